@@ -1,0 +1,1 @@
+"""The pure decisions of a room: values in, values out."""

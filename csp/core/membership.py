@@ -1,0 +1,119 @@
+"""The rules for coming, going, being controlled."""
+
+from typing import Any, Final
+
+from csp.core.batch import Batch
+from csp.core.commands import Control, Join, Leave, Remove, Return, SetState
+from csp.core.delivery import UNTOUCHED
+from csp.core.identity import nearest, numbered, to_id
+from csp.core.room import Participant, Room
+from csp.errors import NotFound, Refused, TooMany
+from csp.events import ControlSent, Joined, Left, StateChanged
+from csp.wire import ALL, HUMAN, AgentId, AgentState, ControlVerb, DeliveryState
+
+MAX_PARTICIPANTS: Final = 1000
+#: A button pressed long ago must not approve what is on the screen now.
+CONTROL_TTL_S: Final = 30.0
+
+#: Buttons that change what the room remembers of a participant; the others need it online.
+LASTING: Final[dict[ControlVerb, tuple[str, bool]]] = {
+    ControlVerb.PAUSE: ("paused", True),
+    ControlVerb.RESUME: ("paused", False),
+    ControlVerb.SHARE: ("share", True),
+    ControlVerb.NOSHARE: ("share", False),
+}
+
+
+def known_participant(room: Room, agent: str) -> Participant:
+    """Return a participant, or say who is known."""
+    participant = room.participants.get(AgentId(agent))
+    if participant is None:
+        raise NotFound(f"unknown agent {agent!r}", nearest(agent, list(room.participants)))
+    return participant
+
+
+def join(room: Room, command: Join, batch: Batch) -> None:
+    agent = _free_id(room, to_id(command.name, command.role))
+    before = room.participants.get(agent)
+    if before is None and len(room.participants) >= MAX_PARTICIPANTS:
+        raise TooMany(f"the room has {MAX_PARTICIPANTS} participants", "remove some with: csp remove AGENT")
+    fields = {
+        "name": command.name,
+        "kind": command.kind,
+        "role": command.role,
+        "epoch": (before.epoch if before else room.epochs.get(agent, 0)) + 1,
+        "capabilities": command.capabilities,
+    }
+    batch.add(Joined, agent, ALL, f"{agent} joined", fields)
+
+
+def _free_id(room: Room, wanted: AgentId) -> AgentId:
+    number = 1
+    while True:
+        agent = numbered(wanted, number)
+        owner = room.participants.get(agent)
+        if owner is None or not owner.online:
+            return agent
+        number += 1
+
+
+def come_back(room: Room, command: Return, batch: Batch) -> None:
+    known = known_participant(room, command.agent)
+    capabilities = known.capabilities if command.capabilities is None else command.capabilities
+    if known.online and capabilities == known.capabilities:
+        return
+    fields = {
+        "name": known.name,
+        "kind": known.kind,
+        "role": known.role,
+        "epoch": known.epoch,
+        "capabilities": capabilities,
+    }
+    batch.add(Joined, known.id, ALL, f"{known.id} is back", fields)
+
+
+def leave(room: Room, command: Leave, batch: Batch) -> None:
+    participant = known_participant(room, command.agent)
+    if participant.online:
+        text = f"{participant.id} left: {command.reason}"
+        batch.add(Left, participant.id, ALL, text, {"reason": command.reason})
+
+
+def remove(room: Room, command: Remove, batch: Batch) -> None:
+    participant = known_participant(room, command.agent)
+    for ids in (participant.controls, participant.queue):
+        for message in room.unfinished(ids):
+            if message.deliveries[participant.id].state in UNTOUCHED:
+                batch.deliver(message, participant.id, DeliveryState.WITHDRAWN)
+            else:
+                batch.deliver(message, participant.id, DeliveryState.FAILED, "removed")
+    fields = {"reason": "removed", "removed": True}
+    batch.add(Left, participant.id, ALL, f"{participant.id} was removed", fields)
+
+
+def set_state(room: Room, command: SetState, batch: Batch) -> None:
+    participant = known_participant(room, command.agent)
+    if command.state is AgentState.OFFLINE:
+        leave(room, Leave(agent=command.agent, reason=command.detail or "closed"), batch)
+        return
+    new = (command.state, command.detail, command.until)
+    if (participant.state, participant.detail, participant.until) == new:
+        return
+    text = f"{participant.id} is {command.state}" + (f": {command.detail}" if command.detail else "")
+    fields = {"state": command.state, "detail": command.detail, "until": command.until}
+    batch.add(StateChanged, participant.id, ALL, text, fields)
+
+
+def control(room: Room, command: Control, batch: Batch) -> None:
+    participant = known_participant(room, command.agent)
+    lasting = LASTING.get(command.verb)
+    if lasting is None and not participant.online:
+        raise Refused(f"{participant.id} is offline, so nobody could {command.verb}", "see: csp agents")
+    if lasting is not None:
+        name, value = lasting
+        if getattr(participant, name) == value:
+            return
+        batch.add(StateChanged, participant.id, ALL, f"{participant.id}: {command.verb}", {name: value})
+    if participant.online:
+        fields: dict[str, Any] = {"control": command.verb, "expires": batch.now + CONTROL_TTL_S}
+        batch.add(ControlSent, HUMAN, participant.id, command.verb, fields | {"choice": command.choice})

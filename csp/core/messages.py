@@ -1,0 +1,252 @@
+"""The rules for messages, their routes, their deliveries."""
+
+import re
+from typing import Any, Final
+
+from csp.core.batch import Batch
+from csp.core.commands import Answer, Cancel, Continue, Prune, Redact, Report, Send
+from csp.core.delivery import UNTOUCHED, may_move
+from csp.core.identity import nearest
+from csp.core.room import Message, Room, expired
+from csp.errors import BadInput, NotFound, Refused, TooMany
+from csp.events import AgentCall, AgentResponse, HumanMessage, Late, Pruned, Redacted
+from csp.wire import (
+    ALL,
+    DEFAULT_THREAD,
+    HUMAN,
+    AgentId,
+    DeliverKind,
+    DeliveryState,
+    HeldReason,
+    Kind,
+    MessageId,
+)
+
+MAX_HOPS: Final = 8
+MAX_QUEUED: Final = 20_000
+MAX_QUEUED_CHARS: Final = 16 * 1024 * 1024
+OWN_ID: Final = re.compile(r"^[mest]-\d+\Z")
+#: Why a sidecar may hold a message; the other reasons are the room's own.
+SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
+
+
+def send(room: Room, command: Send, batch: Batch) -> None:
+    if command.id is not None and is_repeated(room, command.sender, command.id):
+        return
+    asked = room.message(command.reply_to) if command.reply_to else None
+    target, recipients = _route(room, command)
+    kind = AgentResponse if command.reply_to else AgentCall
+    _say(room, command, batch, kind, asked, target, recipients, {"urgent": command.urgent})
+
+
+def answer(room: Room, command: Answer, batch: Batch) -> None:
+    if command.id is not None and is_repeated(room, command.sender, command.id):
+        return
+    if command.turn is not None:
+        _too_late(command, command.turn, batch)
+        return
+    asked = room.message(command.reply_to) if command.reply_to else None
+    target = asked.sender if asked else ALL
+    fields = {"handoff": command.handoff, "final": command.final, "usage": command.usage}
+    recipients = _asker(room, asked, command.sender)
+    _say(room, command, batch, AgentResponse, asked, target, recipients, fields)
+
+
+def _too_late(command: Answer, turn: str, batch: Batch) -> None:
+    thread = command.thread or DEFAULT_THREAD
+    batch.add(Late, command.sender, HUMAN, command.text, {"turn": turn}, thread=thread)
+
+
+def _say(
+    room: Room,
+    command: Send | Answer,
+    batch: Batch,
+    kind: type[AgentCall] | type[AgentResponse],
+    asked: Message | None,
+    target: AgentId,
+    recipients: tuple[AgentId, ...],
+    fields: dict[str, Any],
+) -> None:
+    _check_queues(room, recipients, command.text)
+    _confirm(asked, command.sender, batch)
+    is_person = _is_person(room, command.sender)
+    hops = 0 if is_person else asked.hops + 1 if asked else 1
+    fields["recipients"] = recipients
+    fields["reply_to"] = command.reply_to
+    fields["hops"] = hops
+    if recipients and hops > MAX_HOPS:
+        fields["held"] = HeldReason.LOOP
+    if recipients and command.ttl_s is not None:
+        fields["expires"] = batch.now + command.ttl_s
+    thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
+    speech = HumanMessage if is_person else kind
+    batch.add(speech, command.sender, target, command.text, fields, thread=thread, id=command.id)
+    if "held" in fields:
+        _ask_about_loop(batch)
+
+
+def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
+    """Tell whether `sender` has sent this id before; refuse an id that is somebody else's."""
+    if OWN_ID.match(message_id):
+        raise BadInput(f"id {message_id!r} has the form of the room's own ids", "use a uuid, for example")
+    known = room.message(message_id)
+    if known is None:
+        return False
+    if known.sender != sender:
+        raise Refused(f"id {message_id!r} is taken by a message of {known.sender}", "use a new id")
+    return True
+
+
+def _route(room: Room, command: Send) -> tuple[AgentId, tuple[AgentId, ...]]:
+    if command.to == ALL:
+        return ALL, _everybody_else(room, command)
+    target = AgentId(command.to)
+    if target == command.sender:
+        raise BadInput("a message to yourself goes nowhere", "name another participant, or 'all'")
+    if target == HUMAN:
+        return HUMAN, ()
+    if target not in room.participants:
+        known = [*room.participants, "human", "all"]
+        raise NotFound(f"unknown recipient {command.to!r}", nearest(command.to, known))
+    return target, (target,)
+
+
+def _everybody_else(room: Room, command: Send) -> tuple[AgentId, ...]:
+    """Return who is here; a participant that left long ago must not collect what all were told."""
+    return tuple(
+        participant.id
+        for participant in room.participants.values()
+        if participant.online
+        and participant.id != command.sender
+        and (command.only is None or participant.id in command.only)
+    )
+
+
+def _asker(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:
+    """Return who gets an answer typed in: the participant that asked, for the first answer alone."""
+    if asked is None or asked.sender not in room.participants:
+        return ()
+    delivery = asked.deliveries.get(sender)
+    return (asked.sender,) if delivery is not None and not delivery.answered else ()
+
+
+def _check_queues(room: Room, recipients: tuple[AgentId, ...], text: str) -> None:
+    for agent in recipients:
+        participant = room.participants[agent]
+        waiting = len(participant.queue)
+        if waiting >= MAX_QUEUED or participant.queued_chars + len(text) > MAX_QUEUED_CHARS:
+            hint = f"see what it waits for with: csp status; drop it with: csp remove {agent}"
+            raise TooMany(f"{agent} has {waiting} messages waiting, it takes no more", hint)
+
+
+def _confirm(asked: Message | None, agent: AgentId, batch: Batch) -> None:
+    """An answer proves that what it answers has arrived."""
+    delivery = asked.deliveries.get(agent) if asked else None
+    if asked is not None and delivery is not None and may_move(delivery.state, DeliveryState.CONFIRMED):
+        batch.deliver(asked, agent, DeliveryState.CONFIRMED)
+
+
+def _is_person(room: Room, sender: AgentId) -> bool:
+    participant = room.participants.get(sender)
+    return sender == HUMAN or (participant is not None and participant.kind is Kind.HUMAN)
+
+
+def _ask_about_loop(batch: Batch) -> None:
+    said = batch.events[-1]
+    batch.notice(
+        HUMAN,
+        f"{said.id} from {said.sender} to {said.target} is one more answer in a long row between agents, "
+        f"so it is held. Release it with: csp continue {said.id}",
+    )
+
+
+# --- deliveries ----------------------------------------------------------------------------------
+
+
+def report(room: Room, command: Report, batch: Batch) -> None:
+    message = _known_message(room, command.message)
+    delivery = message.deliveries.get(command.agent)
+    if delivery is None:
+        raise NotFound(f"{message.id} was not for {command.agent}", "report on what your inbox holds")
+    reason = _checked_reason(command)
+    if (delivery.state, delivery.reason) == (command.state, reason):
+        return
+    if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
+        hint = f"release it with: csp continue {message.id}"
+        raise Refused(f"{message.id} is held by the loop guard", hint)
+    if not may_move(delivery.state, command.state):
+        raise Refused(
+            f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}",
+            "an end is an end; send it as a new message with: csp resend",
+        )
+    batch.deliver(message, command.agent, command.state, reason)
+    if command.state is DeliveryState.FAILED:
+        batch.notice(message.sender, f"{message.id} to {command.agent} failed: {reason}")
+
+
+def _checked_reason(command: Report) -> str:
+    if command.state is DeliveryState.HELD:
+        if command.reason not in SIDECAR_REASONS:
+            expected = ", ".join(sorted(SIDECAR_REASONS))
+            raise BadInput(f"unknown reason {command.reason!r} for held", f"expected one of: {expected}")
+        return command.reason
+    return command.reason or "unknown" if command.state is DeliveryState.FAILED else ""
+
+
+def cancel(room: Room, command: Cancel, batch: Batch) -> None:
+    message = _known_message(room, command.message)
+    _withdraw(message, batch)
+    if not batch.events:
+        states = [f"{agent} has it {delivery.state}" for agent, delivery in message.deliveries.items()]
+        why = ", ".join(states) or "nobody waits for it"
+        raise Refused(f"{message.id} can no longer be withdrawn: {why}")
+
+
+def _withdraw(message: Message, batch: Batch) -> None:
+    for agent, delivery in message.deliveries.items():
+        if delivery.state in UNTOUCHED:
+            batch.deliver(message, agent, DeliveryState.WITHDRAWN)
+
+
+def release(room: Room, command: Continue, batch: Batch) -> None:
+    message = _known_message(room, command.message)
+    for agent, delivery in message.deliveries.items():
+        if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
+            batch.deliver(message, agent, DeliveryState.QUEUED)
+    if not batch.events:
+        raise Refused(f"{message.id} is not held by the loop guard")
+
+
+def tick(room: Room, batch: Batch) -> None:
+    for message, agent in expired(room, batch.now):
+        batch.deliver(message, agent, DeliveryState.EXPIRED)
+        what = message.control if message.kind is DeliverKind.CONTROL else message.id
+        batch.notice(message.sender, f"{what} to {agent} expired: it was not taken in time")
+
+
+def redact(room: Room, command: Redact, batch: Batch) -> None:
+    message = room.message(command.message)
+    if message is not None:
+        _withdraw(message, batch)
+    message_id = MessageId(command.message)
+    text = f"the text of {message_id} was removed"
+    batch.add(Redacted, HUMAN, ALL, text, {"message": message_id})
+
+
+def prune(room: Room, command: Prune, batch: Batch) -> None:
+    if command.before > room.seq:
+        raise BadInput(f"the journal ends at {room.seq}", "give a smaller sequence number")
+    for participant in room.participants.values():
+        for message in room.unfinished(participant.queue):
+            if message.seq < command.before:
+                hint = f"withdraw it with: csp cancel {message.id}"
+                raise Refused(f"{message.id} still waits for {participant.id}", hint)
+    text = f"everything before {command.before} was removed from the history"
+    batch.add(Pruned, HUMAN, ALL, text, {"before": command.before})
+
+
+def _known_message(room: Room, message_id: str) -> Message:
+    message = room.message(message_id)
+    if message is None:
+        raise NotFound(f"unknown message {message_id!r}", "see: csp history")
+    return message

@@ -1,0 +1,393 @@
+"""The state of a room, which is a pure function of its journal.
+
+`apply` is the one way to change it. It updates the room in place and returns it: the gateway owns
+one room, and a copy per event would cost more than the event. Nothing else may change a room.
+It never fails: an event about somebody unknown, whose own event stood in a damaged line, is passed over.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from typing import Final, assert_never
+
+import msgspec
+
+from csp.core.delivery import PENDING, UNTOUCHED
+from csp.events import (
+    AnyEvent,
+    Base,
+    ControlSent,
+    Delivered,
+    Joined,
+    Late,
+    Left,
+    Noticed,
+    Pruned,
+    Redacted,
+    Said,
+    StateChanged,
+    Unknown,
+)
+from csp.wire import (
+    AgentId,
+    AgentState,
+    Capabilities,
+    ControlVerb,
+    Deliver,
+    DeliverKind,
+    DeliveryState,
+    DeliveryView,
+    HeldReason,
+    JoinRole,
+    Kind,
+    MessageId,
+)
+
+#: How many messages are remembered for dedupe, and for their states without a look at the disk.
+WINDOW: Final = 10_000
+
+
+class Delivery(msgspec.Struct, omit_defaults=True):
+    state: DeliveryState
+    at: float
+    reason: str = ""
+    answered: bool = False
+
+
+class Message(msgspec.Struct, omit_defaults=True):
+    """A message with the state of each of its deliveries; its text goes when all have ended."""
+
+    id: MessageId
+    seq: int
+    sender: AgentId
+    target: AgentId
+    thread: str
+    text: str
+    deliveries: dict[AgentId, Delivery]
+    kind: DeliverKind = DeliverKind.MESSAGE
+    hops: int = 0
+    urgent: bool = False
+    reply_to: MessageId | None = None
+    expires: float | None = None
+    control: ControlVerb | None = None
+    choice: int | None = None
+
+
+class Participant(msgspec.Struct, omit_defaults=True):
+    id: AgentId
+    name: str
+    kind: Kind
+    role: JoinRole
+    epoch: int
+    seen: float
+    capabilities: Capabilities | None = None
+    online: bool = True
+    state: AgentState = AgentState.IDLE
+    detail: str = ""
+    until: float | None = None
+    paused: bool = False
+    share: bool = False
+    #: Messages, then controls, whose delivery has not ended, in the order of the journal.
+    queue: dict[MessageId, int] = msgspec.field(default_factory=dict)
+    controls: dict[MessageId, int] = msgspec.field(default_factory=dict)
+    queued_chars: int = 0
+
+    @property
+    def shown_state(self) -> AgentState:
+        """Return the state a person should see: what stops the participant wins over what it does."""
+        if not self.online:
+            return AgentState.OFFLINE
+        return AgentState.PAUSED if self.paused else self.state
+
+
+class Room(msgspec.Struct, omit_defaults=True):
+    seq: int = 0
+    ts: float = 0.0
+    participants: dict[AgentId, Participant] = msgspec.field(default_factory=dict)
+    #: The last WINDOW messages, and those before them that somebody still waits for.
+    messages: dict[MessageId, Message] = msgspec.field(default_factory=dict)
+    waiting: dict[MessageId, Message] = msgspec.field(default_factory=dict)
+    #: The last epoch of each removed id, so that its old tokens stay dead when the name comes back.
+    epochs: dict[AgentId, int] = msgspec.field(default_factory=dict)
+
+    def message(self, message_id: str) -> Message | None:
+        """Return a message that is still remembered."""
+        key = MessageId(message_id)
+        return self.messages.get(key) or self.waiting.get(key)
+
+    def unfinished(self, ids: Iterable[MessageId]) -> Iterator[Message]:
+        """Yield the messages of a queue."""
+        return (self.messages.get(key) or self.waiting[key] for key in ids)
+
+
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder(Room)
+
+
+def dump(room: Room) -> bytes:
+    """Return the room as JSON, for a snapshot."""
+    return _encoder.encode(room)
+
+
+def load(data: bytes) -> Room:
+    """Read a room back from `dump`."""
+    return _decoder.decode(data)
+
+
+def without_texts(room: Room) -> Room:
+    """Take the text out of every message, so that the room can stand for a past that was removed."""
+    for message in (*room.messages.values(), *room.waiting.values()):
+        message.text = ""
+    for participant in room.participants.values():
+        participant.queued_chars = 0
+    return room
+
+
+def replay(events: Iterable[AnyEvent], room: Room | None = None) -> Room:
+    """Return the room after `events`."""
+    current = Room() if room is None else room
+    for event in events:
+        current = apply(current, event)
+    return current
+
+
+def apply(room: Room, event: AnyEvent) -> Room:
+    """Return the room after `event`; the given room is used up."""
+    match event:
+        case Said():
+            _said(room, event)
+        case Delivered():
+            _delivered(room, event)
+        case Joined():
+            _joined(room, event)
+        case Left():
+            _left(room, event)
+        case StateChanged():
+            _state_changed(room, event)
+        case ControlSent():
+            _control_sent(room, event)
+        case Redacted():
+            _redacted(room, event)
+        case Base():
+            room = load(bytes(event.state))
+        case Noticed() | Late() | Pruned() | Unknown():
+            pass
+        case _:
+            assert_never(event)
+    room.seq = event.seq
+    room.ts = event.ts
+    return room
+
+
+def _said(room: Room, event: Said) -> None:
+    state = DeliveryState.HELD if event.held else DeliveryState.QUEUED
+    message = Message(
+        id=event.id,
+        seq=event.seq,
+        sender=event.sender,
+        target=event.target,
+        thread=event.thread,
+        text=event.text,
+        deliveries={agent: Delivery(state, event.ts, event.held) for agent in event.recipients},
+        hops=event.hops,
+        urgent=event.urgent,
+        reply_to=event.reply_to,
+        expires=event.expires,
+    )
+    _mark_answered(room, event)
+    _remember(room, message)
+
+
+def _mark_answered(room: Room, event: Said) -> None:
+    asked = room.message(event.reply_to) if event.reply_to else None
+    if asked is not None and event.sender in asked.deliveries and asked.sender in event.recipients:
+        asked.deliveries[event.sender].answered = True
+
+
+def _control_sent(room: Room, event: ControlSent) -> None:
+    message = Message(
+        id=event.id,
+        seq=event.seq,
+        sender=event.sender,
+        target=event.target,
+        thread=event.thread,
+        text=event.text,
+        deliveries={event.target: Delivery(DeliveryState.QUEUED, event.ts)},
+        kind=DeliverKind.CONTROL,
+        urgent=True,
+        expires=event.expires,
+        control=event.control,
+        choice=event.choice,
+    )
+    _remember(room, message)
+
+
+def _remember(room: Room, message: Message) -> None:
+    room.messages[message.id] = message
+    for agent in message.deliveries:
+        participant = room.participants.get(agent)
+        if participant is None:
+            continue
+        if message.kind is DeliverKind.CONTROL:
+            participant.controls[message.id] = message.seq
+        else:
+            participant.queue[message.id] = message.seq
+            participant.queued_chars += len(message.text)
+    if not message.deliveries:
+        message.text = ""
+    if len(room.messages) > WINDOW:
+        oldest = next(iter(room.messages))
+        old = room.messages.pop(oldest)
+        if is_pending(old):
+            room.waiting[oldest] = old
+
+
+def _delivered(room: Room, event: Delivered) -> None:
+    message = room.message(event.message)
+    delivery = message.deliveries.get(event.agent) if message else None
+    if message is None or delivery is None:
+        return
+    if delivery.reason == HeldReason.LOOP and event.state is DeliveryState.QUEUED:
+        message.hops = 0
+    delivery.state, delivery.reason, delivery.at = event.state, event.reason, event.ts
+    if event.state not in PENDING:
+        _take_off_queue(room, message, event.agent)
+
+
+def _take_off_queue(room: Room, message: Message, agent: AgentId) -> None:
+    participant = room.participants.get(agent)
+    if participant is not None:
+        participant.controls.pop(message.id, None)
+        if participant.queue.pop(message.id, None) is not None:
+            participant.queued_chars -= len(message.text)
+    if not is_pending(message):
+        message.text = ""
+        room.waiting.pop(message.id, None)
+
+
+def _joined(room: Room, event: Joined) -> None:
+    known = room.participants.get(event.sender)
+    if known is None:
+        room.epochs.pop(event.sender, None)
+        known = Participant(event.sender, event.name, event.kind, event.role, event.epoch, event.ts)
+        room.participants[event.sender] = known
+    known.name, known.kind, known.role, known.epoch = event.name, event.kind, event.role, event.epoch
+    known.capabilities, known.online, known.seen = event.capabilities, True, event.ts
+    known.state, known.detail, known.until = AgentState.IDLE, "", None
+
+
+def _left(room: Room, event: Left) -> None:
+    participant = room.participants.get(event.sender)
+    if participant is None:
+        return
+    participant.online, participant.seen = False, event.ts
+    if event.removed:
+        room.epochs[event.sender] = participant.epoch
+        del room.participants[event.sender]
+
+
+def _state_changed(room: Room, event: StateChanged) -> None:
+    participant = room.participants.get(event.sender)
+    if participant is None:
+        return
+    if event.state is not None:
+        participant.state, participant.detail, participant.until = event.state, event.detail, event.until
+    if event.paused is not None:
+        participant.paused = event.paused
+    if event.share is not None:
+        participant.share = event.share
+
+
+def _redacted(room: Room, event: Redacted) -> None:
+    message = room.message(event.message)
+    if message is None:
+        return
+    for participant in room.participants.values():
+        if message.id in participant.queue:
+            participant.queued_chars -= len(message.text)
+    message.text = ""
+
+
+# --- what is still to be done --------------------------------------------------------------------
+
+
+def is_pending(message: Message) -> bool:
+    """Tell whether somebody has not finished with `message`."""
+    return any(delivery.state in PENDING for delivery in message.deliveries.values())
+
+
+def is_due(participant: Participant, message: Message) -> bool:
+    """Tell whether `participant` should act on a message of its queue now."""
+    if message.kind is DeliverKind.CONTROL:
+        return True
+    return not participant.paused and message.deliveries[participant.id].reason != HeldReason.LOOP
+
+
+def pending(room: Room, agent: AgentId, after: int = 0) -> Iterator[Deliver]:
+    """Yield what `agent` should act on, in the order of the journal but for controls, which come first."""
+    participant = room.participants[agent]
+    for ids in (participant.controls, participant.queue):
+        for message in room.unfinished(_newer(ids, after)):
+            if is_due(participant, message):
+                yield to_deliver(message, agent)
+
+
+def _newer(queue: dict[MessageId, int], after: int) -> Iterable[MessageId]:
+    # A queue may be long while a reader has seen nearly all of it, so the search starts at its end.
+    newest_first = takewhile(lambda entry: entry[1] > after, reversed(queue.items()))
+    return [message_id for message_id, _ in newest_first][::-1]
+
+
+def to_deliver(message: Message, agent: AgentId) -> Deliver:
+    """Return what the recipient is told of a message."""
+    return Deliver(
+        id=message.id,
+        seq=message.seq,
+        kind=message.kind,
+        sender=message.sender,
+        text=message.text,
+        urgent=message.urgent,
+        state=message.deliveries[agent].state,
+        thread=message.thread,
+        reply_to=message.reply_to,
+        control=message.control,
+        choice=message.choice,
+    )
+
+
+def next_deadline(room: Room) -> float | None:
+    """Return when `expired` will next have something to say."""
+    times = (message.expires for message, _ in _expiring(room) if message.expires is not None)
+    return min(times, default=None)
+
+
+def expired(room: Room, now: float) -> list[tuple[Message, AgentId]]:
+    """Return the deliveries whose time is over."""
+    return [(m, agent) for m, agent in _expiring(room, now) if m.expires is not None and m.expires <= now]
+
+
+def _expiring(room: Room, now: float = -math.inf) -> Iterator[tuple[Message, AgentId]]:
+    # Messages live equally long, so the first of a queue that is not over at `now` ends the search;
+    # what has been typed can no longer expire. Controls are few, each of them counts.
+    for agent, participant in room.participants.items():
+        for message in room.unfinished(participant.controls):
+            if message.deliveries[agent].state in UNTOUCHED:
+                yield message, agent
+        for message in room.unfinished(participant.queue):
+            if message.deliveries[agent].state in UNTOUCHED:
+                yield message, agent
+                if message.expires is None or message.expires > now:
+                    break
+
+
+def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
+    """Return the state of one delivery, with the reason the room itself knows for its waiting."""
+    delivery = message.deliveries[agent]
+    state, reason = delivery.state, delivery.reason
+    participant = room.participants.get(agent)
+    if state is DeliveryState.QUEUED and participant is not None:
+        if not participant.online:
+            state, reason = DeliveryState.HELD, HeldReason.OFFLINE
+        elif participant.paused and message.kind is not DeliverKind.CONTROL:
+            state, reason = DeliveryState.HELD, HeldReason.PAUSED
+    return DeliveryView(state=state, at=delivery.at, reason=reason or None)

@@ -1,0 +1,77 @@
+"""Every exception CSP raises on purpose.
+
+CspError
+├── BadInput             the peer sent something malformed: 400, carry on
+│   ├── TooLarge         over a size limit: 413
+│   └── Unauthenticated  no token, or one that is not ours: 401
+├── Refused              a rule of the room says no: 409, say why
+│   ├── Forbidden        this role may not do it: 403
+│   ├── NotFound         no such participant, message, route: 404
+│   └── TooMany          a queue or a limit of connections is full: 429
+└── Broken               we failed: log, stop or wait
+    ├── StorageFull      the journal cannot grow: 507 until it can
+    ├── StorageFailed    the disk lies: the gateway stops
+    ├── JournalLocked    another gateway writes this room
+    └── Unreachable      no gateway answers, or none is running
+"""
+
+from typing import ClassVar
+
+
+class CspError(Exception):
+    """Carry what was wrong, and a hint that says what to do about it."""
+
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class BadInput(CspError):
+    status = 400
+
+
+class TooLarge(BadInput):
+    status = 413
+
+
+class Unauthenticated(BadInput):
+    status = 401
+
+
+class Refused(CspError):
+    status = 409
+
+
+class Forbidden(Refused):
+    status = 403
+
+
+class NotFound(Refused):
+    status = 404
+
+
+class TooMany(Refused):
+    status = 429
+
+
+class Broken(CspError):
+    status = 500
+
+
+class StorageFull(Broken):
+    status = 507
+
+
+class StorageFailed(Broken):
+    status = 500
+
+
+class JournalLocked(Broken):
+    status = 500
+
+
+class Unreachable(Broken):
+    status = 503

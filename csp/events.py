@@ -1,0 +1,214 @@
+"""The events of a room, each of them one line of its journal.
+
+A line is plain JSON with its checksum last. The bytes on disk are also the bytes that watchers
+get, so an event is encoded once for the disk and for all of them.
+"""
+
+from typing import Annotated, Final
+from zlib import crc32
+
+import msgspec
+from msgspec import Meta, field
+
+from csp.errors import BadInput
+from csp.wire import (
+    AgentId,
+    AgentState,
+    Capabilities,
+    ControlVerb,
+    DeliveryState,
+    Handoff,
+    JoinRole,
+    Kind,
+    MessageId,
+    Usage,
+)
+
+VERSION: Final = 1
+_HEAD: Final = b'{"v":1,'
+_CRC_MARK: Final = b',"crc":"'
+_CRC_TAIL_BYTES: Final = len(_CRC_MARK) + 8 + 2
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"):
+    """What every event has; `seq` counts the room's events without a gap."""
+
+    seq: int
+    ts: float
+    id: MessageId
+    sender: AgentId
+    target: AgentId
+    thread: str
+    text: str
+
+
+class Said(Event, frozen=True, omit_defaults=True):
+    """A message was accepted for these recipients."""
+
+    recipients: tuple[AgentId, ...]
+    reply_to: MessageId | None = field(name="replyTo", default=None)
+    hops: int = 0
+    urgent: bool = False
+    held: str = ""
+    expires: float | None = None
+    turn: str | None = None
+    handoff: Handoff | None = None
+    final: bool = False
+    usage: Usage | None = None
+
+
+class HumanMessage(Said, frozen=True, omit_defaults=True, tag="human_message"):
+    pass
+
+
+class AgentCall(Said, frozen=True, omit_defaults=True, tag="agent_call"):
+    """An agent spoke to another participant on its own."""
+
+
+class AgentResponse(Said, frozen=True, omit_defaults=True, tag="agent_response"):
+    """An agent answered."""
+
+
+class Noticed(Event, frozen=True, omit_defaults=True, tag="system"):
+    """The room told its people something."""
+
+
+class Delivered(Event, frozen=True, omit_defaults=True, tag="delivery"):
+    """A message moved on its way to `agent`."""
+
+    message: MessageId
+    agent: AgentId
+    state: DeliveryState
+    reason: str = ""
+
+
+class Joined(Event, frozen=True, omit_defaults=True, tag="joined"):
+    """A participant came, or came back; a new `epoch` ends all tokens of the id before it."""
+
+    name: str
+    kind: Kind
+    role: JoinRole
+    epoch: int
+    capabilities: Capabilities | None = None
+
+
+class Left(Event, frozen=True, omit_defaults=True, tag="left"):
+    reason: str
+    removed: bool = False
+
+
+class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
+    """What a participant does, or what a person allowed it to do, changed."""
+
+    state: AgentState | None = None
+    detail: str = ""
+    until: float | None = None
+    paused: bool | None = None
+    share: bool | None = None
+
+
+class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):
+    """A person pressed a button for `target`."""
+
+    control: ControlVerb
+    expires: float
+    choice: int | None = None
+
+
+class Late(Event, frozen=True, omit_defaults=True, tag="late"):
+    """An answer to a turn that was not open; kept, shown to nobody, and it moved nothing."""
+
+    turn: str
+
+
+class Redacted(Event, frozen=True, omit_defaults=True, tag="redacted"):
+    """The text of `message` was taken out of the journal."""
+
+    message: MessageId
+
+
+class Pruned(Event, frozen=True, omit_defaults=True, tag="pruned"):
+    """Everything before `before` was taken out of the journal."""
+
+    before: int
+
+
+class Base(Event, frozen=True, omit_defaults=True, tag="base"):
+    """The first line of a pruned journal: the room as it stood after `seq`."""
+
+    state: msgspec.Raw
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """An event of a newer CSP: kept, counted, otherwise ignored."""
+
+    seq: int
+    ts: float
+    type: str
+    id: MessageId = MessageId("")
+    sender: AgentId = AgentId("")
+    target: AgentId = AgentId("")
+
+
+KnownEvent = (
+    HumanMessage
+    | AgentCall
+    | AgentResponse
+    | Noticed
+    | Delivered
+    | Joined
+    | Left
+    | StateChanged
+    | ControlSent
+    | Late
+    | Redacted
+    | Pruned
+    | Base
+)
+AnyEvent = KnownEvent | Unknown
+
+#: What /history shows when nobody asks for certain types.
+HISTORY_TYPES: Final = frozenset({"human_message", "agent_call", "agent_response", "system", "vote"})
+TypeName = Annotated[str, Meta(pattern=r"^[a-z_.]{1,32}\Z")]
+
+_encoder: Final = msgspec.json.Encoder()
+_known: Final[msgspec.json.Decoder[KnownEvent]] = msgspec.json.Decoder(KnownEvent)
+_unknown: Final = msgspec.json.Decoder(Unknown)
+
+
+def type_of(event: AnyEvent) -> str:
+    """Return the event's `type` on the wire."""
+    if isinstance(event, Unknown):
+        return event.type
+    return str(event.__struct_config__.tag)
+
+
+def encode_event(event: KnownEvent) -> bytes:
+    """Return the journal line of `event`, without its newline."""
+    body = _HEAD + _encoder.encode(event)[1:-1]
+    return b'%b,"crc":"%08x"}' % (body, crc32(body))
+
+
+def is_intact(line: bytes) -> bool:
+    """Tell whether a line (without its newline) carries the checksum of its own bytes."""
+    cut = len(line) - _CRC_TAIL_BYTES
+    if cut < 0 or line[cut : cut + len(_CRC_MARK)] != _CRC_MARK or line[-2:] != b'"}':
+        return False
+    return line[cut + len(_CRC_MARK) : -2] == b"%08x" % crc32(line[:cut])
+
+
+def decode_event(line: bytes) -> AnyEvent:
+    """Read one line back; raise BadInput where its checksum or its shape is wrong."""
+    if not is_intact(line):
+        raise BadInput("journal line does not match its checksum")
+    try:
+        return _known.decode(line)
+    except msgspec.ValidationError:
+        return _decode_unknown(line)
+
+
+def _decode_unknown(line: bytes) -> Unknown:
+    try:
+        return _unknown.decode(line)
+    except msgspec.MsgspecError as exc:
+        raise BadInput(f"journal line is not an event: {exc}") from exc
