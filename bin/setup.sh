@@ -1,0 +1,172 @@
+# shellcheck shell=bash
+# Finds what CSP runs on, or installs it. Sourced by the scripts beside it; needs bash 3.2 (macOS).
+
+ROOT=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+CSP_CACHE=${XDG_CACHE_HOME:-~/.cache}/csp
+UV=""
+
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+
+die() {
+    say "$*"
+    exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# quietly COMMAND...   show what it prints only if it fails; sudo asks on the terminal itself
+quietly() {
+    local output
+    if ! output=$("$@" 2>&1 </dev/null); then
+        printf '%s\n' "$output" >&2
+        return 1
+    fi
+}
+
+as_root() {
+    if [[ $EUID -eq 0 ]]; then
+        quietly "$@"
+        return
+    fi
+    have sudo || die "root is needed, but there is no sudo; please run as root: $*"
+    say "sudo, which may ask for your password, runs: $*"
+    quietly sudo ${CI:+-n} "$@"
+}
+
+# Two set-ups at once are fine: the second waits for the first one's lock.
+apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 "$@"; }
+
+package_manager() {
+    local manager
+    for manager in apt-get dnf brew; do
+        if have "$manager"; then
+            echo "$manager"
+            return
+        fi
+    done
+    echo none
+}
+
+# install_packages PACKAGE...   names as the package manager of this system has them
+install_packages() {
+    local manager
+    manager=$(package_manager)
+    say "installing with $manager: $*"
+    case $manager in
+        apt-get)
+            apt_get update || say "apt-get update failed; going on with the lists that are here"
+            apt_get install -y --no-install-recommends "$@"
+            ;;
+        dnf) as_root dnf install -y -q "$@" ;;
+        brew) quietly brew install --quiet "$@" ;;
+        *) die "no apt-get, dnf or brew here; please install by hand: $*" ;;
+    esac
+}
+
+# ensure_commands TABLE   each row: a command, then its package for apt, dnf, brew
+ensure_commands() {
+    local manager command apt dnf brew
+    local missing=()
+    manager=$(package_manager)
+    while read -r command apt dnf brew; do
+        if [[ -z $command ]] || have "$command"; then
+            continue
+        fi
+        case $manager in
+            apt-get) missing+=("$apt") ;;
+            dnf) missing+=("$dnf") ;;
+            brew) missing+=("$brew") ;;
+            *) missing+=("$command") ;;
+        esac
+    done <<<"$1"
+    if [[ ${#missing[@]} -gt 0 ]]; then
+        install_packages "${missing[@]}"
+    fi
+}
+
+# Dependency groups need uv 0.5; a pyenv shim may exist without a uv behind it.
+is_usable_uv() {
+    local version major minor
+    version=$("$1" --version 2>/dev/null) || return 1
+    version=${version#uv }
+    IFS=. read -r major minor _ <<<"$version"
+    [[ $major -gt 0 || $minor -ge 5 ]]
+}
+
+find_uv() {
+    local candidate
+    for candidate in uv "$CSP_CACHE/uv/bin/uv" ~/.local/bin/uv; do
+        if have "$candidate" && is_usable_uv "$candidate"; then
+            UV=$candidate
+            return
+        fi
+    done
+    return 1
+}
+
+# Debian splits ensurepip off into python3-venv; without it `python3 -m venv` makes no pip.
+can_make_venv() { python3 -c 'import ensurepip, venv' >/dev/null 2>&1; }
+
+# The binary is moved into place whole, so a second set-up at the same time sees all of it or nothing.
+install_uv_from_pypi() {
+    local work status=0
+    mkdir -p "$CSP_CACHE/uv/bin"
+    work=$(mktemp -d "$CSP_CACHE/uv/install.XXXXXX")
+    python3 -m venv "$work" &&
+        "$work/bin/python" -m pip install --quiet --disable-pip-version-check 'uv>=0.5' >&2 &&
+        mv -f "$work/bin/uv" "$CSP_CACHE/uv/bin/uv" || status=1
+    rm -rf "$work"
+    return "$status"
+}
+
+install_uv_from_its_site() {
+    have curl || return 1
+    curl -LsSf https://astral.sh/uv/install.sh |
+        env UV_INSTALL_DIR="$CSP_CACHE/uv/bin" UV_NO_MODIFY_PATH=1 sh >&2
+}
+
+# Set UV to a uv that works.
+ensure_uv() {
+    if find_uv; then
+        return
+    fi
+    if [[ $(uname -s) == Darwin ]] && have brew; then
+        install_packages uv
+    else
+        if ! can_make_venv && have apt-get; then
+            install_packages python3 python3-venv
+        fi
+        say "installing uv into $CSP_CACHE/uv"
+        { can_make_venv && install_uv_from_pypi; } || install_uv_from_its_site || true
+    fi
+    find_uv || die "uv could not be installed; see https://docs.astral.sh/uv/ and run this again"
+}
+
+has_system_python() {
+    UV_PYTHON_PREFERENCE=only-system "$UV" python find --system '>=3.11' >/dev/null 2>&1
+}
+
+# sync_venv [UV-SYNC-OPTION...]   bring .venv to what uv.lock says
+# --inexact: who needs less (bin/csp) must not remove what another (bin/test) has put there.
+# Offline first: the lock pins every package, so the network is asked only when one is missing.
+sync_venv() (
+    cd -- "$ROOT" || exit
+    unset VIRTUAL_ENV
+    export UV_PROJECT_ENVIRONMENT=$ROOT/.venv
+    if [[ -z ${UV_PYTHON_PREFERENCE:-} ]] && has_system_python; then
+        export UV_PYTHON_PREFERENCE=only-system
+    fi
+    if ! "$UV" sync --frozen --inexact --quiet --offline "$@" 2>/dev/null; then
+        say "downloading Python packages into .venv"
+        "$UV" sync --frozen --inexact --quiet "$@" >&2
+    fi
+    printf '%s\n' "$ROOT" >.venv/.csp-synced
+)
+
+# A clone copied with its .venv still runs the old one's code, so the stamp names the place.
+is_venv_fresh() {
+    local stamp=$ROOT/.venv/.csp-synced place=""
+    [[ -x $ROOT/.venv/bin/csp && -r $stamp ]] || return 1
+    read -r place <"$stamp" || return 1
+    [[ $place == "$ROOT" && ! $ROOT/uv.lock -nt $stamp && ! $ROOT/pyproject.toml -nt $stamp ]]
+}

@@ -1,0 +1,77 @@
+"""The gate of the whole suite: a test that does not run is a failure."""
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A token or an address in the developer's shell must not reach a test.
+for _name in [name for name in os.environ if name.startswith("CSP_")]:
+    del os.environ[_name]
+
+# `ci` gives every run the same examples; `deep` searches on: pytest tests/core --hypothesis-profile=deep
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    max_examples=100,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("deep", settings.get_profile("ci"), derandomize=False, max_examples=5000)
+settings.load_profile("ci")
+
+_NOT_RUN: Final = ("skipped", "xfailed", "xpassed")
+_WORKER_KEY: Final = "csp_deselected"
+
+
+class NoSkipGate:
+    """Collects the tests that did not run, here or in a worker of xdist, to fail the session."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._not_run: list[str] = []
+        self._deselected: set[str] = set()
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped:
+            self._not_run.append(f"skipped: {report.nodeid}")
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        self._deselected.update(item.nodeid for item in items)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        outcome, _, _ = self._config.hook.pytest_report_teststatus(report=report, config=self._config)
+        if outcome in _NOT_RUN:
+            self._not_run.append(f"{outcome}: {report.nodeid}")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        self._deselected.update(getattr(node, "workeroutput", {}).get(_WORKER_KEY, ()))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        workeroutput = getattr(self._config, "workeroutput", None)
+        if workeroutput is not None:
+            workeroutput[_WORKER_KEY] = sorted(self._deselected)
+        elif self._complaints() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        complaints = self._complaints()
+        if complaints:
+            terminalreporter.section(f"{len(complaints)} tests did not run, which fails the session")
+            for complaint in complaints:
+                terminalreporter.line(complaint, red=True)
+
+    def _complaints(self) -> list[str]:
+        option = self._config.option
+        if option.keyword or option.markexpr or option.deselect:
+            return self._not_run
+        return self._not_run + [f"deselected: {nodeid}" for nodeid in sorted(self._deselected)]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(NoSkipGate(config), "csp-no-skip-gate")

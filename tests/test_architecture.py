@@ -1,0 +1,367 @@
+"""The rules of the house that a machine can check, each as one test."""
+
+import ast
+import builtins
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+TOP_LEVEL: Final = {
+    *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "uv.lock", ".gitignore", ".ci"),
+    *("bin", "csp", "history", "prompts", "tests"),
+}
+
+BASE: Final = {"wire", "events", "errors", "config", "values", "__init__"}
+CORE: Final = "core"
+SHELLS: Final = {
+    *("agents", "bench", "cli", "client", "gateway", "human", "journal", "mcp", "oneshot", "panes"),
+    *("rooms", "sidecar", "web", "whiteboard"),
+}
+# A shell without a row here may use any shell but those that run the others.
+SHELL_MAY_USE: Final[dict[str, set[str]]] = {
+    "journal": set(),
+    "client": {"oneshot"},
+    "oneshot": set(),
+    "rooms": set(),
+    "gateway": {"journal", "rooms"},
+    "cli": SHELLS,
+    "bench": SHELLS - {"cli"},
+}
+ORDINARY_SHELL_MAY_USE: Final = SHELLS - {"cli", "bench"}
+
+# Nothing here has a clock, does I/O or is random.
+CORE_MAY_IMPORT: Final = {
+    *("__future__", "bisect", "collections", "dataclasses", "difflib", "enum", "functools", "hashlib"),
+    *("itertools", "math", "msgspec", "re", "string", "typing", "unicodedata"),
+}
+# hash() differs from process to process, id() from run to run: neither may order anything.
+CORE_MAY_NOT_CALL: Final = {
+    *("__import__", "breakpoint", "eval", "exec", "hash", "id", "input", "open", "print"),
+}
+
+MAY_PRINT: Final = {"cli", "bench", "human"}
+MAY_EXIT: Final = {"cli"}
+HEAVY: Final = {"aiohttp", "websockets", "msgspec", "sqlite3"}
+MAX_MODULE_LINES: Final = 500
+MAX_FUNCTION_LINES: Final = 50
+
+# Written apart, so that this file does not trip over itself.
+FOREIGN_PATH: Final = re.compile(rb"(?<![\w.])/(?:" + b"work|" + b"root)/")
+UNFINISHED: Final = re.compile(rb"\b(?:" + b"TO" + b"DO|FIX" + b"ME|XX" + b"X)" + rb"\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One parsed source file of csp."""
+
+    name: str
+    path: Path
+    tree: ast.Module
+
+    @property
+    def part(self) -> str:
+        """Name the entry of csp/ this module belongs to: `wire`, `core`, `gateway`."""
+        return [*self.name.split("."), "__init__"][1]
+
+    def at(self, node: ast.expr | ast.stmt | int) -> str:
+        line = node if isinstance(node, int) else node.lineno
+        return f"{self.path.relative_to(ROOT)}:{line}"
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    paths = sorted((ROOT / "csp").rglob("*.py"))
+    return tuple(
+        Module(name=_dotted(path), path=path, tree=ast.parse(path.read_text("utf-8"), str(path)))
+        for path in paths
+    )
+
+
+def _dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(module: Module) -> Iterator[tuple[str, str]]:
+    """Yield each imported name in full, with its place; `from csp import wire` gives csp.wire."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, module.at(node)) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = _origin(module, node)
+            yield from ((f"{origin}.{alias.name}", module.at(node)) for alias in node.names)
+
+
+def _origin(module: Module, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    package = module.name.split(".") + ["__init__"] * (module.path.name == "__init__.py")
+    return ".".join(package[: -node.level] + ([node.module] if node.module else []))
+
+
+def uses(module: Module) -> Iterator[tuple[str, str]]:
+    """Yield the entries of csp/ that a module imports from, with the place."""
+    entries = BASE | {CORE} | SHELLS
+    for name, place in imports(module):
+        package, _, rest = name.partition(".")
+        if package == "csp":
+            entry = rest.partition(".")[0]
+            yield (entry if entry in entries else "__init__"), place
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """Yield the calls whose function is spelt as a plain or dotted name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            yield ast.unparse(node.func), node
+
+
+def project_files() -> Iterator[Path]:
+    yield ROOT / "README.md"
+    for folder in ("csp", "tests", "prompts", "bin"):
+        yield from (
+            path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts
+        )
+
+
+def places_of(pattern: re.Pattern[bytes]) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]!r}"
+        for path in project_files()
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1)
+        if pattern.search(line)
+    ]
+
+
+def test_every_module_belongs_to_a_layer() -> None:
+    strays = [module.name for module in modules() if module.part not in BASE | {CORE} | SHELLS]
+
+    assert strays == []
+
+
+def test_base_imports_only_base() -> None:
+    upward = [
+        f"{place} uses csp.{used}"
+        for module in modules()
+        if module.part in BASE
+        for used, place in uses(module)
+        if used not in BASE
+    ]
+
+    assert upward == []
+
+
+def test_core_imports_only_base_or_core() -> None:
+    upward = [
+        f"{place} uses csp.{used}"
+        for module in modules()
+        if module.part == CORE
+        for used, place in uses(module)
+        if used not in BASE | {CORE}
+    ]
+
+    assert upward == []
+
+
+def test_a_shell_uses_only_the_shells_it_may() -> None:
+    forbidden = [
+        f"{place} uses csp.{used}"
+        for module in modules()
+        if module.part in SHELLS
+        for used, place in uses(module)
+        if used in SHELLS - {module.part} - SHELL_MAY_USE.get(module.part, ORDINARY_SHELL_MAY_USE)
+    ]
+
+    assert forbidden == []
+
+
+def test_nobody_imports_the_command_line() -> None:
+    importers = [
+        place for module in modules() if module.part != "cli" for used, place in uses(module) if used == "cli"
+    ]
+
+    assert importers == []
+
+
+def test_core_imports_nothing_with_a_clock_or_io() -> None:
+    impure = [
+        f"{place} imports {name}"
+        for module in modules()
+        if module.part == CORE
+        for name, place in imports(module)
+        if name.partition(".")[0] not in CORE_MAY_IMPORT | {"csp"}
+    ]
+
+    assert impure == []
+
+
+def test_core_calls_no_builtin_that_does_io_or_varies() -> None:
+    impure = [
+        f"{module.at(call)} calls {name}"
+        for module in modules()
+        if module.part == CORE
+        for name, call in calls(module.tree)
+        if name in CORE_MAY_NOT_CALL
+    ]
+
+    assert impure == []
+
+
+def test_only_config_reads_the_environment() -> None:
+    spellings = {"os.environ", "os.environb", "os.getenv", "os.getenvb", "os.putenv", "os.unsetenv"}
+    readers = [
+        module.at(node)
+        for module in modules()
+        if module.name != "csp.config"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in spellings
+    ]
+    readers += [
+        place
+        for module in modules()
+        if module.name != "csp.config"
+        for name, place in imports(module)
+        if name in spellings
+    ]
+
+    assert readers == []
+
+
+def test_only_the_command_line_prints() -> None:
+    printers = [
+        module.at(call)
+        for module in modules()
+        if module.part not in MAY_PRINT
+        for name, call in calls(module.tree)
+        if name == "print"
+    ]
+
+    assert printers == []
+
+
+def test_only_the_command_line_exits() -> None:
+    exits = [
+        module.at(node)
+        for module in modules()
+        if module.part not in MAY_EXIT
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Name | ast.Attribute)
+        and ast.unparse(node) in {"sys.exit", "SystemExit", "exit", "quit"}
+    ]
+    exits += [
+        place
+        for module in modules()
+        if module.part not in MAY_EXIT
+        for name, place in imports(module)
+        if name == "sys.exit"
+    ]
+
+    assert exits == []
+
+
+def test_only_the_command_line_reads_argv() -> None:
+    readers = [
+        module.at(node)
+        for module in modules()
+        if module.part != "cli"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.argv"
+    ]
+
+    assert readers == []
+
+
+def test_exceptions_are_defined_in_errors_alone() -> None:
+    known = {
+        name
+        for name, value in vars(builtins).items()
+        if isinstance(value, type) and issubclass(value, BaseException)
+    }
+    known |= {
+        node.name
+        for module in modules()
+        if module.name == "csp.errors"
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    classes = [
+        (module, node)
+        for module in modules()
+        if module.name != "csp.errors"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef)
+    ]
+    strays = [
+        f"{module.at(node)} {node.name}"
+        for module, node in classes
+        for base in node.bases
+        if ast.unparse(base).rpartition(".")[2] in known or ast.unparse(base).endswith(("Error", "Exception"))
+    ]
+
+    assert strays == []
+
+
+def test_no_module_is_longer_than_500_lines() -> None:
+    lengths = {module.at(1): len(module.path.read_text("utf-8").splitlines()) for module in modules()}
+    too_long = {place: lines for place, lines in lengths.items() if lines > MAX_MODULE_LINES}
+
+    assert too_long == {}
+
+
+def test_no_function_is_longer_than_50_lines() -> None:
+    too_long = {
+        f"{module.at(node)} {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno + 1 > MAX_FUNCTION_LINES
+    }
+
+    assert too_long == {}
+
+
+def test_every_module_states_its_one_job() -> None:
+    bad = {
+        module.at(1): first_line
+        for module in modules()
+        for first_line in [(ast.get_docstring(module.tree) or "").partition("\n")[0]]
+        if not first_line or " and " in first_line
+    }
+
+    assert bad == {}
+
+
+@pytest.mark.parametrize("name", ["csp.cli", "csp.oneshot"])
+def test_a_short_command_starts_without_heavy_imports(name: str) -> None:
+    code = f"import sys, {name}; assert {name}.__file__; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert run.returncode == 0, run.stderr
+    assert HEAVY & set(run.stdout.split()) == set()
+
+
+def test_no_file_has_a_path_of_a_developers_machine() -> None:
+    assert places_of(FOREIGN_PATH) == []
+
+
+def test_no_file_has_a_mark_of_unfinished_work() -> None:
+    assert places_of(UNFINISHED) == []
+
+
+def test_the_top_level_has_only_the_entries_of_the_design() -> None:
+    # An unpacked archive tracks nothing; a clone that git cannot read is a failure.
+    is_clone = (ROOT / ".git").exists()
+    command = ["git", "ls-files"] if is_clone else ["true"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    entries = {line.partition("/")[0] for line in run.stdout.splitlines()}
+
+    assert run.returncode == 0, run.stderr
+    assert entries - TOP_LEVEL == set()
