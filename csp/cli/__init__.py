@@ -1,0 +1,100 @@
+"""Run the csp command: argv in, exit code out."""
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from csp.cli.parser import parse, setting_flags
+from csp.cli.terminal import talk
+from csp.config import current_dir, load_settings
+from csp.errors import BadInput, Broken, CspError
+
+DONE: Final = 0
+FAILED: Final = 1
+MISUSED: Final = 2
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the command line says; return 0 done, 1 failed, 2 misused, and never a traceback."""
+    _accept_any_text()
+    words = sys.argv[1:] if argv is None else list(argv)
+    try:
+        code = _run(words)
+        if sys.stdout:
+            sys.stdout.flush()
+    except SystemExit as exc:
+        return exc.code if isinstance(exc.code, int) else FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _abandon_stdout()
+        return BROKEN_PIPE
+    except CspError as exc:
+        return _fail(exc)
+    except OSError as exc:
+        _abandon_stdout()
+        return _fail(_as_broken(exc))
+    except Exception as exc:
+        return _fail_unexpected(exc, is_verbose="--verbose" in words)
+    return code
+
+
+def _run(argv: list[str]) -> int:
+    verb, args = parse(argv)
+    settings = load_settings(setting_flags(args))
+    if args.verbose or verb.name == "gateway":
+        from csp.cli.logs import configure
+
+        configure(is_verbose=args.verbose)
+    from csp.cli.call import Call
+
+    call = Call(args=args, settings=settings, cwd=current_dir(), argv=tuple(argv))
+    return _find(verb.run)(call)
+
+
+def _find(name: str) -> Callable[..., int]:
+    """Import the function of a verb, now that it is needed."""
+    from importlib import import_module
+
+    module, _, function = name.partition(":")
+    found: Callable[..., int] = getattr(import_module(f"csp.cli.{module}"), function)
+    return found
+
+
+def _accept_any_text() -> None:
+    """Have text that the locale cannot show escaped; an agent's words must not end a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _fail(error: CspError) -> int:
+    line = f"csp: {error.message}" + (f" ({error.hint})" if error.hint else "")
+    talk(" ".join(line.splitlines()))
+    return MISUSED if type(error) is BadInput else FAILED
+
+
+def _fail_unexpected(error: Exception, *, is_verbose: bool) -> int:
+    if is_verbose:
+        from csp.cli.logs import log_failure
+
+        log_failure(error)
+    said = " ".join(f"{type(error).__name__}: {error}".splitlines())
+    talk(f"csp: unexpected error: {said}" + ("" if is_verbose else " (add --verbose for more)"))
+    return FAILED
+
+
+def _as_broken(error: OSError) -> Broken:
+    where = f"{error.filename!r}: " if error.filename else ""
+    return Broken(f"{where}{(error.strerror or str(error)).lower()}")
+
+
+def _abandon_stdout() -> None:
+    """Keep Python from writing once more at exit what could not be written."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,48 @@
+"""Start the gateway of a room."""
+
+from pathlib import Path
+
+from csp.cli.call import Call
+from csp.config import GatewayOptions
+from csp.errors import BadInput
+
+
+def gateway(call: Call) -> int:
+    """Run the gateway until it is told to end."""
+    options = gateway_options(call)
+    from csp.gateway.server import run  # loads aiohttp, which no other verb needs
+
+    return run(options)
+
+
+def gateway_options(call: Call) -> GatewayOptions:
+    """Return what was asked for, with every path checked."""
+    args = call.args
+    cert, key = _file(call, "--tls-cert", args.tls_cert), _file(call, "--tls-key", args.tls_key)
+    if (cert is None) != (key is None):
+        raise BadInput("expected --tls-cert with --tls-key, got only one of them")
+    return GatewayOptions(
+        settings=call.settings,
+        tls_cert=cert,
+        tls_key=key,
+        insecure=args.insecure,
+        supervise=args.supervise,
+        dir=_directory(call, args.dir),
+        argv=call.argv,
+    )
+
+
+def _file(call: Call, flag: str, text: str | None) -> Path | None:
+    if text is None:
+        return None
+    path = call.cwd / Path(text)
+    if not path.is_file():
+        raise BadInput(f"{flag}: expected a file, got {text!r}")
+    return path
+
+
+def _directory(call: Call, text: str | None) -> Path:
+    path = call.cwd / Path(text or ".")
+    if not path.is_dir():
+        raise BadInput(f"--dir: expected a directory, got {text!r}")
+    return path.resolve()

@@ -1,0 +1,34 @@
+"""Configure where log records go."""
+
+import logging
+import sys
+from typing import Final
+
+from csp.cli.terminal import visible
+
+_KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class _Formatter(logging.Formatter):
+    """One line a record: the event first, its fields behind it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        details = {key: value for key, value in vars(record).items() if key not in _KNOWN}
+        fields = "".join(f" {key}={value!r}" for key, value in details.items())
+        line, *trace = super().format(record).split("\n")
+        return visible("\n".join([line + fields, *trace]))
+
+
+def configure(*, is_verbose: bool) -> None:
+    """Send records to stderr: what a user did, or with `is_verbose` the mechanics too."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.DEBUG if is_verbose else logging.INFO)
+
+
+def log_failure(error: Exception) -> None:
+    """Log an error that nobody expected, with its traceback."""
+    configure(is_verbose=True)
+    logging.getLogger(__name__).error("command failed", exc_info=error)

@@ -1,0 +1,111 @@
+"""Turn argv into a verb with its arguments."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from csp import __version__
+from csp.cli.verbs import GLOBAL, VERBS, Arg, Verb
+from csp.config import ROWS, nearest
+from csp.errors import BadInput
+
+_FLAGS = {row.flag: row for row in ROWS if row.flag}
+_ABOUT = "A group chat for people and interactive AI agents."
+_RULES = "stdout is data, stderr is talk; exit 0 done, 1 failed, 2 misused"
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal; argparse would load shutil to find that out, even without --help."""
+
+    def __init__(self, prog: str) -> None:
+        try:
+            width = os.get_terminal_size().columns
+        except (OSError, ValueError, AttributeError):
+            width = 80
+        super().__init__(prog, width=max(width, 40) - 2)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises BadInput instead of printing its usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(message[:1].lower() + message[1:], f"see: {self.prog} --help")
+
+
+def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:
+    """Return the verb of a command line with its arguments; raise BadInput where they are wrong."""
+    _check_bytes(argv)
+    top = _top_parser().parse_args(argv)
+    if not top.verb:
+        raise BadInput("expected a verb", "see: csp --help")
+    verb = _find_verb(top.verb)
+    args = verb_parser(verb).parse_intermixed_args(top.rest)
+    for name in ("room", "verbose"):
+        if not getattr(args, name):
+            setattr(args, name, getattr(top, name))
+    args.verb = verb.name
+    return verb, args
+
+
+def _check_bytes(argv: Sequence[str]) -> None:
+    """Refuse bytes that are not text: Python passes them on as lone surrogates, which no JSON can carry."""
+    for word in argv:
+        if any("\ud800" <= char <= "\udfff" for char in word):
+            raise BadInput(f"expected arguments in utf-8, got {word!r}")
+
+
+def _find_verb(name: str) -> Verb:
+    for verb in VERBS:
+        if verb.name == name:
+            return verb
+    known = [verb.name for verb in VERBS]
+    raise BadInput(f"unknown verb {name!r}", nearest(name, known) or "see: csp --help")
+
+
+def _top_parser() -> _Parser:
+    width = max(len(verb.name) for verb in VERBS)
+    verbs = "\n".join(f"  {verb.name:{width}}  {verb.help}" for verb in VERBS)
+    parser = _Parser(
+        prog="csp",
+        usage="csp [--room NAME] VERB ...",
+        description=f"{_ABOUT}\n\nverbs (csp VERB --help says more):\n{verbs}",
+        epilog=f"example:\n  csp send claude 'what does parser.py do?' --wait\n\n{_RULES}",
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"csp {__version__}")
+    for arg in GLOBAL:
+        _add(parser, arg)
+    parser.add_argument("verb", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def verb_parser(verb: Verb) -> argparse.ArgumentParser:
+    """Return the parser of one verb."""
+    parser = _Parser(
+        prog=f"csp {verb.name}",
+        description=verb.help,
+        epilog=f"example:\n  {verb.example}",
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    for arg in (*verb.args, *GLOBAL):
+        _add(parser, arg)
+    parser.set_defaults(**({} if any("--json" in arg.names for arg in verb.args) else {"json": False}))
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, arg: Arg) -> None:
+    """Add an argument; one that is a setting has no default here, so that the table's order holds."""
+    row = _FLAGS.get(arg.names[0])
+    options: dict[str, Any] = dict(arg.options)
+    if row:
+        options |= {"dest": row.name, "default": None}
+    parser.add_argument(*arg.names, help=arg.help, **options)
+
+
+def setting_flags(args: argparse.Namespace) -> dict[str, str | None]:
+    """Return the settings that were given as flags."""
+    return {row.name: getattr(args, row.name, None) for row in _FLAGS.values()}

@@ -1,0 +1,181 @@
+"""Send a message; wait for what comes of it if asked to."""
+
+import sys
+import time
+from typing import Final
+
+from csp.cli.call import Call
+from csp.cli.terminal import Progress, put, put_json, talk
+from csp.errors import BadInput, NotFound, TooLarge, Unreachable
+from csp.oneshot import Gateway, Object, field, newest, page, segment
+
+MAX_TEXT_BYTES: Final = 256 * 1024
+_POLL_S: Final = 1.0
+_RETRY_S: Final = 0.3
+_QUIET_S: Final = 1.0
+_LOST: Final = ("failed", "withdrawn", "expired")
+_TAKEN: Final = ("submitted", "confirmed")
+_DONE: Final = {"resend": "sent again as", "cancel": "withdrew", "continue": "released"}
+_SPEECH: Final = "human_message,agent_call,agent_response"
+
+
+def send(call: Call) -> int:
+    """Send a message; print its id, or with --wait the replies."""
+    answer = call.gateway.post("/message", _body(call))
+    recipients = [str(agent) for agent in field(answer, "recipients", list)]
+    talk(f"sent {field(answer, 'id', str)} to {', '.join(recipients) or 'nobody'}")
+    if call.args.wait:
+        return _Waiting(call, answer, recipients).run()
+    if call.is_json:
+        put_json(answer)
+    else:
+        put(field(answer, "id", str))
+    return 0
+
+
+def act(call: Call) -> int:
+    """Do something with a message that was sent before: resend, cancel, continue."""
+    verb, message = call.args.verb, call.args.id
+    answer = call.gateway.post(f"/messages/{segment(message)}/{verb}")
+    if call.is_json:
+        put_json(answer)
+        return 0
+    is_new = verb == "resend"
+    talk(f"{_DONE[verb]} {field(answer, 'id', str) if is_new else message}")
+    if is_new:
+        put(field(answer, "id", str))
+    return 0
+
+
+def _body(call: Call) -> Object:
+    args = call.args
+    given = {
+        "to": args.target,
+        "content": _text(call),
+        "thread": args.thread,
+        "replyTo": args.reply_to,
+        "id": args.id,
+        "urgent": args.urgent or None,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _text(call: Call) -> str:
+    words = call.args.text
+    text = _stdin() if words == ["-"] else " ".join(words)
+    if call.args.from_last:
+        text = _quote(text, call.args.from_last, _last_text(call.gateway, call.args.from_last))
+    if not text.strip():
+        raise BadInput("expected a text to send, got nothing", "see: csp send --help")
+    return text
+
+
+def _stdin() -> str:
+    if sys.stdin is None:
+        raise BadInput("expected a text on stdin, got a closed one")
+    raw = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
+    if len(raw) > MAX_TEXT_BYTES:
+        raise TooLarge(f"text is over {MAX_TEXT_BYTES} bytes", "put it into a file and send its path")
+    try:
+        return raw.decode().rstrip("\n")
+    except UnicodeDecodeError as exc:
+        raise BadInput("expected text in utf-8 on stdin, got other bytes") from exc
+
+
+def _last_text(gateway: Gateway, agent: str) -> str:
+    # The filter also finds what was said to the agent, so look back until it speaks itself.
+    for item in reversed(newest(gateway, 200, agent=agent, types=_SPEECH)):
+        if item.get("sender") == agent:
+            return field(item, "text", str)
+    raise NotFound(f"no message from {agent!r} was found", "see: csp history")
+
+
+def _quote(text: str, agent: str, said: str) -> str:
+    quoted = "\n".join(f"> {line}".rstrip() for line in said.split("\n"))
+    return f"{text}\n\n{agent} said:\n{quoted}".lstrip("\n")
+
+
+class _Waiting:
+    """Wait for the reply of each recipient to one message."""
+
+    def __init__(self, call: Call, sent: Object, recipients: list[str]) -> None:
+        self._call = call
+        self._sent = sent
+        self._id = field(sent, "id", str)
+        self._after = field(sent, "seq", int)
+        self._open = dict.fromkeys(recipients, "queued")
+        self._is_single = len(recipients) == 1
+        self._replies: dict[str, Object] = {}
+        self._lost: dict[str, str] = {}
+        self._gateway: Gateway | None = call.gateway
+        self._progress = Progress()
+
+    def run(self) -> int:
+        started = time.monotonic()
+        deadline = started + self._call.args.timeout
+        try:
+            while self._open and (left := deadline - time.monotonic()) > 0:
+                self._look(min(_POLL_S, left))
+                if time.monotonic() - started > _QUIET_S:
+                    self._show_progress()
+        finally:
+            self._progress.clear()
+        for agent, state in list(self._open.items()):
+            self._lose(agent, f"no reply within {self._call.args.timeout:g} s ({state})")
+        return self._end()
+
+    def _look(self, wait_s: float) -> None:
+        """Read what is new; the message outlives its gateway, so one that is away is waited for."""
+        try:
+            self._gateway = self._gateway or self._call.reconnect()
+            self._take_replies(self._gateway, wait_s)
+            self._take_states(self._gateway)
+        except Unreachable:
+            self._gateway = None
+            self._open = dict.fromkeys(self._open, "the gateway is away")
+            time.sleep(min(_RETRY_S, wait_s))
+
+    def _take_replies(self, gateway: Gateway, wait_s: float) -> None:
+        # Notices are asked for too: a lost delivery brings one, which ends the wait.
+        items = page(gateway, after=self._after, wait=f"{wait_s:.3f}", types="agent_response,system")
+        for item in items:
+            self._after = field(item, "seq", int)
+            sender = str(item.get("sender"))
+            if item.get("replyTo") == self._id and sender in self._open:
+                del self._open[sender]
+                self._replies[sender] = item
+                self._print_reply(sender, item)
+
+    def _take_states(self, gateway: Gateway) -> None:
+        if not self._open:
+            return
+        recipients = field(gateway.get(f"/messages/{segment(self._id)}"), "recipients", dict)
+        for agent in list(self._open):
+            delivery = recipients.get(agent) or {}
+            state, reason = str(delivery.get("state") or "queued"), str(delivery.get("reason") or "")
+            if state in _LOST:
+                self._lose(agent, f"{state}: {reason}" if reason else state)
+            else:
+                self._open[agent] = "working" if state in _TAKEN else reason or state
+
+    def _lose(self, agent: str, reason: str) -> None:
+        del self._open[agent]
+        self._lost[agent] = reason
+        self._progress.clear()
+        talk(f"csp: {agent}: {reason}")
+
+    def _print_reply(self, sender: str, item: Object) -> None:
+        self._progress.clear()
+        if not self._call.is_json:
+            text = field(item, "text", str)
+            put(text if self._is_single else f"{sender}: {text}")
+            sys.stdout.flush()
+
+    def _show_progress(self) -> None:
+        if self._open:
+            self._progress.show(f"waiting for {', '.join(f'{a} ({s})' for a, s in self._open.items())}…")
+
+    def _end(self) -> int:
+        if self._call.is_json:
+            put_json({**self._sent, "replies": self._replies, "failed": self._lost})
+        return 1 if self._lost else 0

@@ -1,0 +1,163 @@
+"""List the verbs of the command line: one row each.
+
+A row names its function instead of importing it, so that a verb pays only for what it needs.
+"""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from csp.errors import BadInput
+from csp.values import COUNT, NUMBER, Kind, read_text
+
+
+class Arg(NamedTuple):
+    """One argument in the words of argparse."""
+
+    names: tuple[str, ...]
+    help: str
+    options: Mapping[str, Any] = {}
+
+
+class Verb(NamedTuple):
+    """One verb; `run` is the module under csp.cli with its function."""
+
+    name: str
+    help: str
+    example: str
+    run: str
+    args: tuple[Arg, ...] = ()
+
+
+class _Typed:
+    """Read a value by its kind, as argparse wants to have it done."""
+
+    def __init__(self, kind: Kind[Any]) -> None:
+        self._kind = kind
+
+    def __call__(self, text: str) -> Any:
+        try:
+            return read_text(self._kind, text, "")
+        except BadInput as exc:
+            raise argparse.ArgumentTypeError(exc.message.removeprefix(": ")) from exc
+
+
+def _value(flag: str, metavar: str, help: str, **options: Any) -> Arg:
+    return Arg((flag,), help, {"metavar": metavar, **options})
+
+
+def _switch(flag: str, help: str) -> Arg:
+    return Arg((flag,), help, {"action": "store_true"})
+
+
+_WHOLE: Final = _Typed(COUNT)
+_SECONDS: Final = _Typed(NUMBER)
+_JSON: Final = _switch("--json", "print json for a script")
+_YES: Final = _switch("--yes", "do it without asking")
+_AGENT: Final = Arg(("agent",), "the agent's id", {"metavar": "AGENT"})
+_ID: Final = Arg(("id",), "a message's id, such as m-12", {"metavar": "ID"})
+_HISTORY_DIR: Final = _value("--history", "DIR", "folder of the journals")
+_CHOICE: Final = _value("--choice", "N", "number of the choice in the agent's dialog", type=_WHOLE)
+
+#: These may stand before or after any verb.
+GLOBAL: Final = (
+    _value("--room", "NAME", "room to use; found by itself if only one fits"),
+    _switch("--verbose", "log to stderr what is being done"),
+)
+
+_GATEWAY: Final = (
+    _value("--host", "ADDRESS", "address to listen on"),
+    _value("--port", "N", "port to listen on; 0 takes any free one"),
+    _HISTORY_DIR,
+    _value("--durability", "LEVEL", "none, flush or fsync"),
+    _value("--tls-cert", "FILE", "certificate, as pem"),
+    _value("--tls-key", "FILE", "key of the certificate, as pem"),
+    _switch("--insecure", "allow an address other than loopback without tls"),
+    _switch("--supervise", "start the gateway again when it dies"),
+    _value("--dir", "DIR", "directory the room belongs to; default: the current one"),
+)
+
+_SEND: Final = (
+    Arg(("target",), "an agent's id, or all", {"metavar": "TARGET"}),
+    Arg(
+        ("text",),
+        "words of the message; - reads stdin; behind -- they may begin with -",
+        {"metavar": "TEXT", "nargs": "*"},
+    ),
+    _switch("--wait", "wait for the replies and print them"),
+    _value("--timeout", "S", "seconds to wait; default: 600", type=_SECONDS, default=600.0),
+    _switch("--urgent", "interrupt a busy agent"),
+    _value("--from-last", "AGENT", "append the last message of this agent"),
+    _value("--thread", "T", "thread to send in"),
+    _value("--reply-to", "ID", "message that this one answers"),
+    _value("--id", "ID", "id to give it; the same id is never sent twice"),
+    _JSON,
+)
+
+_HISTORY: Final = (
+    Arg(("form",), "nothing, prune, or redact ID", {"metavar": "FORM", "nargs": "*"}),
+    _value("--limit", "N", "newest items to show; default: 50", type=_WHOLE),
+    _value("--search", "Q", "only items with this text"),
+    _switch("--follow", "go on with what comes"),
+    _value("--agent", "A", "only items from or to this agent"),
+    _value("--types", "A,B", "only these types of events"),
+    _value("--before", "SEQ", "only items before this one; with prune: remove them", type=_WHOLE),
+    _value("--after", "SEQ", "only items after this one", type=_WHOLE),
+    _value("--keep", "N", "with prune: events to keep, remove all before", type=_WHOLE),
+    _YES,
+    _JSON,
+)
+
+_EXPORT: Final = (
+    _value("--format", "F", "md or json; default: md", choices=("md", "json"), default="md"),
+    _value("--limit", "N", "only the newest N items", type=_WHOLE),
+)
+
+_DOCTOR: Final = (_switch("--journal", "read the whole journal and check every line"), _HISTORY_DIR, _JSON)
+_SHELLS: Final = {"metavar": "SHELL", "choices": ("bash", "zsh", "fish")}
+
+
+def _control(name: str, help: str, *more: Arg) -> Verb:
+    return Verb(name, help, f"csp {name} claude", "control:control", (_AGENT, *more, _JSON))
+
+
+def _act(name: str, help: str) -> Verb:
+    return Verb(name, help, f"csp {name} m-12", "send:act", (_ID, _JSON))
+
+
+VERBS: Final = (
+    Verb("gateway", "run the gateway of a room", "csp gateway --room review", "gateway:gateway", _GATEWAY),
+    Verb("send", "send a message", "csp send claude 'fix the parser' --wait", "send:send", _SEND),
+    _act("resend", "send a message again, as a new one"),
+    _act("cancel", "withdraw a message that has not arrived"),
+    _act("continue", "release a message held by the loop guard"),
+    Verb("agents", "list the agents", "csp agents", "look:agents", (_JSON,)),
+    Verb("status", "show the room, its agents, what waits for whom", "csp status", "look:status", (_JSON,)),
+    Verb("history", "show, prune or redact the history", "csp history --follow", "history:history", _HISTORY),
+    Verb("export", "print the whole history", "csp export --format md > chat.md", "export:export", _EXPORT),
+    Verb(
+        "stop",
+        "stop what is running in the room",
+        "csp stop",
+        "control:stop",
+        (_switch("--all", "in every thread"), _JSON),
+    ),
+    _control("pause", "hold messages back from an agent"),
+    _control("resume", "let a paused agent have its messages"),
+    _control("share", "post what an agent answers in its pane"),
+    _control("noshare", "keep what an agent answers in its pane there"),
+    _control("interrupt", "stop what an agent is doing"),
+    _control("approve", "say yes to an agent's dialog", _CHOICE),
+    _control("deny", "say no to an agent's dialog", _CHOICE),
+    _control("restart", "start an agent again"),
+    Verb("remove", "remove an agent from the room", "csp remove codex", "control:remove", (_AGENT, _JSON)),
+    Verb("config", "show every setting with its source", "csp config", "look:config", (_JSON,)),
+    Verb("doctor", "check this machine, or a journal", "csp doctor --journal", "doctor:doctor", _DOCTOR),
+    Verb(
+        "completion",
+        "print a completion script",
+        "csp completion bash > ~/.local/share/bash-completion/completions/csp",
+        "completion:completion",
+        (Arg(("shell",), "bash, zsh or fish", _SHELLS),),
+    ),
+)

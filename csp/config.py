@@ -1,0 +1,396 @@
+"""Read the settings of a run from one table.
+
+Settings has the names, types, defaults; ROWS says how each is given from outside. A value comes from the
+first of: a flag, the environment, ./csp.toml, the user's config.toml, the default. Settings remembers which.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from csp.errors import BadInput
+from csp.values import (
+    BOOLEAN,
+    COMMAND,
+    COST,
+    COUNT,
+    DURABILITY,
+    LINE,
+    NUMBER,
+    PATH,
+    PORT,
+    ROOM,
+    WEB,
+    Kind,
+    matching,
+    read_text,
+    read_toml,
+)
+
+DEFAULT: Final = "default"
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec:
+    """One [[agent]] of csp.toml; an empty command means the profile's own."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    profile: str = ""
+    role: str = "agent"
+    cwd: Path | None = None
+    worktree: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting of a run with its default; `load_settings` builds it once."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    gateway_url: str = ""
+    auth_token: str = field(default="", repr=False)
+    agent: str = ""
+    room: str = "default"
+    history_dir: Path = Path()
+    history_cap: int = 1000
+    durability: str = "fsync"
+    config_file: Path | None = None
+    orchestrator: bool = False
+    orch_cmd: tuple[str, ...] = ("claude", "--model", "haiku")
+    claude_cmd: tuple[str, ...] = ("claude",)
+    codex_cmd: tuple[str, ...] = ("codex",)
+    gemini_cmd: tuple[str, ...] = ("gemini",)
+    strict_cli_check: bool = False
+    injection_timeout_s: float = 10.0
+    offline_after_s: float = 60.0
+    message_ttl_s: float = 604800.0
+    turn_warn_ms: int = 90000
+    turn_timeout_ms: int = 120000
+    soft_turns: int = 25
+    soft_tokens: int = 50000
+    max_turns: int = 200
+    max_tokens: int = 200000
+    max_minutes: float = 20.0
+    max_cost_usd: float | None = None
+    agents: tuple[AgentSpec, ...] = ()
+    state_dir: Path = Path()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def is_set(self, name: str) -> bool:
+        """Tell whether somebody chose this value, be it the same as the default."""
+        return self.sources.get(name, DEFAULT) != DEFAULT
+
+
+class Row(NamedTuple):
+    """How one setting is given from outside; an empty column means that there is no such way."""
+
+    name: str
+    env: str
+    key: str
+    flag: str
+    kind: Kind[Any]
+    unit: str
+    help: str
+    default: str = ""
+    secret: bool = False
+
+
+_LOCAL: Final = "history in a clone, else ~/.local/share/csp/history"
+_NEXT: Final = "8765, else the next free one"
+
+# fmt: off
+ROWS: Final = (
+    Row("host", "CSP_HOST", "room.host", "--host", LINE, "", "address the gateway listens on"),
+    Row("port", "CSP_PORT", "room.port", "--port", PORT, "",
+        "port it listens on; 0 takes any free one", _NEXT),
+    Row("gateway_url", "CSP_GATEWAY_URL", "", "", WEB, "",
+        "gateway to talk to, instead of looking for a running room"),
+    Row("auth_token", "CSP_AUTH_TOKEN", "", "", LINE, "",
+        "token to speak with; it decides the sender", secret=True),
+    Row("agent", "CSP_AGENT", "", "", LINE, "", "agent in whose pane a command runs; the sidecar sets it"),
+    Row("room", "CSP_ROOM", "room.name", "--room", ROOM, "", "room to start or to talk to"),
+    Row("history_dir", "CSP_HISTORY_DIR", "room.history_dir", "--history", PATH, "",
+        "folder of the journals", _LOCAL),
+    Row("history_cap", "CSP_HISTORY_CAP", "room.history_cap", "", COUNT, "", "newest events kept in memory"),
+    Row("durability", "CSP_DURABILITY", "room.durability", "--durability", DURABILITY, "",
+        "what an acknowledged message survives: flush a crash of the gateway, fsync a power cut"),
+    Row("config_file", "CSP_CONFIG_FILE", "", "", PATH, "", "file to read in place of ./csp.toml"),
+    Row("orchestrator", "CSP_ORCHESTRATOR", "room.orchestrator", "", BOOLEAN, "",
+        "start an orchestrator too"),
+    Row("orch_cmd", "CSP_ORCH_CMD", "room.orch_cmd", "", COMMAND, "", "command of the orchestrator"),
+    Row("claude_cmd", "CSP_CLAUDE_CMD", "room.claude_cmd", "", COMMAND, "", "command of Claude Code"),
+    Row("codex_cmd", "CSP_CODEX_CMD", "room.codex_cmd", "", COMMAND, "", "command of Codex"),
+    Row("gemini_cmd", "CSP_GEMINI_CMD", "room.gemini_cmd", "", COMMAND, "", "command of Gemini CLI"),
+    Row("strict_cli_check", "CSP_STRICT_CLI_CHECK", "room.strict_cli_check", "", BOOLEAN, "",
+        "fail, instead of going on without, when a CLI is not installed"),
+    Row("injection_timeout_s", "CSP_INJECTION_TIMEOUT", "room.injection_timeout_s", "", NUMBER, "seconds",
+        "wait for an unknown CLI to look idle"),
+    Row("offline_after_s", "CSP_OFFLINE_AFTER_S", "room.offline_after_s", "", NUMBER, "seconds",
+        "silence after which a participant counts as offline"),
+    Row("message_ttl_s", "CSP_MESSAGE_TTL_S", "room.message_ttl_s", "", NUMBER, "seconds",
+        "age at which a message nobody could take expires"),
+    Row("turn_warn_ms", "CSP_TURN_WARN_MS", "limits.turn_warn_ms", "", COUNT, "ms",
+        "length of a turn that brings a warning"),
+    Row("turn_timeout_ms", "CSP_TURN_TIMEOUT_MS", "limits.turn_timeout_ms", "", COUNT, "ms",
+        "length of a turn after which it passes on"),
+    Row("soft_turns", "CSP_SOFT_TURNS", "limits.soft_turns", "", COUNT, "",
+        "turns from one reminder to the next"),
+    Row("soft_tokens", "CSP_SOFT_TOKENS", "limits.soft_tokens", "", COUNT, "",
+        "tokens from one reminder to the next"),
+    Row("max_turns", "CSP_MAX_TURNS", "limits.turns", "", COUNT, "", "turns after which a mode is stopped"),
+    Row("max_tokens", "CSP_MAX_TOKENS", "limits.tokens", "", COUNT, "",
+        "tokens after which a mode is stopped"),
+    Row("max_minutes", "CSP_MAX_MINUTES", "limits.minutes", "", NUMBER, "minutes",
+        "time after which a mode is stopped"),
+    Row("max_cost_usd", "CSP_MAX_COST_USD", "limits.cost_usd", "", COST, "US dollars",
+        "cost after which a mode is stopped"),
+)
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayOptions:
+    """What `csp gateway` was asked to do; `argv` starts the same gateway again."""
+
+    settings: Settings
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    insecure: bool = False
+    supervise: bool = False
+    dir: Path
+    argv: tuple[str, ...] = ()
+
+
+# --- where the values come from ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One csp.toml or config.toml that was there."""
+
+    path: Path
+    data: dict[str, Any]
+
+    def get(self, key: str) -> object:
+        section, _, name = key.partition(".")
+        return self.data.get(section, {}).get(name)
+
+
+def load_settings(
+    flags: Mapping[str, str | None] | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Settings:
+    """Build the settings of this run; raise BadInput naming the source of a value that is wrong."""
+    env = os.environ if env is None else env
+    cwd = current_dir() if cwd is None else cwd
+    files = _read_files(env, cwd)
+    values: dict[str, Any] = {"history_dir": default_history_dir(env), "state_dir": default_state_dir(env)}
+    sources: dict[str, str] = {}
+    for row in ROWS:
+        found = _find(row, flags or {}, env, files)
+        sources[row.name] = found[1] if found else DEFAULT
+        if found:
+            values[row.name] = found[0]
+    values["history_dir"] = Path(os.path.abspath(cwd / values["history_dir"]))
+    return Settings(**values, agents=_read_agents(files), sources=sources)
+
+
+def current_dir() -> Path:
+    """Return the working directory, which a shell may have outlived."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError as exc:
+        raise BadInput("the current directory no longer exists", "change to another one") from exc
+
+
+def _find(
+    row: Row, flags: Mapping[str, str | None], env: Mapping[str, str], files: list[_File]
+) -> tuple[Any, str] | None:
+    flag = flags.get(row.name)
+    if flag is not None:
+        return read_text(row.kind, flag, row.flag), row.flag
+    if env.get(row.env):
+        return read_text(row.kind, env[row.env], row.env, is_secret=row.secret), row.env
+    for file in files:
+        value = file.get(row.key)
+        if value is not None:
+            return read_toml(row.kind, value, file.path, row.key), str(file.path)
+    return None
+
+
+def _read_files(env: Mapping[str, str], cwd: Path) -> list[_File]:
+    chosen = env.get("CSP_CONFIG_FILE")
+    project = cwd / read_text(PATH, chosen, "CSP_CONFIG_FILE") if chosen else cwd / "csp.toml"
+    user = _xdg(env, "XDG_CONFIG_HOME", ".config") / "csp" / "config.toml"
+    found = [_read_file(project), _read_file(user)]
+    if chosen and not found[0]:
+        raise BadInput(f"CSP_CONFIG_FILE: expected a file that exists, got {chosen!r}")
+    return [file for file in found if file]
+
+
+def _read_file(path: Path) -> _File | None:
+    try:
+        raw = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise BadInput(f"cannot read {str(path)!r}: {(exc.strerror or '').lower()}") from exc
+    import tomllib  # most runs have no file to read
+
+    try:
+        data = tomllib.loads(raw.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise BadInput(f"{path}: not valid toml: {str(exc)[:1].lower()}{str(exc)[1:]}") from exc
+    _check_keys(path, data)
+    return _File(path, data)
+
+
+def _check_keys(path: Path, data: dict[str, Any]) -> None:
+    known = [row.key for row in ROWS if row.key]
+    sections = sorted({key.partition(".")[0] for key in known})
+    for section, table in data.items():
+        if section not in (*sections, "agent"):
+            raise _unknown(path, section, [*sections, "agent"])
+        if section == "agent":
+            continue
+        if not isinstance(table, dict):
+            raise BadInput(f"{path}: {section}: expected a table, got {table!r}", f"write it as [{section}]")
+        for name in table:
+            if f"{section}.{name}" not in known:
+                raise _unknown(path, f"{section}.{name}", known)
+
+
+def _unknown(path: Path, key: str, known: list[str]) -> BadInput:
+    return BadInput(f"{path}: unknown key {key!r}", nearest(key, known) or f"known: {', '.join(known)}")
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """Return a hint that names the known word most like this one, or nothing."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+# --- agents --------------------------------------------------------------------------------------
+
+_AGENT_KINDS: Final[dict[str, Kind[Any]]] = {
+    "name": Kind("a name of 1 to 128 characters", matching(re.compile(r"[^\x00-\x1f\x7f]{1,128}"))),
+    "command": COMMAND,
+    "profile": LINE,
+    "role": Kind("agent or orchestrator", matching(re.compile("agent|orchestrator"))),
+    "cwd": PATH,
+    "worktree": BOOLEAN,
+}
+
+
+def _read_agents(files: list[_File]) -> tuple[AgentSpec, ...]:
+    """Return the agents of the first file that has any; the lists of two files are not mixed."""
+    for file in files:
+        entries = file.data.get("agent", [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise BadInput(f"{file.path}: agent: expected a list of tables", "write each as [[agent]]")
+        if entries:
+            agents = tuple(_read_agent(file.path, entry) for entry in entries)
+            _check_names(file.path, [agent.name for agent in agents])
+            return agents
+    return ()
+
+
+def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:
+    known = list(_AGENT_KINDS)
+    values: dict[str, Any] = {}
+    for name, value in entry.items():
+        if name not in known:
+            raise _unknown(path, f"agent.{name}", [f"agent.{key}" for key in known])
+        values[name] = read_toml(_AGENT_KINDS[name], value, path, f"agent.{name}")
+    if "name" not in values:
+        raise BadInput(f"{path}: agent: expected a name, got {', '.join(entry) or 'nothing'}")
+    return AgentSpec(**values)
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    doubles = {name for name in names if names.count(name) > 1}
+    if doubles:
+        raise BadInput(f"{path}: agent.name: expected names that differ, got {min(doubles)!r} twice")
+
+
+# --- where things live ---------------------------------------------------------------------------
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    if env.get("HOME"):
+        return Path(env["HOME"])
+    try:
+        return Path.home()
+    except RuntimeError as exc:
+        raise BadInput("HOME: expected the path of a home directory, got nothing") from exc
+
+
+def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:
+    """Return a base directory; the XDG specification has relative paths ignored."""
+    chosen = env.get(variable, "")
+    return Path(chosen) if chosen.startswith("/") else _home(env) / fallback
+
+
+def default_history_dir(env: Mapping[str, str]) -> Path:
+    """Return the folder of a clone this package runs from, or else that of the user."""
+    clone = Path(__file__).resolve().parent.parent
+    is_clone = (clone / ".git").exists() or (clone / "pyproject.toml").exists()
+    if is_clone and (clone / "history").is_dir():
+        return clone / "history"
+    return _xdg(env, "XDG_DATA_HOME", ".local/share") / "csp" / "history"
+
+
+def default_state_dir(env: Mapping[str, str]) -> Path:
+    """Return the folder in which running rooms are announced."""
+    runtime = env.get("XDG_RUNTIME_DIR", "")
+    if runtime.startswith("/") and os.path.isdir(runtime):
+        return Path(runtime) / "csp"
+    return _xdg(env, "XDG_CACHE_HOME", ".cache") / "csp"
+
+
+# --- showing the table ---------------------------------------------------------------------------
+
+
+def show(value: object) -> str:
+    """Return a value as a person would write it into the environment."""
+    match value:
+        case None | "" | ():
+            return "none"
+        case bool():
+            return "1" if value else "0"
+        case float():
+            return f"{value:.12g}"
+        case tuple():
+            return shlex.join(value)
+        case _:
+            return str(value)
+
+
+def shown(settings: Settings, row: Row) -> str:
+    """Return the value of a row for people's eyes: a secret only says that it is there."""
+    value = getattr(settings, row.name)
+    return "********" if row.secret and value else show(value)
+
+
+def settings_markdown() -> str:
+    """Return the table of settings as README shows it."""
+    lines = ["| variable | csp.toml | flag | default | meaning |", "|---|---|---|---|---|"]
+    defaults = Settings()
+    for row in ROWS:
+        default = row.default or show(getattr(defaults, row.name))
+        unit = f" ({row.unit})" if row.unit else ""
+        code = [f"`{cell}`" if cell else "" for cell in (row.env, row.key, row.flag)]
+        lines.append(f"| {' | '.join(code)} | {default} | {row.help}{unit} |")
+    return "\n".join(lines)

@@ -1,0 +1,127 @@
+"""Read one value from the text of a flag, a variable or a file."""
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+
+from csp.errors import BadInput
+
+T = TypeVar("T")
+_ROOM_NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
+_URL: Final = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
+_ON: Final = ("1", "true", "yes", "on")
+_OFF: Final = ("0", "false", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """Read a value from text; `read` raises ValueError where the text is not what `expected` says."""
+
+    expected: str
+    read: Callable[[str], T]
+    toml: tuple[type, ...] = (str,)
+
+
+def _whole(low: int, high: int = 2**53) -> Kind[int]:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,16}", text) or not low <= int(text) <= high:
+            raise ValueError
+        return int(text)
+
+    span = f"from {low}" + (f" to {high}" if high < 2**53 else "")
+    return Kind(f"a whole number {span}", read, (int,))
+
+
+def _read_number(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", text) or float(text) <= 0:
+        raise ValueError
+    return float(text)
+
+
+def _read_optional_number(text: str) -> float | None:
+    return None if text == "none" else _read_number(text)
+
+
+def _read_line(text: str) -> str:
+    if not text or not text.isprintable():
+        raise ValueError
+    return text
+
+
+def _read_url(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    # Both properties raise ValueError where the rule of the pattern is too weak.
+    if not _URL.fullmatch(text) or not urlsplit(text).hostname or urlsplit(text).port == 0:
+        raise ValueError
+    return text
+
+
+def _read_boolean(text: str) -> bool:
+    if text.lower() not in _ON + _OFF:
+        raise ValueError
+    return text.lower() in _ON
+
+
+def _read_path(text: str) -> Path:
+    """Return the path, with ~ as the home directory."""
+    if not text or "\0" in text:
+        raise ValueError
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as exc:
+        raise ValueError from exc
+
+
+def _read_command(text: str) -> tuple[str, ...]:
+    words = tuple(shlex.split(text))
+    if not words or "\0" in text:
+        raise ValueError
+    return words
+
+
+def matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
+    """Return a reader that takes only what matches as a whole."""
+
+    def read(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError
+        return text
+
+    return read
+
+
+NUMBER: Final = Kind("a number over 0", _read_number, (int, float))
+PORT: Final = _whole(0, 65535)
+COUNT: Final = _whole(1)
+COST: Final = Kind("a number over 0, or none", _read_optional_number, (int, float, str))
+LINE: Final = Kind("one line of text", _read_line)
+BOOLEAN: Final = Kind("1 or 0", _read_boolean, (bool,))
+PATH: Final = Kind("a path", _read_path)
+COMMAND: Final = Kind("a command line", _read_command, (str, list))
+ROOM: Final = Kind("a room name of a-z, 0-9 or -, at most 32 long", matching(_ROOM_NAME))
+WEB: Final = Kind("an http or https url without a user", _read_url)
+DURABILITY: Final = Kind("one of none, flush, fsync", matching(re.compile("none|flush|fsync")))
+
+
+def read_text(kind: Kind[T], text: str, where: str, *, is_secret: bool = False) -> T:
+    """Return the value, or raise BadInput naming `where` it came from."""
+    try:
+        return kind.read(text)
+    except ValueError as exc:
+        got = "" if is_secret else f", got {text!r}"
+        raise BadInput(f"{where}: expected {kind.expected}{got}") from exc
+
+
+def read_toml(kind: Kind[T], value: object, path: Path, key: str) -> T:
+    """Read a value that has a type of its own; a path in a file is relative to that file."""
+    where = f"{path}: {key}"
+    is_words = isinstance(value, list) and all(isinstance(word, str) for word in value)
+    if type(value) not in kind.toml or (isinstance(value, list) and not is_words):
+        raise BadInput(f"{where}: expected {kind.expected}, got {value!r}")
+    text = shlex.join(value) if isinstance(value, list) else str(value)
+    found = read_text(kind, text, where)
+    return path.parent / found if isinstance(found, Path) else found

@@ -1,0 +1,239 @@
+"""The blocking client, against a small server that answers as it is told to."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from csp import errors
+from csp.errors import BadInput, Broken, CspError, Unreachable
+from csp.oneshot import Gateway, field, follow, newest, objects, oldest, segment
+
+
+class Server(ThreadingHTTPServer):
+    """Answers by `script`: path to status and body; keeps what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.script: dict[str, tuple[int, bytes]] = {}
+        self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.history: list[dict[str, Any]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.asked.append((self.command, self.path, dict(self.headers), body))
+        status, raw = self.server.script.get(self.path.partition("?")[0], (404, b"{}"))
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    do_GET = do_POST = do_DELETE = _answer
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_each_method_carries_the_token(server: Server) -> None:
+    server.script = {"/x": (200, b'{"ok": 1}')}
+    gateway = Gateway(server.url, "t0ken")
+    answers = [
+        gateway.get("/x", after=3, q="a b&c", limit=None),
+        gateway.post("/x", {"é": 1}),
+        gateway.delete("/x"),
+    ]
+
+    assert answers == [{"ok": 1}] * 3
+    assert [asked[:2] for asked in server.asked] == [
+        ("GET", "/x?after=3&q=a+b%26c"),
+        ("POST", "/x"),
+        ("DELETE", "/x"),
+    ]
+    assert {asked[2]["X-Auth-Token"] for asked in server.asked} == {"t0ken"}
+    assert json.loads(server.asked[1][3]) == {"é": 1}
+
+
+def test_an_address_may_have_a_path_in_front(server: Server) -> None:
+    server.script = {"/csp/x": (200, b"[]")}
+
+    assert Gateway(f"{server.url}/csp/", "t").get("/x") == []
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, errors.BadInput),
+        (401, errors.Unauthenticated),
+        (403, errors.Forbidden),
+        (404, errors.NotFound),
+        (409, errors.Refused),
+        (413, errors.TooLarge),
+        (429, errors.TooMany),
+        (500, errors.Broken),
+        (503, errors.Unreachable),
+        (507, errors.StorageFull),
+    ],
+)
+def test_an_error_keeps_its_words(server: Server, status: int, kind: type[CspError]) -> None:
+    server.script = {"/x": (status, b'{"error": "what was wrong", "hint": "what to do"}')}
+    with pytest.raises(CspError) as caught:
+        Gateway(server.url, "t").get("/x")
+
+    assert type(caught.value) is kind
+    assert (caught.value.message, caught.value.hint) == ("what was wrong", "what to do")
+
+
+@pytest.mark.parametrize("raw", [b"<html>", b"\xff", b"[" * 100_000])
+def test_an_answer_that_is_no_json_is_said_to_be_none(server: Server, raw: bytes) -> None:
+    server.script = {"/x": (200, raw)}
+    with pytest.raises(Broken, match="is not json"):
+        Gateway(server.url, "t").get("/x")
+
+
+def test_an_error_without_words_names_its_status(server: Server) -> None:
+    server.script = {"/x": (500, b"[]")}
+    with pytest.raises(Broken, match="answered 500"):
+        Gateway(server.url, "t").get("/x")
+
+
+def test_nobody_there_says_what_to_do() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with pytest.raises(Unreachable) as caught:
+        Gateway(f"http://127.0.0.1:{port}", "t").get("/x")
+
+    assert caught.value.message == f"no gateway answers at http://127.0.0.1:{port}"
+    assert caught.value.hint == "start one with: csp gateway"
+
+
+@pytest.mark.parametrize("said", [b"", b"hello\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"])
+def test_an_answer_that_breaks_off_is_unreachable(said: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer_badly() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(65536)
+                peer.sendall(said)
+
+        thread = threading.Thread(target=answer_badly)
+        thread.start()
+        with pytest.raises(Unreachable, match="broke off"):
+            Gateway(f"http://127.0.0.1:{listener.getsockname()[1]}", "t").get("/x")
+        thread.join()
+
+
+def test_a_silent_peer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csp.oneshot.TIMEOUT_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with pytest.raises(Unreachable, match=r"gave no answer within 0\.05 s"):
+            Gateway(f"http://127.0.0.1:{listener.getsockname()[1]}", "t").get("/x")
+
+
+@pytest.mark.parametrize("host", ["nosuch.invalid", "a..b", "x" * 70])
+def test_a_name_that_does_not_exist_is_unreachable(host: str) -> None:
+    with pytest.raises(Unreachable, match="cannot reach"):
+        Gateway(f"http://{host}:1", "t").get("/x")
+
+
+def test_a_token_that_no_header_can_carry_is_a_misuse() -> None:
+    with pytest.raises(BadInput, match="ascii"):
+        Gateway("http://127.0.0.1:1", "tökén")
+
+
+def test_a_segment_cannot_leave_its_place() -> None:
+    assert segment("../a b/?#") == "..%2Fa%20b%2F%3F%23"
+
+
+def test_a_value_of_another_shape_is_broken() -> None:
+    assert field({"n": 1}, "n", float) == 1.0
+    for value, key, kind in (({}, "id", str), ({"id": 3}, "id", str), ([], "id", str)):
+        with pytest.raises(Broken):
+            field(value, key, kind)
+    with pytest.raises(Broken):
+        objects([1])
+
+
+class PagedGateway(Gateway):
+    """History as the gateway pages it, without a socket."""
+
+    def __init__(self, count: int) -> None:
+        self.items = [{"seq": 2 * n} for n in range(1, count + 1)]
+
+    def get(self, path: str, **query: Any) -> Any:
+        before, after, limit = query.get("before"), query.get("after"), query["limit"]
+        found = [item for item in self.items if before is None or item["seq"] < before]
+        if after is None:
+            return {"items": found[-limit:], "next": None}
+        return {"items": [item for item in found if item["seq"] > after][:limit], "next": None}
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 20])
+def test_paging_loses_nothing_in_either_direction(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr("csp.oneshot.PAGE", 3)
+    gateway = PagedGateway(count)
+
+    assert list(oldest(gateway)) == gateway.items
+    assert newest(gateway, 10) == gateway.items[-10:]
+    assert newest(gateway, 2, before=5) == [item for item in gateway.items if item["seq"] < 5][-2:]
+
+
+def test_following_goes_on_behind_a_gateway_that_was_away() -> None:
+    gateway = PagedGateway(3)
+    answers: Iterator[Gateway | Exception] = iter(
+        [gateway, Unreachable("away"), Unreachable("still away"), gateway]
+    )
+    told: list[str] = []
+
+    def connect() -> Gateway:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def tell(error: Unreachable | None) -> None:
+        told.append(error.message if error else "back")
+
+    found = follow(connect, 2, tell)
+    first = [next(found), next(found)]
+    gateway.items.append({"seq": 8})
+    gateway.get = _failing_once(gateway)  # type: ignore[method-assign]  # the gateway dies under the next question
+    then = next(found)
+
+    assert [item["seq"] for item in (*first, then)] == [4, 6, 8]
+    assert told == ["back", "died", "away", "still away", "back"]
+
+
+def _failing_once(gateway: PagedGateway) -> Any:
+    whole = gateway.get
+
+    def get(path: str, **query: Any) -> Any:
+        gateway.get = whole  # type: ignore[method-assign]  # back to normal
+        raise Unreachable("died")
+
+    return get

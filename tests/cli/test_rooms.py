@@ -1,0 +1,206 @@
+"""Finding the room a command means."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from csp.config import Settings
+from csp.errors import BadInput, CspError, Refused, Unreachable
+from csp.rooms import NO_ROOM, RunningRoom, find_room, remove_room, running_rooms, write_room
+
+
+def room(name: str, folder: str = "/elsewhere", port: int = 1) -> RunningRoom:
+    return RunningRoom(
+        room=name,
+        url=f"http://127.0.0.1:{port}",
+        token=f"token-{name}",
+        pid=os.getpid(),
+        dir=Path(folder),
+        history=Path("/history"),
+        started=1.5,
+    )
+
+
+def settings(state: Path, room_from: str = "default", **values: str) -> Settings:
+    return replace(Settings(), state_dir=state, sources={"room": room_from}, **values)  # type: ignore[arg-type]  # all are texts
+
+
+def test_a_running_room_is_found_with_all_it_said(tmp_path: Path) -> None:
+    held = write_room(tmp_path / "state", room("one"))
+    found = running_rooms(tmp_path / "state")
+    remove_room(held)
+
+    assert found == [room("one")]
+    assert running_rooms(tmp_path / "state") == []
+
+
+def test_only_the_user_can_read_the_token(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir(mode=0o755)
+    held = write_room(state, room("one"))
+    modes = (state.stat().st_mode & 0o777, held.path.stat().st_mode & 0o777)
+    remove_room(held)
+
+    assert modes == (0o700, 0o600)
+
+
+def test_a_second_room_of_the_same_name_is_refused(tmp_path: Path) -> None:
+    held = write_room(tmp_path, room("one"))
+    with pytest.raises(Refused) as caught:
+        write_room(tmp_path, room("one", port=2))
+    found = running_rooms(tmp_path)
+    remove_room(held)
+
+    assert caught.value.message == "room 'one' is already running"
+    assert found == [room("one")]
+
+
+def test_a_killed_gateway_leaves_no_room_behind(tmp_path: Path) -> None:
+    code = (
+        "import sys, os, signal\nfrom pathlib import Path\nfrom csp.rooms import RunningRoom, write_room\n"
+        "write_room(Path(sys.argv[1]), RunningRoom(room='one', url='http://x', token='t', pid=os.getpid(),"
+        " dir=Path('/'), history=Path('/'), started=1.0))\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    was_there = (tmp_path / "one.json").exists()
+
+    assert was_there
+    assert running_rooms(tmp_path) == []
+    assert not (tmp_path / "one.json").exists()
+
+
+def test_the_pid_of_a_stranger_does_not_keep_a_room_alive(tmp_path: Path) -> None:
+    values = {"room": "one", "url": "http://x", "token": "t", "pid": os.getpid(), "started": 1.0}
+    (tmp_path / "one.json").write_text(json.dumps(values | {"supervisor": None, "dir": "/", "history": "/"}))
+    held = write_room(tmp_path, room("one"))
+    remove_room(held)
+
+    assert running_rooms(tmp_path) == []
+
+
+def test_a_room_between_two_starts_belongs_to_its_supervisor(tmp_path: Path) -> None:
+    held = write_room(tmp_path, replace(room("one"), supervisor=os.getpid()))
+    os.close(held.fd)
+
+    assert [found.room for found in running_rooms(tmp_path)] == ["one"]
+
+
+def test_a_file_that_is_no_room_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{")
+    (tmp_path / "b.json").write_text("[]")
+    (tmp_path / "c.json").symlink_to("a.json")
+
+    assert running_rooms(tmp_path) == []
+
+
+def test_the_environment_comes_first(tmp_path: Path) -> None:
+    held = write_room(tmp_path, room("one", str(tmp_path)))
+    found = find_room(settings(tmp_path, gateway_url="http://other:9", auth_token="mine"), tmp_path)
+    remove_room(held)
+
+    assert (found.url, found.token) == ("http://other:9", "mine")
+
+
+def test_the_token_of_the_environment_speaks_in_the_room_that_is_found(tmp_path: Path) -> None:
+    held = write_room(tmp_path, room("one"))
+    found = find_room(settings(tmp_path, auth_token="mine"), tmp_path)
+    remove_room(held)
+
+    assert (found.url, found.token) == ("http://127.0.0.1:1", "mine")
+
+
+def test_an_address_without_a_token_takes_that_of_the_room_there(tmp_path: Path) -> None:
+    held = write_room(tmp_path, room("one"))
+    found = find_room(settings(tmp_path, gateway_url="http://127.0.0.1:1/"), tmp_path)
+    remove_room(held)
+
+    assert found.token == "token-one"
+
+
+def test_an_address_without_any_token_is_a_misuse(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="CSP_AUTH_TOKEN"):
+        find_room(settings(tmp_path, gateway_url="http://127.0.0.1:1"), tmp_path)
+
+
+def test_a_flag_cannot_take_an_agent_into_another_room(tmp_path: Path) -> None:
+    held = [write_room(tmp_path, room("one", port=1)), write_room(tmp_path, room("two", port=2))]
+    given = {"gateway_url": "http://127.0.0.1:1", "auth_token": "mine"}
+    with pytest.raises(BadInput) as caught:
+        find_room(settings(tmp_path, "--room", room="two", **given), tmp_path)
+    same = find_room(settings(tmp_path, "--room", room="one", **given), tmp_path)
+    for file in held:
+        remove_room(file)
+
+    assert caught.value.message == "--room: expected 'one', the room of CSP_GATEWAY_URL, got 'two'"
+    assert same.token == "mine"
+
+
+def test_a_name_is_stronger_than_the_directory(tmp_path: Path) -> None:
+    held = [write_room(tmp_path, room("one", str(tmp_path))), write_room(tmp_path, room("two", port=2))]
+    found = find_room(settings(tmp_path, "CSP_ROOM", room="two"), tmp_path)
+    for file in held:
+        remove_room(file)
+
+    assert found.room == "two"
+
+
+def test_the_nearest_directory_wins(tmp_path: Path) -> None:
+    names = {"outer": tmp_path, "inner": tmp_path / "a", "side": tmp_path / "b"}
+    held = [write_room(tmp_path / "s", room(name, str(path))) for name, path in names.items()]
+    found = [find_room(settings(tmp_path / "s"), tmp_path / at).room for at in ("a/x/y", "a", "b", "c", ".")]
+    for file in held:
+        remove_room(file)
+
+    assert found == ["inner", "inner", "side", "outer", "outer"]
+
+
+def test_the_only_room_is_found_from_anywhere(tmp_path: Path) -> None:
+    held = write_room(tmp_path, room("one"))
+    found = find_room(settings(tmp_path), tmp_path)
+    remove_room(held)
+
+    assert found.room == "one"
+
+
+def failure(given: Settings, cwd: Path) -> CspError:
+    with pytest.raises(CspError) as caught:
+        find_room(given, cwd)
+    return caught.value
+
+
+def test_no_room_says_how_to_start_one(tmp_path: Path) -> None:
+    error = failure(settings(tmp_path), tmp_path)
+
+    assert isinstance(error, Unreachable)
+    assert error.message == NO_ROOM
+
+
+def test_several_rooms_are_listed(tmp_path: Path) -> None:
+    held = [write_room(tmp_path, room("one", "/a")), write_room(tmp_path, room("two", "/b"))]
+    error = failure(settings(tmp_path), tmp_path)
+    for file in held:
+        remove_room(file)
+
+    assert error.message == "several rooms are running: one (/a), two (/b)"
+    assert error.hint == "choose one with --room"
+
+
+def test_an_unknown_room_brings_the_nearest(tmp_path: Path) -> None:
+    held = write_room(tmp_path, room("review"))
+    error = failure(settings(tmp_path, "--room", room="reviw"), tmp_path)
+    remove_room(held)
+
+    assert (error.message, error.hint) == ("room 'reviw' is not running", "did you mean 'review'?")
+
+
+def test_a_state_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CspError) as caught:
+        write_room(tmp_path / "file", room("one"))
+
+    assert "cannot write" in caught.value.message

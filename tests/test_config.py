@@ -1,0 +1,299 @@
+"""The settings: where each comes from, what is refused, how they are shown."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from csp.cli.parser import verb_parser
+from csp.cli.verbs import VERBS
+from csp.config import ROWS, AgentSpec, Settings, load_settings, settings_markdown, shown
+from csp.errors import BadInput
+
+README = Path(__file__).parent.parent / "README.md"
+DERIVED = {"agents", "state_dir", "sources"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    (home / ".config/csp").mkdir(parents=True)
+    return home
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    here = tmp_path / "project"
+    here.mkdir()
+    return here
+
+
+def load(home: Path, here: Path, flags: Mapping[str, str] | None = None, /, **env: str) -> Settings:
+    return load_settings(flags, env={"HOME": str(home)} | env, cwd=here)
+
+
+def load_error(home: Path, here: Path, flags: Mapping[str, str] | None = None, /, **env: str) -> BadInput:
+    with pytest.raises(BadInput) as caught:
+        load(home, here, flags, **env)
+    return caught.value
+
+
+def test_nothing_given_means_the_defaults(home: Path, here: Path) -> None:
+    settings = load(home, here)
+
+    assert (settings.host, settings.port, settings.room) == ("127.0.0.1", 8765, "default")
+    assert settings.orch_cmd == ("claude", "--model", "haiku")
+    assert settings.max_cost_usd is None
+    assert set(settings.sources.values()) == {"default"}
+
+
+def test_the_nearest_source_wins(home: Path, here: Path) -> None:
+    flags: dict[str, str] = {}
+    env: dict[str, str] = {}
+    seen = [load(home, here, flags, **env)]
+    (home / ".config/csp/config.toml").write_text("[room]\nport = 1\n")
+    seen.append(load(home, here, flags, **env))
+    (here / "csp.toml").write_text("[room]\nport = 2\n")
+    seen.append(load(home, here, flags, **env))
+    env["CSP_PORT"] = "3"
+    seen.append(load(home, here, flags, **env))
+    flags["port"] = "4"
+    seen.append(load(home, here, flags, **env))
+
+    assert [settings.port for settings in seen] == [8765, 1, 2, 3, 4]
+    assert [settings.sources["port"] for settings in seen] == [
+        "default",
+        str(home / ".config/csp/config.toml"),
+        str(here / "csp.toml"),
+        "CSP_PORT",
+        "--port",
+    ]
+
+
+def test_a_value_like_the_default_still_counts_as_set(home: Path, here: Path) -> None:
+    assert load(home, here, CSP_PORT="8765").is_set("port")
+    assert not load(home, here).is_set("port")
+
+
+def test_an_empty_variable_is_not_set(home: Path, here: Path) -> None:
+    assert load(home, here, CSP_PORT="", CSP_MAX_COST_USD="").sources["port"] == "default"
+
+
+def test_config_file_replaces_the_one_of_the_directory(home: Path, here: Path) -> None:
+    (here / "csp.toml").write_text("[room]\nport = 2\nhost = 'localhost'\n")
+    (here / "other.toml").write_text("[room]\nport = 5\n")
+
+    settings = load(home, here, CSP_CONFIG_FILE="other.toml")
+
+    assert (settings.port, settings.host) == (5, "127.0.0.1")
+
+
+def test_a_missing_config_file_is_an_error(home: Path, here: Path) -> None:
+    error = load_error(home, here, CSP_CONFIG_FILE="nosuch.toml")
+
+    assert error.message == "CSP_CONFIG_FILE: expected a file that exists, got 'nosuch.toml'"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "expected"),
+    [
+        ("CSP_PORT", "abc", "a whole number from 0 to 65535"),
+        ("CSP_PORT", "65536", "a whole number from 0 to 65535"),
+        ("CSP_PORT", "-1", "a whole number from 0 to 65535"),
+        ("CSP_PORT", "\u0661", "a whole number from 0 to 65535"),
+        ("CSP_HISTORY_CAP", "0", "a whole number from 1"),
+        ("CSP_MAX_MINUTES", "0", "a number over 0"),
+        ("CSP_MAX_MINUTES", "nan", "a number over 0"),
+        ("CSP_MAX_COST_USD", "cheap", "a number over 0, or none"),
+        ("CSP_DURABILITY", "fsyn", "one of none, flush, fsync"),
+        ("CSP_ROOM", "My Room", "a room name of a-z, 0-9 or -, at most 32 long"),
+        ("CSP_ROOM", "a" * 33, "a room name of a-z, 0-9 or -, at most 32 long"),
+        ("CSP_ROOM", "../up", "a room name of a-z, 0-9 or -, at most 32 long"),
+        ("CSP_ROOM", "room\n", "a room name of a-z, 0-9 or -, at most 32 long"),
+        ("CSP_GATEWAY_URL", "localhost:8765", "an http or https url without a user"),
+        ("CSP_GATEWAY_URL", "http://me:pw@host", "an http or https url without a user"),
+        ("CSP_GATEWAY_URL", "http://host:99999", "an http or https url without a user"),
+        ("CSP_GATEWAY_URL", "http://[::1", "an http or https url without a user"),
+        ("CSP_ORCHESTRATOR", "maybe", "1 or 0"),
+        ("CSP_CLAUDE_CMD", "claude 'open", "a command line"),
+        ("CSP_HOST", "a\x1b[2J", "one line of text"),
+    ],
+)
+def test_a_bad_value_names_its_source(
+    home: Path, here: Path, variable: str, text: str, expected: str
+) -> None:
+    error = load_error(home, here, None, **{variable: text})
+
+    assert error.message == f"{variable}: expected {expected}, got {text!r}"
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8765", "https://[::1]:1", "http://host/csp/", "http://h"])
+def test_the_usual_urls_are_taken(home: Path, here: Path, url: str) -> None:
+    assert load(home, here, CSP_GATEWAY_URL=url).gateway_url == url
+
+
+def test_a_bad_flag_names_the_flag(home: Path, here: Path) -> None:
+    error = load_error(home, here, {"port": "abc"})
+
+    assert error.message == "--port: expected a whole number from 0 to 65535, got 'abc'"
+
+
+def test_a_bad_secret_is_not_repeated(home: Path, here: Path) -> None:
+    error = load_error(home, here, CSP_AUTH_TOKEN="s3cret\n")
+
+    assert "s3cret" not in error.message
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", True), ("off", False), ("Yes", True), ("0", False)])
+def test_a_switch_is_read_from_its_usual_words(home: Path, here: Path, text: str, value: bool) -> None:
+    assert load(home, here, CSP_ORCHESTRATOR=text).orchestrator is value
+
+
+def test_a_limit_of_the_file_can_be_lifted_from_outside(home: Path, here: Path) -> None:
+    (here / "csp.toml").write_text("[limits]\ncost_usd = 2.5\n")
+
+    assert load(home, here).max_cost_usd == 2.5
+    assert load(home, here, CSP_MAX_COST_USD="none").max_cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("toml", "message", "hint"),
+    [
+        ("[room]\nnmae = 'a'", "unknown key 'room.nmae'", "did you mean 'room.name'?"),
+        ("[limit]\nturns = 1", "unknown key 'limit'", "did you mean 'limits'?"),
+        ("room = 3", "room: expected a table, got 3", "write it as [room]"),
+        ("[room]\nport = '8'", "room.port: expected a whole number from 0 to 65535, got '8'", ""),
+        ("[room]\nport = true", "room.port: expected a whole number from 0 to 65535, got True", ""),
+        ("[room]\norchestrator = 1", "room.orchestrator: expected 1 or 0, got 1", ""),
+        ("[room]\nclaude_cmd = ['a', 1]", "room.claude_cmd: expected a command line, got ['a', 1]", ""),
+        ("[room]\nclaude_cmd = []", "room.claude_cmd: expected a command line, got ''", ""),
+        ("[agent]\nname = 'a'", "agent: expected a list of tables", "write each as [[agent]]"),
+        ("[[agent]]\ncommand = 'a'", "agent: expected a name, got command", ""),
+        (
+            "[[agent]]\nname = 'a'\nprofil = 'x'",
+            "unknown key 'agent.profil'",
+            "did you mean 'agent.profile'?",
+        ),
+        ("[[agent]]\nname = 7", "agent.name: expected a name of 1 to 128 characters, got 7", ""),
+        (
+            "[[agent]]\nname = 'a'\nrole = 'boss'",
+            "agent.role: expected agent or orchestrator, got 'boss'",
+            "",
+        ),
+        (
+            "[[agent]]\nname = 'a'\n[[agent]]\nname = 'a'",
+            "agent.name: expected names that differ, got 'a' twice",
+            "",
+        ),
+    ],
+)
+def test_a_wrong_file_names_file_and_key(home: Path, here: Path, toml: str, message: str, hint: str) -> None:
+    (here / "csp.toml").write_text(toml)
+
+    error = load_error(home, here)
+
+    assert (error.message, error.hint) == (f"{here / 'csp.toml'}: {message}", hint)
+
+
+@pytest.mark.parametrize("raw", [b"[room", b"\xff\xfe", b"a = " + b"[" * 5000])
+def test_a_file_that_is_not_toml_is_named(home: Path, here: Path, raw: bytes) -> None:
+    (here / "csp.toml").write_bytes(raw)
+
+    assert load_error(home, here).message.startswith(f"{here / 'csp.toml'}: not valid toml: ")
+
+
+def test_a_file_that_cannot_be_read_is_named(home: Path, here: Path) -> None:
+    (here / "csp.toml").mkdir()
+
+    assert load_error(home, here).message == f"cannot read '{here / 'csp.toml'}': is a directory"
+
+
+def test_agents_are_read_from_the_file(home: Path, here: Path) -> None:
+    (here / "csp.toml").write_text(
+        "[[agent]]\nname = 'claude'\ncommand = \"claude --model 'my opus'\"\nprofile = 'claude'\n"
+        "[[agent]]\nname = 'boss'\ncommand = ['codex', '-m', 'x y']\nrole = 'orchestrator'\ncwd = 'sub'\n"
+        "worktree = true\n"
+    )
+
+    assert load(home, here).agents == (
+        AgentSpec(name="claude", command=("claude", "--model", "my opus"), profile="claude"),
+        AgentSpec(
+            name="boss", command=("codex", "-m", "x y"), role="orchestrator", cwd=here / "sub", worktree=True
+        ),
+    )
+
+
+def test_agents_of_two_files_are_not_mixed(home: Path, here: Path) -> None:
+    (home / ".config/csp/config.toml").write_text("[[agent]]\nname = 'codex'\n")
+    (here / "csp.toml").write_text("[[agent]]\nname = 'claude'\n")
+
+    assert [agent.name for agent in load(home, here).agents] == ["claude"]
+
+
+def test_a_path_in_a_file_is_relative_to_the_file(home: Path, here: Path) -> None:
+    (home / ".config/csp/config.toml").write_text("[room]\nhistory_dir = '../chats'\n")
+
+    assert load(home, here).history_dir == home / ".config/chats"
+    assert load(home, here, CSP_HISTORY_DIR="chats").history_dir == here / "chats"
+
+
+def test_history_of_a_clone_lies_in_the_clone(home: Path, here: Path) -> None:
+    assert load(home, here).history_dir == README.parent / "history"
+
+
+def test_history_of_an_installed_package_lies_in_the_users_data(
+    home: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.config.__file__", str(here / "site-packages/csp/config.py"))
+
+    assert load(home, here).history_dir == home / ".local/share/csp/history"
+    assert load(home, here, XDG_DATA_HOME="/data").history_dir == Path("/data/csp/history")
+
+
+def test_state_lies_in_the_runtime_dir_if_there_is_one(home: Path, here: Path) -> None:
+    assert load(home, here).state_dir == home / ".cache/csp"
+    assert load(home, here, XDG_RUNTIME_DIR=str(here)).state_dir == here / "csp"
+    assert load(home, here, XDG_RUNTIME_DIR=str(here / "gone")).state_dir == home / ".cache/csp"
+    assert load(home, here, XDG_CACHE_HOME="relative").state_dir == home / ".cache/csp"
+
+
+def test_a_secret_is_never_shown(home: Path, here: Path) -> None:
+    settings = load(home, here, CSP_AUTH_TOKEN="s3cret")
+    texts = [shown(settings, row) for row in ROWS] + [repr(settings)]
+
+    assert not any("s3cret" in text for text in texts)
+    assert "********" in texts
+
+
+def test_the_table_has_a_row_for_every_setting() -> None:
+    assert [row.name for row in ROWS] == [f.name for f in fields(Settings) if f.name not in DERIVED]
+    assert all(row.env.startswith("CSP_") and row.help for row in ROWS)
+
+
+def test_every_default_passes_its_own_check(home: Path, here: Path) -> None:
+    defaults = load(home, here)
+    given = {row.env: shown(defaults, row) for row in ROWS if shown(defaults, row) != "none"}
+    again = load(home, here, None, **given)
+
+    assert all(getattr(again, row.name) == getattr(defaults, row.name) for row in ROWS)
+
+
+def test_a_flag_of_the_table_has_no_default_of_its_own() -> None:
+    flags = {row.flag: row.name for row in ROWS if row.flag}
+    found = {}
+    for verb in VERBS:
+        for action in verb_parser(verb)._actions:
+            for flag in set(action.option_strings) & set(flags):
+                found[flag] = action.dest
+                assert action.default is None
+
+    assert found == flags
+
+
+def test_readme_has_the_table_of_settings() -> None:
+    table = re.search(r"<!-- settings -->\n(.*?)\n<!-- /settings -->", README.read_text(), re.DOTALL)
+
+    assert table is not None, "README.md has no <!-- settings --> ... <!-- /settings -->"
+    assert table.group(1).strip() == settings_markdown()
