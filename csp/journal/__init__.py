@@ -1,0 +1,31 @@
+"""The room's events on disk: written once, in order, and read back from any place.
+
+`Journal` is the seam for another store: what is above it knows these methods alone.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from csp.journal.files import load_secret
+from csp.journal.jsonl import JsonlJournal
+from csp.journal.view import Chunk, Cursor
+
+__all__ = ["Chunk", "Cursor", "Journal", "JsonlJournal", "load_secret"]
+
+
+class Journal(Protocol):
+    """An ordered, durable list of encoded events that one writer extends."""
+
+    last_seq: int
+
+    def append(self, lines: Sequence[bytes], first_seq: int) -> None:
+        """Add a batch whose first event has the seq after `last_seq`; all of it or nothing."""
+
+    def sync(self) -> None:
+        """Return when everything appended would survive a power cut."""
+
+    def read_after(self, seq: int, max_bytes: int = ..., cursor: Cursor | None = None) -> Chunk:
+        """Return the next lines with a higher seq."""
+
+    def close(self) -> None:
+        """Let go of the store."""

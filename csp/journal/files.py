@@ -1,0 +1,79 @@
+"""Write small files so that a crash leaves the old one or the new one, never half of one."""
+
+import contextlib
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Final
+
+PRIVATE_FILE: Final = 0o600
+PRIVATE_FOLDER: Final = 0o700
+_SECRET_BYTES: Final = 32
+_TEMPORARY: Final = ".tmp"
+
+
+def sync_data(fd: int) -> None:
+    """Return when the bytes of `fd` are on the disk, not only in its cache."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        # On macOS fsync leaves the bytes in the drive's own cache.
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames and new names in `folder` survive a power cut."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes, offset: int) -> None:
+    """Write `data` at `offset`, however many calls the kernel makes of it."""
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(fd, rest, offset)
+        rest, offset = rest[written:], offset + written
+
+
+def create_private(path: Path) -> int:
+    """Open a new file that only its owner may read; FileExistsError if there is one."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    return os.open(path, flags, PRIVATE_FILE)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put `data` in the place of `path` at once; on OSError the old file stands, nothing else is left."""
+    temporary = path.with_name(path.name + _TEMPORARY)
+    temporary.unlink(missing_ok=True)
+    try:
+        fd = create_private(temporary)
+        try:
+            write_all(fd, data, 0)
+            sync_data(fd)
+        finally:
+            os.close(fd)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def load_secret(folder: Path) -> bytes:
+    """Return the room's 32 secret bytes, made at the first call and the same ever after."""
+    path = folder / "secret"
+    with contextlib.suppress(FileNotFoundError):
+        kept = path.read_bytes()
+        if len(kept) == _SECRET_BYTES:
+            return kept
+    folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    made = secrets.token_bytes(_SECRET_BYTES)
+    replace_file(path, made)
+    return made

@@ -1,0 +1,290 @@
+"""Find lines by their tokens, in an SQLite file beside the journal that can always be made again.
+
+A row's id is the offset of its line, so a hit costs one read. What the index says is only where to
+look; whoever asks checks the line. It may lack the newest lines, never any other.
+"""
+
+import contextlib
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from csp.journal.files import PRIVATE_FILE
+from csp.journal.jsonl import JsonlJournal
+from csp.journal.lines import blocks_forward, intact_seq, line_at, read_at, split
+from csp.journal.tokens import Clause, is_vocabulary, tokens_of_line
+from csp.journal.view import View
+
+log = logging.getLogger(__name__)
+
+INDEX_NAME: Final = "search.sqlite"
+_SCHEMA_VERSION: Final = 1
+_PUNCTUATION: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+_TOKENIZER: Final = "ascii tokenchars '{}'".format(_PUNCTUATION.replace("'", "''"))
+_SCHEMA: Final = (
+    "CREATE VIRTUAL TABLE lines USING fts5(tokens, content='', columnsize=0, detail=none, "
+    'tokenize="{}")'.format(_TOKENIZER.replace('"', '""')),
+    "CREATE TABLE words (word TEXT PRIMARY KEY) WITHOUT ROWID",
+    "CREATE TABLE place (inode INTEGER, first BLOB, upto INTEGER, last BLOB)",
+    f"PRAGMA user_version = {_SCHEMA_VERSION}",
+)
+# Joining the lists of a few hundred words takes milliseconds; SQLite's own search by prefix first
+# copies the lists of all words whole, so it is left for beginnings that more words share.
+_MAX_WORDS: Final = 256
+_BATCH_TOKENS: Final = 200_000
+_MARK_BYTES: Final = 64
+_MAX_FAILURES: Final = 3
+
+
+class Plan(NamedTuple):
+    """A condition in the words of FTS5 (empty: no line meets it), good for the first `covered` bytes.
+
+    A broad one begins slowly, so it is worth looking for answers nearby first.
+    """
+
+    covered: int
+    expression: str
+    is_broad: bool
+
+
+class _Place(NamedTuple):
+    """Which file was indexed how far; the bytes at both ends tell it from any other."""
+
+    inode: int
+    first: bytes
+    upto: int
+    last: bytes
+
+
+class SearchIndex:
+    """The search index of one journal; any thread may call any method, and none raises sqlite3.Error."""
+
+    def __init__(self, journal: JsonlJournal) -> None:
+        self._journal = journal
+        self._path = journal.folder / INDEX_NAME
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+        self._upto = 0
+        self._generation = -1
+        self._failures = 0
+
+    def catch_up(self, max_lines: int = 1000) -> int:
+        """Take in the next lines; return how many bytes of the journal are still to do."""
+        with self._lock:
+            view = self._journal.view
+            try:
+                db = self._attached(view)
+                if db is not None:
+                    self._extend(db, view, max_lines)
+            except sqlite3.Error as exc:
+                self._give_up(exc)
+            return 0 if self._db is None else view.end - self._upto
+
+    def plan(self, view: View, clauses: Sequence[Clause]) -> Plan | None:
+        """Return how to find the lines of `view` that meet all clauses; None if they must be read."""
+        with self._lock:
+            try:
+                db = self._attached(view)
+                return None if db is None else _plan(db, clauses, self._upto)
+            except sqlite3.Error as exc:
+                self._give_up(exc)
+                return None
+
+    def offsets(
+        self, view: View, plan: Plan, low: int, high: int, count: int, *, newest_first: bool
+    ) -> list[int] | None:
+        """Return where the first `count` such lines start in [low, high); None if they must be read."""
+        if not plan.expression:
+            return []
+        with self._lock:
+            if self._db is None or self._generation != view.generation:
+                return None
+            try:
+                return _select(self._db, plan.expression, low, high, count, newest_first=newest_first)
+            except sqlite3.Error as exc:
+                self._give_up(exc)
+                return None
+
+    def close(self) -> None:
+        """Close the file; the index goes on with it when it is asked again."""
+        with self._lock:
+            self._detach()
+
+    # --- with the lock held ----------------------------------------------------------------------
+
+    def _attached(self, view: View) -> sqlite3.Connection | None:
+        """Return the database made for this very file, a new one if need be; None after many failures."""
+        if self._failures >= _MAX_FAILURES:
+            return None
+        if self._db is None or self._generation != view.generation:
+            self._detach()
+            self._db, self._upto = _open(self._path, view)
+            self._generation = view.generation
+        return self._db
+
+    def _extend(self, db: sqlite3.Connection, view: View, max_lines: int) -> None:
+        rows, upto = _next_rows(view, self._upto, max_lines)
+        if upto == self._upto:
+            return
+        words = {token for _, tokens in rows for token in tokens if is_vocabulary(token)}
+        with _transaction(db):
+            db.executemany("INSERT OR IGNORE INTO words VALUES (?)", ((word,) for word in sorted(words)))
+            db.executemany(
+                "INSERT INTO lines (rowid, tokens) VALUES (?, ?)",
+                ((offset, " ".join(tokens)) for offset, tokens in rows),
+            )
+            db.execute("DELETE FROM place")
+            db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", _place(view, upto))
+        self._upto = upto
+
+    def _give_up(self, exc: sqlite3.Error) -> None:
+        self._failures += 1
+        log.warning("search index dropped", extra={"path": str(self._path), "problem": str(exc)})
+        self._detach()
+        delete_files(self._path.parent)
+
+    def _detach(self) -> None:
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.close()
+        self._db = None
+        self._upto = 0
+
+
+def delete_files(folder: Path) -> None:
+    """Remove the index of a room from the disk; it is made again when it is next asked for."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with contextlib.suppress(OSError):
+            (folder / (INDEX_NAME + suffix)).unlink(missing_ok=True)
+
+
+def _open(path: Path, view: View) -> tuple[sqlite3.Connection, int]:
+    """Return a database that fits the journal, with the offset it has reached."""
+    try:
+        db = _connect(path)
+    except sqlite3.Error:
+        return _create(path), 0
+    try:
+        row = db.execute("SELECT inode, first, upto, last FROM place").fetchone()
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error:
+        row, version = None, 0
+    if version == _SCHEMA_VERSION and row is not None and _is_of(view, _Place(*row)):
+        return db, _Place(*row).upto
+    db.close()
+    return _create(path), 0
+
+
+def _create(path: Path) -> sqlite3.Connection:
+    delete_files(path.parent)
+    db = _connect(path)
+    try:
+        with _transaction(db):
+            for statement in _SCHEMA:
+                db.execute(statement)
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
+    except OSError as exc:
+        raise sqlite3.OperationalError(str(exc)) from exc
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        # A kill or a power cut must not leave an index that quietly lacks lines.
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+@contextlib.contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    yield
+    db.execute("COMMIT")
+
+
+def _place(view: View, upto: int) -> _Place:
+    first = line_at(view.file.fd, 0, upto)[-_MARK_BYTES:]
+    start = max(0, upto - _MARK_BYTES)
+    return _Place(os.fstat(view.file.fd).st_ino, first, upto, read_at(view.file.fd, start, upto - start))
+
+
+def _is_of(view: View, place: _Place) -> bool:
+    return 0 < place.upto <= view.end and _place(view, place.upto) == place
+
+
+def _next_rows(view: View, upto: int, max_lines: int) -> tuple[list[tuple[int, frozenset[str]]], int]:
+    """Return (offset, tokens) of lines from `upto` on, with the offset after the last one looked at."""
+    rows: list[tuple[int, frozenset[str]]] = []
+    seen = weight = 0
+    for offset, data in blocks_forward(view.file.fd, upto, view.end):
+        for at, line in split(offset, data):
+            if seen >= max_lines or weight >= _BATCH_TOKENS:
+                return rows, at
+            seen += 1
+            tokens = tokens_of_line(line) if intact_seq(line) is not None else None
+            if tokens:
+                rows.append((at, tokens))
+                weight += len(tokens)
+        upto = offset + len(data)
+    return rows, upto
+
+
+def _select(
+    db: sqlite3.Connection, expression: str, low: int, high: int, count: int, *, newest_first: bool
+) -> list[int]:
+    order = "DESC" if newest_first else "ASC"
+    rows = db.execute(
+        "SELECT rowid FROM lines WHERE lines MATCH ? AND rowid >= ? AND rowid < ? "
+        f"ORDER BY rowid {order} LIMIT ?",
+        (expression, low, high, count),
+    )
+    return [row[0] for row in rows]
+
+
+def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> Plan:
+    exact: list[str] = []
+    broad: list[str] = []
+    for clause in clauses:
+        tokens = _words_from(db, clause.prefix) if clause.prefix else clause.tokens
+        if not tokens:
+            return Plan(covered, "", is_broad=False)
+        if len(tokens) > _MAX_WORDS:
+            broad.append(_quoted(clause.prefix) + "*")
+        else:
+            exact.append("(" + " OR ".join(map(_quoted, tokens)) + ")")
+    expression = " AND ".join(exact or broad)
+    # Half a character, as a broken client may send it, stands in no line and SQLite will not have it.
+    return Plan(covered, expression if _is_utf8(expression) else "", is_broad=not exact)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _words_from(db: sqlite3.Connection, prefix: str) -> Sequence[str]:
+    # "{" is the character after "z", the last that a word may have.
+    rows = db.execute(
+        "SELECT word FROM words WHERE word >= ? AND word < ? LIMIT ?", (prefix, prefix + "{", _MAX_WORDS + 1)
+    )
+    return [row[0] for row in rows]
+
+
+def _quoted(token: str) -> str:
+    return '"' + token.replace('"', '""') + '"'

@@ -1,0 +1,213 @@
+"""A journal in one file of JSON lines, with one writer."""
+
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, Self
+
+from csp.errors import Broken, JournalLocked, StorageFailed, StorageFull
+from csp.journal.files import PRIVATE_FILE, PRIVATE_FOLDER, create_private, sync_data, sync_folder, write_all
+from csp.journal.lines import BLOCK_BYTES
+from csp.journal.tail import find_last_seq, mend_tail
+from csp.journal.view import Chunk, Cursor, JournalFile, View
+
+log = logging.getLogger(__name__)
+
+JOURNAL_NAME: Final = "journal.jsonl"
+REWRITE_NAME: Final = "journal.jsonl.new"
+_LOCK_NAME: Final = "journal.lock"
+_PROBE_NAME: Final = "journal.probe"
+_PROBE_BYTES: Final = 256 * 1024
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class JsonlJournal:
+    """The journal of one room; the folder's lock is held from `open` to `close`.
+
+    One thread appends. `sync` and everything that reads may run in any thread.
+    """
+
+    def __init__(self, folder: Path, lock_fd: int, file: JournalFile, end: int, warnings: list[str]) -> None:
+        self.folder = folder
+        self.path = folder / JOURNAL_NAME
+        self.warnings = warnings
+        self.last_seq, damaged = find_last_seq(file.fd, end)
+        if damaged:
+            warnings.append(f"the last {damaged} journal lines are damaged; they are skipped")
+        self._lock_fd = lock_fd
+        self._end = end
+        self._view = View(file, end, self.last_seq, 0)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Lock the room's folder and mend the journal's end; JournalLocked if another gateway has it."""
+        try:
+            folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            lock_fd = _lock(folder)
+        except OSError as exc:
+            raise storage_error("open the journal", exc) from exc
+        try:
+            return cls._open_locked(folder, lock_fd)
+        except OSError as exc:
+            os.close(lock_fd)
+            raise storage_error("open the journal", exc) from exc
+
+    @classmethod
+    def _open_locked(cls, folder: Path, lock_fd: int) -> Self:
+        for leftover in (REWRITE_NAME, _PROBE_NAME):
+            (folder / leftover).unlink(missing_ok=True)
+        file = JournalFile(_open_or_create(folder / JOURNAL_NAME))
+        end, warnings = mend_tail(file.fd, folder)
+        journal = cls(folder, lock_fd, file, end, warnings)
+        for warning in journal.warnings:
+            log.warning("journal mended", extra={"folder": str(folder), "problem": warning})
+        return journal
+
+    @property
+    def committed(self) -> int:
+        """How many bytes readers may see."""
+        return self._view.end
+
+    @property
+    def generation(self) -> int:
+        """Grows whenever a rewrite has put another file in the place of this one."""
+        return self._view.generation
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether everything appended is committed."""
+        return self._end == self._view.end
+
+    @property
+    def view(self) -> View:
+        return self._view
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def append(self, lines: Sequence[bytes], first_seq: int) -> None:
+        """Write the lines of one batch; on StorageFull or StorageFailed none of it is in the file."""
+        if first_seq != self.last_seq + 1:
+            raise Broken(f"journal is at seq {self.last_seq}, got a batch that starts at {first_seq}")
+        if not lines:
+            return
+        data = b"\n".join(lines) + b"\n"
+        try:
+            write_all(self._view.file.fd, data, self._end)
+        except OSError as exc:
+            self._truncate(self._end)
+            raise storage_error("write the journal", exc) from exc
+        self._end += len(data)
+        self.last_seq += len(lines)
+
+    def sync(self) -> None:
+        """Return when everything appended is on the disk; blocks, so call it in a thread."""
+        try:
+            sync_data(self._view.file.fd)
+        except OSError as exc:
+            raise storage_error("sync the journal", exc) from exc
+
+    def commit(self) -> None:
+        """Show readers everything appended so far."""
+        self._view = self._view._replace(end=self._end, seq=self.last_seq)
+
+    def rollback(self) -> None:
+        """Take back everything appended since the last commit."""
+        self._truncate(self._view.end)
+        self._end = self._view.end
+        self.last_seq = self._view.seq
+
+    def can_grow(self) -> bool:
+        """Tell whether the disk takes bytes again, by writing some and removing them."""
+        path = self.folder / _PROBE_NAME
+        try:
+            path.unlink(missing_ok=True)
+            fd = create_private(path)
+            try:
+                write_all(fd, bytes(_PROBE_BYTES), 0)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+                path.unlink(missing_ok=True)
+        except OSError:
+            return False
+        return True
+
+    def adopt(self, file: JournalFile, end: int) -> None:
+        """Go on with a rewritten file that holds everything committed; for csp.journal.rewrite."""
+        self._end = end
+        self._view = View(file, end, self.last_seq, self._view.generation + 1)
+
+    def close(self) -> None:
+        """Release the lock; readers still at work in other threads may finish."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    def _truncate(self, end: int) -> None:
+        try:
+            os.ftruncate(self._view.file.fd, end)
+        except OSError as exc:
+            raise StorageFailed(f"cannot truncate the journal: {exc.strerror}") from exc
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def offset_after(self, seq: int) -> int:
+        """Return where the first intact line with a higher seq starts; `committed` if there is none."""
+        return self._view.offset_after(seq)
+
+    def read_after(self, seq: int, max_bytes: int = BLOCK_BYTES, cursor: Cursor | None = None) -> Chunk:
+        """Read on after `seq`: at least one line unless the end is reached, else about `max_bytes`.
+
+        Pass the last chunk's `cursor` back to spare the search for the place.
+        """
+        return self._view.read_after(seq, max_bytes, cursor)
+
+    def read_back(
+        self, before_seq: int | None = None, before_offset: int | None = None
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield (seq, line) of intact lines, newest first, from before the given place or the end."""
+        view = self._view
+        end = view.end if before_seq is None else view.offset_after(before_seq - 1)
+        return view.read_back(end if before_offset is None else min(end, before_offset))
+
+    def line_of(self, seq: int) -> bytes | None:
+        """Return the intact line with this seq, if there is one."""
+        return self._view.line_of(seq)
+
+
+def _open_or_create(path: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    fd = create_private(path)
+    sync_folder(path.parent)
+    return fd
+
+
+def _lock(folder: Path) -> int:
+    fd = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+    except BlockingIOError as exc:
+        holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        os.close(fd)
+        raise JournalLocked(
+            f"room '{folder.name}' is already served by process {holder}",
+            "stop that gateway, or choose another room with --room",
+        ) from exc
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def storage_error(act: str, exc: OSError) -> StorageFull | StorageFailed:
+    """Return what to raise for `exc`: a full disk is waited out, anything else stops the gateway."""
+    if exc.errno in _FULL:
+        return StorageFull(f"cannot {act}: {exc.strerror}", "free some space; the room goes on by itself")
+    return StorageFailed(f"cannot {act}: {exc.strerror}", "look at the disk and the folder's permissions")

@@ -1,0 +1,151 @@
+"""Read a whole journal, with its snapshots, and report every line that is not what was written.
+
+`python -m csp.journal.scrub PATH` prints the report as JSON: the gateway runs it as a process of its
+own, because the work would otherwise hold up every other thread.
+"""
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from csp.events import is_intact
+from csp.journal.lines import HEAD, blocks_forward, read_at, split, type_and_seq
+from csp.journal.snapshots import read_snapshot, snapshot_files
+
+_MOST_DAMAGE: Final = 1000
+
+
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing wrong: in the journal at a line (from 1), or in a snapshot (line 0)."""
+
+    line_number: int
+    offset: int
+    after_seq: int
+    problem: str
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """How many lines were read, and what is wrong; the list ends after a thousand, `problems` does not."""
+
+    checked: int
+    problems: int
+    damaged: list[Damage]
+
+
+@dataclass(slots=True)
+class _Scrub:
+    checked: int = 0
+    problems: int = 0
+    last_seq: int = 0
+    after_damage: bool = False
+    damaged: list[Damage] = field(default_factory=list)
+
+    def check(self, offset: int, line: bytes) -> None:
+        self.checked += 1
+        head = type_and_seq(line)
+        if head is None or not is_intact(line):
+            self.note(offset, "line does not match its checksum")
+            self.after_damage = True
+            return
+        kind, seq = head
+        if seq != self.last_seq + 1:
+            self._check_jump(offset, kind, seq)
+        self.last_seq = seq
+        self.after_damage = False
+
+    def _check_jump(self, offset: int, kind: bytes, seq: int) -> None:
+        if seq <= self.last_seq and self.last_seq:
+            self.note(offset, f"seq {seq} is not above {self.last_seq}")
+        elif self.checked > 1 and not self.after_damage:
+            self.note(offset, f"seqs {self.last_seq + 1} to {seq - 1} are missing")
+        elif self.checked == 1 and kind != b"base":
+            self.note(offset, f"journal starts at seq {seq} without a base")
+
+    def note(self, offset: int, problem: str, line_number: int | None = None) -> None:
+        self.problems += 1
+        if len(self.damaged) < _MOST_DAMAGE:
+            number = self.checked if line_number is None else line_number
+            found = Damage(line_number=number, offset=offset, after_seq=self.last_seq, problem=problem)
+            self.damaged.append(found)
+
+
+def scrub(path: Path, patience_s: float = 1.0) -> Report:
+    """Check the journal file at `path`, up to the size it has now, with the snapshots beside it.
+
+    A last line without its newline may be one that a gateway is just writing: it gets `patience_s`.
+    """
+    state = _Scrub()
+    _scrub_snapshots(state, path.parent)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _scrub_lines(state, fd, patience_s)
+    finally:
+        os.close(fd)
+    return Report(checked=state.checked, problems=state.problems, damaged=state.damaged)
+
+
+def _scrub_lines(state: _Scrub, fd: int, patience_s: float) -> None:
+    for offset, data in blocks_forward(fd, 0, os.fstat(fd).st_size):
+        if not data.endswith(b"\n"):
+            data = _last_lines(fd, offset, patience_s)
+            if data and not data.endswith(b"\n"):
+                state.note(offset, "the last line lacks its newline")
+        _scrub_block(state, offset, data)
+
+
+def _last_lines(fd: int, offset: int, patience_s: float) -> bytes:
+    deadline = time.monotonic() + patience_s
+    while True:
+        data = read_at(fd, offset, max(0, os.fstat(fd).st_size - offset))
+        if not data or data.endswith(b"\n") or time.monotonic() >= deadline:
+            return data
+        time.sleep(0.05)
+
+
+def _scrub_block(state: _Scrub, offset: int, data: bytes) -> None:
+    # A million lines come by here, so the usual case is kept bare.
+    head_of, checked, seq, usual = HEAD.match, 0, state.last_seq, not state.after_damage
+    for at, line in split(offset, data):
+        head = head_of(line)
+        if usual and head is not None and int(head[2]) == seq + 1 and is_intact(line):
+            seq += 1
+            checked += 1
+            continue
+        state.checked, state.last_seq, checked = state.checked + checked, seq, 0
+        state.check(at, line)
+        seq, usual = state.last_seq, not state.after_damage
+    state.checked, state.last_seq = state.checked + checked, seq
+
+
+def _scrub_snapshots(state: _Scrub, folder: Path) -> None:
+    for path in snapshot_files(folder):
+        try:
+            read_snapshot(path)
+        except FileNotFoundError:
+            # A newer snapshot took its place while we were reading.
+            continue
+        except (OSError, ValueError) as exc:
+            state.note(0, f"{path.name}: {exc}", line_number=0)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the report on the journal named by the only argument."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m csp.journal.scrub PATH\n")
+        return 2
+    try:
+        report = scrub(Path(arguments[0]))
+    except OSError as exc:
+        sys.stderr.write(f"cannot read the journal: {exc}\n")
+        return 1
+    sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

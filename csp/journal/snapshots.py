@@ -1,0 +1,97 @@
+"""Keep copies of the room's state beside the journal, so that a start need not read all of it."""
+
+import contextlib
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+import msgspec
+
+from csp.journal.files import replace_file
+
+log = logging.getLogger(__name__)
+
+_VERSION: Final = 1
+_KEPT: Final = 2
+_NAME: Final = re.compile(r"snapshot-(\d{1,19})\.json\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The room's encoded state as it stood after the event `seq`."""
+
+    seq: int
+    state: bytes
+
+
+class _Head(msgspec.Struct, frozen=True):
+    v: int
+    seq: int
+    crc: str
+
+
+def save(folder: Path, seq: int, state: bytes) -> None:
+    """Write a snapshot at once and drop all but the newest two; a failure is only logged."""
+    head = msgspec.json.encode(_Head(_VERSION, seq, f"{crc32(state):08x}"))
+    try:
+        replace_file(folder / _name(seq), head + b"\n" + state + b"\n")
+        for path in snapshot_files(folder)[_KEPT:]:
+            path.unlink(missing_ok=True)
+    except OSError as exc:
+        log.warning("snapshot not saved", extra={"folder": str(folder), "problem": str(exc)})
+    _sweep(folder)
+
+
+def load(folder: Path, last_seq: int) -> Snapshot | None:
+    """Return the newest intact snapshot that is not ahead of the journal."""
+    for path in snapshot_files(folder):
+        try:
+            snapshot = read_snapshot(path)
+        except (OSError, ValueError) as exc:
+            log.warning("snapshot passed over", extra={"path": str(path), "problem": str(exc)})
+            continue
+        if snapshot.seq <= last_seq:
+            return snapshot
+        log.warning("snapshot is ahead of the journal", extra={"path": str(path), "last_seq": last_seq})
+    return None
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Read one snapshot file; ValueError says what is damaged."""
+    head_line, _, rest = path.read_bytes().partition(b"\n")
+    try:
+        head = msgspec.json.decode(head_line, type=_Head)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
+        raise ValueError(f"snapshot head is damaged: {exc}") from exc
+    if head.v != _VERSION:
+        raise ValueError(f"snapshot has version {head.v}, expected {_VERSION}")
+    if path.name != _name(head.seq) or head_line != msgspec.json.encode(head):
+        raise ValueError("snapshot head is damaged: it does not fit its name")
+    state = rest[:-1]
+    if rest[-1:] != b"\n" or head.crc != f"{crc32(state):08x}":
+        raise ValueError("snapshot does not match its checksum")
+    return Snapshot(seq=head.seq, state=state)
+
+
+def delete_all(folder: Path) -> None:
+    """Remove every snapshot, whole or not."""
+    for path in (*snapshot_files(folder), *folder.glob("snapshot-*.tmp")):
+        path.unlink(missing_ok=True)
+
+
+def snapshot_files(folder: Path) -> list[Path]:
+    """Return the snapshot files of a room, newest first."""
+    return sorted((path for path in folder.glob("snapshot-*.json") if _NAME.match(path.name)), reverse=True)
+
+
+def _name(seq: int) -> str:
+    return f"snapshot-{seq:016d}.json"
+
+
+def _sweep(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        for path in folder.glob("snapshot-*.tmp"):
+            path.unlink(missing_ok=True)

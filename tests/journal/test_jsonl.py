@@ -1,0 +1,403 @@
+import errno
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from csp.errors import Broken, JournalLocked, StorageFailed, StorageFull
+from csp.events import is_intact
+from csp.journal import Journal, JsonlJournal, load_secret
+from tests.journal.making import commit, encoded, lines_to, opened, read_all, run_python, said, write_journal
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def damaged(line: bytes) -> bytes:
+    return line.replace(b"message", b"massage")
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def test_what_was_committed_is_there_after_reopening(tmp_path: Path) -> None:
+    lines = lines_to(5)
+    with opened(tmp_path / "room") as journal:
+        commit(journal, lines[:2])
+        commit(journal, lines[2:])
+        journal.sync()
+    with opened(tmp_path / "room") as journal:
+        assert read_all(journal) == lines
+        assert journal.last_seq == 5
+        assert journal.warnings == []
+
+
+def test_a_jsonl_journal_is_a_journal(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        seam: Journal = journal
+        seam.append(lines_to(1), 1)
+
+        assert seam.last_seq == 1
+
+
+def test_only_the_owner_may_read(tmp_path: Path) -> None:
+    folder = tmp_path / "history" / "room"
+    with opened(folder):
+        assert mode_of(folder) == 0o700
+        assert mode_of(folder / "journal.jsonl") == 0o600
+        assert mode_of(folder / "journal.lock") == 0o600
+
+
+def test_readers_see_only_what_is_committed(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        journal.append(lines_to(2), 1)
+        before = read_all(journal)
+        journal.commit()
+
+        assert before == []
+        assert read_all(journal) == lines_to(2)
+        assert journal.committed == (tmp_path / "journal.jsonl").stat().st_size
+
+
+@pytest.mark.parametrize("first_seq", [0, 2, 4, 5])
+def test_a_batch_at_another_place_is_refused(tmp_path: Path, first_seq: int) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(2))
+
+        with pytest.raises(Broken, match="journal is at seq 2"):
+            journal.append(lines_to(1), first_seq)
+
+
+def test_an_empty_batch_changes_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        journal.append([], 1)
+
+        assert journal.last_seq == 0 and journal.is_settled
+
+
+def test_rollback_takes_back_what_is_not_committed(tmp_path: Path) -> None:
+    lines = lines_to(6)
+    with opened(tmp_path) as journal:
+        commit(journal, lines[:2])
+        journal.append(lines[2:4], 3)
+        journal.append(lines[4:], 5)
+        journal.rollback()
+        commit(journal, lines[2:3])
+
+        assert journal.last_seq == 3
+        assert (tmp_path / "journal.jsonl").read_bytes().splitlines() == lines[:3]
+
+
+def test_short_writes_are_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.pwrite
+
+    def short(fd: int, data: memoryview, offset: int) -> int:
+        return real(fd, data[:7], offset)
+
+    with opened(tmp_path) as journal:
+        monkeypatch.setattr(os, "pwrite", short)
+        commit(journal, lines_to(3))
+
+        assert read_all(journal) == lines_to(3)
+
+
+def failing(error: int, after_bytes: int = 0) -> Callable[..., int]:
+    real = os.pwrite
+    budget = [after_bytes]
+
+    def write(fd: int, data: memoryview, offset: int) -> int:
+        if not budget[0]:
+            raise OSError(error, os.strerror(error))
+        taken = real(fd, data[: budget[0]], offset)
+        budget[0] -= taken
+        return taken
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (errno.ENOSPC, StorageFull),
+        (errno.EDQUOT, StorageFull),
+        (errno.EFBIG, StorageFull),
+        (errno.EIO, StorageFailed),
+    ],
+)
+def test_a_failed_write_leaves_nothing_of_its_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, raised: type[Broken]
+) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(2))
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pwrite", failing(error, after_bytes=50))
+            with pytest.raises(raised):
+                journal.append(encoded([said(3)]), 3)
+        size = (tmp_path / "journal.jsonl").stat().st_size
+
+        assert size == journal.committed
+        assert journal.last_seq == 2
+
+
+@pytest.mark.parametrize(("error", "raised"), [(errno.ENOSPC, StorageFull), (errno.EIO, StorageFailed)])
+def test_a_failed_sync_is_told_by_its_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, raised: type[Broken]
+) -> None:
+    def fail(fd: int) -> None:
+        raise OSError(error, os.strerror(error))
+
+    with opened(tmp_path) as journal:
+        journal.append(lines_to(1), 1)
+        monkeypatch.setattr(os, "fdatasync", fail)
+
+        with pytest.raises(raised):
+            journal.sync()
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from csp.errors import StorageFull
+from csp.journal import JsonlJournal
+from tests.journal.making import lines_to, read_all
+
+journal = JsonlJournal.open(Path(sys.argv[1]))
+lines = lines_to(40)
+journal.append(lines[:20], 1)
+journal.commit()
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (journal.committed + 100, hard))
+try:
+    journal.append(lines[20:], 21)
+    sys.exit("not full")
+except StorageFull:
+    pass
+assert not journal.can_grow()
+assert journal.path.stat().st_size == journal.committed
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+assert journal.can_grow()
+journal.append(lines[20:], 21)
+journal.commit()
+assert read_all(journal) == lines
+assert sorted(path.name for path in journal.folder.iterdir()) == ["journal.jsonl", "journal.lock"]
+journal.close()
+"""
+
+
+def test_a_full_disk_is_survived(tmp_path: Path) -> None:
+    done = run_python(FULL_DISK, tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_folder_that_cannot_be_made_is_a_storage_failure(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(StorageFailed, match="cannot open the journal"):
+        JsonlJournal.open(tmp_path / "file" / "room")
+
+
+# --- the lock ------------------------------------------------------------------------------------
+
+HOLDER = """
+import sys
+from pathlib import Path
+from csp.journal import JsonlJournal
+
+journal = JsonlJournal.open(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_another_process_keeps_us_out_until_it_dies(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        with pytest.raises(JournalLocked, match=f"process {holder.pid}"):
+            JsonlJournal.open(tmp_path)
+        holder.kill()
+    with opened(tmp_path) as journal:
+        assert journal.last_seq == 0
+
+
+def test_the_lock_is_released_by_close(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        with pytest.raises(JournalLocked):
+            JsonlJournal.open(tmp_path)
+        journal.close()
+        with opened(tmp_path) as again:
+            assert again.last_seq == 0
+
+
+# --- the tail ------------------------------------------------------------------------------------
+
+
+def test_a_cut_at_every_byte_of_the_last_lines_keeps_whole_lines_only(tmp_path: Path) -> None:
+    lines = lines_to(6)
+    whole = b"".join(line + b"\n" for line in lines)
+    start = len(b"".join(line + b"\n" for line in lines[:3]))
+    for cut in range(start, len(whole) + 1):
+        folder = tmp_path / str(cut)
+        write_journal(folder, whole[:cut])
+        pieces = whole[:cut].split(b"\n")
+        kept = [piece for piece in pieces if is_intact(piece)]
+        with opened(folder) as journal:
+            assert read_all(journal) == kept
+            assert journal.last_seq == len(kept)
+            commit(journal, encoded([said(len(kept) + 1)]))
+            assert read_all(journal)[-1] == encoded([said(len(kept) + 1)])[0]
+        torn = folder / "journal.torn"
+        lost = b"" if is_intact(pieces[-1]) else pieces[-1]
+        assert (torn.read_bytes() if torn.exists() else b"") == (lost + b"\n" if lost else b"")
+
+
+def test_a_torn_line_is_warned_about(tmp_path: Path) -> None:
+    write_journal(tmp_path, b"\n".join(lines_to(3))[:-10])
+    with opened(tmp_path) as journal:
+        assert "torn" in journal.warnings[0]
+
+
+def test_a_line_without_its_newline_is_kept(tmp_path: Path) -> None:
+    write_journal(tmp_path, b"\n".join(lines_to(3)))
+    with opened(tmp_path) as journal:
+        assert journal.last_seq == 3
+        assert journal.warnings
+    assert (tmp_path / "journal.jsonl").read_bytes() == b"\n".join(lines_to(3)) + b"\n"
+
+
+def test_a_damaged_last_newline_is_mended(tmp_path: Path) -> None:
+    write_journal(tmp_path, b"\n".join(lines_to(3)) + b"\x0b")
+    with opened(tmp_path) as journal:
+        assert journal.last_seq == 3
+    assert (tmp_path / "journal.jsonl").read_bytes() == b"\n".join(lines_to(3)) + b"\n"
+
+
+def test_a_tail_of_zeros_longer_than_a_block_is_cut(tmp_path: Path) -> None:
+    write_journal(tmp_path, b"\n".join(lines_to(2)) + b"\n" + bytes(700_000))
+    with opened(tmp_path) as journal:
+        assert read_all(journal) == lines_to(2)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00\xff garbage"])
+def test_a_file_without_a_line_is_an_empty_journal(tmp_path: Path, data: bytes) -> None:
+    write_journal(tmp_path, data)
+    with opened(tmp_path) as journal:
+        assert journal.last_seq == 0
+        assert read_all(journal) == []
+
+
+def test_damaged_lines_at_the_end_keep_their_seqs(tmp_path: Path) -> None:
+    lines = lines_to(5)
+    write_journal(tmp_path, b"\n".join([*lines[:3], *map(damaged, lines[3:])]) + b"\n")
+    with opened(tmp_path) as journal:
+        assert journal.last_seq == 5
+        assert "damaged" in journal.warnings[0]
+        commit(journal, encoded([said(6)]))
+
+        assert read_all(journal) == [*lines[:3], *encoded([said(6)])]
+    assert damaged(lines[4]) in (tmp_path / "journal.jsonl").read_bytes()
+
+
+def test_a_lost_newline_costs_two_seqs_not_one(tmp_path: Path) -> None:
+    lines = lines_to(5)
+    write_journal(tmp_path, b"\n".join(lines[:4]) + b" " + lines[4] + b"\n")
+    with opened(tmp_path) as journal:
+        assert journal.last_seq == 5
+
+
+def test_leftovers_of_a_rewrite_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl.new").write_bytes(b"half")
+    with opened(tmp_path):
+        assert not (tmp_path / "journal.jsonl.new").exists()
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def mixed_journal(tmp_path: Path) -> dict[int, bytes]:
+    """Write a journal with short, long, damaged, blank lines; return its intact ones."""
+    data: list[bytes] = []
+    intact: dict[int, bytes] = {}
+    for seq in range(1, 301):
+        line = encoded([said(seq, "message " + "x" * (40_000 if seq % 97 == 0 else seq % 50))])[0]
+        if seq % 7 == 0 or 100 <= seq < 140:
+            data.append(damaged(line))
+        else:
+            data.append(line)
+            intact[seq] = line
+    data.insert(250, b"")
+    write_journal(tmp_path, b"\n".join(data) + b"\n")
+    return intact
+
+
+def test_the_search_finds_the_line_after_every_seq(tmp_path: Path) -> None:
+    intact = mixed_journal(tmp_path)
+    whole = (tmp_path / "journal.jsonl").read_bytes()
+    with opened(tmp_path) as journal:
+        for seq in range(-1, 303):
+            after = [line for here, line in intact.items() if here > seq]
+            expected = whole.index(after[0]) if after else len(whole)
+            assert journal.offset_after(seq) == expected, seq
+
+
+@pytest.mark.parametrize("max_bytes", [1, 100, 1000, 1 << 18])
+def test_reading_on_yields_every_intact_line_once(tmp_path: Path, max_bytes: int) -> None:
+    intact = mixed_journal(tmp_path)
+    with opened(tmp_path) as journal:
+        assert read_all(journal, 0, max_bytes) == list(intact.values())
+        assert read_all(journal, 120, max_bytes) == [line for seq, line in intact.items() if seq > 120]
+
+
+def test_reading_without_a_cursor_goes_on_by_seq(tmp_path: Path) -> None:
+    intact = mixed_journal(tmp_path)
+    found: list[bytes] = []
+    with opened(tmp_path) as journal:
+        chunk = journal.read_after(0, 500)
+        while chunk.lines:
+            found += chunk.lines
+            chunk = journal.read_after(chunk.last_seq, 500)
+
+        assert found == list(intact.values())
+        assert chunk.end
+
+
+def test_reading_back_yields_every_intact_line_newest_first(tmp_path: Path) -> None:
+    intact = mixed_journal(tmp_path)
+    newest_first = sorted(intact.items(), reverse=True)
+    with opened(tmp_path) as journal:
+        assert list(journal.read_back()) == newest_first
+        assert list(journal.read_back(before_seq=139)) == [item for item in newest_first if item[0] < 139]
+        offset = journal.offset_after(42)
+        assert list(journal.read_back(before_offset=offset)) == [i for i in newest_first if i[0] <= 42]
+
+
+def test_a_line_is_found_by_its_seq(tmp_path: Path) -> None:
+    intact = mixed_journal(tmp_path)
+    with opened(tmp_path) as journal:
+        for seq in range(303):
+            assert journal.line_of(seq) == intact.get(seq)
+
+
+# --- the secret ----------------------------------------------------------------------------------
+
+
+def test_the_secret_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "room"
+    secret = load_secret(folder)
+
+    assert len(secret) == 32
+    assert load_secret(folder) == secret
+    assert mode_of(folder / "secret") == 0o600
+    assert [path.name for path in folder.iterdir()] == ["secret"]
+
+
+def test_half_a_secret_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"half")
+
+    assert len(load_secret(tmp_path)) == 32
