@@ -98,9 +98,9 @@ def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
 
 
 def _route(room: Room, command: Send) -> tuple[AgentId, tuple[AgentId, ...]]:
-    if command.to == ALL:
+    target = AgentId(command.to.strip().lower())
+    if target == ALL:
         return ALL, _everybody_else(room, command)
-    target = AgentId(command.to)
     if target == command.sender:
         raise BadInput("a message to yourself goes nowhere", "name another participant, or 'all'")
     if target == HUMAN:

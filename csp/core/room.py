@@ -137,7 +137,8 @@ def load(data: bytes) -> Room:
 def without_texts(room: Room) -> Room:
     """Take the text out of every message, so that the room can stand for a past that was removed."""
     for message in (*room.messages.values(), *room.waiting.values()):
-        message.text = ""
+        if message.kind is not DeliverKind.CONTROL:
+            message.text = ""
     for participant in room.participants.values():
         participant.queued_chars = 0
     return room
@@ -323,12 +324,16 @@ def is_due(participant: Participant, message: Message) -> bool:
     return not participant.paused and message.deliveries[participant.id].reason != HeldReason.LOOP
 
 
-def pending(room: Room, agent: AgentId, after: int = 0) -> Iterator[Deliver]:
-    """Yield what `agent` should act on, in the order of the journal but for controls, which come first."""
+def pending(room: Room, agent: AgentId, *, after: int = 0, upto: int | None = None) -> Iterator[Deliver]:
+    """Yield what `agent` should act on, in the order of the journal but for controls, which come first.
+
+    `upto` is the last event that is safe on disk: nobody may act on one that could still be lost.
+    """
     participant = room.participants[agent]
+    last = room.seq if upto is None else upto
     for ids in (participant.controls, participant.queue):
         for message in room.unfinished(_newer(ids, after)):
-            if is_due(participant, message):
+            if message.seq <= last and is_due(participant, message):
                 yield to_deliver(message, agent)
 
 

@@ -1,0 +1,1 @@
+"""The tests of the pure decisions: no sleep, no socket, no mock."""

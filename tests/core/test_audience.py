@@ -1,0 +1,56 @@
+from typing import get_args
+
+import pytest
+
+from csp.core.audience import concerns
+from csp.events import AnyEvent, KnownEvent, Unknown, type_of
+from csp.wire import ALL, AgentId, MessageId
+from tests.core.examples import EVENTS
+
+SENDER = AgentId("claude")
+TARGET = AgentId("codex")
+LISTED = AgentId("gemini")
+OTHER = AgentId("mallory")
+
+# Who reads an event from claude to codex, with gemini among the recipients if it has any.
+READERS: dict[str, set[AgentId]] = {
+    "human_message": {SENDER, TARGET, LISTED},
+    "agent_call": {SENDER, TARGET, LISTED},
+    "agent_response": {SENDER, TARGET, LISTED},
+    "system": {TARGET},
+    "delivery": {SENDER, TARGET},
+    "joined": {SENDER, TARGET, LISTED, OTHER},
+    "left": {SENDER, TARGET, LISTED, OTHER},
+    "state": {SENDER, TARGET, LISTED, OTHER},
+    "control": {SENDER, TARGET},
+    "late": set(),
+    "redacted": {SENDER, TARGET, LISTED, OTHER},
+    "pruned": {SENDER, TARGET, LISTED, OTHER},
+    "base": set(),
+    "run.started": set(),
+}
+# Who reads the same event when its target is all.
+PUBLIC = {"human_message", "agent_call", "agent_response", "system", "joined", "left", "state"}
+PUBLIC |= {"redacted", "pruned"}
+ALL_EVENTS: tuple[AnyEvent, ...] = (
+    *EVENTS,
+    Unknown(8, 1.0, "run.started", MessageId("e-8"), SENDER, TARGET),
+)
+
+
+@pytest.mark.parametrize("agent", [SENDER, TARGET, LISTED, OTHER])
+@pytest.mark.parametrize("event", ALL_EVENTS, ids=type_of)
+def test_agent_reads_what_concerns_it(event: AnyEvent, agent: AgentId) -> None:
+    assert concerns(event, agent) == (agent in READERS[type_of(event)])
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=type_of)
+def test_stranger_reads_what_is_for_all(event: KnownEvent) -> None:
+    kind, fields = type(event), {name: getattr(event, name) for name in event.__struct_fields__}
+
+    assert concerns(kind(**(fields | {"target": ALL})), OTHER) == (type_of(event) in PUBLIC)
+
+
+def test_table_has_every_kind_of_event() -> None:
+    assert {type(event) for event in EVENTS} == set(get_args(KnownEvent))
+    assert {type_of(event) for event in ALL_EVENTS} == set(READERS)

@@ -1,0 +1,114 @@
+from typing import Any, cast, get_args
+
+import pytest
+
+from csp.core.commands import (
+    Answer,
+    AnyCommand,
+    Cancel,
+    Continue,
+    Control,
+    Join,
+    Leave,
+    Notice,
+    Prune,
+    Redact,
+    Remove,
+    Report,
+    Return,
+    Send,
+    SetState,
+    Tick,
+)
+from csp.core.decide import decide
+from csp.core.room import Room, dump
+from csp.errors import Refused
+from csp.events import type_of
+from csp.wire import ALL, HUMAN, AgentState, ControlVerb, DeliveryState
+from tests.core.live import CLAUDE, CODEX, LiveRoom
+
+# What each command causes in the room of `a_room`: claude is there with m-3 queued, codex has left,
+# m-5 is held by the loop guard.
+CAUSED: list[tuple[AnyCommand, list[str]]] = [
+    (Join(name="gemini"), ["joined"]),
+    (Return(agent=CODEX), ["joined"]),
+    (Leave(agent=CLAUDE, reason="closed"), ["left"]),
+    (Remove(agent=CLAUDE), ["delivery", "delivery", "left"]),
+    (Send(sender=HUMAN, to=CODEX, text="hi"), ["human_message"]),
+    (Answer(sender=CLAUDE, text="hi"), ["agent_response"]),
+    (Report(agent=CLAUDE, message="m-3", state=DeliveryState.TYPED), ["delivery"]),
+    (SetState(agent=CLAUDE, state=AgentState.BUSY), ["state"]),
+    (Control(agent=CLAUDE, verb=ControlVerb.PAUSE), ["state", "control"]),
+    (Cancel(message="m-3"), ["delivery"]),
+    (Continue(message="m-5"), ["delivery"]),
+    (Redact(message="m-3"), ["delivery", "redacted"]),
+    (Prune(before=3), ["pruned"]),
+    (Notice(text="note", target=ALL), ["system"]),
+    (Tick(), ["delivery", "system"]),
+]
+
+
+@pytest.fixture
+def a_room(monkeypatch: pytest.MonkeyPatch) -> LiveRoom:
+    monkeypatch.setattr("csp.core.messages.MAX_HOPS", 0)
+    live = LiveRoom("claude", "codex")
+    live.say(HUMAN, CLAUDE, ttl_s=0.0)
+    live.do(Leave(agent=CODEX, reason="closed"))
+    live.say(CODEX, CLAUDE)
+    return live
+
+
+@pytest.mark.parametrize(("command", "types"), CAUSED, ids=lambda value: type(value).__name__)
+def test_command_causes_these_events(a_room: LiveRoom, command: AnyCommand, types: list[str]) -> None:
+    assert [type_of(event) for event in a_room.do(command)] == types
+
+
+@pytest.mark.parametrize(("command", "types"), CAUSED, ids=lambda value: type(value).__name__)
+def test_deciding_changes_nothing(a_room: LiveRoom, command: AnyCommand, types: list[str]) -> None:
+    before = dump(a_room.room)
+    decide(a_room.room, command, a_room.now)
+
+    assert dump(a_room.room) == before
+
+
+@pytest.mark.parametrize(("command", "types"), CAUSED, ids=lambda value: type(value).__name__)
+def test_deciding_twice_gives_the_same(a_room: LiveRoom, command: AnyCommand, types: list[str]) -> None:
+    first = decide(a_room.room, command, a_room.now)
+
+    assert decide(a_room.room, command, a_room.now) == first
+
+
+def test_table_has_every_command() -> None:
+    assert [type(command) for command, _ in CAUSED] == list(get_args(AnyCommand))
+
+
+def test_command_of_no_known_kind_is_a_fault_of_ours() -> None:
+    with pytest.raises(AssertionError):
+        decide(Room(), cast(Any, object()), 1.0)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Return(agent=CLAUDE),
+        Leave(agent=CLAUDE, reason="closed"),
+        Remove(agent=CLAUDE),
+        Send(sender=HUMAN, to=CLAUDE, text="hi"),
+        Report(agent=CLAUDE, message="m-1", state=DeliveryState.TYPED),
+        SetState(agent=CLAUDE, state=AgentState.BUSY),
+        Control(agent=CLAUDE, verb=ControlVerb.PAUSE),
+        Cancel(message="m-1"),
+        Continue(message="m-1"),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_whom_or_what_nobody_knows_is_not_found(command: AnyCommand) -> None:
+    error = LiveRoom().refuse(command, Refused)
+
+    assert (error.status, "unknown" in error.message) == (404, True)
+
+
+def test_notice_is_the_rooms_own_word() -> None:
+    (event,) = LiveRoom().do(Notice(text="the disk is nearly full", target=HUMAN))
+
+    assert (event.sender, event.target, event.text) == ("system", "human", "the disk is nearly full")

@@ -1,0 +1,46 @@
+from itertools import product
+
+import pytest
+
+from csp.core.delivery import MOVES, PENDING, UNDELIVERED, UNTOUCHED, may_move
+from csp.wire import DeliveryState
+
+# queued -> held(reason) -> typed -> submitted -> confirmed. A step may be left out: an API agent
+# types nothing. What was typed can be stuck, can fail, but can no longer be withdrawn or expire.
+# `queued` again is a message that the loop guard let go; another `held` is another reason.
+ALLOWED = {
+    "queued": "held typed submitted confirmed failed withdrawn expired",
+    "held": "queued held typed submitted confirmed failed withdrawn expired",
+    "typed": "held submitted confirmed failed",
+    "submitted": "confirmed",
+    "confirmed": "",
+    "failed": "",
+    "withdrawn": "",
+    "expired": "",
+}
+ENDS = {"submitted", "confirmed", "failed", "withdrawn", "expired"}
+
+
+@pytest.mark.parametrize(("old", "new"), list(product(ALLOWED, ALLOWED)))
+def test_delivery_moves_as_the_table_says(old: str, new: str) -> None:
+    assert may_move(DeliveryState(old), DeliveryState(new)) == (new in ALLOWED[old].split())
+
+
+def test_table_has_every_state() -> None:
+    assert set(ALLOWED) == set(DeliveryState) == set(MOVES)
+
+
+def test_pending_is_what_has_not_ended() -> None:
+    assert set(DeliveryState) - ENDS == PENDING
+
+
+def test_untouched_is_what_may_still_be_withdrawn() -> None:
+    assert {old for old, new in ALLOWED.items() if "withdrawn" in new} == UNTOUCHED
+
+
+def test_untouched_is_what_may_still_expire() -> None:
+    assert {old for old, new in ALLOWED.items() if "expired" in new} == UNTOUCHED
+
+
+def test_undelivered_are_the_ends_that_reached_nobody() -> None:
+    assert ENDS - {"submitted", "confirmed"} == UNDELIVERED
