@@ -1,0 +1,1 @@
+"""The gateway: one room, served over HTTP with WebSocket."""

@@ -1,0 +1,132 @@
+"""What a participant can do, the same over HTTP as over WebSocket."""
+
+from csp.core.commands import Answer, Report, Send, SetState
+from csp.core.room import Message
+from csp.errors import BadInput, NotFound
+from csp.events import KnownEvent, Late, Said
+from csp.gateway.auth import Caller
+from csp.gateway.gateway import Gateway
+from csp.wire import (
+    AgentId,
+    AgentState,
+    ControlDoneBody,
+    DeliveryBody,
+    DeliveryState,
+    Done,
+    MessageBody,
+    MessageId,
+    OutputBody,
+    OutputView,
+    Role,
+    SentView,
+    StateBody,
+    WorkingBody,
+    WorkingView,
+    check_text,
+)
+
+
+async def send_message(gateway: Gateway, caller: Caller, body: MessageBody) -> SentView:
+    """Send a message to one participant or to all."""
+    check_text(body.content)
+    command = Send(
+        sender=caller.id,
+        to=body.to,
+        text=body.content,
+        thread=body.thread,
+        reply_to=_id(body.reply_to),
+        urgent=body.urgent,
+        id=_id(body.id),
+        ttl_s=gateway.settings.message_ttl_s,
+    )
+    events = await gateway.submit(command)
+    if events:
+        return sent_view(events)
+    known = _repeated(gateway, body.id)
+    return SentView(success=True, id=known.id, seq=known.seq, recipients=tuple(known.deliveries))
+
+
+async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> OutputView:
+    """Post what a participant wrote; with `replyTo` it goes to whoever asked."""
+    check_text(body.content)
+    command = Answer(
+        sender=caller.id,
+        text=body.content,
+        turn=body.turn,
+        reply_to=_id(body.reply_to),
+        handoff=body.handoff,
+        final=body.final,
+        usage=body.usage,
+        thread=body.thread,
+        id=_id(body.id),
+        ttl_s=gateway.settings.message_ttl_s,
+    )
+    events = await gateway.submit(command)
+    if not events:
+        known = _repeated(gateway, body.id)
+        return OutputView(success=True, id=known.id, seq=known.seq, recipients=tuple(known.deliveries))
+    last = events[0]
+    if isinstance(last, Late):
+        return OutputView(success=True, id=last.id, seq=last.seq, recipients=(), late=True)
+    sent = sent_view(events)
+    return OutputView(success=True, id=sent.id, seq=sent.seq, recipients=sent.recipients)
+
+
+async def report_delivery(gateway: Gateway, caller: Caller, body: DeliveryBody) -> Done:
+    """Say how far a message has come."""
+    agent = _reporter(gateway, caller, body)
+    state = DeliveryState(body.state)
+    await gateway.submit(Report(agent=agent, message=body.id, state=state, reason=body.reason))
+    return Done()
+
+
+async def finish_control(gateway: Gateway, caller: Caller, body: ControlDoneBody) -> Done:
+    """Say what became of a control."""
+    return await report_delivery(
+        gateway, caller, DeliveryBody(id=body.id, state=body.state, reason=body.reason)
+    )
+
+
+async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Done:
+    """Say what a participant is doing; `offline` says good-bye."""
+    if caller.role is not Role.ROOM:
+        state = AgentState(body.state)
+        command = SetState(agent=caller.id, state=state, detail=body.detail, until=body.until)
+        await gateway.submit(command)
+    return Done()
+
+
+async def report_working(gateway: Gateway, caller: Caller, body: WorkingBody) -> WorkingView:
+    """Ask for more time; without a structured mode there is no clock to move."""
+    return WorkingView(success=True, extended=False)
+
+
+def sent_view(events: list[KnownEvent]) -> SentView:
+    """Return the answer for the message among `events`."""
+    said = next(event for event in events if isinstance(event, Said))
+    return SentView(success=True, id=said.id, seq=said.seq, recipients=said.recipients)
+
+
+def _repeated(gateway: Gateway, message_id: str | None) -> Message:
+    known = gateway.writer.room.message(message_id or "")
+    if known is None:
+        raise NotFound(f"unknown message {message_id!r}")
+    return known
+
+
+def _reporter(gateway: Gateway, caller: Caller, body: DeliveryBody) -> AgentId:
+    """Return whose delivery is meant: an agent's own, or the one the room's token names."""
+    if caller.role is not Role.ROOM:
+        return caller.id
+    if body.agent is not None:
+        return AgentId(body.agent)
+    message = gateway.writer.room.message(body.id)
+    if message is None:
+        raise NotFound(f"unknown message {body.id!r}", "see: csp history")
+    if len(message.deliveries) != 1:
+        raise BadInput(f"{body.id} has {len(message.deliveries)} recipients", "name one as 'agent'")
+    return next(iter(message.deliveries))
+
+
+def _id(value: str | None) -> MessageId | None:
+    return None if value is None else MessageId(value)

@@ -1,0 +1,192 @@
+"""One running room: the writer with everything that must hear what it commits."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from csp.config import Settings
+from csp.core.audience import concerns
+from csp.core.commands import AnyCommand, Leave, Return, Tick
+from csp.core.room import next_deadline
+from csp.errors import Broken, Refused, StorageFull
+from csp.events import AnyEvent, ControlSent, Delivered, Joined, KnownEvent, Left, Said, StateChanged
+from csp.gateway.auth import Caller, HostGuard, Tokens
+from csp.gateway.hub import Hub
+from csp.gateway.metrics import Metrics
+from csp.gateway.outbox import Outbox
+from csp.gateway.presence import Presence
+from csp.gateway.storage import load_room
+from csp.gateway.writer import Committed, RoomWriter
+from csp.journal import JsonlJournal, load_secret
+from csp.journal.history import History
+from csp.journal.index import SearchIndex
+from csp.wire import AgentId, DeliveryState, JournalHealth, Role
+
+log = logging.getLogger(__name__)
+
+MAX_SOCKETS: Final = 4096
+
+
+class Socket(Protocol):
+    """What the gateway itself wants of an open WebSocket."""
+
+    def drop(self, code: int, reason: str) -> None: ...
+    def drop_if_stale(self) -> None: ...
+
+
+class Gateway:
+    """Everything a request may need; made by `Gateway.open`, ended by `close`."""
+
+    def __init__(self, settings: Settings, folder: Path, clock: Callable[[], float]) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.clock = clock
+        self.started = clock()
+        journal = JsonlJournal.open(folder)
+        self.index = SearchIndex(journal)
+        self.history = History(journal, self.index, settings.history_cap, concerns)
+        self.history.load_recent()
+        self.tokens = Tokens(load_secret(folder), settings.auth_token)
+        self.guard = HostGuard(settings.host)
+        self.hub = Hub()
+        self.metrics = Metrics()
+        self.presence = Presence(clock, settings.offline_after_s)
+        self.writer = RoomWriter(
+            folder,
+            journal,
+            load_room(folder, journal),
+            durability=settings.durability,
+            clock=clock,
+            publish=self._publish,
+        )
+        self.scrub = JournalHealth(writable=True, scrub="running")
+        self.last_commit = time.monotonic()
+        self.sockets: set[Socket] = set()
+        self._outboxes: dict[AgentId, set[Outbox]] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # --- commands --------------------------------------------------------------------------------
+
+    async def submit(self, command: AnyCommand) -> list[KnownEvent]:
+        """Ask the room; return the events once they are safe."""
+        return await self.writer.submit(command)
+
+    async def arrive(self, caller: Caller) -> None:
+        """Note a sign of life; whoever was offline is back."""
+        if caller.role is Role.ROOM:
+            return
+        self.presence.touch(caller.id)
+        if not self.writer.room.participants[caller.id].online:
+            # A full disk must not keep an agent from reading.
+            with contextlib.suppress(StorageFull):
+                await self.submit(Return(agent=caller.id))
+
+    # --- what a commit sets in motion ------------------------------------------------------------
+
+    def _publish(self, committed: Committed) -> None:
+        self.last_commit = time.monotonic()
+        for event, line in committed:
+            self.history.remember(line, event)
+        self.hub.publish(committed)
+        self.metrics.count(committed)
+        for event, _ in committed:
+            self._push(event)
+        if self._alarm is None:
+            self.set_alarm()
+
+    def _push(self, event: AnyEvent) -> None:
+        match event:
+            case Said():
+                for agent in event.recipients:
+                    self._each_outbox(agent, Outbox.push)
+            case ControlSent():
+                self._each_outbox(event.target, Outbox.push)
+                self.set_alarm()
+            case StateChanged(paused=False):
+                self._each_outbox(event.sender, Outbox.rewind)
+            case Delivered(state=DeliveryState.QUEUED):
+                self._each_outbox(event.agent, Outbox.rewind)
+            case Joined() | Left():
+                self._drop_stale(event)
+            case _:
+                pass
+
+    def _drop_stale(self, event: Joined | Left) -> None:
+        if isinstance(event, Left) and event.removed:
+            self.presence.forget(event.sender)
+        for socket in list(self.sockets):
+            socket.drop_if_stale()
+
+    def _each_outbox(self, agent: AgentId, act: Callable[[Outbox], None]) -> None:
+        for outbox in self._outboxes.get(agent, ()):
+            act(outbox)
+
+    def attach(self, agent: AgentId, outbox: Outbox) -> None:
+        """Push what is due for `agent` through `outbox` from now on."""
+        self._outboxes.setdefault(agent, set()).add(outbox)
+        outbox.push()
+
+    def detach(self, agent: AgentId, outbox: Outbox) -> None:
+        """Stop pushing through `outbox`."""
+        outbox.close()
+        self._outboxes.get(agent, set()).discard(outbox)
+
+    # --- the clock -------------------------------------------------------------------------------
+
+    def set_alarm(self) -> None:
+        """Wake up at the room's next deadline."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        deadline = next_deadline(self.writer.room)
+        if deadline is not None:
+            delay = min(max(deadline - self.clock(), 0.01), 3600.0)
+            self._alarm = asyncio.get_running_loop().call_later(delay, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        self.spawn(self._tick())
+
+    async def _tick(self) -> None:
+        try:
+            await self.submit(Tick())
+        except Broken:
+            await asyncio.sleep(1)
+        self.set_alarm()
+
+    async def watch_presence(self) -> None:
+        """Tell the room who has gone silent, for ever."""
+        while True:
+            await asyncio.sleep(max(0.02, min(5.0, self.settings.offline_after_s / 4)))
+            online = [p.id for p in self.writer.room.participants.values() if p.online]
+            for agent in self.presence.silent(online):
+                with contextlib.suppress(Refused, Broken):
+                    await self.submit(Leave(agent=agent, reason="no sign of life"))
+
+    # --- background work -------------------------------------------------------------------------
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` beside the requests; a failure is logged, `close` ends it."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("background work failed", exc_info=task.exception())
+
+    async def close(self) -> None:
+        """Stop the clock and all work, then bring everything accepted to disk."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.index.close()
+        await self.writer.close()

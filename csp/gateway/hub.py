@@ -1,0 +1,112 @@
+"""Fan-out of committed events to everybody who watches.
+
+Each watcher has a place in one shared tail of frames. A pass walks the watchers in small steps, so
+that a thousand of them never hold up the room, and gives each everything since its place in one write.
+"""
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from csp.core.audience import concerns
+from csp.events import AnyEvent
+from csp.gateway.frames import Pipe, text_frame
+from csp.wire import AgentId
+
+#: How many watchers are served before the loop gets its turn.
+STEP: Final = 16
+
+
+class Watcher:
+    """One reader of events: the room's token sees all, an agent what concerns it."""
+
+    def __init__(self, pipe: Pipe, agent: AgentId | None) -> None:
+        self.pipe = pipe
+        self.agent = agent
+        self.place = 0
+
+
+class Hub:
+    def __init__(self) -> None:
+        self.watchers: dict[Watcher, None] = {}
+        self._tail: deque[tuple[AnyEvent, bytes]] = deque()
+        #: The place of the tail's first entry, counted over the hub's life.
+        self._first = 0
+        self._pass: list[Watcher] = []
+        self._joined: dict[tuple[int, AgentId | None], bytes] = {}
+        self._news: list[asyncio.Future[None]] = []
+
+    @property
+    def _end(self) -> int:
+        return self._first + len(self._tail)
+
+    def add(self, watcher: Watcher) -> None:
+        """Serve `watcher` with what is published from now on."""
+        watcher.place = self._end
+        self.watchers[watcher] = None
+
+    def remove(self, watcher: Watcher) -> None:
+        """Forget `watcher`."""
+        self.watchers.pop(watcher, None)
+
+    def publish(self, committed: list[tuple[AnyEvent, bytes]]) -> None:
+        """Hand committed events to all watchers, in order."""
+        if self.watchers:
+            self._tail.extend((event, text_frame(line)) for event, line in committed)
+            if not self._pass:
+                self._start_pass()
+        self._wake_pollers()
+
+    async def news(self, timeout_s: float) -> None:
+        """Return after the next publication, or after `timeout_s`."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._news.append(waiter)
+        await asyncio.wait([waiter], timeout=timeout_s)
+        waiter.cancel()
+
+    def _wake_pollers(self) -> None:
+        waiters, self._news = self._news, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _start_pass(self) -> None:
+        self._pass = list(self.watchers)
+        self._step()
+
+    def _step(self) -> None:
+        self._joined.clear()
+        for watcher in self._pass[:STEP]:
+            self._serve(watcher)
+        del self._pass[:STEP]
+        if self._pass:
+            asyncio.get_running_loop().call_soon(self._step)
+            return
+        self._trim()
+        if self._tail:
+            self._pass = list(self.watchers)
+            asyncio.get_running_loop().call_soon(self._step)
+
+    def _serve(self, watcher: Watcher) -> None:
+        if watcher.place == self._end or watcher not in self.watchers:
+            return
+        key = (watcher.place, watcher.agent)
+        frames = self._joined.get(key)
+        if frames is None:
+            frames = self._joined[key] = self._join(*key)
+        watcher.place = self._end
+        if frames and not watcher.pipe.write(frames):
+            self.remove(watcher)
+
+    def _join(self, place: int, agent: AgentId | None) -> bytes:
+        skip = place - self._first
+        if skip == 0 and agent is None:
+            return b"".join([frame for _, frame in self._tail])
+        entries = list(self._tail)[skip:]
+        return b"".join([frame for event, frame in entries if agent is None or concerns(event, agent)])
+
+    def _trim(self) -> None:
+        done = min((watcher.place for watcher in self.watchers), default=self._end)
+        while self._first < done:
+            self._tail.popleft()
+            self._first += 1

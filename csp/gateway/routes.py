@@ -1,0 +1,394 @@
+"""The routes of the gateway, one row each.
+
+A row says who may call it and which types go in and out; the HTTP shell, /openapi.json and the
+tests all read this table.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from csp import __version__
+from csp.core.commands import Cancel, Continue, Control, Join, Remove, Return, Send
+from csp.core.delivery import UNDELIVERED
+from csp.core.identity import allows
+from csp.core.membership import known_participant
+from csp.core.room import delivery_view, pending
+from csp.errors import BadInput, Forbidden, NotFound
+from csp.events import HISTORY_TYPES, ControlSent, Joined, Said
+from csp.gateway import actions, maintenance
+from csp.gateway.auth import Caller
+from csp.gateway.gateway import Gateway
+from csp.journal.query import HistoryQuery
+from csp.wire import (
+    HUMAN,
+    AgentId,
+    AgentView,
+    ControlBody,
+    ControlVerb,
+    ControlView,
+    DeliveryBody,
+    DeliveryView,
+    Done,
+    HealthView,
+    HistoryParams,
+    HistoryView,
+    InboxParams,
+    InboxView,
+    MessageAction,
+    MessageBody,
+    MessageId,
+    MessageView,
+    Mode,
+    ModeBody,
+    ModeSetView,
+    ModeView,
+    NoBody,
+    NoQuery,
+    OutputBody,
+    OutputView,
+    PruneBody,
+    PrunedView,
+    QueueView,
+    RegisterBody,
+    RegisteredView,
+    Role,
+    SentView,
+    StateBody,
+    StopView,
+    WaitingView,
+    WorkingBody,
+    WorkingView,
+    encode,
+)
+
+MAX_INBOX_ITEMS: Final = 500
+
+
+class Call(NamedTuple):
+    """A request past the border: who, and what, already parsed."""
+
+    caller: Caller
+    path: dict[str, str]
+    query: Any
+    body: Any
+
+
+class RawJson(NamedTuple):
+    """An answer that is json already."""
+
+    data: bytes
+
+
+class PlainText(NamedTuple):
+    text: str
+
+
+Answer = msgspec.Struct | RawJson | PlainText
+Handler = Callable[[Gateway, Call], Awaitable[Answer]]
+
+
+class Route(NamedTuple):
+    method: str
+    path: str
+    needs: Role
+    handler: Handler
+    summary: str
+    answer: Any
+    body: type[msgspec.Struct] | None = None
+    query: type[msgspec.Struct] = NoQuery
+    status: int = 200
+
+
+# --- participants --------------------------------------------------------------------------------
+
+
+async def register(gateway: Gateway, call: Call) -> Answer:
+    body: RegisterBody = call.body
+    if call.caller.role is Role.ROOM:
+        join = Join(name=body.agent_id, kind=body.kind, role=body.role, capabilities=body.capabilities)
+        events = await gateway.submit(join)
+        agent = next(event.sender for event in events if isinstance(event, Joined))
+    else:
+        agent = call.caller.id
+        await gateway.submit(Return(agent=agent, capabilities=body.capabilities))
+    room = gateway.writer.room
+    gateway.presence.touch(agent)
+    token = gateway.tokens.issue(agent, known_participant(room, agent).epoch)
+    return RegisteredView(success=True, agent_id=agent, token=token, seq=room.seq)
+
+
+async def remove(gateway: Gateway, call: Call) -> Answer:
+    await gateway.submit(Remove(agent=AgentId(call.path["id"])))
+    return Done()
+
+
+async def list_agents(gateway: Gateway, call: Call) -> Answer:
+    views = [_agent_view(gateway, agent) for agent in gateway.writer.room.participants]
+    return RawJson(encode(views))
+
+
+def _agent_view(gateway: Gateway, agent: AgentId) -> AgentView:
+    participant = gateway.writer.room.participants[agent]
+    return AgentView(
+        id=agent,
+        name=participant.name,
+        kind=participant.kind,
+        role=participant.role,
+        capabilities=participant.capabilities,
+        online=participant.online,
+        state=participant.shown_state,
+        queued=len(participant.queue),
+        last_seen=gateway.presence.last_seen(agent, participant.seen),
+        share=participant.share,
+        detail=participant.detail,
+        until=participant.until,
+    )
+
+
+async def control(gateway: Gateway, call: Call) -> Answer:
+    try:
+        verb = ControlVerb(call.path["verb"])
+    except ValueError as exc:
+        verbs = ", ".join(ControlVerb)
+        raise NotFound(f"unknown control {call.path['verb']!r}", f"expected one of: {verbs}") from exc
+    command = Control(agent=AgentId(call.path["id"]), verb=verb, choice=call.body.choice)
+    events = await gateway.submit(command)
+    sent = [event.id for event in events if isinstance(event, ControlSent)]
+    return ControlView(success=True, seq=gateway.writer.room.seq, id=sent[0] if sent else None)
+
+
+async def state(gateway: Gateway, call: Call) -> Answer:
+    return await actions.report_state(gateway, call.caller, call.body)
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+async def message(gateway: Gateway, call: Call) -> Answer:
+    return await actions.send_message(gateway, call.caller, call.body)
+
+
+async def output(gateway: Gateway, call: Call) -> Answer:
+    return await actions.post_output(gateway, call.caller, call.body)
+
+
+async def delivery(gateway: Gateway, call: Call) -> Answer:
+    return await actions.report_delivery(gateway, call.caller, call.body)
+
+
+async def working(gateway: Gateway, call: Call) -> Answer:
+    return await actions.report_working(gateway, call.caller, call.body)
+
+
+async def inbox(gateway: Gateway, call: Call) -> Answer:
+    agent = AgentId(call.path["id"])
+    if call.caller.role is not Role.ROOM and call.caller.id != agent:
+        raise Forbidden(f"{call.caller.id} may not read the inbox of {agent}", "read your own")
+    params: InboxParams = call.query
+    deadline = gateway.clock() + params.wait
+    while True:
+        known_participant(gateway.writer.room, agent)
+        due = pending(gateway.writer.room, agent, after=params.after, upto=gateway.writer.safe_seq)
+        items = sorted(due, key=lambda item: item.seq)
+        remaining = deadline - gateway.clock()
+        if items or remaining <= 0:
+            break
+        await gateway.hub.news(remaining)
+    shown = tuple(items[:MAX_INBOX_ITEMS])
+    return InboxView(items=shown, next=shown[-1].seq if shown else params.after)
+
+
+async def message_states(gateway: Gateway, call: Call) -> Answer:
+    view = await _message_view(gateway, call.path["id"])
+    if call.caller.role is not Role.ROOM and call.caller.id not in (view.sender, *view.recipients):
+        raise NotFound(f"unknown message {view.id!r}", "you can ask about what you sent or were sent")
+    return view
+
+
+async def _message_view(gateway: Gateway, message_id: str) -> MessageView:
+    room = gateway.writer.room
+    known = room.message(message_id)
+    if known is not None:
+        states = {str(agent): delivery_view(room, known, agent) for agent in known.deliveries}
+        return MessageView(id=known.id, seq=known.seq, sender=known.sender, recipients=states)
+    found = await gateway.history.find(MessageId(message_id))
+    if found is None or not isinstance(found.event, Said):
+        raise NotFound(f"unknown message {message_id!r}", "see: csp history")
+    ends = {
+        str(step.agent): DeliveryView(state=step.state, at=step.ts, reason=step.reason or None)
+        for step in found.deliveries
+    }
+    event = found.event
+    return MessageView(id=event.id, seq=event.seq, sender=event.sender, recipients=ends)
+
+
+async def act_on_message(gateway: Gateway, call: Call) -> Answer:
+    message_id = call.path["id"]
+    try:
+        action = MessageAction(call.path["action"])
+    except ValueError as exc:
+        known = ", ".join(MessageAction)
+        raise NotFound(f"unknown action {call.path['action']!r}", f"expected one of: {known}") from exc
+    if action is MessageAction.RESEND:
+        return await _resend(gateway, message_id)
+    if action is MessageAction.REDACT:
+        await maintenance.redact(gateway, message_id)
+    elif action is MessageAction.CANCEL:
+        await gateway.submit(Cancel(message=message_id))
+    else:
+        await gateway.submit(Continue(message=message_id))
+    view = await _message_view(gateway, message_id)
+    return SentView(success=True, id=view.id, seq=view.seq, recipients=tuple(view.recipients))
+
+
+async def _resend(gateway: Gateway, message_id: str) -> Answer:
+    """Send an old message as a new one, to those it has not reached; to all if it reached everyone."""
+    view = await _message_view(gateway, message_id)
+    found = await gateway.history.find(MessageId(message_id))
+    if found is None or not isinstance(found.event, Said):
+        raise NotFound(f"the text of {message_id!r} is no longer in the journal")
+    missed = [agent for agent, step in view.recipients.items() if step.state in UNDELIVERED]
+    only = tuple(AgentId(agent) for agent in (missed or view.recipients))
+    event = found.event
+    to = only[0] if len(only) == 1 else event.target
+    ttl_s = gateway.settings.message_ttl_s
+    send = Send(sender=HUMAN, to=to, text=event.text, thread=event.thread, ttl_s=ttl_s, only=only)
+    return actions.sent_view(await gateway.submit(send))
+
+
+async def queue(gateway: Gateway, call: Call) -> Answer:
+    room = gateway.writer.room
+    items: list[WaitingView] = []
+    for participant in room.participants.values():
+        for waiting in room.unfinished([*participant.controls, *participant.queue]):
+            view = delivery_view(room, waiting, participant.id)
+            items.append(
+                WaitingView(
+                    id=waiting.id,
+                    seq=waiting.seq,
+                    sender=waiting.sender,
+                    target=waiting.target,
+                    text=waiting.text[:200],
+                    agent=participant.id,
+                    state=view.state,
+                    at=view.at,
+                    reason=view.reason,
+                )
+            )
+    return QueueView(items=tuple(sorted(items, key=lambda item: item.seq)[:1000]))
+
+
+# --- history -------------------------------------------------------------------------------------
+
+
+async def history(gateway: Gateway, call: Call) -> Answer:
+    params: HistoryParams = call.query
+    query = HistoryQuery(
+        limit=params.limit,
+        after=params.after,
+        before=params.before,
+        agent=AgentId(params.agent) if params.agent else None,
+        session=params.session,
+        types=frozenset(params.types.split(",")) if params.types else HISTORY_TYPES,
+        q=params.q or "",
+        audience=None if call.caller.role is Role.ROOM else call.caller.id,
+    )
+    deadline = gateway.clock() + params.wait
+    page = await gateway.history.page(query)
+    while not page.lines and params.after is not None and (left := deadline - gateway.clock()) > 0:
+        await gateway.hub.news(left)
+        page = await gateway.history.page(query)
+    return RawJson(b'{"items":[%b],"next":%b}' % (b",".join(page.lines), encode(page.next)))
+
+
+async def prune(gateway: Gateway, call: Call) -> Answer:
+    seq = await maintenance.prune(gateway, call.body.before)
+    return PrunedView(success=True, seq=seq)
+
+
+# --- the room ------------------------------------------------------------------------------------
+
+
+async def get_mode(gateway: Gateway, call: Call) -> Answer:
+    return ModeView()
+
+
+async def set_mode(gateway: Gateway, call: Call) -> Answer:
+    if call.body.mode not in set(Mode):
+        raise BadInput(f"unknown mode {call.body.mode!r}", f"expected one of: {', '.join(Mode)}")
+    return ModeSetView(success=True, orchestration=ModeView())
+
+
+async def stop(gateway: Gateway, call: Call) -> Answer:
+    return StopView(success=True, stopped=())
+
+
+async def health(gateway: Gateway, call: Call) -> Answer:
+    room = gateway.writer.room
+    scrub = msgspec.structs.replace(gateway.scrub, writable=gateway.writer.is_writable)
+    status = "ok" if scrub.writable and not scrub.damaged else "damaged" if scrub.writable else "read-only"
+    return HealthView(
+        status=status,
+        room=gateway.settings.room,
+        version=__version__,
+        seq=room.seq,
+        uptime_s=round(gateway.clock() - gateway.started, 3),
+        agents=sum(participant.online for participant in room.participants.values()),
+        watchers=len(gateway.sockets),
+        journal=scrub,
+    )
+
+
+async def metrics(gateway: Gateway, call: Call) -> Answer:
+    journal_bytes = gateway.writer.journal.committed
+    return PlainText(gateway.metrics.render(gateway.writer.room, len(gateway.sockets), journal_bytes))
+
+
+async def openapi(gateway: Gateway, call: Call) -> Answer:
+    from csp.gateway.openapi import document
+
+    return RawJson(document(ROUTES))
+
+
+A, O, R, N = Role.AGENT, Role.ORCHESTRATOR, Role.ROOM, Role.NONE  # noqa: E741
+
+# fmt: off
+ROUTES: Final = (
+    Route("POST", "/register", A, register, "Join the room, or come back with the token of before",
+          RegisteredView, RegisterBody, status=201),
+    Route("GET", "/agents", A, list_agents, "List the participants", list[AgentView]),
+    Route("DELETE", "/agents/{id}", R, remove, "Remove a participant", Done),
+    Route("POST", "/agents/{id}/{verb}", R, control, "Press a button for an agent", ControlView, ControlBody),
+    Route("POST", "/state", A, state, "Say what you are doing", Done, StateBody),
+    Route("POST", "/message", A, message, "Send a message to one participant or to all",
+          SentView, MessageBody),
+    Route("GET", "/messages/{id}", A, message_states, "Show how far a message has come", MessageView),
+    Route("POST", "/messages/{id}/{action}", R, act_on_message, "Cancel, resend, release or redact a message",
+          SentView, NoBody),
+    Route("GET", "/inbox/{id}", A, inbox, "Read what waits for you; reading acknowledges nothing",
+          InboxView, query=InboxParams),
+    Route("POST", "/delivery", A, delivery, "Say how far a message has come", Done, DeliveryBody),
+    Route("POST", "/agent-output", A, output, "Post what you wrote", OutputView, OutputBody),
+    Route("GET", "/queue", R, queue, "List every message that waits, with the reason", QueueView),
+    Route("GET", "/history", A, history, "Page through or search what was said",
+          HistoryView, query=HistoryParams),
+    Route("POST", "/history/prune", R, prune, "Remove old history for good", PrunedView, PruneBody),
+    Route("GET", "/mode", A, get_mode, "Show the mode", ModeView),
+    Route("POST", "/mode", O, set_mode, "Set the mode", ModeSetView, ModeBody),
+    Route("POST", "/turn/working", A, working, "Ask for more time", WorkingView, WorkingBody),
+    Route("POST", "/stop", O, stop, "Stop what runs, at once", StopView, NoBody),
+    Route("GET", "/health", N, health, "Tell whether the room is well", HealthView),
+    Route("GET", "/metrics", R, metrics, "Figures for Prometheus", str),
+    Route("GET", "/openapi.json", N, openapi, "This description", dict[str, Any]),
+)
+# fmt: on
+
+
+def check_role(caller: Caller, route: Route) -> None:
+    """Raise Forbidden unless the caller's role covers the route."""
+    if not allows(caller.role, route.needs):
+        raise Forbidden(
+            f"{caller.role} may not {route.method} {route.path}", f"it takes the {route.needs} token"
+        )

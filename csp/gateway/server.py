@@ -1,0 +1,194 @@
+"""Run a gateway: bind, announce, serve, end in order."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import web
+
+from csp.config import GatewayOptions, Settings
+from csp.errors import BadInput, Broken
+from csp.gateway.auth import is_loopback
+from csp.gateway.gateway import Gateway
+from csp.gateway.http import make_app
+from csp.gateway.maintenance import finish_rewrites, index_when_quiet, scrub_journal
+from csp.gateway.supervise import supervise
+from csp.rooms import RoomFile, RunningRoom, remove_room, write_room
+
+log = logging.getLogger(__name__)
+
+PORT_TRIES: Final = 100
+BACKLOG: Final = 2048
+OnReady = Callable[[], None]
+
+
+def run(options: GatewayOptions) -> int:
+    """Serve the room until a signal says stop; return the exit code."""
+    tls = _tls(options)
+    _check_exposure(options)
+    _raise_file_limit()
+    listener = _bind(options.settings)
+    try:
+        if options.supervise:
+            return supervise(lambda ready: _serve_forever(options, listener, tls, ready, os.getppid()))
+        return _serve_forever(options, listener, tls, lambda: None, None)
+    finally:
+        listener.close()
+
+
+def _serve_forever(
+    options: GatewayOptions,
+    listener: socket.socket,
+    tls: ssl.SSLContext | None,
+    on_ready: OnReady,
+    supervisor: int | None,
+) -> int:
+    asyncio.run(_serve(options, listener, tls, on_ready, supervisor))
+    return 0
+
+
+async def _serve(
+    options: GatewayOptions,
+    listener: socket.socket,
+    tls: ssl.SSLContext | None,
+    on_ready: OnReady,
+    supervisor: int | None,
+) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    settings = options.settings
+    gateway = Gateway(settings, settings.history_dir / settings.room, time.time)
+    runner = web.AppRunner(make_app(gateway), access_log=None, shutdown_timeout=1.0, handle_signals=False)
+    announcement: RoomFile | None = None
+    try:
+        await finish_rewrites(gateway)
+        await runner.setup()
+        await web.SockSite(runner, listener, ssl_context=tls, backlog=BACKLOG).start()
+        url = _url(settings.host, listener.getsockname()[1], is_tls=tls is not None)
+        announcement = write_room(settings.state_dir, _announcement(options, gateway, url, supervisor))
+        _start_background(gateway)
+        log.info("gateway ready", extra={"room": settings.room, "url": url, "seq": gateway.writer.room.seq})
+        on_ready()
+        await _until_stopped(stop, gateway)
+    finally:
+        await _shut_down(gateway, runner, announcement)
+
+
+def _start_background(gateway: Gateway) -> None:
+    gateway.set_alarm()
+    gateway.spawn(gateway.watch_presence())
+    gateway.spawn(index_when_quiet(gateway))
+    gateway.spawn(scrub_journal(gateway))
+
+
+async def _until_stopped(stop: asyncio.Event, gateway: Gateway) -> None:
+    """Return when told to stop; raise what broke the journal."""
+    gateway.writer.broken.add_done_callback(lambda _: stop.set())
+    await stop.wait()
+    if gateway.writer.broken.done():
+        gateway.writer.broken.result()
+
+
+async def _shut_down(gateway: Gateway, runner: web.AppRunner, announcement: RoomFile | None) -> None:
+    """Let go in the order that loses nothing: callers, connections, the journal, the announcement."""
+    for connection in list(gateway.sockets):
+        connection.drop(1001, "the gateway is going away")
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(runner.cleanup(), 5)
+    await gateway.close()
+    if announcement is not None:
+        remove_room(announcement)
+    log.info("gateway stopped", extra={"seq": gateway.writer.room.seq})
+
+
+def _announcement(options: GatewayOptions, gateway: Gateway, url: str, supervisor: int | None) -> RunningRoom:
+    return RunningRoom(
+        room=options.settings.room,
+        url=url,
+        token=gateway.tokens.room_token,
+        pid=os.getpid(),
+        supervisor=supervisor,
+        dir=options.dir,
+        history=gateway.folder,
+        started=gateway.started,
+    )
+
+
+# --- the socket ----------------------------------------------------------------------------------
+
+
+def _bind(settings: Settings) -> socket.socket:
+    """Return a listening socket; the default port gives way to the next free one, a chosen one does not."""
+    tries = 1 if settings.is_set("port") else PORT_TRIES
+    for port in range(settings.port, settings.port + tries):
+        try:
+            return _listen(settings.host, port)
+        except OSError as exc:
+            error = exc
+    raise Broken(
+        f"cannot listen on {settings.host} port {settings.port}: {(error.strerror or str(error)).lower()}",
+        "choose another one with --port, or --port 0 for any free one",
+    ) from error
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        # Callers that come before the server is up, or during a restart, wait instead of failing.
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _url(host: str, port: int, *, is_tls: bool) -> str:
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
+    if ":" in name and not name.startswith("["):
+        name = f"[{name}]"
+    return f"{'https' if is_tls else 'http'}://{name}:{port}"
+
+
+def _tls(options: GatewayOptions) -> ssl.SSLContext | None:
+    if options.tls_cert is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(options.tls_cert, options.tls_key)
+    except (OSError, ssl.SSLError) as exc:
+        raise BadInput(f"cannot use the certificate {str(options.tls_cert)!r}: {exc}") from exc
+    return context
+
+
+def _check_exposure(options: GatewayOptions) -> None:
+    host = options.settings.host
+    if is_loopback(host) or options.tls_cert is not None or options.insecure:
+        return
+    raise BadInput(
+        f"host {host!r} can be reached from outside, where tokens would travel in the clear",
+        "give --tls-cert with --tls-key, or say --insecure",
+    )
+
+
+def _raise_file_limit() -> None:
+    """Make room for a thousand watchers; many systems start a process with 1024 files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+    if soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

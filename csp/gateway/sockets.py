@@ -1,0 +1,199 @@
+"""One WebSocket: events out, deliver frames out, operations in."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+from aiohttp import WSMsgType, web
+
+from csp.core.audience import concerns
+from csp.errors import BadInput, Broken, CspError, TooMany, Unauthenticated
+from csp.events import decode_event
+from csp.gateway import actions
+from csp.gateway.auth import Caller
+from csp.gateway.frames import Pipe, text_frame
+from csp.gateway.gateway import MAX_SOCKETS, Gateway
+from csp.gateway.hub import Watcher
+from csp.gateway.outbox import Outbox
+from csp.journal import Cursor
+from csp.wire import (
+    MAX_BODY_BYTES,
+    AgentId,
+    ControlDoneBody,
+    DeliveryBody,
+    Done,
+    MessageBody,
+    Op,
+    OutputBody,
+    Role,
+    StateBody,
+    WatchParams,
+    WorkingBody,
+    encode,
+    parse,
+)
+
+#: How much of the journal a reader that catches up gets before the loop has its turn.
+CATCH_UP_BYTES: Final = 64 * 1024
+#: A pause between two such pieces, so that catching up never shows in the room's latency.
+CATCH_UP_PAUSE_S: Final = 0.002
+MAX_OPS_IN_FLIGHT: Final = 512
+HEARTBEAT_S: Final = 30.0
+
+Action = Callable[[Gateway, Caller, Any], Awaitable[msgspec.Struct]]
+
+OPS: Final[dict[str, tuple[type[msgspec.Struct], Action]]] = {
+    "message": (MessageBody, actions.send_message),
+    "output": (OutputBody, actions.post_output),
+    "delivery": (DeliveryBody, actions.report_delivery),
+    "working": (WorkingBody, actions.report_working),
+    "state": (StateBody, actions.report_state),
+    "control_done": (ControlDoneBody, actions.finish_control),
+}
+
+
+async def serve_socket(
+    gateway: Gateway, caller: Caller, request: web.Request, after: int | None
+) -> web.WebSocketResponse:
+    """Serve one WebSocket until it closes; `after` is the last event its reader has."""
+    if len(gateway.sockets) >= MAX_SOCKETS:
+        raise TooMany(f"there are {MAX_SOCKETS} connections", "close some of them")
+    socket = web.WebSocketResponse(compress=False, max_msg_size=MAX_BODY_BYTES, heartbeat=HEARTBEAT_S)
+    await socket.prepare(request)
+    connection = Connection(gateway, caller, socket, Pipe(request))
+    gateway.sockets.add(connection)
+    try:
+        await connection.run(after)
+    finally:
+        gateway.sockets.discard(connection)
+    return socket
+
+
+class Connection:
+    def __init__(self, gateway: Gateway, caller: Caller, socket: web.WebSocketResponse, pipe: Pipe) -> None:
+        self._gateway = gateway
+        self._caller = caller
+        self._socket = socket
+        self._pipe = pipe
+        self._agent: AgentId | None = None if caller.role is Role.ROOM else caller.id
+        self._epoch = self._owner_epoch()
+        self._watcher = Watcher(pipe, self._agent)
+        self._catch_up: asyncio.Task[None] | None = None
+        self._ops: set[asyncio.Task[None]] = set()
+
+    async def run(self, after: int | None) -> None:
+        """Serve until the peer goes."""
+        outbox = self._come_in()
+        try:
+            self._watch(after)
+            await self._read()
+        finally:
+            self._unwatch()
+            for op in self._ops:
+                op.cancel()
+            if self._agent is not None and outbox is not None:
+                self._gateway.detach(self._agent, outbox)
+                self._gateway.presence.disconnect(self._agent)
+
+    def _come_in(self) -> Outbox | None:
+        if self._agent is None:
+            return None
+        outbox = Outbox(self._pipe, self._agent, self._gateway.writer)
+        self._gateway.presence.connect(self._agent)
+        self._gateway.attach(self._agent, outbox)
+        return outbox
+
+    def drop(self, code: int, reason: str) -> None:
+        """Close without waiting for the peer."""
+        self._pipe.drop(code, reason)
+
+    def drop_if_stale(self) -> None:
+        """Close if the token this connection came with has died."""
+        if self._owner_epoch() != self._epoch:
+            self._pipe.drop(4001, "this token is no longer valid; register again")
+
+    def _owner_epoch(self) -> int | None:
+        participant = self._gateway.writer.room.participants.get(self._agent) if self._agent else None
+        return participant.epoch if participant else None
+
+    # --- out -------------------------------------------------------------------------------------
+
+    def _watch(self, after: int | None) -> None:
+        self._unwatch()
+        if after is None:
+            self._gateway.hub.add(self._watcher)
+        else:
+            self._catch_up = asyncio.ensure_future(self._send_past(after))
+
+    def _unwatch(self) -> None:
+        self._gateway.hub.remove(self._watcher)
+        if self._catch_up is not None:
+            self._catch_up.cancel()
+            self._catch_up = None
+
+    async def _send_past(self, seq: int) -> None:
+        """Send the journal from after `seq`, at the pace of the reader, then go over to live."""
+        journal = self._gateway.writer.journal
+        cursor: Cursor | None = None
+        while await self._pipe.drain():
+            chunk = journal.read_after(seq, CATCH_UP_BYTES, cursor)
+            frames = [text_frame(line) for line in chunk.lines if self._may_see(line)]
+            if frames and not self._pipe.write(b"".join(frames)):
+                return
+            seq, cursor = chunk.last_seq, chunk.cursor
+            if chunk.end:
+                # Nothing can be committed between the end of the journal and this line.
+                self._gateway.hub.add(self._watcher)
+                return
+            await asyncio.sleep(CATCH_UP_PAUSE_S)
+
+    def _may_see(self, line: bytes) -> bool:
+        return self._agent is None or concerns(decode_event(line), self._agent)
+
+    # --- in --------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            if message.type is not WSMsgType.TEXT:
+                self._answer_error(None, BadInput("binary frames mean nothing here", "send json as text"))
+                continue
+            # Tasks start in the order they were made, so operations are decided in the order sent,
+            # while one fdatasync acknowledges many of them.
+            task = asyncio.ensure_future(self._operate(message.data.encode(errors="replace")))
+            self._ops.add(task)
+            task.add_done_callback(self._ops.discard)
+            while len(self._ops) >= MAX_OPS_IN_FLIGHT:
+                await asyncio.wait(self._ops, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _operate(self, data: bytes) -> None:
+        ref: int | str | None = None
+        try:
+            op = parse(Op, data)
+            ref = op.ref
+            view = await self._run_op(op.op, data)
+        except CspError as error:
+            self._answer_error(ref, error)
+        else:
+            self._pipe.write(text_frame(b'{"ref":%b,"ok":true,%b' % (encode(ref), encode(view)[1:])))
+
+    async def _run_op(self, name: str, data: bytes) -> msgspec.Struct:
+        if self._owner_epoch() != self._epoch:
+            raise Unauthenticated("this token is no longer valid", "register again with the room's token")
+        if name == "watch":
+            self._watch(parse(WatchParams, data).after)
+            return Done()
+        if name == "unwatch":
+            self._unwatch()
+            return Done()
+        if name not in OPS:
+            known = ", ".join([*OPS, "watch", "unwatch"])
+            raise BadInput(f"unknown op {name!r}", f"expected one of: {known}")
+        body, action = OPS[name]
+        return await action(self._gateway, self._caller, parse(body, data))
+
+    def _answer_error(self, ref: int | str | None, error: CspError) -> None:
+        if isinstance(error, Broken):
+            self._gateway.metrics.requests[error.status] += 1
+        said = encode({"error": error.message, "hint": error.hint, "status": error.status})[1:]
+        self._pipe.write(text_frame(b'{"ref":%b,%b' % (encode(ref), said)))

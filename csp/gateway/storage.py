@@ -1,0 +1,44 @@
+"""Bring a room back from its folder."""
+
+import logging
+from pathlib import Path
+
+import msgspec
+
+from csp.core.room import Room, apply, load
+from csp.errors import BadInput
+from csp.events import decode_event
+from csp.journal import snapshots
+from csp.journal.jsonl import JsonlJournal
+
+log = logging.getLogger(__name__)
+
+
+def load_room(folder: Path, journal: JsonlJournal) -> Room:
+    """Return the room as of the last line on disk: the newest good snapshot, then what came after it."""
+    room = _from_snapshot(folder, journal)
+    cursor = None
+    while True:
+        chunk = journal.read_after(room.seq, 1 << 20, cursor)
+        for line in chunk.lines:
+            try:
+                room = apply(room, decode_event(line))
+            except BadInput as exc:
+                log.warning("journal line passed over", extra={"after_seq": room.seq, "problem": exc.message})
+        cursor = chunk.cursor
+        if chunk.end:
+            break
+    # A damaged line has used up its number although nothing could be read from it.
+    room.seq = journal.last_seq
+    return room
+
+
+def _from_snapshot(folder: Path, journal: JsonlJournal) -> Room:
+    snapshot = snapshots.load(folder, journal.last_seq)
+    if snapshot is None:
+        return Room()
+    try:
+        return load(snapshot.state)
+    except msgspec.MsgspecError as exc:
+        log.warning("snapshot passed over", extra={"seq": snapshot.seq, "problem": str(exc)})
+        return Room()
