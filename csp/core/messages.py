@@ -199,7 +199,7 @@ def cancel(room: Room, command: Cancel, batch: Batch) -> None:
     if not batch.events:
         states = [f"{agent} has it {delivery.state}" for agent, delivery in message.deliveries.items()]
         why = ", ".join(states) or "nobody waits for it"
-        raise Refused(f"{message.id} can no longer be withdrawn: {why}")
+        raise Refused(f"{message.id} can no longer be withdrawn: {why}", "see what waits with: csp status")
 
 
 def _withdraw(message: Message, batch: Batch) -> None:
@@ -214,7 +214,7 @@ def release(room: Room, command: Continue, batch: Batch) -> None:
         if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
             batch.deliver(message, agent, DeliveryState.QUEUED)
     if not batch.events:
-        raise Refused(f"{message.id} is not held by the loop guard")
+        raise Refused(f"{message.id} is not held by the loop guard", "see what waits with: csp status")
 
 
 def tick(room: Room, batch: Batch) -> None:

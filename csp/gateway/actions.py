@@ -110,7 +110,7 @@ def sent_view(events: list[KnownEvent]) -> SentView:
 def _repeated(gateway: Gateway, message_id: str | None) -> Message:
     known = gateway.writer.room.message(message_id or "")
     if known is None:
-        raise NotFound(f"unknown message {message_id!r}")
+        raise NotFound(f"unknown message {message_id!r}", "see: csp history")
     return known
 
 

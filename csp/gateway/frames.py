@@ -70,7 +70,12 @@ class Pipe:
         self.closed_reason = reason
         self._transport.write(close_frame(code, reason))
         self._transport.close()
-        asyncio.get_running_loop().call_later(10, self._transport.abort)
+        asyncio.get_running_loop().call_later(10, self._abort)
+
+    def _abort(self) -> None:
+        # A transport that is gone by now has nothing left to send, and asyncio's fails when aborted again.
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()
 
     async def drain(self) -> bool:
         """Wait until the peer has read most of what was sent; tell whether it is still there."""

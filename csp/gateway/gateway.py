@@ -66,6 +66,8 @@ class Gateway:
         self.scrub = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
         self.sockets: set[Socket] = set()
+        #: Held by whoever takes text out of the journal: one rewrite at a time.
+        self.removal = asyncio.Lock()
         self._outboxes: dict[AgentId, set[Outbox]] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -188,5 +190,6 @@ class Gateway:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.index.close()
+        # In a thread, because it waits for whoever indexes right now.
+        await asyncio.to_thread(self.index.close)
         await self.writer.close()

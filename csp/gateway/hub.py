@@ -34,7 +34,9 @@ class Hub:
         self._first = 0
         self._pass: list[Watcher] = []
         self._joined: dict[tuple[int, AgentId | None], bytes] = {}
-        self._news: list[asyncio.Future[None]] = []
+        self._news: asyncio.Future[None] | None = None
+        #: Whether nothing will be published any more, so that there is nothing to wait for.
+        self.is_closed = False
 
     @property
     def _end(self) -> int:
@@ -57,18 +59,21 @@ class Hub:
                 self._start_pass()
         self._wake_pollers()
 
-    async def news(self, timeout_s: float) -> None:
-        """Return after the next publication, or after `timeout_s`."""
-        waiter = asyncio.get_running_loop().create_future()
-        self._news.append(waiter)
-        await asyncio.wait([waiter], timeout=timeout_s)
-        waiter.cancel()
+    def next_news(self) -> "asyncio.Future[None]":
+        """Return what is done with the next publication; who takes it before looking misses none."""
+        if self._news is None:
+            self._news = asyncio.get_running_loop().create_future()
+        return self._news
+
+    def close(self) -> None:
+        """Let go of everybody who waits for news."""
+        self.is_closed = True
+        self._wake_pollers()
 
     def _wake_pollers(self) -> None:
-        waiters, self._news = self._news, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        if self._news is not None:
+            self._news.set_result(None)
+            self._news = None
 
     def _start_pass(self) -> None:
         self._pass = list(self.watchers)

@@ -20,6 +20,7 @@ from csp.events import Base, Said, decode_event, encode_event
 from csp.gateway.gateway import Gateway
 from csp.journal import rewrite
 from csp.journal.files import replace_file
+from csp.journal.jsonl import storage_error
 from csp.wire import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, JournalHealth, MessageId
 
 log = logging.getLogger(__name__)
@@ -51,17 +52,19 @@ class _ScrubReport(msgspec.Struct, frozen=True):
 
 async def redact(gateway: Gateway, message_id: str) -> None:
     """Take the text of a message out of the room, its journal and its index."""
-    found = await gateway.history.find(MessageId(message_id))
-    if found is None or not isinstance(found.event, Said):
-        raise NotFound(f"unknown message {message_id!r}", "see: csp history")
-    await _remove(gateway, _Note(redact=message_id))
+    async with gateway.removal:
+        found = await gateway.history.find(MessageId(message_id))
+        if found is None or not isinstance(found.event, Said):
+            raise NotFound(f"unknown message {message_id!r}", "see: csp history")
+        await _remove(gateway, _Note(redact=message_id))
 
 
 async def prune(gateway: Gateway, before: int) -> int:
     """Take everything before an event out of the journal and its index."""
-    if before > _first_seq(gateway):
-        await _remove(gateway, _Note(prune=before))
-    return gateway.writer.room.seq
+    async with gateway.removal:
+        if before > _first_seq(gateway):
+            await _remove(gateway, _Note(prune=before))
+    return gateway.writer.safe_seq
 
 
 async def finish_rewrites(gateway: Gateway) -> None:
@@ -82,7 +85,10 @@ async def finish_rewrites(gateway: Gateway) -> None:
 
 async def _remove(gateway: Gateway, note: _Note) -> None:
     path = gateway.folder / _NOTE_NAME
-    replace_file(path, msgspec.json.encode(note))
+    try:
+        replace_file(path, msgspec.json.encode(note))
+    except OSError as exc:
+        raise storage_error("note the removal", exc) from exc
     command = Redact(message=note.redact) if note.redact else Prune(before=note.prune)
     try:
         await gateway.submit(command)
@@ -169,9 +175,12 @@ async def scrub_journal(gateway: Gateway) -> None:
         log.warning("damage not noted in the room", extra={"problem": exc.message})
 
 
-async def _scrub_process(path: Path) -> _ScrubReport:
+async def _scrub_process(journal: Path) -> _ScrubReport:
+    folder = journal.parent
+    doctor = [sys.executable, "-m", "csp.cli", "doctor", "--journal", "--json"]
+    where = ["--history", str(folder.parent), "--room", folder.name]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "csp.journal.scrub", str(path), stdout=asyncio.subprocess.PIPE
+        "nice", *doctor, *where, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
     )
     try:
         out, _ = await process.communicate()

@@ -5,7 +5,7 @@ import asyncio
 from csp.core.room import pending
 from csp.gateway.frames import MAX_UNSENT_BYTES, Pipe, text_frame
 from csp.gateway.writer import RoomWriter
-from csp.wire import AgentId, DeliverFrame, encode
+from csp.wire import AgentId, DeliverFrame, DeliverKind, encode
 
 
 class Outbox:
@@ -20,11 +20,14 @@ class Outbox:
         self._agent = agent
         self._writer = writer
         self._sent_seq = 0
+        #: Controls that went out before older messages.
+        self._ahead: set[str] = set()
         self._draining: asyncio.Task[None] | None = None
 
     def rewind(self) -> None:
         """Start again with everything due; readers know what they have by its id."""
         self._sent_seq = 0
+        self._ahead.clear()
         self.push()
 
     def push(self) -> None:
@@ -35,13 +38,21 @@ class Outbox:
         size = 0
         room, safe = self._writer.room, self._writer.safe_seq
         for deliver in pending(room, self._agent, after=self._sent_seq, upto=safe):
+            if deliver.id in self._ahead:
+                continue
             frame = text_frame(encode(DeliverFrame(deliver=deliver)))
             frames.append(frame)
             size += len(frame)
-            self._sent_seq = max(self._sent_seq, deliver.seq)
+            if deliver.kind is DeliverKind.CONTROL:
+                self._ahead.add(deliver.id)
+            else:
+                self._sent_seq = deliver.seq
             if size > MAX_UNSENT_BYTES // 4:
                 self._draining = asyncio.ensure_future(self._drain())
                 break
+        else:
+            self._sent_seq = safe
+            self._ahead.clear()
         if frames:
             self._pipe.write(b"".join(frames))
 

@@ -4,6 +4,8 @@ A row says who may call it and which types go in and out; the HTTP shell, /opena
 tests all read this table.
 """
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
@@ -15,12 +17,13 @@ from csp.core.delivery import UNDELIVERED
 from csp.core.identity import allows
 from csp.core.membership import known_participant
 from csp.core.room import delivery_view, pending
-from csp.errors import BadInput, Forbidden, NotFound
+from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.events import HISTORY_TYPES, ControlSent, Joined, Said
 from csp.gateway import actions, maintenance
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
 from csp.journal.query import HistoryQuery
+from csp.journal.rewrite import REDACTED
 from csp.wire import (
     HUMAN,
     AgentId,
@@ -116,7 +119,7 @@ async def register(gateway: Gateway, call: Call) -> Answer:
     room = gateway.writer.room
     gateway.presence.touch(agent)
     token = gateway.tokens.issue(agent, known_participant(room, agent).epoch)
-    return RegisteredView(success=True, agent_id=agent, token=token, seq=room.seq)
+    return RegisteredView(success=True, agent_id=agent, token=token, seq=gateway.writer.safe_seq)
 
 
 async def remove(gateway: Gateway, call: Call) -> Answer:
@@ -125,6 +128,7 @@ async def remove(gateway: Gateway, call: Call) -> Answer:
 
 
 async def list_agents(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
     views = [_agent_view(gateway, agent) for agent in gateway.writer.room.participants]
     return RawJson(encode(views))
 
@@ -156,7 +160,7 @@ async def control(gateway: Gateway, call: Call) -> Answer:
     command = Control(agent=AgentId(call.path["id"]), verb=verb, choice=call.body.choice)
     events = await gateway.submit(command)
     sent = [event.id for event in events if isinstance(event, ControlSent)]
-    return ControlView(success=True, seq=gateway.writer.room.seq, id=sent[0] if sent else None)
+    return ControlView(success=True, seq=gateway.writer.safe_seq, id=sent[0] if sent else None)
 
 
 async def state(gateway: Gateway, call: Call) -> Answer:
@@ -187,20 +191,21 @@ async def inbox(gateway: Gateway, call: Call) -> Answer:
     if call.caller.role is not Role.ROOM and call.caller.id != agent:
         raise Forbidden(f"{call.caller.id} may not read the inbox of {agent}", "read your own")
     params: InboxParams = call.query
-    deadline = gateway.clock() + params.wait
+    deadline = time.monotonic() + params.wait
     while True:
         known_participant(gateway.writer.room, agent)
         due = pending(gateway.writer.room, agent, after=params.after, upto=gateway.writer.safe_seq)
         items = sorted(due, key=lambda item: item.seq)
-        remaining = deadline - gateway.clock()
-        if items or remaining <= 0:
+        remaining = deadline - time.monotonic()
+        if items or remaining <= 0 or gateway.hub.is_closed:
             break
-        await gateway.hub.news(remaining)
+        await asyncio.wait([gateway.hub.next_news()], timeout=remaining)
     shown = tuple(items[:MAX_INBOX_ITEMS])
     return InboxView(items=shown, next=shown[-1].seq if shown else params.after)
 
 
 async def message_states(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
     view = await _message_view(gateway, call.path["id"])
     if call.caller.role is not Role.ROOM and call.caller.id not in (view.sender, *view.recipients):
         raise NotFound(f"unknown message {view.id!r}", "you can ask about what you sent or were sent")
@@ -248,7 +253,9 @@ async def _resend(gateway: Gateway, message_id: str) -> Answer:
     view = await _message_view(gateway, message_id)
     found = await gateway.history.find(MessageId(message_id))
     if found is None or not isinstance(found.event, Said):
-        raise NotFound(f"the text of {message_id!r} is no longer in the journal")
+        raise NotFound(f"the text of {message_id!r} is no longer in the journal", "write it as a new message")
+    if found.event.text == REDACTED:
+        raise Refused(f"the text of {message_id!r} was removed", "write it again as a new message")
     missed = [agent for agent, step in view.recipients.items() if step.state in UNDELIVERED]
     only = tuple(AgentId(agent) for agent in (missed or view.recipients))
     event = found.event
@@ -259,6 +266,7 @@ async def _resend(gateway: Gateway, message_id: str) -> Answer:
 
 
 async def queue(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
     room = gateway.writer.room
     items: list[WaitingView] = []
     for participant in room.participants.values():
@@ -295,11 +303,14 @@ async def history(gateway: Gateway, call: Call) -> Answer:
         q=params.q or "",
         audience=None if call.caller.role is Role.ROOM else call.caller.id,
     )
-    deadline = gateway.clock() + params.wait
-    page = await gateway.history.page(query)
-    while not page.lines and params.after is not None and (left := deadline - gateway.clock()) > 0:
-        await gateway.hub.news(left)
+    deadline = time.monotonic() + params.wait
+    while True:
+        news = gateway.hub.next_news()
         page = await gateway.history.page(query)
+        remaining = deadline - time.monotonic()
+        if page.lines or params.after is None or remaining <= 0 or gateway.hub.is_closed:
+            break
+        await asyncio.wait([news], timeout=remaining)
     return RawJson(b'{"items":[%b],"next":%b}' % (b",".join(page.lines), encode(page.next)))
 
 
@@ -333,7 +344,7 @@ async def health(gateway: Gateway, call: Call) -> Answer:
         status=status,
         room=gateway.settings.room,
         version=__version__,
-        seq=room.seq,
+        seq=gateway.writer.safe_seq,
         uptime_s=round(gateway.clock() - gateway.started, 3),
         agents=sum(participant.online for participant in room.participants.values()),
         watchers=len(gateway.sockets),

@@ -100,6 +100,7 @@ async def _until_stopped(stop: asyncio.Event, gateway: Gateway) -> None:
 
 async def _shut_down(gateway: Gateway, runner: web.AppRunner, announcement: RoomFile | None) -> None:
     """Let go in the order that loses nothing: callers, connections, the journal, the announcement."""
+    gateway.hub.close()
     for connection in list(gateway.sockets):
         connection.drop(1001, "the gateway is going away")
     with contextlib.suppress(TimeoutError):

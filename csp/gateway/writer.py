@@ -5,6 +5,7 @@ way to the disk the next one collects, so that one fdatasync serves all who wait
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -96,11 +97,24 @@ class RoomWriter:
         if not self.is_writable:
             raise StorageFull(_FULL.message, _FULL.hint)
         events = decide(self.room, command, self._clock())
-        if not events and not self._next.entries and self._in_flight is None:
+        if not events and self._is_settled:
             return events
         for event in events:
             self.room = apply(self.room, event)
             self._next.entries.append((event, encode_event(event)))
+        return await self._safe(events)
+
+    async def settle(self) -> None:
+        """Return when everything decided so far is safe, or was taken back: then the room may be shown."""
+        if not self._is_settled:
+            with contextlib.suppress(Broken):
+                await self._safe([])
+
+    @property
+    def _is_settled(self) -> bool:
+        return not self._next.entries and self._in_flight is None
+
+    async def _safe(self, events: list[KnownEvent]) -> list[KnownEvent]:
         self._schedule()
         if self._durability == "none":
             return events
@@ -217,6 +231,8 @@ class RoomWriter:
         self._is_held = True
         try:
             await self._idle.wait()
+            # A snapshot still on its way would bring back what the action takes out.
+            await asyncio.gather(*self._background)
             action()
             if not self._next.entries:
                 self._take_snapshot()

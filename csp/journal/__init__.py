@@ -1,4 +1,4 @@
-"""The room's events on disk: written once, in order, and read back from any place.
+"""The room's events on disk: written once, in order; read back from any place.
 
 `Journal` is the seam for another store: what is above it knows these methods alone.
 """

@@ -36,6 +36,7 @@ _SCHEMA: Final = (
 # copies the lists of all words whole, so it is left for beginnings that more words share.
 _MAX_WORDS: Final = 256
 _BATCH_TOKENS: Final = 200_000
+_BATCH_BYTES: Final = 1024 * 1024
 _MARK_BYTES: Final = 64
 _MAX_FAILURES: Final = 3
 
@@ -228,12 +229,13 @@ def _is_of(view: View, place: _Place) -> bool:
 def _next_rows(view: View, upto: int, max_lines: int) -> tuple[list[tuple[int, frozenset[str]]], int]:
     """Return (offset, tokens) of lines from `upto` on, with the offset after the last one looked at."""
     rows: list[tuple[int, frozenset[str]]] = []
-    seen = weight = 0
+    seen = weight = size = 0
     for offset, data in blocks_forward(view.file.fd, upto, view.end):
         for at, line in split(offset, data):
-            if seen >= max_lines or weight >= _BATCH_TOKENS:
+            if seen >= max_lines or weight >= _BATCH_TOKENS or size >= _BATCH_BYTES:
                 return rows, at
             seen += 1
+            size += len(line)
             tokens = tokens_of_line(line) if intact_seq(line) is not None else None
             if tokens:
                 rows.append((at, tokens))

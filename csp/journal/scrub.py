@@ -1,11 +1,10 @@
-"""Read a whole journal, with its snapshots, and report every line that is not what was written.
+"""Report every line of a journal, or snapshot beside it, that is not what was written.
 
 `python -m csp.journal.scrub PATH` prints the report as JSON: the gateway runs it as a process of its
 own, because the work would otherwise hold up every other thread.
 """
 
 import os
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,21 +130,3 @@ def _scrub_snapshots(state: _Scrub, folder: Path) -> None:
             continue
         except (OSError, ValueError) as exc:
             state.note(0, f"{path.name}: {exc}", line_number=0)
-
-
-def main(arguments: list[str]) -> int:
-    """Print the report on the journal named by the only argument."""
-    if len(arguments) != 1:
-        sys.stderr.write("usage: python -m csp.journal.scrub PATH\n")
-        return 2
-    try:
-        report = scrub(Path(arguments[0]))
-    except OSError as exc:
-        sys.stderr.write(f"cannot read the journal: {exc}\n")
-        return 1
-    sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

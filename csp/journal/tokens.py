@@ -110,6 +110,8 @@ _cut_again = lru_cache(maxsize=8192)(_cut)
 
 def _marks(chunk: str) -> set[str]:
     marks = set(_MARKS.findall(chunk))
+    if not marks:
+        return marks
     seen = (pair for pair in map("".join, pairwise(chunk)) if not _UNSEEN.search(pair))
     return marks | {pair for pair in seen if not marks.isdisjoint(pair)}
 

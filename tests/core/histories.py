@@ -86,6 +86,7 @@ class _Player:
 
     def __init__(self) -> None:
         self.count = 0
+        self.reported: tuple[AgentId, MessageId] | None = None
 
     def command(self, room: Room, dice: _Dice) -> AnyCommand:
         self.count += 1
@@ -163,13 +164,20 @@ class _Player:
         )
 
     def report(self, room: Room, dice: _Dice) -> AnyCommand:
-        agent = self.agent(room, dice)
-        owner = room.participants.get(agent)
-        waiting = [*owner.queue, *owner.controls] * 8 if owner is not None else []
+        """Report on what waits, on what was remembered, or once more on the same as last time."""
+        if self.reported is None or dice.pick([True, False, True]):
+            everybody = room.participants.values()
+            waiting = [(one.id, message) for one in everybody for message in [*one.queue, *one.controls]]
+            received = [
+                (agent, message.id) for message in room.messages.values() for agent in message.deliveries
+            ]
+            nonsense = (self.agent(room, dice), self.message(room, dice))
+            self.reported = dice.pick([*waiting * 3, *received, nonsense])
+        agent, message = self.reported
         return Report(
             agent=agent,
-            message=dice.pick([*waiting, self.message(room, dice)]),
-            state=dice.pick([*DeliveryState, *[S.HELD, S.TYPED, S.TYPED, S.TYPED, S.SUBMITTED] * 2]),
+            message=message,
+            state=dice.pick([*DeliveryState, *[S.TYPED, S.TYPED, S.TYPED, S.SUBMITTED, S.FAILED]]),
             reason=dice.pick([HeldReason.BUSY, HeldReason.STUCK, HeldReason.DRAFT, HeldReason.LOOP]),
         )
 

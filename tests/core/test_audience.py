@@ -1,3 +1,5 @@
+"""The tests of who may read an event."""
+
 from typing import get_args
 
 import pytest

@@ -1,3 +1,5 @@
+"""The tests of how the events of a command are numbered."""
+
 import pytest
 
 from csp.core.batch import Batch

@@ -1,3 +1,5 @@
+"""The tests of the life of one delivery."""
+
 from itertools import product
 
 import pytest

@@ -1,3 +1,5 @@
+"""The tests of names and ids."""
+
 import re
 
 import pytest

@@ -1,3 +1,5 @@
+"""The tests of coming, going and being controlled."""
+
 import pytest
 
 from csp.core.commands import Control, Join, Leave, Remove, Return, SetState

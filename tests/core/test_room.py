@@ -1,3 +1,5 @@
+"""The tests of the state of a room."""
+
 from typing import Any, cast
 
 import msgspec

@@ -234,6 +234,29 @@ async def test_an_unknown_event_is_shown_only_when_asked_for(tmp_path: Path) -> 
         index.close()
 
 
+async def test_candidates_that_are_no_hits_cost_no_hit(tmp_path: Path) -> None:
+    hits = {26, 27, 57, 200}
+    events = [said(seq, "word") if seq in hits else late(seq, "word") for seq in range(1, 300)]
+    with history_of(tmp_path, events, cap=1) as history:
+        for query in (HistoryQuery(q="word", limit=10), HistoryQuery(q="word", limit=10, after=0)):
+            assert await all_pages(history, query) == sorted(hits)
+
+
+@pytest.mark.parametrize("indexed", [0, None])
+async def test_a_damaged_line_is_never_shown(tmp_path: Path, indexed: int | None) -> None:
+    events = [said(seq, "good words") for seq in range(1, 6)]
+    with history_of(tmp_path, events, indexed=indexed, cap=1) as history:
+        path = tmp_path / "journal.jsonl"
+        data = path.read_bytes()
+        place = data.index(b"good", data.index(b'"seq":3'))
+        with path.open("r+b") as file:
+            file.seek(place)
+            file.write(b"food")
+
+        assert seqs(await history.page(HistoryQuery(q="words"))) == [1, 2, 4, 5]
+        assert seqs(await history.page(HistoryQuery())) == [1, 2, 4, 5]
+
+
 # --- one message ---------------------------------------------------------------------------------
 
 
@@ -266,7 +289,22 @@ def test_an_event_is_found_by_its_seq(tmp_path: Path) -> None:
 # --- against plain reading -----------------------------------------------------------------------
 
 ATOMS = [
-    *("foo", "foobar", "FOO", "bar", "b", "snake_case", "x1", "42", "Über", "straße", "STRASSE", "ſ", "K"),
+    *(
+        "foo",
+        "foobar",
+        "fooz",
+        "FOO",
+        "bar",
+        "b",
+        "snake_case",
+        "x1",
+        "42",
+        "Über",
+        "straße",
+        "STRASSE",
+        "ſ",
+        "K",
+    ),
     *("漢字", "漢", "字漢", "かな", "한글", "👍", "👍🏽", "👨‍👩‍👧", "é", "e\u0301", "ﬁ", "ΟΔΟΣ", "ς", "İ"),
     *(
         "->",

@@ -194,6 +194,24 @@ def test_a_journal_cut_and_grown_again_is_indexed_again(tmp_path: Path) -> None:
         index.close()
 
 
+def test_a_journal_that_differs_only_inside_is_indexed_again(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(9))
+        index = SearchIndex(journal)
+        finish(index)
+        index.close()
+    lines = lines_to(9)
+    lines[4] = encoded([said(5, "massage number 5")])[0]
+    (tmp_path / "other").write_bytes(b"\n".join(lines) + b"\n")
+    (tmp_path / "other").replace(tmp_path / "journal.jsonl")
+    with opened(tmp_path) as journal:
+        index = SearchIndex(journal)
+        finish(index)
+
+        assert indexed_seqs(journal, index, Clause(prefix="massage")) == [5]
+        index.close()
+
+
 def test_a_full_disk_costs_only_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -221,6 +239,17 @@ def test_a_beginning_that_many_words_share_is_found(tmp_path: Path, monkeypatch:
 
         assert indexed_seqs(journal, index, Clause(prefix="w")) == list(range(39, 0, -1))
         assert indexed_seqs(journal, index, Clause(prefix="w3")) == [*range(39, 29, -1), 3]
+        index.close()
+
+
+def test_a_beginning_finds_every_word_that_has_it(tmp_path: Path) -> None:
+    words = ["foo", "foo_", "foo0", "fooa", "fooz", "foozzz", "fo", "fop", "xfoo"]
+    with opened(tmp_path) as journal:
+        commit(journal, encoded(said(seq, word) for seq, word in enumerate(words, 1)))
+        index = SearchIndex(journal)
+        finish(index)
+
+        assert indexed_seqs(journal, index, Clause(prefix="foo")) == [6, 5, 4, 3, 2, 1]
         index.close()
 
 

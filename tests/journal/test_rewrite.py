@@ -250,6 +250,31 @@ def test_a_full_disk_leaves_the_old_journal(tmp_path: Path, monkeypatch: pytest.
         assert not (tmp_path / "journal.jsonl.new").exists()
 
 
+def test_the_new_file_is_on_the_disk_before_it_takes_the_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def noting(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(*arguments: object) -> object:
+            calls.append(name)
+            return real(*arguments)
+
+        monkeypatch.setattr(os, name, call)
+
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(5))
+        prepared = prepare(journal, redaction([]))
+        commit(journal, encoded([said(6)]))
+        for name in ("pwrite", "fdatasync", "replace", "fsync"):
+            noting(name)
+        finish(prepared)
+
+        assert calls == ["pwrite", "fdatasync", "replace", "fsync"]
+
+
 # --- crashes -------------------------------------------------------------------------------------
 
 CRASH = """

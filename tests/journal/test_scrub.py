@@ -1,5 +1,3 @@
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -8,7 +6,7 @@ import msgspec
 
 from csp.events import Base, encode_event
 from csp.journal import snapshots
-from csp.journal.scrub import Report, main, scrub
+from csp.journal.scrub import Report, scrub
 from csp.wire import ALL, SYSTEM, MessageId
 from tests.journal.making import encoded, lines_to, run_python, said, write_journal
 
@@ -129,20 +127,6 @@ def test_damaged_snapshots_are_found(tmp_path: Path) -> None:
     assert problems(report_on(tmp_path, lines_to(3))) == [
         "snapshot-0000000000000002.json: snapshot does not match its checksum"
     ]
-
-
-def test_the_process_prints_one_json_object(tmp_path: Path) -> None:
-    path = write_journal(tmp_path, b"".join(line + b"\n" for line in lines_to(7)))
-    command = [sys.executable, "-m", "csp.journal.scrub", str(path)]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=True)
-
-    assert msgspec.json.decode(done.stdout, type=Report).checked == 7
-    assert done.stderr == b""
-
-
-def test_the_process_says_how_it_failed(tmp_path: Path) -> None:
-    assert main([]) == 2
-    assert main([str(tmp_path / "missing")]) == 1
 
 
 def test_memory_stays_flat(tmp_path: Path) -> None:
