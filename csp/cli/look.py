@@ -33,6 +33,12 @@ def status(call: Call) -> int:
     return 0
 
 
+def token(call: Call) -> int:
+    """Print the token that this command would speak with."""
+    put(call.address.token)
+    return 0
+
+
 def config(call: Call) -> int:
     """Show every setting with the place its value comes from."""
     settings = call.settings

@@ -114,6 +114,12 @@ _EXPORT: Final = (
 )
 
 _DOCTOR: Final = (_switch("--journal", "read the whole journal and check every line"), _HISTORY_DIR, _JSON)
+_BENCH: Final = (
+    Arg(("subject",), "gateway", {"metavar": "WHAT", "choices": ("gateway",)}),
+    _value("--seconds", "S", "length of each load; default: 1", type=_SECONDS),
+    _switch("--quick", "shorter loads, a journal of 100,000 lines instead of a million"),
+    _JSON,
+)
 _SHELLS: Final = {"metavar": "SHELL", "choices": ("bash", "zsh", "fish")}
 
 
@@ -151,8 +157,10 @@ VERBS: Final = (
     _control("deny", "say no to an agent's dialog", _CHOICE),
     _control("restart", "start an agent again"),
     Verb("remove", "remove an agent from the room", "csp remove codex", "control:remove", (_AGENT, _JSON)),
+    Verb("token", "print the room's token, for curl", "export T=$(csp token)", "look:token"),
     Verb("config", "show every setting with its source", "csp config", "look:config", (_JSON,)),
     Verb("doctor", "check this machine, or a journal", "csp doctor --journal", "doctor:doctor", _DOCTOR),
+    Verb("bench", "measure this machine", "csp bench gateway --quick", "bench:bench", _BENCH),
     Verb(
         "completion",
         "print a completion script",

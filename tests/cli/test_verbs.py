@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,6 +160,18 @@ def test_wait_prints_each_reply_with_its_name(place: Place) -> None:
     assert sorted(out.splitlines()) == ["claude: I am claude", "codex: I am codex"]
 
 
+def test_wait_takes_the_first_reply_of_each(place: Place) -> None:
+    claude, codex = place.agent("claude"), place.agent("codex")
+    process = place.start("send", "all", "question", "--wait")
+    item = claude.next_item()
+    claude.reply(item, "first")
+    claude.reply(item, "second")
+    codex.reply(codex.next_item(), "mine")
+    out, _ = process.communicate(timeout=30)
+
+    assert (process.returncode, out) == (0, "claude: first\ncodex: mine\n")
+
+
 def test_wait_says_at_once_what_was_lost(place: Place) -> None:
     claude, codex = place.agent("claude"), place.agent("codex")
     process = place.start("send", "all", "question", "--wait", "--json")
@@ -280,8 +293,9 @@ def test_status_says_what_waits_for_whom(place: Place) -> None:
 
     assert room.startswith(f"room default at {place.room().url}: ok, seq ")
     assert agent.split() == ["claude", "idle", "cli", "1", "waiting"]
-    assert "from human to claude: held (dialog) for 0 s: a long text xxx" in waiting
-    assert waiting.endswith("…")
+    assert re.fullmatch(
+        r"waiting: \S+ from human to claude: held \(dialog\) for \d+ s: a long text x+…", waiting
+    )
 
 
 def test_status_as_json_has_everything(place: Place) -> None:
@@ -330,6 +344,12 @@ def test_approve_carries_the_choice(place: Place) -> None:
     place.csp("approve", "claude", "--choice", "2", "--json")
 
     assert claude.next_item()["choice"] == 2
+
+
+def test_token_is_the_one_that_opens_the_room(place: Place) -> None:
+    done = place.csp("token")
+
+    assert (done.code, done.out, done.err) == (0, place.room().token + "\n", "")
 
 
 def test_remove_takes_an_agent_out(place: Place) -> None:
