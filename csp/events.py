@@ -203,12 +203,12 @@ def decode_event(line: bytes) -> AnyEvent:
         raise BadInput("journal line does not match its checksum")
     try:
         return _known.decode(line)
-    except msgspec.ValidationError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_unknown(line)
 
 
 def _decode_unknown(line: bytes) -> Unknown:
     try:
         return _unknown.decode(line)
-    except msgspec.MsgspecError as exc:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
         raise BadInput(f"journal line is not an event: {exc}") from exc

@@ -157,7 +157,7 @@ VERBS: Final = (
     _control("deny", "say no to an agent's dialog", _CHOICE),
     _control("restart", "start an agent again"),
     Verb("remove", "remove an agent from the room", "csp remove codex", "control:remove", (_AGENT, _JSON)),
-    Verb("token", "print the room's token, for curl", "export T=$(csp token)", "look:token"),
+    Verb("token", "print the room's token, for curl", "csp token", "look:token"),
     Verb("config", "show every setting with its source", "csp config", "look:config", (_JSON,)),
     Verb("doctor", "check this machine, or a journal", "csp doctor --journal", "doctor:doctor", _DOCTOR),
     Verb("bench", "measure this machine", "csp bench gateway --quick", "bench:bench", _BENCH),

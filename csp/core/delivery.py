@@ -3,6 +3,7 @@
 from typing import Final
 
 from csp.wire import DeliveryState as S
+from csp.wire import HeldReason
 
 _ENDED: Final[frozenset[S]] = frozenset()
 
@@ -20,11 +21,14 @@ MOVES: Final[dict[S, frozenset[S]]] = {
     S.EXPIRED: _ENDED,
 }
 PENDING: Final = frozenset({S.QUEUED, S.HELD, S.TYPED})
-#: Nothing has reached the recipient's composer yet, so nothing has to be undone there.
-UNTOUCHED: Final = frozenset({S.QUEUED, S.HELD})
 UNDELIVERED: Final = frozenset({S.FAILED, S.WITHDRAWN, S.EXPIRED})
 
 
 def may_move(old: S, new: S) -> bool:
     """Tell whether a delivery may go from `old` to `new`."""
     return new in MOVES[old]
+
+
+def is_untouched(state: S, reason: str) -> bool:
+    """Tell whether nothing has reached the recipient's composer, so that nothing has to be undone there."""
+    return state in (S.QUEUED, S.HELD) and reason != HeldReason.STUCK

@@ -4,7 +4,6 @@ from typing import Any, Final
 
 from csp.core.batch import Batch
 from csp.core.commands import Control, Join, Leave, Remove, Return, SetState
-from csp.core.delivery import UNTOUCHED
 from csp.core.identity import nearest, numbered, to_id
 from csp.core.room import Participant, Room
 from csp.errors import NotFound, Refused, TooMany
@@ -83,7 +82,7 @@ def remove(room: Room, command: Remove, batch: Batch) -> None:
     participant = known_participant(room, command.agent)
     for ids in (participant.controls, participant.queue):
         for message in room.unfinished(ids):
-            if message.deliveries[participant.id].state in UNTOUCHED:
+            if message.deliveries[participant.id].is_untouched:
                 batch.deliver(message, participant.id, DeliveryState.WITHDRAWN)
             else:
                 batch.deliver(message, participant.id, DeliveryState.FAILED, "removed")

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from csp.core.batch import Batch
 from csp.core.commands import Answer, Cancel, Continue, Prune, Redact, Report, Send
-from csp.core.delivery import UNTOUCHED, may_move
+from csp.core.delivery import may_move
 from csp.core.identity import nearest
 from csp.core.room import Message, Room, expired
 from csp.errors import BadInput, NotFound, Refused, TooMany
@@ -46,7 +46,8 @@ def answer(room: Room, command: Answer, batch: Batch) -> None:
         _too_late(command, command.turn, batch)
         return
     asked = room.message(command.reply_to) if command.reply_to else None
-    target = asked.sender if asked else ALL
+    # What is answered may be too old to be remembered; then nobody knows who else may read it.
+    target = asked.sender if asked else HUMAN if command.reply_to else ALL
     fields = {"handoff": command.handoff, "final": command.final, "usage": command.usage}
     recipients = _asker(room, asked, command.sender)
     _say(room, command, batch, AgentResponse, asked, target, recipients, fields)
@@ -142,7 +143,9 @@ def _check_queues(room: Room, recipients: tuple[AgentId, ...], text: str) -> Non
 def _confirm(asked: Message | None, agent: AgentId, batch: Batch) -> None:
     """An answer proves that what it answers has arrived."""
     delivery = asked.deliveries.get(agent) if asked else None
-    if asked is not None and delivery is not None and may_move(delivery.state, DeliveryState.CONFIRMED):
+    if asked is None or delivery is None or delivery.reason == HeldReason.LOOP:
+        return
+    if may_move(delivery.state, DeliveryState.CONFIRMED):
         batch.deliver(asked, agent, DeliveryState.CONFIRMED)
 
 
@@ -204,7 +207,7 @@ def cancel(room: Room, command: Cancel, batch: Batch) -> None:
 
 def _withdraw(message: Message, batch: Batch) -> None:
     for agent, delivery in message.deliveries.items():
-        if delivery.state in UNTOUCHED:
+        if delivery.is_untouched:
             batch.deliver(message, agent, DeliveryState.WITHDRAWN)
 
 

@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 import msgspec
 
-from csp.core.delivery import PENDING, UNTOUCHED
+from csp.core.delivery import PENDING, is_untouched
 from csp.events import (
     AnyEvent,
     Base,
@@ -52,6 +52,10 @@ class Delivery(msgspec.Struct, omit_defaults=True):
     at: float
     reason: str = ""
     answered: bool = False
+
+    @property
+    def is_untouched(self) -> bool:
+        return is_untouched(self.state, self.reason)
 
 
 class Message(msgspec.Struct, omit_defaults=True):
@@ -224,6 +228,7 @@ def _control_sent(room: Room, event: ControlSent) -> None:
 
 
 def _remember(room: Room, message: Message) -> None:
+    _forget(room, message.id)
     room.messages[message.id] = message
     for agent in message.deliveries:
         participant = room.participants.get(agent)
@@ -241,6 +246,14 @@ def _remember(room: Room, message: Message) -> None:
         old = room.messages.pop(oldest)
         if is_pending(old):
             room.waiting[oldest] = old
+
+
+def _forget(room: Room, message_id: MessageId) -> None:
+    """Drop an older message of the same id, which only a damaged line can have left behind."""
+    stale = room.messages.pop(message_id, None) or room.waiting.pop(message_id, None)
+    if stale is not None:
+        for agent in stale.deliveries:
+            _take_off_queue(room, stale, agent)
 
 
 def _delivered(room: Room, event: Delivered) -> None:
@@ -272,6 +285,9 @@ def _joined(room: Room, event: Joined) -> None:
         room.epochs.pop(event.sender, None)
         known = Participant(event.sender, event.name, event.kind, event.role, event.epoch, event.ts)
         room.participants[event.sender] = known
+    if event.epoch != known.epoch:
+        # A new owner has not been asked whether it wants to be overheard.
+        known.share = False
     known.name, known.kind, known.role, known.epoch = event.name, event.kind, event.role, event.epoch
     known.capabilities, known.online, known.seen = event.capabilities, True, event.ts
     known.state, known.detail, known.until = AgentState.IDLE, "", None
@@ -376,10 +392,10 @@ def _expiring(room: Room, now: float = -math.inf) -> Iterator[tuple[Message, Age
     # what has been typed can no longer expire. Controls are few, each of them counts.
     for agent, participant in room.participants.items():
         for message in room.unfinished(participant.controls):
-            if message.deliveries[agent].state in UNTOUCHED:
+            if message.deliveries[agent].is_untouched:
                 yield message, agent
         for message in room.unfinished(participant.queue):
-            if message.deliveries[agent].state in UNTOUCHED:
+            if message.deliveries[agent].is_untouched:
                 yield message, agent
                 if message.expires is None or message.expires > now:
                     break

@@ -34,7 +34,8 @@ class Hub:
         self._first = 0
         self._pass: list[Watcher] = []
         self._joined: dict[tuple[int, AgentId | None], bytes] = {}
-        self._news: asyncio.Future[None] | None = None
+        #: One future for all who wait for the next publication, if anybody does.
+        self._news: list[asyncio.Future[None]] = []
         #: Whether nothing will be published any more, so that there is nothing to wait for.
         self.is_closed = False
 
@@ -61,9 +62,9 @@ class Hub:
 
     def next_news(self) -> "asyncio.Future[None]":
         """Return what is done with the next publication; who takes it before looking misses none."""
-        if self._news is None:
-            self._news = asyncio.get_running_loop().create_future()
-        return self._news
+        if not self._news:
+            self._news.append(asyncio.get_running_loop().create_future())
+        return self._news[0]
 
     def close(self) -> None:
         """Let go of everybody who waits for news."""
@@ -71,9 +72,8 @@ class Hub:
         self._wake_pollers()
 
     def _wake_pollers(self) -> None:
-        if self._news is not None:
-            self._news.set_result(None)
-            self._news = None
+        if self._news:
+            self._news.pop().set_result(None)
 
     def _start_pass(self) -> None:
         self._pass = list(self.watchers)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from csp.config import GatewayOptions, Settings
 from csp.errors import BadInput, Broken
@@ -35,6 +36,7 @@ def run(options: GatewayOptions) -> int:
     tls = _tls(options)
     _check_exposure(options)
     _raise_file_limit()
+    logging.getLogger("aiohttp.server").addFilter(_is_our_failure)
     listener = _bind(options.settings)
     try:
         if options.supervise:
@@ -42,6 +44,12 @@ def run(options: GatewayOptions) -> int:
         return _serve_forever(options, listener, tls, lambda: None, None)
     finally:
         listener.close()
+
+
+def _is_our_failure(record: logging.LogRecord) -> bool:
+    """Keep malformed requests out of the log: aiohttp quotes them, tokens and texts included."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError | web.RequestPayloadError)
 
 
 def _serve_forever(

@@ -23,8 +23,8 @@ def load_room(folder: Path, journal: JsonlJournal) -> Room:
         for line in chunk.lines:
             try:
                 room = apply(room, decode_event(line))
-            except BadInput as exc:
-                log.warning("journal line passed over", extra={"after_seq": room.seq, "problem": exc.message})
+            except (BadInput, msgspec.MsgspecError) as exc:
+                log.warning("journal line passed over", extra={"after_seq": room.seq, "problem": str(exc)})
         cursor = chunk.cursor
         if chunk.end:
             break

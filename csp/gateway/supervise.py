@@ -16,6 +16,7 @@ from csp.errors import CspError
 
 log = logging.getLogger(__name__)
 
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MAX_RESTARTS: Final = 5
 WINDOW_S: Final = 60.0
 
@@ -30,8 +31,8 @@ def supervise(serve: Serve) -> int:
         was_ready, code = guard.run_child(serve)
         if code == 0 or guard.is_stopping:
             return 0
-        if not was_ready:
-            return code if code > 0 else 1
+        if not was_ready and code > 0:
+            return code
         now = time.monotonic()
         if len(restarts) == MAX_RESTARTS and now - restarts[0] < WINDOW_S:
             log.error("gateway keeps dying", extra={"restarts": MAX_RESTARTS, "within_s": WINDOW_S})
@@ -46,7 +47,7 @@ class _Guard:
     def __init__(self) -> None:
         self.is_stopping = False
         self._child = 0
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in _SIGNALS:
             signal.signal(number, self._stop)
 
     def _stop(self, number: int, frame: object) -> None:
@@ -58,10 +59,13 @@ class _Guard:
     def run_child(self, serve: Serve) -> tuple[bool, int]:
         """Return whether the child ever got ready, and its exit code."""
         ready_out, ready_in = os.pipe()
+        # A signal that came between the fork and the child's own handlers would be lost on the child.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         self._child = os.fork()
         if self._child == 0:
             os.close(ready_out)
             os._exit(_be_child(serve, ready_in))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         os.close(ready_in)
         if self.is_stopping:
             self._stop(signal.SIGTERM, None)
@@ -75,8 +79,9 @@ class _Guard:
 
 
 def _be_child(serve: Serve, ready_in: int) -> int:
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
     def on_ready() -> None:
         os.write(ready_in, b"1")

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from csp.core.delivery import MOVES, PENDING, UNDELIVERED, UNTOUCHED, may_move
+from csp.core.delivery import MOVES, PENDING, UNDELIVERED, is_untouched, may_move
 from csp.wire import DeliveryState
 
 # queued -> held(reason) -> typed -> submitted -> confirmed. A step may be left out: an API agent
@@ -36,12 +36,15 @@ def test_pending_is_what_has_not_ended() -> None:
     assert set(DeliveryState) - ENDS == PENDING
 
 
-def test_untouched_is_what_may_still_be_withdrawn() -> None:
-    assert {old for old, new in ALLOWED.items() if "withdrawn" in new} == UNTOUCHED
+def test_untouched_is_what_may_still_be_withdrawn_or_expire() -> None:
+    for end in ("withdrawn", "expired"):
+        assert {old for old, new in ALLOWED.items() if end in new} == {
+            state for state in DeliveryState if is_untouched(state, "busy")
+        }
 
 
-def test_untouched_is_what_may_still_expire() -> None:
-    assert {old for old, new in ALLOWED.items() if "expired" in new} == UNTOUCHED
+def test_what_is_stuck_in_a_composer_is_not_untouched() -> None:
+    assert not is_untouched(DeliveryState.HELD, "stuck")
 
 
 def test_undelivered_are_the_ends_that_reached_nobody() -> None:

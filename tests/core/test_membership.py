@@ -99,6 +99,16 @@ def test_removed_id_comes_back_without_pause_or_share() -> None:
     assert (live.agent(CLAUDE).share, live.agent(CLAUDE).paused) == (False, False)
 
 
+def test_new_owner_of_an_id_shares_nothing_but_stays_paused() -> None:
+    live = LiveRoom("claude")
+    live.do(Control(agent=CLAUDE, verb=ControlVerb.SHARE))
+    live.do(Control(agent=CLAUDE, verb=ControlVerb.PAUSE))
+    live.do(Leave(agent=CLAUDE, reason="closed"))
+    live.do(Join(name="claude"))
+
+    assert (live.agent(CLAUDE).share, live.agent(CLAUDE).paused) == (False, True)
+
+
 def test_full_room_takes_nobody_new(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csp.core.membership.MAX_PARTICIPANTS", 2)
     live = LiveRoom("claude", "codex")

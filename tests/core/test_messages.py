@@ -383,11 +383,16 @@ def test_answer_of_somebody_not_asked_is_typed_nowhere(live: LiveRoom) -> None:
     assert live.answer(GEMINI, asked.id).recipients == ()
 
 
-@pytest.mark.parametrize("reply_to", [None, MessageId("m-999")])
-def test_answer_to_nothing_known_is_posted_to_all(live: LiveRoom, reply_to: MessageId | None) -> None:
-    answer = one(live.do(Answer(sender=CLAUDE, text="hi", reply_to=reply_to)), AgentResponse)
+def test_answer_to_nothing_is_posted_to_all(live: LiveRoom) -> None:
+    answer = one(live.do(Answer(sender=CLAUDE, text="hi")), AgentResponse)
 
-    assert (answer.target, answer.recipients, answer.reply_to) == (ALL, (), reply_to)
+    assert (answer.target, answer.recipients, answer.reply_to) == (ALL, (), None)
+
+
+def test_answer_to_something_forgotten_is_for_the_human_alone(live: LiveRoom) -> None:
+    answer = live.answer(CLAUDE, "m-999")
+
+    assert (answer.target, answer.recipients, answer.reply_to) == (HUMAN, (), "m-999")
 
 
 def test_answer_carries_what_the_participant_gave(live: LiveRoom) -> None:
@@ -585,6 +590,13 @@ def test_what_the_guard_holds_cannot_be_reported_on(live: LiveRoom, state: Deliv
     assert f"csp continue {held.id}" in live.refuse(command, Refused).hint
 
 
+def test_what_the_guard_holds_is_not_proved_by_an_answer(live: LiveRoom) -> None:
+    held = chain(live, 9)
+    live.answer(CODEX, held.id)
+
+    assert live.room.message(held.id).deliveries[CODEX].state is S.HELD  # type: ignore[union-attr]  # it is there
+
+
 def test_what_the_guard_holds_can_be_withdrawn(live: LiveRoom) -> None:
     held = chain(live, 9)
 
@@ -718,6 +730,15 @@ def test_cancel_of_what_was_typed_is_refused(live: LiveRoom, state: DeliveryStat
     live.report(CODEX, said.id, state)
 
     assert f"codex has it {state}" in live.refuse(Cancel(message=said.id), Refused).message
+
+
+def test_cancel_of_what_is_stuck_in_the_composer_is_refused(live: LiveRoom) -> None:
+    said = live.say(HUMAN, CODEX, ttl_s=60.0)
+    live.report(CODEX, said.id, S.HELD, "stuck")
+    live.now += 60.0
+
+    live.refuse(Cancel(message=said.id), Refused)
+    assert live.do(Tick()) == []
 
 
 def test_cancel_of_what_nobody_got_is_refused(live: LiveRoom) -> None:

@@ -358,6 +358,16 @@ def test_forgotten_id_may_be_used_again(live: LiveRoom) -> None:
     assert live.say(CODEX, CLAUDE, id="mine").sender == CODEX
 
 
+def test_message_of_an_id_used_twice_takes_the_place_of_the_first(live: LiveRoom) -> None:
+    first = live.say(HUMAN, CLAUDE, "first", id="mine")
+    assert isinstance(first, HumanMessage)
+    second = msgspec.structs.replace(first, seq=live.room.seq + 1, target=CODEX, recipients=(CODEX,))
+    live.room = apply(live.room, second)
+
+    assert (live.due(CLAUDE), live.due(CODEX)) == ([], ["mine"])
+    assert live.agent(CLAUDE).queued_chars == 0
+
+
 @pytest.mark.usefixtures("_small_window")
 def test_queue_keeps_its_order_across_the_window(live: LiveRoom) -> None:
     said = [live.say(HUMAN, CODEX).id for _ in range(7)]

@@ -1,0 +1,322 @@
+"""The tests of every shape that crosses a border."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csp import wire
+from csp.errors import BadInput, TooLarge
+from csp.wire import (
+    MAX_BODY_BYTES,
+    MAX_TEXT_BYTES,
+    Deliver,
+    DeliverKind,
+    DeliveryBody,
+    DeliveryState,
+    DeliveryView,
+    Done,
+    HistoryParams,
+    InboxParams,
+    MessageBody,
+    Op,
+    OutputBody,
+    RegisterBody,
+    ReportedState,
+    StateBody,
+    Usage,
+    check_text,
+    encode,
+    parse,
+    parse_query,
+)
+
+BODIES = [kind for name, kind in vars(wire).items() if name.endswith("Body")] + [Op]
+QUERIES = [kind for name, kind in vars(wire).items() if name.endswith("Params")]
+DEEP = 200_000
+
+
+def message(**fields: object) -> bytes:
+    return json.dumps({"to": "claude", "content": "hi"} | fields).encode()
+
+
+# --- what is taken -------------------------------------------------------------------------------
+
+
+def test_message_is_read_with_the_names_of_the_wire() -> None:
+    body = parse(MessageBody, message(replyTo="m-3", urgent=True, id="a.b:c@d+e=f", thread="parser"))
+
+    assert body == MessageBody(
+        to="claude", content="hi", reply_to="m-3", urgent=True, id="a.b:c@d+e=f", thread="parser"
+    )
+
+
+def test_fields_of_a_newer_client_are_passed_over() -> None:
+    assert parse(MessageBody, message(colour="red")) == MessageBody(to="claude", content="hi")
+
+
+@pytest.mark.parametrize("text", ["a", "ü😀", "\0", "\n", "x" * MAX_TEXT_BYTES])
+def test_text_is_taken_as_it_is(text: str) -> None:
+    assert parse(MessageBody, message(content=text)).content == text
+
+
+@pytest.mark.parametrize(
+    "capabilities", [None, [], ["a", "b"], {"a": 1, "b": None, "c": "x", "d": 0.5, "e": True}]
+)
+def test_capabilities_are_words_or_a_flat_table(capabilities: object) -> None:
+    data = json.dumps({"agentId": "claude", "capabilities": capabilities}).encode()
+
+    assert parse(RegisterBody, data).capabilities == capabilities
+
+
+def test_registration_has_defaults() -> None:
+    body = parse(RegisterBody, b'{"agentId": "claude"}')
+
+    assert (body.kind, body.role, body.capabilities) == ("cli", "agent", None)
+
+
+# --- what is refused, and how --------------------------------------------------------------------
+
+NOT_JSON: dict[str, bytes] = {
+    "nothing": b"",
+    "blank": b" \n",
+    "word": b"hello",
+    "cut": b'{"to": "claude", "content": "hi"',
+    "cut in a text": b'{"to": "cla',
+    "cut in an escape": b'{"to": "\\u00',
+    "two objects": b"{}{}",
+    "comment": b'{"to": "claude", "content": "hi"} // no',
+    "single quotes": b"{'to': 'claude'}",
+    "nan": b'{"to": "claude", "content": NaN}',
+    "infinity": b'{"to": "claude", "content": -Infinity}',
+    "lone surrogate": b'{"to": "claude", "content": "\\ud800"}',
+    "lone low surrogate": b'{"to": "claude", "content": "\\udc00"}',
+    "surrogates in wrong order": b'{"to": "claude", "content": "\\udc00\\ud800"}',
+    "raw surrogate": b'{"to": "claude", "content": "\xed\xa0\x80"}',
+    "latin-1": b'{"to": "claude", "content": "\xfc"}',
+    "cut utf-8": b'{"to": "claude", "content": "\xf0\x9f\x98"}',
+    "overlong utf-8": b'{"to": "claude", "content": "\xc0\xaf"}',
+    "utf-16": '{"to": "claude"}'.encode("utf-16"),
+    "bom": b'\xef\xbb\xbf{"to": "claude", "content": "hi"}',
+    "control character": b'{"to": "claude", "content": "a\nb"}',
+    "deep arrays": b"[" * DEEP,
+    "deep objects": b'{"a":' * DEEP,
+    "deep field": b'{"to": ' + b"[" * DEEP + b"]" * DEEP + b"}",
+    "deep unknown field": b'{"x": ' + b"[" * DEEP + b"]" * DEEP + b', "to": "a", "content": "b"}',
+}
+
+
+@pytest.mark.parametrize("data", NOT_JSON.values(), ids=NOT_JSON)
+def test_nonsense_is_bad_input(data: bytes) -> None:
+    with pytest.raises(BadInput) as caught:
+        parse(MessageBody, data)
+
+    assert caught.value.hint
+
+
+ALIEN: dict[str, tuple[type[msgspec.Struct], bytes, str]] = {
+    "no recipient": (MessageBody, b'{"content": "hi"}', "`to`"),
+    "no content": (MessageBody, b'{"to": "claude"}', "`content`"),
+    "number for a text": (MessageBody, message(content=1), "$.content"),
+    "huge number": (MessageBody, b'{"to": ' + b"9" * 5000 + b', "content": "hi"}', "$.to"),
+    "null for a text": (MessageBody, message(to=None), "$.to"),
+    "empty recipient": (MessageBody, message(to=""), "$.to"),
+    "long recipient": (MessageBody, message(to="x" * 129), "$.to"),
+    "empty text": (MessageBody, message(content=""), "$.content"),
+    "long text": (MessageBody, message(content="x" * (MAX_TEXT_BYTES + 1)), "$.content"),
+    "word for a fact": (MessageBody, message(urgent="yes"), "$.urgent"),
+    "number for a fact": (MessageBody, message(urgent=1), "$.urgent"),
+    "blank in an id": (MessageBody, message(id="a b"), "$.id"),
+    "line end in an id": (MessageBody, message(id="a\n"), "$.id"),
+    "empty id": (MessageBody, message(id=""), "$.id"),
+    "long id": (MessageBody, message(id="x" * 129), "$.id"),
+    "slash in an id": (MessageBody, message(replyTo="a/b"), "$.replyTo"),
+    "path for a thread": (MessageBody, message(thread="../x"), "$.thread"),
+    "array for an object": (MessageBody, b"[]", "array"),
+    "text for an object": (MessageBody, b'"hi"', "str"),
+    "unknown kind": (RegisterBody, b'{"agentId": "a", "kind": "robot"}', "$.kind"),
+    "role of the room": (RegisterBody, b'{"agentId": "a", "role": "room"}', "$.role"),
+    "empty name": (RegisterBody, b'{"agentId": ""}', "$.agentId"),
+    "nested capabilities": (RegisterBody, b'{"agentId": "a", "capabilities": {"x": {}}}', "$.capabilities"),
+    "number as capability": (RegisterBody, b'{"agentId": "a", "capabilities": [1]}', "$.capabilities"),
+    "huge capability": (
+        *(RegisterBody, b'{"agentId": "a", "capabilities": {"x": 1e999}}'),
+        "$.capabilities",
+    ),
+    "state of the room's own": (DeliveryBody, b'{"id": "m-1", "state": "withdrawn"}', "$.state"),
+    "state before the first": (DeliveryBody, b'{"id": "m-1", "state": "queued"}', "$.state"),
+    "long reason": (
+        *(DeliveryBody, b'{"id": "m-1", "state": "held", "reason": "%b"}' % (b"x" * 2001)),
+        "$.reason",
+    ),
+    "state a person sets": (StateBody, b'{"state": "paused"}', "$.state"),
+    "time before time": (StateBody, b'{"state": "limited", "until": -1}', "$.until"),
+    "negative tokens": (OutputBody, b'{"content": "a", "usage": {"input": -1}}', "$.usage.input"),
+    "tokens past counting": (
+        *(OutputBody, b'{"content": "a", "usage": {"output": 1%b}}' % (b"0" * 30)),
+        "$.usage.output",
+    ),
+    "long task": (
+        *(OutputBody, b'{"content": "a", "handoff": {"to": "b", "task": "%b"}}' % (b"x" * 501)),
+        "$.handoff.task",
+    ),
+    "number for an op": (Op, b'{"op": 1}', "$.op"),
+}
+
+
+@pytest.mark.parametrize(("kind", "data", "field"), ALIEN.values(), ids=ALIEN)
+def test_error_names_the_field(kind: type[msgspec.Struct], data: bytes, field: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        parse(kind, data)
+
+    assert field in caught.value.message
+    assert caught.value.message[0].islower()
+    assert "openapi" in caught.value.hint
+
+
+@pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
+@given(data=st.binary())
+def test_any_bytes_are_read_or_bad_input(kind: type[msgspec.Struct], data: bytes) -> None:
+    try:
+        parse(kind, data)
+    except BadInput:
+        return
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+FIELDS = ["to", "content", "thread", "replyTo", "urgent", "id", "agentId", "capabilities", "kind", "role"]
+FIELDS += ["turn", "handoff", "final", "usage", "state", "reason", "agent", "detail", "until", "note", "mode"]
+FIELDS += ["topic", "choice", "before", "op", "ref"]
+
+
+@pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
+@given(value=st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=6))
+def test_any_object_is_read_or_bad_input(kind: type[msgspec.Struct], value: dict[str, Any]) -> None:
+    try:
+        body = parse(kind, json.dumps(value).encode())
+    except BadInput:
+        return
+
+    assert parse(kind, encode(body)) == body
+
+
+# --- queries -------------------------------------------------------------------------------------
+
+
+def test_numbers_of_a_query_are_read_from_text() -> None:
+    assert parse_query(InboxParams, {"after": "17", "wait": "0.5"}) == InboxParams(after=17, wait=0.5)
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"limit": "0"}, "$.limit"),
+        ({"limit": "ten"}, "$.limit"),
+        ({"limit": "1001"}, "$.limit"),
+        ({"after": "-1"}, "$.after"),
+        ({"after": "9" * 5000}, "$.after"),
+        ({"wait": "61"}, "$.wait"),
+        ({"wait": "nan"}, "$.wait"),
+        ({"types": "a,"}, "$.types"),
+        ({"types": "../x"}, "$.types"),
+    ],
+)
+def test_error_names_the_parameter(query: dict[str, str], field: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        parse_query(HistoryParams, query)
+
+    assert field in caught.value.message
+
+
+@pytest.mark.parametrize("kind", QUERIES, ids=lambda kind: kind.__name__)
+@given(
+    query=st.dictionaries(
+        st.sampled_from(["limit", "after", "before", "agent", "session", "types", "q", "wait"]),
+        st.text() | st.integers().map(str) | st.floats().map(str),
+    )
+)
+def test_any_query_is_read_or_bad_input(kind: type[msgspec.Struct], query: dict[str, str]) -> None:
+    try:
+        parse_query(kind, query)
+    except BadInput:
+        return
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * MAX_TEXT_BYTES, "ü" * (MAX_TEXT_BYTES // 2), "😀" * (MAX_TEXT_BYTES // 4)]
+)
+def test_text_of_256_kib_is_taken(text: str) -> None:
+    assert len(text.encode()) == MAX_TEXT_BYTES == 256 * 1024
+
+    check_text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * (MAX_TEXT_BYTES + 1),
+        "ü" * (MAX_TEXT_BYTES // 2) + "x",
+        "😀" * (MAX_TEXT_BYTES // 4) + "x",
+        "x" + "😀" * (MAX_TEXT_BYTES // 4),
+    ],
+)
+def test_text_over_256_kib_is_too_large(text: str) -> None:
+    with pytest.raises(TooLarge, match="over 262144 bytes"):
+        check_text(text)
+
+
+def test_body_has_room_for_the_longest_text_in_escapes() -> None:
+    escaped = b'{"to": "claude", "content": "%b"}' % (b"\\u0001" * MAX_TEXT_BYTES)
+
+    assert len(escaped) <= MAX_BODY_BYTES
+    assert len(parse(MessageBody, escaped).content) == MAX_TEXT_BYTES
+
+
+# --- what is written -----------------------------------------------------------------------------
+
+
+def test_deliver_is_written_with_the_names_of_the_wire() -> None:
+    deliver = Deliver(
+        id="m-3",
+        seq=3,
+        kind=DeliverKind.MESSAGE,
+        sender="human",
+        text="hi",
+        urgent=False,
+        state=DeliveryState.TYPED,
+        reply_to="m-1",
+    )
+
+    assert json.loads(encode(deliver)) == {
+        "id": "m-3",
+        "seq": 3,
+        "kind": "message",
+        "from": "human",
+        "text": "hi",
+        "urgent": False,
+        "state": "typed",
+        "replyTo": "m-1",
+    }
+
+
+def test_what_is_not_known_is_not_written() -> None:
+    assert encode(DeliveryView(state=DeliveryState.QUEUED, at=1.5)) == b'{"state":"queued","at":1.5}'
+    assert encode(Done()) == b'{"success":true}'
+
+
+def test_reported_states_are_delivery_states() -> None:
+    assert set(ReportedState) <= set(DeliveryState)
+
+
+def test_usage_of_nothing_is_nothing() -> None:
+    assert parse(Usage, b"{}") == Usage(input=0, output=0)
