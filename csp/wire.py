@@ -26,6 +26,8 @@ MAX_BODY_BYTES: Final = 6 * MAX_TEXT_BYTES + 16 * 1024
 DEFAULT_THREAD: Final = "default"
 
 Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:@+=-]{1,128}\Z", examples=["m-1"])]
+#: An id that a client chooses; those of the form m-1 are the room's.
+OwnId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:@+=-]{1,128}\Z", examples=["question-1"])]
 Name = Annotated[str, Meta(min_length=1, max_length=128, examples=["claude"])]
 Thread = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z", examples=["default"])]
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, examples=["hello"])]
@@ -163,7 +165,7 @@ class MessageBody(Struct, frozen=True):
     thread: Thread | None = None
     reply_to: Id | None = field(name="replyTo", default=None)
     urgent: bool = False
-    id: Id | None = None
+    id: OwnId | None = None
 
 
 class Handoff(Struct, frozen=True):
@@ -188,7 +190,7 @@ class OutputBody(Struct, frozen=True):
     final: bool = False
     usage: Usage | None = None
     thread: Thread | None = None
-    id: Id | None = None
+    id: OwnId | None = None
 
 
 class DeliveryBody(Struct, frozen=True):

@@ -38,7 +38,7 @@ def _head(opcode: int, size: int) -> bytes:
 class Pipe:
     """The sending side of one WebSocket."""
 
-    def __init__(self, request: web.Request) -> None:
+    def __init__(self, request: web.BaseRequest) -> None:
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the peer is gone")

@@ -98,14 +98,14 @@ class Gateway:
         self.metrics.count(committed)
         for event, _ in committed:
             self._push(event)
-        if self._alarm is None:
-            self.set_alarm()
 
     def _push(self, event: AnyEvent) -> None:
         match event:
             case Said():
                 for agent in event.recipients:
                     self._each_outbox(agent, Outbox.push)
+                if event.expires is not None and self._alarm is None:
+                    self.set_alarm()
             case ControlSent():
                 self._each_outbox(event.target, Outbox.push)
                 self.set_alarm()

@@ -29,6 +29,9 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "verb": {"type": "string", "enum": list(ControlVerb)},
     "action": {"type": "string", "enum": list(MessageAction)},
 }
+#: Ids of messages, which nobody could guess.
+_ID_EXAMPLES: Final = {"/messages/{id}": "m-3", "/messages/{id}/{action}": "m-3"}
+_BODY_EXAMPLES: Final = {"POST /delivery": {"id": "m-4", "state": "typed"}}
 #: What a client gets from one route that it needs for another.
 _LINKS: Final[dict[str, dict[str, Any]]] = {
     "POST /register": {
@@ -78,17 +81,23 @@ def _operation(route: Route, by_type: dict[str, Any], components: dict[str, Any]
     operation: dict[str, Any] = {
         "operationId": operation_id(route),
         "summary": route.summary,
-        "description": f"Needs the {route.needs} token."
-        if route.needs is not Role.NONE
-        else "Needs no token.",
+        "description": _description(route),
         "parameters": _parameters(route, components),
         "responses": _responses(route, by_type),
         "security": [] if route.needs is Role.NONE else [{"token": []}],
     }
     if route.body is not None:
-        content = {"application/json": {"schema": by_type[repr(route.body)]}}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = _request_body(route, by_type[repr(route.body)], components)
     return operation
+
+
+def _request_body(route: Route, schema: Any, components: dict[str, Any]) -> dict[str, Any]:
+    media = {"schema": schema}
+    example = _BODY_EXAMPLES.get(f"{route.method} {route.path}")
+    if example is not None:
+        media["example"] = example
+    needed = components[schema["$ref"].rpartition("/")[2]].get("required", [])
+    return {"required": bool(needed), "content": {"application/json": media}}
 
 
 def _description(route: Route) -> str:
@@ -104,6 +113,7 @@ def operation_id(route: Route) -> str:
 def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]]:
     inside = [
         {"name": name, "in": "path", "required": True, "schema": _PATH_VALUES[name]}
+        | ({"example": _ID_EXAMPLES[route.path]} if name == "id" and route.path in _ID_EXAMPLES else {})
         for name in re.findall(r"{(\w+)}", route.path)
     ]
     properties = components[route.query.__name__].get("properties", {})

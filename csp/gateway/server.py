@@ -19,7 +19,7 @@ from csp.config import GatewayOptions, Settings
 from csp.errors import BadInput, Broken
 from csp.gateway.auth import is_loopback
 from csp.gateway.gateway import Gateway
-from csp.gateway.http import make_app
+from csp.gateway.http import make_runner
 from csp.gateway.maintenance import finish_rewrites, index_when_quiet, scrub_journal
 from csp.gateway.supervise import supervise
 from csp.rooms import RoomFile, RunningRoom, remove_room, write_room
@@ -75,7 +75,7 @@ async def _serve(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     settings = options.settings
     gateway = Gateway(settings, settings.history_dir / settings.room, time.time)
-    runner = web.AppRunner(make_app(gateway), access_log=None, shutdown_timeout=1.0, handle_signals=False)
+    runner = make_runner(gateway)
     announcement: RoomFile | None = None
     try:
         await finish_rewrites(gateway)
@@ -106,7 +106,7 @@ async def _until_stopped(stop: asyncio.Event, gateway: Gateway) -> None:
         gateway.writer.broken.result()
 
 
-async def _shut_down(gateway: Gateway, runner: web.AppRunner, announcement: RoomFile | None) -> None:
+async def _shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: RoomFile | None) -> None:
     """Let go in the order that loses nothing: callers, connections, the journal, the announcement."""
     gateway.hub.close()
     for connection in list(gateway.sockets):

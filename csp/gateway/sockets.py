@@ -54,7 +54,7 @@ OPS: Final[dict[str, tuple[type[msgspec.Struct], Action]]] = {
 
 
 async def serve_socket(
-    gateway: Gateway, caller: Caller, request: web.Request, after: int | None
+    gateway: Gateway, caller: Caller, request: web.BaseRequest, after: int | None
 ) -> web.WebSocketResponse:
     """Serve one WebSocket until it closes; `after` is the last event its reader has."""
     if len(gateway.sockets) >= MAX_SOCKETS:

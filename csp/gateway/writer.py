@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from csp.core.decide import decide
 from csp.core.room import Room, apply, dump
 from csp.errors import Broken, StorageFailed, StorageFull
 from csp.events import AnyEvent, KnownEvent, encode_event
+from csp.gateway.disk import DiskThread
 from csp.gateway.storage import load_room
 from csp.journal import snapshots
 from csp.journal.jsonl import JsonlJournal
@@ -82,8 +83,7 @@ class RoomWriter:
         self._snapshot: tuple[int, bytes] | None = None
         self._loop = asyncio.get_running_loop()
         # One thread, so that syncs and snapshots of one journal never overtake each other.
-        self._disk = ThreadPoolExecutor(1, "journal")
-        self._background: set[asyncio.Future[None]] = set()
+        self._disk = DiskThread()
 
     @property
     def safe_seq(self) -> int:
@@ -140,18 +140,17 @@ class RoomWriter:
             self._recover(error)
             return
         if batch.entries and self._durability == "fsync":
-            self._loop.run_in_executor(self._disk, self.journal.sync).add_done_callback(self._synced)
+            self._disk.start(self.journal.sync, self._synced)
         else:
             self._commit()
 
-    def _synced(self, sync: "asyncio.Future[None]") -> None:
-        error = sync.exception()
+    def _synced(self, error: BaseException | None) -> None:
         if error is None:
             self._commit()
         elif isinstance(error, Broken):
             self._recover(error)
         else:
-            self._stop(StorageFailed(f"the journal cannot be written: {error}"))
+            self._recover(StorageFailed(f"the journal cannot be written: {error}"))
 
     def _commit(self) -> None:
         batch, self._in_flight = self._in_flight, None
@@ -217,14 +216,10 @@ class RoomWriter:
         self._since_snapshot = self._bytes_since_snapshot = 0
         self._snapshot_bytes = len(state)
 
-    def _save_snapshot(self) -> "asyncio.Future[None] | None":
-        if self._snapshot is None:
-            return None
-        (seq, state), self._snapshot = self._snapshot, None
-        saving = self._loop.run_in_executor(self._disk, snapshots.save, self._folder, seq, state)
-        self._background.add(saving)
-        saving.add_done_callback(self._background.discard)
-        return saving
+    def _save_snapshot(self) -> None:
+        if self._snapshot is not None:
+            (seq, state), self._snapshot = self._snapshot, None
+            self._disk.start(partial(snapshots.save, self._folder, seq, state), _saved)
 
     async def alone(self, action: Callable[[], None]) -> None:
         """Run a short `action` on the journal while nothing is being written, then save a snapshot."""
@@ -232,7 +227,7 @@ class RoomWriter:
         try:
             await self._idle.wait()
             # A snapshot still on its way would bring back what the action takes out.
-            await asyncio.gather(*self._background)
+            await self._disk.do(_nothing)
             action()
             if not self._next.entries:
                 self._take_snapshot()
@@ -247,5 +242,14 @@ class RoomWriter:
         if self.is_writable and self._since_snapshot:
             self._take_snapshot()
             self._save_snapshot()
-        await self._loop.run_in_executor(None, self._disk.shutdown)
+        await self._disk.close()
         self.journal.close()
+
+
+def _nothing() -> None:
+    """Give the disk's thread something to come to after everything before."""
+
+
+def _saved(error: BaseException | None) -> None:
+    if error is not None:
+        log.error("snapshot failed", exc_info=error)

@@ -13,7 +13,7 @@ from csp.events import AnyEvent, Delivered, decode_event, type_of
 from csp.journal.index import Plan, SearchIndex
 from csp.journal.jsonl import JsonlJournal
 from csp.journal.lines import blocks_forward
-from csp.journal.query import HIDDEN_TYPES, Concerns, Facets, HistoryQuery, admits, facets_of
+from csp.journal.query import HIDDEN_TYPES, Concerns, Facets, HistoryQuery, admits, facets_of, facets_of_event
 from csp.journal.scan import Hit, Scanner
 from csp.journal.tokens import clauses_of, clauses_of_message
 from csp.journal.view import View
@@ -90,10 +90,7 @@ class History:
         """Take a committed event into the memory; the oldest item makes room for it."""
         if type_of(event) in HIDDEN_TYPES:
             return
-        facets = _item(line)
-        if facets is None:
-            return
-        self._recent.append(_Recent(line, facets))
+        self._recent.append(_Recent(line, facets_of_event(event)))
         self._recent_bytes += len(line)
         while len(self._recent) > self._cap or self._recent_bytes > _RECENT_BYTES:
             gone = self._recent.popleft()

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from csp.errors import BadInput
-from csp.events import HISTORY_TYPES, AnyEvent, decode_event
+from csp.events import HISTORY_TYPES, AnyEvent, Said, decode_event, type_of
 from csp.wire import AgentId
 
 Concerns = Callable[[AnyEvent, AgentId], bool]
@@ -62,6 +62,13 @@ def facets_of(line: bytes) -> Facets | None:
         return _facets.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
+
+
+def facets_of_event(event: AnyEvent) -> Facets:
+    """Return the facets of an event at hand, without reading its line again."""
+    recipients = event.recipients if isinstance(event, Said) else ()
+    session_id = getattr(event, "session_id", None)
+    return Facets(event.seq, type_of(event), event.id, event.sender, event.target, "", session_id, recipients)
 
 
 def text_of(line: bytes) -> str:

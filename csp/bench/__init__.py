@@ -1,0 +1,1 @@
+"""Measure the gateway on the machine it runs on."""

@@ -1,0 +1,17 @@
+"""Talk to a room: the one client of every participant.
+
+    async with Client(url, token) as client:
+        await client.send("claude", "fix the parser")
+        async for item in client:
+            match item:
+                case Deliver(): ...
+
+Importing this loads neither websockets nor aiohttp.
+"""
+
+from csp.client.client import Client, Registered, Sent
+from csp.client.connection import Status, Transport
+from csp.client.frames import Item, Live
+from csp.wire import Deliver
+
+__all__ = ["Client", "Deliver", "Item", "Live", "Registered", "Sent", "Status", "Transport"]

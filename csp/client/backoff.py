@@ -1,0 +1,24 @@
+"""How long to wait before the next try."""
+
+import random
+from typing import Final
+
+FIRST_S: Final = 0.1
+LAST_S: Final = 5.0
+
+
+class Backoff:
+    """Doubles with each try; jittered, so that many clients do not come back at one moment."""
+
+    def __init__(self) -> None:
+        self._tries = 0
+
+    def reset(self) -> None:
+        """Start again with the shortest wait."""
+        self._tries = 0
+
+    def next_s(self) -> float:
+        """Return the next wait, between half of the full one and all of it."""
+        full = min(LAST_S, FIRST_S * 2.0 ** min(self._tries, 16))
+        self._tries += 1
+        return full * random.uniform(0.5, 1.0)

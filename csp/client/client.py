@@ -1,0 +1,310 @@
+"""What a participant can do in its room."""
+
+import asyncio
+import contextlib
+import logging
+import re
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from csp.client.connection import Connection, OnStatus, Options, Status, Transport
+from csp.client.frames import Answer, Item
+from csp.client.http import Http
+from csp.client.inbox import Inbox
+from csp.client.outbox import Outbox
+from csp.core.delivery import PENDING
+from csp.errors import BadInput, Broken, CspError, Refused, Unreachable
+from csp.wire import (
+    AgentId,
+    Capabilities,
+    DeliveryBody,
+    DeliveryState,
+    Handoff,
+    JoinRole,
+    Kind,
+    MessageBody,
+    MessageId,
+    OutputBody,
+    RegisterBody,
+    RegisteredView,
+    ReportedAgentState,
+    ReportedState,
+    StateBody,
+    Struct,
+    Usage,
+    WorkingBody,
+    check_text,
+    encode,
+)
+
+log = logging.getLogger(__name__)
+
+KEEPALIVE_S: Final = 20.0
+CLOSE_S: Final = 5.0
+_AGENT_TOKEN: Final = re.compile(r"(?P<agent>[a-z0-9-]{1,32})\.\d+\.[0-9a-f]{40}\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    agent: AgentId
+    token: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A message the room has accepted for good; a late one moved nothing."""
+
+    id: MessageId
+    seq: int
+    recipients: tuple[AgentId, ...]
+    late: bool = False
+
+
+class Client:
+    """Speaks for whoever owns the token, from `async with` until its end.
+
+    Everything asked of the room is answered for good or raises what the room says. What is unanswered when
+    a connection is lost goes out again, first and in order, under the same id: the room takes it once. Each
+    event comes once and in order, over any number of connections; `after` is the last one the caller has,
+    None means from now on. Each delivery comes once, until this process ends.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        after: int | None = None,
+        transport: Transport | str = Transport.AUTO,
+        on_status: OnStatus | None = None,
+        give_up_s: float | None = None,
+        keepalive_s: float = KEEPALIVE_S,
+    ) -> None:
+        self._http = Http(_checked(url), token)
+        #: Whom the token belongs to; None for the room's.
+        self.agent = owner_of(token)
+        self._inbox = Inbox(after, self.agent)
+        self._outbox = Outbox()
+        options = Options(transport=Transport(transport), give_up_s=give_up_s, keepalive_s=keepalive_s)
+        self._connection = Connection(
+            self._http, self._inbox, self._outbox, self.agent, options, self._on_change
+        )
+        self._on_status = on_status
+        self._first: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @staticmethod
+    async def register(
+        url: str,
+        token: str,
+        name: str,
+        *,
+        kind: Kind = Kind.CLI,
+        role: JoinRole = JoinRole.AGENT,
+        capabilities: Capabilities | None = None,
+    ) -> Registered:
+        """Join with the room's token, or come back with the agent's own."""
+        body = RegisterBody(agent_id=name, kind=kind, role=role, capabilities=capabilities)
+        view = await Http(_checked(url), token).post(RegisteredView, "/register", encode(body))
+        return Registered(agent=AgentId(view.agent_id), token=view.token, seq=view.seq)
+
+    @property
+    def seq(self) -> int | None:
+        """The last event that was handed out: `after` for a client that goes on from here."""
+        return self._inbox.handed_seq
+
+    @property
+    def status(self) -> Status:
+        """How the connection is now."""
+        return self._connection.status
+
+    # --- from start to end -----------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        self._first = asyncio.get_running_loop().create_future()
+        self._task = asyncio.ensure_future(self._connection.run())
+        self._task.add_done_callback(self._on_end)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def connected(self) -> None:
+        """Return after the first connection; raise what makes one impossible."""
+        if self._first is None:
+            raise _not_started()
+        await asyncio.shield(self._first)
+
+    async def close(self, *, leave: bool = False, timeout_s: float = CLOSE_S) -> None:
+        """End once everything asked for is answered, or after `timeout_s`; `leave` says good-bye to the room.
+
+        What is unanswered then raises Unreachable.
+        """
+        closed = Refused("the client is closed")
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        if self._task is not None and not self._task.done():
+            try:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._outbox.flushed(), timeout_s)
+            finally:
+                self._task.cancel()
+            await asyncio.wait([self._task])
+            if leave:
+                await self._say_goodbye(deadline)
+        self._outbox.close(closed, Unreachable("the client was closed before the gateway answered"))
+        self._inbox.close()
+        self._give_up_first(closed)
+
+    async def _say_goodbye(self, deadline: float) -> None:
+        # Over a connection of its own, after the last poll: any call after it would mean a return.
+        body = encode(StateBody(state=ReportedAgentState.OFFLINE))
+        with contextlib.suppress(TimeoutError, CspError):
+            async with asyncio.timeout_at(deadline):
+                await self._http.post(Answer, "/state", body)
+
+    # --- asking the room -------------------------------------------------------------------------
+
+    async def send(
+        self,
+        to: str,
+        text: str,
+        *,
+        thread: str | None = None,
+        reply_to: str | None = None,
+        urgent: bool = False,
+        id: str | None = None,
+    ) -> Sent:
+        """Send a message to one participant or to all."""
+        check_text(text)
+        body = MessageBody(
+            to=to, content=text, thread=thread, reply_to=reply_to, urgent=urgent, id=id or uuid4().hex
+        )
+        return _sent(await self._ask("message", body))
+
+    async def output(
+        self,
+        text: str,
+        *,
+        turn: str | None = None,
+        reply_to: str | None = None,
+        handoff: Handoff | None = None,
+        final: bool = False,
+        usage: Usage | None = None,
+        thread: str | None = None,
+        id: str | None = None,
+    ) -> Sent:
+        """Post what this participant wrote; with `reply_to` it goes to whoever asked."""
+        check_text(text)
+        body = OutputBody(
+            content=text,
+            turn=turn,
+            reply_to=reply_to,
+            handoff=handoff,
+            final=final,
+            usage=usage,
+            thread=thread,
+            id=id or uuid4().hex,
+        )
+        sent = _sent(await self._ask("output", body))
+        if reply_to is not None:
+            self._inbox.end(reply_to)
+        return sent
+
+    async def report(
+        self, id: str, state: ReportedState, reason: str = "", *, agent: str | None = None
+    ) -> None:
+        """Say how far a delivery has come; `agent` is whose it is, for the room's token."""
+        body = DeliveryBody(id=id, state=state, reason=reason, agent=agent)
+        await self._ask("delivery", body, subject=f"{agent or ''}:{id}")
+        self._forget(id, state)
+
+    async def control_done(
+        self, id: str, state: ReportedState = ReportedState.CONFIRMED, reason: str = ""
+    ) -> None:
+        """Say what became of a control."""
+        body = DeliveryBody(id=id, state=state, reason=reason)
+        await self._ask("control_done", body, subject=f":{id}")
+        self._forget(id, state)
+
+    async def state(self, state: ReportedAgentState, detail: str = "", until: float | None = None) -> None:
+        """Say what this participant is doing."""
+        await self._ask("state", StateBody(state=state, detail=detail, until=until))
+
+    async def working(self, note: str = "") -> bool:
+        """Ask for more time; tell whether a clock was moved."""
+        return (await self._ask("working", WorkingBody(note=note))).extended
+
+    async def _ask(self, name: str, body: Struct, subject: str = "") -> Answer:
+        if self._task is None:
+            raise _not_started()
+        return await self._outbox.ask(name, body, subject)
+
+    def _forget(self, id: str, state: ReportedState) -> None:
+        if DeliveryState(state) not in PENDING:
+            self._inbox.end(id)
+
+    # --- what comes in ---------------------------------------------------------------------------
+
+    def __aiter__(self) -> Self:
+        """Yield events, deliveries, live frames until the client is closed; for one consumer."""
+        return self
+
+    async def __anext__(self) -> Item:
+        item = await self._inbox.get()
+        if item is None:
+            raise StopAsyncIteration
+        return item
+
+    # --- the connection --------------------------------------------------------------------------
+
+    def _on_change(self, status: Status) -> None:
+        if status.is_connected and self._first is not None and not self._first.done():
+            self._first.set_result(None)
+        if self._on_status is not None:
+            self._on_status(status)
+
+    def _on_end(self, task: "asyncio.Task[None]") -> None:
+        """Pass on what ended the connection to everybody who waits for something."""
+        if task.cancelled():
+            return
+        error = task.exception()
+        if not isinstance(error, CspError):
+            log.error("client failed", exc_info=error)
+            error = Broken(f"the client failed: {error!r}")
+        self._outbox.close(error)
+        self._inbox.close(error)
+        self._give_up_first(error)
+
+    def _give_up_first(self, error: CspError) -> None:
+        if self._first is not None and not self._first.done():
+            self._first.set_exception(error)
+            # Whoever waits for it sees it all the same; nobody has to.
+            self._first.exception()
+
+
+def _sent(answer: Answer) -> Sent:
+    recipients = tuple(AgentId(agent) for agent in answer.recipients)
+    return Sent(id=MessageId(answer.id), seq=answer.seq, recipients=recipients, late=answer.late)
+
+
+def _not_started() -> Refused:
+    return Refused("the client has not been started", "use: async with Client(...) as client")
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput(f"url of the gateway: expected http://host:port, got {url!r}")
+    return url
+
+
+def owner_of(token: str) -> AgentId | None:
+    """Return whose token this is, which it begins with; None for the room's."""
+    match = _AGENT_TOKEN.match(token)
+    return AgentId(match["agent"]) if match else None

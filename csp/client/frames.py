@@ -1,0 +1,106 @@
+"""What comes from a gateway, told apart."""
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from csp.errors import BadInput, Broken, CspError, Unreachable
+from csp.events import AnyEvent, decode_event
+from csp.oneshot import BY_STATUS
+from csp.wire import Deliver, ErrorView, Struct, parse
+
+T = TypeVar("T")
+Ref = int | str
+
+
+class Live(Struct, frozen=True):
+    """Something that matters only now, such as a piece of a stream; it is in no history.
+
+    Its shape is its sender's: `csp.wire.parse(Shape, bytes(live.data))`.
+    """
+
+    data: msgspec.Raw
+
+
+Item = AnyEvent | Deliver | Live
+
+
+class Answer(Struct, frozen=True):
+    """What became of an operation; each has the fields of its own HTTP answer."""
+
+    ref: Ref | None = None
+    error: str | None = None
+    hint: str = ""
+    status: int = Broken.status
+    id: str = ""
+    seq: int = 0
+    recipients: tuple[str, ...] = ()
+    late: bool = False
+    extended: bool = False
+
+    def to_error(self) -> CspError | None:
+        """Return what the caller of the operation should see raised."""
+        if self.error is None:
+            return None
+        return BY_STATUS.get(self.status, Broken)(self.error, self.hint)
+
+
+_NOTHING: Final = msgspec.Raw()
+
+
+class _Frame(Struct, frozen=True):
+    deliver: Deliver | None = None
+    live: msgspec.Raw = _NOTHING
+    ref: Ref | None = None
+    error: str | None = None
+
+
+_EVENT_HEAD: Final = b'{"v":'
+
+
+def read_frame(data: bytes) -> Item | Answer:
+    """Return what a frame holds, or raise BadInput where it is none of ours."""
+    if data.startswith(_EVENT_HEAD):
+        return read_event(data)
+    frame = parse(_Frame, data)
+    if frame.deliver is not None:
+        return frame.deliver
+    if frame.live is not _NOTHING:
+        return Live(data=frame.live)
+    if frame.ref is not None or frame.error is not None:
+        return parse(Answer, data)
+    return read_event(data)
+
+
+def read_event(line: bytes) -> AnyEvent:
+    """Return the event of a journal line, or raise BadInput."""
+    try:
+        return decode_event(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        raise BadInput(f"event is not json: {exc}") from exc
+
+
+def read_answer(kind: type[T], status: int, raw: bytes, url: str) -> T:
+    """Return the body of an HTTP answer, or raise what it says.
+
+    An answer that no gateway would give is a proxy's, so it counts as none: Unreachable.
+    """
+    if status >= 400:
+        raise read_error(status, raw, url)
+    try:
+        return parse(kind, raw)
+    except BadInput as exc:
+        raise _foreign(status, url) from exc
+
+
+def read_error(status: int, raw: bytes, url: str) -> CspError:
+    """Return the error of an HTTP answer; Unreachable where it is not a gateway's own."""
+    try:
+        said = parse(ErrorView, raw)
+    except BadInput:
+        return _foreign(status, url)
+    return BY_STATUS.get(status, Broken)(said.error, said.hint)
+
+
+def _foreign(status: int, url: str) -> Unreachable:
+    return Unreachable(f"{url} answered {status}, but not as a gateway does", "is there a proxy in between?")

@@ -1,0 +1,46 @@
+"""Single questions to the gateway, each over a connection of its own."""
+
+from typing import Final, TypeVar
+from urllib.parse import urlencode
+
+from csp.client.frames import read_answer
+from csp.client.tasks import in_thread
+from csp.oneshot import Gateway, Query
+from csp.wire import Struct
+
+T = TypeVar("T")
+
+#: How long an answer may take, beyond the wait that was asked for.
+TIMEOUT_S: Final = 20.0
+
+
+class _Health(Struct, frozen=True):
+    seq: int
+
+
+class Http:
+    """The gateway over plain HTTP."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._gateway = Gateway(url, token)
+        self.url = self._gateway.url
+        self.token = token
+
+    async def seq(self) -> int:
+        """Return the seq of the room's last event."""
+        return (await self.get(_Health, "/health")).seq
+
+    async def get(self, kind: type[T], path: str, wait_s: float = 0, **query: Query) -> T:
+        """Return the answer to a GET, which may take `wait_s` to come."""
+        if wait_s:
+            query["wait"] = wait_s
+        full_path = f"{path}?{urlencode(query)}" if query else path
+        return await self._ask(kind, "GET", full_path, None, TIMEOUT_S + wait_s)
+
+    async def post(self, kind: type[T], path: str, body: bytes) -> T:
+        """Return the answer to a POST."""
+        return await self._ask(kind, "POST", path, body, TIMEOUT_S)
+
+    async def _ask(self, kind: type[T], method: str, path: str, body: bytes | None, timeout_s: float) -> T:
+        status, raw = await in_thread(lambda: self._gateway.exchange(method, path, body, timeout_s))
+        return read_answer(kind, status, raw, self.url)

@@ -1,0 +1,161 @@
+"""What the gateway has not acknowledged yet, in the order it was asked for."""
+
+import asyncio
+from collections import deque
+from copy import copy
+from typing import Final
+
+import msgspec
+
+from csp.client.frames import Answer
+from csp.errors import BadInput, CspError, Refused, TooLarge
+from csp.wire import MAX_BODY_BYTES, Op, Struct, encode
+
+MAX_OPS: Final = 10_000
+MAX_BYTES: Final = 64 * 1024 * 1024
+
+
+class Pending:
+    """One operation on its way."""
+
+    def __init__(self, ref: int, name: str, body: bytes, subject: str) -> None:
+        self.ref = ref
+        self.name = name
+        self.body = body
+        #: The delivery a report is about.
+        self.subject = subject
+        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.was_sent = False
+        #: It went out over an earlier connection, so the room may know it already.
+        self.is_repeated = False
+
+    def to_frame(self) -> bytes:
+        """Return the operation as the text of a WebSocket frame."""
+        head = encode(Op(op=self.name, ref=self.ref))
+        return head if self.body == b"{}" else b"%b,%b" % (head[:-1], self.body[1:])
+
+
+class Outbox:
+    """Operations with their callers; each stays until it is answered, over any number of connections."""
+
+    def __init__(self) -> None:
+        #: How many operations were answered, ever.
+        self.settled = 0
+        self._pending: dict[int, Pending] = {}
+        self._unsent: deque[Pending] = deque()
+        self._bytes = 0
+        self._last_ref = 0
+        # A lock serves its waiters in turn, so operations keep the order of their calls.
+        self._entrance = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._error: CspError | None = None
+
+    # --- callers ---------------------------------------------------------------------------------
+
+    async def ask(self, name: str, body: Struct, subject: str = "") -> Answer:
+        """Return the gateway's answer or raise its refusal; wait first while too much is pending."""
+        data = _encoded(body)
+        async with self._entrance:
+            while self._is_full and self._error is None:
+                await self._change()
+            if self._error is not None:
+                raise copy(self._error)
+            pending = self._add(name, data, subject)
+        try:
+            return await pending.answer
+        finally:
+            if not pending.was_sent:
+                self._drop(pending)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._pending) >= MAX_OPS or self._bytes >= MAX_BYTES
+
+    def _add(self, name: str, data: bytes, subject: str) -> Pending:
+        self._last_ref += 1
+        pending = Pending(self._last_ref, name, data, subject)
+        self._pending[pending.ref] = pending
+        self._bytes += len(data)
+        self._unsent.append(pending)
+        self._changed.set()
+        return pending
+
+    def _drop(self, pending: Pending) -> None:
+        if self._pending.pop(pending.ref, None) is not None:
+            self._bytes -= len(pending.body)
+            self._changed.set()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    # --- transports ------------------------------------------------------------------------------
+
+    def rewind(self) -> None:
+        """Start again with the oldest that is unanswered; who no longer waits for an answer is left out."""
+        for pending in [pending for pending in self._pending.values() if pending.answer.done()]:
+            self._drop(pending)
+        for pending in self._pending.values():
+            pending.is_repeated = pending.was_sent
+        self._unsent = deque(self._pending.values())
+
+    async def next(self) -> Pending:
+        """Return the next operation to send."""
+        while True:
+            while not self._unsent:
+                await self._change()
+            pending = self._unsent.popleft()
+            if not pending.answer.done():
+                pending.was_sent = True
+                return pending
+
+    def settle(self, ref: int, answer: Answer) -> None:
+        """Hand an answer to whoever waits for it."""
+        pending = self._pending.get(ref)
+        if pending is None:
+            return
+        error = answer.to_error()
+        is_old_news = answer.status == Refused.status and self._is_overtaken(pending)
+        self._drop(pending)
+        self.settled += 1
+        if pending.answer.done():
+            return
+        if error is None or is_old_news:
+            pending.answer.set_result(answer)
+        else:
+            pending.answer.set_exception(error)
+
+    def _is_overtaken(self, pending: Pending) -> bool:
+        """Tell whether a report may be refused because the one after it had arrived before."""
+        return bool(pending.subject and pending.is_repeated) and any(
+            later.is_repeated and later.subject == pending.subject and later.ref > pending.ref
+            for later in self._pending.values()
+        )
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    async def flushed(self) -> None:
+        """Return when everything has been answered."""
+        while self._pending:
+            await self._change()
+
+    def close(self, error: CspError, of_pending: CspError | None = None) -> None:
+        """Refuse what still comes with `error`; what is pending gets `of_pending`, or the same."""
+        self._error = self._error or error
+        for pending in list(self._pending.values()):
+            self._drop(pending)
+            if not pending.answer.done():
+                pending.answer.set_exception(copy(of_pending or error))
+        self._unsent.clear()
+        self._changed.set()
+
+
+def _encoded(body: Struct) -> bytes:
+    try:
+        data = encode(body)
+    except (UnicodeEncodeError, msgspec.MsgspecError) as exc:
+        raise BadInput(f"text cannot be sent: {exc}", "replace what is not a whole character") from exc
+    # The gateway would end the connection over it, and again with each repetition.
+    if len(data) > MAX_BODY_BYTES - 200:
+        raise TooLarge(f"operation is over {MAX_BODY_BYTES} bytes", "put it into a file and send its path")
+    return data

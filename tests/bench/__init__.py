@@ -1,0 +1,1 @@
+"""The limits of PERFORMANCE beside others, measured in the same run."""

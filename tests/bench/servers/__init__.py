@@ -1,0 +1,1 @@
+"""The servers CSP is held against."""

@@ -1,0 +1,1 @@
+"""Tests of csp.client against a real gateway."""

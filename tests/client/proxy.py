@@ -1,0 +1,127 @@
+"""A TCP proxy in front of a gateway that can block WebSocket, hold bytes back, cut connections."""
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Self
+
+
+class Upgrades(StrEnum):
+    """What becomes of a request for a WebSocket."""
+
+    PASS = "pass"
+    ANSWER_502 = "answer 502"
+    HANG_UP = "hang up"
+
+
+_HTML_502 = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 11\r\nConnection: close\r\n\r\n<h1>no</h1>"
+
+
+class Proxy:
+    def __init__(self, port: int) -> None:
+        self.upgrades = Upgrades.PASS
+        #: How many requests for a WebSocket have come.
+        self.asked = 0
+        #: Whether new connections are taken at all.
+        self.is_open = True
+        self._target = port
+        self._to_gateway = asyncio.Event()
+        self._to_client = asyncio.Event()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.flow()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.close()
+        self.flow()
+        self.cut()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def hold(self, *, to_gateway: bool = True, to_client: bool = True) -> None:
+        """Stop passing bytes on, as a network without a route does."""
+        if to_gateway:
+            self._to_gateway.clear()
+        if to_client:
+            self._to_client.clear()
+
+    def flow(self) -> None:
+        """Pass bytes on again."""
+        self._to_gateway.set()
+        self._to_client.set()
+
+    def cut(self) -> None:
+        """Reset every connection."""
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._writers.add(writer)
+        try:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                await self._pass_on(reader, writer)
+        finally:
+            writer.transport.abort()
+            self._writers.discard(writer)
+            self._tasks.discard(task)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self.is_open:
+            return
+        head = await reader.readuntil(b"\r\n\r\n")
+        if b"upgrade: websocket" in head.lower():
+            self.asked += 1
+            if self.upgrades is Upgrades.ANSWER_502:
+                writer.write(_HTML_502)
+                await writer.drain()
+                writer.close()
+                await writer.wait_closed()
+            if self.upgrades is not Upgrades.PASS:
+                return
+        there, here = await asyncio.open_connection("127.0.0.1", self._target)
+        self._writers.add(here)
+        try:
+            here.write(head)
+            await _both(_pump(reader, here, self._to_gateway), _pump(there, writer, self._to_client))
+        finally:
+            here.transport.abort()
+            self._writers.discard(here)
+
+
+async def _both(first: Coroutine[Any, Any, None], second: Coroutine[Any, Any, None]) -> None:
+    """Return when one direction has ended."""
+    tasks = [asyncio.ensure_future(first), asyncio.ensure_future(second)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: asyncio.Event) -> None:
+    while True:
+        await gate.wait()
+        data = await reader.read(65536)
+        if not data:
+            # What was sent last must arrive before the connection goes.
+            writer.close()
+            await writer.wait_closed()
+            return
+        await gate.wait()
+        writer.write(data)
+        await writer.drain()

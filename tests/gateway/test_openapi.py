@@ -1,0 +1,171 @@
+"""The description of the gateway is true, and nothing made from it brings the gateway down."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import jsonschema_rs
+import pytest
+from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
+
+from csp.gateway.openapi import document
+from csp.gateway.routes import ROUTES
+from tests.gateway.served import ServedRoom
+from tests.rooms import LiveRoom
+
+CHECKS = [
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "unsupported_method",
+    "allow_header_conformance",
+    "ignored_auth",
+    "use_after_free",
+    "ensure_resource_availability",
+]
+EXAMPLES = 40
+
+
+@pytest.fixture(scope="module")
+def described() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(document(ROUTES))
+    return found
+
+
+def _operations(described: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        f"{method.upper()} {path}": operation
+        for path, methods in described["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+# --- the document --------------------------------------------------------------------------------
+
+
+def test_the_document_is_openapi_3_1(described: dict[str, Any]) -> None:
+    OPENAPI_31_VALIDATOR.validate(described)
+
+    for name, schema in described["components"]["schemas"].items():
+        assert jsonschema_rs.meta.is_valid(schema), name
+
+
+def test_every_route_is_described(described: dict[str, Any]) -> None:
+    assert sorted(_operations(described)) == sorted(f"{route.method} {route.path}" for route in ROUTES)
+
+
+def test_every_operation_has_a_name_of_its_own(described: dict[str, Any]) -> None:
+    names = [operation["operationId"] for operation in _operations(described).values()]
+
+    assert len(names) == len(set(names)) == len(ROUTES)
+
+
+def test_every_reference_and_link_leads_somewhere(described: dict[str, Any]) -> None:
+    text = json.dumps(described)
+    references = set(re.findall(r'"\$ref": "#/components/schemas/(\w+)"', text))
+    links = set(re.findall(r'"operationId": "(\w+)", "(?:parameters|requestBody)": {"id": "\$response', text))
+    names = {operation["operationId"] for operation in _operations(described).values()}
+
+    assert references and references <= set(described["components"]["schemas"])
+    assert links and links <= names
+
+
+def test_every_parameter_of_a_path_is_described(described: dict[str, Any]) -> None:
+    for name, operation in _operations(described).items():
+        told = {parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "path"}
+
+        assert told == set(re.findall(r"{(\w+)}", name)), name
+
+
+def test_only_what_anybody_may_read_needs_no_token(described: dict[str, Any]) -> None:
+    free = [name for name, operation in _operations(described).items() if not operation["security"]]
+
+    assert sorted(free) == ["GET /health", "GET /openapi.json"]
+
+
+def test_a_body_is_required_where_something_in_it_is(described: dict[str, Any]) -> None:
+    optional = [
+        name
+        for name, operation in _operations(described).items()
+        if not operation.get("requestBody", {"required": True})["required"]
+    ]
+
+    assert sorted(optional) == [
+        "POST /agents/{id}/{verb}",
+        "POST /messages/{id}/{action}",
+        "POST /stop",
+        "POST /turn/working",
+    ]
+
+
+async def test_the_gateway_serves_the_document(room: ServedRoom, described: dict[str, Any]) -> None:
+    answer = await room.call("GET", "/openapi.json", token=None)
+
+    assert (answer.status, answer.data) == (200, described)
+
+
+# --- what is made from it ------------------------------------------------------------------------
+
+
+def test_nothing_made_from_the_document_is_our_failure(tmp_path: Path, described: dict[str, Any]) -> None:
+    report = tmp_path / "report.har"
+    with LiveRoom(tmp_path / "room") as room:
+        _prepare(room)
+        run = subprocess.run(
+            _command(room, report), cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        health = room.gateway.get("/health")
+        said = room.said()
+    statuses = _statuses(report, described)
+
+    assert run.returncode == 0, run.stdout[-5000:] + run.stderr
+    assert health["status"] == "ok"
+    assert "Traceback" not in said
+    assert max(status for answers in statuses.values() for status in answers) < 500
+    unanswered = [name for name, answers in statuses.items() if not any(200 <= s < 300 for s in answers)]
+    assert unanswered == []
+
+
+def _prepare(room: LiveRoom) -> None:
+    """Make what the examples of the document name."""
+    for name in ("claude", "codex"):
+        room.gateway.post("/register", {"agentId": name})
+    for message in ("m-3", "m-4"):
+        assert room.gateway.post("/message", {"to": "claude", "content": "hello"})["id"] == message
+
+
+def _command(room: LiveRoom, report: Path) -> list[str]:
+    program = "from schemathesis.cli import schemathesis; schemathesis()"
+    options = {
+        "--header": f"X-Auth-Token: {room.token}",
+        "--seed": "1",
+        "--phases": "examples,coverage,fuzzing,stateful",
+        "--max-examples": str(EXAMPLES),
+        "--checks": ",".join(CHECKS),
+        "--report-har-path": str(report),
+        "--generation-database": "none",
+        "--suppress-health-check": "all",
+        "--request-timeout": "20",
+        "--warnings": "off",
+    }
+    words = [word for option in options.items() for word in option]
+    return [sys.executable, "-c", program, "run", f"{room.url}/openapi.json", *words]
+
+
+def _statuses(report: Path, described: dict[str, Any]) -> dict[str, set[int]]:
+    """Return the status codes that each operation was answered with."""
+    found: dict[str, set[int]] = {name: set() for name in _operations(described)}
+    # The description of itself is read before the tests and left out of them.
+    found["GET /openapi.json"].add(200)
+    for entry in json.loads(report.read_text())["log"]["entries"]:
+        method, path = entry["request"]["method"], urlsplit(entry["request"]["url"]).path
+        for name, answers in found.items():
+            if re.fullmatch(re.sub(r"{\w+}", "[^/]+", name), f"{method} {path}"):
+                answers.add(entry["response"]["status"])
+    return found

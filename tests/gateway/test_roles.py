@@ -1,0 +1,189 @@
+"""Who may do what: every route with every kind of token."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csp.gateway.routes import ROUTES
+from tests.gateway.served import Member, ServedRoom, served
+
+OK, NO_TOKEN, FORBIDDEN, HIDDEN = "ok", 401, 403, 404
+ANYBODY = (OK, OK, OK, OK, OK, OK)
+AGENTS = (NO_TOKEN, NO_TOKEN, OK, OK, OK, OK)
+ORCHESTRATORS = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, OK, OK)
+THE_ROOM = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, OK)
+#: Claude's own things: another agent may not, the orchestrator is another agent here.
+CLAUDES_INBOX = (NO_TOKEN, NO_TOKEN, OK, FORBIDDEN, FORBIDDEN, OK)
+CLAUDES_MESSAGE = (NO_TOKEN, NO_TOKEN, OK, HIDDEN, HIDDEN, OK)
+
+#: One row for each route: what a caller gets without a token, with a wrong one, as claude (whom the
+#: path names), as codex, as the orchestrator, as the room. Written from the design, not from the code.
+EXPECTED: dict[str, tuple[str | int, ...]] = {
+    "GET /health": ANYBODY,
+    "GET /openapi.json": ANYBODY,
+    "POST /register": AGENTS,
+    "GET /agents": AGENTS,
+    "POST /state": AGENTS,
+    "POST /message": AGENTS,
+    "GET /messages/{id}": CLAUDES_MESSAGE,
+    "GET /inbox/{id}": CLAUDES_INBOX,
+    "POST /delivery": CLAUDES_MESSAGE,
+    "POST /agent-output": AGENTS,
+    "GET /history": AGENTS,
+    "GET /mode": AGENTS,
+    "POST /turn/working": AGENTS,
+    "GET /ws": AGENTS,
+    "POST /mode": ORCHESTRATORS,
+    "POST /stop": ORCHESTRATORS,
+    "DELETE /agents/{id}": THE_ROOM,
+    "POST /agents/{id}/{verb}": THE_ROOM,
+    "POST /messages/{id}/{action}": THE_ROOM,
+    "GET /queue": THE_ROOM,
+    "POST /history/prune": THE_ROOM,
+    "GET /metrics": THE_ROOM,
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "POST /register": {"agentId": "gemini"},
+    "POST /state": {"state": "busy"},
+    "POST /message": {"to": "all", "content": "hello"},
+    "POST /delivery": {"id": "for-claude", "state": "held", "reason": "busy"},
+    "POST /agent-output": {"content": "done"},
+    "POST /mode": {"mode": "freeform"},
+    "POST /history/prune": {"before": 1},
+}
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+
+async def _prepare(room: ServedRoom) -> list[str | None]:
+    """Fill a room; return the tokens in the order of the columns."""
+    claude, codex = await room.join("claude"), await room.join("codex")
+    boss = await room.join("orchestrator", role="orchestrator")
+    await room.send("claude", "for claude alone", id="for-claude")
+    return [None, "wrong", claude.token, codex.token, boss.token, room.token]
+
+
+async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
+    method, path = row.split(" ")
+    path = path.replace("{verb}", "pause").replace("{action}", "cancel")
+    path = path.replace("{id}", "for-claude" if "/messages/" in path else "claude")
+    headers = UPGRADE if path == "/ws" else None
+    answer = await room.call(method, path, BODIES.get(row), token=token, headers=headers)
+    if answer.status in (101, 200, 201):
+        return OK
+    assert answer.is_refusal, answer
+    return answer.status
+
+
+def test_every_route_has_a_row() -> None:
+    rows = [f"{route.method} {route.path}" for route in ROUTES]
+
+    assert sorted([*rows, "GET /ws"]) == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("row", EXPECTED)
+async def test_every_kind_of_token_gets_what_it_may(tmp_path: Path, row: str) -> None:
+    got = []
+    for column in range(6):
+        # A room for each: what one caller was allowed to do must not change the next one's answer.
+        async with served(tmp_path / str(column), durability="none") as room:
+            tokens = await _prepare(room)
+            got.append(await _status(room, row, tokens[column]))
+
+    assert tuple(got) == EXPECTED[row]
+
+
+# --- what an agent cannot do by other means ------------------------------------------------------
+
+
+async def _two(room: ServedRoom) -> tuple[Member, Member]:
+    return await room.join("claude"), await room.join("codex")
+
+
+@pytest.mark.parametrize("field", ["sender", "from", "agentId", "agent", "role", "target"])
+@pytest.mark.parametrize("path", ["/message", "/agent-output"])
+async def test_an_agent_cannot_choose_the_sender(room: ServedRoom, path: str, field: str) -> None:
+    claude, _ = await _two(room)
+    body = {"to": "codex", "content": "hello", field: "human"}
+
+    await room.post(path, body, claude.token)
+
+    assert [item["sender"] for item in await room.history()] == ["claude"]
+    assert [item["type"] for item in await room.history()] != ["human_message"]
+
+
+async def test_a_sender_in_a_header_or_query_is_ignored(room: ServedRoom) -> None:
+    claude, _ = await _two(room)
+
+    await room.call(
+        "POST",
+        "/message?sender=human&agent=human",
+        {"to": "codex", "content": "hello"},
+        token=claude.token,
+        headers={"X-Agent": "human", "X-Sender": "human"},
+    )
+
+    assert [item["sender"] for item in await room.history()] == ["claude"]
+
+
+async def test_an_agent_cannot_choose_the_sender_over_the_websocket(room: ServedRoom) -> None:
+    claude, _ = await _two(room)
+    socket = await room.connect(claude.token)
+
+    await socket.ask("message", to="codex", content="hello", sender="human", agent="human")
+
+    assert [item["sender"] for item in await room.history()] == ["claude"]
+
+
+async def test_an_agent_cannot_report_on_anothers_delivery(room: ServedRoom) -> None:
+    claude, codex = await _two(room)
+    message = await room.send("codex", "hello")
+    socket = await room.connect(claude.token)
+    body = {"id": message, "state": "confirmed"}
+
+    answers = [
+        await room.call("POST", "/delivery", body, token=claude.token),
+        await room.call("POST", "/delivery", body | {"agent": "codex"}, token=claude.token),
+    ]
+    op = await socket.ask("delivery", **body, agent="codex")
+    done = await socket.ask("control_done", id=message, agent="codex")
+
+    assert [answer.status for answer in answers] == [404, 404]
+    assert "error" in op and "error" in done
+    assert await room.states(message) == {"codex": "queued"}
+    assert await room.inbox(codex) == [message]
+
+
+async def test_an_agents_answer_confirms_only_its_own_delivery(room: ServedRoom) -> None:
+    claude, codex = await _two(room)
+    message = await room.send("codex", "hello")
+
+    await room.post("/agent-output", {"content": "I am codex", "replyTo": message}, claude.token)
+
+    assert await room.states(message) == {"codex": "queued"}
+    assert await room.inbox(codex) == [message]
+
+
+async def test_an_agent_cannot_take_anothers_message_id(room: ServedRoom) -> None:
+    claude, codex = await _two(room)
+    await room.send("codex", "mine", claude.token, id="mine")
+
+    answer = await room.call(
+        "POST", "/message", {"to": "claude", "content": "stolen", "id": "mine"}, token=codex.token
+    )
+
+    assert answer.status == 409
+    assert [item["text"] for item in await room.history()] == ["mine"]
+
+
+async def test_an_agent_cannot_change_anothers_state(room: ServedRoom) -> None:
+    claude, _ = await _two(room)
+
+    await room.post("/state", {"state": "busy", "agent": "codex", "id": "codex"}, claude.token)
+
+    assert [(await room.agent(agent))["state"] for agent in ("claude", "codex")] == ["busy", "idle"]
