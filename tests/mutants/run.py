@@ -2,7 +2,7 @@
 
 A mutant is a file NN-short-name.patch beside this one: a comment line that says what it breaks, if wanted
 a line `# tests: tests/core/test_room.py` that narrows the tests, then a unified diff of csp/core,
-csp/events.py or csp/wire.py. It counts as killed when a test fails, not when the code cannot be imported.
+csp/events.py or csp/wire. It counts as killed when a test fails, not when the code cannot be imported.
 """
 
 import os

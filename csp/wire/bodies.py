@@ -1,0 +1,136 @@
+"""What a peer sends."""
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from csp.wire.names import (
+    Capabilities,
+    Id,
+    JoinRole,
+    Kind,
+    Name,
+    Note,
+    OwnId,
+    ReportedAgentState,
+    ReportedState,
+    Struct,
+    Text,
+    Thread,
+)
+
+
+class RegisterBody(Struct, frozen=True):
+    agent_id: Name = field(name="agentId")
+    capabilities: Capabilities | None = None
+    kind: Kind = Kind.CLI
+    role: JoinRole = JoinRole.AGENT
+
+
+class MessageBody(Struct, frozen=True):
+    to: Annotated[str, Meta(min_length=1, max_length=128, examples=["claude", "all"])]
+    content: Text
+    thread: Thread | None = None
+    reply_to: Id | None = field(name="replyTo", default=None)
+    urgent: bool = False
+    id: OwnId | None = None
+
+
+class Handoff(Struct, frozen=True):
+    to: Name
+    task: Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+class Usage(Struct, frozen=True):
+    """Tokens and money of one reply, as the provider or the CLI's transcript counted them."""
+
+    input: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    output: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    cost_usd: Annotated[float, Meta(ge=0, le=1e9)] | None = None
+    model: Annotated[str, Meta(max_length=128)] | None = None
+
+
+class OutputBody(Struct, frozen=True):
+    content: Text
+    turn: Id | None = None
+    reply_to: Id | None = field(name="replyTo", default=None)
+    handoff: Handoff | None = None
+    final: bool = False
+    usage: Usage | None = None
+    thread: Thread | None = None
+    id: OwnId | None = None
+
+
+class DeliveryBody(Struct, frozen=True):
+    id: Id
+    state: ReportedState
+    reason: Note = ""
+    agent: Name | None = None
+
+
+class StateBody(Struct, frozen=True):
+    state: ReportedAgentState
+    detail: Note = ""
+    until: Annotated[float, Meta(ge=0, le=1e11)] | None = None
+
+
+class WorkingBody(Struct, frozen=True):
+    note: Note = ""
+
+
+class ModeBody(Struct, frozen=True):
+    mode: Annotated[str, Meta(max_length=64, examples=["freeform"])]
+    topic: Text | None = None
+
+
+class ControlBody(Struct, frozen=True):
+    choice: Annotated[int, Meta(ge=1, le=99)] | None = None
+
+
+class PruneBody(Struct, frozen=True):
+    before: Annotated[int, Meta(ge=1, le=2**53)]
+
+
+class ControlDoneBody(Struct, frozen=True):
+    id: Id
+    state: ReportedState = ReportedState.CONFIRMED
+    reason: Note = ""
+
+
+class NoBody(Struct, frozen=True):
+    """Nothing needs to be said; whatever is sent is not looked at."""
+
+
+Seq = Annotated[int, Meta(ge=0, le=2**53)]
+WaitS = Annotated[float, Meta(ge=0, le=60)]
+
+
+class NoQuery(Struct, frozen=True):
+    """No parameter."""
+
+
+class HistoryParams(Struct, frozen=True):
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 50
+    after: Seq | None = None
+    before: Seq | None = None
+    agent: Annotated[str, Meta(max_length=128)] | None = None
+    session: Id | None = None
+    types: Annotated[str, Meta(pattern=r"^[a-z_.]{1,32}(,[a-z_.]{1,32})*\Z", max_length=400)] | None = None
+    q: Annotated[str, Meta(max_length=1000)] | None = None
+    wait: WaitS = 0
+
+
+class InboxParams(Struct, frozen=True):
+    after: Seq = 0
+    wait: WaitS = 0
+
+
+class WatchParams(Struct, frozen=True):
+    after: Seq | None = None
+
+
+class Op(Struct, frozen=True):
+    """The head of a WebSocket operation; the rest of the object is the HTTP body of that name."""
+
+    op: str
+    ref: int | str | None = None

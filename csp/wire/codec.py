@@ -1,0 +1,51 @@
+"""Parse what comes in at the border, encode what goes out."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from csp.errors import BadInput, TooLarge
+from csp.wire.names import MAX_TEXT_BYTES
+
+T = TypeVar("T")
+_decoders: dict[object, msgspec.json.Decoder[object]] = {}
+
+
+def parse(kind: type[T], data: bytes) -> T:
+    """Turn bytes from a peer into `kind`, or raise BadInput naming what is wrong and where."""
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        value: T = decoder.decode(data)  # type: ignore[assignment]  # the cache forgets the parameter
+    except msgspec.ValidationError as exc:
+        raise BadInput(_lower(str(exc)), "see /openapi.json for the shape of this request") from exc
+    except RecursionError as exc:
+        raise BadInput("json is nested too deeply", "send a flat object") from exc
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise BadInput(
+            f"body is not json: {_lower(str(exc))}", 'send a json object such as {"to": "all"}'
+        ) from exc
+    return value
+
+
+def parse_query(kind: type[T], query: Mapping[str, str]) -> T:
+    """Turn a query string into `kind`; the values are words, so numbers are read from text."""
+    try:
+        return msgspec.convert(dict(query), kind, strict=False)
+    except msgspec.ValidationError as exc:
+        raise BadInput(_lower(str(exc)), "see /openapi.json for the parameters") from exc
+
+
+def check_text(text: str) -> None:
+    """Refuse a text over the limit; the limit counts bytes, the schema could only count characters."""
+    if len(text) > MAX_TEXT_BYTES // 4 and len(text.encode()) > MAX_TEXT_BYTES:
+        raise TooLarge(f"text is over {MAX_TEXT_BYTES} bytes", "put it into a file and send its path")
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+encode = msgspec.json.Encoder().encode

@@ -1,0 +1,142 @@
+"""The words of the wire: ids, closed sets, limits, the value that travels."""
+
+from enum import StrEnum
+from typing import Annotated, Final, NewType
+
+import msgspec
+from msgspec import Meta
+
+AgentId = NewType("AgentId", str)
+MessageId = NewType("MessageId", str)
+
+HUMAN: Final = AgentId("human")
+SYSTEM: Final = AgentId("system")
+ALL: Final = AgentId("all")
+
+MAX_TEXT_BYTES: Final = 256 * 1024
+# JSON may escape one byte of text as six, so the raw body is allowed more than the text in it.
+MAX_BODY_BYTES: Final = 6 * MAX_TEXT_BYTES + 16 * 1024
+DEFAULT_THREAD: Final = "default"
+
+Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:@+=-]{1,128}\Z", examples=["m-1"])]
+#: An id that a client chooses; those of the form m-1 are the room's.
+OwnId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:@+=-]{1,128}\Z", examples=["question-1"])]
+Name = Annotated[str, Meta(min_length=1, max_length=128, examples=["claude"])]
+Thread = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z", examples=["default"])]
+Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, examples=["hello"])]
+Note = Annotated[str, Meta(max_length=2000)]
+Scalar = str | int | float | bool | None
+Capabilities = Annotated[dict[str, Scalar], Meta(max_length=64)] | Annotated[list[str], Meta(max_length=64)]
+
+
+class Kind(StrEnum):
+    CLI = "cli"
+    API = "api"
+    HUMAN = "human"
+    MCP = "mcp"
+    WEB = "web"
+    DEMO = "demo"
+
+
+class Role(StrEnum):
+    """What a token may do; `agent` and `orchestrator` are also roles of participants."""
+
+    NONE = "none"
+    AGENT = "agent"
+    ORCHESTRATOR = "orchestrator"
+    ROOM = "room"
+
+
+class JoinRole(StrEnum):
+    AGENT = "agent"
+    ORCHESTRATOR = "orchestrator"
+
+
+class DeliveryState(StrEnum):
+    QUEUED = "queued"
+    HELD = "held"
+    TYPED = "typed"
+    SUBMITTED = "submitted"
+    CONFIRMED = "confirmed"
+    FAILED = "failed"
+    WITHDRAWN = "withdrawn"
+    EXPIRED = "expired"
+
+
+class ReportedState(StrEnum):
+    """The delivery states a participant may report; the others are the room's to decide."""
+
+    HELD = "held"
+    TYPED = "typed"
+    SUBMITTED = "submitted"
+    CONFIRMED = "confirmed"
+    FAILED = "failed"
+
+
+class HeldReason(StrEnum):
+    OFFLINE = "offline"
+    STARTING = "starting"
+    BUSY = "busy"
+    DIALOG = "dialog"
+    TYPING = "typing"
+    DRAFT = "draft"
+    PAUSED = "paused"
+    TURN = "turn"
+    LOOP = "loop"
+    STUCK = "stuck"
+
+
+class AgentState(StrEnum):
+    STARTING = "starting"
+    IDLE = "idle"
+    BUSY = "busy"
+    NEEDS_APPROVAL = "needs_approval"
+    NEEDS_HUMAN = "needs_human"
+    LIMITED = "limited"
+    PAUSED = "paused"
+    BENCHED = "benched"
+    OFFLINE = "offline"
+
+
+class ReportedAgentState(StrEnum):
+    """The states a participant may say of itself; `offline` means it is leaving on purpose."""
+
+    STARTING = "starting"
+    IDLE = "idle"
+    BUSY = "busy"
+    NEEDS_APPROVAL = "needs_approval"
+    NEEDS_HUMAN = "needs_human"
+    LIMITED = "limited"
+    OFFLINE = "offline"
+
+
+class ControlVerb(StrEnum):
+    PAUSE = "pause"
+    RESUME = "resume"
+    SHARE = "share"
+    NOSHARE = "noshare"
+    INTERRUPT = "interrupt"
+    APPROVE = "approve"
+    DENY = "deny"
+    RESTART = "restart"
+
+
+class MessageAction(StrEnum):
+    CANCEL = "cancel"
+    RESEND = "resend"
+    CONTINUE = "continue"
+    REDACT = "redact"
+
+
+class Mode(StrEnum):
+    FREEFORM = "freeform"
+
+
+class DeliverKind(StrEnum):
+    MESSAGE = "message"
+    TURN = "turn"
+    CONTROL = "control"
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A value that travels."""

@@ -1,0 +1,199 @@
+"""What the gateway answers."""
+
+from typing import Any
+
+from msgspec import field
+
+from csp.wire.names import (
+    DEFAULT_THREAD,
+    AgentState,
+    Capabilities,
+    ControlVerb,
+    DeliverKind,
+    DeliveryState,
+    JoinRole,
+    Kind,
+    Mode,
+    Struct,
+)
+
+
+class ErrorView(Struct, frozen=True):
+    error: str
+    hint: str
+
+
+class Done(Struct, frozen=True, omit_defaults=False):
+    success: bool = True
+
+
+class RegisteredView(Struct, frozen=True):
+    success: bool
+    agent_id: str = field(name="agentId")
+    token: str
+    seq: int
+
+
+class SentView(Struct, frozen=True):
+    success: bool
+    id: str
+    seq: int
+    recipients: tuple[str, ...]
+
+
+class OutputView(Struct, frozen=True):
+    success: bool
+    id: str
+    seq: int
+    recipients: tuple[str, ...]
+    late: bool = False
+
+
+class ControlView(Struct, frozen=True):
+    success: bool
+    seq: int
+    id: str | None = None
+
+
+class WorkingView(Struct, frozen=True):
+    success: bool
+    extended: bool
+
+
+class StopView(Struct, frozen=True):
+    success: bool
+    stopped: tuple[str, ...]
+
+
+class DeliveryView(Struct, frozen=True):
+    state: DeliveryState
+    at: float
+    reason: str | None = None
+
+
+class MessageView(Struct, frozen=True):
+    id: str
+    seq: int
+    sender: str
+    recipients: dict[str, DeliveryView]
+
+
+class AgentView(Struct, frozen=True, omit_defaults=False):
+    id: str
+    name: str
+    kind: Kind
+    role: JoinRole
+    capabilities: Capabilities | None
+    online: bool
+    state: AgentState
+    queued: int
+    last_seen: float = field(name="lastSeen")
+    share: bool = False
+    detail: str = ""
+    until: float | None = None
+
+
+class Deliver(Struct, frozen=True):
+    """One thing for one participant to act on, sent until its delivery has ended."""
+
+    id: str
+    seq: int
+    kind: DeliverKind
+    sender: str = field(name="from")
+    text: str
+    urgent: bool
+    state: DeliveryState = DeliveryState.QUEUED
+    thread: str = DEFAULT_THREAD
+    reply_to: str | None = field(name="replyTo", default=None)
+    control: ControlVerb | None = None
+    choice: int | None = None
+    turn: str | None = None
+
+
+class DeliverFrame(Struct, frozen=True):
+    deliver: Deliver
+
+
+class WaitingView(Struct, frozen=True):
+    """A message that somebody has not finished with, and why."""
+
+    id: str
+    seq: int
+    sender: str
+    target: str
+    text: str
+    agent: str
+    state: DeliveryState
+    at: float
+    reason: str | None = None
+
+
+class QueueView(Struct, frozen=True, omit_defaults=False):
+    items: tuple[WaitingView, ...]
+
+
+class HistoryView(Struct, frozen=True, omit_defaults=False):
+    """A page of events, oldest first."""
+
+    items: tuple[dict[str, Any], ...]
+    next: int | None
+
+
+class PrunedView(Struct, frozen=True):
+    success: bool
+    seq: int
+
+
+class InboxView(Struct, frozen=True, omit_defaults=False):
+    items: tuple[Deliver, ...]
+    next: int
+
+
+class ModeView(Struct, frozen=True, omit_defaults=False):
+    """The orchestration state in the names and shapes of the seeds."""
+
+    mode: Mode = Mode.FREEFORM
+    topic: str | None = None
+    round: int = 0
+    max_rounds: int = field(name="maxRounds", default=0)
+    turn_order: tuple[str, ...] = field(name="turnOrder", default=())
+    current_turn_index: int = field(name="currentTurnIndex", default=0)
+    completed_turns: tuple[str, ...] = field(name="completedTurns", default=())
+    round_outputs: dict[str, dict[str, str]] = field(name="roundOutputs", default_factory=dict)
+    proposals: dict[str, dict[str, str]] = field(default_factory=dict)
+    votes: dict[str, dict[str, str]] = field(default_factory=dict)
+    current_turn: str | None = field(name="currentTurn", default=None)
+    waiting_for: tuple[str, ...] = field(name="waitingFor", default=())
+    turn: str | None = None
+    turns: dict[str, str] = field(default_factory=dict)
+    phase: str | None = None
+    session_id: str | None = field(name="sessionId", default=None)
+    status: str | None = None
+    reason: str | None = None
+    started_at: float | None = field(name="startedAt", default=None)
+    deadline: float | None = None
+
+
+class ModeSetView(Struct, frozen=True):
+    success: bool
+    orchestration: ModeView
+
+
+class JournalHealth(Struct, frozen=True, omit_defaults=False):
+    """What the reading of the whole journal after a start has found so far."""
+
+    writable: bool
+    scrub: str
+    checked: int = 0
+    damaged: tuple[int, ...] = ()
+
+
+class HealthView(Struct, frozen=True, omit_defaults=False):
+    status: str
+    room: str
+    version: str
+    seq: int
+    uptime_s: float
+    agents: int
+    watchers: int
+    journal: JournalHealth
