@@ -34,33 +34,11 @@ _REFUSALS: Final = frozenset({401, 403, 429})
 
 async def open_link(http: Http, after: int, keepalive_s: float) -> "Link | None":
     """Return a link that has been seen to carry frames; None where something in between blocks it."""
-    from websockets.asyncio.client import connect  # a client that only polls does without it
-    from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+    from websockets.exceptions import ConnectionClosed  # a client that only polls does without it
 
-    url = http.url
-    target = f"ws{url.removeprefix('http')}/ws?after={after}"
-    # Unlike X-Auth-Token, this header is not passed on by a redirect to another host.
-    headers = {"Authorization": f"Bearer {http.token}"}
-    try:
-        socket = await connect(
-            target,
-            additional_headers=headers,
-            compression=None,
-            proxy=None,
-            open_timeout=OPEN_S,
-            close_timeout=CLOSE_S,
-            ping_interval=keepalive_s,
-            ping_timeout=keepalive_s,
-            max_size=MAX_FRAME_BYTES,
-            max_queue=MAX_FRAMES_UNREAD,
-        )
-    except InvalidStatus as exc:
-        refusal = _refusal(exc.response.status_code, bytes(exc.response.body or b""), url)
-        if refusal is not None:
-            raise refusal from exc
+    socket = await _shake_hands(http, after, keepalive_s)
+    if socket is None:
         return None
-    except (WebSocketException, OSError) as exc:
-        raise Unreachable(f"no WebSocket to {url}: {str(exc) or 'timed out'}") from exc
     try:
         return Link(socket, await _first_frame(socket))
     except TimeoutError:
@@ -71,6 +49,33 @@ async def open_link(http: Http, after: int, keepalive_s: float) -> "Link | None"
     except asyncio.CancelledError:
         socket.transport.abort()
         raise
+
+
+async def _shake_hands(http: Http, after: int, keepalive_s: float) -> "ClientConnection | None":
+    from websockets.asyncio.client import connect
+    from websockets.exceptions import InvalidStatus, WebSocketException
+
+    try:
+        return await connect(
+            f"ws{http.url.removeprefix('http')}/ws?after={after}",
+            # Unlike X-Auth-Token, this header is not passed on by a redirect to another host.
+            additional_headers={"Authorization": f"Bearer {http.token}"},
+            compression=None,
+            proxy=None,
+            open_timeout=OPEN_S,
+            close_timeout=CLOSE_S,
+            ping_interval=keepalive_s,
+            ping_timeout=keepalive_s,
+            max_size=MAX_FRAME_BYTES,
+            max_queue=MAX_FRAMES_UNREAD,
+        )
+    except InvalidStatus as exc:
+        refusal = _refusal(exc.response.status_code, bytes(exc.response.body or b""), http.url)
+        if refusal is not None:
+            raise refusal from exc
+        return None
+    except (WebSocketException, OSError) as exc:
+        raise Unreachable(f"no WebSocket to {http.url}: {str(exc) or 'timed out'}") from exc
 
 
 def _refusal(status: int, body: bytes, url: str) -> CspError | None:

@@ -28,6 +28,7 @@ class Caller(msgspec.Struct, frozen=True):
 
     id: AgentId
     role: Role
+    epoch: int | None = None
 
 
 NOBODY: Final = Caller(AgentId(""), Role.NONE)
@@ -59,7 +60,7 @@ class Tokens:
             raise Unauthenticated(
                 f"token of {agent!r} is no longer valid", "register again with the room's token"
             )
-        return Caller(participant.id, Role(participant.role))
+        return Caller(participant.id, Role(participant.role), participant.epoch)
 
     def _check(self, token: str) -> tuple[str, str]:
         claim, _, signature = token.rpartition(".")

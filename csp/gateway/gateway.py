@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -12,7 +12,7 @@ from csp.config import Settings
 from csp.core.audience import concerns
 from csp.core.commands import AnyCommand, Leave, Return, Tick
 from csp.core.room import next_deadline
-from csp.errors import Broken, Refused, StorageFull
+from csp.errors import Broken, Refused, StorageFull, Unauthenticated
 from csp.events import AnyEvent, ControlSent, Delivered, Joined, KnownEvent, Left, Said, StateChanged
 from csp.gateway.auth import Caller, HostGuard, Tokens
 from csp.gateway.hub import Hub
@@ -87,6 +87,24 @@ class Gateway:
             # A full disk must not keep an agent from reading.
             with contextlib.suppress(StorageFull):
                 await self.submit(Return(agent=caller.id))
+
+    def recheck(self, caller: Caller) -> None:
+        """Raise Unauthenticated if the caller's token has died since the call came in."""
+        participant = self.writer.room.participants.get(caller.id)
+        if caller.role is not Role.ROOM and (participant is None or participant.epoch != caller.epoch):
+            raise Unauthenticated("this token is no longer valid", "register again with the room's token")
+
+    @contextlib.contextmanager
+    def present(self, caller: Caller) -> Iterator[None]:
+        """Count the caller as connected while it waits for an answer."""
+        if caller.role is Role.ROOM:
+            yield
+            return
+        self.presence.connect(caller.id)
+        try:
+            yield
+        finally:
+            self.presence.disconnect(caller.id)
 
     # --- what a commit sets in motion ------------------------------------------------------------
 
@@ -165,10 +183,14 @@ class Gateway:
         """Tell the room who has gone silent, for ever."""
         while True:
             await asyncio.sleep(max(0.02, min(5.0, self.settings.offline_after_s / 4)))
-            online = [p.id for p in self.writer.room.participants.values() if p.online]
-            for agent in self.presence.silent(online):
-                with contextlib.suppress(Refused, Broken):
-                    await self.submit(Leave(agent=agent, reason="no sign of life"))
+            await self.note_silence()
+
+    async def note_silence(self) -> None:
+        """Take those for offline who have given no sign of life for too long, as of now."""
+        online = [p.id for p in self.writer.room.participants.values() if p.online]
+        for agent in self.presence.silent(online):
+            with contextlib.suppress(Refused, Broken):
+                await self.submit(Leave(agent=agent, reason="no sign of life"))
 
     # --- background work -------------------------------------------------------------------------
 

@@ -169,10 +169,20 @@ async def scrub_journal(gateway: Gateway) -> None:
     log.error("journal damaged", extra={"lines": lines[:20], "count": len(lines)})
     where = ", ".join(map(str, lines[:5])) + (", ..." if len(lines) > 5 else "")
     text = f"The journal is damaged in {len(lines)} places (line {where}). See: csp doctor --journal"
+    await _tell(gateway, text)
+
+
+async def report_mending(gateway: Gateway) -> None:
+    """Tell the room what had to be mended at the end of its journal when it was opened."""
+    for warning in gateway.writer.journal.warnings:
+        await _tell(gateway, f"The journal was mended: {warning}.")
+
+
+async def _tell(gateway: Gateway, text: str) -> None:
     try:
         await gateway.submit(Notice(text=text, target=HUMAN))
     except Broken as exc:
-        log.warning("damage not noted in the room", extra={"problem": exc.message})
+        log.warning("notice not posted", extra={"problem": exc.message})
 
 
 async def _scrub_process(journal: Path) -> _ScrubReport:

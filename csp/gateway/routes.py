@@ -110,6 +110,7 @@ class Route(NamedTuple):
 async def register(gateway: Gateway, call: Call) -> Answer:
     body: RegisterBody = call.body
     if call.caller.role is Role.ROOM:
+        await gateway.note_silence()
         join = Join(name=body.agent_id, kind=body.kind, role=body.role, capabilities=body.capabilities)
         events = await gateway.submit(join)
         agent = next(event.sender for event in events if isinstance(event, Joined))
@@ -128,6 +129,7 @@ async def remove(gateway: Gateway, call: Call) -> Answer:
 
 
 async def list_agents(gateway: Gateway, call: Call) -> Answer:
+    await gateway.note_silence()
     await gateway.writer.settle()
     views = [_agent_view(gateway, agent) for agent in gateway.writer.room.participants]
     return RawJson(encode(views))
@@ -192,14 +194,16 @@ async def inbox(gateway: Gateway, call: Call) -> Answer:
         raise Forbidden(f"{call.caller.id} may not read the inbox of {agent}", "read your own")
     params: InboxParams = call.query
     deadline = time.monotonic() + params.wait
-    while True:
-        known_participant(gateway.writer.room, agent)
-        due = pending(gateway.writer.room, agent, after=params.after, upto=gateway.writer.safe_seq)
-        items = sorted(due, key=lambda item: item.seq)
-        remaining = deadline - time.monotonic()
-        if items or remaining <= 0 or gateway.hub.is_closed:
-            break
-        await asyncio.wait([gateway.hub.next_news()], timeout=remaining)
+    with gateway.present(call.caller):
+        while True:
+            gateway.recheck(call.caller)
+            known_participant(gateway.writer.room, agent)
+            due = pending(gateway.writer.room, agent, after=params.after, upto=gateway.writer.safe_seq)
+            items = sorted(due, key=lambda item: item.seq)
+            remaining = deadline - time.monotonic()
+            if items or remaining <= 0 or gateway.hub.is_closed:
+                break
+            await asyncio.wait([gateway.hub.next_news()], timeout=remaining)
     shown = tuple(items[:MAX_INBOX_ITEMS])
     return InboxView(items=shown, next=shown[-1].seq if shown else params.after)
 
@@ -304,13 +308,15 @@ async def history(gateway: Gateway, call: Call) -> Answer:
         audience=None if call.caller.role is Role.ROOM else call.caller.id,
     )
     deadline = time.monotonic() + params.wait
-    while True:
-        news = gateway.hub.next_news()
-        page = await gateway.history.page(query)
-        remaining = deadline - time.monotonic()
-        if page.lines or params.after is None or remaining <= 0 or gateway.hub.is_closed:
-            break
-        await asyncio.wait([news], timeout=remaining)
+    with gateway.present(call.caller):
+        while True:
+            news = gateway.hub.next_news()
+            page = await gateway.history.page(query)
+            gateway.recheck(call.caller)
+            remaining = deadline - time.monotonic()
+            if page.lines or params.after is None or remaining <= 0 or gateway.hub.is_closed:
+                break
+            await asyncio.wait([news], timeout=remaining)
     return RawJson(b'{"items":[%b],"next":%b}' % (b",".join(page.lines), encode(page.next)))
 
 

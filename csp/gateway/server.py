@@ -20,7 +20,7 @@ from csp.errors import BadInput, Broken
 from csp.gateway.auth import is_loopback
 from csp.gateway.gateway import Gateway
 from csp.gateway.http import make_runner
-from csp.gateway.maintenance import finish_rewrites, index_when_quiet, scrub_journal
+from csp.gateway.maintenance import finish_rewrites, index_when_quiet, report_mending, scrub_journal
 from csp.gateway.supervise import supervise
 from csp.rooms import RoomFile, RunningRoom, remove_room, write_room
 
@@ -79,6 +79,7 @@ async def _serve(
     announcement: RoomFile | None = None
     try:
         await finish_rewrites(gateway)
+        await report_mending(gateway)
         await runner.setup()
         await web.SockSite(runner, listener, ssl_context=tls, backlog=BACKLOG).start()
         url = _url(settings.host, listener.getsockname()[1], is_tls=tls is not None)

@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 
 from csp.core.audience import concerns
-from csp.errors import BadInput, Broken, CspError, TooMany, Unauthenticated
+from csp.errors import BadInput, Broken, CspError, TooMany
 from csp.events import decode_event
 from csp.gateway import actions
 from csp.gateway.auth import Caller
@@ -77,7 +77,8 @@ class Connection:
         self._socket = socket
         self._pipe = pipe
         self._agent: AgentId | None = None if caller.role is Role.ROOM else caller.id
-        self._epoch = self._owner_epoch()
+        # The token was looked at a while ago; since then the id may have been removed or taken over.
+        self._epoch = caller.epoch
         self._watcher = Watcher(pipe, self._agent)
         self._catch_up: asyncio.Task[None] | None = None
         self._ops: set[asyncio.Task[None]] = set()
@@ -87,6 +88,7 @@ class Connection:
         outbox = self._come_in()
         try:
             self._watch(after)
+            self.drop_if_stale()
             await self._read()
         finally:
             self._unwatch()
@@ -178,8 +180,7 @@ class Connection:
             self._pipe.write(text_frame(b'{"ref":%b,"ok":true,%b' % (encode(ref), encode(view)[1:])))
 
     async def _run_op(self, name: str, data: bytes) -> msgspec.Struct:
-        if self._owner_epoch() != self._epoch:
-            raise Unauthenticated("this token is no longer valid", "register again with the room's token")
+        self._gateway.recheck(self._caller)
         if name == "watch":
             self._watch(parse(WatchParams, data).after)
             return Done()

@@ -55,7 +55,7 @@ CASES: Final = (
     Case("search", journals.search, (
         Limit("search newest first in 1,000,000 lines: CSP / ripgrep", 1 / 50, 1 / 200),
         Limit("the same for the slowest text", 1, 1 / 50),
-        *(Limit(f"the same for a {name}") for name in NEEDLES),
+        *(Limit(f"the same: {name}") for name in NEEDLES),
     )),
     Case("crowd", journals.crowd, (
         Limit("POST p50 with 1,000 watchers: with two bad ones / without", 1.3, 1.1),

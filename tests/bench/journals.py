@@ -3,10 +3,12 @@
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -22,7 +24,7 @@ from tests.bench.setting import LONG, SHORT, Setting
 from tests.waiting import wait_until_sync
 
 CROWD: Final = 1000
-CROWD_MESSAGES: Final = 100
+CROWD_MESSAGES: Final = 300
 
 
 def start(setting: Setting) -> list[Taken]:
@@ -79,32 +81,44 @@ def crowd(setting: Setting) -> list[Taken]:
     shutil.copytree(setting.journal(LONG), folder, dirs_exist_ok=True)
     with start_gateway(folder) as server:
         server.settle()
-        variants = {
-            "without": lambda: _crowd_ms(server),
-            "with": lambda: _crowd_ms(server, with_bad=True),
-        }
-        rounds = Rounds(variants, setting.rounds, setting.on_step)
+        messages = 2 * setting.rounds * CROWD_MESSAGES
+        with _watching(server, CROWD, Plan(**_watch(server), watchers=CROWD, size=messages)):
+            variants = {"without": partial(_post_ms, server), "with": partial(_post_beside_bad_ms, server)}
+            rounds = Rounds(variants, setting.rounds, setting.on_step)
+        plan = Plan(**_watch(server), watch_all=WATCH_ALL, size=server.ask("/health")["seq"])
+        setting.on_step("a watcher catches up")
+        run_load(plan)
     return [rounds.ratio("with", "without", "ms")]
 
 
-def _crowd_ms(server: Server, *, with_bad: bool = False) -> float:
-    """Return the median time of a POST; Broken if somebody does not get every event in the end."""
-    watch = Plan(kind="watch", port=server.port, pid=server.pid, seconds=0, watch=WATCH, size=CROWD_MESSAGES)
-    plans = [msgspec.structs.replace(watch, watchers=CROWD)]
-    if with_bad:
-        seq = server.ask("/health")["seq"]
-        plans.append(msgspec.structs.replace(watch, watch_all=WATCH_ALL, size=seq + CROWD_MESSAGES))
-    loads = [start_load(plan) for plan in plans]
+def _watch(server: Server) -> dict[str, Any]:
+    return {"kind": "watch", "port": server.port, "pid": server.pid, "seconds": 0, "watch": WATCH}
+
+
+@contextmanager
+def _watching(server: Server, watchers: int, plan: Plan, *, to_the_end: bool = True) -> Iterator[None]:
+    """Have watchers meanwhile; Broken if they do not get every event in the end, where that is waited for."""
+    load = start_load(plan)
     try:
-        wait_until_sync(lambda: server.ask("/health")["watchers"] >= CROWD + 2 * with_bad, 60)
-        plan = closed_plan(server, seconds=60, connections=1)
-        found = run_load(msgspec.structs.replace(plan, size=CROWD_MESSAGES))
-        for load in loads:
+        wait_until_sync(lambda: server.ask("/health")["watchers"] >= watchers, 60)
+        yield
+        if to_the_end:
             finish_load(load)
-        wait_until_sync(lambda: server.ask("/health")["watchers"] == 0, 60)
     finally:
-        for load in loads:
-            if load.poll() is None:
-                load.kill()
-                load.communicate()
-    return found.latency_ms(0.5)
+        if load.poll() is None:
+            load.kill()
+            load.communicate()
+
+
+def _post_ms(server: Server) -> float:
+    plan = closed_plan(server, seconds=60, connections=1)
+    return run_load(msgspec.structs.replace(plan, size=CROWD_MESSAGES)).latency_ms(0.5)
+
+
+def _post_beside_bad_ms(server: Server) -> float:
+    seq = server.ask("/health")["seq"]
+    plan = Plan(**_watch(server), watch_all=WATCH_ALL, size=seq + CROWD_MESSAGES)
+    with _watching(server, CROWD + 2, plan, to_the_end=False):
+        taken = _post_ms(server)
+    wait_until_sync(lambda: server.ask("/health")["watchers"] <= CROWD, 60)
+    return taken

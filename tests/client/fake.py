@@ -27,6 +27,8 @@ class FakeGateway:
     url: str = ""
     connections: int = 0
     asked: list[dict[str, Any]] = field(default_factory=list)
+    #: How the next requests for a WebSocket are answered instead of being granted.
+    refusals: list[tuple[int, str]] = field(default_factory=list)
 
     async def talk(self, connection: ServerConnection) -> None:
         self.connections += 1
@@ -42,7 +44,9 @@ class FakeGateway:
             await connection.send(json.dumps({"ref": op["ref"]} | ({} if "watch" in op["op"] else full)))
 
     def answer(self, connection: ServerConnection, request: Request) -> Response | None:
-        return None if request.path.startswith("/ws") else connection.respond(200, f'{{"seq": {self.seq}}}')
+        if not request.path.startswith("/ws"):
+            return connection.respond(200, f'{{"seq": {self.seq}}}')
+        return connection.respond(*self.refusals.pop(0)) if self.refusals else None
 
 
 @asynccontextmanager

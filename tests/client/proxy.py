@@ -14,6 +14,7 @@ class Upgrades(StrEnum):
     PASS = "pass"
     ANSWER_502 = "answer 502"
     HANG_UP = "hang up"
+    SWALLOW = "grant, then carry nothing"
 
 
 _HTML_502 = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 11\r\nConnection: close\r\n\r\n<h1>no</h1>"
@@ -83,19 +84,24 @@ class Proxy:
         if not self.is_open:
             return
         head = await reader.readuntil(b"\r\n\r\n")
-        if b"upgrade: websocket" in head.lower():
+        is_upgrade = b"upgrade: websocket" in head.lower()
+        if is_upgrade:
             self.asked += 1
             if self.upgrades is Upgrades.ANSWER_502:
                 writer.write(_HTML_502)
                 await writer.drain()
                 writer.close()
                 await writer.wait_closed()
-            if self.upgrades is not Upgrades.PASS:
+            if self.upgrades in (Upgrades.ANSWER_502, Upgrades.HANG_UP):
                 return
         there, here = await asyncio.open_connection("127.0.0.1", self._target)
         self._writers.add(here)
         try:
             here.write(head)
+            if is_upgrade and self.upgrades is Upgrades.SWALLOW:
+                writer.write(await there.readuntil(b"\r\n\r\n"))
+                await reader.read()
+                return
             await _both(_pump(reader, here, self._to_gateway), _pump(there, writer, self._to_client))
         finally:
             here.transport.abort()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from csp.client import Client, Live, Status
+from csp.client import Client, Live, Status, Transport
 from csp.client import inbox as inbox_module
 from csp.client import link as link_module
-from csp.errors import StorageFull, Unauthenticated
+from csp.errors import Forbidden, StorageFull, Unauthenticated
 from csp.events import Noticed, Unknown
 from csp.wire import Deliver, Struct, parse
 from tests.client.fake import Frame, fake_gateway, notice, sealed
@@ -139,3 +139,27 @@ async def test_events_are_asked_for_again_only_when_there_is_room(monkeypatch: p
 
     assert asked == ["unwatch", "message"]
     assert fake.asked[2] == {"op": "watch", "ref": "watch", "after": 10}
+
+
+async def test_a_gateway_that_forbids_it_is_not_tried_again() -> None:
+    async with fake_gateway(lambda number: []) as fake:
+        fake.refusals.append((403, '{"error": "host is not this gateway", "hint": "call it by localhost"}'))
+        async with Client(fake.url, "token") as client:
+            with pytest.raises(Forbidden, match="host is not this gateway") as error:
+                await client.connected()
+
+    assert error.value.hint == "call it by localhost"
+
+
+@pytest.mark.parametrize(
+    "refusal", [(429, '{"error": "there are 4096 connections", "hint": "wait"}'), (403, "<h1>proxy</h1>")]
+)
+async def test_a_handshake_is_tried_again_after_a_refusal_that_may_pass(refusal: tuple[int, str]) -> None:
+    statuses: list[Status] = []
+    async with fake_gateway(lambda number: [notice(1)]) as fake:
+        fake.refusals.append(refusal)
+        async with Client(fake.url, "token", after=0, on_status=statuses.append) as client:
+            await read_until(client, lambda items: len(items) == 1)
+
+    assert [status.is_connected for status in statuses] == [False, True]
+    assert statuses[1].transport is Transport.WEBSOCKET

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from csp.client import Client, Status, Transport
+from csp.client import link as link_module
 from csp.client import polling as polling_module
 from csp.errors import Broken, Unauthenticated, Unreachable
 from csp.wire import ReportedState
@@ -14,10 +15,11 @@ from tests.rooms import LiveRoom
 from tests.waiting import wait_until
 
 
-@pytest.mark.parametrize("how", [Upgrades.ANSWER_502, Upgrades.HANG_UP])
+@pytest.mark.parametrize("how", [Upgrades.ANSWER_502, Upgrades.HANG_UP, Upgrades.SWALLOW])
 async def test_polling_takes_over_where_websocket_is_blocked(
-    room: LiveRoom, proxy: Proxy, how: Upgrades
+    room: LiveRoom, proxy: Proxy, how: Upgrades, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(link_module, "OPEN_S", 1.0)
     proxy.upgrades = how
     alice = await Client.register(room.url, room.token, "alice")
     async with Client(proxy.url, alice.token) as client, Client(room.url, room.token, after=0) as other:
@@ -107,6 +109,23 @@ async def test_a_held_message_is_polled_once_it_is_released(
         await asyncio.to_thread(room.gateway.post, f"/messages/{held.id}/continue")
 
         assert first + await read_delivered(b, "9") == ["1", "3", "5", "7", "10", "9"]
+
+
+async def test_what_concerns_others_is_not_looked_through_again(
+    room: LiveRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polling_module, "WAIT_S", 0.1)
+    alice = await Client.register(room.url, room.token, "alice")
+    bob = await Client.register(room.url, room.token, "bob")
+    async with (
+        Client(room.url, alice.token, after=0, transport="http") as client,
+        Client(room.url, bob.token) as other,
+    ):
+        sent = await other.send("human", "not for alice")
+        await wait_until(lambda: (client._inbox.last_seq or 0) >= sent.seq)
+        await other.send("alice", "for alice")
+
+        assert await read_texts(client, "for alice") == ["for alice"]
 
 
 async def test_a_listener_that_fails_ends_the_client_aloud(room: LiveRoom) -> None:

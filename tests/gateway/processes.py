@@ -101,6 +101,17 @@ class SmallDisk(Process):
         (self.disk / "ballast").unlink()
 
 
+def refused(folder: Path, *options: str, env: dict[str, str] | None = None) -> tuple[int, list[str]]:
+    """Return the exit code and the words of a gateway that does not start."""
+    other = Process(folder, *options, env=env)
+    other.has_port = False
+    other.launch()
+    try:
+        return other.wait_for_end(), other.said().splitlines()
+    finally:
+        other.stop()
+
+
 def children(pid: int) -> list[int]:
     """Return the processes that `pid` has started and not outlived."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text()

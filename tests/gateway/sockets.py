@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import json
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
 
 from tests.waiting import wait_until
 
 Frame = dict[str, Any]
+ANSWER_S: Final = 30.0
 
 
 class Socket:
@@ -22,6 +23,7 @@ class Socket:
         self.answers: list[Frame] = []
         self.others: list[Frame] = []
         self._asked = 0
+        self._arrived = asyncio.Event()
         self._reading = asyncio.ensure_future(self._read())
 
     @property
@@ -47,6 +49,7 @@ class Socket:
                 self.answers.append(frame)
             else:
                 self.others.append(frame)
+            self._arrived.set()
 
     async def send(self, frame: object) -> None:
         await self.opened.send_str(frame if isinstance(frame, str) else json.dumps(frame))
@@ -58,12 +61,14 @@ class Socket:
         return await self.answer_to(ref)
 
     async def answer_to(self, ref: object) -> Frame:
-        def found() -> Frame | None:
-            return next((answer for answer in self.answers if answer["ref"] == ref), None)
-
-        answer = await wait_until(found, what=f"an answer to {ref!r}")
-        assert answer is not None
-        return answer
+        """Return the answer that carries `ref`; it must come within a while."""
+        async with asyncio.timeout(ANSWER_S):
+            while True:
+                self._arrived.clear()
+                for answer in self.answers:
+                    if answer["ref"] == ref:
+                        return answer
+                await self._arrived.wait()
 
     async def until_seq(self, seq: int, timeout_s: float = 10.0) -> None:
         await wait_until(

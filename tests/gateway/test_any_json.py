@@ -51,7 +51,7 @@ def _path(route: Route, action: str, whom: str) -> str:
     return route.path.replace("{id}", whom).replace("{verb}", action).replace("{action}", action)
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.method != "GET"], ids=lambda r: r.path)
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_no_json_is_our_failure_on_any_route(tmp_path: Path, route: Route) -> None:
     with _running(tmp_path / "room") as (room, run):
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.served import ServedRoom, served
+from tests.gateway.watchers import Watcher, closing_code
 from tests.waiting import wait_until
 
 
@@ -144,6 +145,27 @@ async def test_a_registration_names_no_event_that_could_be_lost(room: ServedRoom
     assert ended < disk.ended
     assert said["seq"] <= safe
     await sending
+
+
+async def test_a_websocket_opened_while_its_owner_is_removed_is_closed(
+    room: ServedRoom, disk: SlowDisk
+) -> None:
+    claude = await room.join("claude")
+    await room.post("/state", {"state": "offline"}, claude.token)
+    disk.stop()
+    # An agent that was offline is back with its first call, which waits for the disk.
+    connecting = asyncio.ensure_future(Watcher.connect(room.port, claude.token, 0))
+    await disk.until_syncing()
+    removing = asyncio.ensure_future(room.call("DELETE", "/agents/claude"))
+    await wait_until(lambda: not room.gateway.writer.room.participants, what="the removal decided")
+
+    disk.go_on()
+    watcher = await connecting
+    await wait_until(lambda: watcher.is_closed, what="the end of the WebSocket")
+
+    assert (await removing).status == 200
+    assert closing_code(watcher.stream) == 4001
+    assert room.gateway.sockets == set()
 
 
 @pytest.mark.parametrize("durability", ["none", "flush", "fsync"])

@@ -1,11 +1,10 @@
-"""The way of a message to its recipient: states, ends, the inbox."""
+"""The way of a message to its recipient: states, ends, answers."""
 
 import asyncio
 
 import pytest
 
-from tests.gateway.served import Clock, ServedRoom
-from tests.waiting import wait_until
+from tests.gateway.served import ServedRoom
 
 ENDS = ["confirmed", "submitted", "failed"]
 #: Each way a participant may report, with what the sender sees after every step.
@@ -157,133 +156,3 @@ async def test_the_same_output_twice_is_one_message(room: ServedRoom) -> None:
 
     assert answers[0] == answers[1]
     assert len(await room.history()) == 1
-
-
-# --- the inbox -----------------------------------------------------------------------------------
-
-
-async def test_the_inbox_repeats_until_the_end(room: ServedRoom) -> None:
-    claude = await room.join("claude")
-    messages = [await room.send("claude", f"text {n}") for n in range(3)]
-    first = [await room.inbox(claude) for _ in range(3)]
-
-    await _report(room, claude.token, messages[1], "typed")
-    typed = await room.inbox(claude)
-    await _report(room, claude.token, messages[1], "confirmed")
-
-    assert first == [messages] * 3
-    assert typed == messages
-    assert await room.inbox(claude) == [messages[0], messages[2]]
-
-
-async def test_reading_acknowledges_nothing(room: ServedRoom) -> None:
-    claude = await room.join("claude")
-    message = await room.send("claude", "hello")
-    seq = room.gateway.writer.safe_seq
-
-    for query in ("", "?after=0", f"?after={seq}", "?wait=0"):
-        await room.inbox(claude, query)
-
-    assert await room.states(message) == {"claude": "queued"}
-    assert room.gateway.writer.safe_seq == seq
-
-
-async def test_the_inbox_pages_by_seq(room: ServedRoom) -> None:
-    claude = await room.join("claude")
-    sent = [await room.post("/message", {"to": "claude", "content": "x"}) for _ in range(3)]
-
-    page = await room.get(f"/inbox/claude?after={sent[0]['seq']}", claude.token)
-    empty = await room.get("/inbox/claude?after=1000", claude.token)
-
-    assert [item["id"] for item in page["items"]] == [said["id"] for said in sent[1:]]
-    assert page["next"] == sent[2]["seq"]
-    assert empty == {"items": [], "next": 1000}
-
-
-async def test_a_long_inbox_comes_in_pages_without_loss(room: ServedRoom) -> None:
-    claude = await room.join("claude")
-    socket = await room.connect()
-    for number in range(1200):
-        await socket.send({"op": "message", "ref": number, "to": "claude", "content": "x"})
-    await wait_until(lambda: len(socket.answers) == 1200, 30)
-    seqs, place = [], 0
-    while True:
-        page = await room.get(f"/inbox/claude?after={place}", claude.token)
-        if not page["items"]:
-            break
-        seqs += [item["seq"] for item in page["items"]]
-        place = page["next"]
-
-    assert seqs == sorted(set(seqs))
-    assert len(seqs) == 1200
-
-
-async def test_an_inbox_item_says_what_a_sidecar_needs(room: ServedRoom) -> None:
-    claude, codex = await room.join("claude"), await room.join("codex")
-    await room.send("claude", "hello", codex.token, thread="aside", urgent=True, replyTo="old-1")
-
-    (item,) = (await room.get("/inbox/claude", claude.token))["items"]
-
-    assert item == {
-        "id": "m-3",
-        "seq": 3,
-        "kind": "message",
-        "from": "codex",
-        "text": "hello",
-        "urgent": True,
-        "thread": "aside",
-        "replyTo": "old-1",
-    }
-
-
-@pytest.mark.parametrize("wake", ["message", "control"])
-async def test_a_long_poll_wakes_up(room: ServedRoom, wake: str) -> None:
-    claude = await room.join("claude")
-    poll = asyncio.ensure_future(room.inbox(claude, "?wait=60"))
-    await wait_until(lambda: room.gateway.hub._news, what="the poll")  # the only sign of a waiting poll
-
-    if wake == "message":
-        expected = await room.send("claude", "hello")
-    else:
-        expected = (await room.post("/agents/claude/interrupt"))["id"]
-
-    assert await asyncio.wait_for(poll, 10) == [expected]
-
-
-async def test_a_long_poll_sleeps_on_through_what_is_for_others(room: ServedRoom) -> None:
-    claude, codex = await room.join("claude"), await room.join("codex")
-    poll = asyncio.ensure_future(room.inbox(claude, "?wait=60"))
-    for _ in range(5):
-        await room.send("codex", "for codex")
-        assert len(await room.inbox(codex)) > 0
-        assert not poll.done()
-    message = await room.send("claude", "for claude")
-
-    assert await asyncio.wait_for(poll, 10) == [message]
-
-
-async def test_a_long_poll_ends_empty(still_room: ServedRoom, clock: Clock) -> None:
-    claude = await still_room.join("claude")
-
-    items = await asyncio.wait_for(still_room.inbox(claude, "?wait=0.05"), 10)
-
-    assert items == []
-
-
-async def test_a_long_poll_ends_with_its_participant(room: ServedRoom) -> None:
-    claude = await room.join("claude")
-    poll = asyncio.ensure_future(room.call("GET", "/inbox/claude?wait=60", token=claude.token))
-    await wait_until(lambda: room.gateway.hub._news, what="the poll")
-
-    await room.call("DELETE", "/agents/claude")
-
-    assert (await asyncio.wait_for(poll, 10)).status == 404
-
-
-async def test_a_history_poll_wakes_up(room: ServedRoom) -> None:
-    poll = asyncio.ensure_future(room.history("?after=0&wait=60"))
-    await wait_until(lambda: room.gateway.hub._news, what="the poll")
-
-    await room.send("all", "news")
-
-    assert [item["text"] for item in await asyncio.wait_for(poll, 10)] == ["news"]

@@ -73,6 +73,11 @@ class Watcher(asyncio.Protocol):
         return bytes(self._received).partition(_HEAD_END)[2]
 
     @property
+    def tail(self) -> bytes:
+        """The last few kilobytes that came."""
+        return bytes(self._received[-4096:])
+
+    @property
     def stream_bytes(self) -> int:
         return len(self._received) - self._received.index(_HEAD_END) - len(_HEAD_END)
 

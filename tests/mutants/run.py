@@ -21,7 +21,7 @@ COPIED: Final = (
     *("csp", "pyproject.toml"),
     *("tests/__init__.py", "tests/conftest.py", "tests/waiting.py", "tests/core"),
 )
-MAY_TOUCH: Final = re.compile(r"csp/(core/\w+|events|wire)\.py")
+MAY_TOUCH: Final = re.compile(r"csp/(core/\w+|events|wire/\w+)\.py")
 TOUCHED: Final = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?(\S+)", re.MULTILINE)
 NARROWED: Final = re.compile(r"^# tests: (.+)$", re.MULTILINE)
 FEWEST: Final = 20
