@@ -190,7 +190,10 @@ async def _scrub_process(journal: Path) -> _ScrubReport:
     doctor = [sys.executable, "-m", "csp.cli", "doctor", "--journal", "--json"]
     where = ["--history", str(folder.parent), "--room", folder.name]
     process = await asyncio.create_subprocess_exec(
-        "nice", *doctor, *where, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+        *("nice", *doctor, *where),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
     )
     try:
         out, _ = await process.communicate()
