@@ -19,7 +19,6 @@ from csp.gateway.hub import Hub
 from csp.gateway.metrics import Metrics
 from csp.gateway.outbox import Outbox
 from csp.gateway.presence import Presence
-from csp.gateway.storage import load_room
 from csp.gateway.writer import Committed, RoomWriter
 from csp.journal import JsonlJournal, load_secret
 from csp.journal.history import History
@@ -58,7 +57,6 @@ class Gateway:
         self.writer = RoomWriter(
             folder,
             journal,
-            load_room(folder, journal),
             durability=settings.durability,
             clock=clock,
             publish=self._publish,

@@ -14,17 +14,17 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from csp.errors import BadInput, CspError, NotFound, TooLarge
+from csp.gateway.answers import error_response, json_response
 from csp.gateway.auth import NOBODY, Caller, read_token
 from csp.gateway.gateway import Gateway
 from csp.gateway.routes import ROUTES, Answer, Call, PlainText, RawJson, Route, check_role
 from csp.gateway.sockets import serve_socket
-from csp.wire import MAX_BODY_BYTES, ErrorView, Role, WatchParams, encode, parse, parse_query
+from csp.wire import MAX_BODY_BYTES, Role, WatchParams, encode, parse, parse_query
 
 log = logging.getLogger(__name__)
 
 #: A search of a thousand characters, each of them up to twelve in a URL, is one line of a request.
 MAX_LINE_BYTES: Final = 32 * 1024
-_JSON: Final = "application/json"
 Params = dict[str, str]
 Endpoint = Callable[[web.BaseRequest, Params], Awaitable[web.StreamResponse]]
 
@@ -70,18 +70,18 @@ class _Border:
                 await _go_on(request)
             response = await endpoint(request, params)
         except CspError as error:
-            response = _error_response(error.status, error.message, error.hint)
+            response = error_response(error.status, error.message, error.hint)
         except web.HTTPRequestEntityTooLarge:
             hint = "put it into a file and send its path"
-            response = _error_response(TooLarge.status, f"body is over {MAX_BODY_BYTES} bytes", hint)
+            response = error_response(TooLarge.status, f"body is over {MAX_BODY_BYTES} bytes", hint)
         except (HttpProcessingError, web.RequestPayloadError, UnicodeDecodeError) as exc:
             problem = f"request is malformed: {exc.__class__.__name__}"
-            response = _error_response(BadInput.status, problem, "send plain json")
+            response = error_response(BadInput.status, problem, "send plain json")
         except ConnectionError:
             raise
         except Exception:
             log.exception("request failed", extra={"method": request.method, "path": request.path})
-            response = _error_response(500, "internal error", "see the gateway's log")
+            response = error_response(500, "internal error", "see the gateway's log")
         self._gateway.metrics.requests[response.status] += 1
         return response
 
@@ -118,9 +118,8 @@ def _match(parts: list[str], words: list[str]) -> Params | None:
 
 async def _not_allowed(request: web.BaseRequest, params: Params) -> web.StreamResponse:
     allowed = params["allowed"]
-    response = _error_response(405, f"{request.method} is not allowed here", f"use {allowed}")
-    response.headers["Allow"] = allowed
-    return response
+    problem = f"{request.method} is not allowed here"
+    return error_response(405, problem, f"use {allowed}", {"Allow": allowed})
 
 
 async def _go_on(request: web.BaseRequest) -> None:
@@ -165,15 +164,11 @@ async def _caller(gateway: Gateway, request: web.BaseRequest, needs: Role) -> Ca
     return caller
 
 
-def _response(status: int, answer: Answer) -> web.Response:
+def _response(status: int, answer: Answer) -> web.StreamResponse:
     match answer:
         case RawJson():
-            return web.Response(status=status, body=answer.data, content_type=_JSON)
+            return json_response(status, answer.data)
         case PlainText():
             return web.Response(status=status, text=answer.text)
         case msgspec.Struct():
-            return web.Response(status=status, body=encode(answer), content_type=_JSON)
-
-
-def _error_response(status: int, message: str, hint: str) -> web.Response:
-    return web.Response(status=status, body=encode(ErrorView(error=message, hint=hint)), content_type=_JSON)
+            return json_response(status, encode(answer))

@@ -14,9 +14,10 @@ from csp.journal.jsonl import JsonlJournal
 log = logging.getLogger(__name__)
 
 
-def load_room(folder: Path, journal: JsonlJournal) -> Room:
-    """Return the room as of the last line on disk: the newest good snapshot, then what came after it."""
+def load_room(folder: Path, journal: JsonlJournal) -> tuple[Room, int]:
+    """Return the room as of the last line on disk, and how many events its newest snapshot lacked."""
     room = _from_snapshot(folder, journal)
+    known = room.seq
     cursor = None
     while True:
         chunk = journal.read_after(room.seq, 1 << 20, cursor)
@@ -30,7 +31,7 @@ def load_room(folder: Path, journal: JsonlJournal) -> Room:
             break
     # A damaged line has used up its number although nothing could be read from it.
     room.seq = journal.last_seq
-    return room
+    return room, room.seq - known
 
 
 def _from_snapshot(folder: Path, journal: JsonlJournal) -> Room:

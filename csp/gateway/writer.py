@@ -14,7 +14,7 @@ from typing import Final
 
 from csp.core.commands import AnyCommand
 from csp.core.decide import decide
-from csp.core.room import Room, apply, dump
+from csp.core.room import apply, dump
 from csp.errors import Broken, StorageFailed, StorageFull
 from csp.events import AnyEvent, KnownEvent, encode_event
 from csp.gateway.disk import DiskThread
@@ -57,13 +57,13 @@ class RoomWriter:
         self,
         folder: Path,
         journal: JsonlJournal,
-        room: Room,
         *,
         durability: str,
         clock: Callable[[], float],
         publish: Publish,
     ) -> None:
-        self.room = room
+        # Counted from the start on, so that a long tail is not read again at every start.
+        self.room, self._since_snapshot = load_room(folder, journal)
         self.journal = journal
         self.is_writable = True
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -77,7 +77,6 @@ class RoomWriter:
         self._is_held = False
         self._idle = asyncio.Event()
         self._idle.set()
-        self._since_snapshot = 0
         self._bytes_since_snapshot = 0
         self._snapshot_bytes = 0
         self._snapshot: tuple[int, bytes] | None = None
@@ -179,7 +178,7 @@ class RoomWriter:
         else:
             log.warning("journal full", extra={"room_seq": self.journal.last_seq})
             self.journal.rollback()
-            self.room = load_room(self._folder, self.journal)
+            self.room, self._since_snapshot = load_room(self._folder, self.journal)
             self.is_writable = False
             self._loop.call_later(PROBE_S, self._probe)
         for batch in lost:

@@ -79,6 +79,7 @@ def text_of(line: bytes) -> str:
         return ""
 
 
+@lru_cache(maxsize=256)
 def pieces(q: str) -> tuple[str, ...]:
     """Split what a person typed into the pieces that must all be found, folded for comparing."""
     return tuple(q.casefold().split())

@@ -1,1 +1,1 @@
-"""The limits of PERFORMANCE beside others, measured in the same run."""
+"""Hold CSP against its limits, beside others in the same run."""

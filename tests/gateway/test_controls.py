@@ -181,6 +181,20 @@ async def test_a_control_nobody_took_expires(still_room: ServedRoom, clock: Cloc
     assert await room.inbox(claude) == []
 
 
+async def test_a_control_expires_by_itself_before_the_messages_that_wait(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.core.membership.CONTROL_TTL_S", 0.05)
+    claude = await room.join("claude")
+    message = await room.send("claude", "this may wait for days")
+    await room.post("/agents/claude/approve")
+
+    (notice,) = await room.history("?types=system&after=0&wait=10")
+
+    assert "approve to claude expired" in notice["text"]
+    assert await room.inbox(claude) == [message]
+
+
 async def test_an_old_button_does_nothing_after_a_restart(still_room: ServedRoom, clock: Clock) -> None:
     room = still_room
     claude = await room.join("claude")

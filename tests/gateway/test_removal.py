@@ -1,6 +1,8 @@
 """Taking text out of the room for good: redact, prune."""
 
 import asyncio
+import errno
+import os
 
 import pytest
 
@@ -178,6 +180,27 @@ async def test_a_redaction_cut_off_by_a_crash_is_finished(room: ServedRoom) -> N
     assert _files_with(room, SECRET) == []
     assert not (room.folder / "rewrite.json").exists()
     assert [item["text"] for item in await room.history()] == ["[redacted]"]
+
+
+async def test_a_redaction_that_found_no_space_is_finished_at_the_next_start(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await room.join("claude")
+    message = await room.send("claude", f"the {SECRET}")
+    with monkeypatch.context() as full:
+        full.setattr("csp.journal.rewrite.write_all", _no_space)
+        answer = await room.call("POST", f"/messages/{message}/redact")
+    left = _files_with(room, SECRET)
+
+    await room.restart()
+    await finish_rewrites(room.gateway)
+
+    assert (answer.status, left) == (507, ["journal.jsonl"])
+    assert _files_with(room, SECRET) == []
+
+
+def _no_space(fd: int, data: bytes, offset: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 async def test_a_pruning_cut_off_by_a_crash_is_finished(room: ServedRoom) -> None:

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
@@ -11,6 +12,7 @@ import pytest
 
 from csp.gateway.supervise import MAX_RESTARTS
 from tests.gateway.processes import Process, children, is_alive
+from tests.rooms import ROOT
 from tests.waiting import wait_until_sync
 
 BACK_S = 2.0
@@ -100,6 +102,29 @@ def test_a_signal_to_the_child_alone_ends_both(room: Process) -> None:
 
     assert room.wait_for_end() == 0
     assert not (room.state_dir / "default.json").exists()
+
+
+#: Sends each child a signal at its very birth, when it still has the handlers of its parent.
+EARLY_SIGNAL = """
+import os, signal, sys
+from csp.gateway.supervise import supervise
+fork = os.fork
+def fork_and_signal():
+    child = fork()
+    if child == 0:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return child
+os.fork = fork_and_signal
+sys.exit(supervise(lambda ready: 0))
+"""
+
+
+def test_a_signal_at_the_birth_of_a_child_is_not_lost_on_it() -> None:
+    run = subprocess.run([sys.executable, "-c", EARLY_SIGNAL], cwd=ROOT, capture_output=True, check=False)
+
+    # Every child has died of its signal; one that missed it would have ended with 0.
+    assert run.returncode == 1
+    assert run.stderr.count(b"gateway keeps dying") == 1
 
 
 def test_the_supervisor_has_one_child_at_a_time(room: Process) -> None:

@@ -1,0 +1,72 @@
+"""Answers on their way out: json, in one write where it is small."""
+
+import asyncio
+import time
+from email.utils import formatdate
+from functools import lru_cache
+from typing import Final
+
+from aiohttp import web
+
+from csp.wire import ErrorView, encode
+
+_JSON: Final = "application/json"
+#: A larger answer goes out piece by piece, at the pace of its reader.
+MAX_READY_BYTES: Final = 64 * 1024
+
+
+class _Ready(web.StreamResponse):
+    """A small json answer that leaves in one write.
+
+    aiohttp prepares, frames and drains every answer as if it were a stream, which costs more than
+    deciding what to say. Its server asks nothing else of a response than these three.
+    """
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__(status=status)
+        self._ready = body
+        self._transport: asyncio.WriteTransport | None = None
+        self._stays_open = False
+
+    @property
+    def keep_alive(self) -> bool:
+        return self._stays_open
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        self._transport = request.transport
+        self._stays_open = request.keep_alive
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        if self._transport is None or self._transport.is_closing():
+            raise ConnectionResetError("the peer is gone")
+        self._transport.write(
+            _head(self.status, self.reason, self._stays_open) % len(self._ready) + self._ready
+        )
+
+
+def json_response(status: int, body: bytes) -> web.StreamResponse:
+    """Return an answer of json that is encoded already."""
+    if len(body) <= MAX_READY_BYTES:
+        return _Ready(status, body)
+    return web.Response(status=status, body=body, content_type=_JSON)
+
+
+def error_response(
+    status: int, message: str, hint: str, headers: dict[str, str] | None = None
+) -> web.Response:
+    """Return an error as every error is told."""
+    body = encode(ErrorView(error=message, hint=hint))
+    return web.Response(status=status, body=body, content_type=_JSON, headers=headers)
+
+
+def _head(status: int, reason: str, stays_open: bool) -> bytes:
+    return _head_at(status, reason, stays_open, int(time.time()))
+
+
+@lru_cache(maxsize=16)
+def _head_at(status: int, reason: str, stays_open: bool, now: int) -> bytes:
+    connection = "keep-alive" if stays_open else "close"
+    return (
+        f"HTTP/1.1 {status} {reason}\r\nContent-Type: {_JSON}\r\nDate: {formatdate(now, usegmt=True)}\r\n"
+        f"Connection: {connection}\r\nContent-Length: %d\r\n\r\n"
+    ).encode()
