@@ -158,7 +158,7 @@ ROWS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayOptions:
-    """What `csp gateway` was asked to do; `argv` starts the same gateway again."""
+    """What `csp gateway` was asked to do."""
 
     settings: Settings
     tls_cert: Path | None = None
@@ -166,7 +166,6 @@ class GatewayOptions:
     insecure: bool = False
     supervise: bool = False
     dir: Path
-    argv: tuple[str, ...] = ()
 
 
 # --- where the values come from ------------------------------------------------------------------

@@ -28,7 +28,6 @@ def gateway_options(call: Call) -> GatewayOptions:
         insecure=args.insecure,
         supervise=args.supervise,
         dir=_directory(call, args.dir),
-        argv=call.argv,
     )
 
 

@@ -137,7 +137,8 @@ class _Waiting:
 
     def _take_replies(self, gateway: Gateway, wait_s: float) -> None:
         # Notices are asked for too: a lost delivery brings one, which ends the wait.
-        items = page(gateway, after=self._after, wait=f"{wait_s:.3f}", types="agent_response,system")
+        types = "agent_response,human_message,system"
+        items = page(gateway, after=self._after, wait=f"{wait_s:.3f}", types=types)
         for item in items:
             self._after = field(item, "seq", int)
             sender = str(item.get("sender"))

@@ -23,7 +23,8 @@ class Batch:
     def __init__(self, room: Room, now: float) -> None:
         self.events: list[KnownEvent] = []
         self._seq = room.seq
-        # A clock that was set back must not make the journal's times fall.
+        #: What the clock says, for deadlines; what the journal says, whose times never fall.
+        self.clock = now
         self.now = max(now, room.ts)
 
     def add(

@@ -114,5 +114,5 @@ def control(room: Room, command: Control, batch: Batch) -> None:
             return
         batch.add(StateChanged, participant.id, ALL, f"{participant.id}: {command.verb}", {name: value})
     if participant.online:
-        fields: dict[str, Any] = {"control": command.verb, "expires": batch.now + CONTROL_TTL_S}
+        fields: dict[str, Any] = {"control": command.verb, "expires": batch.clock + CONTROL_TTL_S}
         batch.add(ControlSent, HUMAN, participant.id, command.verb, fields | {"choice": command.choice})

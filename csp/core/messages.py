@@ -33,7 +33,7 @@ SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason
 def send(room: Room, command: Send, batch: Batch) -> None:
     if command.id is not None and is_repeated(room, command.sender, command.id):
         return
-    asked = room.message(command.reply_to) if command.reply_to else None
+    asked = _asked(room, command)
     target, recipients = _route(room, command)
     kind = AgentResponse if command.reply_to else AgentCall
     _say(room, command, batch, kind, asked, target, recipients, {"urgent": command.urgent})
@@ -45,12 +45,20 @@ def answer(room: Room, command: Answer, batch: Batch) -> None:
     if command.turn is not None:
         _too_late(command, command.turn, batch)
         return
-    asked = room.message(command.reply_to) if command.reply_to else None
+    asked = _asked(room, command)
     # What is answered may be too old to be remembered; then nobody knows who else may read it.
     target = asked.sender if asked else HUMAN if command.reply_to else ALL
     fields = {"handoff": command.handoff, "final": command.final, "usage": command.usage}
     recipients = _asker(room, asked, command.sender)
     _say(room, command, batch, AgentResponse, asked, target, recipients, fields)
+
+
+def _asked(room: Room, command: Send | Answer) -> Message | None:
+    """Return the message that is answered, if its sender may know of it at all."""
+    message = room.message(command.reply_to) if command.reply_to else None
+    if message is None or command.sender in (HUMAN, message.sender) or message.target == ALL:
+        return message
+    return message if command.sender in message.deliveries else None
 
 
 def _too_late(command: Answer, turn: str, batch: Batch) -> None:
@@ -78,7 +86,7 @@ def _say(
     if recipients and hops > MAX_HOPS:
         fields["held"] = HeldReason.LOOP
     if recipients and command.ttl_s is not None:
-        fields["expires"] = batch.now + command.ttl_s
+        fields["expires"] = batch.clock + command.ttl_s
     thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
     speech = HumanMessage if is_person else kind
     batch.add(speech, command.sender, target, command.text, fields, thread=thread, id=command.id)
@@ -94,7 +102,7 @@ def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
     if known is None:
         return False
     if known.sender != sender:
-        raise Refused(f"id {message_id!r} is taken by a message of {known.sender}", "use a new id")
+        raise Refused(f"id {message_id!r} is taken by somebody else's message", "use a new id")
     return True
 
 
@@ -167,10 +175,13 @@ def _ask_about_loop(batch: Batch) -> None:
 
 
 def report(room: Room, command: Report, batch: Batch) -> None:
-    message = _known_message(room, command.message)
-    delivery = message.deliveries.get(command.agent)
-    if delivery is None:
-        raise NotFound(f"{message.id} was not for {command.agent}", "report on what your inbox holds")
+    message = room.message(command.message)
+    delivery = message.deliveries.get(command.agent) if message else None
+    if message is None or delivery is None:
+        # The same words for both, so that nobody can find out which ids there are.
+        raise NotFound(
+            f"no message {command.message!r} for {command.agent}", "report on what your inbox holds"
+        )
     reason = _checked_reason(command)
     if (delivery.state, delivery.reason) == (command.state, reason):
         return
@@ -221,7 +232,7 @@ def release(room: Room, command: Continue, batch: Batch) -> None:
 
 
 def tick(room: Room, batch: Batch) -> None:
-    for message, agent in expired(room, batch.now):
+    for message, agent in expired(room, batch.clock):
         batch.deliver(message, agent, DeliveryState.EXPIRED)
         what = message.control if message.kind is DeliverKind.CONTROL else message.id
         batch.notice(message.sender, f"{what} to {agent} expired: it was not taken in time")

@@ -47,7 +47,9 @@ from csp.wire import (
 WINDOW: Final = 10_000
 
 
-class Delivery(msgspec.Struct, omit_defaults=True):
+class Delivery(msgspec.Struct, array_like=True):
+    """How far a message has come for one recipient; there may be millions, so their names are not saved."""
+
     state: DeliveryState
     at: float
     reason: str = ""
@@ -357,6 +359,13 @@ def _newer(queue: dict[MessageId, int], after: int) -> Iterable[MessageId]:
     # A queue may be long while a reader has seen nearly all of it, so the search starts at its end.
     newest_first = takewhile(lambda entry: entry[1] > after, reversed(queue.items()))
     return [message_id for message_id, _ in newest_first][::-1]
+
+
+def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:
+    """Return the seq of the oldest message after `after` that waits for more than `agent`'s attention."""
+    participant = room.participants[agent]
+    waiting = room.unfinished(_newer(participant.queue, after))
+    return next((message.seq for message in waiting if not is_due(participant, message)), None)
 
 
 def to_deliver(message: Message, agent: AgentId) -> Deliver:

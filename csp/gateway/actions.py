@@ -17,6 +17,7 @@ from csp.wire import (
     MessageId,
     OutputBody,
     OutputView,
+    ReportedAgentState,
     Role,
     SentView,
     StateBody,
@@ -65,9 +66,9 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
     if not events:
         known = _repeated(gateway, body.id)
         return OutputView(success=True, id=known.id, seq=known.seq, recipients=tuple(known.deliveries))
-    last = events[0]
-    if isinstance(last, Late):
-        return OutputView(success=True, id=last.id, seq=last.seq, recipients=(), late=True)
+    first = events[0]
+    if isinstance(first, Late):
+        return OutputView(success=True, id=first.id, seq=first.seq, recipients=(), late=True)
     sent = sent_view(events)
     return OutputView(success=True, id=sent.id, seq=sent.seq, recipients=sent.recipients)
 
@@ -89,10 +90,15 @@ async def finish_control(gateway: Gateway, caller: Caller, body: ControlDoneBody
 
 async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Done:
     """Say what a participant is doing; `offline` says good-bye."""
-    if caller.role is not Role.ROOM:
-        state = AgentState(body.state)
-        command = SetState(agent=caller.id, state=state, detail=body.detail, until=body.until)
-        await gateway.submit(command)
+    agent = caller.id
+    if caller.role is Role.ROOM:
+        if body.agent is None:
+            raise BadInput("the human has no state to report", "name an agent, or use its token")
+        agent = AgentId(body.agent)
+    elif body.state is not ReportedAgentState.OFFLINE:
+        await gateway.arrive(caller)
+    state = AgentState(body.state)
+    await gateway.submit(SetState(agent=agent, state=state, detail=body.detail, until=body.until))
     return Done()
 
 

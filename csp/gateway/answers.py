@@ -39,9 +39,11 @@ class _Ready(web.StreamResponse):
     async def write_eof(self, data: bytes = b"") -> None:
         if self._transport is None or self._transport.is_closing():
             raise ConnectionResetError("the peer is gone")
-        self._transport.write(
-            _head(self.status, self.reason, self._stays_open) % len(self._ready) + self._ready
-        )
+        head = _head(self.status, self.reason, self._stays_open) % len(self._ready)
+        self._transport.write(head + self._ready)
+        # Who asks without reading the answers waits here for itself.
+        while self._transport.get_write_buffer_size() > MAX_READY_BYTES:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 def json_response(status: int, body: bytes) -> web.StreamResponse:

@@ -6,6 +6,7 @@ the epoch, the room's secret file the key, so a token outlives restarts without 
 
 import hmac
 import ipaddress
+import re
 import socket
 from hashlib import sha256
 from typing import Final
@@ -15,10 +16,11 @@ import msgspec
 from aiohttp import web
 
 from csp.core.room import Room
-from csp.errors import Forbidden, Unauthenticated
+from csp.errors import BadInput, Forbidden, Unauthenticated
 from csp.wire import HUMAN, AgentId, Role
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_AGENT_TOKEN: Final = re.compile(r"[a-z0-9-]{1,32}\.\d+\.[0-9a-f]{40}")
 MAX_REMEMBERED: Final = 1024
 _HINT: Final = "send the token as 'X-Auth-Token: ...' or 'Authorization: Bearer ...'"
 
@@ -28,7 +30,7 @@ class Caller(msgspec.Struct, frozen=True):
 
     id: AgentId
     role: Role
-    epoch: int | None = None
+    epoch: int = 0
 
 
 NOBODY: Final = Caller(AgentId(""), Role.NONE)
@@ -38,6 +40,8 @@ class Tokens:
     """Make tokens, and tell whose a token is."""
 
     def __init__(self, secret: bytes, room_token: str = "") -> None:
+        if _AGENT_TOKEN.fullmatch(room_token):
+            raise BadInput("CSP_AUTH_TOKEN holds an agent's token, which cannot be a room's", "unset it")
         self._secret = secret
         self.room_token = room_token or self._sign("room")
         self._room_token_bytes = self.room_token.encode()

@@ -12,7 +12,7 @@ from csp.config import Settings
 from csp.core.audience import concerns
 from csp.core.commands import AnyCommand, Leave, Return, Tick
 from csp.core.room import next_deadline
-from csp.errors import Broken, Refused, StorageFull, Unauthenticated
+from csp.errors import Broken, StorageFull, Unauthenticated
 from csp.events import AnyEvent, ControlSent, Delivered, Joined, KnownEvent, Left, Said, StateChanged
 from csp.gateway.auth import Caller, HostGuard, Tokens
 from csp.gateway.hub import Hub
@@ -72,9 +72,9 @@ class Gateway:
 
     # --- commands --------------------------------------------------------------------------------
 
-    async def submit(self, command: AnyCommand) -> list[KnownEvent]:
-        """Ask the room; return the events once they are safe."""
-        return await self.writer.submit(command)
+    def submit(self, command: AnyCommand) -> "asyncio.Future[list[KnownEvent]]":
+        """Ask the room; what is returned is done once the events are safe."""
+        return self.writer.submit(command)
 
     async def arrive(self, caller: Caller) -> None:
         """Note a sign of life; whoever was offline is back."""
@@ -110,6 +110,9 @@ class Gateway:
         self.last_commit = time.monotonic()
         for event, line in committed:
             self.history.remember(line, event)
+            if isinstance(event, Joined | Left):
+                # Before anything goes out: an old owner must not get what belongs to the new one.
+                self._drop_stale(event)
         self.hub.publish(committed)
         self.metrics.count(committed)
         for event, _ in committed:
@@ -129,20 +132,20 @@ class Gateway:
                 self._each_outbox(event.sender, Outbox.rewind)
             case Delivered(state=DeliveryState.QUEUED):
                 self._each_outbox(event.agent, Outbox.rewind)
-            case Joined() | Left():
-                self._drop_stale(event)
             case _:
                 pass
 
     def _drop_stale(self, event: Joined | Left) -> None:
         if isinstance(event, Left) and event.removed:
             self.presence.forget(event.sender)
+            self.hub.wake(event.sender)
         for socket in list(self.sockets):
             socket.drop_if_stale()
 
     def _each_outbox(self, agent: AgentId, act: Callable[[Outbox], None]) -> None:
         for outbox in self._outboxes.get(agent, ()):
             act(outbox)
+        self.hub.wake(agent)
 
     def attach(self, agent: AgentId, outbox: Outbox) -> None:
         """Push what is due for `agent` through `outbox` from now on."""
@@ -186,9 +189,10 @@ class Gateway:
     async def note_silence(self) -> None:
         """Take those for offline who have given no sign of life for too long, as of now."""
         online = [p.id for p in self.writer.room.participants.values() if p.online]
-        for agent in self.presence.silent(online):
-            with contextlib.suppress(Refused, Broken):
-                await self.submit(Leave(agent=agent, reason="no sign of life"))
+        with contextlib.suppress(Broken):
+            # All are decided before anything is awaited, so nobody can come back in between.
+            leaving = [Leave(agent=agent, reason="no sign of life") for agent in self.presence.silent(online)]
+            await asyncio.gather(*[self.submit(leave) for leave in leaving])
 
     # --- background work -------------------------------------------------------------------------
 

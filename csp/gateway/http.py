@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from csp.errors import BadInput, CspError, NotFound, TooLarge
+from csp.errors import BadInput, CspError, NotFound, TooLarge, TooMany
 from csp.gateway.answers import error_response, json_response
 from csp.gateway.auth import NOBODY, Caller, read_token
 from csp.gateway.gateway import Gateway
@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 #: A search of a thousand characters, each of them up to twelve in a URL, is one line of a request.
 MAX_LINE_BYTES: Final = 32 * 1024
+#: Long polls and WebSockets among them.
+MAX_REQUESTS: Final = 8192
 Params = dict[str, str]
 Endpoint = Callable[[web.BaseRequest, Params], Awaitable[web.StreamResponse]]
 
@@ -50,6 +52,7 @@ class _Border:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self._under_way = 0
         self._plain: dict[tuple[str, str], Endpoint] = {}
         self._patterns: list[tuple[str, list[str], Endpoint]] = []
         for route in ROUTES:
@@ -63,8 +66,11 @@ class _Border:
             self._plain[method, path] = endpoint
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._under_way += 1
         try:
             self._gateway.guard.check(request)
+            if self._under_way > MAX_REQUESTS:
+                raise TooMany(f"{MAX_REQUESTS} requests are under way", "try again in a moment")
             endpoint, params = self._find(request.method, request.path)
             if "Expect" in request.headers:
                 await _go_on(request)
@@ -82,6 +88,8 @@ class _Border:
         except Exception:
             log.exception("request failed", extra={"method": request.method, "path": request.path})
             response = error_response(500, "internal error", "see the gateway's log")
+        finally:
+            self._under_way -= 1
         self._gateway.metrics.requests[response.status] += 1
         return response
 
@@ -140,6 +148,9 @@ def _endpoint(gateway: Gateway, route: Route) -> Endpoint:
             body = parse(route.body, await request.read() or b"{}")
         elif request.can_read_body:
             await request.read()
+        if route.needs is not Role.NONE:
+            # A body may take its time, and a token may die meanwhile.
+            gateway.recheck(caller)
         return _response(route.status, await route.handler(gateway, Call(caller, params, query, body)))
 
     return handle

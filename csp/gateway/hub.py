@@ -34,8 +34,8 @@ class Hub:
         self._first = 0
         self._pass: list[Watcher] = []
         self._joined: dict[tuple[int, AgentId | None], bytes] = {}
-        #: One future for all who wait for the next publication, if anybody does.
-        self._news: list[asyncio.Future[None]] = []
+        #: One future for all who wait for the same news: any, or that of one agent's inbox.
+        self._news: dict[AgentId | None, asyncio.Future[None]] = {}
         #: Whether nothing will be published any more, so that there is nothing to wait for.
         self.is_closed = False
 
@@ -58,22 +58,28 @@ class Hub:
             self._tail.extend((event, text_frame(line)) for event, line in committed)
             if not self._pass:
                 self._start_pass()
-        self._wake_pollers()
+        self.wake(None)
 
-    def next_news(self) -> "asyncio.Future[None]":
-        """Return what is done with the next publication; who takes it before looking misses none."""
-        if not self._news:
-            self._news.append(asyncio.get_running_loop().create_future())
-        return self._news[0]
+    def next_news(self, agent: AgentId | None = None) -> "asyncio.Future[None]":
+        """Return what is done with the next publication, or with the next one that `agent` must act on.
+
+        Who takes it before looking misses none.
+        """
+        if agent not in self._news:
+            self._news[agent] = asyncio.get_running_loop().create_future()
+        return self._news[agent]
+
+    def wake(self, agent: AgentId | None) -> None:
+        """Let those look again who wait for this news."""
+        waiter = self._news.pop(agent, None)
+        if waiter is not None:
+            waiter.set_result(None)
 
     def close(self) -> None:
         """Let go of everybody who waits for news."""
         self.is_closed = True
-        self._wake_pollers()
-
-    def _wake_pollers(self) -> None:
-        if self._news:
-            self._news.pop().set_result(None)
+        for agent in list(self._news):
+            self.wake(agent)
 
     def _start_pass(self) -> None:
         self._pass = list(self.watchers)

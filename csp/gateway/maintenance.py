@@ -1,40 +1,60 @@
 """Care for the journal beside the room's work: search index, scrub, removal of text.
 
-A removal is journalled first and carried out then. A note of it lies beside the journal meanwhile,
-so that a crash between the two is made good at the next start.
+A removal copies the journal first, which may fail; then it is journalled, which is the promise; then the
+copy takes the journal's place. A note lies beside the journal meanwhile, so that a promise that could
+not be kept is kept at the next removal or start.
 """
 
 import asyncio
+import contextlib
 import logging
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from csp.core.commands import Notice, Prune, Redact
+from csp.core.decide import decide
 from csp.core.room import Room, apply, dump, without_texts
 from csp.errors import BadInput, Broken, CspError, NotFound
-from csp.events import Base, Said, decode_event, encode_event
+from csp.events import AnyEvent, Base, Pruned, Redacted, Said, decode_event, encode_event
 from csp.gateway.gateway import Gateway
 from csp.journal import rewrite
 from csp.journal.files import replace_file
-from csp.journal.jsonl import storage_error
+from csp.journal.jsonl import JsonlJournal, storage_error
+from csp.journal.lines import intact_seq
 from csp.wire import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, JournalHealth, MessageId
 
 log = logging.getLogger(__name__)
 
 QUIET_S: Final = 0.3
 INDEX_LINES: Final = 1000
+# A search reads what is not indexed; this much it reads in a few milliseconds.
+MOST_LAG_BYTES: Final = 1024 * 1024
+BUSY_LINES: Final = 200
+BUSY_SHARE: Final = 0.1
 _NOTE_NAME: Final = "rewrite.json"
 
 
 class _Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A removal that may not have been carried out yet."""
+    """A removal under way: of one message or of everything before a seq; `after` comes its event, if any."""
 
     redact: str = ""
     prune: int = 0
+    after: int = 0
+
+    def is_promised_by(self, event: AnyEvent) -> bool:
+        """Tell whether `event` promises this removal."""
+        match event:
+            case Redacted():
+                return event.message == self.redact
+            case Pruned():
+                return event.before == self.prune
+            case _:
+                return False
 
 
 class _Damage(msgspec.Struct, frozen=True):
@@ -56,70 +76,118 @@ async def redact(gateway: Gateway, message_id: str) -> None:
         found = await gateway.history.find(MessageId(message_id))
         if found is None or not isinstance(found.event, Said):
             raise NotFound(f"unknown message {message_id!r}", "see: csp history")
-        await _remove(gateway, _Note(redact=message_id))
+        await _remove(gateway, _Note(redact=message_id, after=gateway.writer.safe_seq))
 
 
 async def prune(gateway: Gateway, before: int) -> int:
     """Take everything before an event out of the journal and its index."""
     async with gateway.removal:
-        if before > _first_seq(gateway):
-            await _remove(gateway, _Note(prune=before))
+        if before > _first_seq(gateway.writer.journal):
+            await _remove(gateway, _Note(prune=before, after=gateway.writer.safe_seq))
     return gateway.writer.safe_seq
 
 
 async def finish_rewrites(gateway: Gateway) -> None:
-    """Carry out a removal that a crash interrupted."""
-    try:
-        note = msgspec.json.decode((gateway.folder / _NOTE_NAME).read_bytes(), type=_Note)
-    except FileNotFoundError:
-        return
-    except msgspec.MsgspecError:
-        log.warning("removal note unreadable", extra={"folder": str(gateway.folder)})
-        return
-    log.warning("removal taken up after a crash", extra={"redact": note.redact, "prune": note.prune})
-    try:
-        await _remove(gateway, note)
-    except CspError as exc:
-        log.warning("removal given up", extra={"problem": exc.message})
+    """Carry out a removal that was promised before a crash or on a full disk; forget one that was not."""
+    async with gateway.removal:
+        try:
+            await _keep_promise(gateway)
+        except CspError as exc:
+            log.warning("removal put off", extra={"problem": exc.message})
 
 
 async def _remove(gateway: Gateway, note: _Note) -> None:
-    path = gateway.folder / _NOTE_NAME
-    try:
-        replace_file(path, msgspec.json.encode(note))
-    except OSError as exc:
-        raise storage_error("note the removal", exc) from exc
+    kept = await _keep_promise(gateway)
+    if kept is not None and (kept.redact, kept.prune) == (note.redact, note.prune):
+        return
     command = Redact(message=note.redact) if note.redact else Prune(before=note.prune)
+    # What the room refuses is refused before the work, though it may still change its mind meanwhile.
+    decide(gateway.writer.room, command, gateway.clock())
+    await gateway.writer.settle()
+    # Without durability nothing waits for the write, which is the next thing the loop does.
+    await asyncio.sleep(0)
+    _leave_note(gateway.folder, note)
+    try:
+        prepared = await asyncio.to_thread(_prepare, gateway.writer.journal, note)
+        await _promise(gateway, command, prepared)
+    except CspError:
+        _drop_note(gateway.folder)
+        raise
+    await _finish(gateway, prepared)
+    _drop_note(gateway.folder)
+
+
+async def _keep_promise(gateway: Gateway) -> _Note | None:
+    """Carry out the removal of a note that lies there, if it was promised; return it."""
+    note = _read_note(gateway.folder)
+    if note is None:
+        return None
+    journal = gateway.writer.journal
+    is_promised = await asyncio.to_thread(_is_promised, journal, note)
+    if False:
+        log.warning("removal taken up again", extra={"redact": note.redact, "prune": note.prune})
+        await _finish(gateway, await asyncio.to_thread(_prepare, journal, note))
+    _drop_note(gateway.folder)
+    return note if is_promised else None
+
+
+async def _promise(gateway: Gateway, command: Redact | Prune, prepared: rewrite.Rewrite) -> None:
     try:
         await gateway.submit(command)
     except CspError:
-        path.unlink(missing_ok=True)
+        rewrite.discard(prepared)
         raise
-    await _carry_out(gateway, note)
-    path.unlink(missing_ok=True)
 
 
-def _first_seq(gateway: Gateway) -> int:
-    """Return the seq the journal begins with; that of a base line stands for everything up to it."""
-    lines = gateway.writer.journal.read_after(0, 1).lines
-    return decode_event(lines[0]).seq if lines else 0
-
-
-async def _carry_out(gateway: Gateway, note: _Note) -> None:
-    journal = gateway.writer.journal
-    if note.redact:
-        transform = rewrite.redaction([MessageId(note.redact)])
-    else:
-        base = await asyncio.to_thread(_base_line, gateway, note.prune)
-        transform = rewrite.pruning(note.prune, base)
-    prepared = await asyncio.to_thread(rewrite.prepare, journal, transform)
+async def _finish(gateway: Gateway, prepared: rewrite.Rewrite) -> None:
     await gateway.writer.alone(lambda: rewrite.finish(prepared))
     gateway.history.load_recent()
 
 
-def _base_line(gateway: Gateway, before: int) -> bytes:
+def _prepare(journal: JsonlJournal, note: _Note) -> rewrite.Rewrite:
+    if note.redact:
+        transform = rewrite.redaction([MessageId(note.redact)])
+    else:
+        transform = rewrite.pruning(note.prune, _base_line(journal, note.prune))
+    return rewrite.prepare(journal, transform)
+
+
+def _leave_note(folder: Path, note: _Note) -> None:
+    try:
+        replace_file(folder / _NOTE_NAME, msgspec.json.encode(note))
+    except OSError as exc:
+        raise storage_error("note the removal", exc) from exc
+
+
+def _read_note(folder: Path) -> _Note | None:
+    try:
+        return msgspec.json.decode((folder / _NOTE_NAME).read_bytes(), type=_Note)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as exc:
+        log.warning("removal note unreadable", extra={"folder": str(folder), "problem": str(exc)})
+        return None
+
+
+def _drop_note(folder: Path) -> None:
+    # One that stays costs a second rewrite, which changes nothing.
+    with contextlib.suppress(OSError):
+        (folder / _NOTE_NAME).unlink(missing_ok=True)
+
+
+def _is_promised(journal: JsonlJournal, note: _Note) -> bool:
+    return any(note.is_promised_by(event) for event in _events_after(journal, note.after))
+
+
+def _first_seq(journal: JsonlJournal) -> int:
+    """Return the seq the journal begins with; that of a base line stands for everything up to it."""
+    lines = journal.read_after(0, 1).lines
+    return (intact_seq(lines[0]) or 0) if lines else 0
+
+
+def _base_line(journal: JsonlJournal, before: int) -> bytes:
     """Return the line that stands for everything before an event: the room as it was then."""
-    room = without_texts(_room_before(gateway, before))
+    room = without_texts(_room_before(journal, before))
     seq = before - 1
     event_id = MessageId(f"e-{seq}")
     text = "the history before this was removed"
@@ -127,31 +195,55 @@ def _base_line(gateway: Gateway, before: int) -> bytes:
     return encode_event(Base(seq, room.ts, event_id, SYSTEM, ALL, DEFAULT_THREAD, text, state))
 
 
-def _room_before(gateway: Gateway, before: int) -> Room:
+def _room_before(journal: JsonlJournal, before: int) -> Room:
     room = Room()
+    for event in _events_after(journal, 0):
+        if event.seq >= before:
+            break
+        try:
+            room = apply(room, event)
+        except msgspec.MsgspecError as exc:
+            log.warning("journal line passed over", extra={"seq": event.seq, "problem": str(exc)})
+    return room
+
+
+def _events_after(journal: JsonlJournal, seq: int) -> Iterator[AnyEvent]:
+    """Yield what can be read of the journal after `seq`; an intact line need not be an event."""
     cursor = None
     while True:
-        chunk = gateway.writer.journal.read_after(room.seq, 1 << 20, cursor)
+        chunk = journal.read_after(seq, 1 << 20, cursor)
         for line in chunk.lines:
-            event = decode_event(line)
-            if event.seq >= before:
-                return room
-            room = apply(room, event)
-        cursor = chunk.cursor
+            try:
+                event = decode_event(line)
+            except BadInput:
+                continue
+            yield event
         if chunk.end:
-            return room
+            return
+        seq, cursor = chunk.last_seq, chunk.cursor
 
 
 # --- beside the room's work ----------------------------------------------------------------------
 
 
 async def index_when_quiet(gateway: Gateway) -> None:
-    """Bring the search index up to date whenever the room has nothing else to do, for ever."""
+    """Bring the search index up to date whenever the room has nothing else to do, for ever.
+
+    Where it has always something to do, the index gets a small share of the time once it lags.
+    """
     while True:
         await asyncio.sleep(QUIET_S)
-        while time.monotonic() - gateway.last_commit > QUIET_S:
-            if not await asyncio.to_thread(gateway.index.catch_up, INDEX_LINES):
+        while (is_quiet := _is_quiet(gateway)) or gateway.index.lag_bytes > MOST_LAG_BYTES:
+            started = time.monotonic()
+            lines = INDEX_LINES if is_quiet else BUSY_LINES
+            if not await asyncio.to_thread(gateway.index.catch_up, lines):
                 break
+            if not is_quiet:
+                await asyncio.sleep((time.monotonic() - started) * (1 / BUSY_SHARE - 1))
+
+
+def _is_quiet(gateway: Gateway) -> bool:
+    return time.monotonic() - gateway.last_commit > QUIET_S
 
 
 async def scrub_journal(gateway: Gateway) -> None:

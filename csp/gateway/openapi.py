@@ -1,7 +1,7 @@
 """Describe the routes for machines: /openapi.json, made from the wire types."""
 
 import re
-from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -31,7 +31,10 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
 }
 #: Ids of messages, which nobody could guess.
 _ID_EXAMPLES: Final = {"/messages/{id}": "m-3", "/messages/{id}/{action}": "m-3"}
-_BODY_EXAMPLES: Final = {"POST /delivery": {"id": "m-4", "state": "typed"}}
+_BODY_EXAMPLES: Final[dict[str, dict[str, str]]] = {
+    "POST /delivery": {"id": "m-4", "state": "typed"},
+    "POST /state": {"state": "busy", "agent": "claude"},
+}
 #: What a client gets from one route that it needs for another.
 _LINKS: Final[dict[str, dict[str, Any]]] = {
     "POST /register": {
@@ -55,8 +58,10 @@ _LINKS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def document(routes: Sequence[Route]) -> bytes:
-    """Return the OpenAPI document of `routes` as json."""
+@cache
+def document(all_routes: tuple[Route, ...]) -> bytes:
+    """Return the OpenAPI document of the routes that it lists, as json."""
+    routes = [route for route in all_routes if route.is_listed]
     types = [kind for route in routes for kind in (route.body, route.query, route.answer) if kind]
     schemas, parts = msgspec.json.schema_components([*types, ErrorView], ref_template=_REF)
     components: dict[str, Any] = _with_ecma_patterns(parts)

@@ -16,7 +16,7 @@ from csp.core.commands import Cancel, Continue, Control, Join, Remove, Return, S
 from csp.core.delivery import UNDELIVERED
 from csp.core.identity import allows
 from csp.core.membership import known_participant
-from csp.core.room import delivery_view, pending
+from csp.core.room import delivery_view, first_held, pending
 from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.events import HISTORY_TYPES, ControlSent, Joined, Said
 from csp.gateway import actions, maintenance
@@ -31,6 +31,7 @@ from csp.wire import (
     ControlBody,
     ControlVerb,
     ControlView,
+    Deliver,
     DeliveryBody,
     DeliveryView,
     Done,
@@ -102,6 +103,8 @@ class Route(NamedTuple):
     body: type[msgspec.Struct] | None = None
     query: type[msgspec.Struct] = NoQuery
     status: int = 200
+    #: Whether /openapi.json lists it; what can never succeed yet would only mislead.
+    is_listed: bool = True
 
 
 # --- participants --------------------------------------------------------------------------------
@@ -112,14 +115,13 @@ async def register(gateway: Gateway, call: Call) -> Answer:
     if call.caller.role is Role.ROOM:
         await gateway.note_silence()
         join = Join(name=body.agent_id, kind=body.kind, role=body.role, capabilities=body.capabilities)
-        events = await gateway.submit(join)
-        agent = next(event.sender for event in events if isinstance(event, Joined))
+        joined = next(event for event in await gateway.submit(join) if isinstance(event, Joined))
+        agent, epoch = joined.sender, joined.epoch
     else:
-        agent = call.caller.id
+        agent, epoch = call.caller.id, call.caller.epoch
         await gateway.submit(Return(agent=agent, capabilities=body.capabilities))
-    room = gateway.writer.room
     gateway.presence.touch(agent)
-    token = gateway.tokens.issue(agent, known_participant(room, agent).epoch)
+    token = gateway.tokens.issue(agent, epoch)
     return RegisteredView(success=True, agent_id=agent, token=token, seq=gateway.writer.safe_seq)
 
 
@@ -203,9 +205,17 @@ async def inbox(gateway: Gateway, call: Call) -> Answer:
             remaining = deadline - time.monotonic()
             if items or remaining <= 0 or gateway.hub.is_closed:
                 break
-            await asyncio.wait([gateway.hub.next_news()], timeout=remaining)
+            await asyncio.wait([gateway.hub.next_news(agent)], timeout=remaining)
     shown = tuple(items[:MAX_INBOX_ITEMS])
-    return InboxView(items=shown, next=shown[-1].seq if shown else params.after)
+    return InboxView(items=shown, next=_next_place(gateway, agent, params.after, shown))
+
+
+def _next_place(gateway: Gateway, agent: AgentId, after: int, shown: tuple[Deliver, ...]) -> int:
+    """Return where to read on: never past a message that is held back now and will be due later."""
+    if not shown:
+        return after
+    held = first_held(gateway.writer.room, agent, after)
+    return shown[-1].seq if held is None else min(shown[-1].seq, held - 1)
 
 
 async def message_states(gateway: Gateway, call: Call) -> Answer:
@@ -338,6 +348,10 @@ async def set_mode(gateway: Gateway, call: Call) -> Answer:
     return ModeSetView(success=True, orchestration=ModeView())
 
 
+async def next_turn(gateway: Gateway, call: Call) -> Answer:
+    raise BadInput("Not in structured mode", "set a mode first")
+
+
 async def stop(gateway: Gateway, call: Call) -> Answer:
     return StopView(success=True, stopped=())
 
@@ -394,6 +408,7 @@ ROUTES: Final = (
     Route("POST", "/history/prune", R, prune, "Remove old history for good", PrunedView, PruneBody),
     Route("GET", "/mode", A, get_mode, "Show the mode", ModeView),
     Route("POST", "/mode", O, set_mode, "Set the mode", ModeSetView, ModeBody),
+    Route("POST", "/turn/next", O, next_turn, "Pass the turn on", Done, NoBody, is_listed=False),
     Route("POST", "/turn/working", A, working, "Ask for more time", WorkingView, WorkingBody),
     Route("POST", "/stop", O, stop, "Stop what runs, at once", StopView, NoBody),
     Route("GET", "/health", N, health, "Tell whether the room is well", HealthView),

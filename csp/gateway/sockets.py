@@ -87,10 +87,10 @@ class Connection:
 
     async def run(self, after: int | None) -> None:
         """Serve until the peer goes."""
+        self.drop_if_stale()
         outbox = self._come_in()
         try:
             self._watch(after)
-            self.drop_if_stale()
             await self._read()
         finally:
             self._unwatch()
@@ -117,9 +117,9 @@ class Connection:
         if self._owner_epoch() != self._epoch:
             self._pipe.drop(4001, "this token is no longer valid; register again")
 
-    def _owner_epoch(self) -> int | None:
+    def _owner_epoch(self) -> int:
         participant = self._gateway.writer.room.participants.get(self._agent) if self._agent else None
-        return participant.epoch if participant else None
+        return participant.epoch if participant else 0
 
     # --- out -------------------------------------------------------------------------------------
 
@@ -190,6 +190,8 @@ class Connection:
 
     async def _run_op(self, name: str, data: bytes) -> msgspec.Struct:
         self._gateway.recheck(self._caller)
+        if name != "state":
+            await self._gateway.arrive(self._caller)
         if name == "watch":
             self._watch(parse(WatchParams, data).after)
             return Done()

@@ -12,13 +12,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from csp.errors import CspError
+from csp.errors import CspError, StorageFailed
 
 log = logging.getLogger(__name__)
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MAX_RESTARTS: Final = 5
 WINDOW_S: Final = 60.0
+STORAGE_FAILED: Final = 74
 
 Serve = Callable[[Callable[[], None]], int]
 
@@ -31,6 +32,9 @@ def supervise(serve: Serve) -> int:
         was_ready, code = guard.run_child(serve)
         if code == 0 or guard.is_stopping:
             return 0
+        if code == STORAGE_FAILED:
+            # A disk that lies does not get better by being asked again.
+            return 1
         if not was_ready and code > 0:
             return code
         now = time.monotonic()
@@ -91,6 +95,8 @@ def _be_child(serve: Serve, ready_in: int) -> int:
         return serve(on_ready)
     except CspError as error:
         log.error("gateway failed", extra={"problem": error.message, "hint": error.hint})
+        if isinstance(error, StorageFailed):
+            return STORAGE_FAILED
     except KeyboardInterrupt:
         return 0
     except BaseException:

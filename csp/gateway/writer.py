@@ -91,35 +91,30 @@ class RoomWriter:
 
     # --- commands --------------------------------------------------------------------------------
 
-    async def submit(self, command: AnyCommand) -> list[KnownEvent]:
-        """Decide `command`; return its events once they are as safe as the durability promises."""
+    def submit(self, command: AnyCommand) -> "asyncio.Future[list[KnownEvent]]":
+        """Decide `command` at once; what is returned is done when its events are as safe as promised."""
         if not self.is_writable:
             raise StorageFull(_FULL.message, _FULL.hint)
         events = decide(self.room, command, self._clock())
-        if not events and self._is_settled:
-            return events
         for event in events:
             self.room = apply(self.room, event)
             self._next.entries.append((event, encode_event(event)))
-        return await self._safe(events)
+        return self._safe(events)
 
     async def settle(self) -> None:
-        """Return when everything decided so far is safe, or was taken back: then the room may be shown."""
-        if not self._is_settled:
-            with contextlib.suppress(Broken):
-                await self._safe([])
+        """Return when everything that was decided before this call is safe, or was taken back."""
+        with contextlib.suppress(Broken):
+            await self._safe([])
 
-    @property
-    def _is_settled(self) -> bool:
-        return not self._next.entries and self._in_flight is None
-
-    async def _safe(self, events: list[KnownEvent]) -> list[KnownEvent]:
-        self._schedule()
-        if self._durability == "none":
-            return events
+    def _safe(self, events: list[KnownEvent]) -> "asyncio.Future[list[KnownEvent]]":
         waiter: asyncio.Future[list[KnownEvent]] = self._loop.create_future()
-        self._next.waiters.append((waiter, events))
-        return await waiter
+        if self._durability == "none" or (not self._next.entries and self._in_flight is None):
+            waiter.set_result(events)
+        else:
+            self._next.waiters.append((waiter, events))
+        if self._next.entries or self._next.waiters:
+            self._schedule()
+        return waiter
 
     def _schedule(self) -> None:
         if not self._is_scheduled and self._in_flight is None and not self._is_held:
@@ -173,18 +168,25 @@ class RoomWriter:
         """Forget everything that is not on disk, as if it had never been asked for."""
         lost, self._in_flight = [self._in_flight, self._next], None
         self._next, self._snapshot = _Batch(), None
-        if not isinstance(error, StorageFull):
-            self._stop(error)
-        else:
-            log.warning("journal full", extra={"room_seq": self.journal.last_seq})
-            self.journal.rollback()
-            self.room, self._since_snapshot = load_room(self._folder, self.journal)
-            self.is_writable = False
-            self._loop.call_later(PROBE_S, self._probe)
+        try:
+            if not isinstance(error, StorageFull):
+                raise error
+            self._go_back()
+            answer: Broken = StorageFull(_FULL.message, _FULL.hint)
+        except (Broken, OSError) as exc:
+            answer = exc if isinstance(exc, Broken) else StorageFailed(f"the journal cannot be read: {exc}")
+            self._stop(answer)
         for batch in lost:
             if batch is not None:
-                batch.fail(StorageFull(_FULL.message, _FULL.hint) if not self.broken.done() else error)
+                batch.fail(answer)
         self._idle.set()
+
+    def _go_back(self) -> None:
+        log.warning("journal full", extra={"room_seq": self.journal.last_seq})
+        self.is_writable = False
+        self.journal.rollback()
+        self.room, self._since_snapshot = load_room(self._folder, self.journal)
+        self._loop.call_later(PROBE_S, self._probe)
 
     def _probe(self) -> None:
         if self.journal.can_grow():

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from csp.errors import BadInput
@@ -15,7 +15,7 @@ from csp.journal.jsonl import JsonlJournal
 from csp.journal.lines import blocks_forward
 from csp.journal.query import HIDDEN_TYPES, Concerns, Facets, HistoryQuery, admits, facets_of, facets_of_event
 from csp.journal.scan import Hit, Scanner
-from csp.journal.tokens import clauses_of, clauses_of_message
+from csp.journal.tokens import clauses_of, clauses_of_message, clauses_of_types
 from csp.journal.view import View
 from csp.wire import MessageId
 
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 _RECENT_BYTES: Final = 4 * 1024 * 1024
 # Reading this much is quicker than asking the index something broad.
 _NEAR_BYTES: Final = 512 * 1024
+# A page without any condition is nearly always within this; beyond lies much of the room's machinery.
+_FAR_BYTES: Final = 1024 * 1024
 # A few more than asked for, because some will not stand the check; then more and more.
 _SPARE: Final = 16
 _GROWTH: Final = 4
@@ -112,11 +114,6 @@ class History:
         """Return a message of any age with its deliveries, None if there is no such message."""
         return await asyncio.to_thread(self._find, message_id)
 
-    def event_at(self, seq: int) -> AnyEvent | None:
-        """Return the event with this seq, None where it is damaged or not there; reads the disk."""
-        line = self._journal.line_of(seq)
-        return None if line is None else decode_event(line)
-
     # --- in memory -------------------------------------------------------------------------------
 
     def _from_memory(self, query: HistoryQuery) -> list[Hit] | None:
@@ -128,9 +125,13 @@ class History:
         if query.after is not None:
             if query.after < self._floor:
                 return None
-            return list(islice(self._remembered(query, self._recent), query.limit))
+            return list(islice(self._remembered(query, self._newer_than(query.after)), query.limit))
         hits = list(islice(self._remembered(query, reversed(self._recent)), query.limit + 1))
         return hits if len(hits) > query.limit or self._floor == 0 else None
+
+    def _newer_than(self, seq: int) -> Iterator[_Recent]:
+        """Yield what came after `seq` in order; readers that are up to date ask for it all the time."""
+        return reversed(list(takewhile(lambda item: item.facets.seq > seq, reversed(self._recent))))
 
     def _remembered(self, query: HistoryQuery, recent: Iterable[_Recent]) -> Iterator[Hit]:
         for line, facets in recent:
@@ -149,14 +150,13 @@ class History:
     def _newest_first(self, view: View, scanner: Scanner) -> Iterator[Hit]:
         query = scanner.query
         border = view.end if query.before is None else view.offset_after(query.before - 1)
-        plan = self._plan(view, query)
-        goal = 0 if plan is None else _scan_goal(plan, border)
-        if border > goal:
-            for offset, hits in scanner.newest_first(view, border):
-                yield from hits
-                border = offset
-                if border <= goal:
-                    break
+        clauses = clauses_of(query)
+        if not clauses:
+            border = yield from _read_down(scanner, view, border, border - _FAR_BYTES)
+            clauses = clauses_of_types(query.types)
+        plan = self._index.plan(view, clauses) if border > 0 else None
+        if plan is not None:
+            border = yield from _read_down(scanner, view, border, _scan_goal(plan, border))
         count = query.limit + _SPARE
         while plan is not None:
             found = self._index.offsets(view, plan, 0, border, count, newest_first=True)
@@ -166,14 +166,17 @@ class History:
             if len(found) < count:
                 return
             border, count = found[-1], count * _GROWTH
-        for _, hits in scanner.newest_first(view, border):
-            yield from hits
+        yield from _read_down(scanner, view, border, 0)
 
     def _oldest_first(self, view: View, scanner: Scanner) -> Iterator[Hit]:
         query = scanner.query
         start = view.offset_after(query.after or 0)
         end = view.end if query.before is None else view.offset_after(query.before - 1)
-        plan = self._plan(view, query)
+        clauses = clauses_of(query)
+        if not clauses:
+            start = yield from _read_up(scanner, view, start, end, start + _FAR_BYTES)
+            clauses = clauses_of_types(query.types)
+        plan = self._index.plan(view, clauses) if start < end else None
         count = query.limit + _SPARE
         while plan is not None and (border := min(end, plan.covered)) - start > _NEAR_BYTES:
             found = self._index.offsets(view, plan, start, border, count, newest_first=False)
@@ -183,11 +186,7 @@ class History:
             # Past the start of a line already seen: should the rest be scanned, its tail is no line.
             start = found[-1] + 1 if len(found) == count else border
             count *= _GROWTH
-        yield from scanner.oldest_first(view, start, end)
-
-    def _plan(self, view: View, query: HistoryQuery) -> Plan | None:
-        clauses = clauses_of(query)
-        return self._index.plan(view, clauses) if clauses else None
+        yield from _read_up(scanner, view, start, end, end)
 
     def _find(self, message_id: MessageId) -> Found | None:
         message: tuple[bytes, AnyEvent] | None = None
@@ -218,6 +217,27 @@ class History:
 def _scan_goal(plan: Plan, border: int) -> int:
     """Return down to which offset to read before the index is asked."""
     return min(plan.covered, border - _NEAR_BYTES) if plan.is_broad else plan.covered
+
+
+def _read_down(scanner: Scanner, view: View, border: int, goal: int) -> Generator[Hit, None, int]:
+    """Yield the hits before `border` newest first, down to `goal` or somewhat further; return how far."""
+    if border > goal:
+        for offset, hits in scanner.newest_first(view, border):
+            yield from hits
+            border = offset
+            if border <= goal:
+                break
+    return border
+
+
+def _read_up(scanner: Scanner, view: View, start: int, end: int, goal: int) -> Generator[Hit, None, int]:
+    """Yield the hits in [start, end) in order, up to `goal` or somewhat further; return how far."""
+    for offset, hits in scanner.oldest_first(view, start, end):
+        yield from hits
+        start = offset
+        if start >= goal:
+            break
+    return start
 
 
 def _checked(scanner: Scanner, view: View, offsets: list[int]) -> Iterator[Hit]:

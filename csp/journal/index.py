@@ -9,12 +9,13 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from csp.journal.files import PRIVATE_FILE
-from csp.journal.jsonl import JsonlJournal
+from csp.journal.jsonl import FULL_ERRNOS, JsonlJournal
 from csp.journal.lines import blocks_forward, intact_seq, line_at, read_at, split
 from csp.journal.tokens import Clause, is_vocabulary, tokens_of_line
 from csp.journal.view import View
@@ -39,6 +40,8 @@ _BATCH_TOKENS: Final = 200_000
 _BATCH_BYTES: Final = 1024 * 1024
 _MARK_BYTES: Final = 64
 _MAX_FAILURES: Final = 3
+# Neither a full disk nor one that spoils every index again lasts for ever.
+_PAUSE_S: Final = 30.0
 
 
 class Plan(NamedTuple):
@@ -72,18 +75,30 @@ class SearchIndex:
         self._upto = 0
         self._generation = -1
         self._failures = 0
+        self._paused_until = 0.0
+        self._grows_from = 0.0
+
+    @property
+    def lag_bytes(self) -> int:
+        """How much of the journal is not in the index yet, as far as can be told without opening it."""
+        view = self._journal.view
+        return view.end - (self._upto if self._generation == view.generation else 0)
 
     def catch_up(self, max_lines: int = 1000) -> int:
-        """Take in the next lines; return how many bytes of the journal are still to do."""
+        """Take in the next lines; return how many bytes of the journal are still to do, 0 if it must wait."""
         with self._lock:
+            if time.monotonic() < self._grows_from:
+                return 0
             view = self._journal.view
             try:
                 db = self._attached(view)
-                if db is not None:
-                    self._extend(db, view, max_lines)
+                if db is None:
+                    return 0
+                self._extend(db, view, max_lines)
             except sqlite3.Error as exc:
                 self._give_up(exc)
-            return 0 if self._db is None else view.end - self._upto
+                return 0
+            return view.end - self._upto
 
     def plan(self, view: View, clauses: Sequence[Clause]) -> Plan | None:
         """Return how to find the lines of `view` that meet all clauses; None if they must be read."""
@@ -118,8 +133,8 @@ class SearchIndex:
     # --- with the lock held ----------------------------------------------------------------------
 
     def _attached(self, view: View) -> sqlite3.Connection | None:
-        """Return the database made for this very file, a new one if need be; None after many failures."""
-        if self._failures >= _MAX_FAILURES:
+        """Return the database made for this very file, a new one if need be; None while it must wait."""
+        if time.monotonic() < self._paused_until:
             return None
         if self._db is None or self._generation != view.generation:
             self._detach()
@@ -143,10 +158,28 @@ class SearchIndex:
         self._upto = upto
 
     def _give_up(self, exc: sqlite3.Error) -> None:
-        self._failures += 1
+        if _is_full(exc):
+            self._wait_for_space(exc)
+            return
         log.warning("search index dropped", extra={"path": str(self._path), "problem": str(exc)})
         self._detach()
         delete_files(self._path.parent)
+        self._failures += 1
+        if self._failures >= _MAX_FAILURES:
+            self._failures = 0
+            self._paused_until = time.monotonic() + _PAUSE_S
+
+    def _wait_for_space(self, exc: sqlite3.Error) -> None:
+        """Leave the index as it stands; what it has so far can still be found."""
+        log.warning("search index has no space", extra={"path": str(self._path), "problem": str(exc)})
+        self._grows_from = time.monotonic() + _PAUSE_S
+        if self._db is None:
+            self._paused_until = self._grows_from
+            return
+        try:
+            self._db.rollback()
+        except sqlite3.Error:
+            self._detach()
 
     def _detach(self) -> None:
         if self._db is not None:
@@ -167,7 +200,9 @@ def _open(path: Path, view: View) -> tuple[sqlite3.Connection, int]:
     """Return a database that fits the journal, with the offset it has reached."""
     try:
         db = _connect(path)
-    except sqlite3.Error:
+    except sqlite3.Error as exc:
+        if _is_full(exc):
+            raise
         return _create(path), 0
     try:
         row = db.execute("SELECT inode, first, upto, last FROM place").fetchone()
@@ -207,6 +242,14 @@ def _connect(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _is_full(exc: sqlite3.Error) -> bool:
+    """Tell whether there was no space; of files SQLite itself could not open, the cause knows."""
+    cause = exc.__cause__
+    if isinstance(cause, OSError):
+        return cause.errno in FULL_ERRNOS
+    return getattr(exc, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
 @contextlib.contextmanager

@@ -22,7 +22,8 @@ REWRITE_NAME: Final = "journal.jsonl.new"
 _LOCK_NAME: Final = "journal.lock"
 _PROBE_NAME: Final = "journal.probe"
 _PROBE_BYTES: Final = 256 * 1024
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: What the system says where there is no space.
+FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class JsonlJournal:
@@ -71,6 +72,11 @@ class JsonlJournal:
     def committed(self) -> int:
         """How many bytes readers may see."""
         return self._view.end
+
+    @property
+    def safe_seq(self) -> int:
+        """The last event that readers may see."""
+        return self._view.seq
 
     @property
     def generation(self) -> int:
@@ -155,10 +161,6 @@ class JsonlJournal:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def offset_after(self, seq: int) -> int:
-        """Return where the first intact line with a higher seq starts; `committed` if there is none."""
-        return self._view.offset_after(seq)
-
     def read_after(self, seq: int, max_bytes: int = BLOCK_BYTES, cursor: Cursor | None = None) -> Chunk:
         """Read on after `seq`: at least one line unless the end is reached, else about `max_bytes`.
 
@@ -166,17 +168,9 @@ class JsonlJournal:
         """
         return self._view.read_after(seq, max_bytes, cursor)
 
-    def read_back(
-        self, before_seq: int | None = None, before_offset: int | None = None
-    ) -> Iterator[tuple[int, bytes]]:
-        """Yield (seq, line) of intact lines, newest first, from before the given place or the end."""
-        view = self._view
-        end = view.end if before_seq is None else view.offset_after(before_seq - 1)
-        return view.read_back(end if before_offset is None else min(end, before_offset))
-
-    def line_of(self, seq: int) -> bytes | None:
-        """Return the intact line with this seq, if there is one."""
-        return self._view.line_of(seq)
+    def read_back(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (seq, line) of intact lines, newest first."""
+        return self._view.read_back()
 
 
 def _open_or_create(path: Path) -> int:
@@ -208,6 +202,6 @@ def _lock(folder: Path) -> int:
 
 def storage_error(act: str, exc: OSError) -> StorageFull | StorageFailed:
     """Return what to raise for `exc`: a full disk is waited out, anything else stops the gateway."""
-    if exc.errno in _FULL:
+    if exc.errno in FULL_ERRNOS:
         return StorageFull(f"cannot {act}: {exc.strerror}", "free some space; the room goes on by itself")
     return StorageFailed(f"cannot {act}: {exc.strerror}", "look at the disk and the folder's permissions")

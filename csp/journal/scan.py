@@ -41,11 +41,11 @@ class Scanner:
         for offset, data in blocks_back(view.file.fd, end, 0, _SCAN_BYTES):
             yield offset, self._checked(reversed(screen(data)))
 
-    def oldest_first(self, view: View, start: int, end: int) -> Iterator[Hit]:
-        """Yield the hits in [start, end) in order."""
+    def oldest_first(self, view: View, start: int, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
+        """Yield (offset behind, hits in order) for one block after another, from `start` up to `end`."""
         screen = _screen(self.query.q)
-        for _, data in blocks_forward(view.file.fd, start, end, _SCAN_BYTES):
-            yield from self._checked(screen(data))
+        for offset, data in blocks_forward(view.file.fd, start, end, _SCAN_BYTES):
+            yield offset + len(data), self._checked(screen(data))
 
     def check(self, line: bytes) -> Hit | None:
         """Return the line as a hit, if it answers the query and is intact."""

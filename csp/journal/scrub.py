@@ -1,7 +1,6 @@
 """Report every line of a journal, or snapshot beside it, that is not what was written.
 
-`python -m csp.journal.scrub PATH` prints the report as JSON: the gateway runs it as a process of its
-own, because the work would otherwise hold up every other thread.
+The work holds up every other thread, so a gateway leaves it to `csp doctor --journal`, a process of its own.
 """
 
 import os

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,8 @@ from zlib import crc32
 
 import msgspec
 
-from csp.journal.files import replace_file
+from csp.errors import Broken
+from csp.journal.files import replace_file, sync_folder
 
 log = logging.getLogger(__name__)
 
@@ -33,29 +35,33 @@ class _Head(msgspec.Struct, frozen=True):
     crc: str
 
 
-def save(folder: Path, seq: int, state: bytes) -> None:
-    """Write a snapshot at once and drop all but the newest two; a failure is only logged."""
+def save(folder: Path, seq: int, state: bytes, *, sync: Callable[[], None] | None = None) -> None:
+    """Write a snapshot at once and drop all but the newest two; a failure is only logged.
+
+    `sync` brings the journal to the disk first: a snapshot must not survive what it was made from.
+    """
     head = msgspec.json.encode(_Head(_VERSION, seq, f"{crc32(state):08x}"))
     try:
+        if sync is not None:
+            sync()
         replace_file(folder / _name(seq), head + b"\n" + state + b"\n")
         for path in snapshot_files(folder)[_KEPT:]:
             path.unlink(missing_ok=True)
-    except OSError as exc:
+    except (OSError, Broken) as exc:
         log.warning("snapshot not saved", extra={"folder": str(folder), "problem": str(exc)})
     _sweep(folder)
 
 
 def load(folder: Path, last_seq: int) -> Snapshot | None:
-    """Return the newest intact snapshot that is not ahead of the journal."""
+    """Return the newest intact snapshot that is not ahead of the journal; those that are, are deleted."""
+    _delete_ahead(folder, last_seq)
     for path in snapshot_files(folder):
+        if _seq(path) > last_seq:
+            continue
         try:
-            snapshot = read_snapshot(path)
+            return read_snapshot(path)
         except (OSError, ValueError) as exc:
             log.warning("snapshot passed over", extra={"path": str(path), "problem": str(exc)})
-            continue
-        if snapshot.seq <= last_seq:
-            return snapshot
-        log.warning("snapshot is ahead of the journal", extra={"path": str(path), "last_seq": last_seq})
     return None
 
 
@@ -87,8 +93,26 @@ def snapshot_files(folder: Path) -> list[Path]:
     return sorted((path for path in folder.glob("snapshot-*.json") if _NAME.match(path.name)), reverse=True)
 
 
+def _delete_ahead(folder: Path, last_seq: int) -> None:
+    """Remove snapshots of lines the journal has lost, before it grows past them with other lines."""
+    ahead = [path for path in snapshot_files(folder) if _seq(path) > last_seq]
+    if not ahead:
+        return
+    log.warning("snapshot ahead of the journal deleted", extra={"path": str(ahead[0]), "last_seq": last_seq})
+    try:
+        for path in ahead:
+            path.unlink(missing_ok=True)
+        sync_folder(folder)
+    except OSError as exc:
+        log.warning("snapshot not deleted", extra={"folder": str(folder), "problem": str(exc)})
+
+
 def _name(seq: int) -> str:
     return f"snapshot-{seq:016d}.json"
+
+
+def _seq(path: Path) -> int:
+    return int(path.stem.removeprefix("snapshot-"))
 
 
 def _sweep(folder: Path) -> None:

@@ -74,10 +74,15 @@ def clauses_of(query: HistoryQuery) -> tuple[Clause, ...]:
         clauses.append(Clause((_facet("n", query.session),)))
     # The usual types are nearly all lines: it is quicker to check the hits than to join such a list.
     if not query.types >= HISTORY_TYPES:
-        clauses.append(Clause(tuple(sorted(_facet("t", name) for name in query.types))))
+        clauses += clauses_of_types(query.types)
     for piece in pieces(query.q):
         clauses += _clauses_of_piece(piece)
     return tuple(clauses[:_MAX_CLAUSES])
+
+
+def clauses_of_types(types: frozenset[str]) -> tuple[Clause, ...]:
+    """Return the condition for lines of any of these types."""
+    return (Clause(tuple(sorted(_facet("t", name) for name in types))),)
 
 
 def clauses_of_message(message_id: MessageId) -> tuple[Clause, ...]:

@@ -61,11 +61,6 @@ class View(NamedTuple):
         """Return the line that starts at `offset`, whole or damaged."""
         return line_at(self.file.fd, offset, self.end)
 
-    def line_of(self, seq: int) -> bytes | None:
-        """Return the intact line with this seq, if there is one."""
-        line = self.line_at(self.offset_after(seq - 1))
-        return line if intact_seq(line) == seq else None
-
     def read_after(self, seq: int, max_bytes: int, cursor: Cursor | None) -> Chunk:
         """Return the lines after `seq`; damaged ones are passed over."""
         known = cursor is not None and cursor.generation == self.generation
@@ -83,9 +78,9 @@ class View(NamedTuple):
         cursor = Cursor(self.generation, start)
         return Chunk(lines=lines, last_seq=seq, end=start >= self.end, cursor=cursor)
 
-    def read_back(self, end: int) -> Iterator[tuple[int, bytes]]:
-        """Yield (seq, line) of the intact lines before the offset `end`, newest first."""
-        for _, data in blocks_back(self.file.fd, end):
+    def read_back(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (seq, line) of the intact lines, newest first."""
+        for _, data in blocks_back(self.file.fd, self.end):
             for line in reversed(data.split(b"\n")):
                 seq = intact_seq(line)
                 if seq is not None:

@@ -72,6 +72,7 @@ class StateBody(Struct, frozen=True):
     state: ReportedAgentState
     detail: Note = ""
     until: Annotated[float, Meta(ge=0, le=1e11)] | None = None
+    agent: Name | None = None
 
 
 class WorkingBody(Struct, frozen=True):

@@ -25,8 +25,9 @@ Name = Annotated[str, Meta(min_length=1, max_length=128, examples=["claude"])]
 Thread = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z", examples=["default"])]
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, examples=["hello"])]
 Note = Annotated[str, Meta(max_length=2000)]
-Scalar = str | int | float | bool | None
-Capabilities = Annotated[dict[str, Scalar], Meta(max_length=64)] | Annotated[list[str], Meta(max_length=64)]
+Word = Annotated[str, Meta(max_length=256)]
+Scalar = Word | int | float | bool | None
+Capabilities = Annotated[dict[Word, Scalar], Meta(max_length=64)] | Annotated[list[Word], Meta(max_length=64)]
 
 
 class Kind(StrEnum):

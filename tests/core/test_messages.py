@@ -256,7 +256,9 @@ def test_same_id_is_one_message_after_its_end(live: LiveRoom) -> None:
 def test_id_of_another_sender_is_refused(live: LiveRoom, command: AnyCommand) -> None:
     live.say(CLAUDE, CODEX, id="mine")
 
-    assert "taken by a message of claude" in live.refuse(command, Refused).message
+    message = live.refuse(command, Refused).message
+    assert "'mine' is taken" in message
+    assert "claude" not in message
 
 
 @pytest.mark.parametrize("message_id", ["m-1", "m-99999", "e-4", "s-1", "t-17"])
@@ -690,11 +692,23 @@ def test_no_way_back_from_an_end(live: LiveRoom, end: DeliveryState, state: Deli
         assert "csp resend" in live.refuse(command, Refused).hint
 
 
-def test_report_on_what_is_for_another_is_not_found(live: LiveRoom) -> None:
+def test_report_on_what_is_for_another_tells_as_little_as_one_on_nothing(live: LiveRoom) -> None:
     said = live.say(CLAUDE, CODEX)
-    error = live.refuse(Report(agent=GEMINI, message=said.id, state=S.TYPED), NotFound)
+    errors = [
+        live.refuse(Report(agent=GEMINI, message=message_id, state=S.TYPED), NotFound)
+        for message_id in (said.id, "m-999")
+    ]
 
-    assert error.message == f"{said.id} was not for gemini"
+    assert errors[0].message.replace(said.id, "m-999") == errors[1].message
+    assert errors[0].hint == errors[1].hint
+
+
+def test_answer_to_what_was_between_others_learns_nothing(live: LiveRoom) -> None:
+    said = one(live.do(Send(sender=CLAUDE, to=CODEX, text="private", thread="plans")), Said)
+    answer = live.answer(GEMINI, said.id)
+
+    assert (answer.target, answer.thread, answer.recipients) == (HUMAN, "default", ())
+    assert live.answer(CODEX, said.id).thread == "plans"
 
 
 def test_report_moves_one_recipient_alone(live: LiveRoom) -> None:
@@ -890,4 +904,13 @@ def test_clock_set_back_makes_no_time_fall(live: LiveRoom) -> None:
     live.now = 10.0
     said = live.say(HUMAN, CODEX, ttl_s=60.0)
 
-    assert (said.ts, said.expires, live.room.ts) == (1000.0, 1060.0, 1000.0)
+    assert (said.ts, live.room.ts) == (1000.0, 1000.0)
+
+
+def test_clock_set_back_makes_no_button_live_longer(live: LiveRoom) -> None:
+    live.now = 10.0
+    button = one(live.do(Control(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
+    live.now = 40.0
+
+    assert button.expires == 40.0
+    assert steps(live.do(Tick())) == [(button.id, CODEX, "expired")]

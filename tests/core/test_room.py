@@ -14,6 +14,7 @@ from csp.core.room import (
     delivery_view,
     dump,
     expired,
+    first_held,
     is_pending,
     load,
     next_deadline,
@@ -438,6 +439,17 @@ def test_due_is_only_what_is_safe_on_disk(live: LiveRoom) -> None:
 
     assert [deliver.id for deliver in pending(live.room, CODEX, upto=said[1].seq)] == [said[0].id, said[1].id]
     assert list(pending(live.room, CODEX, upto=0)) == []
+
+
+def test_first_held_is_the_oldest_that_is_not_due(live: LiveRoom) -> None:
+    first, second = live.say(HUMAN, CLAUDE), live.say(HUMAN, CLAUDE)
+    assert first_held(live.room, CLAUDE) is None
+    live.do(Control(agent=CLAUDE, verb=ControlVerb.PAUSE))
+
+    assert (first_held(live.room, CLAUDE), first_held(live.room, CLAUDE, first.seq)) == (
+        first.seq,
+        second.seq,
+    )
 
 
 def test_paused_participant_is_due_nothing_but_buttons(live: LiveRoom) -> None:

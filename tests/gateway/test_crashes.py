@@ -129,6 +129,21 @@ def test_a_disk_that_cannot_sync_stops_the_gateway(tmp_path: Path) -> None:
     assert not (room.state_dir / "default.json").exists()
 
 
+def test_a_supervisor_does_not_insist_on_a_disk_that_fails(tmp_path: Path) -> None:
+    room = Process(tmp_path, "--supervise")
+    trigger = tmp_path / "fail"
+    room.program = ("-m", "tests.gateway.failing_disk", str(trigger))
+    with room:
+        trigger.touch()
+        with pytest.raises(CspError):
+            room.gateway.post("/message", {"to": "all", "content": "lost"})
+        code = room.wait_for_end()
+
+    assert code == 1
+    assert "started again" not in room.said()
+    assert "Input/output error" in room.said()
+
+
 def test_what_was_safe_before_the_disk_failed_is_there_afterwards(tmp_path: Path) -> None:
     room = Process(tmp_path)
     trigger = tmp_path / "fail"

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from csp.core.commands import Join, Leave
+from csp.core.messages import MAX_HOPS
 from csp.wire import AgentId
-from tests.gateway.served import Clock, ServedRoom
+from tests.gateway.served import Clock, Member, ServedRoom
 from tests.waiting import wait_until
 
 CLAUDE = AgentId("claude")
@@ -66,6 +67,30 @@ async def test_a_long_inbox_comes_in_pages_without_loss(room: ServedRoom) -> Non
 
     assert seqs == sorted(set(seqs))
     assert len(seqs) == 1200
+
+
+async def test_no_page_leads_past_a_message_that_is_held(room: ServedRoom) -> None:
+    claude, codex = await room.join("claude"), await room.join("codex")
+    held = await _hold_one(room, claude, codex)
+    later = await room.send("claude", "later")
+    page = await room.get("/inbox/claude", claude.token)
+
+    await room.post(f"/messages/{held}/continue")
+    again = await room.get(f"/inbox/claude?after={page['next']}", claude.token)
+
+    assert held not in [item["id"] for item in page["items"]]
+    assert [item["id"] for item in again["items"]][-2:] == [held, later]
+
+
+async def _hold_one(room: ServedRoom, one: Member, other: Member) -> str:
+    """Let two agents answer each other until an answer to the first is held; return it."""
+    message = await room.send(other.id, "ping")
+    for speaker, listener in [(other, one), (one, other)] * MAX_HOPS:
+        body = {"to": listener.id, "content": "pong", "replyTo": message}
+        message = (await room.post("/message", body, speaker.token))["id"]
+        if (await room.states(message))[listener.id] == "held(loop)" and listener == one:
+            return message
+    raise AssertionError("nothing was held")
 
 
 async def test_an_inbox_item_says_what_a_sidecar_needs(room: ServedRoom) -> None:

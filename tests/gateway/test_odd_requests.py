@@ -1,11 +1,13 @@
 """Requests that are odd above the body: headers, query strings, paths, the protocol itself."""
 
 import asyncio
+import socket
 
 import pytest
 
 from tests.gateway import raw
 from tests.gateway.served import ServedRoom
+from tests.waiting import wait_until
 
 BAD_QUERIES = [
     "limit=0",
@@ -212,6 +214,45 @@ async def test_any_other_expectation_is_passed_over(room: ServedRoom) -> None:
     answer = await raw.exchange(room.port, raw.request("GET", "/health", "Expect: the-unexpected"))
 
     assert (answer.status, answer.data["status"]) == (200, "ok")
+
+
+async def test_a_token_that_dies_while_its_body_is_on_the_way_is_dead(room: ServedRoom) -> None:
+    claude = await room.join("claude")
+    sent = raw.post("/message", b'{"to": "human", "content": "hello"}', f"X-Auth-Token: {claude.token}")
+    reader, writer = await asyncio.open_connection("127.0.0.1", room.port)
+    writer.write(sent[:-5])
+    # Its head has been read when it counts as a sign of life.
+    await wait_until(lambda: room.gateway.metrics.requests[201] == 1)
+    await room.call("DELETE", "/agents/claude")
+    writer.write(sent[-5:])
+    answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), raw.TIMEOUT_S)
+    writer.close()
+    await writer.wait_closed()
+
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert await room.history() == []
+
+
+async def test_who_asks_without_reading_waits_for_itself(room: ServedRoom) -> None:
+    count = 2000
+    opened = socket.socket()
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    opened.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(opened, ("127.0.0.1", room.port))
+    reader, writer = await asyncio.open_connection(sock=opened, limit=4096)
+    writer.write(raw.request("GET", "/openapi.json") * count)
+    answered = -1
+    while answered != room.gateway.metrics.requests[200]:
+        answered = room.gateway.metrics.requests[200]
+        await asyncio.gather(*(room.get("/health") for _ in range(20)))
+        answered += 20
+    read = 0
+    while read < count:
+        read += (await asyncio.wait_for(reader.read(1 << 20), raw.TIMEOUT_S)).count(b"HTTP/1.1 200 OK")
+    writer.close()
+    await writer.wait_closed()
+
+    assert answered < count
 
 
 async def test_a_caller_that_goes_away_in_the_middle_of_its_body_is_forgotten(room: ServedRoom) -> None:

@@ -48,6 +48,19 @@ async def test_every_operation_does_what_its_route_does(room: ServedRoom) -> Non
     assert ((await room.agent("claude"))["state"], (await room.agent("claude"))["until"]) == ("limited", 2e9)
 
 
+async def test_an_operation_brings_back_whoever_had_said_goodbye(room: ServedRoom) -> None:
+    claude = await room.join("claude")
+    socket = await room.connect(claude.token)
+    seen = []
+    for op, fields in (("state", {"state": "offline"}), ("working", {}), ("state", {"state": "offline"})):
+        await socket.ask(op, **fields)
+        seen.append((await room.agent("claude"))["state"])
+    await socket.ask("state", state="busy")
+    seen.append((await room.agent("claude"))["state"])
+
+    assert seen == ["offline", "idle", "offline", "busy"]
+
+
 @pytest.mark.parametrize(
     ("frame", "word"),
     [

@@ -1,12 +1,9 @@
 """Taking text out of the room for good: redact, prune."""
 
 import asyncio
-import errno
-import os
 
 import pytest
 
-from csp.gateway.maintenance import finish_rewrites
 from tests.gateway.served import ServedRoom
 
 SECRET = "marzipan"
@@ -157,69 +154,3 @@ async def test_pruning_and_redacting_at_once_lose_nothing(room: ServedRoom) -> N
     assert [answer.status for answer in answers] == [200] * 6
     assert [item["text"] for item in await room.history()] == ["text 2", *["[redacted]"] * 3]
     assert (await room.send("claude", "more")).startswith("m-")
-
-
-# --- a crash in the middle -----------------------------------------------------------------------
-
-
-async def _crash_with_note(room: ServedRoom, note: bytes) -> None:
-    """Start a room again that had died between the journalling of a removal and the removal itself."""
-    await room.stop()
-    (room.folder / "rewrite.json").write_bytes(note)
-    await room.start()
-    await finish_rewrites(room.gateway)
-
-
-async def test_a_redaction_cut_off_by_a_crash_is_finished(room: ServedRoom) -> None:
-    await room.join("claude")
-    message = await room.send("claude", f"the {SECRET}")
-    await _crash_with_note(room, b'{"redact":"%b"}' % message.encode())
-
-    await room.restart()
-
-    assert _files_with(room, SECRET) == []
-    assert not (room.folder / "rewrite.json").exists()
-    assert [item["text"] for item in await room.history()] == ["[redacted]"]
-
-
-async def test_a_redaction_that_found_no_space_is_finished_at_the_next_start(
-    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await room.join("claude")
-    message = await room.send("claude", f"the {SECRET}")
-    with monkeypatch.context() as full:
-        full.setattr("csp.journal.rewrite.write_all", _no_space)
-        answer = await room.call("POST", f"/messages/{message}/redact")
-    left = _files_with(room, SECRET)
-
-    await room.restart()
-    await finish_rewrites(room.gateway)
-
-    assert (answer.status, left) == (507, ["journal.jsonl"])
-    assert _files_with(room, SECRET) == []
-
-
-def _no_space(fd: int, data: bytes, offset: int) -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-async def test_a_pruning_cut_off_by_a_crash_is_finished(room: ServedRoom) -> None:
-    await room.send("all", SECRET)
-    await room.send("all", "kept")
-    await _crash_with_note(room, b'{"prune":2}')
-
-    assert _files_with(room, SECRET) == []
-    assert [item["text"] for item in await room.history()] == ["kept"]
-
-
-@pytest.mark.parametrize(
-    "note", [b"", b"nonsense", b'{"prune":"x"}', b'{"prune":9999}', b'{"redact":"no"}', b"[]"]
-)
-async def test_a_note_that_makes_no_sense_does_not_keep_the_room_from_starting(
-    room: ServedRoom, note: bytes
-) -> None:
-    await room.send("all", "kept")
-    await _crash_with_note(room, note)
-
-    await room.send("all", "more")
-    assert [item["text"] for item in await room.history()] == ["kept", "more"]

@@ -8,11 +8,15 @@ import pytest
 from csp.gateway.routes import ROUTES
 from tests.gateway.served import Member, ServedRoom, served
 
-OK, NO_TOKEN, FORBIDDEN, HIDDEN = "ok", 401, 403, 404
+OK, BAD, NO_TOKEN, FORBIDDEN, HIDDEN = "ok", 400, 401, 403, 404
 ANYBODY = (OK, OK, OK, OK, OK, OK)
 AGENTS = (NO_TOKEN, NO_TOKEN, OK, OK, OK, OK)
 ORCHESTRATORS = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, OK, OK)
 THE_ROOM = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, OK)
+#: The human behind the room's token has no state of its own to report.
+ONLY_AGENTS = (NO_TOKEN, NO_TOKEN, OK, OK, OK, BAD)
+#: Allowed, but there is no turn in freeform.
+NO_TURN = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, BAD, BAD)
 #: Claude's own things: another agent may not, the orchestrator is another agent here.
 CLAUDES_INBOX = (NO_TOKEN, NO_TOKEN, OK, FORBIDDEN, FORBIDDEN, OK)
 CLAUDES_MESSAGE = (NO_TOKEN, NO_TOKEN, OK, HIDDEN, HIDDEN, OK)
@@ -24,7 +28,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "GET /openapi.json": ANYBODY,
     "POST /register": AGENTS,
     "GET /agents": AGENTS,
-    "POST /state": AGENTS,
+    "POST /state": ONLY_AGENTS,
     "POST /message": AGENTS,
     "GET /messages/{id}": CLAUDES_MESSAGE,
     "GET /inbox/{id}": CLAUDES_INBOX,
@@ -36,6 +40,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "GET /ws": AGENTS,
     "POST /mode": ORCHESTRATORS,
     "POST /stop": ORCHESTRATORS,
+    "POST /turn/next": NO_TURN,
     "DELETE /agents/{id}": THE_ROOM,
     "POST /agents/{id}/{verb}": THE_ROOM,
     "POST /messages/{id}/{action}": THE_ROOM,

@@ -1,5 +1,6 @@
 """What the room says of itself: health, figures, mode, agents, what waits."""
 
+import asyncio
 import re
 
 import pytest
@@ -124,6 +125,23 @@ async def test_the_queue_lists_what_waits_with_the_reason(room: ServedRoom) -> N
         (control, "claude", "queued", None),
     ]
     assert items[0]["text"] == "x" * 200
+
+
+async def test_one_request_too_many_is_429(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    claude = await room.join("claude")
+    monkeypatch.setattr("csp.gateway.http.MAX_REQUESTS", 2)
+    polls = [asyncio.ensure_future(room.inbox(claude, "?wait=60")) for _ in range(2)]
+
+    async def is_full() -> bool:
+        return (await room.call("GET", "/agents")).status == 429
+
+    await room.until(is_full)
+    refused = await room.call("GET", "/health", token=None)
+    monkeypatch.setattr("csp.gateway.http.MAX_REQUESTS", 3)
+    message = await room.send("claude", "hello")
+
+    assert refused.is_refusal
+    assert await asyncio.gather(*polls) == [[message]] * 2
 
 
 async def test_one_websocket_too_many_is_429(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:

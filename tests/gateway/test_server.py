@@ -54,6 +54,16 @@ def _words(lines: list[str]) -> list[str]:
     return [line for line in lines if line.startswith("csp: ")]
 
 
+def test_an_agents_token_cannot_become_the_rooms(room: Process, tmp_path: Path) -> None:
+    token = room.gateway.post("/register", {"agentId": "claude"})["token"]
+
+    code, lines = refused(tmp_path / "second", "--port", "0", env={"CSP_AUTH_TOKEN": token})
+
+    assert (code, len(lines)) == (2, 1)
+    assert "CSP_AUTH_TOKEN" in lines[0]
+    assert token not in lines[0]
+
+
 def test_two_rooms_live_side_by_side(room: Process, tmp_path: Path) -> None:
     options = ["--room", "other", "--history", str(room.history_dir)]
     with Process(tmp_path / "second", *options, name="other") as other:

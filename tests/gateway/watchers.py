@@ -77,10 +77,6 @@ class Watcher(asyncio.Protocol):
         """The last few kilobytes that came."""
         return bytes(self._received[-4096:])
 
-    @property
-    def stream_bytes(self) -> int:
-        return len(self._received) - self._received.index(_HEAD_END) - len(_HEAD_END)
-
     async def close(self) -> None:
         self.transport.abort()
         await wait_until(lambda: self.is_closed)

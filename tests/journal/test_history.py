@@ -16,7 +16,8 @@ from csp.events import HISTORY_TYPES, HumanMessage, KnownEvent, decode_event, ty
 from csp.journal import JsonlJournal
 from csp.journal.history import History, HistoryPage
 from csp.journal.index import SearchIndex
-from csp.journal.query import HIDDEN_TYPES, HistoryQuery, matches
+from csp.journal.query import HIDDEN_TYPES, Facets, HistoryQuery, matches
+from csp.journal.scan import Hit, Scanner
 from csp.wire import AgentId, DeliveryState, MessageId
 from tests.journal.making import commit, delivered, encoded, late, lines_to, noticed, opened, said
 
@@ -26,6 +27,8 @@ AGENTS = ("claude", "codex", "gemini", "human")
 @pytest.fixture(autouse=True)
 def _index_answers_small_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csp.journal.history._NEAR_BYTES", 0)
+    monkeypatch.setattr("csp.journal.history._FAR_BYTES", 2000)
+    monkeypatch.setattr("csp.journal.scan._SCAN_BYTES", 1000)
 
 
 @contextmanager
@@ -234,6 +237,46 @@ async def test_an_unknown_event_is_shown_only_when_asked_for(tmp_path: Path) -> 
         index.close()
 
 
+async def test_items_under_much_machinery_are_not_read_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = 0
+    check = Scanner.check
+
+    def counting(scanner: Scanner, line: bytes) -> Hit | None:
+        nonlocal read
+        read += 1
+        return check(scanner, line)
+
+    monkeypatch.setattr(Scanner, "check", counting)
+    events: list[KnownEvent] = [
+        *(said(seq) for seq in range(1, 21)),
+        *(delivered(seq, "m-1") for seq in range(21, 2000)),
+        *(said(seq) for seq in range(2000, 2021)),
+    ]
+    with history_of(tmp_path, events, cap=1) as history:
+        back = await history.page(HistoryQuery(limit=30, before=2005))
+        on = await history.page(HistoryQuery(limit=30, after=5))
+
+        assert seqs(back) == [*range(1, 21), *range(2000, 2005)]
+        assert seqs(on) == [*range(6, 21), *range(2000, 2015)]
+        assert read < 300
+
+
+async def test_reading_on_looks_at_what_is_new_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with history_of(tmp_path, [said(seq) for seq in range(1, 1001)]) as history:
+        seen: list[int] = []
+
+        def noting(query: HistoryQuery, line: bytes, facets: Facets, concerns: object) -> bool:
+            seen.append(facets.seq)
+            return True
+
+        monkeypatch.setattr("csp.journal.history.admits", noting)
+        page = await history.page(HistoryQuery(after=997))
+
+        assert seqs(page) == seen == [998, 999, 1000]
+
+
 async def test_candidates_that_are_no_hits_cost_no_hit(tmp_path: Path) -> None:
     hits = {26, 27, 57, 200}
     events = [said(seq, "word") if seq in hits else late(seq, "word") for seq in range(1, 300)]
@@ -278,12 +321,6 @@ async def test_a_message_is_found_with_its_deliveries(tmp_path: Path, indexed: i
         assert await history.find(MessageId("m-1")) is None
         assert await history.find(MessageId("nobody's")) is None
         assert await history.find(MessageId("\udc80")) is None
-
-
-def test_an_event_is_found_by_its_seq(tmp_path: Path) -> None:
-    with history_of(tmp_path, [said(seq) for seq in range(1, 9)]) as history:
-        assert history.event_at(5) == said(5)
-        assert history.event_at(9) is None
 
 
 # --- against plain reading -----------------------------------------------------------------------

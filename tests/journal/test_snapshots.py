@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from csp.errors import StorageFailed
 from csp.journal import snapshots
+from tests.journal.making import commit, encoded, lines_to, opened, said
 
 
 def names(folder: Path) -> list[str]:
@@ -31,13 +33,71 @@ def test_the_newest_two_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())
 
 
-def test_a_snapshot_ahead_of_the_journal_is_passed_over(tmp_path: Path) -> None:
+def test_a_snapshot_ahead_of_the_journal_is_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     snapshots.save(tmp_path, 5, b"{}")
     snapshots.save(tmp_path, 8, b"{}")
 
     loaded = snapshots.load(tmp_path, 7)
 
     assert loaded is not None and loaded.seq == 5
+    assert names(tmp_path) == ["snapshot-0000000000000005.json"]
+    assert "snapshot ahead of the journal deleted" in caplog.text
+
+
+def test_a_snapshot_of_lost_lines_does_not_come_back_when_the_journal_grows(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(50))
+    snapshots.save(tmp_path, 30, b'"of the kept lines"')
+    snapshots.save(tmp_path, 50, b'"of the lost lines"')
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:40]))
+    with opened(tmp_path) as journal:
+        shortened = snapshots.load(tmp_path, journal.last_seq)
+        commit(journal, encoded(said(seq, "another line") for seq in range(41, 61)))
+        grown = snapshots.load(tmp_path, journal.last_seq)
+
+    assert shortened == grown == snapshots.Snapshot(seq=30, state=b'"of the kept lines"')
+
+
+def test_snapshots_of_lost_lines_do_not_push_out_good_ones(tmp_path: Path) -> None:
+    for seq in (30, 50, 60):
+        snapshots.save(tmp_path, seq, b"{}")
+    snapshots.load(tmp_path, 40)
+    snapshots.save(tmp_path, 45, b'"good"')
+
+    assert snapshots.load(tmp_path, 70) == snapshots.Snapshot(seq=45, state=b'"good"')
+
+
+def test_a_snapshot_that_cannot_be_deleted_is_still_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    snapshots.save(tmp_path, 8, b"{}")
+    monkeypatch.setattr(Path, "unlink", refuse)
+
+    assert snapshots.load(tmp_path, 7) is None
+
+
+def test_the_journal_is_synced_before_a_snapshot_is_written(tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+    snapshots.save(tmp_path, 5, b"{}", sync=lambda: seen.append(names(tmp_path)))
+
+    assert seen == [[]]
+    assert names(tmp_path) == ["snapshot-0000000000000005.json"]
+
+
+def test_no_snapshot_is_written_of_a_journal_that_cannot_be_synced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise StorageFailed("cannot sync the journal: Input/output error")
+
+    snapshots.save(tmp_path, 5, b"{}", sync=fail)
+
+    assert names(tmp_path) == []
+    assert "snapshot not saved" in caplog.text
 
 
 def test_any_damaged_byte_makes_the_older_one_serve(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
