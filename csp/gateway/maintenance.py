@@ -124,7 +124,7 @@ async def _keep_promise(gateway: Gateway) -> _Note | None:
         return None
     journal = gateway.writer.journal
     is_promised = await asyncio.to_thread(_is_promised, journal, note)
-    if False:
+    if is_promised:
         log.warning("removal taken up again", extra={"redact": note.redact, "prune": note.prune})
         await _finish(gateway, await asyncio.to_thread(_prepare, journal, note))
     _drop_note(gateway.folder)

@@ -220,7 +220,9 @@ class RoomWriter:
     def _save_snapshot(self) -> None:
         if self._snapshot is not None:
             (seq, state), self._snapshot = self._snapshot, None
-            self._disk.start(partial(snapshots.save, self._folder, seq, state), _saved)
+            # A snapshot must not outlive what it was made from.
+            sync = None if self._durability == "fsync" else self.journal.sync
+            self._disk.start(partial(snapshots.save, self._folder, seq, state, sync=sync), _saved)
 
     async def alone(self, action: Callable[[], None]) -> None:
         """Run a short `action` on the journal while nothing is being written, then save a snapshot."""
