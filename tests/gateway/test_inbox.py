@@ -87,7 +87,7 @@ async def _hold_one(room: ServedRoom, one: Member, other: Member) -> str:
     message = await room.send(other.id, "ping")
     for speaker, listener in [(other, one), (one, other)] * MAX_HOPS:
         body = {"to": listener.id, "content": "pong", "replyTo": message}
-        message = (await room.post("/message", body, speaker.token))["id"]
+        message = str((await room.post("/message", body, speaker.token))["id"])
         if (await room.states(message))[listener.id] == "held(loop)" and listener == one:
             return message
     raise AssertionError("nothing was held")

@@ -122,8 +122,8 @@ def test_nothing_made_from_the_document_is_our_failure(tmp_path: Path, described
     with LiveRoom(tmp_path / "room") as room:
         codex = _prepare(room)
         # Only an agent has a state to report; all else is the room's to try.
-        _try_out(room, codex, tmp_path / "agent.har", "--include-path", "/state")
-        _try_out(room, room.token, tmp_path / "room.har")
+        _try_out(room, codex, tmp_path / "agent.har", "examples,coverage,fuzzing", "--include-path", "/state")
+        _try_out(room, room.token, tmp_path / "room.har", "examples,coverage,fuzzing,stateful")
         health = room.gateway.get("/health")
         said = room.said()
     for report in tmp_path.glob("*.har"):
@@ -145,13 +145,13 @@ def _prepare(room: LiveRoom) -> str:
     return str(token)
 
 
-def _try_out(room: LiveRoom, token: str, report: Path, *more: str) -> None:
+def _try_out(room: LiveRoom, token: str, report: Path, phases: str, *more: str) -> None:
     """Have the description taken at its word with a thousand calls."""
     program = "from schemathesis.cli import schemathesis; schemathesis()"
     options = {
         "--header": f"X-Auth-Token: {token}",
         "--seed": "1",
-        "--phases": "examples,coverage,fuzzing,stateful",
+        "--phases": phases,
         "--max-examples": str(EXAMPLES),
         "--checks": ",".join(CHECKS),
         "--report-har-path": str(report),
