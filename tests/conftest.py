@@ -1,7 +1,8 @@
 """The gate of the whole suite: a test that does not run is a failure."""
 
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pytest
@@ -75,3 +76,13 @@ class NoSkipGate:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(NoSkipGate(config), "csp-no-skip-gate")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Undo what a command run in this process did to the root logger, whose stderr is gone after its test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)

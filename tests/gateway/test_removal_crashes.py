@@ -5,7 +5,7 @@ import errno
 import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
@@ -66,7 +66,13 @@ async def _fill(room: ServedRoom) -> str:
 
 
 def _files_with(room: ServedRoom, text: str) -> list[str]:
-    return [path.name for path in room.folder.iterdir() if text.encode() in path.read_bytes()]
+    found: list[str] = []
+    for path in room.folder.iterdir():
+        # A snapshot on its way changes its name.
+        with suppress(FileNotFoundError):
+            if text.encode() in path.read_bytes():
+                found.append(path.name)
+    return found
 
 
 def _promises(room: ServedRoom, removal: Removal) -> int:
