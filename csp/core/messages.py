@@ -121,13 +121,15 @@ def _route(room: Room, command: Send) -> tuple[AgentId, tuple[AgentId, ...]]:
 
 
 def _everybody_else(room: Room, command: Send) -> tuple[AgentId, ...]:
-    """Return who is here; a participant that left long ago must not collect what all were told."""
+    """Return who is here; a participant that left long ago must not collect what all were told.
+
+    A resend names those it is for, so it waits for them wherever they are.
+    """
     return tuple(
         participant.id
         for participant in room.participants.values()
-        if participant.online
-        and participant.id != command.sender
-        and (command.only is None or participant.id in command.only)
+        if participant.id != command.sender
+        and (participant.online if command.only is None else participant.id in command.only)
     )
 
 

@@ -45,7 +45,7 @@ def check_text(text: str) -> None:
 
 
 def _lower(message: str) -> str:
-    return message[:1].lower() + message[1:]
+    return message if message[:2].isupper() else message[:1].lower() + message[1:]
 
 
 encode = msgspec.json.Encoder().encode

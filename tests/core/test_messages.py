@@ -725,6 +725,13 @@ def test_button_is_reported_on_like_a_message(live: LiveRoom) -> None:
     assert (live.due(CODEX), live.agent(CODEX).controls) == ([], {})
 
 
+def test_resend_waits_for_those_it_is_for_wherever_they_are(live: LiveRoom) -> None:
+    live.do(Leave(agent=CODEX, reason="closed"))
+    again = Send(sender=HUMAN, to=ALL, text="again", only=(CODEX, GEMINI))
+
+    assert one(live.do(again), Said).recipients == (CODEX, GEMINI)
+
+
 # --- withdrawals ---------------------------------------------------------------------------------
 
 
