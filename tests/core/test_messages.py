@@ -27,6 +27,7 @@ from csp.events import (
     ControlSent,
     Delivered,
     HumanMessage,
+    Joined,
     KnownEvent,
     Late,
     Noticed,
@@ -377,6 +378,13 @@ def test_answer_to_the_offline_waits(live: LiveRoom) -> None:
     answer = live.answer(CLAUDE, asked.id)
 
     assert live.shown(answer.id, CODEX) == "held(offline)"
+
+
+def test_answer_of_somebody_who_came_after_the_question_is_typed_nowhere(live: LiveRoom) -> None:
+    asked = live.say(CLAUDE, ALL)
+    newcomer = one(live.do(Join(name="newcomer")), Joined).sender
+
+    assert live.answer(newcomer, asked.id).recipients == ()
 
 
 def test_answer_of_somebody_not_asked_is_typed_nowhere(live: LiveRoom) -> None:
