@@ -1,0 +1,91 @@
+"""Whether a message may be typed into a pane now, or why it has to wait."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from csp.wire import HeldReason
+
+#: How long a sign of rest on the screen or in the title must stand: an idle title can precede a dialog.
+SETTLED_S: Final = 0.3
+#: The screen shows a key that late at most; until then only the ledger knows of it.
+ECHO_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of a pane at one moment; times are seconds of one monotonic clock, None is never."""
+
+    is_alive: bool = True
+    is_stopped: bool = False
+    is_ready: bool = True
+    #: A start-up, login or trust screen stands there.
+    is_blocked: bool = False
+    #: The CLI itself (hook, transcript) said that a turn is open, or that it ended.
+    is_turn_open: bool = False
+    #: Since when neither screen nor title showed work; None while they do.
+    quiet_since: float | None = 0.0
+    has_dialog: bool = False
+    #: A permission was asked for and nothing says that it was answered.
+    is_asking: bool = False
+    last_key: float | None = None
+    #: None: the screen shows no composer that could be read.
+    draft: bool | None = False
+    may_hold_draft: bool = False
+    is_paused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRules:
+    """How strict the gates are for one profile."""
+
+    typing_quiet_s: float = 0.5
+    #: The end of a turn can only be guessed from the screen, so a guess that never comes true may be waived.
+    guesses_idle: bool = False
+
+
+def closed_gate(
+    facts: Facts, rules: GateRules, now: float, *, is_urgent: bool = False, is_waived: bool = False
+) -> HeldReason | None:
+    """Return why nothing may be typed now: the first gate that is closed, or None.
+
+    `is_waived` says that the wait for a sign of rest took so long that a mere guess counts no more.
+    """
+    if not facts.is_alive or facts.is_blocked or not facts.is_ready:
+        return HeldReason.STARTING
+    if facts.is_stopped:
+        return HeldReason.PAUSED
+    # A dialog belongs to an open turn, but it is what a person must act on, so it is named first.
+    if facts.has_dialog or facts.is_asking:
+        return HeldReason.DIALOG
+    if not (is_urgent or (is_waived and rules.guesses_idle)) and is_busy(facts, now):
+        return HeldReason.BUSY
+    if facts.last_key is not None and now - facts.last_key < rules.typing_quiet_s:
+        return HeldReason.TYPING
+    if holds_draft(facts, now):
+        return HeldReason.DRAFT
+    return HeldReason.PAUSED if facts.is_paused else None
+
+
+def is_busy(facts: Facts, now: float) -> bool:
+    """Tell whether a turn is open, or the pane has not been at rest for long enough to believe it."""
+    if facts.is_turn_open or facts.quiet_since is None:
+        return True
+    return now - facts.quiet_since < SETTLED_S
+
+
+def holds_draft(facts: Facts, now: float) -> bool:
+    """Tell whether a person's words stand in the composer, by the keys first, then by the screen."""
+    if facts.draft is None:
+        return facts.may_hold_draft
+    is_unseen = facts.last_key is not None and now - facts.last_key < ECHO_S
+    return facts.draft or (facts.may_hold_draft and is_unseen)
+
+
+def next_look(facts: Facts, rules: GateRules, now: float) -> float | None:
+    """Return when a closed gate may open by the mere passing of time."""
+    times = []
+    if facts.quiet_since is not None:
+        times.append(facts.quiet_since + SETTLED_S)
+    if facts.last_key is not None:
+        times += [facts.last_key + rules.typing_quiet_s, facts.last_key + ECHO_S]
+    return min((at for at in times if at > now), default=None)

@@ -1,0 +1,68 @@
+"""The text that is typed into a CLI for one message.
+
+It begins with a line of ours and ends with one, so that no sender's text can be taken for a shell command, a
+slash command, a path to complete, or a line that goes on. The tag in both lines is what the composer is
+searched for, what the CLI's own word is matched with, what binds the reply.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from csp.wire import Deliver, DeliverKind
+
+PASTE_START: Final = b"\x1b[200~"
+PASTE_END: Final = b"\x1b[201~"
+
+#: CSI sequences, strings such as OSC or DCS that do end, designations of character sets.
+_SEQUENCES: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[()*+\-./#%][0-~]"
+)
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_TAG: Final = r"(?P<tag>[A-Za-z0-9._:+=-]{1,128})"
+_HEADER: Final = re.compile(rf"\[(?:from [a-z0-9-]{{1,32}}|YOUR TURN) #{_TAG}\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What is typed for one message: `tag` names it, `text` is all of it, `header` its first line."""
+
+    tag: str
+    header: str
+    text: str
+
+    def keys(self, *, is_pasted: bool) -> bytes:
+        """Return the bytes to write; without bracketed paste a line break would submit half of it."""
+        if not is_pasted:
+            return " ".join(self.text.split()).encode() if "\n" in self.text else self.text.encode()
+        # A terminal sends a pasted line break as a carriage return.
+        return PASTE_START + self.text.replace("\n", "\r").encode() + PASTE_END
+
+
+def prompt_for(item: Deliver, *, after_at: str = "") -> Prompt:
+    """Return what to type for `item`; `after_at` is put behind each `@`, where a CLI would act on one."""
+    tag = tag_of(item)
+    header = f"[YOUR TURN #{tag}]" if item.kind is DeliverKind.TURN else f"[from {item.sender} #{tag}]"
+    body = without_controls(item.text)
+    if after_at:
+        body = body.replace("@", "@" + after_at)
+    return Prompt(tag=tag, header=header, text=f"{header}\n{body}\n[end #{tag}]")
+
+
+def tag_of(item: Deliver) -> str:
+    """Return what stands behind the # in the header of `item`."""
+    return item.turn if item.kind is DeliverKind.TURN and item.turn else str(item.seq)
+
+
+def tag_in(text: str) -> str | None:
+    """Return the tag of a prompt of ours, or None for one that somebody else wrote."""
+    found = _HEADER.match(text)
+    return found["tag"] if found else None
+
+
+def without_controls(text: str) -> str:
+    """Return `text` without escape sequences or control characters other than tab or newline.
+
+    A text that holds the end of a paste would otherwise have the rest of it typed as keys.
+    """
+    return _CONTROLS.sub("", _SEQUENCES.sub("", text))

@@ -1,0 +1,267 @@
+"""How one message gets into a CLI: typed, checked, submitted, proven.
+
+The machine knows no clock, terminal or room. It is told what is seen, at what time, and says what to do;
+its shell does that, then asks again on every change or when `wake_at` has come.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final, Self
+
+from csp.wire import DeliveryState, HeldReason
+
+#: How long the CLI may take to read what is written, to show it in its composer, to clear that.
+WRITE_S: Final = 10.0
+SHOW_S: Final = 4.0
+CLEAR_S: Final = 1.5
+MAX_CLEARS: Final = 3
+#: What is said when a crash left nobody who knows whether the message was submitted.
+UNKNOWN: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypingRules:
+    """How a profile's CLI wants to be typed into."""
+
+    gap_s: float = 0.1
+    #: Waits between one Enter and the next, while the text still stands in the composer.
+    enter_again_s: tuple[float, ...] = (0.4, 0.8, 1.2, 2.0, 3.0, 4.0)
+    #: How long to wait for the CLI's own word once the composer is empty; 0: it never gives one.
+    proof_s: float = 6.0
+    #: Whether the composer can be read at all; without that, one Enter has to do.
+    reads_composer: bool = True
+
+
+class Phase(Enum):
+    WAITING = auto()  # for the gates
+    ANNOUNCED = auto()  # `typed` is on its way into the journal
+    PASTED = auto()  # the text is on its way into the composer
+    SHOWN = auto()  # Enter was pressed
+    SENT = auto()  # the composer is empty again; the proof is awaited
+    CLEARING = auto()
+    STUCK = auto()
+    DONE = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is seen of one message in one pane."""
+
+    gate: HeldReason | None = None
+    #: The room has journalled that the message is being typed.
+    is_announced: bool = False
+    #: When all bytes of the last keys had been written; None while they have not.
+    written_at: float | None = None
+    #: Our header, or the CLI's marker for a long paste, stands in the composer.
+    is_in_composer: bool = False
+    is_composer_empty: bool = False
+    has_dialog: bool = False
+    #: The CLI itself said that it has taken the prompt.
+    is_proven: bool = False
+    #: A person pressed a key just as the text was to be written, so nothing was.
+    is_refused: bool = False
+
+
+class Do(Enum):
+    """What the shell has to do with its pane."""
+
+    PASTE = auto()
+    ENTER = auto()
+    CLEAR = auto()
+    RELEASE = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell:
+    """What the room is to be told of the message."""
+
+    state: DeliveryState
+    reason: str = ""
+
+
+Step = Do | Tell
+
+
+@dataclass(slots=True, kw_only=True)
+class Typing:
+    """One message on its way into one composer."""
+
+    rules: TypingRules = field(default_factory=TypingRules)
+    phase: Phase = Phase.WAITING
+    wake_at: float | None = None
+    _held: HeldReason | None = None
+    _since: float = 0.0
+    _entered: int = 0
+    _cleared: int = 0
+    _problem: str = ""
+    _is_resumed: bool = False
+
+    @classmethod
+    def resumed(cls, rules: TypingRules, now: float) -> Self:
+        """Go on with a message that somebody else had begun to type into the same composer."""
+        return cls(rules=rules, phase=Phase.PASTED, _since=now, _is_resumed=True)
+
+    @property
+    def is_done(self) -> bool:
+        return self.phase is Phase.DONE
+
+    @property
+    def has_touched(self) -> bool:
+        """Tell whether something of the message may stand in the composer."""
+        return self.phase in (Phase.PASTED, Phase.SHOWN, Phase.CLEARING, Phase.STUCK)
+
+    def step(self, seen: Seen, now: float) -> list[Step]:
+        """Return what to do next; nothing while there is only waiting to do."""
+        self.wake_at = None
+        if seen.is_proven and self.phase not in (Phase.WAITING, Phase.ANNOUNCED, Phase.DONE):
+            return self._end(DeliveryState.CONFIRMED)
+        return _STEPS[self.phase](self, seen, now)
+
+    def _enter_phase(self, phase: Phase, now: float, *, for_s: float | None = None) -> None:
+        self.phase, self._since = phase, now
+        self.wake_at = None if for_s is None else now + for_s
+
+    def _over(self, for_s: float, now: float) -> bool:
+        """Tell whether the phase has lasted `for_s`; else have the shell come back when it has."""
+        self.wake_at = self._since + for_s
+        return now >= self.wake_at
+
+    def _wait(self, seen: Seen, now: float) -> list[Step]:
+        if seen.gate is not None:
+            return self._hold(seen.gate)
+        self._held = None
+        self._enter_phase(Phase.ANNOUNCED, now)
+        return [Tell(state=DeliveryState.TYPED)]
+
+    def _hold(self, reason: HeldReason) -> list[Step]:
+        if reason is self._held:
+            return []
+        self._held = reason
+        return [Tell(state=DeliveryState.HELD, reason=reason)]
+
+    def _paste(self, seen: Seen, now: float) -> list[Step]:
+        if seen.gate is not None:
+            # The gate fell shut while the room wrote its line; nothing has been typed yet.
+            self._enter_phase(Phase.WAITING, now)
+            return self._hold(seen.gate)
+        if not seen.is_announced:
+            return []
+        self._enter_phase(Phase.PASTED, now)
+        self._entered = self._cleared = 0
+        return [Do.PASTE]
+
+    def _check(self, seen: Seen, now: float) -> list[Step]:
+        if seen.is_refused:
+            self._enter_phase(Phase.WAITING, now)
+            return [*self._hold(HeldReason.TYPING), Do.RELEASE]
+        if seen.written_at is None:
+            return self._get_stuck(now) if self._over(WRITE_S, now) else []
+        self.wake_at = seen.written_at + self.rules.gap_s
+        if now < self.wake_at:
+            return []
+        if seen.has_dialog:
+            return self._get_stuck(now, HeldReason.DIALOG)
+        if seen.is_in_composer or not self.rules.reads_composer:
+            return self._press_enter(now)
+        return self._miss(seen, now) if self._over(self.rules.gap_s + SHOW_S, now) else []
+
+    def _miss(self, seen: Seen, now: float) -> list[Step]:
+        """The text is not where it was put: gone, or behind something that is not ours to remove."""
+        self._problem = UNKNOWN if self._is_resumed else "the composer did not show the message"
+        if seen.is_composer_empty or self._is_resumed:
+            return self._end(DeliveryState.FAILED, self._problem)
+        return self._get_stuck(now)
+
+    def _press_enter(self, now: float) -> list[Step]:
+        wait = self.rules.enter_again_s[min(self._entered, len(self.rules.enter_again_s) - 1)]
+        self._entered += 1
+        self._enter_phase(Phase.SHOWN, now, for_s=wait)
+        return [Do.ENTER]
+
+    def _watch_enter(self, seen: Seen, now: float) -> list[Step]:
+        if seen.written_at is None:
+            return self._get_stuck(now) if self._over(WRITE_S, now) else []
+        if seen.is_composer_empty or not self.rules.reads_composer:
+            return self._sent(now)
+        if not self._over(self.rules.enter_again_s[self._entered - 1], now):
+            return []
+        if seen.has_dialog or not seen.is_in_composer:
+            return self._get_stuck(now, HeldReason.DIALOG if seen.has_dialog else HeldReason.STUCK)
+        return self._try_again(now)
+
+    def _try_again(self, now: float) -> list[Step]:
+        if self._entered < len(self.rules.enter_again_s):
+            return self._press_enter(now)
+        self._problem = f"Enter was swallowed {self._entered} times"
+        return self._clear(now)
+
+    def _sent(self, now: float) -> list[Step]:
+        if not self.rules.proof_s:
+            return self._end(DeliveryState.SUBMITTED)
+        self._enter_phase(Phase.SENT, now, for_s=self.rules.proof_s)
+        return [Do.RELEASE]
+
+    def _await_proof(self, seen: Seen, now: float) -> list[Step]:
+        if seen.is_in_composer and not seen.has_dialog:
+            # The composer was only being redrawn: the Enter before did nothing.
+            return (
+                self._press_enter(now) if self._entered < len(self.rules.enter_again_s) else self._clear(now)
+            )
+        if not self._over(self.rules.proof_s, now):
+            return []
+        if self._cleared:
+            return self._end(DeliveryState.FAILED, self._problem)
+        return self._end(DeliveryState.SUBMITTED)
+
+    def _clear(self, now: float) -> list[Step]:
+        self._cleared += 1
+        self._enter_phase(Phase.CLEARING, now, for_s=CLEAR_S)
+        return [Do.CLEAR]
+
+    def _watch_clear(self, seen: Seen, now: float) -> list[Step]:
+        if seen.is_composer_empty and not seen.has_dialog:
+            return self._end(DeliveryState.FAILED, self._problem)
+        if not self._over(CLEAR_S, now):
+            return []
+        if self._cleared < MAX_CLEARS and not seen.has_dialog:
+            return self._clear(now)
+        return self._get_stuck(now)
+
+    def _get_stuck(self, now: float, reason: HeldReason = HeldReason.STUCK) -> list[Step]:
+        self._enter_phase(Phase.STUCK, now)
+        return [*self._hold(reason), Do.RELEASE]
+
+    def _watch_stuck(self, seen: Seen, now: float) -> list[Step]:
+        """Our text may stand in the composer; only an empty one shows that it does not."""
+        is_at_rest = seen.gate in (None, HeldReason.DRAFT)
+        if not is_at_rest or seen.has_dialog:
+            return []
+        if seen.is_in_composer and not self._cleared:
+            return self._try_again(now)
+        if not seen.is_composer_empty:
+            return []
+        if self._entered:
+            # It may have been submitted: typing it again could double it, so only a proof counts.
+            return self._sent(now)
+        self._enter_phase(Phase.WAITING, now)
+        return self._wait(seen, now)
+
+    def _end(self, state: DeliveryState, reason: str = "") -> list[Step]:
+        self.phase, self.wake_at = Phase.DONE, None
+        return [Tell(state=state, reason=reason), Do.RELEASE]
+
+    def _rest(self, seen: Seen, now: float) -> list[Step]:
+        return []
+
+
+_STEPS: Final[dict[Phase, Callable[[Typing, Seen, float], list[Step]]]] = {
+    Phase.WAITING: Typing._wait,
+    Phase.ANNOUNCED: Typing._paste,
+    Phase.PASTED: Typing._check,
+    Phase.SHOWN: Typing._watch_enter,
+    Phase.SENT: Typing._await_proof,
+    Phase.CLEARING: Typing._watch_clear,
+    Phase.STUCK: Typing._watch_stuck,
+    Phase.DONE: Typing._rest,
+}

@@ -1,0 +1,98 @@
+"""Each gate keeps a message back for its own reason, in order."""
+
+from dataclasses import replace
+
+import pytest
+
+from csp.core.gates import Facts, GateRules, closed_gate, holds_draft, next_look
+from csp.wire import HeldReason
+
+NOW = 100.0
+OPEN = Facts(quiet_since=NOW - 1)
+RULES = GateRules()
+
+
+def test_all_gates_open() -> None:
+    assert closed_gate(OPEN, RULES, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"is_alive": False}, HeldReason.STARTING),
+        ({"is_ready": False}, HeldReason.STARTING),
+        ({"is_blocked": True}, HeldReason.STARTING),
+        ({"is_stopped": True}, HeldReason.PAUSED),
+        ({"has_dialog": True}, HeldReason.DIALOG),
+        ({"is_asking": True}, HeldReason.DIALOG),
+        ({"is_turn_open": True}, HeldReason.BUSY),
+        ({"quiet_since": None}, HeldReason.BUSY),
+        ({"quiet_since": NOW - 0.29}, HeldReason.BUSY),
+        ({"last_key": NOW - 0.49}, HeldReason.TYPING),
+        ({"draft": True}, HeldReason.DRAFT),
+        ({"is_paused": True}, HeldReason.PAUSED),
+        ({"last_key": NOW - 0.5}, None),
+        ({"quiet_since": NOW - 0.31}, None),
+    ],
+)
+def test_one_closed_gate_is_the_reason(change: dict[str, object], reason: HeldReason | None) -> None:
+    facts = replace(OPEN, **change)  # type: ignore[arg-type]  # one table for fields of several types
+
+    assert closed_gate(facts, RULES, NOW) is reason
+
+
+def test_the_first_closed_gate_is_named() -> None:
+    shut = [
+        ({"is_paused": True}, HeldReason.PAUSED),
+        ({"draft": True}, HeldReason.DRAFT),
+        ({"last_key": NOW}, HeldReason.TYPING),
+        ({"is_turn_open": True}, HeldReason.BUSY),
+        ({"has_dialog": True}, HeldReason.DIALOG),
+        ({"is_ready": False}, HeldReason.STARTING),
+    ]
+    facts = OPEN
+    for change, reason in shut:
+        facts = replace(facts, **change)  # type: ignore[arg-type]  # as above
+
+        assert closed_gate(facts, RULES, NOW) is reason
+
+
+def test_urgent_skips_the_busy_gate_alone() -> None:
+    busy = replace(OPEN, is_turn_open=True)
+
+    assert closed_gate(busy, RULES, NOW, is_urgent=True) is None
+    assert closed_gate(replace(busy, draft=True), RULES, NOW, is_urgent=True) is HeldReason.DRAFT
+    assert closed_gate(replace(busy, has_dialog=True), RULES, NOW, is_urgent=True) is HeldReason.DIALOG
+
+
+def test_only_a_guess_can_be_waived() -> None:
+    busy = replace(OPEN, quiet_since=None)
+
+    assert closed_gate(busy, RULES, NOW, is_waived=True) is HeldReason.BUSY
+    assert closed_gate(busy, GateRules(guesses_idle=True), NOW, is_waived=True) is None
+    assert closed_gate(busy, GateRules(guesses_idle=True), NOW) is HeldReason.BUSY
+
+
+def test_the_ledger_counts_until_the_screen_has_had_time_to_show_the_keys() -> None:
+    typed = replace(OPEN, may_hold_draft=True, last_key=NOW - 0.9)
+
+    assert holds_draft(typed, NOW)
+    assert not holds_draft(typed, NOW + 0.2)
+
+
+def test_the_ledger_alone_counts_where_no_composer_can_be_read() -> None:
+    assert holds_draft(replace(OPEN, draft=None, may_hold_draft=True, last_key=0.0), NOW)
+    assert not holds_draft(replace(OPEN, draft=None), NOW)
+
+
+def test_a_draft_without_a_key_is_a_draft() -> None:
+    assert holds_draft(replace(OPEN, draft=True), NOW)
+    assert not holds_draft(replace(OPEN, may_hold_draft=True), NOW)
+
+
+def test_next_look_is_when_time_alone_may_open_a_gate() -> None:
+    assert next_look(replace(OPEN, quiet_since=NOW - 0.1), RULES, NOW) == pytest.approx(NOW + 0.2)
+    assert next_look(replace(OPEN, last_key=NOW - 0.1), RULES, NOW) == pytest.approx(NOW + 0.4)
+    assert next_look(replace(OPEN, last_key=NOW - 0.6), RULES, NOW) == pytest.approx(NOW + 0.4)
+    assert next_look(OPEN, RULES, NOW) is None
+    assert next_look(replace(OPEN, quiet_since=None), RULES, NOW) is None

@@ -1,0 +1,93 @@
+"""What is typed for a message begins and ends with lines of ours, whatever the sender wrote."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csp.core.prompt import prompt_for, tag_in, without_controls
+from csp.wire import Deliver, DeliverKind
+
+
+def item(text: str, **fields: object) -> Deliver:
+    values = {"id": "m-418", "seq": 418, "kind": DeliverKind.MESSAGE, "sender": "human", "urgent": False}
+    return Deliver(**values | {"text": text} | fields)  # type: ignore[arg-type]  # one helper for all fields
+
+
+def test_message_stands_between_two_lines_of_ours() -> None:
+    prompt = prompt_for(item("!rm -rf /\\"))
+
+    assert prompt.text == "[from human #418]\n!rm -rf /\\\n[end #418]"
+    assert (prompt.tag, prompt.header) == ("418", "[from human #418]")
+
+
+def test_turn_is_named_by_its_own_id() -> None:
+    prompt = prompt_for(item("speak", kind=DeliverKind.TURN, turn="t-17"))
+
+    assert prompt.text == "[YOUR TURN #t-17]\nspeak\n[end #t-17]"
+
+
+def test_turn_without_id_falls_back_to_its_seq() -> None:
+    assert prompt_for(item("speak", kind=DeliverKind.TURN)).tag == "418"
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("[from human #418]\nhi\n[end #418]", "418"),
+        ("[from claude-2 #7] hi", "7"),
+        ("[YOUR TURN #t-17]\ngo", "t-17"),
+        (" [from human #418]", None),
+        ("see [from human #418]", None),
+        ("[from Human #418]", None),
+        ("[from human 418]", None),
+        ("[end #418]", None),
+        ("", None),
+    ],
+)
+def test_only_a_header_at_the_very_start_is_ours(text: str, tag: str | None) -> None:
+    assert tag_in(text) == tag
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("plain\ttext\nmore", "plain\ttext\nmore"),
+        ("a\x1b[201~b", "ab"),
+        ("a\x1b[1;31mred\x1b[0m", "ared"),
+        ("\x1b]0;title\x07x\x1b]8;;u\x1b\\y", "xy"),
+        ("\x1bPq#0\x1b\\z", "z"),
+        ("\x1b(Bq", "q"),
+        ("never ended \x1b]0;title", "never ended ]0;title"),
+        ("lone\x1besc", "loneesc"),
+        ("crlf\r\nbell\x07del\x7fc1\x9b201~", "crlf\nbelldelc1201~"),
+        ("\ud7ff\u2060 日本 👩‍👩‍👧", "\ud7ff\u2060 日本 👩‍👩‍👧"),
+    ],
+)
+def test_control_characters_go_and_nothing_else(text: str, clean: str) -> None:
+    assert without_controls(text) == clean
+
+
+@given(st.text())
+def test_nothing_that_ends_a_paste_is_left(text: str) -> None:
+    keys = prompt_for(item(text)).keys(is_pasted=True)
+
+    inside = keys.removeprefix(b"\x1b[200~").removesuffix(b"\x1b[201~").decode()
+    assert "\x1b" not in inside and "\x9b" not in inside
+    assert inside.startswith("[from human #418]\r") and inside.endswith("\r[end #418]")
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=32, exclude_categories=["Cc", "Cs"])))
+def test_ordinary_text_is_typed_as_it_is(text: str) -> None:
+    assert f"\n{text}\n" in prompt_for(item(text)).text
+
+
+def test_every_at_sign_is_disarmed_where_the_profile_says_so() -> None:
+    prompt = prompt_for(item("@/etc/passwd bob@x.org @claude"), after_at="\u2060")
+
+    assert "@\u2060/etc/passwd bob@\u2060x.org @\u2060claude\n" in prompt.text
+
+
+def test_without_bracketed_paste_it_is_one_line() -> None:
+    keys = prompt_for(item("one\n\ttwo\n\nthree")).keys(is_pasted=False)
+
+    assert keys == b"[from human #418] one two three [end #418]"
