@@ -204,6 +204,11 @@ def load_settings(
     return Settings(**values, agents=_read_agents(files), sources=sources)
 
 
+def process_environment() -> dict[str, str]:
+    """Return the environment of this process, for a child that shall have it."""
+    return dict(os.environ)
+
+
 def current_dir() -> Path:
     """Return the working directory, which a shell may have outlived."""
     try:

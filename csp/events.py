@@ -17,6 +17,8 @@ from csp.wire import (
     Capabilities,
     ControlVerb,
     DeliveryState,
+    Dialog,
+    Ending,
     Handoff,
     JoinRole,
     Kind,
@@ -55,6 +57,7 @@ class Said(Event, frozen=True, omit_defaults=True):
     handoff: Handoff | None = None
     final: bool = False
     usage: Usage | None = None
+    ending: Ending = Ending.DONE
 
 
 class HumanMessage(Said, frozen=True, omit_defaults=True, tag="human_message"):
@@ -67,6 +70,28 @@ class AgentCall(Said, frozen=True, omit_defaults=True, tag="agent_call"):
 
 class AgentResponse(Said, frozen=True, omit_defaults=True, tag="agent_response"):
     """An agent answered."""
+
+
+class Activity(Said, frozen=True, omit_defaults=True, tag="activity"):
+    """An agent wrote something in the midst of its work, which is no answer."""
+
+
+class Kept(Said, frozen=True, omit_defaults=True, tag="kept"):
+    """An agent wrote something that stays in its pane; the commands in it were run."""
+
+
+class Told(Said, frozen=True, omit_defaults=True, tag="answer"):
+    """The room answered a question of an agent; `query` is the event that asked it, if there is one."""
+
+    query: MessageId | None = None
+
+
+class Queried(Event, frozen=True, omit_defaults=True, tag="query"):
+    """An agent asked the room for its last messages, while it was at work on `replyTo`."""
+
+    count: int
+    reply_to: MessageId | None = field(name="replyTo", default=None)
+    hops: int = 0
 
 
 class Noticed(Event, frozen=True, omit_defaults=True, tag="system"):
@@ -105,6 +130,7 @@ class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
     until: float | None = None
     paused: bool | None = None
     share: bool | None = None
+    dialog: Dialog | None = None
 
 
 class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):
@@ -154,6 +180,10 @@ KnownEvent = (
     HumanMessage
     | AgentCall
     | AgentResponse
+    | Activity
+    | Kept
+    | Told
+    | Queried
     | Noticed
     | Delivered
     | Joined

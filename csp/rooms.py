@@ -7,18 +7,20 @@ lives: the kernel drops it with the process, and a pid may belong to somebody el
 import fcntl
 import json
 import os
+import re
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
 from csp.config import Settings, nearest
-from csp.errors import BadInput, Broken, Refused, Unreachable
+from csp.errors import BadInput, Broken, Refused, Unauthenticated, Unreachable
 
 NO_ROOM: Final = "no room is running; start one with: csp gateway"
 # A command that looks whether a room lives holds its lock for an instant.
 _LOCK_TRIES: Final = 25
 _LOCK_PAUSE_S: Final = 0.02
+_NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,37 @@ def _is_at(fd: int, path: Path) -> bool:
         return False
 
 
+# --- the tokens of agents ------------------------------------------------------------------------
+
+
+def agent_token_path(settings: Settings, room: str, agent: str) -> Path:
+    """Return where the token of an agent lies for the commands in its pane."""
+    return settings.state_dir / f"{_checked(room, 'room')}.agents" / f"{_checked(agent, 'CSP_AGENT')}.token"
+
+
+def save_agent_token(settings: Settings, room: str, agent: str, token: str) -> Path:
+    """Leave a token for the commands in an agent's pane, readable for its user alone; return where."""
+    path = agent_token_path(settings, room, agent)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        make_private_dir(settings.state_dir)
+        make_private_dir(path.parent)
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(fd, "w", encoding="ascii") as file:
+            file.write(token)
+        draft.replace(path)
+    except OSError as exc:
+        raise Broken(f"cannot write {str(path)!r}: {(exc.strerror or '').lower()}") from exc
+    return path
+
+
+def _checked(name: str, what: str) -> str:
+    """Return a name that cannot lead anywhere else."""
+    if not _NAME.fullmatch(name):
+        raise BadInput(f"{what}: expected a name of a-z, 0-9 or -, got {name!r}")
+    return name
+
+
 # --- finding -------------------------------------------------------------------------------------
 
 
@@ -161,15 +194,28 @@ def find_room(settings: Settings, cwd: Path) -> Address:
     if settings.gateway_url:
         return _by_environment(settings, rooms)
     found = _by_name(settings.room, rooms) if settings.is_set("room") else _by_directory(rooms, cwd)
-    if settings.auth_token:
-        return Address(url=found.url, token=settings.auth_token, room=found.room)
-    return found.address
+    return Address(url=found.url, token=_own_token(settings, found.room) or found.token, room=found.room)
+
+
+def _own_token(settings: Settings, room: str) -> str:
+    """Return the token to speak with, or nothing for the room's; in a pane it is the agent's or an error."""
+    if settings.auth_token or not settings.agent:
+        return settings.auth_token
+    path = agent_token_path(settings, room, settings.agent)
+    try:
+        token = path.read_text("ascii").strip()
+    except (OSError, UnicodeError):
+        token = ""
+    if not token:
+        problem = f"no token of agent {settings.agent!r} in room {room!r}: expected one in {str(path)!r}"
+        raise Unauthenticated(problem, "it comes with the sidecar; unset CSP_AGENT to speak as the human")
+    return token
 
 
 def _by_environment(settings: Settings, rooms: list[RunningRoom]) -> Address:
     here = next((room for room in rooms if room.url.rstrip("/") == settings.gateway_url.rstrip("/")), None)
     _check_same_room(settings, here)
-    token = settings.auth_token or (here.token if here else "")
+    token = _own_token(settings, here.room if here else settings.room) or (here.token if here else "")
     if not token:
         raise BadInput("CSP_AUTH_TOKEN: expected the token of the gateway in CSP_GATEWAY_URL, got nothing")
     return Address(url=settings.gateway_url, token=token, room=here.room if here else "")

@@ -193,7 +193,19 @@ JSON = st.recursive(
 )
 FIELDS = ["to", "content", "thread", "replyTo", "urgent", "id", "agentId", "capabilities", "kind", "role"]
 FIELDS += ["turn", "handoff", "final", "usage", "state", "reason", "agent", "detail", "until", "note", "mode"]
-FIELDS += ["topic", "choice", "before", "op", "ref"]
+FIELDS += [
+    "topic",
+    "choice",
+    "before",
+    "op",
+    "ref",
+    "activity",
+    "local",
+    "ending",
+    "dialog",
+    "screen",
+    "text",
+]
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)

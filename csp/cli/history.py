@@ -98,8 +98,9 @@ def line_of(item: Object) -> str:
     clock = time.strftime("%H:%M:%S", time.localtime(field(item, "ts", float)))
     sender, target = str(item.get("sender", "")), str(item.get("target", ""))
     way = f"{sender} -> {target}" if target and target != "all" else sender
-    text = str(item.get("text") or "") or _details(item)
-    return f"#{item.get('seq')} {clock} {way}: " + text.replace("\n", "\n    ")
+    ending = f"({item['ending']}) " if item.get("ending") else ""
+    text = str(item.get("text") or "") or ("" if ending else _details(item))
+    return f"#{item.get('seq')} {clock} {way}: {ending}{text}".rstrip(" ").replace("\n", "\n    ")
 
 
 def _details(item: Object) -> str:

@@ -1,12 +1,32 @@
 """Show the state of things: agents, room, settings."""
 
 import time
+from typing import Final
 
 from csp.cli.call import Call
 from csp.cli.terminal import put, put_json
 from csp.config import ROWS, shown
 from csp.errors import Forbidden
 from csp.oneshot import Object, field, objects
+
+_TEXT: Final = 60
+_SUBJECT: Final = 200
+_DETAIL: Final = 100
+#: Why a message waits, and what ends the wait, by its reason or else by its state.
+_WHY: Final = {
+    "queued": "{agent} has not taken it up yet",
+    "typed": "it is being typed",
+    "offline": "{agent} is not connected; it gets it when it is back",
+    "starting": "{agent} is still starting",
+    "busy": "{agent} is at work; it gets it after this turn",
+    "dialog": "{agent} has a dialog open; answer it in its pane or with csp approve or csp deny",
+    "typing": "somebody is typing in the pane of {agent}",
+    "draft": "there is a draft in the composer of {agent}; send it or clear it",
+    "paused": "{agent} is paused; go on with csp resume {agent}",
+    "turn": "it comes with the next turn of {agent}",
+    "loop": "agents have long been talking among themselves; let it through with csp continue {id}",
+    "stuck": "a text that could be neither sent nor cleared is in the composer of {agent}; clear it by hand",
+}
 
 
 def agents(call: Call) -> int:
@@ -62,16 +82,17 @@ def _queue(call: Call) -> list[Object] | None:
 def _agent_lines(found: list[Object]) -> list[str]:
     if not found:
         return ["no agents"]
-    return _columns([_agent_row(item) for item in found])
+    rows = _columns([_agent_row(item) for item in found])
+    return [line for row, item in zip(rows, found, strict=True) for line in (row, *_dialog_lines(item))]
 
 
 def _agent_row(item: Object) -> list[str]:
     state = field(item, "state", str)
     until, detail = item.get("until"), item.get("detail")
     if isinstance(until, int | float):
-        state += time.strftime(" until %H:%M", time.localtime(until))
+        state += f" until {_clock(until)}"
     if detail:
-        state += f" ({detail})"
+        state += f" ({_one_line(str(detail), _DETAIL)})"
     role = field(item, "role", str)
     kind = field(item, "kind", str)
     waiting = field(item, "queued", int)
@@ -82,6 +103,34 @@ def _agent_row(item: Object) -> list[str]:
         f"{waiting} waiting" if waiting else "",
         "shares its pane" if item.get("share") else "",
     ]
+
+
+def _dialog_lines(item: Object) -> list[str]:
+    """Return what an agent asks of a person, with the commands that answer it."""
+    dialog = item.get("dialog")
+    if not isinstance(dialog, dict):
+        return []
+    agent, tool = field(item, "id", str), str(dialog.get("tool") or "")
+    subject = _one_line(str(dialog.get("arguments") or ""), _SUBJECT)
+    asked = _one_line(str(dialog.get("question") or ""), _SUBJECT)
+    wanted = f"{tool}: {subject}" if tool and subject else tool or subject
+    choices = [choice for choice in dialog.get("choices") or [] if isinstance(choice, dict)]
+    offered = [f"{choice.get('number')} {choice.get('label')}" for choice in choices]
+    lines = [f"wants {wanted}" if wanted else "", asked, " · ".join(offered)]
+    lines.append(f"answer with: csp approve {agent} [--choice N], or csp deny {agent}")
+    return [f"    {line}" for line in lines if line]
+
+
+def _clock(when: float) -> str:
+    """Return a time of day; of another day than today, with its date."""
+    day = time.localtime(when)
+    is_today = day[:3] == time.localtime()[:3]
+    return time.strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M", day)
+
+
+def _one_line(text: str, size: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= size else f"{line[: size - 1]}…"
 
 
 def _health_lines(url: str, health: object) -> list[str]:
@@ -108,10 +157,11 @@ def _queue_line(item: Object) -> str:
     state = field(item, "state", str)
     reason = str(item.get("reason") or "")
     age = _duration(max(0.0, time.time() - field(item, "at", float)))
-    text = " ".join(field(item, "text", str).split())
-    text = text if len(text) <= 60 else f"{text[:59]}…"
-    way = f"{field(item, 'id', str)} from {field(item, 'sender', str)} to {field(item, 'agent', str)}"
-    return f"{way}: {f'{state} ({reason})' if reason else state} for {age}: {text}"
+    text = _one_line(field(item, "text", str), _TEXT)
+    message, agent = field(item, "id", str), field(item, "agent", str)
+    why = _WHY.get(reason or state, "").format(agent=agent, id=message)
+    shown = f"{state} ({reason})" if reason else state
+    return f"{message} from {field(item, 'sender', str)} to {agent}: {shown} for {age}, {why}: {text}"
 
 
 def _duration(seconds: float) -> str:

@@ -40,12 +40,23 @@ def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:
     if not top.verb:
         raise BadInput("expected a verb", "see: csp --help")
     verb = _find_verb(top.verb)
-    args = verb_parser(verb).parse_intermixed_args(top.rest)
+    args = _parse_verb(verb, top.rest)
     for name in ("room", "verbose"):
         if not getattr(args, name):
             setattr(args, name, getattr(top, name))
     args.verb = verb.name
     return verb, args
+
+
+def _parse_verb(verb: Verb, rest: list[str]) -> argparse.Namespace:
+    """Parse a verb's arguments; argparse would take what stands behind -- for options all the same."""
+    words = next((arg.names[0] for arg in verb.args if arg.options.get("nargs") == "*"), "")
+    if not words or "--" not in rest:
+        return verb_parser(verb).parse_intermixed_args(rest)
+    at = rest.index("--")
+    args = verb_parser(verb).parse_intermixed_args(rest[:at])
+    setattr(args, words, [*getattr(args, words), *rest[at + 1 :]])
+    return args
 
 
 def _check_bytes(argv: Sequence[str]) -> None:

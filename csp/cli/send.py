@@ -16,6 +16,11 @@ _QUIET_S: Final = 1.0
 _LOST: Final = ("failed", "withdrawn", "expired")
 _TAKEN: Final = ("submitted", "confirmed")
 _DONE: Final = {"resend": "sent again as", "cancel": "withdrew", "continue": "released"}
+_ENDINGS: Final = {
+    "interrupted": "its turn was interrupted",
+    "failed": "its turn failed",
+    "limited": "it has reached a usage limit",
+}
 _SPEECH: Final = "human_message,agent_call,agent_response"
 
 
@@ -146,6 +151,12 @@ class _Waiting:
                 del self._open[sender]
                 self._replies[sender] = item
                 self._print_reply(sender, item)
+                self._take_ending(sender, str(item.get("ending") or ""))
+
+    def _take_ending(self, sender: str, ending: str) -> None:
+        """Count a turn that broke off as lost, whatever it had said by then."""
+        if ending:
+            self._lose(sender, _ENDINGS.get(ending, ending))
 
     def _take_states(self, gateway: Gateway) -> None:
         if not self._open:
@@ -160,7 +171,7 @@ class _Waiting:
                 self._open[agent] = "working" if state in _TAKEN else reason or state
 
     def _lose(self, agent: str, reason: str) -> None:
-        del self._open[agent]
+        self._open.pop(agent, None)
         self._lost[agent] = reason
         self._progress.clear()
         talk(f"csp: {agent}: {reason}")
@@ -169,8 +180,9 @@ class _Waiting:
         self._progress.clear()
         if not self._call.is_json:
             text = field(item, "text", str)
-            put(text if self._is_single else f"{sender}: {text}")
-            sys.stdout.flush()
+            if text:
+                put(text if self._is_single else f"{sender}: {text}")
+                sys.stdout.flush()
 
     def _show_progress(self) -> None:
         if self._open:

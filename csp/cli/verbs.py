@@ -77,6 +77,16 @@ _GATEWAY: Final = (
     _value("--dir", "DIR", "directory the room belongs to; default: the current one"),
 )
 
+_SIDECAR: Final = (
+    Arg(("--name",), "name of the agent in the room", {"metavar": "N", "required": True}),
+    _value("--profile", "P", "claude, codex, gemini, generic or shell; default: by the command's name"),
+    _value("--profile-file", "F", "a profile of your own, as toml"),
+    _value("--role", "R", "agent or orchestrator", choices=("agent", "orchestrator"), default="agent"),
+    _value("--initial-prompt-file", "F", "text to type in once the CLI is ready"),
+    _value("--cmd", "CMD", "the command as one string, instead of behind --"),
+    Arg(("command",), "the command to run, behind --", {"metavar": "CMD", "nargs": "*"}),
+)
+
 _SEND: Final = (
     Arg(("target",), "an agent's id, or all", {"metavar": "TARGET"}),
     Arg(
@@ -133,6 +143,13 @@ def _act(name: str, help: str) -> Verb:
 
 VERBS: Final = (
     Verb("gateway", "run the gateway of a room", "csp gateway --room review", "gateway:gateway", _GATEWAY),
+    Verb(
+        "sidecar",
+        "run a CLI in this pane as an agent",
+        "csp sidecar --name claude -- claude --model sonnet",
+        "sidecar:sidecar",
+        _SIDECAR,
+    ),
     Verb("send", "send a message", "csp send claude 'fix the parser' --wait", "send:send", _SEND),
     _act("resend", "send a message again, as a new one"),
     _act("cancel", "withdraw a message that has not arrived"),

@@ -22,9 +22,12 @@ from csp.wire import (
     Capabilities,
     DeliveryBody,
     DeliveryState,
+    Dialog,
+    Ending,
     Handoff,
     JoinRole,
     Kind,
+    LiveBody,
     MessageBody,
     MessageId,
     OutputBody,
@@ -32,9 +35,11 @@ from csp.wire import (
     RegisteredView,
     ReportedAgentState,
     ReportedState,
+    ScreenView,
     StateBody,
     Struct,
     Usage,
+    WatchBody,
     WorkingBody,
     check_text,
     encode,
@@ -56,12 +61,13 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A message the room has accepted for good; a late one moved nothing."""
+    """A message the room has accepted for good; a late one moved nothing, some are not to be posted."""
 
     id: MessageId
     seq: int
     recipients: tuple[AgentId, ...]
     late: bool = False
+    posted: bool = True
 
 
 class Client:
@@ -198,8 +204,15 @@ class Client:
         usage: Usage | None = None,
         thread: str | None = None,
         id: str | None = None,
+        activity: bool = False,
+        local: bool = False,
+        ending: Ending = Ending.DONE,
     ) -> Sent:
-        """Post what this participant wrote; with `reply_to` it goes to whoever asked."""
+        """Post what this participant wrote; with `reply_to` it goes to whoever asked.
+
+        `activity` is no answer yet; `local` answers what a person typed in the pane, which is posted only if
+        that is shared; an `ending` other than done says how the turn broke off.
+        """
         check_text(text)
         body = OutputBody(
             content=text,
@@ -210,6 +223,9 @@ class Client:
             usage=usage,
             thread=thread,
             id=id or uuid4().hex,
+            activity=activity,
+            local=local,
+            ending=ending,
         )
         sent = _sent(await self._ask("output", body))
         if reply_to is not None:
@@ -232,13 +248,42 @@ class Client:
         await self._ask("control_done", body, subject=f":{id}")
         self._forget(id, state)
 
-    async def state(self, state: ReportedAgentState, detail: str = "", until: float | None = None) -> None:
-        """Say what this participant is doing."""
-        await self._ask("state", StateBody(state=state, detail=detail, until=until))
+    async def state(
+        self,
+        state: ReportedAgentState,
+        detail: str = "",
+        until: float | None = None,
+        dialog: Dialog | None = None,
+    ) -> None:
+        """Say what this participant is doing; `dialog` is what it asks of a person."""
+        await self._ask("state", StateBody(state=state, detail=detail, until=until, dialog=dialog))
 
     async def working(self, note: str = "") -> bool:
         """Ask for more time; tell whether a clock was moved."""
         return (await self._ask("working", WorkingBody(note=note))).extended
+
+    # --- screens ---------------------------------------------------------------------------------
+
+    async def watch_screen(self, agent: str) -> None:
+        """Have the screens of `agent` yielded as Live items, over any number of connections."""
+        self._connection.screens[agent] = None
+        try:
+            await self._ask("watch", WatchBody(screen=agent))
+        except CspError:
+            self._connection.screens.pop(agent, None)
+            raise
+
+    async def unwatch_screen(self, agent: str) -> None:
+        """End what watch_screen began."""
+        self._connection.screens.pop(agent, None)
+        await self._ask("unwatch", WatchBody(screen=agent))
+
+    async def show(self, screen: ScreenView | None = None, text: str | None = None) -> bool:
+        """Show this participant's screen, or text as it is being written, to those who watch.
+
+        It may be dropped, and is where there is no WebSocket: then return False.
+        """
+        return await self._connection.show(LiveBody(screen=screen, text=text))
 
     async def _ask(self, name: str, body: Struct, subject: str = "") -> Answer:
         if self._task is None:
@@ -290,7 +335,13 @@ class Client:
 
 def _sent(answer: Answer) -> Sent:
     recipients = tuple(AgentId(agent) for agent in answer.recipients)
-    return Sent(id=MessageId(answer.id), seq=answer.seq, recipients=recipients, late=answer.late)
+    return Sent(
+        id=MessageId(answer.id),
+        seq=answer.seq,
+        recipients=recipients,
+        late=answer.late,
+        posted=answer.posted,
+    )
 
 
 def _not_started() -> Refused:

@@ -14,7 +14,7 @@ from csp.client.link import Link, open_link
 from csp.client.outbox import Outbox
 from csp.client.polling import Polling
 from csp.errors import CspError, Forbidden, Unauthenticated, Unreachable
-from csp.wire import AgentId
+from csp.wire import AgentId, LiveBody
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,15 @@ class Connection:
         self._backoff = Backoff()
         self._broken_handshakes = 0
         self._link: Link | None = None
+        #: Whose screens are watched; the gateway forgets it with each connection.
+        self.screens: dict[str, None] = {}
+
+    async def show(self, body: LiveBody) -> bool:
+        """Send what matters only now, if there is a WebSocket to send it over; tell whether there was."""
+        if self._link is None or self.status.transport is not Transport.WEBSOCKET:
+            return False
+        await self._link.show(body)
+        return True
 
     async def run(self) -> None:
         """Connect again and again; raises Unauthenticated or Forbidden, or the last loss when it gives up."""
@@ -120,7 +129,7 @@ class Connection:
                 self._tell(Status(transport=Transport.HTTP))
                 link = await self._polling.run(room_seq, probe)
             self._tell(Status(transport=Transport.WEBSOCKET))
-            await link.run(self._inbox, self._outbox)
+            await link.run(self._inbox, self._outbox, list(self.screens))
         finally:
             await self._hang_up()
 

@@ -7,7 +7,7 @@ import msgspec
 from csp.errors import BadInput, Broken, CspError, Unreachable
 from csp.events import AnyEvent, decode_event
 from csp.oneshot import BY_STATUS
-from csp.wire import Deliver, ErrorView, Struct, parse
+from csp.wire import Deliver, ErrorView, LiveView, Struct, parse
 
 T = TypeVar("T")
 Ref = int | str
@@ -16,12 +16,20 @@ Ref = int | str
 class Live(Struct, frozen=True):
     """Something that matters only now, such as a piece of a stream; it is in no history.
 
-    Its shape is its sender's: `csp.wire.parse(Shape, bytes(live.data))`.
+    To an agent, `watch` says whether anybody looks at its screen: with each True it shows all of it, then
+    what changes, until False. `read` gives the rest.
     """
 
     data: msgspec.Raw
+    watch: bool | None = None
+
+    def read(self) -> LiveView:
+        """Return what it holds, or raise BadInput where it is nothing known here."""
+        return parse(LiveView, bytes(self.data))
 
 
+#: What an agent is told when the way to those who watch it is lost.
+NOT_WATCHED: Final = Live(data=msgspec.Raw(b'{"watch":false}'), watch=False)
 Item = AnyEvent | Deliver | Live
 
 
@@ -37,6 +45,7 @@ class Answer(Struct, frozen=True):
     recipients: tuple[str, ...] = ()
     late: bool = False
     extended: bool = False
+    posted: bool = True
 
     def to_error(self) -> CspError | None:
         """Return what the caller of the operation should see raised."""
@@ -66,10 +75,21 @@ def read_frame(data: bytes) -> Item | Answer:
     if frame.deliver is not None:
         return frame.deliver
     if frame.live is not _NOTHING:
-        return Live(data=frame.live)
+        return Live(data=frame.live, watch=_watch_in(frame.live))
     if frame.ref is not None or frame.error is not None:
         return parse(Answer, data)
     return read_event(data)
+
+
+class _Watch(Struct, frozen=True):
+    watch: bool | None = None
+
+
+def _watch_in(live: msgspec.Raw) -> bool | None:
+    try:
+        return parse(_Watch, bytes(live)).watch
+    except BadInput:
+        return None
 
 
 def read_event(line: bytes) -> AnyEvent:

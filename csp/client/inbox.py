@@ -82,8 +82,8 @@ class Inbox:
             self._put(deliver, size)
 
     def take_live(self, live: Live, size: int) -> None:
-        """Queue what matters only now, or drop it."""
-        if not self.is_full:
+        """Queue what matters only now, or drop it; whether anybody watches is never dropped."""
+        if live.watch is not None or not self.is_full:
             self._put(live, size)
 
     def end(self, deliver_id: str) -> None:

@@ -3,15 +3,16 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Never
 
-from csp.client.frames import Answer, Live, read_error, read_frame
+from csp.client.frames import NOT_WATCHED, Answer, Live, read_error, read_frame
 from csp.client.http import Http
 from csp.client.inbox import Inbox
-from csp.client.outbox import Outbox
+from csp.client.outbox import Outbox, to_frame
 from csp.client.tasks import until_first
 from csp.errors import BadInput, CspError, Unauthenticated, Unreachable
-from csp.wire import Deliver, encode
+from csp.wire import Deliver, LiveBody, Struct, WatchBody, encode
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -28,6 +29,7 @@ TOKEN_DIED: Final = 4001
 #: What names our own requests; those of callers have numbers.
 _WATCH: Final = "watch"
 _UNWATCH: Final = "unwatch"
+_LIVE: Final = "live"
 #: A handshake answered so has reached somebody who says no.
 _REFUSALS: Final = frozenset({401, 403, 429})
 
@@ -134,16 +136,35 @@ class Link:
         self._is_paused = False
         self._overflow = asyncio.Event()
         self._watching: asyncio.Future[Answer] | None = None
+        self._is_watched = False
 
-    async def run(self, inbox: Inbox, outbox: Outbox) -> None:
-        """Carry everything both ways; raises Unreachable, or Unauthenticated, when the link is lost."""
+    async def run(self, inbox: Inbox, outbox: Outbox, screens: Iterable[str] = ()) -> None:
+        """Carry everything both ways; raises Unreachable, or Unauthenticated, when the link is lost.
+
+        `screens` are those that were watched over the link before.
+        """
         from websockets.exceptions import ConnectionClosed
 
         outbox.rewind()
         try:
+            for agent in screens:
+                await self._send_op(_WATCH, _LIVE, WatchBody(screen=agent))
             await until_first(self._receive(inbox, outbox), self._send(outbox), self._make_room(inbox))
         except ConnectionClosed as exc:
             raise _loss(exc) from exc
+        finally:
+            if self._is_watched:
+                inbox.take_live(NOT_WATCHED, 0)
+
+    async def show(self, body: LiveBody) -> None:
+        """Send what matters only now; it is lost with the link."""
+        from websockets.exceptions import ConnectionClosed
+
+        with contextlib.suppress(ConnectionClosed):
+            await self._send_op(_LIVE, _LIVE, body)
+
+    async def _send_op(self, name: str, ref: str, body: Struct) -> None:
+        await self._socket.send(to_frame(name, ref, encode(body)), text=True)
 
     async def close(self) -> None:
         """Hang up."""
@@ -172,6 +193,7 @@ class Link:
             case Deliver():
                 inbox.take_deliver(item, len(data))
             case Live():
+                self._is_watched = self._is_watched if item.watch is None else item.watch
                 inbox.take_live(item, len(data))
             case _ if self._is_paused:
                 pass

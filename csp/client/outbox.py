@@ -31,8 +31,13 @@ class Pending:
 
     def to_frame(self) -> bytes:
         """Return the operation as the text of a WebSocket frame."""
-        head = encode(Op(op=self.name, ref=self.ref))
-        return head if self.body == b"{}" else b"%b,%b" % (head[:-1], self.body[1:])
+        return to_frame(self.name, self.ref, self.body)
+
+
+def to_frame(name: str, ref: int | str, body: bytes) -> bytes:
+    """Return an operation as the text of a WebSocket frame."""
+    head = encode(Op(op=name, ref=ref))
+    return head if body == b"{}" else b"%b,%b" % (head[:-1], body[1:])
 
 
 class Outbox:

@@ -18,7 +18,7 @@ from csp.client.inbox import Inbox
 from csp.client.link import Link
 from csp.client.outbox import Outbox, Pending
 from csp.client.tasks import until_first
-from csp.errors import BadInput, CspError, TooMany, Unreachable
+from csp.errors import BadInput, CspError, Refused, TooMany, Unreachable
 from csp.events import HISTORY_TYPES
 from csp.oneshot import segment
 from csp.wire import AgentId, InboxView, Struct
@@ -31,7 +31,7 @@ PAGE: Final = 100
 SWEEP_S: Final = 25.0
 FIRST_PROBE_S: Final = 5.0
 LAST_PROBE_S: Final = 60.0
-TYPES: Final = ",".join(sorted(HISTORY_TYPES | {"late", "mode", "note", "turn_signal"}))
+TYPES: Final = ",".join(sorted(HISTORY_TYPES | {"activity", "late", "mode", "note", "turn_signal"}))
 
 PATHS: Final = {
     "message": "/message",
@@ -111,6 +111,9 @@ class Polling:
             self._outbox.settle(pending.ref, await self._ask(pending))
 
     async def _ask(self, pending: Pending) -> Answer:
+        if pending.name not in PATHS:
+            problem = f"{pending.name} needs a WebSocket, and none gets through to {self._http.url}"
+            return Answer(error=problem, hint="ask for one screen at a time", status=Refused.status)
         try:
             return await self._http.post(Answer, PATHS[pending.name], pending.body)
         except Unreachable:

@@ -13,6 +13,7 @@ from csp.events import (
     Left,
     Noticed,
     Pruned,
+    Queried,
     Redacted,
     Said,
     StateChanged,
@@ -25,11 +26,16 @@ def concerns(event: AnyEvent, agent: AgentId) -> bool:
     match event:
         case Said():
             return agent in (event.sender, event.target) or event.target == ALL or agent in event.recipients
+        case Queried():
+            return agent == event.sender
         case Delivered() | ControlSent():
             return agent in (event.sender, event.target)
         case Noticed():
             return event.target in (ALL, agent)
-        case Joined() | Left() | StateChanged() | Redacted() | Pruned():
+        case StateChanged():
+            # What a tool is to be called with is between the agent and the people of the room.
+            return event.dialog is None or agent == event.sender
+        case Joined() | Left() | Redacted() | Pruned():
             return True
         case Late() | Base():
             return False

@@ -3,18 +3,10 @@
 from typing import Any, Final
 
 from csp.core.room import Message, Room
-from csp.events import (
-    AgentCall,
-    AgentResponse,
-    ControlSent,
-    Delivered,
-    HumanMessage,
-    KnownEvent,
-    Noticed,
-)
+from csp.events import ControlSent, Delivered, KnownEvent, Noticed, Said
 from csp.wire import DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId
 
-_DELIVERED_KINDS: Final = (HumanMessage, AgentCall, AgentResponse, ControlSent)
+_MESSAGES: Final = (Said, ControlSent)
 
 
 class Batch:
@@ -40,7 +32,7 @@ class Batch:
     ) -> None:
         """Append an event; `fields` are those of its own kind."""
         self._seq += 1
-        own = f"m-{self._seq}" if kind in _DELIVERED_KINDS else f"e-{self._seq}"
+        own = f"m-{self._seq}" if issubclass(kind, _MESSAGES) else f"e-{self._seq}"
         event = kind(self._seq, self.now, id or MessageId(own), sender, target, thread, text, **fields)
         self.events.append(event)
 

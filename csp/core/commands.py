@@ -8,6 +8,8 @@ from csp.wire import (
     Capabilities,
     ControlVerb,
     DeliveryState,
+    Dialog,
+    Ending,
     Handoff,
     JoinRole,
     Kind,
@@ -60,7 +62,7 @@ class Send(Command, frozen=True, kw_only=True):
 
 
 class Answer(Command, frozen=True, kw_only=True):
-    """Post what a participant wrote; it goes to whoever asked."""
+    """Post what a participant wrote; it goes to whoever asked. The commands in an agent's text are run."""
 
     sender: AgentId
     text: str
@@ -71,6 +73,17 @@ class Answer(Command, frozen=True, kw_only=True):
     usage: Usage | None = None
     thread: str | None = None
     id: MessageId | None = None
+    ttl_s: float | None = None
+    activity: bool = False
+    local: bool = False
+    ending: Ending = Ending.DONE
+
+
+class Tell(Command, frozen=True, kw_only=True):
+    """Answer a query of an agent with what was found."""
+
+    query: MessageId
+    text: str
     ttl_s: float | None = None
 
 
@@ -88,6 +101,7 @@ class SetState(Command, frozen=True, kw_only=True):
     state: AgentState
     detail: str = ""
     until: float | None = None
+    dialog: Dialog | None = None
 
 
 class Control(Command, frozen=True, kw_only=True):
@@ -136,6 +150,7 @@ AnyCommand = (
     | Remove
     | Send
     | Answer
+    | Tell
     | Report
     | SetState
     | Control

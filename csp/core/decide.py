@@ -5,7 +5,7 @@
 
 from typing import assert_never
 
-from csp.core import membership, messages
+from csp.core import membership, messages, speech
 from csp.core.batch import Batch
 from csp.core.commands import (
     Answer,
@@ -23,6 +23,7 @@ from csp.core.commands import (
     Return,
     Send,
     SetState,
+    Tell,
     Tick,
 )
 from csp.core.room import Room
@@ -36,7 +37,9 @@ def decide(room: Room, command: AnyCommand, now: float) -> list[KnownEvent]:
         case Send():
             messages.send(room, command, batch)
         case Answer():
-            messages.answer(room, command, batch)
+            speech.answer(room, command, batch)
+        case Tell():
+            speech.tell(room, command, batch)
         case Report():
             messages.report(room, command, batch)
         case SetState():

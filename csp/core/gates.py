@@ -5,10 +5,8 @@ from typing import Final
 
 from csp.wire import HeldReason
 
-#: How long a sign of rest on the screen or in the title must stand: an idle title can precede a dialog.
-SETTLED_S: Final = 0.3
 #: The screen shows a key that late at most; until then only the ledger knows of it.
-ECHO_S: Final = 1.0
+ECHO_S: Final = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +18,9 @@ class Facts:
     is_ready: bool = True
     #: A start-up, login or trust screen stands there.
     is_blocked: bool = False
-    #: The CLI itself (hook, transcript) said that a turn is open, or that it ended.
+    #: The CLI itself (hook, transcript) said that a turn is open, or that the last one ended.
     is_turn_open: bool = False
+    is_end_known: bool = False
     #: Since when neither screen nor title showed work; None while they do.
     quiet_since: float | None = 0.0
     has_dialog: bool = False
@@ -39,6 +38,8 @@ class GateRules:
     """How strict the gates are for one profile."""
 
     typing_quiet_s: float = 0.5
+    #: How long a sign of rest on the screen or in the title must stand: an idle title can precede a dialog.
+    settled_s: float = 0.3
     #: The end of a turn can only be guessed from the screen, so a guess that never comes true may be waived.
     guesses_idle: bool = False
 
@@ -57,7 +58,7 @@ def closed_gate(
     # A dialog belongs to an open turn, but it is what a person must act on, so it is named first.
     if facts.has_dialog or facts.is_asking:
         return HeldReason.DIALOG
-    if not (is_urgent or (is_waived and rules.guesses_idle)) and is_busy(facts, now):
+    if not (is_urgent or (is_waived and rules.guesses_idle)) and is_busy(facts, rules, now):
         return HeldReason.BUSY
     if facts.last_key is not None and now - facts.last_key < rules.typing_quiet_s:
         return HeldReason.TYPING
@@ -66,11 +67,11 @@ def closed_gate(
     return HeldReason.PAUSED if facts.is_paused else None
 
 
-def is_busy(facts: Facts, now: float) -> bool:
+def is_busy(facts: Facts, rules: GateRules, now: float) -> bool:
     """Tell whether a turn is open, or the pane has not been at rest for long enough to believe it."""
     if facts.is_turn_open or facts.quiet_since is None:
         return True
-    return now - facts.quiet_since < SETTLED_S
+    return not facts.is_end_known and now - facts.quiet_since < rules.settled_s
 
 
 def holds_draft(facts: Facts, now: float) -> bool:
@@ -85,7 +86,7 @@ def next_look(facts: Facts, rules: GateRules, now: float) -> float | None:
     """Return when a closed gate may open by the mere passing of time."""
     times = []
     if facts.quiet_since is not None:
-        times.append(facts.quiet_since + SETTLED_S)
+        times.append(facts.quiet_since + rules.settled_s)
     if facts.last_key is not None:
         times += [facts.last_key + rules.typing_quiet_s, facts.last_key + ECHO_S]
     return min((at for at in times if at > now), default=None)

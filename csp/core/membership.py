@@ -95,11 +95,11 @@ def set_state(room: Room, command: SetState, batch: Batch) -> None:
     if command.state is AgentState.OFFLINE:
         leave(room, Leave(agent=command.agent, reason=command.detail or "closed"), batch)
         return
-    new = (command.state, command.detail, command.until)
-    if (participant.state, participant.detail, participant.until) == new:
+    new = (command.state, command.detail, command.until, command.dialog)
+    if (participant.state, participant.detail, participant.until, participant.dialog) == new:
         return
     text = f"{participant.id} is {command.state}" + (f": {command.detail}" if command.detail else "")
-    fields = {"state": command.state, "detail": command.detail, "until": command.until}
+    fields = dict(zip(("state", "detail", "until", "dialog"), new, strict=True))
     batch.add(StateChanged, participant.id, ALL, text, fields)
 
 

@@ -9,7 +9,7 @@ from csp.core.delivery import may_move
 from csp.core.identity import nearest
 from csp.core.room import Message, Room, expired
 from csp.errors import BadInput, NotFound, Refused, TooMany
-from csp.events import AgentCall, AgentResponse, HumanMessage, Late, Pruned, Redacted
+from csp.events import Activity, AgentCall, AgentResponse, HumanMessage, Pruned, Redacted, Said
 from csp.wire import (
     ALL,
     DEFAULT_THREAD,
@@ -26,6 +26,7 @@ MAX_HOPS: Final = 8
 MAX_QUEUED: Final = 20_000
 MAX_QUEUED_CHARS: Final = 16 * 1024 * 1024
 OWN_ID: Final = re.compile(r"^[mest]-\d+\Z")
+AgentSpeech = AgentCall | AgentResponse | Activity
 #: Why a sidecar may hold a message; the other reasons are the room's own.
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
 
@@ -33,27 +34,16 @@ SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason
 def send(room: Room, command: Send, batch: Batch) -> None:
     if command.id is not None and is_repeated(room, command.sender, command.id):
         return
-    asked = _asked(room, command)
-    target, recipients = _route(room, command)
+    asked = asked_message(room, command)
+    target, recipients = route(room, command)
     kind = AgentResponse if command.reply_to else AgentCall
-    _say(room, command, batch, kind, asked, target, recipients, {"urgent": command.urgent})
+    fields = {"urgent": command.urgent, "reply_to": command.reply_to}
+    check_queues(room, recipients, command.text, batch)
+    confirm(asked, command.sender, batch)
+    say(room, command, batch, kind, asked, target, recipients, fields)
 
 
-def answer(room: Room, command: Answer, batch: Batch) -> None:
-    if command.id is not None and is_repeated(room, command.sender, command.id):
-        return
-    if command.turn is not None:
-        _too_late(command, command.turn, batch)
-        return
-    asked = _asked(room, command)
-    # What is answered may be too old to be remembered; then nobody knows who else may read it.
-    target = asked.sender if asked else HUMAN if command.reply_to else ALL
-    fields = {"handoff": command.handoff, "final": command.final, "usage": command.usage}
-    recipients = _asker(room, asked, command.sender)
-    _say(room, command, batch, AgentResponse, asked, target, recipients, fields)
-
-
-def _asked(room: Room, command: Send | Answer) -> Message | None:
+def asked_message(room: Room, command: Send | Answer) -> Message | None:
     """Return the message that is answered, if its sender may know of it at all."""
     message = room.message(command.reply_to) if command.reply_to else None
     if message is None or command.sender in (HUMAN, message.sender) or message.target == ALL:
@@ -61,37 +51,37 @@ def _asked(room: Room, command: Send | Answer) -> Message | None:
     return message if command.sender in message.deliveries else None
 
 
-def _too_late(command: Answer, turn: str, batch: Batch) -> None:
-    thread = command.thread or DEFAULT_THREAD
-    batch.add(Late, command.sender, HUMAN, command.text, {"turn": turn}, thread=thread)
-
-
-def _say(
+def say(
     room: Room,
     command: Send | Answer,
     batch: Batch,
-    kind: type[AgentCall] | type[AgentResponse],
+    kind: type[AgentSpeech],
     asked: Message | None,
     target: AgentId,
     recipients: tuple[AgentId, ...],
     fields: dict[str, Any],
 ) -> None:
-    _check_queues(room, recipients, command.text)
-    _confirm(asked, command.sender, batch)
-    is_person = _is_person(room, command.sender)
-    hops = 0 if is_person else asked.hops + 1 if asked else 1
+    """Append what is said, because of `asked`; the caller has checked the queues of its recipients."""
+    is_human = is_person(room, command.sender)
     fields["recipients"] = recipients
-    fields["reply_to"] = command.reply_to
-    fields["hops"] = hops
-    if recipients and hops > MAX_HOPS:
-        fields["held"] = HeldReason.LOOP
-    if recipients and command.ttl_s is not None:
-        fields["expires"] = batch.clock + command.ttl_s
+    fields["hops"] = 0 if is_human else hops_after(asked)
+    fields |= terms(batch, recipients, fields["hops"], command.ttl_s)
     thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
-    speech = HumanMessage if is_person else kind
+    speech = HumanMessage if is_human else kind
     batch.add(speech, command.sender, target, command.text, fields, thread=thread, id=command.id)
-    if "held" in fields:
-        _ask_about_loop(batch)
+    ask_about_loop(batch)
+
+
+def hops_after(asked: Message | None) -> int:
+    """Return how many agents have spoken in a row with what an agent says because of `asked`."""
+    return asked.hops + 1 if asked else 1
+
+
+def terms(batch: Batch, recipients: tuple[AgentId, ...], hops: int, ttl_s: float | None) -> dict[str, Any]:
+    """Return whether a message is held, when it expires; both only matter to somebody who gets it."""
+    held = {"held": HeldReason.LOOP} if recipients and hops > MAX_HOPS else {}
+    expires = {"expires": batch.clock + ttl_s} if recipients and ttl_s is not None else {}
+    return {**held, **expires}
 
 
 def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
@@ -106,7 +96,8 @@ def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
     return True
 
 
-def _route(room: Room, command: Send) -> tuple[AgentId, tuple[AgentId, ...]]:
+def route(room: Room, command: Send) -> tuple[AgentId, tuple[AgentId, ...]]:
+    """Return whom a message is for, who gets it; refuse one that would reach nobody."""
     target = AgentId(command.to.strip().lower())
     if target == ALL:
         return ALL, _everybody_else(room, command)
@@ -133,7 +124,7 @@ def _everybody_else(room: Room, command: Send) -> tuple[AgentId, ...]:
     )
 
 
-def _asker(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:
+def asker_of(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:
     """Return who gets an answer typed in: the participant that asked, for the first answer alone."""
     if asked is None or asked.sender not in room.participants:
         return ()
@@ -141,17 +132,22 @@ def _asker(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId,
     return (asked.sender,) if delivery is not None and not delivery.answered else ()
 
 
-def _check_queues(room: Room, recipients: tuple[AgentId, ...], text: str) -> None:
+def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str, batch: Batch) -> None:
+    """Refuse a message that one of its recipients has no room for, after what the batch has for it."""
     for agent in recipients:
         participant = room.participants[agent]
-        waiting = len(participant.queue)
-        if waiting >= MAX_QUEUED or participant.queued_chars + len(text) > MAX_QUEUED_CHARS:
+        coming = [
+            event.text for event in batch.events if isinstance(event, Said) and agent in event.recipients
+        ]
+        waiting = len(participant.queue) + len(coming)
+        chars = participant.queued_chars + sum(map(len, coming)) + len(text)
+        if waiting >= MAX_QUEUED or chars > MAX_QUEUED_CHARS:
             hint = f"see what it waits for with: csp status; drop it with: csp remove {agent}"
             raise TooMany(f"{agent} has {waiting} messages waiting, it takes no more", hint)
 
 
-def _confirm(asked: Message | None, agent: AgentId, batch: Batch) -> None:
-    """An answer proves that what it answers has arrived."""
+def confirm(asked: Message | None, agent: AgentId, batch: Batch) -> None:
+    """Note that what is answered has arrived: the answer proves it."""
     delivery = asked.deliveries.get(agent) if asked else None
     if asked is None or delivery is None or delivery.reason == HeldReason.LOOP:
         return
@@ -159,13 +155,17 @@ def _confirm(asked: Message | None, agent: AgentId, batch: Batch) -> None:
         batch.deliver(asked, agent, DeliveryState.CONFIRMED)
 
 
-def _is_person(room: Room, sender: AgentId) -> bool:
+def is_person(room: Room, sender: AgentId) -> bool:
+    """Tell whether somebody speaks for a person."""
     participant = room.participants.get(sender)
     return sender == HUMAN or (participant is not None and participant.kind is Kind.HUMAN)
 
 
-def _ask_about_loop(batch: Batch) -> None:
+def ask_about_loop(batch: Batch) -> None:
+    """Ask the human about the last message of the batch, if the loop guard holds it."""
     said = batch.events[-1]
+    if not isinstance(said, Said) or said.held != HeldReason.LOOP:
+        return
     batch.notice(
         HUMAN,
         f"{said.id} from {said.sender} to {said.target} is one more answer in a long row between agents, "

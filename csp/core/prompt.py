@@ -25,10 +25,11 @@ _HEADER: Final = re.compile(rf"\[(?:from [a-z0-9-]{{1,32}}|YOUR TURN) #{_TAG}\]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What is typed for one message: `tag` names it, `text` is all of it, `header` its first line."""
+    """What is typed for one message: `tag` names it, `text` is all of it, with its first line, its last."""
 
     tag: str
     header: str
+    footer: str
     text: str
 
     def keys(self, *, is_pasted: bool) -> bytes:
@@ -46,7 +47,8 @@ def prompt_for(item: Deliver, *, after_at: str = "") -> Prompt:
     body = without_controls(item.text)
     if after_at:
         body = body.replace("@", "@" + after_at)
-    return Prompt(tag=tag, header=header, text=f"{header}\n{body}\n[end #{tag}]")
+    footer = f"[end #{tag}]"
+    return Prompt(tag=tag, header=header, footer=footer, text=f"{header}\n{body}\n{footer}")
 
 
 def tag_of(item: Deliver) -> str:

@@ -23,9 +23,11 @@ from csp.events import (
     Left,
     Noticed,
     Pruned,
+    Queried,
     Redacted,
     Said,
     StateChanged,
+    Told,
     Unknown,
 )
 from csp.wire import (
@@ -37,6 +39,8 @@ from csp.wire import (
     DeliverKind,
     DeliveryState,
     DeliveryView,
+    Dialog,
+    Ending,
     HeldReason,
     JoinRole,
     Kind,
@@ -77,6 +81,18 @@ class Message(msgspec.Struct, omit_defaults=True):
     expires: float | None = None
     control: ControlVerb | None = None
     choice: int | None = None
+    ending: Ending = Ending.DONE
+
+
+class Query(msgspec.Struct, omit_defaults=True):
+    """A question of an agent that has to be looked up in the journal before `seq`."""
+
+    seq: int
+    agent: AgentId
+    thread: str
+    count: int
+    reply_to: MessageId | None = None
+    hops: int = 0
 
 
 class Participant(msgspec.Struct, omit_defaults=True):
@@ -91,6 +107,7 @@ class Participant(msgspec.Struct, omit_defaults=True):
     state: AgentState = AgentState.IDLE
     detail: str = ""
     until: float | None = None
+    dialog: Dialog | None = None
     paused: bool = False
     share: bool = False
     #: Messages, then controls, whose delivery has not ended, in the order of the journal.
@@ -115,6 +132,8 @@ class Room(msgspec.Struct, omit_defaults=True):
     waiting: dict[MessageId, Message] = msgspec.field(default_factory=dict)
     #: The last epoch of each removed id, so that its old tokens stay dead when the name comes back.
     epochs: dict[AgentId, int] = msgspec.field(default_factory=dict)
+    #: Questions that the room has not answered yet.
+    queries: dict[MessageId, Query] = msgspec.field(default_factory=dict)
 
     def message(self, message_id: str) -> Message | None:
         """Return a message that is still remembered."""
@@ -175,6 +194,8 @@ def apply(room: Room, event: AnyEvent) -> Room:
             _control_sent(room, event)
         case Redacted():
             _redacted(room, event)
+        case Queried():
+            _queried(room, event)
         case Base():
             room = load(bytes(event.state))
         case Noticed() | Late() | Pruned() | Unknown():
@@ -200,7 +221,10 @@ def _said(room: Room, event: Said) -> None:
         urgent=event.urgent,
         reply_to=event.reply_to,
         expires=event.expires,
+        ending=event.ending,
     )
+    if isinstance(event, Told) and event.query is not None:
+        room.queries.pop(event.query, None)
     _mark_answered(room, event)
     _remember(room, message)
 
@@ -292,7 +316,7 @@ def _joined(room: Room, event: Joined) -> None:
         known.share = False
     known.name, known.kind, known.role, known.epoch = event.name, event.kind, event.role, event.epoch
     known.capabilities, known.online, known.seen = event.capabilities, True, event.ts
-    known.state, known.detail, known.until = AgentState.IDLE, "", None
+    known.state, known.detail, known.until, known.dialog = AgentState.IDLE, "", None, None
 
 
 def _left(room: Room, event: Left) -> None:
@@ -303,6 +327,15 @@ def _left(room: Room, event: Left) -> None:
     if event.removed:
         room.epochs[event.sender] = participant.epoch
         del room.participants[event.sender]
+        for query in [key for key, query in room.queries.items() if query.agent == event.sender]:
+            del room.queries[query]
+
+
+def _queried(room: Room, event: Queried) -> None:
+    if event.sender in room.participants:
+        room.queries[event.id] = Query(
+            event.seq, event.sender, event.thread, event.count, event.reply_to, event.hops
+        )
 
 
 def _state_changed(room: Room, event: StateChanged) -> None:
@@ -310,7 +343,8 @@ def _state_changed(room: Room, event: StateChanged) -> None:
     if participant is None:
         return
     if event.state is not None:
-        participant.state, participant.detail, participant.until = event.state, event.detail, event.until
+        participant.state, participant.detail = event.state, event.detail
+        participant.until, participant.dialog = event.until, event.dialog
     if event.paused is not None:
         participant.paused = event.paused
     if event.share is not None:
@@ -382,6 +416,7 @@ def to_deliver(message: Message, agent: AgentId) -> Deliver:
         reply_to=message.reply_to,
         control=message.control,
         choice=message.choice,
+        ending=message.ending,
     )
 
 

@@ -1,24 +1,29 @@
 """What a participant can do, the same over HTTP as over WebSocket."""
 
 from csp.core.commands import Answer, Report, Send, SetState
+from csp.core.membership import known_participant
 from csp.core.room import Message
-from csp.errors import BadInput, NotFound
+from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.events import KnownEvent, Late, Said
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
 from csp.wire import (
+    SYSTEM,
     AgentId,
     AgentState,
     ControlDoneBody,
     DeliveryBody,
     DeliveryState,
     Done,
+    Ending,
+    LiveBody,
     MessageBody,
     MessageId,
     OutputBody,
     OutputView,
     ReportedAgentState,
     Role,
+    ScreenAnswer,
     SentView,
     StateBody,
     WorkingBody,
@@ -49,6 +54,10 @@ async def send_message(gateway: Gateway, caller: Caller, body: MessageBody) -> S
 
 async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> OutputView:
     """Post what a participant wrote; with `replyTo` it goes to whoever asked."""
+    if not body.content and body.ending is Ending.DONE:
+        raise BadInput(
+            "expected `str` of length >= 1 - at `$.content`", "only a turn that broke off is empty"
+        )
     check_text(body.content)
     command = Answer(
         sender=caller.id,
@@ -61,16 +70,26 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
         thread=body.thread,
         id=_id(body.id),
         ttl_s=gateway.settings.message_ttl_s,
+        activity=body.activity,
+        local=body.local,
+        ending=body.ending,
     )
     events = await gateway.submit(command)
-    if not events:
-        known = _repeated(gateway, body.id)
-        return OutputView(success=True, id=known.id, seq=known.seq, recipients=tuple(known.deliveries))
-    first = events[0]
+    first = next((event for event in events if isinstance(event, Said | Late)), None)
     if isinstance(first, Late):
         return OutputView(success=True, id=first.id, seq=first.seq, recipients=(), late=True)
-    sent = sent_view(events)
-    return OutputView(success=True, id=sent.id, seq=sent.seq, recipients=sent.recipients)
+    if first is not None:
+        return _output_view(first.id, first.seq, first.recipients, first.target)
+    known = gateway.writer.room.message(body.id or "")
+    if known is not None:
+        return _output_view(known.id, known.seq, tuple(known.deliveries), known.target)
+    # There was nothing to post.
+    return _output_view(body.id or "", gateway.writer.safe_seq, (), SYSTEM)
+
+
+def _output_view(id: str, seq: int, recipients: tuple[AgentId, ...], target: AgentId) -> OutputView:
+    # What stays in its pane is for nobody but the room's own memory.
+    return OutputView(success=True, id=id, seq=seq, recipients=recipients, posted=target != SYSTEM)
 
 
 async def report_delivery(gateway: Gateway, caller: Caller, body: DeliveryBody) -> Done:
@@ -98,13 +117,37 @@ async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Don
     elif body.state is not ReportedAgentState.OFFLINE:
         await gateway.arrive(caller)
     state = AgentState(body.state)
-    await gateway.submit(SetState(agent=agent, state=state, detail=body.detail, until=body.until))
+    command = SetState(agent=agent, state=state, detail=body.detail, until=body.until, dialog=body.dialog)
+    await gateway.submit(command)
     return Done()
 
 
 async def report_working(gateway: Gateway, caller: Caller, body: WorkingBody) -> WorkingView:
     """Ask for more time; without a structured mode there is no clock to move."""
     return WorkingView(success=True, extended=False)
+
+
+async def show_live(gateway: Gateway, caller: Caller, body: LiveBody) -> Done:
+    """Show what matters only now to those who watch; nothing of it is kept."""
+    if caller.role is Role.ROOM:
+        raise BadInput("the human has no screen to show", "use the token of an agent")
+    gateway.screens.show(caller.id, body)
+    return Done()
+
+
+def check_watch(gateway: Gateway, caller: Caller, agent: str) -> AgentId:
+    """Return whose screen is meant, or say why the caller may not see it."""
+    if caller.role is not Role.ROOM and caller.id != agent:
+        raise Forbidden(f"{caller.id} may not see the screen of {agent}", "it takes the room token")
+    return known_participant(gateway.writer.room, agent).id
+
+
+async def fresh_screen(gateway: Gateway, caller: Caller, agent: str) -> ScreenAnswer:
+    """Ask an agent for its screen as it is now."""
+    known = check_watch(gateway, caller, agent)
+    if not gateway.writer.room.participants[known].online:
+        raise Refused(f"{known} is offline, so it has no screen", "see: csp agents")
+    return ScreenAnswer(agent=known, screen=await gateway.screens.fresh(known))
 
 
 def sent_view(events: list[KnownEvent]) -> SentView:

@@ -13,12 +13,14 @@ from csp.core.audience import concerns
 from csp.core.commands import AnyCommand, Leave, Return, Tick
 from csp.core.room import next_deadline
 from csp.errors import Broken, StorageFull, Unauthenticated
-from csp.events import AnyEvent, ControlSent, Delivered, Joined, KnownEvent, Left, Said, StateChanged
+from csp.events import AnyEvent, ControlSent, Delivered, Joined, KnownEvent, Left, Queried, Said, StateChanged
 from csp.gateway.auth import Caller, HostGuard, Tokens
 from csp.gateway.hub import Hub
 from csp.gateway.metrics import Metrics
 from csp.gateway.outbox import Outbox
 from csp.gateway.presence import Presence
+from csp.gateway.queries import Queries
+from csp.gateway.screens import Screens
 from csp.gateway.writer import Committed, RoomWriter
 from csp.journal import JsonlJournal, load_secret
 from csp.journal.history import History
@@ -66,6 +68,8 @@ class Gateway:
         self.sockets: set[Socket] = set()
         #: Held by whoever takes text out of the journal: one rewrite at a time.
         self.removal = asyncio.Lock()
+        self.queries = Queries(self.writer, self.history, settings.message_ttl_s)
+        self.screens = Screens(self._tell_live)
         self._outboxes: dict[AgentId, set[Outbox]] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -132,6 +136,8 @@ class Gateway:
                 self._each_outbox(event.sender, Outbox.rewind)
             case Delivered(state=DeliveryState.QUEUED):
                 self._each_outbox(event.agent, Outbox.rewind)
+            case Queried():
+                self.spawn(self.queries.answer())
             case _:
                 pass
 
@@ -150,12 +156,19 @@ class Gateway:
     def attach(self, agent: AgentId, outbox: Outbox) -> None:
         """Push what is due for `agent` through `outbox` from now on."""
         self._outboxes.setdefault(agent, set()).add(outbox)
+        outbox.tell(self.screens.greeting(agent))
         outbox.push()
 
     def detach(self, agent: AgentId, outbox: Outbox) -> None:
         """Stop pushing through `outbox`."""
         outbox.close()
         self._outboxes.get(agent, set()).discard(outbox)
+
+    def _tell_live(self, agent: AgentId, frame: bytes) -> int:
+        outboxes = self._outboxes.get(agent, set())
+        for outbox in outboxes:
+            outbox.tell(frame)
+        return len(outboxes)
 
     # --- the clock -------------------------------------------------------------------------------
 

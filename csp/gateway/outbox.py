@@ -30,6 +30,11 @@ class Outbox:
         self._ahead.clear()
         self.push()
 
+    def tell(self, frame: bytes) -> None:
+        """Send a live frame, of which nothing is kept."""
+        if frame:
+            self._pipe.write(frame)
+
     def push(self) -> None:
         """Send what has become due, as far as the reader keeps up."""
         if self._draining is not None or self._agent not in self._writer.room.participants:

@@ -58,6 +58,7 @@ from csp.wire import (
     RegisterBody,
     RegisteredView,
     Role,
+    ScreenAnswer,
     SentView,
     StateBody,
     StopView,
@@ -133,11 +134,11 @@ async def remove(gateway: Gateway, call: Call) -> Answer:
 async def list_agents(gateway: Gateway, call: Call) -> Answer:
     await gateway.note_silence()
     await gateway.writer.settle()
-    views = [_agent_view(gateway, agent) for agent in gateway.writer.room.participants]
+    views = [_agent_view(gateway, agent, call.caller) for agent in gateway.writer.room.participants]
     return RawJson(encode(views))
 
 
-def _agent_view(gateway: Gateway, agent: AgentId) -> AgentView:
+def _agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
     participant = gateway.writer.room.participants[agent]
     return AgentView(
         id=agent,
@@ -152,6 +153,7 @@ def _agent_view(gateway: Gateway, agent: AgentId) -> AgentView:
         share=participant.share,
         detail=participant.detail,
         until=participant.until,
+        dialog=participant.dialog if caller.role is Role.ROOM or caller.id == agent else None,
     )
 
 
@@ -165,6 +167,10 @@ async def control(gateway: Gateway, call: Call) -> Answer:
     events = await gateway.submit(command)
     sent = [event.id for event in events if isinstance(event, ControlSent)]
     return ControlView(success=True, seq=gateway.writer.safe_seq, id=sent[0] if sent else None)
+
+
+async def screen(gateway: Gateway, call: Call) -> Answer:
+    return await actions.fresh_screen(gateway, call.caller, call.path["id"])
 
 
 async def state(gateway: Gateway, call: Call) -> Answer:
@@ -391,6 +397,8 @@ ROUTES: Final = (
           RegisteredView, RegisterBody, status=201),
     Route("GET", "/agents", A, list_agents, "List the participants", list[AgentView]),
     Route("DELETE", "/agents/{id}", R, remove, "Remove a participant", Done),
+    Route("GET", "/agents/{id}/screen", A, screen, "Show the screen of an agent as it is now",
+          ScreenAnswer),
     Route("POST", "/agents/{id}/{verb}", R, control, "Press a button for an agent", ControlView, ControlBody),
     Route("POST", "/state", A, state, "Say what you are doing", Done, StateBody),
     Route("POST", "/message", A, message, "Send a message to one participant or to all",

@@ -94,6 +94,7 @@ async def _serve(
 
 def _start_background(gateway: Gateway) -> None:
     gateway.set_alarm()
+    gateway.spawn(gateway.queries.answer())
     gateway.spawn(gateway.watch_presence())
     gateway.spawn(index_when_quiet(gateway))
     gateway.spawn(scrub_journal(gateway))

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 
 from csp.core.audience import concerns
-from csp.errors import BadInput, Broken, CspError, TooMany
+from csp.errors import BadInput, Broken, CspError, TooLarge, TooMany
 from csp.events import decode_event
 from csp.gateway import actions
 from csp.gateway.auth import Caller
@@ -17,19 +17,22 @@ from csp.gateway.frames import Pipe, text_frame
 from csp.gateway.gateway import MAX_SOCKETS, Gateway
 from csp.gateway.hub import Watcher
 from csp.gateway.outbox import Outbox
+from csp.gateway.screens import LiveFeed
 from csp.journal import Cursor
 from csp.wire import (
     MAX_BODY_BYTES,
+    MAX_LIVE_BYTES,
     AgentId,
     ControlDoneBody,
     DeliveryBody,
     Done,
+    LiveBody,
     MessageBody,
     Op,
     OutputBody,
     Role,
     StateBody,
-    WatchParams,
+    WatchBody,
     WorkingBody,
     encode,
     parse,
@@ -52,6 +55,7 @@ OPS: Final[dict[str, tuple[type[msgspec.Struct], Action]]] = {
     "working": (WorkingBody, actions.report_working),
     "state": (StateBody, actions.report_state),
     "control_done": (ControlDoneBody, actions.finish_control),
+    "live": (LiveBody, actions.show_live),
 }
 
 
@@ -82,6 +86,7 @@ class Connection:
         # The token was looked at a while ago; since then the id may have been removed or taken over.
         self._epoch = caller.epoch
         self._watcher = Watcher(pipe, self._agent)
+        self._feed = LiveFeed(pipe)
         self._catch_up: asyncio.Task[None] | None = None
         self._ops: set[asyncio.Task[None]] = set()
 
@@ -94,6 +99,7 @@ class Connection:
             await self._read()
         finally:
             self._unwatch()
+            self._gateway.screens.leave(self._feed)
             for op in self._ops:
                 op.cancel()
             if self._agent is not None and outbox is not None:
@@ -192,17 +198,29 @@ class Connection:
         self._gateway.recheck(self._caller)
         if name != "state":
             await self._gateway.arrive(self._caller)
-        if name == "watch":
-            self._watch(parse(WatchParams, data).after)
+        if name in ("watch", "unwatch"):
+            self._change_watch(parse(WatchBody, data), is_on=name == "watch")
             return Done()
-        if name == "unwatch":
-            self._unwatch()
-            return Done()
+        if name == "live" and len(data) > MAX_LIVE_BYTES:
+            raise TooLarge(f"a live frame is over {MAX_LIVE_BYTES} bytes", "show less of it")
         if name not in OPS:
             known = ", ".join([*OPS, "watch", "unwatch"])
             raise BadInput(f"unknown op {name!r}", f"expected one of: {known}")
         body, action = OPS[name]
         return await action(self._gateway, self._caller, parse(body, data))
+
+    def _change_watch(self, body: WatchBody, *, is_on: bool) -> None:
+        """Begin or end to watch a screen, or else all events."""
+        if body.screen is None:
+            if is_on:
+                self._watch(body.after)
+            else:
+                self._unwatch()
+        elif is_on:
+            agent = actions.check_watch(self._gateway, self._caller, body.screen)
+            self._gateway.screens.watch(agent, self._feed)
+        else:
+            self._gateway.screens.unwatch(AgentId(body.screen), self._feed)
 
     def _answer_error(self, ref: int | str | None, error: CspError) -> None:
         if isinstance(error, Broken):

@@ -6,9 +6,11 @@ from msgspec import Meta, field
 
 from csp.wire.names import (
     Capabilities,
+    Ending,
     Id,
     JoinRole,
     Kind,
+    MaybeText,
     Name,
     Note,
     OwnId,
@@ -51,7 +53,13 @@ class Usage(Struct, frozen=True):
 
 
 class OutputBody(Struct, frozen=True):
-    content: Text
+    """What a participant wrote.
+
+    `activity` is text from the midst of a turn, not its answer; `local` answers what a person typed in the
+    pane, so it is posted only if that is shared; only a turn that broke off may have no content.
+    """
+
+    content: MaybeText
     turn: Id | None = None
     reply_to: Id | None = field(name="replyTo", default=None)
     handoff: Handoff | None = None
@@ -59,6 +67,9 @@ class OutputBody(Struct, frozen=True):
     usage: Usage | None = None
     thread: Thread | None = None
     id: OwnId | None = None
+    activity: bool = False
+    local: bool = False
+    ending: Ending = Ending.DONE
 
 
 class DeliveryBody(Struct, frozen=True):
@@ -68,11 +79,28 @@ class DeliveryBody(Struct, frozen=True):
     agent: Name | None = None
 
 
+class Choice(Struct, frozen=True):
+    """One answer that a dialog offers."""
+
+    number: Annotated[int, Meta(ge=1, le=99)]
+    label: Annotated[str, Meta(max_length=500)]
+
+
+class Dialog(Struct, frozen=True):
+    """What an agent asks of a person: which tool it wants to use, with what, the answers it takes."""
+
+    tool: Annotated[str, Meta(max_length=500)] = ""
+    arguments: Annotated[str, Meta(max_length=8000)] = ""
+    question: Note = ""
+    choices: Annotated[tuple[Choice, ...], Meta(max_length=30)] = ()
+
+
 class StateBody(Struct, frozen=True):
     state: ReportedAgentState
     detail: Note = ""
     until: Annotated[float, Meta(ge=0, le=1e11)] | None = None
     agent: Name | None = None
+    dialog: Dialog | None = None
 
 
 class WorkingBody(Struct, frozen=True):
@@ -128,6 +156,13 @@ class InboxParams(Struct, frozen=True):
 
 class WatchParams(Struct, frozen=True):
     after: Seq | None = None
+
+
+class WatchBody(Struct, frozen=True):
+    """Whose screen to watch, or if nobody's is named, after which event to go on with all of them."""
+
+    after: Seq | None = None
+    screen: Name | None = None
 
 
 class Op(Struct, frozen=True):

@@ -24,6 +24,8 @@ OwnId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:@+=-]{1,128}\Z", examples=["
 Name = Annotated[str, Meta(min_length=1, max_length=128, examples=["claude"])]
 Thread = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z", examples=["default"])]
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, examples=["hello"])]
+#: What a turn that broke off had written; it may be nothing.
+MaybeText = Annotated[str, Meta(max_length=MAX_TEXT_BYTES, examples=["done"])]
 Note = Annotated[str, Meta(max_length=2000)]
 Word = Annotated[str, Meta(max_length=256)]
 Scalar = Word | int | float | bool | None
@@ -109,6 +111,15 @@ class ReportedAgentState(StrEnum):
     NEEDS_HUMAN = "needs_human"
     LIMITED = "limited"
     OFFLINE = "offline"
+
+
+class Ending(StrEnum):
+    """How the turn ended that an answer came from."""
+
+    DONE = "done"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    LIMITED = "limited"
 
 
 class ControlVerb(StrEnum):

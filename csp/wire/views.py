@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import field
 
+from csp.wire.bodies import Dialog
 from csp.wire.names import (
     DEFAULT_THREAD,
     AgentState,
@@ -11,6 +12,7 @@ from csp.wire.names import (
     ControlVerb,
     DeliverKind,
     DeliveryState,
+    Ending,
     JoinRole,
     Kind,
     Mode,
@@ -47,6 +49,7 @@ class OutputView(Struct, frozen=True):
     seq: int
     recipients: tuple[str, ...]
     late: bool = False
+    posted: bool = True
 
 
 class ControlView(Struct, frozen=True):
@@ -91,6 +94,7 @@ class AgentView(Struct, frozen=True, omit_defaults=False):
     share: bool = False
     detail: str = ""
     until: float | None = None
+    dialog: Dialog | None = None
 
 
 class Deliver(Struct, frozen=True):
@@ -108,6 +112,7 @@ class Deliver(Struct, frozen=True):
     control: ControlVerb | None = None
     choice: int | None = None
     turn: str | None = None
+    ending: Ending = Ending.DONE
 
 
 class DeliverFrame(Struct, frozen=True):

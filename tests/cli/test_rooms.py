@@ -10,8 +10,17 @@ from pathlib import Path
 import pytest
 
 from csp.config import Settings
-from csp.errors import BadInput, CspError, Refused, Unreachable
-from csp.rooms import NO_ROOM, RunningRoom, find_room, remove_room, running_rooms, write_room
+from csp.errors import BadInput, CspError, Refused, Unauthenticated, Unreachable
+from csp.rooms import (
+    NO_ROOM,
+    RunningRoom,
+    agent_token_path,
+    find_room,
+    remove_room,
+    running_rooms,
+    save_agent_token,
+    write_room,
+)
 
 
 def room(name: str, folder: str = "/elsewhere", port: int = 1) -> RunningRoom:
@@ -125,6 +134,58 @@ def test_an_address_without_a_token_takes_that_of_the_room_there(tmp_path: Path)
 def test_an_address_without_any_token_is_a_misuse(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="CSP_AUTH_TOKEN"):
         find_room(settings(tmp_path, gateway_url="http://127.0.0.1:1"), tmp_path)
+
+
+def test_in_a_pane_the_token_is_the_agents_own(tmp_path: Path) -> None:
+    held = write_room(tmp_path, room("one"))
+    path = save_agent_token(settings(tmp_path), "one", "codex", "token-codex")
+    found = find_room(settings(tmp_path, agent="codex"), tmp_path)
+    by_url = find_room(settings(tmp_path, agent="codex", gateway_url="http://127.0.0.1:1"), tmp_path)
+    given = find_room(settings(tmp_path, agent="codex", auth_token="mine"), tmp_path)
+    remove_room(held)
+
+    assert (found.token, by_url.token, given.token) == ("token-codex", "token-codex", "mine")
+    assert path == agent_token_path(settings(tmp_path), "one", "codex") == tmp_path / "one.agents/codex.token"
+    assert sorted(file.name for file in path.parent.iterdir()) == ["codex.token"]
+
+
+def test_in_a_pane_an_address_of_no_known_room_takes_the_token_of_the_named_one(tmp_path: Path) -> None:
+    save_agent_token(settings(tmp_path), "far", "codex", "token-codex")
+    given = settings(tmp_path, "CSP_ROOM", room="far", agent="codex", gateway_url="http://far:1")
+
+    assert find_room(given, tmp_path).token == "token-codex"
+
+
+@pytest.mark.parametrize("content", [None, b"", b" \n", b"\xff"])
+def test_in_a_pane_without_a_token_nobody_speaks(tmp_path: Path, content: bytes | None) -> None:
+    held = write_room(tmp_path, room("one"))
+    if content is not None:
+        save_agent_token(settings(tmp_path), "one", "codex", "x").write_bytes(content)
+    errors = [
+        failure(settings(tmp_path, agent="codex"), tmp_path),
+        failure(settings(tmp_path, agent="codex", gateway_url="http://127.0.0.1:1"), tmp_path),
+    ]
+    remove_room(held)
+
+    for error in errors:
+        assert isinstance(error, Unauthenticated)
+        assert "no token of agent 'codex' in room 'one'" in error.message
+
+
+@pytest.mark.parametrize("agent", ["../one", "a/b", "A", ".", "x" * 33])
+def test_the_name_of_an_agent_leads_nowhere_else(tmp_path: Path, agent: str) -> None:
+    held = write_room(tmp_path, room("one"))
+    error = failure(settings(tmp_path, agent=agent), tmp_path)
+    remove_room(held)
+
+    assert type(error) is BadInput
+    assert "CSP_AGENT" in error.message
+
+
+def test_a_token_that_cannot_be_left_is_named(tmp_path: Path) -> None:
+    (tmp_path / "one.agents").write_text("")
+    with pytest.raises(CspError, match="cannot write"):
+        save_agent_token(settings(tmp_path), "one", "codex", "x")
 
 
 def test_a_flag_cannot_take_an_agent_into_another_room(tmp_path: Path) -> None:

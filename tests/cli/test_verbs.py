@@ -4,13 +4,18 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pexpect
 import pytest
 
-from csp.rooms import running_rooms
+from csp.cli.look import _WHY
+from csp.config import Settings
+from csp.rooms import running_rooms, save_agent_token
+from csp.wire import HeldReason
 from tests.cli.live import Place
 
 
@@ -248,6 +253,72 @@ def test_ctrl_c_ends_a_wait_with_a_clean_line(place: Place) -> None:
     assert str(child.before).removeprefix("^C") == "\r\x1b[K"
 
 
+@pytest.mark.parametrize(
+    ("ending", "why"),
+    [
+        ("interrupted", "its turn was interrupted"),
+        ("failed", "its turn failed"),
+        ("limited", "it has reached a usage limit"),
+    ],
+)
+@pytest.mark.parametrize("text", ["", "half of"])
+def test_wait_tells_how_a_turn_broke_off(place: Place, ending: str, why: str, text: str) -> None:
+    claude = place.agent("claude")
+    process = place.start("send", "claude", "question", "--wait")
+    item = claude.next_item()
+    claude.gateway.post("/agent-output", {"content": text, "replyTo": item["id"], "ending": ending})
+    out, err = process.communicate(timeout=30)
+
+    assert (process.returncode, out) == (1, f"{text}\n" if text else "")
+    assert err.endswith(f"csp: claude: {why}\n")
+
+
+def test_wait_is_not_ended_by_activity(place: Place) -> None:
+    claude = place.agent("claude")
+    process = place.start("send", "claude", "question", "--wait")
+    item = claude.next_item()
+    claude.gateway.post("/agent-output", {"content": "I look", "replyTo": item["id"], "activity": True})
+    claude.gateway.post("/agent-output", {"content": "@working", "replyTo": item["id"]})
+    claude.reply(item, "42")
+    out, _ = process.communicate(timeout=30)
+
+    assert (process.returncode, out) == (0, "42\n")
+
+
+def test_history_marks_a_turn_that_broke_off(fresh: Place) -> None:
+    claude = fresh.agent("claude")
+    for text in ("", "half of"):
+        claude.gateway.post("/agent-output", {"content": text, "ending": "interrupted"})
+    first, second = fresh.csp("history").out.splitlines()
+
+    assert first.endswith(" claude: (interrupted)")
+    assert second.endswith(" claude: (interrupted) half of")
+
+
+# --- in a pane -----------------------------------------------------------------------------------
+
+
+def test_a_command_in_a_pane_speaks_as_its_agent(place: Place) -> None:
+    claude, codex = place.agent("claude"), place.agent("codex")
+    settings = replace(Settings(), state_dir=place.state)
+    path = save_agent_token(settings, "default", "codex", codex.token)
+    done = place.csp("send", "claude", "hello", CSP_AGENT="codex")
+    by_url = place.csp("send", "claude", "hello", CSP_AGENT="codex", CSP_GATEWAY_URL=place.room().url)
+
+    assert (done.code, by_url.code) == (0, 0)
+    assert claude.next_item()["from"] == "codex"
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_command_in_a_pane_never_speaks_as_the_human(place: Place) -> None:
+    claude = place.agent("claude")
+    done = place.csp("send", "claude", "hello", CSP_AGENT="gemini")
+
+    assert (done.code, done.out) == (1, "")
+    assert "no token of agent 'gemini' in room 'default'" in done.err
+    assert claude.gateway.get("/inbox/claude")["items"] == []
+
+
 # --- acting on messages --------------------------------------------------------------------------
 
 
@@ -284,6 +355,62 @@ def test_agents_are_listed_with_a_word_for_their_state(place: Place) -> None:
     assert [agent["id"] for agent in data.json] == ["claude"]
 
 
+def test_what_an_agent_asks_of_a_person_is_shown(place: Place) -> None:
+    claude = place.agent("claude")
+    choices = [{"number": 1, "label": "Yes"}, {"number": 2, "label": "No"}]
+    dialog = {"tool": "Bash", "arguments": "rm -r\n  build", "question": "May I?", "choices": choices}
+    claude.gateway.post("/state", {"state": "needs_approval", "detail": "Bash", "dialog": dialog})
+    shown = place.csp("status").out.splitlines()
+
+    assert shown[1].split() == ["claude", "needs_approval", "(Bash)", "cli"]
+    assert [line.strip() for line in shown[2:]] == [
+        "wants Bash: rm -r build",
+        "May I?",
+        "1 Yes · 2 No",
+        "answer with: csp approve claude [--choice N], or csp deny claude",
+    ]
+
+
+def test_a_limit_is_shown_with_its_end(place: Place) -> None:
+    claude = place.agent("claude")
+    ends = [time.time() + 60, time.time() + 90 * 86400]
+    shown = []
+    for until in ends:
+        claude.gateway.post("/state", {"state": "limited", "until": until})
+        shown.append(place.csp("agents").out.split())
+
+    assert shown[0][1:4] == ["limited", "until", time.strftime("%H:%M", time.localtime(ends[0]))]
+    assert shown[1][3] == time.strftime("%Y-%m-%d", time.localtime(ends[1]))
+
+
+def test_a_screen_that_needs_a_person_is_named(place: Place) -> None:
+    claude = place.agent("claude")
+    claude.gateway.post("/state", {"state": "needs_human", "detail": "trust: do you trust this folder?"})
+
+    assert "needs_human (trust: do you trust this folder?)" in place.csp("agents").out
+
+
+def test_every_reason_to_wait_is_a_sentence(place: Place) -> None:
+    claude = place.agent("claude")
+    place.csp("send", "claude", "hello")
+    item = claude.next_item()
+    shown = {"queued": place.csp("status").out}
+    for reason in ("starting", "busy", "dialog", "typing", "draft", "stuck", "paused"):
+        claude.report(item, "held", reason)
+        shown[reason] = place.csp("status").out
+    claude.report(item, "typed")
+    shown["typed"] = place.csp("status").out
+
+    for reason, out in shown.items():
+        (line,) = [line for line in out.splitlines() if line.startswith("waiting: ")]
+        assert re.search(rf"\({reason}\)|: {reason} for", line)
+        assert re.search(r" for \d+ s, \w+ \w+ .*: hello$", line), line
+
+
+def test_every_reason_of_the_wire_has_its_sentence() -> None:
+    assert set(HeldReason) | {"queued", "typed"} == set(_WHY)
+
+
 def test_status_says_what_waits_for_whom(place: Place) -> None:
     claude = place.agent("claude")
     place.csp("send", "claude", "a long\ntext " + "x" * 100)
@@ -294,7 +421,9 @@ def test_status_says_what_waits_for_whom(place: Place) -> None:
     assert room.startswith(f"room default at {place.room().url}: ok, seq ")
     assert agent.split() == ["claude", "idle", "cli", "1", "waiting"]
     assert re.fullmatch(
-        r"waiting: \S+ from human to claude: held \(dialog\) for \d+ s: a long text x+…", waiting
+        r"waiting: \S+ from human to claude: held \(dialog\) for \d+ s, claude has a dialog open; "
+        r"answer it in its pane or with csp approve or csp deny: a long text x+…",
+        waiting,
     )
 
 
@@ -326,24 +455,96 @@ def test_an_agent_sees_a_status_without_the_queue(place: Place) -> None:
         ("resume", "resumed"),
         ("share", "sharing"),
         ("noshare", "no longer sharing"),
-        ("interrupt", "asked to interrupt"),
-        ("approve", "approved"),
-        ("deny", "denied"),
         ("restart", "asked to restart"),
     ],
 )
-def test_each_button_of_an_agent_can_be_pressed(place: Place, verb: str, said: str) -> None:
+def test_each_switch_of_an_agent_can_be_pressed(place: Place, verb: str, said: str) -> None:
     place.agent("claude")
     done = place.csp(verb, "claude")
 
     assert (done.code, done.out, done.err) == (0, "", f"{said} claude\n")
 
 
+@pytest.mark.parametrize(
+    ("verb", "said"), [("interrupt", "interrupted"), ("approve", "approved"), ("deny", "denied")]
+)
+def test_a_button_is_done_when_the_agent_says_so(place: Place, verb: str, said: str) -> None:
+    claude = place.agent("claude")
+    process = place.start(verb, "claude")
+    item = claude.next_item()
+    is_waiting = process.poll() is None
+    claude.report(item, "typed")
+    claude.report(item, "confirmed")
+    out, err = process.communicate(timeout=30)
+
+    assert (is_waiting, item["control"]) == (True, verb)
+    assert (process.returncode, out, err) == (0, "", f"{said} claude\n")
+
+
+def test_a_button_that_did_not_work_says_why(place: Place) -> None:
+    claude = place.agent("claude")
+    process = place.start("approve", "claude")
+    claude.report(claude.next_item(), "failed", "no dialog is open")
+    out, err = process.communicate(timeout=30)
+
+    assert (process.returncode, out, err) == (1, "", "csp: approve claude: failed: no dialog is open\n")
+
+
+def test_a_button_without_proof_says_so(place: Place) -> None:
+    claude = place.agent("claude")
+    process = place.start("interrupt", "claude")
+    claude.report(claude.next_item(), "submitted")
+    _, err = process.communicate(timeout=30)
+
+    assert (process.returncode, err) == (0, "sent interrupt to claude, which gives no proof of it\n")
+
+
+def test_a_button_for_an_agent_that_goes_is_withdrawn(place: Place) -> None:
+    claude = place.agent("claude")
+    process = place.start("deny", "claude")
+    claude.next_item()
+    place.csp("remove", "claude")
+    _, err = process.communicate(timeout=30)
+
+    assert (process.returncode, err) == (1, "csp: deny claude: withdrawn\n")
+
+
 def test_approve_carries_the_choice(place: Place) -> None:
     claude = place.agent("claude")
-    place.csp("approve", "claude", "--choice", "2", "--json")
+    process = place.start("approve", "claude", "--choice", "2", "--json")
+    item = claude.next_item()
+    claude.report(item, "failed", "no choice 2")
+    out, _ = process.communicate(timeout=30)
+    answer = json.loads(out)
 
-    assert claude.next_item()["choice"] == 2
+    assert (item["choice"], process.returncode) == (2, 1)
+    assert (answer["id"], answer["state"], answer["reason"]) == (item["id"], "failed", "no choice 2")
+
+
+def test_a_button_shows_a_person_what_it_waits_for(place: Place) -> None:
+    claude = place.agent("claude")
+    child = place.terminal("approve", "claude")
+    item = claude.next_item()
+    child.expect_exact("waiting for claude (queued)…", timeout=30)
+    claude.report(item, "confirmed")
+    child.expect(pexpect.EOF, timeout=30)
+    child.close()
+
+    assert child.exitstatus == 0
+    assert "approved claude" in str(child.before)
+
+
+def test_a_button_outlives_a_restart_of_the_gateway(fresh: Place) -> None:
+    claude = fresh.agent("claude")
+    process = fresh.start("approve", "claude")
+    item = claude.next_item()
+    fresh.running[0].send_signal(signal.SIGKILL)
+    fresh.running[0].wait()
+    fresh.gateway("--port", fresh.room_port(claude))
+    claude.report(item, "confirmed")
+    _, err = process.communicate(timeout=30)
+
+    assert (process.returncode, err) == (0, "approved claude\n")
 
 
 def test_token_is_the_one_that_opens_the_room(place: Place) -> None:

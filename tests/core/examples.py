@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from csp.events import (
+    Activity,
     AgentCall,
     AgentResponse,
     Base,
@@ -12,19 +13,25 @@ from csp.events import (
     Delivered,
     HumanMessage,
     Joined,
+    Kept,
     KnownEvent,
     Late,
     Left,
     Noticed,
     Pruned,
+    Queried,
     Redacted,
     StateChanged,
+    Told,
 )
 from csp.wire import (
     AgentId,
     AgentState,
+    Choice,
     ControlVerb,
     DeliveryState,
+    Dialog,
+    Ending,
     Handoff,
     JoinRole,
     Kind,
@@ -52,6 +59,7 @@ _SPEECH: Final = {
     "handoff": Handoff(to="codex", task="look"),
     "final": True,
     "usage": Usage(input=1, output=2, cost_usd=0.25, model="large"),
+    "ending": Ending.INTERRUPTED,
 }
 _JOINED: Final = {
     "name": "Claude",
@@ -66,6 +74,9 @@ _STATE: Final = {
     "until": 1700000500.0,
     "paused": True,
     "share": False,
+    "dialog": Dialog(
+        tool="Bash", arguments="ls", question="May I?", choices=(Choice(number=1, label="Yes"),)
+    ),
 }
 
 
@@ -77,6 +88,10 @@ EVENTS: Final[tuple[KnownEvent, ...]] = (
     _build(HumanMessage, _SPEECH),
     _build(AgentCall, _SPEECH),
     _build(AgentResponse, _SPEECH),
+    _build(Activity, _SPEECH),
+    _build(Kept, _SPEECH),
+    _build(Told, _SPEECH | {"query": MessageId("e-6")}),
+    _build(Queried, {"count": 5, "reply_to": MessageId("m-3"), "hops": 2}),
     _build(Noticed, {}),
     _build(
         Delivered,

@@ -25,6 +25,7 @@ from csp.core.commands import (
     Return,
     Send,
     SetState,
+    Tell,
     Tick,
 )
 from csp.core.decide import decide
@@ -39,6 +40,7 @@ from csp.wire import (
     Capabilities,
     ControlVerb,
     DeliveryState,
+    Ending,
     Handoff,
     HeldReason,
     JoinRole,
@@ -49,10 +51,19 @@ from csp.wire import (
 T = TypeVar("T")
 S = DeliveryState
 
-STEP_BYTES: Final = 12
+STEP_BYTES: Final = 14
 MAX_STEPS: Final = 70
 START: Final = 1_700_000_000.0
 TTL_S: Final = 60.0
+#: What an answer ends with: mostly nothing, sometimes commands, of which each is said once.
+SPOKEN: Final = (
+    *[""] * 6,
+    "\n@send.codex <call {0}>",
+    "\n\n@all <call {0}>\n@send.claude <call {0}b>",
+    "\n@query.log 3",
+    "\n@send.mallory <call {0}>\n@sned.codex x",
+    "\n```\n@all <hidden {0}>\n```",
+)
 NAMES: Final = ("claude", "codex", "gemini", "Claude!")
 PAUSES_S: Final = (*[0.0, 0.0, 0.25, 1.0, 1.0, 2.0] * 2, 5.0, 31.0)
 #: How far the clock is off for one step.
@@ -155,13 +166,19 @@ class _Player:
         recipients = list(asked.deliveries) * 5 if asked is not None else []
         return Answer(
             sender=dice.pick([*recipients, self.speaker(room, dice)]),
-            text=self.text(),
+            text=self.text() + dice.pick(SPOKEN).format(self.count),
             reply_to=asked.id if asked is not None else None,
             turn=dice.pick([None] * 9 + ["t-1"]),
             handoff=dice.pick([None, Handoff(to="codex", task="look")]),
             id=self.id(room, dice),
             ttl_s=TTL_S,
+            activity=dice.pick([False, False, False, True]),
+            ending=dice.pick([Ending.DONE, Ending.DONE, Ending.FAILED]),
         )
+
+    def tell(self, room: Room, dice: _Dice) -> AnyCommand:
+        query = dice.pick([*list(room.queries) * 4, MessageId("never")])
+        return Tell(query=query, text=f"[CSP: told {self.count}]", ttl_s=TTL_S)
 
     def report(self, room: Room, dice: _Dice) -> AnyCommand:
         """Report on what waits, on what was remembered, or once more on the same as last time."""
@@ -215,6 +232,7 @@ _Wish = Callable[[_Player, Room, _Dice], AnyCommand]
 _WEIGHTS: Final[dict[_Wish, int]] = {
     _Player.send: 8,
     _Player.answer: 6,
+    _Player.tell: 2,
     _Player.report: 8,
     _Player.join: 3,
     _Player.tick: 2,

@@ -2,10 +2,11 @@
 
 from typing import get_args
 
+import msgspec
 import pytest
 
 from csp.core.audience import concerns
-from csp.events import AnyEvent, KnownEvent, Unknown, type_of
+from csp.events import AnyEvent, KnownEvent, StateChanged, Unknown, type_of
 from csp.wire import ALL, AgentId, MessageId
 from tests.core.examples import EVENTS
 
@@ -19,11 +20,16 @@ READERS: dict[str, set[AgentId]] = {
     "human_message": {SENDER, TARGET, LISTED},
     "agent_call": {SENDER, TARGET, LISTED},
     "agent_response": {SENDER, TARGET, LISTED},
+    "activity": {SENDER, TARGET, LISTED},
+    "kept": {SENDER, TARGET, LISTED},
+    "answer": {SENDER, TARGET, LISTED},
+    "query": {SENDER},
     "system": {TARGET},
     "delivery": {SENDER, TARGET},
     "joined": {SENDER, TARGET, LISTED, OTHER},
     "left": {SENDER, TARGET, LISTED, OTHER},
-    "state": {SENDER, TARGET, LISTED, OTHER},
+    # The state of the example has a dialog, which is for nobody else.
+    "state": {SENDER},
     "control": {SENDER, TARGET},
     "late": set(),
     "redacted": {SENDER, TARGET, LISTED, OTHER},
@@ -32,8 +38,8 @@ READERS: dict[str, set[AgentId]] = {
     "run.started": set(),
 }
 # Who reads the same event when its target is all.
-PUBLIC = {"human_message", "agent_call", "agent_response", "system", "joined", "left", "state"}
-PUBLIC |= {"redacted", "pruned"}
+PUBLIC = {"human_message", "agent_call", "agent_response", "activity", "kept", "answer", "system"}
+PUBLIC |= {"joined", "left", "redacted", "pruned"}
 ALL_EVENTS: tuple[AnyEvent, ...] = (
     *EVENTS,
     Unknown(8, 1.0, "run.started", MessageId("e-8"), SENDER, TARGET),
@@ -51,6 +57,13 @@ def test_stranger_reads_what_is_for_all(event: KnownEvent) -> None:
     kind, fields = type(event), {name: getattr(event, name) for name in event.__struct_fields__}
 
     assert concerns(kind(**(fields | {"target": ALL})), OTHER) == (type_of(event) in PUBLIC)
+
+
+@pytest.mark.parametrize("agent", [SENDER, TARGET, OTHER])
+def test_everybody_reads_a_state_without_a_dialog(agent: AgentId) -> None:
+    (event,) = (event for event in EVENTS if isinstance(event, StateChanged))
+
+    assert concerns(msgspec.structs.replace(event, dialog=None), agent)
 
 
 def test_table_has_every_kind_of_event() -> None:

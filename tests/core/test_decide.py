@@ -20,17 +20,18 @@ from csp.core.commands import (
     Return,
     Send,
     SetState,
+    Tell,
     Tick,
 )
 from csp.core.decide import decide
 from csp.core.room import Room, dump
 from csp.errors import Refused
 from csp.events import type_of
-from csp.wire import ALL, HUMAN, AgentState, ControlVerb, DeliveryState
+from csp.wire import ALL, HUMAN, AgentState, ControlVerb, DeliveryState, MessageId
 from tests.core.live import CLAUDE, CODEX, LiveRoom
 
 # What each command causes in the room of `a_room`: claude is there with m-3 queued, codex has left,
-# m-5 is held by the loop guard.
+# m-5 is held by the loop guard, e-8 is a question of claude.
 CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (Join(name="gemini"), ["joined"]),
     (Return(agent=CODEX), ["joined"]),
@@ -38,6 +39,7 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (Remove(agent=CLAUDE), ["delivery", "delivery", "left"]),
     (Send(sender=HUMAN, to=CODEX, text="hi"), ["human_message"]),
     (Answer(sender=CLAUDE, text="hi"), ["agent_response"]),
+    (Tell(query=MessageId("e-8"), text="[CSP: nothing]"), ["answer", "system"]),
     (Report(agent=CLAUDE, message="m-3", state=DeliveryState.TYPED), ["delivery"]),
     (SetState(agent=CLAUDE, state=AgentState.BUSY), ["state"]),
     (Control(agent=CLAUDE, verb=ControlVerb.PAUSE), ["state", "control"]),
@@ -58,6 +60,7 @@ def a_room(monkeypatch: pytest.MonkeyPatch) -> LiveRoom:
     live.say(HUMAN, CLAUDE, ttl_s=0.0)
     live.do(Leave(agent=CODEX, reason="closed"))
     live.say(CODEX, CLAUDE)
+    live.do(Answer(sender=CLAUDE, text="@query.log"))
     return live
 
 

@@ -33,6 +33,8 @@ def test_all_gates_open() -> None:
         ({"is_paused": True}, HeldReason.PAUSED),
         ({"last_key": NOW - 0.5}, None),
         ({"quiet_since": NOW - 0.31}, None),
+        ({"quiet_since": NOW, "is_end_known": True}, None),
+        ({"quiet_since": None, "is_end_known": True}, HeldReason.BUSY),
     ],
 )
 def test_one_closed_gate_is_the_reason(change: dict[str, object], reason: HeldReason | None) -> None:
@@ -74,7 +76,7 @@ def test_only_a_guess_can_be_waived() -> None:
 
 
 def test_the_ledger_counts_until_the_screen_has_had_time_to_show_the_keys() -> None:
-    typed = replace(OPEN, may_hold_draft=True, last_key=NOW - 0.9)
+    typed = replace(OPEN, may_hold_draft=True, last_key=NOW - 0.6)
 
     assert holds_draft(typed, NOW)
     assert not holds_draft(typed, NOW + 0.2)
@@ -93,6 +95,6 @@ def test_a_draft_without_a_key_is_a_draft() -> None:
 def test_next_look_is_when_time_alone_may_open_a_gate() -> None:
     assert next_look(replace(OPEN, quiet_since=NOW - 0.1), RULES, NOW) == pytest.approx(NOW + 0.2)
     assert next_look(replace(OPEN, last_key=NOW - 0.1), RULES, NOW) == pytest.approx(NOW + 0.4)
-    assert next_look(replace(OPEN, last_key=NOW - 0.6), RULES, NOW) == pytest.approx(NOW + 0.4)
+    assert next_look(replace(OPEN, last_key=NOW - 0.6), RULES, NOW) == pytest.approx(NOW + 0.1)
     assert next_look(OPEN, RULES, NOW) is None
     assert next_look(replace(OPEN, quiet_since=None), RULES, NOW) is None

@@ -30,14 +30,17 @@ from csp.core.room import (
 )
 from csp.errors import CspError
 from csp.events import (
+    AgentCall,
     Base,
     ControlSent,
     Delivered,
     Joined,
     KnownEvent,
     Late,
+    Queried,
     Redacted,
     Said,
+    Told,
     encode_event,
 )
 from csp.wire import ALL, HUMAN, SYSTEM, AgentId, DeliverKind, DeliveryState, MessageId
@@ -279,6 +282,25 @@ def test_every_accepted_message_is_in_the_journal_once(script: bytes) -> None:
 
 
 @given(histories())
+def test_every_command_is_run_once_at_most(script: bytes) -> None:
+    said = Counter(event.text for event in journal_of(script) if isinstance(event, AgentCall))
+
+    assert all(count == 1 for text, count in said.items() if text.startswith("<call"))
+    assert not any(text.startswith("<hidden") for text in said)
+
+
+@given(histories())
+def test_every_question_is_answered_once_at_most(script: bytes) -> None:
+    asked: set[MessageId] = set()
+    for event in journal_of(script):
+        if isinstance(event, Queried):
+            asked.add(event.id)
+        elif isinstance(event, Told):
+            assert event.query in asked
+            asked.remove(event.query)
+
+
+@given(histories())
 def test_what_a_queue_weighs_is_what_is_in_it(script: bytes) -> None:
     for step in play(script):
         for participant in step.room.participants.values():
@@ -363,6 +385,9 @@ def test_direct_message_between_others_is_never_seen(script: bytes) -> None:
         events += step.events
         if isinstance(step.command, Send) and step.command.to != ALL:
             private[step.command.text] = {step.command.sender, AgentId(step.command.to)}
+        for event in step.events:
+            if isinstance(event, AgentCall | Told) and event.target != ALL:
+                private[event.text] = {event.sender, event.target}
         for agent in step.room.participants:
             for item in pending(step.room, agent):
                 assert agent in private.get(item.text, {agent})

@@ -6,7 +6,18 @@ from csp.core.commands import Control, Join, Leave, Remove, Return, SetState
 from csp.core.membership import CONTROL_TTL_S
 from csp.errors import BadInput, NotFound, Refused, TooMany
 from csp.events import ControlSent, Delivered, Joined, Left, StateChanged
-from csp.wire import ALL, HUMAN, AgentId, AgentState, ControlVerb, DeliveryState, JoinRole, Kind
+from csp.wire import (
+    ALL,
+    HUMAN,
+    AgentId,
+    AgentState,
+    Choice,
+    ControlVerb,
+    DeliveryState,
+    Dialog,
+    JoinRole,
+    Kind,
+)
 from tests.core.live import CLAUDE, CODEX, LiveRoom, one
 
 CLAUDE_2 = AgentId("claude-2")
@@ -168,12 +179,13 @@ def test_return_of_the_removed_is_not_found() -> None:
 
 def test_return_forgets_what_the_participant_did_before() -> None:
     live = LiveRoom("claude")
-    live.do(SetState(agent=CLAUDE, state=AgentState.LIMITED, detail="quota", until=2000.0))
+    command = SetState(agent=CLAUDE, state=AgentState.LIMITED, detail="quota", until=2000.0, dialog=DIALOG)
+    live.do(command)
     live.do(Leave(agent=CLAUDE, reason="closed"))
     live.do(Return(agent=CLAUDE))
     claude = live.agent(CLAUDE)
 
-    assert (claude.state, claude.detail, claude.until) == (AgentState.IDLE, "", None)
+    assert (claude.state, claude.detail, claude.until, claude.dialog) == (AgentState.IDLE, "", None, None)
 
 
 # --- going ---------------------------------------------------------------------------------------
@@ -282,6 +294,28 @@ def test_same_state_again_is_no_event(detail: str, until: float, is_news: bool) 
     again = SetState(agent=CLAUDE, state=AgentState.LIMITED, detail=detail, until=until)
 
     assert bool(live.do(again)) == is_news
+
+
+DIALOG = Dialog(tool="Bash", arguments="ls", choices=(Choice(number=1, label="Yes"),))
+
+
+def test_dialog_is_part_of_the_state_until_the_next() -> None:
+    live = LiveRoom("claude")
+    asking = SetState(agent=CLAUDE, state=AgentState.NEEDS_APPROVAL, detail="Bash", dialog=DIALOG)
+    event = one(live.do(asking), StateChanged)
+    shown = live.agent(CLAUDE).dialog
+    again = live.do(asking)
+    live.do(SetState(agent=CLAUDE, state=AgentState.BUSY))
+
+    assert (event.dialog, shown, again) == (DIALOG, DIALOG, [])
+    assert live.agent(CLAUDE).dialog is None
+
+
+def test_another_dialog_in_the_same_state_is_an_event() -> None:
+    live = LiveRoom("claude")
+    live.do(SetState(agent=CLAUDE, state=AgentState.NEEDS_APPROVAL, dialog=DIALOG))
+
+    assert live.do(SetState(agent=CLAUDE, state=AgentState.NEEDS_APPROVAL, dialog=Dialog(tool="Write")))
 
 
 @pytest.mark.parametrize(("detail", "reason"), [("", "closed"), ("ctrl-c", "ctrl-c")])

@@ -8,7 +8,7 @@ import pytest
 from csp.gateway.routes import ROUTES
 from tests.gateway.served import Member, ServedRoom, served
 
-OK, BAD, NO_TOKEN, FORBIDDEN, HIDDEN = "ok", 400, 401, 403, 404
+OK, BAD, NO_TOKEN, FORBIDDEN, HIDDEN, NOTHING_TO_SHOW = "ok", 400, 401, 403, 404, 409
 ANYBODY = (OK, OK, OK, OK, OK, OK)
 AGENTS = (NO_TOKEN, NO_TOKEN, OK, OK, OK, OK)
 ORCHESTRATORS = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, OK, OK)
@@ -19,6 +19,8 @@ ONLY_AGENTS = (NO_TOKEN, NO_TOKEN, OK, OK, OK, BAD)
 NO_TURN = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, BAD, BAD)
 #: Claude's own things: another agent may not, the orchestrator is another agent here.
 CLAUDES_INBOX = (NO_TOKEN, NO_TOKEN, OK, FORBIDDEN, FORBIDDEN, OK)
+#: Nobody has a WebSocket here, so there is no screen to show to those who may see it.
+CLAUDES_SCREEN = (NO_TOKEN, NO_TOKEN, NOTHING_TO_SHOW, FORBIDDEN, FORBIDDEN, NOTHING_TO_SHOW)
 CLAUDES_MESSAGE = (NO_TOKEN, NO_TOKEN, OK, HIDDEN, HIDDEN, OK)
 
 #: One row for each route: what a caller gets without a token, with a wrong one, as claude (whom the
@@ -43,6 +45,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /turn/next": NO_TURN,
     "DELETE /agents/{id}": THE_ROOM,
     "POST /agents/{id}/{verb}": THE_ROOM,
+    "GET /agents/{id}/screen": CLAUDES_SCREEN,
     "POST /messages/{id}/{action}": THE_ROOM,
     "GET /queue": THE_ROOM,
     "POST /history/prune": THE_ROOM,

@@ -1,0 +1,241 @@
+"""Measure a relay against the same program without one: flood, key echo, start, memory."""
+
+import os
+import pty
+import select
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Final, Literal, Self
+
+from csp.bench.usage import memory_mb
+from csp.errors import Broken, NotFound
+
+#: What stands between the program and the terminal: nothing, a relay whose brain only reads, or one whose
+#: brain keeps the screen.
+Kind = Literal["direct", "relay", "screen"]
+KINDS: Final[tuple[Kind, ...]] = ("direct", "relay", "screen")
+
+ROWS: Final = 50
+COLUMNS: Final = 200
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_TIMEOUT_S: Final = 120.0
+_KEY: Final = b"~"
+
+_RAW: Final = """
+import os, sys, termios, time
+mode = termios.tcgetattr(0)
+mode[0] = mode[1] = mode[3] = 0
+termios.tcsetattr(0, termios.TCSANOW, mode)
+"""
+#: Ends when the terminal, which answers in its turn, has taken everything.
+_FLOOD: Final = (
+    _RAW
+    + """
+line = b"".join(b"\\x1b[3%dm%s\\x1b[0m " % (n % 8, b"word" * (n % 3 + 1)) for n in range(20)) + b"\\r\\n"
+block = line * (65536 // len(line))
+left = int(sys.argv[1])
+began = time.perf_counter()
+while left > 0: left -= os.write(1, block)
+os.write(1, b"\\x1b[5n")
+answer = b""
+while not answer.endswith(b"n"): answer += os.read(0, 100)
+seconds = time.perf_counter() - began
+with open(sys.argv[2] + ".new", "w") as file: file.write(str(seconds))
+os.rename(sys.argv[2] + ".new", sys.argv[2])
+"""
+)
+_ECHO: Final = _RAW + "os.write(1, b'READY')\nwhile True: os.write(1, os.read(0, 100))"
+_LAUNCH: Final = "from csp.bench.relay import become_relay; become_relay({kind!r}, {folder!r}, {argv!r})"
+
+
+def become_relay(kind: Kind, folder: str, argv: list[str]) -> None:
+    """Do what `csp sidecar` does once it knows what to run; for a process of its own."""
+    import termios
+
+    from csp.sidecar.spawn import Plan, exec_relay, start_child
+
+    env = {"PATH": os.defpath, "TERM": "xterm-256color", "PYTHONPATH": str(_ROOT)}
+    rows, cols = termios.tcgetwinsize(0)
+    child, master = start_child(argv, env, folder, rows, cols, like=0)
+    brain = ["/bin/sh", "-c", "exec cat <&3"]
+    if kind == "screen":
+        brain = [sys.executable, "-c", "from csp.bench.relay import keep_screen; keep_screen()"]
+    plan = Plan(
+        child=child, master=master, argv=argv, env=env, cwd=folder, brain_argv=brain, state=f"{folder}/state"
+    )
+    exec_relay(plan, env, "bench")
+
+
+def keep_screen() -> None:
+    """Be a brain that does nothing but feed its emulator."""
+    from csp.sidecar.emulator import make_emulator
+    from csp.sidecar.frames import GAP, OUTPUT, SIZE, Decoder
+    from csp.sidecar.spawn import HANDED_FD
+
+    decoder = Decoder()
+    emulator = make_emulator(ROWS, COLUMNS)
+    while data := os.read(HANDED_FD, 1 << 18):
+        for kind, payload in decoder.feed(data):
+            if kind == OUTPUT:
+                emulator.feed(payload)
+            elif kind == SIZE:
+                emulator.resize(int.from_bytes(payload[:2], "big"), int.from_bytes(payload[2:], "big"))
+            elif kind == GAP:
+                emulator.feed(b"\x1bc")
+
+
+def command(kind: Kind, folder: Path, argv: list[str]) -> list[str]:
+    """Return the command that runs `argv` with or without a relay."""
+    if kind == "direct":
+        return argv
+    return [sys.executable, "-c", _LAUNCH.format(kind=kind, folder=str(folder), argv=argv)]
+
+
+def _python(code: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", code, *arguments]
+
+
+class Tmux:
+    """A tmux server of its own with one client, in a terminal that is read; gone after the `with` block."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = shutil.which("tmux") or ""
+        if not self._path:
+            raise NotFound("tmux is not installed", "install it with the system's package manager")
+        self._folder = folder
+        self._socket = folder / "tmux"
+        self._client = self._fd = -1
+
+    def __enter__(self) -> Self:
+        (self._folder / "tmux.conf").write_text("set -g status off\nset -g default-terminal tmux-256color\n")
+        self._client, self._fd = pty.fork()
+        if self._client == 0:
+            env = {"PATH": os.defpath, "TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONPATH": str(_ROOT)}
+            size = ["-x", str(COLUMNS), "-y", str(ROWS)]
+            arguments = [*self._base(), "new-session", "-s", "bench", *size, "exec sleep 3600"]
+            os.execve(self._path, arguments, env)
+        self._wait(lambda: self._socket.exists())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run("kill-server")
+        self._wait(lambda: os.waitpid(self._client, os.WNOHANG)[0] != 0)
+        os.close(self._fd)
+        self._socket.unlink(missing_ok=True)
+
+    def _base(self) -> list[str]:
+        return [self._path, "-S", str(self._socket), "-f", str(self._folder / "tmux.conf")]
+
+    def _run(self, *arguments: str) -> None:
+        subprocess.run([*self._base(), *arguments], check=False, capture_output=True)
+
+    def start(self, argv: list[str]) -> None:
+        """Run a program in the only pane, in place of the one before."""
+        self._run("respawn-pane", "-k", "-t", "bench", "-c", str(_ROOT), shlex.join(["exec", *argv])[0:])
+
+    def read(self, timeout_s: float = 0.05) -> bytes:
+        """Return what the client shows next, or nothing."""
+        if select.select([self._fd], [], [], timeout_s)[0]:
+            try:
+                return os.read(self._fd, 1 << 16)
+            except OSError:
+                return b""
+        return b""
+
+    def press(self, keys: bytes) -> None:
+        os.write(self._fd, keys)
+
+    def expect(self, wanted: bytes) -> None:
+        """Read until the client shows this."""
+        seen = b""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while wanted not in seen:
+            seen = seen[-100:] + self.read(1.0)
+            if time.monotonic() > deadline:
+                raise Broken(f"the pane has not shown {wanted!r}")
+
+    def _wait(self, condition: "object") -> None:
+        deadline = time.monotonic() + _TIMEOUT_S
+        assert callable(condition)
+        while not condition():
+            self.read(0.01)
+            if time.monotonic() > deadline:
+                raise Broken("tmux does not do what it should")
+
+    def wait_for(self, path: Path) -> None:
+        """Read on until a file is there."""
+        self._wait(path.exists)
+
+
+def flood_mb_s(tmux: Tmux, kind: Kind, folder: Path, megabytes: int = 20) -> float:
+    """Return how fast a pane takes a flood."""
+    result = folder / f"flood-{time.monotonic_ns()}"
+    argv = _python(_FLOOD, str(megabytes * 1_000_000), str(result))
+    tmux.start(command(kind, folder, argv))
+    tmux.wait_for(result)
+    return megabytes / float(result.read_text())
+
+
+def echo_us(tmux: Tmux, kind: Kind, folder: Path, keys: int = 500) -> float:
+    """Return how long a key takes from the client's terminal through the pane and back, at the median."""
+    tmux.start(command(kind, folder, _python(_ECHO)))
+    tmux.expect(b"READY")
+    while tmux.read(0.3):
+        pass
+    times = []
+    for _ in range(keys):
+        began = time.perf_counter()
+        tmux.press(_KEY)
+        tmux.expect(_KEY)
+        times.append(time.perf_counter() - began)
+    return median(times) * 1e6
+
+
+def first_byte_s(argv: list[str]) -> float:
+    """Return the time from the start of a command in a terminal to its first byte there."""
+    began = time.perf_counter()
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(_ROOT)
+        os.execv(argv[0], argv)
+    try:
+        select.select([fd], [], [], _TIMEOUT_S)
+        return time.perf_counter() - began
+    finally:
+        os.close(fd)
+        os.waitpid(pid, 0)
+
+
+def child_first_byte_s(kind: Kind, folder: Path) -> float:
+    """Return when the first byte of a child that is quick to start comes."""
+    return first_byte_s(command(kind, folder, ["/bin/echo", "x"]))
+
+
+def bare_start_s() -> float:
+    """Return how long a Python takes that only says a byte."""
+    return first_byte_s([sys.executable, "-I", "-c", "print(1)"])
+
+
+def memory_ratio(kind: Kind, folder: Path) -> tuple[float, float]:
+    """Return the memory of a relay, with that of a bare interpreter, in MB."""
+    return _memory(command(kind, folder, _python(_ECHO))), _memory(_python(_RAW + "print('READY', flush=True)\nos.read(0, 1)"))
+
+
+def _memory(argv: list[str]) -> float:
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(_ROOT)
+        os.execv(argv[0], argv)
+    try:
+        seen = b""
+        while b"READY" not in seen:
+            seen += os.read(fd, 100)
+        return memory_mb(pid) or float("nan")
+    finally:
+        os.close(fd)
+        os.waitpid(pid, 0)

@@ -1,0 +1,29 @@
+"""Run the brain of a sidecar, in the process that the relay has started for it."""
+
+import asyncio
+import logging
+import socket
+from pathlib import Path
+
+from csp.cli.logs import configure
+from csp.errors import Broken, Forbidden, Unauthenticated
+from csp.sidecar.brain import run_brain
+from csp.sidecar.profile import load_profile_file
+from csp.sidecar.run import Run
+from csp.sidecar.spawn import HANDED_FD
+
+log = logging.getLogger(__name__)
+
+
+def brain(folder: str) -> None:
+    """Work until the child has ended; a failure ends the process, and the relay starts another one."""
+    configure(is_verbose=False)
+    run = Run.load(Path(folder))
+    if run is None:
+        raise Broken(f"the record in {folder!r} cannot be read")
+    link = socket.socket(fileno=HANDED_FD)
+    try:
+        asyncio.run(run_brain(run, load_profile_file(Path(run.profile)), link))
+    except (Unauthenticated, Forbidden) as error:
+        log.error("room no longer knows us", extra={"why": error.message})
+        raise

@@ -1,0 +1,56 @@
+"""Run a CLI as an agent of the room."""
+
+import shlex
+from pathlib import Path
+
+from csp.cli.call import Call
+from csp.config import process_environment
+from csp.errors import BadInput
+
+
+def sidecar(call: Call) -> int:
+    """Start the CLI behind a sidecar; this process becomes its relay."""
+    from csp.sidecar.launch import Order, launch
+    from csp.sidecar.profile import load_profile, load_profile_file, profile_for
+
+    args = call.args
+    command = _command(call)
+    if args.profile_file:
+        profile = load_profile_file(call.cwd / args.profile_file)
+    else:
+        profile = load_profile(args.profile) if args.profile else profile_for(*command)
+    order = Order(
+        name=args.name,
+        role=args.role,
+        command=command,
+        profile=profile,
+        cwd=call.cwd,
+        env=process_environment(),
+        initial_prompt=_prompt(call, args.initial_prompt_file),
+    )
+    launch(order, call.settings, call.address)
+    return 1
+
+
+def _command(call: Call) -> tuple[str, ...]:
+    words = list(call.args.command)
+    if call.args.cmd and words:
+        raise BadInput("expected a command by --cmd or behind --, got both")
+    if call.args.cmd:
+        try:
+            words = shlex.split(call.args.cmd)
+        except ValueError as exc:
+            raise BadInput(f"--cmd: {str(exc).lower()}", "check its quotes") from exc
+    if not words:
+        raise BadInput("expected the command to run", "csp sidecar --name claude -- claude")
+    return tuple(words)
+
+
+def _prompt(call: Call, path: str | None) -> str:
+    if path is None:
+        return ""
+    file = call.cwd / Path(path)
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeError) as exc:
+        raise BadInput(f"--initial-prompt-file: cannot read {path!r}: {exc}") from exc

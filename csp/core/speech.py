@@ -1,0 +1,269 @@
+"""What comes of an agent's words: the message they are, the commands in them.
+
+Commands are run for every participant alike, in the batch of the words they stand in; the words are posted as
+they are. A refused command costs a notice, never the words. Notices are not typed into a pane: none can loop.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from csp.core.batch import Batch
+from csp.core.commands import Answer, Send, Tell
+from csp.core.digest import DEFAULT_COUNT, MAX_ANSWER, mode_text
+from csp.core.grammar import (
+    Finish,
+    HandOver,
+    Noop,
+    QueryLog,
+    SendTo,
+    SetMode,
+    ShowMode,
+    Speech,
+    Spoken,
+    Working,
+    read_speech,
+)
+from csp.core.identity import nearest
+from csp.core.messages import (
+    AgentSpeech,
+    ask_about_loop,
+    asked_message,
+    asker_of,
+    check_queues,
+    confirm,
+    hops_after,
+    is_person,
+    is_repeated,
+    route,
+    say,
+    terms,
+)
+from csp.core.room import Message, Room
+from csp.core.spelling import Misspelt
+from csp.errors import BadInput, Forbidden, NotFound, Refused, TooMany
+from csp.events import Activity, AgentCall, AgentResponse, Kept, Late, Queried, Told
+from csp.wire import (
+    ALL,
+    DEFAULT_THREAD,
+    HUMAN,
+    SYSTEM,
+    AgentId,
+    Ending,
+    Handoff,
+    JoinRole,
+    MessageId,
+    Mode,
+)
+
+MAX_COMMANDS: Final = 20
+_NO_COMMANDS: Final = Speech(commands=(), has_prose=True)
+#: Who says nothing else goes on with its turn: the answer is still to come.
+_GOES_ON: Final = (Working, QueryLog, ShowMode)
+_RUN: Final = (SendTo, HandOver, SetMode, ShowMode, QueryLog, Misspelt)
+
+
+def answer(room: Room, command: Answer, batch: Batch) -> None:
+    """Post what a participant wrote, then run the commands in an agent's text, in their order.
+
+    What stays in the pane because it is not shared runs its commands all the same: they are the agent's own.
+    """
+    if command.id is not None and is_repeated(room, command.sender, command.id):
+        return
+    if command.turn is not None:
+        thread = command.thread or DEFAULT_THREAD
+        batch.add(Late, command.sender, HUMAN, command.text, {"turn": command.turn}, thread=thread)
+        return
+    heard = asked_message(room, command)
+    speech = _NO_COMMANDS if is_person(room, command.sender) else read_speech(command.text)
+    speaker = _Speaker(room, command, heard, batch)
+    confirm(heard, command.sender, batch)
+    commands = [spoken for spoken in speech.commands if isinstance(spoken, _RUN)]
+    if not _stays(room, command):
+        if kind := _kind(command, speech):
+            speaker.post(kind, speech.commands)
+    elif commands:
+        speaker.keep()
+    speaker.run(commands)
+
+
+def _stays(room: Room, command: Answer) -> bool:
+    """Tell whether the words stay in the pane, as what a person typed there did."""
+    participant = room.participants.get(command.sender)
+    return command.local and (participant is None or not participant.share)
+
+
+def _kind(command: Answer, speech: Speech) -> type[AgentSpeech] | None:
+    """Return as what the words are posted; None where there is nothing to post."""
+    has_nothing_else = bool(speech.commands) and not speech.has_prose and command.ending is Ending.DONE
+    if has_nothing_else and all(isinstance(spoken, Noop) for spoken in speech.commands):
+        return None
+    goes_on = has_nothing_else and all(isinstance(spoken, _GOES_ON) for spoken in speech.commands)
+    return Activity if command.activity or goes_on else AgentResponse
+
+
+class _Speaker:
+    """One who speaks, because of `heard`, the message it answers."""
+
+    def __init__(self, room: Room, command: Answer, heard: Message | None, batch: Batch) -> None:
+        self._room = room
+        self._command = command
+        self._heard = heard
+        self._batch = batch
+        self._reply_to = command.reply_to
+        self._asked = heard
+        if heard is not None and heard.sender == SYSTEM:
+            # What the room answered is a step on the way to an answer to somebody else.
+            self._reply_to = heard.reply_to or heard.id
+            self._asked = room.message(heard.reply_to) if heard.reply_to else None
+        self._thread = command.thread or (heard.thread if heard else DEFAULT_THREAD)
+
+    # --- the words -------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Remember the id alone, so that nothing is run twice."""
+        fields = {"recipients": ()}
+        id = self._command.id
+        self._batch.add(Kept, self._command.sender, SYSTEM, "", fields, thread=self._thread, id=id)
+
+    def post(self, kind: type[AgentSpeech], commands: tuple[Spoken, ...]) -> None:
+        """Post the words as they are."""
+        room, command, asked = self._room, self._command, self._asked
+        # What is answered may be too old to be remembered; then nobody knows who else may read it.
+        target = asked.sender if asked else HUMAN if self._reply_to else ALL
+        recipients = asker_of(room, asked, command.sender) if kind is AgentResponse else ()
+        check_queues(room, recipients, command.text, self._batch)
+        fields: dict[str, Any] = {
+            "handoff": command.handoff,
+            "final": command.final or any(isinstance(spoken, Finish) for spoken in commands),
+            "usage": command.usage,
+            "ending": command.ending,
+            "reply_to": self._reply_to,
+        }
+        if fields["handoff"] is None and not fields["final"]:
+            fields["handoff"] = self._handoff(commands)
+        say(room, command, self._batch, kind, self._heard, target, recipients, fields)
+
+    def _handoff(self, commands: tuple[Spoken, ...]) -> Handoff | None:
+        known = [
+            spoken
+            for spoken in commands
+            if isinstance(spoken, HandOver) and spoken.to in self._room.participants
+        ]
+        return Handoff(to=known[-1].to, task=known[-1].task) if known else None
+
+    # --- the commands ----------------------------------------------------------------------------
+
+    def run(self, commands: Sequence[Spoken]) -> None:
+        """Run each command; one that is refused leaves a notice."""
+        for spoken in commands[:MAX_COMMANDS]:
+            try:
+                self._run(spoken)
+            except (BadInput, Refused) as error:
+                self._complain(f"{_name(spoken)} was not run: {error.message} ({error.hint})")
+        more = len(commands) - MAX_COMMANDS
+        if more > 0:
+            self._complain(f"{more} commands were not run: one text may have {MAX_COMMANDS}")
+
+    def _run(self, spoken: Spoken) -> None:
+        match spoken:
+            case SendTo():
+                self._send(spoken)
+            case HandOver():
+                # It stands in the event of the words, for a mode to act on.
+                self._known(spoken.to)
+            case QueryLog():
+                self._query(spoken.count or DEFAULT_COUNT)
+            case SetMode():
+                self._set_mode(spoken.mode)
+            case ShowMode():
+                self._may_steer()
+                self._tell(mode_text(Mode.FREEFORM))
+            case Misspelt() if not spoken.to or spoken.to in (*self._room.participants, HUMAN, ALL):
+                self._complain(f"{spoken.line!r} was not understood; {spoken.hint}")
+            case _:
+                # It names nobody known, so it is prose.
+                pass
+
+    def _known(self, agent: str) -> None:
+        if agent not in self._room.participants:
+            raise NotFound(f"unknown agent {agent!r}", nearest(agent, list(self._room.participants)))
+
+    def _complain(self, text: str) -> None:
+        self._batch.notice(self._command.sender, f"{self._command.sender}: {text}")
+
+    def _send(self, spoken: SendTo) -> None:
+        command = Send(
+            sender=self._command.sender,
+            to=spoken.to,
+            text=spoken.text,
+            thread=self._thread,
+            ttl_s=self._command.ttl_s,
+        )
+        target, recipients = route(self._room, command)
+        check_queues(self._room, recipients, spoken.text, self._batch)
+        say(self._room, command, self._batch, AgentCall, self._heard, target, recipients, {})
+
+    def _query(self, count: int) -> None:
+        fields = {"count": count, "reply_to": self._question, "hops": hops_after(self._heard)}
+        text = f"@query.log {count}"
+        self._batch.add(Queried, self._command.sender, SYSTEM, text, fields, thread=self._thread)
+
+    @property
+    def _question(self) -> MessageId | None:
+        return self._asked.id if self._asked else None
+
+    def _tell(self, text: str) -> None:
+        agent = self._command.sender
+        check_queues(self._room, (agent,), text, self._batch)
+        fields = {"reply_to": self._question, "hops": hops_after(self._heard)}
+        _add_told(self._batch, agent, text, self._thread, fields, self._command.ttl_s)
+
+    def _set_mode(self, mode: str) -> None:
+        self._may_steer()
+        if mode not in set(Mode):
+            raise BadInput(f"unknown mode {mode!r}", f"expected one of: {', '.join(Mode)}")
+        self._tell(mode_text(Mode(mode)))
+
+    def _may_steer(self) -> None:
+        if self._room.participants[self._command.sender].role is not JoinRole.ORCHESTRATOR:
+            raise Forbidden("the mode is the orchestrator's to ask for or to set", "ask it, or the human")
+
+
+def _name(spoken: Spoken) -> str:
+    match spoken:
+        case SendTo(to="all"):
+            return "@all"
+        case SendTo():
+            return f"@send.{spoken.to}"
+        case HandOver():
+            return f"@handoff.{spoken.to}"
+        case SetMode():
+            return "@mode.set"
+        case _:
+            return "@mode.status"
+
+
+# --- answers of the room -------------------------------------------------------------------------
+
+
+def tell(room: Room, command: Tell, batch: Batch) -> None:
+    """Answer a query, if it still waits for an answer."""
+    query = room.queries.get(command.query)
+    if query is None:
+        return
+    fields: dict[str, Any] = {"reply_to": query.reply_to, "hops": query.hops, "query": command.query}
+    try:
+        check_queues(room, (query.agent,), command.text, batch)
+    except TooMany:
+        # Who takes no more is not told, but the question is over.
+        fields["recipients"] = ()
+    _add_told(batch, query.agent, command.text, query.thread, fields, command.ttl_s)
+
+
+def _add_told(
+    batch: Batch, agent: AgentId, text: str, thread: str, fields: dict[str, Any], ttl_s: float | None
+) -> None:
+    recipients = fields.setdefault("recipients", (agent,))
+    fields |= terms(batch, recipients, fields["hops"], ttl_s)
+    batch.add(Told, SYSTEM, agent, text[:MAX_ANSWER], fields, thread=thread)
+    ask_about_loop(batch)

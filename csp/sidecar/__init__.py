@@ -1,0 +1,1 @@
+"""Wrap an interactive CLI, so that it can take part in a room."""

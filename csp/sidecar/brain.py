@@ -1,0 +1,326 @@
+"""The brain of a sidecar: reads the pane, types messages in, brings replies out.
+
+It may die at any time: the relay starts another one, with the note that this one left.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+import struct
+import time
+from collections.abc import Callable
+from typing import Any, Final, Self
+
+import msgspec
+
+from csp.client import Client, Live
+from csp.core.capture import Activity, Asked, Confirmed, Ended, Item, Outcome, Reply, Returned, Tracker, Turn
+from csp.core.prompt import tag_in, tag_of
+from csp.errors import CspError
+from csp.events import AnyEvent, Delivered, StateChanged
+from csp.sidecar import frames
+from csp.sidecar.controls import Controls
+from csp.sidecar.note import Note, Place
+from csp.sidecar.pane import Pane
+from csp.sidecar.port import Port
+from csp.sidecar.poster import Poster
+from csp.sidecar.profile import Profile
+from csp.sidecar.record import Record, make_record, stands_in
+from csp.sidecar.reporter import Reporter
+from csp.sidecar.run import Run
+from csp.sidecar.settler import Settler
+from csp.sidecar.sight import Sight
+from csp.sidecar.tags import Tags
+from csp.sidecar.typist import Typist
+from csp.wire import Deliver, DeliverKind, DeliveryState, Ending, ReportedState
+
+log = logging.getLogger(__name__)
+
+NOTE_S: Final = 0.1
+#: A person may stop an answer without a word of it in any record; the screen has to say so for this long.
+STOPPED_S: Final = 1.5
+LAST_WORDS_S: Final = 5.0
+#: A CLI that writes nothing at first must not keep the brain waiting.
+GREETING_S: Final = 0.3
+INITIAL: Final = Deliver(
+    id="", seq=0, kind=DeliverKind.MESSAGE, sender="csp", text="", urgent=False, state=DeliveryState.QUEUED
+)
+
+
+class Brain:
+    """Everything between one relay and its room."""
+
+    def __init__(self, run: Run, profile: Profile, port: Port, client: Client, start: "Start") -> None:
+        note = start.note or Note()
+        self._run = run
+        self._client = client
+        self._start = start
+        self._port = port
+        self._pane = Pane(profile, start.rows, start.cols)
+        self._pane.is_ready = note.is_ready
+        self._tracker = Tracker.load(note.place.tracker) if note.place.tracker else Tracker()
+        self._sight = Sight(profile, self._pane, port, self._tracker)
+        self._sight.injection_timeout_s = run.injection_timeout_s
+        self._tags = Tags(dict(note.tags))
+        self._place = note.place
+        self._is_begun = note.is_begun
+        self._note_timer: asyncio.TimerHandle | None = None
+        self._record: Record = make_record(profile.capture, run, note.place, start.pid)
+        self._typist = Typist(self._sight, client, self._tags, self._leave_note)
+        self._poster = Poster(client, self._tags, run.agent, self._on_posted)
+        self._reporter = Reporter(self._sight, client)
+        self._controls = Controls(self._sight, client, self._restart_cli)
+        self._settler = Settler(self._sight, lambda: self._typist.before, self._take_items)
+        if profile.capture == "screen":
+            self._typist.on_submitted = self._settler.begin
+        self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._takers: dict[bytes, Callable[[bytes], None]] = {
+            frames.OUTPUT: self._pane.take_output,
+            frames.GAP: lambda _: self._pane.take_output(b"\x1bc"),
+            frames.KEYS: self._take_keys,
+            frames.SIZE: lambda size: self._pane.resize(*struct.unpack("!HH", size)),
+            frames.PHASE: self._take_phase,
+            frames.ENDED: self._take_end,
+        }
+
+    # --- from start to end -----------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Work until the child has ended or the relay has gone."""
+        if self._run.initial_prompt and not self._is_begun:
+            self._typist.take(msgspec.structs.replace(INITIAL, text=self._run.initial_prompt))
+        works = (
+            self._listen(),
+            self._typist.run(),
+            self._poster.run(),
+            self._reporter.run(),
+            self._record.run(self._take_items),
+            self._settler.run(),
+            self._watch_for_stops(),
+        )
+        tasks = [asyncio.ensure_future(work) for work in works]
+        try:
+            over: set[asyncio.Future[Any]] = {*tasks, self._ended, self._port.closed}
+            await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()
+            await self._leave()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _leave(self) -> None:
+        """Say the last words for a CLI that has ended: what it wrote, why its turn broke off."""
+        self._take_items(self._record.read())
+        if self._tracker.is_open:
+            why = self._ended.result() if self._ended.done() else "the pane was closed"
+            self._take_items([Ended(how=Ending.FAILED, text=why)])
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                while not self._poster.is_idle:
+                    await self._sight.wait(time.monotonic() + 0.1)
+        await self._client.close(leave=True)
+
+    # --- from the relay --------------------------------------------------------------------------
+
+    def take_frame(self, kind: bytes, payload: bytes) -> None:
+        """Take in what the relay tells."""
+        taker = self._takers.get(kind)
+        if taker is not None:
+            taker(payload)
+            self._sight.changed()
+
+    def _take_keys(self, keys: bytes) -> None:
+        self._pane.take_keys(keys)
+
+    def _take_phase(self, phase: bytes) -> None:
+        if phase in (frames.STOPPED, frames.CONTINUED, frames.KEPT):
+            self._pane.is_stopped = phase == frames.STOPPED
+        elif phase == frames.RESTARTED:
+            self._pane.begin_again()
+        log.info("child changed", extra={"phase": phase.decode(errors="replace")})
+
+    def _take_end(self, payload: bytes) -> None:
+        end = json.loads(payload)
+        why = f"killed by signal {end['signal']}" if "signal" in end else f"with code {end.get('code')}"
+        if not self._ended.done():
+            self._ended.set_result(f"the CLI ended, {why}")
+
+    # --- from the room ---------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        async for item in self._client:
+            match item:
+                case Deliver(kind=DeliverKind.CONTROL):
+                    self._controls.take(item)
+                case Deliver():
+                    self._take_deliver(item)
+                case Live():
+                    pass
+                case _:
+                    self._take_event(item)
+
+    def _take_deliver(self, item: Deliver) -> None:
+        if item.state is DeliveryState.TYPED and not self._may_type_again(item):
+            return
+        self._typist.take(item)
+
+    def _may_type_again(self, item: Deliver) -> bool:
+        """Tell whether a message that was being typed by somebody before us is ours to type now."""
+        note = self._start.note
+        if not self._start.is_new_cli:
+            self._sight.left_standing = item.id if note is None or note.stands(item.id) else None
+            return True
+        known = stands_in(self._run.earlier, tag_of(item))
+        if known is False:
+            return True
+        state = ReportedState.CONFIRMED if known else ReportedState.FAILED
+        asyncio.ensure_future(self._settle(item, state, "" if known else "unknown"))
+        return False
+
+    async def _settle(self, item: Deliver, state: ReportedState, reason: str) -> None:
+        with contextlib.suppress(CspError):
+            await self._client.report(item.id, state, reason)
+
+    def _take_event(self, event: AnyEvent) -> None:
+        match event:
+            case Delivered(agent=self._run.agent) if event.state not in (
+                DeliveryState.QUEUED,
+                DeliveryState.HELD,
+                DeliveryState.TYPED,
+            ):
+                self._typist.drop(event.message)
+            case StateChanged(sender=self._run.agent) if event.paused is not None:
+                self._sight.is_paused = event.paused
+                self._sight.changed()
+
+    # --- from the CLI ----------------------------------------------------------------------------
+
+    def _take_items(self, items: list[Item]) -> None:
+        for item in items:
+            for outcome in self._tracker.feed(item):
+                self._take_outcome(outcome)
+        self._sight.changed()
+        self._leave_note_soon()
+
+    def _take_outcome(self, outcome: Outcome) -> None:
+        match outcome:
+            case Confirmed(tag=tag):
+                self._sight.prove(tag)
+            case Turn(is_open=is_open):
+                self._sight.is_end_known = not is_open and self._sight.profile.delivery.proof != "none"
+            case Activity() | Reply():
+                if isinstance(outcome, Reply):
+                    self._note_reply(outcome)
+                self._poster.post(outcome)
+            case Asked():
+                self._reporter.asked = outcome
+                self._pane.note_asked()
+            case Returned():
+                self._pane.note_answered()
+
+    def _note_reply(self, reply: Reply) -> None:
+        self._pane.note_answered()
+        if reply.how is Ending.LIMITED:
+            self._reporter.limit = (reply.reason or reply.text, None)
+        elif reply.how is Ending.DONE:
+            self._reporter.limit = None
+
+    async def _watch_for_stops(self) -> None:
+        """End a turn that was stopped before any record of it: by the screen, once it is at rest for long."""
+        while True:
+            await self._sight.wait(time.monotonic() + 0.5 if self._tracker.is_open else None)
+            if self._sight.was_stopped(STOPPED_S):
+                self._take_items([Ended(how=Ending.INTERRUPTED)])
+                self._sight.is_end_known = False
+                self._clear_returned_prompt()
+
+    def _clear_returned_prompt(self) -> None:
+        """Take a prompt of ours out of the composer that the CLI has put back there."""
+        composer = self._sight.look().composer
+        tag = tag_in(composer.text) if composer else None
+        keys = self._sight.profile.keys.clear
+        if tag is not None and self._sight.is_proven(tag) and keys:
+            self._port.write(keys[0].encode())
+
+    async def _restart_cli(self) -> str:
+        return "not yet"
+
+    # --- the note --------------------------------------------------------------------------------
+
+    def _on_posted(self) -> None:
+        self._sight.changed()
+        self._leave_note_soon()
+
+    def _leave_note_soon(self) -> None:
+        if self._note_timer is None:
+            self._note_timer = asyncio.get_running_loop().call_later(NOTE_S, self._leave_note)
+
+    def _leave_note(self) -> None:
+        if self._note_timer is not None:
+            self._note_timer.cancel()
+            self._note_timer = None
+        if self._poster.is_idle:
+            self._place = self._record.place(self._tracker.dump())
+        note = Note(
+            place=self._place,
+            tags=self._tags.known,
+            typing=self._typist.typing,
+            is_ready=self._pane.is_ready,
+            is_begun=self._is_begun or "0" in self._tags.known,
+        )
+        self._port.keep_note(note.dump())
+        if self._poster.is_idle:
+            self._record.settle()
+
+
+async def run_brain(run: Run, profile: Profile, link: socket.socket) -> None:
+    """Greet the relay, then work until the child has ended."""
+    early: list[tuple[bytes, bytes]] = []
+    greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def take(kind: bytes, payload: bytes) -> None:
+        if brains:
+            brains[0].take_frame(kind, payload)
+            return
+        early.append((kind, payload))
+        if kind not in (frames.START, frames.NOTE) and not greeted.done():
+            greeted.set_result(None)
+
+    brains: list[Brain] = []
+    port = Port(link, take)
+    await port.open()
+    async with Client(run.url, run.token) as client:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(greeted, GREETING_S)
+        brains.append(Brain(run, profile, port, client, Start.read(early)))
+        for kind, payload in early:
+            brains[0].take_frame(kind, payload)
+        await brains[0].run()
+
+
+class Start(msgspec.Struct, frozen=True):
+    """How the relay greeted this brain."""
+
+    pid: int
+    rows: int
+    cols: int
+    starts: int
+    held_keys: bool = False
+    note: Note | None = None
+
+    @property
+    def is_new_cli(self) -> bool:
+        return self.starts == 1
+
+    @classmethod
+    def read(cls, early: list[tuple[bytes, bytes]]) -> Self:
+        """Read the greeting among the first frames of a relay."""
+        found = dict(early)
+        start = msgspec.json.decode(found[frames.START], type=cls)
+        note = Note.load(found[frames.NOTE]) if frames.NOTE in found else None
+        return msgspec.structs.replace(start, note=note)

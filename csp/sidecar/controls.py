@@ -1,0 +1,113 @@
+"""Presses a button for the person: approve, deny, interrupt, restart."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from csp.client import Client
+from csp.core.dialogs import Dialog
+from csp.errors import CspError, Unreachable
+from csp.sidecar.profile import Answer
+from csp.sidecar.sight import Sight
+from csp.wire import ControlVerb, Deliver, ReportedState
+
+log = logging.getLogger(__name__)
+
+#: How long a dialog has to go away, an answer to stop.
+ANSWERED_S: Final = 5.0
+STOPPED_S: Final = 8.0
+#: A dialog that is only just being drawn may not take keys yet.
+DRAWN_S: Final = 0.15
+
+
+class Controls:
+    """Obeys the room's controls, each with a proof or a reason."""
+
+    def __init__(self, sight: Sight, client: Client, restart: Callable[[], Awaitable[str]]) -> None:
+        self._sight = sight
+        self._client = client
+        self._restart = restart
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def take(self, item: Deliver) -> None:
+        """Obey a control now, whatever else is going on."""
+        task = asyncio.ensure_future(self._obey(item))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _obey(self, item: Deliver) -> None:
+        problem = await self._act(item)
+        log.info("control obeyed", extra={"control": item.control, "problem": problem})
+        state = ReportedState.FAILED if problem else ReportedState.CONFIRMED
+        try:
+            await self._client.control_done(item.id, state, problem)
+        except Unreachable:
+            pass  # the room lets it expire
+        except CspError as error:
+            log.warning("control was refused", extra={"message_id": item.id, "why": error.message})
+
+    async def _act(self, item: Deliver) -> str:
+        """Do it; return what went wrong, or nothing."""
+        keys = self._sight.profile.keys
+        match item.control:
+            case ControlVerb.APPROVE:
+                return await self._answer(keys.approve, item.choice)
+            case ControlVerb.DENY:
+                return await self._answer(keys.deny, item.choice)
+            case ControlVerb.INTERRUPT:
+                return await self._interrupt()
+            case ControlVerb.RESTART:
+                return await self._restart()
+            case _:
+                return f"this sidecar cannot {item.control}"
+
+    async def _answer(self, answer: Answer | None, choice: int | None) -> str:
+        dialog = self._sight.look().dialog
+        if dialog is None and not self._sight.pane.is_asking:
+            return "no dialog is open"
+        if answer is None:
+            return f"profile {self._sight.profile.name} has no key for that"
+        dialog = dialog or await self._drawn()
+        if dialog is None:
+            return "the dialog did not appear on the screen"
+        if choice is not None and dialog.choices and choice not in [each.number for each in dialog.choices]:
+            return f"the dialog has no choice {choice}, only {len(dialog.choices)}"
+        self._sight.port.write(answer.keys_for(choice).encode())
+        return "" if await self._is_closed(dialog) else "the dialog stayed open"
+
+    async def _drawn(self) -> Dialog | None:
+        await self._until(lambda: self._sight.look().dialog is not None, ANSWERED_S)
+        await asyncio.sleep(DRAWN_S)
+        return self._sight.look().dialog
+
+    async def _is_closed(self, dialog: Dialog) -> bool:
+        """Wait until this dialog is gone; the next one may already stand in its place."""
+
+        def is_gone() -> bool:
+            now = self._sight.look().dialog
+            return now is None or (now.question, now.subject) != (dialog.question, dialog.subject)
+
+        is_closed = await self._until(is_gone, ANSWERED_S)
+        if is_closed:
+            self._sight.pane.note_answered()
+        return is_closed
+
+    async def _interrupt(self) -> str:
+        if not self._sight.is_busy and self._sight.look().dialog is None:
+            return "nothing is running"
+        if not self._sight.profile.keys.interrupt:
+            return f"profile {self._sight.profile.name} has no key for that"
+        self._sight.interrupt()
+        is_over = await self._until(lambda: not self._sight.is_busy, STOPPED_S)
+        return "" if is_over else "it goes on: the key had no effect that could be seen"
+
+    async def _until(self, is_true: Callable[[], bool], for_s: float) -> bool:
+        deadline = time.monotonic() + for_s
+        while not is_true():
+            now = time.monotonic()
+            if now >= deadline:
+                return False
+            await self._sight.wait(min(deadline, now + 0.1))
+        return True

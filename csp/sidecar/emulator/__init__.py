@@ -1,0 +1,42 @@
+"""Terminal emulators: bytes in, rows of styled text out."""
+
+from typing import Final, Protocol
+
+from csp.core.screen import Screen
+from csp.errors import Broken
+
+HISTORY_LINES: Final = 5000
+KINDS: Final = ("ghostty", "pyte")
+
+
+class Emulator(Protocol):
+    """What a sidecar asks of a terminal emulator."""
+
+    dirty: int
+    """Grows with every change; equal numbers mean that nothing has come in between."""
+
+    def feed(self, data: bytes) -> None: ...
+
+    def resize(self, rows: int, cols: int) -> None: ...
+
+    def screen(self) -> Screen: ...
+
+    def history(self, *, unwrap: bool = False) -> list[str]: ...
+
+    def take_osc(self) -> list[tuple[int, str]]: ...
+
+
+def make_emulator(
+    rows: int, cols: int, *, prefer: str = "ghostty", history_lines: int = HISTORY_LINES
+) -> Emulator:
+    """Make the preferred emulator, or the one in pure Python where that cannot run."""
+    if prefer == "ghostty":
+        try:
+            from csp.sidecar.emulator.ghostty import GhosttyEmulator
+
+            return GhosttyEmulator(rows, cols, history_lines)
+        except (ImportError, OSError, AttributeError, Broken):
+            pass
+    from csp.sidecar.emulator.fallback import PyteEmulator
+
+    return PyteEmulator(rows, cols, history_lines)

@@ -1,0 +1,69 @@
+"""Let a child in its own session be stopped from its keyboard.
+
+The system stops a process group by SIGTSTP only while one of its members has a parent outside the group, yet
+in the same session: somebody who could continue it. A child alone in a new session has none, so Ctrl-Z would
+do nothing. Two processes that wait for the end of a pipe make up for that: one in the child's group, and its
+parent in the child's session.
+"""
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal
+
+_WAIT = ["/bin/sh", "-c", "read _"]
+
+
+def has_shell_above() -> bool:
+    """Say whether there is somebody to continue us, so that it makes sense to be stopped at all."""
+    group, session, pid = os.getpgrp(), os.getsid(0), os.getppid()
+    try:
+        while pid > 1 and os.getsid(pid) == session:
+            if os.getpgid(pid) != group:
+                return True
+            pid = _parent(pid)
+    except OSError:
+        return False
+    return False
+
+
+def open_life() -> tuple[int, int]:
+    """Return a pipe for `stand_by`, the reader first; -1 for both where nobody could continue us."""
+    return os.pipe() if has_shell_above() else (-1, -1)
+
+
+def _parent(pid: int) -> int:
+    with open(f"/proc/{pid}/stat", "rb") as stat:
+        return int(stat.read().rpartition(b")")[2].split()[1])
+
+
+def stand_by(life: int) -> None:
+    """Start the two from the child, before it becomes its program; they end with the other end of `life`."""
+    group = os.getpgrp()
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+        return
+    try:
+        # The program must not have children that it does not know of, so init gets them.
+        if os.fork() == 0:
+            os.setpgid(0, 0)
+            if os.fork() == 0:
+                os.setpgid(0, group)
+            _wait_for_the_end(life)
+    finally:
+        os._exit(0)
+
+
+def _wait_for_the_end(life: int) -> None:
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
+        signal.signal(number, signal.SIG_IGN)
+    os.dup2(life, 0)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    os.closerange(3, 1 << 16)
+    os.execv(_WAIT[0], _WAIT)

@@ -1,0 +1,118 @@
+"""Find the transcript that belongs to one running CLI.
+
+Codex has no flag for its session: the rollouts of a run are those that its own processes hold open. Two in
+one directory are so told apart.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+_LSOF_TIMEOUT_S: Final = 5.0
+_FIRST_LINE_BYTES: Final = 1 << 20
+
+
+class _Meta(msgspec.Struct):
+    #: "cli" or the like; an object for a thread that the CLI runs for itself.
+    source: msgspec.Raw = msgspec.Raw(b'""')
+    thread_source: str | None = None
+
+
+class _First(msgspec.Struct):
+    type: str = ""
+    payload: _Meta | None = None
+
+
+def family(pid: int) -> list[int]:
+    """Return a process with all that descend from it."""
+    found, waiting = [], [pid]
+    while waiting:
+        parent = waiting.pop()
+        found.append(parent)
+        waiting += _children(parent)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    if sys.platform != "linux":
+        run = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+        return [int(word) for word in run.stdout.split()]
+    children = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                children += [int(word) for word in _read(f"/proc/{pid}/task/{thread}/children").split()]
+    return children
+
+
+def open_files(pids: Iterable[int]) -> set[Path]:
+    """Return the regular files that processes hold open; those that cannot be looked into have none."""
+    if sys.platform != "linux":
+        return _listed(pids)
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return {Path(name) for name in found if name.startswith("/")}
+
+
+def _listed(pids: Iterable[int]) -> set[Path]:
+    command = ["lsof", "-w", "-Fn", "-p", ",".join(map(str, pids))]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LSOF_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return set()
+    return {Path(line[1:]) for line in run.stdout.splitlines() if line.startswith("n/")}
+
+
+def open_rollouts(pid: int) -> set[Path]:
+    """Return the rollouts that a Codex holds open, but for those of its subagents."""
+    files = open_files(family(pid))
+    return {
+        path
+        for path in files
+        if path.name.startswith("rollout-") and path.suffix == ".jsonl" and _is_of_the_user(path)
+    }
+
+
+def _is_of_the_user(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            first = msgspec.json.decode(file.readline(_FIRST_LINE_BYTES), type=_First)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    meta = first.payload
+    return bool(meta) and bytes(meta.source).startswith(b'"') if meta else False
+
+
+def newest_folders(sessions: Path) -> list[Path]:
+    """Return the folder of Codex' sessions with the newest year, month, day below it."""
+    folders = [sessions]
+    for _ in ("year", "month", "day"):
+        try:
+            names = [entry.name for entry in os.scandir(folders[-1]) if entry.name.isdigit()]
+        except OSError:
+            break
+        if not names:
+            break
+        folders.append(folders[-1] / max(names))
+    return folders
+
+
+def gemini_chat(tmp: Path, session: str) -> Path | None:
+    """Return the chat file of a session of Gemini, wherever below `tmp` its project has it."""
+    found = tmp.glob(f"*/chats/session-*-{session[:8]}.jsonl") if session else []
+    return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()

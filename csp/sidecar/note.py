@@ -1,0 +1,45 @@
+"""What a brain leaves with its relay for the brain after it."""
+
+from typing import Final, Self
+
+import msgspec
+
+from csp.sidecar.tags import Asked
+
+_TOUCHED: Final = frozenset({"PASTED", "SHOWN", "SENT", "CLEARING", "STUCK"})
+
+
+class Place(msgspec.Struct, frozen=True):
+    """How far the CLI's own record has been read, with everything from it posted."""
+
+    tracker: bytes = b""
+    reader: bytes = b""
+    #: Offset with inode, for each transcript.
+    files: dict[str, tuple[int, int]] = {}
+    #: Hook events that were read but still lie in the spool.
+    taken: tuple[str, ...] = ()
+
+
+class Note(msgspec.Struct, frozen=True):
+    place: Place = Place()
+    tags: dict[str, Asked] = {}
+    #: The message that was being typed, with the phase it was in.
+    typing: tuple[str, str] | None = None
+    is_ready: bool = False
+    is_begun: bool = False
+    title_state: str = ""
+
+    def dump(self) -> bytes:
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def load(cls, data: bytes) -> Self | None:
+        """Read a note back; None for none, or for one that cannot be read."""
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    def stands(self, message: str) -> bool:
+        """Tell whether `message` may stand in the composer, or was submitted without a word of it."""
+        return self.typing is not None and self.typing[0] == message and self.typing[1] in _TOUCHED

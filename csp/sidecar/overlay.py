@@ -1,0 +1,144 @@
+"""Give Gemini CLI a home of its own for one run, made of links to the user's.
+
+Gemini takes hooks from its settings file alone. The overlay's `.gemini` holds a settings file merged for the
+run; every other entry is a link, so what the CLI keeps is kept in the user's place. A file that the CLI
+writes by renaming replaces its link: `bring_home` moves such files to the user's place when the run is over.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+SETTINGS: Final = "settings.json"
+_WRITTEN: Final = "settings.written.json"
+_USER: Final = "user-home"
+#: What Gemini makes by itself in an empty home, and is to be made in the user's.
+_FOLDERS: Final = ("tmp", "history")
+_FILES: Final = (
+    *("projects.json", "state.json", "trustedFolders.json", "installation_id", "google_accounts.json"),
+    *("oauth_creds.json", "GEMINI.md", "mcp-oauth-tokens.json", "keybindings.json"),
+)
+
+
+def build(overlay: Path, user_home: Path, settings: Mapping[str, Any], extra: Mapping[str, str]) -> None:
+    """Make `overlay` a home whose `.gemini` has these settings, the extra files, links for the rest."""
+    theirs, ours = user_home / ".gemini", overlay / ".gemini"
+    ours.mkdir(parents=True, mode=0o700, exist_ok=True)
+    for name in _FOLDERS:
+        (theirs / name).mkdir(parents=True, exist_ok=True)
+    names = {entry.name for entry in theirs.iterdir()} | set(_FILES)
+    for name in sorted(names - {SETTINGS} - extra.keys()):
+        with contextlib.suppress(FileExistsError):
+            (ours / name).symlink_to(theirs / name)
+    written = json.dumps(settings, ensure_ascii=False, indent=2)
+    for path, text in ((ours / SETTINGS, written), (overlay / _WRITTEN, written)):
+        _write(path, text)
+    for name, text in extra.items():
+        _write(ours / name, text)
+    _write(overlay / _USER, str(user_home))
+    _write(overlay / "extra", json.dumps(sorted(extra)))
+
+
+def bring_home(overlay: Path) -> None:
+    """Move what the CLI has left in the overlay to the user's place, then remove the overlay."""
+    try:
+        theirs = Path((overlay / _USER).read_text("utf-8")) / ".gemini"
+        extra = set(json.loads((overlay / "extra").read_text("utf-8")))
+    except (OSError, ValueError):
+        shutil.rmtree(overlay, ignore_errors=True)
+        return
+    for entry in sorted((overlay / ".gemini").iterdir()):
+        if entry.is_symlink() or entry.name in extra | {SETTINGS} or ".tmp" in entry.name:
+            continue
+        with contextlib.suppress(OSError):
+            _move(entry, theirs / entry.name)
+    _merge_back(overlay, theirs / SETTINGS)
+    shutil.rmtree(overlay, ignore_errors=True)
+
+
+def read_settings(path: Path) -> dict[str, Any] | None:
+    """Return the settings in a file, comments left out; {} if there is none, None if it cannot be read."""
+    try:
+        found = json.loads(without_comments(path.read_text("utf-8")) or "{}")
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def without_comments(text: str) -> str:
+    """Blank out // and /* */ comments of a JSON text, leaving its strings alone."""
+    out, at, end = [], 0, len(text)
+    while at < end:
+        if text[at] == '"':
+            stop = at + 1
+            while stop < end and text[stop] != '"':
+                stop += 2 if text[stop] == "\\" else 1
+            out.append(text[at : stop + 1])
+            at = stop + 1
+        elif text.startswith("//", at):
+            stop = text.find("\n", at)
+            at = end if stop < 0 else stop
+        elif text.startswith("/*", at):
+            stop = text.find("*/", at + 2)
+            at = end if stop < 0 else stop + 2
+        else:
+            out.append(text[at])
+            at += 1
+    return "".join(out).strip()
+
+
+def _merge_back(overlay: Path, path: Path) -> None:
+    """Carry over what the person has changed in the CLI's settings during the run, nothing else."""
+    was, now = read_settings(overlay / _WRITTEN), read_settings(overlay / ".gemini" / SETTINGS)
+    if was is None or now is None or was == now:
+        return
+    try:
+        text = path.read_text("utf-8") if path.exists() else "{}"
+        theirs = json.loads(text)
+    except (OSError, ValueError):
+        # With comments in it the file is the user's handwork: it is left as it is.
+        return
+    if isinstance(theirs, dict):
+        _replace(path, json.dumps(_changed(was, now, theirs), ensure_ascii=False, indent=2) + "\n")
+
+
+def _changed(was: dict[str, Any], now: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(theirs)
+    for key in was.keys() | now.keys():
+        old, new = was.get(key), now.get(key)
+        if old == new:
+            continue
+        if key not in now:
+            merged.pop(key, None)
+        elif isinstance(old, dict) and isinstance(new, dict):
+            below = theirs.get(key)
+            merged[key] = _changed(old, new, below if isinstance(below, dict) else {})
+        else:
+            merged[key] = new
+    return merged
+
+
+def _move(source: Path, target: Path) -> None:
+    if source.is_dir():
+        if not target.exists():
+            shutil.move(source, target)
+    elif not target.exists() or target.stat().st_mtime_ns < source.stat().st_mtime_ns:
+        _replace(target, source.read_bytes(), source.stat().st_mode & 0o777)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, "utf-8")
+    path.chmod(0o600)
+
+
+def _replace(path: Path, content: str | bytes, mode: int = 0o600) -> None:
+    fresh = path.with_name(f".{path.name}.csp-{os.getpid()}")
+    fresh.write_bytes(content.encode() if isinstance(content, str) else content)
+    fresh.chmod(path.stat().st_mode & 0o777 if path.exists() else mode)
+    fresh.replace(path)

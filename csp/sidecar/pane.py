@@ -1,0 +1,167 @@
+"""What is known of the pane: its screen, its signals, the person's keys."""
+
+import time
+from typing import Final
+
+from csp.core.gates import ECHO_S, Facts
+from csp.core.ledger import Ledger
+from csp.core.reading import Reading, read_screen
+from csp.core.rules import Frame
+from csp.core.screen import Screen
+from csp.sidecar.emulator import Emulator, make_emulator
+from csp.sidecar.profile import Profile
+
+#: A permission that was asked for has its dialog on the screen within this time.
+ASKING_S: Final = 5.0
+
+_NOTHING: Final = Reading()
+
+
+class Pane:
+    """Takes in what the relay says; `facts` is all of it at one moment."""
+
+    def __init__(self, profile: Profile, rows: int, cols: int) -> None:
+        self.profile = profile
+        self.ledger = Ledger()
+        self.is_stopped = False
+        self.is_ready = False
+        self.last_output: float | None = None
+        #: How many bytes of the person's keys are known here, for keys that cross ours on their way.
+        self.keys_seen = 0
+        self._emulator: Emulator = make_emulator(rows, cols)
+        self._reading = _NOTHING
+        self._read_at = -1
+        self._sign = ""
+        self._quiet_since: float | None = None
+        self._asked_at: float | None = None
+        self._was_dialog_shown = False
+        # Without a rule for its composer or a word of its own, a CLI at rest is one that writes nothing.
+        self._has_signs = profile.rules.composer.frame not in (Frame.NONE, Frame.CURSOR)
+
+    # --- in --------------------------------------------------------------------------------------
+
+    def take_output(self, data: bytes) -> None:
+        self._emulator.feed(data)
+        self.last_output = time.monotonic()
+
+    def take_keys(self, data: bytes) -> bool:
+        """Count the person's keys; tell whether there were any."""
+        self.keys_seen += len(data)
+        return self.ledger.feed(data, time.monotonic())
+
+    def resize(self, rows: int, cols: int) -> None:
+        self._emulator.resize(rows, cols)
+
+    def begin_again(self) -> None:
+        """Forget the child before, whose screen and draft have gone with it."""
+        self._emulator.feed(b"\x1bc")
+        self.ledger = Ledger()
+        self.is_ready = self.is_stopped = False
+        self._quiet_since = self._asked_at = None
+        self._sign = ""
+
+    def note_asked(self) -> None:
+        """Note that the CLI asked for a permission, before its dialog is on the screen."""
+        self._asked_at = time.monotonic()
+        self._was_dialog_shown = False
+
+    def note_answered(self) -> None:
+        self._asked_at = None
+
+    # --- out -------------------------------------------------------------------------------------
+
+    @property
+    def screen(self) -> Screen:
+        return self._emulator.screen()
+
+    @property
+    def generation(self) -> int:
+        return self._emulator.dirty
+
+    @property
+    def reading(self) -> Reading:
+        return self._reading
+
+    @property
+    def is_asking(self) -> bool:
+        return self._asked_at is not None
+
+    def history(self) -> list[str]:
+        return self._emulator.history(unwrap=True)
+
+    def look(self, now: float) -> Reading:
+        """Read the screen anew if anything came in since the last look."""
+        if self._emulator.dirty != self._read_at:
+            self._read_at = self._emulator.dirty
+            self._take_signs()
+            self._reading = read_screen(self.screen, self.profile.rules)
+        self._note_rest(now)
+        self._note_dialog(now)
+        if not self.is_ready:
+            self.is_ready = self._looks_ready(now)
+        return self._reading
+
+    def _take_signs(self) -> None:
+        for number, text in self._emulator.take_osc():
+            self._sign = self.profile.state_of(number, text) or self._sign
+
+    def _looks_ready(self, now: float) -> bool:
+        if self._reading.blocked is not None:
+            return False
+        if self._has_signs:
+            return self._reading.composer is not None
+        return self._quiet_since is not None and now - self._quiet_since >= self._stands_s
+
+    @property
+    def _stands_s(self) -> float:
+        return self.profile.delivery.idle_stands_ms / 1000
+
+    def _note_rest(self, now: float) -> None:
+        if self._reading.is_busy or self._sign == "busy":
+            self._quiet_since = None
+        elif not self._has_signs:
+            self._quiet_since = self.last_output
+        elif self._quiet_since is None:
+            self._quiet_since = now
+
+    def _note_dialog(self, now: float) -> None:
+        """End a wait for an answer that was given without any word of it."""
+        if self._asked_at is None:
+            return
+        is_shown = self._reading.dialog is not None
+        if (self._was_dialog_shown and not is_shown) or (not is_shown and now - self._asked_at > ASKING_S):
+            self._asked_at = None
+        self._was_dialog_shown = is_shown
+
+    def facts(self, now: float, *, is_turn_open: bool, is_end_known: bool, is_paused: bool) -> Facts:
+        """Return all that the gates ask for."""
+        reading = self.look(now)
+        composer = reading.composer
+        if composer is not None and composer.is_empty and self._is_echoed(now):
+            self.ledger.clear()
+        return Facts(
+            is_stopped=self.is_stopped,
+            is_ready=self.is_ready,
+            is_blocked=reading.blocked is not None,
+            is_turn_open=is_turn_open,
+            is_end_known=is_end_known,
+            quiet_since=self._quiet_since,
+            has_dialog=reading.dialog is not None or self._sign == "dialog",
+            is_asking=self._asked_at is not None,
+            last_key=self.ledger.last_key,
+            draft=None if composer is None else not composer.is_empty,
+            may_hold_draft=self.ledger.may_hold_draft,
+            is_paused=is_paused,
+        )
+
+    def _is_echoed(self, now: float) -> bool:
+        """Tell whether the screen has had the time to show the last key."""
+        return self.ledger.last_key is None or now - self.ledger.last_key >= ECHO_S
+
+    def ends_at_cursor(self, text: str) -> bool:
+        """Tell whether `text` stands right before the cursor, however it is wrapped."""
+        screen = self.screen
+        row = min(screen.cursor_row, len(screen.rows) - 1)
+        above = "".join(line.text for line in screen.rows[max(0, row - 3) : row])
+        here = "".join(run.text for run in screen.rows[row].runs)[: screen.cursor_col]
+        return "".join((above + here).split()).endswith("".join(text.split()))

@@ -1,0 +1,113 @@
+"""The brain's end of the line to its relay."""
+
+import asyncio
+import json
+import logging
+import socket
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from csp.sidecar import frames
+
+log = logging.getLogger(__name__)
+
+#: The relay lets keys go by itself after this time.
+MAX_HOLD_S: Final = 1.5
+
+OnFrame = Callable[[bytes, bytes], None]
+
+
+class Port:
+    """Frames in through `on_frame`, out through the methods; `closed` is done when the relay has gone."""
+
+    def __init__(self, link: socket.socket, on_frame: OnFrame) -> None:
+        self._link = link
+        self._on_frame = on_frame
+        self._decoder = frames.Decoder()
+        self._tag = 0
+        self._written: dict[int, asyncio.Future[None]] = {}
+        self._transport: asyncio.WriteTransport | None = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def open(self) -> None:
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(lambda: _Line(self), sock=self._link)
+        self._transport = transport
+
+    def take(self, data: bytes) -> None:
+        """Read what the relay sent."""
+        for kind, payload in self._decoder.feed(data):
+            if kind == frames.DONE:
+                self._note_written(payload)
+            else:
+                self._on_frame(kind, payload)
+
+    def lose(self) -> None:
+        """Note that the relay has gone."""
+        if not self.closed.done():
+            self.closed.set_result(None)
+        for written in self._written.values():
+            written.cancel()
+        self._written.clear()
+
+    def _note_written(self, payload: bytes) -> None:
+        written = self._written.pop(int.from_bytes(payload, "big"), None)
+        if written is not None and not written.done():
+            written.set_result(None)
+
+    # --- to the relay ----------------------------------------------------------------------------
+
+    def write(self, keys: bytes) -> "asyncio.Future[None]":
+        """Write to the child; the future is done when the last byte has been taken."""
+        self._tag = (self._tag + 1) & 0xFFFFFFFF
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._written[self._tag] = written
+        self._send(frames.INPUT, self._tag.to_bytes(4, "big") + keys)
+        return written
+
+    def write_if(self, keys_seen: int, keys: bytes) -> "asyncio.Future[None]":
+        """Write to the child unless the person has pressed keys since the first `keys_seen` bytes of them."""
+        return self.write(keys)
+
+    def hold_keys(self, seconds: float = MAX_HOLD_S) -> None:
+        """Keep the person's keys back until `release_keys`, or for so long at most."""
+        self._send(frames.HOLD, struct.pack(">d", seconds))
+
+    def release_keys(self) -> None:
+        self._send(frames.RELEASE)
+
+    def keep_note(self, note: bytes) -> None:
+        """Leave a note for the brain after this one."""
+        if len(note) <= frames.MAX_NOTE_BYTES:
+            self._send(frames.NOTE, note)
+        else:
+            log.warning("note for the next brain was too long", extra={"bytes": len(note)})
+
+    def redraw(self) -> None:
+        """Have the child draw its screen anew."""
+        self._send(frames.NUDGE)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the child's process group."""
+        self._send(frames.SIGNAL, struct.pack(">i", number))
+
+    def start_again(self, argv: list[str], env: dict[str, str] | None = None) -> None:
+        """End the child, then start `argv` in its place."""
+        plan = {"argv": argv} | ({"env": env} if env is not None else {})
+        self._send(frames.AGAIN, json.dumps(plan).encode())
+
+    def _send(self, kind: bytes, payload: bytes = b"") -> None:
+        if self._transport is not None and not self.closed.done():
+            self._transport.write(frames.encode(kind, payload))
+
+
+class _Line(asyncio.Protocol):
+    def __init__(self, port: Port) -> None:
+        self._port = port
+
+    def data_received(self, data: bytes) -> None:
+        self._port.take(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._port.lose()

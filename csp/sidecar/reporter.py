@@ -1,0 +1,103 @@
+"""Tells the room what the CLI is doing."""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from csp.client import Client
+from csp.core.capture import Asked
+from csp.core.dialogs import Dialog
+from csp.core.gates import is_busy
+from csp.errors import CspError, Unreachable
+from csp.sidecar.sight import Sight
+from csp.wire import ReportedAgentState
+
+log = logging.getLogger(__name__)
+
+#: A state is told when it has stood so long: a screen being redrawn passes through many.
+STANDS_S: Final = 0.12
+LOOK_S: Final = 0.25
+MAX_DETAIL: Final = 1500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    state: ReportedAgentState
+    detail: str = ""
+    until: float | None = None
+
+
+class Reporter:
+    """Reports each state once it has settled."""
+
+    def __init__(self, sight: Sight, client: Client) -> None:
+        self._sight = sight
+        self._client = client
+        self._told: Shown | None = None
+        #: The last permission asked for, with arguments that the dialog may not show whole.
+        self.asked: Asked | None = None
+        #: Until when a limit of the account lasts, as the CLI put it.
+        self.limit: tuple[str, float | None] | None = None
+
+    async def run(self) -> None:
+        """Report each change, until cancelled."""
+        while True:
+            shown = self.shown()
+            if shown != self._told:
+                await asyncio.sleep(STANDS_S)
+                if self.shown() == shown:
+                    await self._tell(shown)
+                continue
+            await self._sight.wait(time.monotonic() + LOOK_S if self._sight.is_restless else None)
+
+    async def _tell(self, shown: Shown) -> None:
+        self._told = shown
+        try:
+            await self._client.state(shown.state, shown.detail, shown.until)
+        except Unreachable:
+            raise
+        except CspError as error:
+            log.warning("state was refused", extra={"state": shown.state, "why": error.message})
+
+    def forget(self) -> None:
+        """Tell the state again: the room may have forgotten it."""
+        self._told = None
+        self._sight.changed()
+
+    def shown(self) -> Shown:
+        """Return what the room should see now: what needs a person first."""
+        now = time.monotonic()
+        facts = self._sight.facts(now)
+        reading = self._sight.pane.reading
+        states = ReportedAgentState
+        if reading.blocked is not None:
+            return Shown(
+                state=states.NEEDS_HUMAN, detail=_cut(f"{reading.blocked.kind}: {reading.blocked.text}")
+            )
+        if reading.dialog is not None or facts.is_asking:
+            return Shown(state=states.NEEDS_APPROVAL, detail=self._question(reading.dialog))
+        if not facts.is_ready:
+            return Shown(state=states.STARTING)
+        if self.limit is not None:
+            return Shown(state=states.LIMITED, detail=_cut(self.limit[0]), until=self.limit[1])
+        if reading.limit is not None:
+            return Shown(state=states.LIMITED, detail=_cut(reading.limit.text))
+        busy = facts.is_turn_open or is_busy(facts, self._sight.gate_rules, now)
+        return Shown(state=states.BUSY if busy else states.IDLE)
+
+    def _question(self, dialog: Dialog | None) -> str:
+        """Say in one text what is asked: the tool with its arguments, the question, the choices."""
+        lines = []
+        if self.asked is not None and self._sight.pane.is_asking:
+            lines.append(f"{self.asked.tool}: {self.asked.arguments}")
+        if dialog is not None:
+            subject = [dialog.subject] if not lines and dialog.subject else []
+            choices = [f"{choice.number}. {choice.label}" for choice in dialog.choices]
+            lines += [*subject, dialog.question, *choices]
+        return _cut("\n".join(line for line in lines if line))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "…"

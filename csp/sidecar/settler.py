@@ -1,0 +1,59 @@
+"""Takes the reply of a CLI that keeps no record: what its screen shows when it has come to rest."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from csp.core.capture import Ended, Item, Prompted, Submitted, Wrote
+from csp.core.prompt import Prompt
+from csp.core.settled import settled_text
+from csp.sidecar.sight import Sight
+
+LOOK_S: Final = 0.1
+
+
+class Settler:
+    """Waits for rest after each prompt, then hands over what is new on the screen."""
+
+    def __init__(
+        self, sight: Sight, before: Callable[[], list[str]], on_items: Callable[[list[Item]], None]
+    ) -> None:
+        self._sight = sight
+        self._before = before
+        self._on_items = on_items
+        self._prompt: Prompt | None = None
+
+    def begin(self, prompt: Prompt) -> None:
+        """Take what comes from now on for the answer to `prompt`."""
+        self._prompt = prompt
+        self._on_items([Submitted(text=prompt.text)])
+
+    async def run(self) -> None:
+        """Hand over one reply for each prompt, until cancelled."""
+        while True:
+            if self._prompt is None:
+                await self._sight.wait(None)
+            elif self._sight.is_at_rest:
+                self._finish(self._prompt)
+            else:
+                await self._sight.wait(time.monotonic() + LOOK_S)
+
+    def _finish(self, prompt: Prompt) -> None:
+        self._prompt = None
+        text = self._answer(prompt)
+        items: list[Item] = [Prompted(id=f"#{prompt.tag}", text=prompt.text)]
+        if text:
+            items.append(Wrote(id=f"#{prompt.tag} text", text=text))
+        self._on_items([*items, Ended()])
+
+    def _answer(self, prompt: Prompt) -> str:
+        """Return what is new, from behind the echo of the prompt, without the composer."""
+        pane = self._sight.pane
+        after = pane.history()
+        composer = self._sight.look().composer
+        if composer is not None:
+            shown = len(pane.screen.rows)
+            after = after[: len(after) - shown + composer.first_row] if len(after) >= shown else after
+        new = settled_text(self._before(), after, self._sight.profile.rules.furniture)
+        _, found, behind = new.rpartition(prompt.footer)
+        return (behind if found else new).strip("\n")

@@ -1,0 +1,172 @@
+"""All that is known of one CLI, for those who act on it."""
+
+import asyncio
+import contextlib
+import re
+import time
+from dataclasses import replace
+from enum import Enum, auto
+from typing import Final
+
+from csp.core.capture import Tracker
+from csp.core.gates import Facts, GateRules, is_busy, next_look
+from csp.core.prompt import Prompt
+from csp.core.reading import Reading
+from csp.core.typing import TypingRules
+from csp.sidecar.pane import Pane
+from csp.sidecar.port import Port
+from csp.sidecar.profile import Profile
+from csp.wire import Deliver
+
+PROVEN_KEPT: Final = 1000
+_SPACES: Final = re.compile(r"\s+")
+
+
+class Place(Enum):
+    """Where a prompt of ours is."""
+
+    HERE = auto()  # in the composer, with nothing before it
+    EMPTY = auto()  # not in the composer, which is empty
+    OTHER = auto()  # something else is in the composer
+    UNSEEN = auto()  # there is no composer that could be read
+
+
+class Sight:
+    """Joins the pane, the CLI's own record, the line to the relay; `wait` returns on the next change."""
+
+    def __init__(self, profile: Profile, pane: Pane, port: Port, tracker: Tracker) -> None:
+        self.profile = profile
+        self.pane = pane
+        self.port = port
+        self.tracker = tracker
+        self.is_paused = False
+        #: The CLI itself said that its last turn has ended.
+        self.is_end_known = False
+        self.injection_timeout_s = 10.0
+        self.gate_rules = _gate_rules(profile)
+        #: Tags of prompts that the CLI itself said it has taken.
+        self.proven: dict[str, None] = {}
+        #: A message that a brain before this one had begun to paste into the CLI that still runs.
+        self.left_standing: str | None = None
+        #: When we last pressed the key that stops an answer.
+        self.interrupted_at: float | None = None
+        self._change = asyncio.Event()
+
+    # --- waiting ---------------------------------------------------------------------------------
+
+    def changed(self) -> None:
+        """Wake everybody who waits for a change."""
+        self._change.set()
+        self._change = asyncio.Event()
+
+    async def wait(self, until: float | None) -> None:
+        """Return on the next change, or at `until`."""
+        change = self._change
+        timeout_s = None if until is None else max(0.0, until - time.monotonic())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(change.wait(), timeout_s)
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    def look(self) -> Reading:
+        """Return what the screen says now."""
+        return self.pane.look(time.monotonic())
+
+    @property
+    def is_restless(self) -> bool:
+        """Tell whether time alone may change what is seen."""
+        now = time.monotonic()
+        return self.next_look(now) is not None or self.pane.is_asking or not self.pane.is_ready
+
+    def facts(self, now: float) -> Facts:
+        """Return what the gates ask for."""
+        return self.pane.facts(
+            now,
+            is_turn_open=self.tracker.is_open,
+            is_end_known=self.is_end_known,
+            is_paused=self.is_paused,
+        )
+
+    def next_look(self, now: float) -> float | None:
+        """Return when time alone may open a gate."""
+        return next_look(self.facts(now), self.gate_rules, now)
+
+    @property
+    def is_busy(self) -> bool:
+        now = time.monotonic()
+        return is_busy(self.facts(now), self.gate_rules, now)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Tell whether the screen alone looks like the end of a turn."""
+        now = time.monotonic()
+        facts = replace(self.facts(now), is_turn_open=False, is_end_known=False)
+        return not is_busy(facts, self.gate_rules, now) and not facts.has_dialog
+
+    def place_of(self, prompt: Prompt) -> Place:
+        """Tell where our prompt stands: alone in the composer, or not, or whether that cannot be told.
+
+        A long paste stands there as the CLI's marker; a tall one may have scrolled its first line away.
+        """
+        composer = self.pane.reading.composer
+        if composer is None:
+            return Place.HERE if self.pane.ends_at_cursor(prompt.footer) else Place.UNSEEN
+        if composer.is_empty:
+            return Place.EMPTY
+        text = _SPACES.sub("", composer.text)
+        is_tall = composer.first_row != composer.last_row
+        if text.startswith(_SPACES.sub("", prompt.header)) or self._begins_with_marker(composer.text):
+            return Place.HERE
+        return Place.HERE if is_tall and text.endswith(_SPACES.sub("", prompt.footer)) else Place.OTHER
+
+    def _begins_with_marker(self, text: str) -> bool:
+        marker = self.profile.rules.composer.paste_marker
+        return marker is not None and marker.match(text) is not None
+
+    def prove(self, tag: str) -> None:
+        """Note that the CLI itself said it has taken the prompt `tag`."""
+        self.proven[tag] = None
+        if len(self.proven) > PROVEN_KEPT:
+            del self.proven[next(iter(self.proven))]
+
+    def was_stopped(self, for_s: float) -> bool:
+        """Tell whether an open turn has been stopped without a word: a stop key, then a long rest."""
+        stops = [at for at in (self.pane.ledger.last_stop, self.interrupted_at) if at is not None]
+        now = time.monotonic()
+        facts = self.facts(now)
+        if not stops or not facts.is_turn_open or facts.has_dialog or facts.is_asking:
+            return False
+        return facts.quiet_since is not None and now - max(*stops, facts.quiet_since) >= for_s
+
+    def is_proven(self, tag: str) -> bool:
+        return tag in self.proven
+
+    def may_stand_there(self, item: Deliver) -> bool:
+        """Tell whether a brain before this one may have pasted `item` into the CLI that still runs."""
+        return self.left_standing == item.id
+
+    # --- acting ----------------------------------------------------------------------------------
+
+    def interrupt(self) -> None:
+        """Press the key that stops an answer."""
+        self.interrupted_at = time.monotonic()
+        self.port.write(self.profile.keys.interrupt.encode())
+
+    def typing_rules(self, prompt: Prompt) -> TypingRules:
+        """Return how this profile wants `prompt` to be typed."""
+        delivery = self.profile.delivery
+        waits = tuple(wait / 1000 for wait in delivery.enter_retry_ms) or TypingRules().enter_again_s
+        return TypingRules(
+            gap_s=delivery.gap_s(len(prompt.text.encode())),
+            enter_again_s=waits,
+            proof_s=0.0 if delivery.proof == "none" else delivery.proof_s,
+        )
+
+
+def _gate_rules(profile: Profile) -> GateRules:
+    delivery = profile.delivery
+    return GateRules(
+        typing_quiet_s=delivery.typing_quiet_ms / 1000,
+        settled_s=delivery.idle_stands_ms / 1000,
+        guesses_idle=delivery.proof == "none",
+    )

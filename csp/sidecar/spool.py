@@ -1,0 +1,100 @@
+"""Take up what a CLI's hooks have left in the run's spool directory.
+
+A hook writes its event whole under a hidden name, then renames it to `<pid>.json`, so that it never waits
+for a reader. An event stays on disk until it is settled: one that a dead brain had taken comes again.
+"""
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+log = logging.getLogger(__name__)
+
+MAX_EVENT_BYTES: Final = 64 << 20
+_NOTHING: Final = msgspec.Raw(b"")
+
+
+class Hook(msgspec.Struct, frozen=True):
+    """What a hook of any of the CLIs may say, as far as it matters here."""
+
+    hook_event_name: str = ""
+    session_id: str = ""
+    transcript_path: str | None = None
+    prompt: str = ""
+    prompt_id: str = ""
+    source: str = ""
+    last_assistant_message: str | None = None
+    stop_hook_active: bool = False
+    error: str | None = None
+    tool_name: str = ""
+    tool_use_id: str = ""
+    tool_input: msgspec.Raw = _NOTHING
+    notification_type: str = ""
+    details: msgspec.Raw = _NOTHING
+    agent_id: str | None = None
+    timestamp: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One hook event with the time its file was written, in Unix seconds."""
+
+    at: float
+    hook: Hook
+
+
+class Spool:
+    """Gives each event of the directory once, oldest first."""
+
+    def __init__(self, directory: Path, taken: Iterable[str] = ()) -> None:
+        """Leave out the events that an earlier reader had `taken`."""
+        self.directory = directory
+        self._taken = dict.fromkeys(taken)
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """Name the events that were taken but are not settled."""
+        return tuple(self._taken)
+
+    def take(self) -> list[Event]:
+        """Return the events that are new."""
+        found: list[tuple[int, str]] = []
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.directory) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.name.endswith(".json"):
+                        found.append((entry.stat().st_mtime_ns, entry.name))
+        events = []
+        for at, name in sorted(found):
+            # A process id may come again, so the name alone does not tell an event.
+            key = f"{at} {name}"
+            hook = None if key in self._taken else self._read(name)
+            self._taken[key] = None
+            if hook:
+                events.append(Event(at=at / 1e9, hook=hook))
+        return events
+
+    def settle(self) -> None:
+        """Remove what was taken: its outcome is safe."""
+        for key in self._taken:
+            at, _, name = key.partition(" ")
+            path = self.directory / name
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime_ns == int(at):
+                    path.unlink()
+        self._taken.clear()
+
+    def _read(self, name: str) -> Hook | None:
+        path = self.directory / name
+        try:
+            is_readable = path.stat().st_size <= MAX_EVENT_BYTES
+            return msgspec.json.decode(path.read_bytes(), type=Hook) if is_readable else None
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as exc:
+            log.warning("hook event left out", extra={"file": name, "reason": str(exc)})
+            return None

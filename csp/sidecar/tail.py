@@ -1,0 +1,238 @@
+"""Read a growing file line by line, woken when it grows.
+
+A `Tail` reads what is new in one file; a `Watcher` says when to look again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Protocol
+
+log = logging.getLogger(__name__)
+
+#: A longer line is left out: a transcript may hold images, none of which matters here.
+MAX_LINE_BYTES: Final = 32 << 20
+POLL_S: Final = 0.05
+_CHUNK_BYTES: Final = 1 << 16
+
+
+class Tail:
+    """Gives the whole lines of one file, each once, whatever becomes of the file.
+
+    The file need not exist yet. One that was cut short or replaced is read from its start.
+    """
+
+    def __init__(
+        self, path: Path, offset: int = 0, inode: int = 0, max_line_bytes: int = MAX_LINE_BYTES
+    ) -> None:
+        """Go on after `offset` if the file is still the one with `inode` (0: whichever it is)."""
+        self.path = path
+        self._offset, self._inode = offset, inode
+        self._max = max_line_bytes
+        self._fd = -1
+        self._rest = bytearray()
+        self._is_skipping = False
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Return where the next line starts, with the file's inode."""
+        return self._offset, self._inode
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+        self._rest.clear()
+        self._is_skipping = False
+
+    def read(self) -> Iterator[bytes]:
+        """Yield the lines that have been ended since the last time, without their line ends."""
+        while self._is_ready():
+            while chunk := os.pread(self._fd, _CHUNK_BYTES, self._offset + len(self._rest)):
+                yield from self._lines(chunk)
+            if self._is_current():
+                return
+            # What was left of the old file has been read; its unfinished line will never be finished.
+            self.close()
+            self._offset = self._inode = 0
+
+    def _lines(self, chunk: bytes) -> Iterator[bytes]:
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            line = bytes(self._rest) + chunk[start:end]
+            was_skipping, self._is_skipping = self._is_skipping, False
+            self._offset += len(line) + 1
+            self._rest.clear()
+            start = end + 1
+            if not was_skipping and line:
+                yield line
+        self._rest += chunk[start:]
+        if len(self._rest) > self._max:
+            log.warning("line left out", extra={"path": str(self.path), "bytes": len(self._rest)})
+            self._is_skipping = True
+        if self._is_skipping:
+            self._offset += len(self._rest)
+            self._rest.clear()
+
+    def _is_ready(self) -> bool:
+        if self._fd < 0:
+            try:
+                self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                return False
+            inode = os.fstat(self._fd).st_ino
+            if self._inode not in (0, inode):
+                self._offset = 0
+            self._inode = inode
+        if os.fstat(self._fd).st_size < self._offset + len(self._rest):
+            self._offset = 0
+            self._rest.clear()
+            self._is_skipping = False
+        return True
+
+    def _is_current(self) -> bool:
+        """Tell whether the path still names the open file; one that is gone may yet be written to."""
+        try:
+            return os.stat(self.path).st_ino == self._inode
+        except OSError:
+            return True
+
+
+class Watcher(Protocol):
+    """Says when something was written to the paths that are watched."""
+
+    def watch(self, path: Path) -> None:
+        """Watch a file's content or a directory's entries, from when it exists."""
+
+    def unwatch(self, path: Path) -> None: ...
+
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        """Return whether there was a change since the last call, as soon as there is one."""
+
+    def close(self) -> None: ...
+
+
+class PollingWatcher:
+    """Looks at the paths every 50 ms, for systems that do not notify."""
+
+    def __init__(self, period_s: float = POLL_S) -> None:
+        self._period_s = period_s
+        self._known: dict[Path, tuple[int, ...]] = {}
+
+    def watch(self, path: Path) -> None:
+        self._known.setdefault(path, ())
+
+    def unwatch(self, path: Path) -> None:
+        self._known.pop(path, None)
+
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout_s is None else loop.time() + timeout_s
+        while not self._has_changed():
+            left = self._period_s if deadline is None else min(self._period_s, deadline - loop.time())
+            if left <= 0:
+                return False
+            await asyncio.sleep(left)
+        return True
+
+    def close(self) -> None:
+        self._known.clear()
+
+    def _has_changed(self) -> bool:
+        now = {path: _signature(path) for path in self._known}
+        was, self._known = self._known, now
+        return was != now
+
+
+def _signature(path: Path) -> tuple[int, ...]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+class InotifyWatcher:
+    """Is told by the kernel; for a path that does not exist yet the nearest directory above is watched."""
+
+    def __init__(self) -> None:
+        from asyncinotify import Inotify, Mask
+
+        self._inotify = Inotify()
+        self._directory_mask = Mask.CREATE | Mask.MOVED_TO | Mask.DELETE_SELF | Mask.MOVE_SELF
+        self._file_mask = Mask.MODIFY | Mask.ATTRIB | Mask.MOVE_SELF | Mask.DELETE_SELF
+        os.set_blocking(self._inotify.fd, False)
+        self._news = asyncio.Event()
+        self._paths: dict[Path, tuple[Path, int]] = {}
+        self._watches: dict[tuple[Path, int], object] = {}
+        asyncio.get_running_loop().add_reader(self._inotify.fd, self._drain)
+
+    def watch(self, path: Path) -> None:
+        if path not in self._paths:
+            self._arm(path)
+            # What came before the watch began has not been told.
+            self._news.set()
+
+    def unwatch(self, path: Path) -> None:
+        target = self._paths.pop(path, None)
+        if target is not None and target not in self._paths.values():
+            self._forget(target)
+
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._news.wait()
+        was_news = self._news.is_set()
+        self._news.clear()
+        for path in list(self._paths) if was_news else []:
+            self._arm(path)
+        return was_news
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._inotify.fd)
+        self._inotify.close()
+        self._paths.clear()
+        self._watches.clear()
+
+    def _drain(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._inotify.fd, _CHUNK_BYTES):
+                pass
+        self._news.set()
+
+    def _arm(self, path: Path) -> None:
+        """Watch the path, or what of it exists; again if it is another file than before."""
+        for target in (path, *path.parents):
+            # A path that has just gone leaves its parent to be watched.
+            with contextlib.suppress(OSError):
+                key = (target, os.stat(target).st_ino)
+                old = self._paths.get(path)
+                if key not in self._watches:
+                    mask = self._directory_mask if target.is_dir() else self._file_mask
+                    self._watches[key] = self._inotify.add_watch(target, mask)
+                    self._news.set()
+                self._paths[path] = key
+                if old not in (None, key) and old not in self._paths.values():
+                    self._forget(old)
+                return
+
+    def _forget(self, target: tuple[Path, int] | None) -> None:
+        watch = self._watches.pop(target, None) if target else None
+        # The kernel has dropped the watch of a file that is gone.
+        with contextlib.suppress(OSError):
+            if watch is not None:
+                self._inotify.rm_watch(watch)  # type: ignore[arg-type]  # an asyncinotify Watch
+
+
+def new_watcher() -> Watcher:
+    """Return the best watcher of this system; to be called in a running event loop."""
+    if sys.platform == "linux":
+        try:
+            return InotifyWatcher()
+        except OSError as exc:
+            log.warning("file notification failed, polling instead", extra={"reason": str(exc)})
+    return PollingWatcher()

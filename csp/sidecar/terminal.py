@@ -1,0 +1,195 @@
+"""The person's terminal: raw while the child runs, as it was afterwards.
+
+A record of how it was lies in a folder, locked, for as long as it is raw. A record that nobody locks is what
+a killed relay left behind: the next start in that terminal puts it right first.
+"""
+
+import errno
+import fcntl
+import os
+import select
+import termios
+
+#: Undoes what a TUI that could not tidy up leaves switched on. The saved cursor is set first, because
+#: leaving the alternate screen goes back to it, even where there is no alternate screen to leave.
+RESET = (
+    b"\x1b[?2026l"  # show what a synchronised update holds back
+    b"\x1b[<9u\x1b7\x1b[?1049l\x1b[<9u"  # both screens have their own kitty keyboard flags
+    b"\x1b7\x1b[r\x1b8"  # scroll the whole screen; this would move the cursor
+    b"\x1b[?6l\x1b[?7h\x1b[4l\x1b[?25h"
+    b"\x1b[?1l\x1b>\x1b[>4m"  # keys as usual
+    b"\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l"
+    b"\x1b(B\x0f\x1b[0m"
+)
+
+#: What tcgetattr returns.
+Attributes = list[int | list[bytes | int]]
+
+_IFLAG, _OFLAG, _CFLAG, _LFLAG, _CC = 0, 1, 2, 3, 6
+_WINSIZE_BYTES = 8
+_WRITE_BYTES = 64 * 1024
+
+
+def mend(fd: int, folder: str) -> bool:
+    """Put a terminal right that a killed relay left raw; say whether there was one to put right."""
+    found = False
+    for path in _records_of(fd, folder):
+        try:
+            record = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _put_right(fd, os.read(record, 4096))
+            os.unlink(path)
+            found = True
+        except OSError:
+            continue  # a relay that lives holds it, or it is none of ours
+        finally:
+            os.close(record)
+    return found
+
+
+def _put_right(fd: int, record: bytes) -> None:
+    attributes = _parse(record)
+    if attributes:
+        _set(fd, attributes)
+        screen = os.open(os.ttyname(fd), os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        os.write(screen, RESET)
+        os.close(screen)
+
+
+def _records_of(fd: int, folder: str) -> list[str]:
+    try:
+        prefix = _key(fd) + "."
+        return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.startswith(prefix)]
+    except OSError:
+        return []
+
+
+def _key(fd: int) -> str:
+    return "tty" + os.ttyname(fd).replace("/", "-")
+
+
+def _format(attributes: Attributes) -> bytes:
+    *numbers, codes = attributes
+    assert isinstance(codes, list)
+    values = (code if isinstance(code, int) else code[0] for code in codes)
+    return f"{' '.join(map(str, numbers))} {bytes(values).hex()}\n".encode()
+
+
+def _parse(record: bytes) -> Attributes | None:
+    try:
+        *numbers, codes = record.decode("ascii").split()
+        values: list[bytes | int] = [bytes([code]) for code in bytes.fromhex(codes)]
+        attributes: Attributes = [int(number) for number in numbers]
+    except ValueError:
+        return None
+    return [*attributes, values] if len(attributes) == _CC else None
+
+
+def _set(fd: int, attributes: Attributes) -> None:
+    """Set the attributes now; the signal that continues us after a stop is no failure."""
+    while True:
+        try:
+            return termios.tcsetattr(fd, termios.TCSANOW, attributes)
+        except termios.error as exc:
+            if exc.args[0] != errno.EINTR:
+                raise OSError(*exc.args) from exc
+
+
+def _raw(attributes: Attributes) -> Attributes:
+    iflag, oflag, cflag, lflag, ispeed, ospeed, codes = attributes
+    assert isinstance(iflag, int) and isinstance(oflag, int) and isinstance(codes, list)
+    assert isinstance(cflag, int) and isinstance(lflag, int)
+    iflag &= ~(termios.IGNBRK | termios.BRKINT | termios.PARMRK | termios.ISTRIP)
+    iflag &= ~(termios.INLCR | termios.IGNCR | termios.ICRNL | termios.IXON)
+    lflag &= ~(termios.ECHO | termios.ECHONL | termios.ICANON | termios.ISIG | termios.IEXTEN)
+    cflag = cflag & ~(termios.CSIZE | termios.PARENB) | termios.CS8
+    codes = list(codes)
+    codes[termios.VMIN], codes[termios.VTIME] = 1, 0
+    return [iflag, oflag & ~termios.OPOST, cflag, lflag, ispeed, ospeed, codes]
+
+
+class Terminal:
+    """Reads keys, shows bytes; works on pipes too, where nothing is there to be made raw.
+
+    Terminals are opened anew: what is set on a file description of our own (not to block) does not reach
+    the shell, which shares the inherited ones.
+    """
+
+    def __init__(self, keys: int, screen: int, folder: str) -> None:
+        self.is_tty = os.isatty(keys)
+        self.keys = _reopened(keys, os.O_RDONLY)
+        self.screen = _reopened(screen, os.O_WRONLY)
+        #: What the terminal has not taken yet.
+        self.unshown = b""
+        # A descriptor that others share may block, but not for so few bytes once it is ready.
+        self._write_bytes = select.PIPE_BUF if self.screen == screen else _WRITE_BYTES
+        self._sizes = next((fd for fd in (keys, screen) if os.isatty(fd)), -1)
+        self._folder = folder
+        #: How the terminal was; None if it is none, or before it is made raw.
+        self.before: Attributes | None = None
+        self._record = -1
+        self._path = ""
+
+    def make_raw(self) -> None:
+        """Make the terminal raw, with a record of how it was."""
+        if self.is_tty:
+            if self.before is None:
+                mend(self.keys, self._folder)
+                self.before = termios.tcgetattr(self.keys)
+                self._save(self.before)
+            _set(self.keys, _raw(self.before))
+
+    def restore(self) -> None:
+        """Make the terminal what it was, as far as it is still there."""
+        if self.before is not None:
+            try:
+                _set(self.keys, self.before)
+            except OSError:
+                return
+
+    def close(self) -> None:
+        """Restore the terminal for good."""
+        self.restore()
+        if self._record >= 0:
+            os.unlink(self._path)
+            os.close(self._record)
+            self._record = -1
+
+    def show(self, data: bytes = b"") -> None:
+        """Write what the terminal takes now, keep the rest; OSError if the terminal is gone."""
+        data = self.unshown + data if self.unshown else data
+        try:
+            count = os.write(self.screen, data[: self._write_bytes])
+        except BlockingIOError:
+            count = 0
+        self.unshown = data[count:]
+
+    def size(self) -> bytes | None:
+        """Return the size as the system has it, a struct winsize; None where there is no terminal."""
+        if self._sizes < 0:
+            return None
+        try:
+            return fcntl.ioctl(self._sizes, termios.TIOCGWINSZ, bytes(_WINSIZE_BYTES))
+        except OSError:
+            return None
+
+    def _save(self, attributes: Attributes) -> None:
+        try:
+            os.makedirs(self._folder, 0o700, exist_ok=True)
+            path = f"{self._folder}/{_key(self.keys)}.{os.getpid()}"
+            record = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return  # without a record a kill -9 is not mended; no reason not to run
+        fcntl.flock(record, fcntl.LOCK_EX)
+        os.write(record, _format(attributes))
+        self._record, self._path = record, path
+
+
+def _reopened(fd: int, mode: int) -> int:
+    try:
+        return os.open(os.ttyname(fd), mode | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return fd

@@ -1,0 +1,359 @@
+"""Read the transcript that Claude Code keeps, with its hooks.
+
+The transcript is the truth; hooks are sooner. Claude writes it behind its own back, so a Stop hook may come
+before the last lines of its turn: the end then waits for them, for a second at most.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from csp.core.capture import (
+    Asked,
+    Called,
+    Counted,
+    Ended,
+    Item,
+    Opened,
+    Prompted,
+    Returned,
+    Started,
+    Submitted,
+    Switched,
+    Wrote,
+)
+from csp.sidecar.spool import Event, Hook
+from csp.sidecar.transcripts import Line, seconds, until
+from csp.wire import Ending, Usage
+
+#: How long the end of a turn waits for the lines of that turn.
+STOP_WAIT_S: Final = 1.0
+_INTERRUPTED: Final = "[Request interrupted by user"
+_REJECTED: Final = b'"User rejected tool use"'
+_SYNTHETIC: Final = "<synthetic>"
+_UNSAID: Final = "No response requested."
+_NOTHING: Final = msgspec.Raw(b"{}")
+#: Lines of the harness itself that stand in a user's place.
+_HARNESS: Final = ("<local-command", "<bash-stdout", "<bash-stderr", "<system-reminder")
+#: Not prompts in themselves, but the model may answer them.
+_COMMANDS: Final = ("<command-", "<bash-input", "<task-notification")
+_REMEMBERED: Final = 64
+
+
+class _Tokens(msgspec.Struct):
+    input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class _Part(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+    id: str = ""
+    name: str = ""
+    input: msgspec.Raw = _NOTHING
+    tool_use_id: str = ""
+
+
+class _Message(msgspec.Struct):
+    id: str = ""
+    model: str = ""
+    content: str | list[_Part] = ""
+    stop_reason: str | None = None
+    usage: _Tokens | None = None
+
+    @property
+    def parts(self) -> list[_Part]:
+        return [_Part(type="text", text=self.content)] if isinstance(self.content, str) else self.content
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.parts if part.type == "text")
+
+
+class _Origin(msgspec.Struct):
+    kind: str = ""
+
+
+class _Attachment(msgspec.Struct):
+    type: str = ""
+    prompt: str | list[_Part] = ""
+    commandMode: str = "prompt"
+
+
+class _Record(msgspec.Struct):
+    type: str = ""
+    subtype: str = ""
+    uuid: str = ""
+    parentUuid: str | None = None
+    promptId: str = ""
+    promptSource: str | None = None
+    timestamp: str = ""
+    isSidechain: bool = False
+    isMeta: bool = False
+    isCompactSummary: bool = False
+    isApiErrorMessage: bool = False
+    error: str | None = None
+    origin: _Origin | None = None
+    toolUseResult: msgspec.Raw = _NOTHING
+    message: _Message | None = None
+    attachment: _Attachment | None = None
+
+
+class _Stop(msgspec.Struct):
+    """An end that a hook has told, and that waits for the transcript."""
+
+    prompt_id: str
+    text: str
+    how: Ending
+    due: float
+
+
+class _State(msgspec.Struct):
+    since: float
+    session: str = ""
+    path: str = ""
+    prompt_id: str = ""
+    is_ended: bool = True
+    #: Ids of the lines of this turn: an end that hangs on none of them is another turn's.
+    uuids: list[str] = []
+    last_text: str | None = None
+    last_stop: str | None = None
+    #: A slash command, which is a prompt only if the model answers it.
+    command: tuple[str, str, str] | None = None
+    stop: _Stop | None = None
+    ended: list[str] = []
+    #: Text that was taken from a hook because its line did not come.
+    forestalled: str | None = None
+
+
+class ClaudeReader:
+    """Reads one run of Claude Code, over all its sessions."""
+
+    def __init__(self, since: float, session: str = "", path: str = "") -> None:
+        self._state = _State(since=since, session=session, path=path)
+
+    def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
+        items: list[Item] = []
+        left = list(lines)
+        for group in self._by_session(events):
+            for event in group:
+                items += self._before(event)
+            for line in left:
+                items += self._line(line)
+            for event in group:
+                items += self._after(event.hook, now)
+            left = []
+        return [*items, *self._expire(now)]
+
+    def _by_session(self, events: Sequence[Event]) -> Iterator[list[Event]]:
+        """Part events where the session changes: the lines at hand are those of the first part."""
+        group: list[Event] = []
+        path = self._state.path
+        for event in events:
+            if event.hook.transcript_path and event.hook.transcript_path != path:
+                if path:
+                    yield group
+                    group = []
+                path = event.hook.transcript_path
+            group.append(event)
+        yield group
+
+    def end(self) -> None:
+        list(self._end(Ended()))
+
+    def due(self) -> float | None:
+        return self._state.stop.due if self._state.stop else None
+
+    def dump(self) -> bytes:
+        return msgspec.json.encode(self._state)
+
+    def load(self, dumped: bytes) -> None:
+        self._state = msgspec.json.decode(dumped, type=_State)
+
+    def _before(self, event: Event) -> Iterator[Item]:
+        """Take what a hook says that comes before the lines of its batch."""
+        hook, state = event.hook, self._state
+        if hook.agent_id or not hook.transcript_path:
+            return
+        if hook.transcript_path != state.path:
+            is_first = not state.path
+            state.session, state.path = hook.session_id, hook.transcript_path
+            # A resumed transcript begins with what was said before.
+            state.since = state.since if is_first else event.at - 0.2
+            yield from self._expire(math.inf)
+            state.is_ended, state.stop, state.command = True, None, None
+            yield Switched(session=state.session, path=state.path)
+        if hook.hook_event_name == "SessionStart" and hook.source != "compact":
+            yield Started()
+        if hook.hook_event_name == "UserPromptSubmit" and not self._is_known(hook.prompt_id):
+            yield Submitted(text=hook.prompt)
+
+    def _after(self, hook: Hook, now: float) -> Iterator[Item]:
+        match hook.hook_event_name:
+            case "PermissionRequest":
+                yield Asked(tool=hook.tool_name, arguments=bytes(hook.tool_input).decode())
+            case "PostToolUse" | "PostToolUseFailure":
+                yield Returned(id=hook.tool_use_id)
+            case "Stop" if not hook.agent_id:
+                yield from self._stop(hook, Ending.DONE, now)
+            case "StopFailure" if not hook.agent_id:
+                yield from self._stop(hook, _failure(hook.error or ""), now)
+
+    def _is_known(self, prompt_id: str) -> bool:
+        return bool(prompt_id) and (prompt_id in self._state.ended or prompt_id == self._state.prompt_id)
+
+    def _stop(self, hook: Hook, how: Ending, now: float) -> Iterator[Item]:
+        state = self._state
+        if hook.prompt_id in state.ended and not hook.stop_hook_active:
+            return
+        text = (hook.last_assistant_message or "").strip()
+        state.stop = _Stop(hook.prompt_id, text, how, now + STOP_WAIT_S)
+        yield from self._match()
+
+    def _match(self) -> Iterator[Item]:
+        """End the turn if its Stop hook has come, and its last text stands in the transcript."""
+        state = self._state
+        stop = state.stop
+        if stop is None or stop.prompt_id != state.prompt_id or stop.how is not Ending.DONE:
+            return
+        if (state.last_text or "").strip() == stop.text:
+            yield from self._end(Ended(how=stop.how))
+
+    def _expire(self, now: float) -> Iterator[Item]:
+        state = self._state
+        stop = state.stop
+        if stop is None or now < stop.due:
+            return
+        is_missing = stop.prompt_id != state.prompt_id or (state.last_text or "").strip() != stop.text
+        if stop.how is not Ending.DONE:
+            yield from self._end(Ended(how=stop.how, text=stop.text, until=until(stop.text)))
+            return
+        if is_missing and stop.text:
+            state.forestalled = stop.text
+            yield Wrote(id=f"{stop.prompt_id}:last", text=stop.text)
+        yield from self._end(Ended())
+
+    def _end(self, ended: Ended) -> Iterator[Item]:
+        state = self._state
+        for prompt_id in {state.prompt_id, state.stop.prompt_id if state.stop else ""}:
+            state.ended = [*state.ended[-_REMEMBERED:], prompt_id] if prompt_id else state.ended
+        state.is_ended, state.stop = True, None
+        yield ended
+
+    def _line(self, line: Line) -> Iterator[Item]:
+        try:
+            record = msgspec.json.decode(line.data, type=_Record)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        is_history = line.path != self._state.path or seconds(record.timestamp) < self._state.since
+        if record.isSidechain or is_history:
+            return
+        if record.parentUuid in self._state.uuids:
+            self._state.uuids = [*self._state.uuids[-_REMEMBERED:], record.uuid]
+        if record.type == "user" and record.message:
+            yield from self._user(record, record.message)
+        elif record.type == "assistant" and record.message:
+            yield from self._assistant(record, record.message)
+        elif record.type == "attachment" and record.attachment:
+            yield from self._attachment(record, record.attachment)
+        elif record.subtype == "turn_duration" and record.parentUuid in self._state.uuids:
+            yield from [] if self._state.is_ended else self._end(Ended())
+        yield from self._match()
+
+    def _user(self, record: _Record, message: _Message) -> Iterator[Item]:
+        is_list = not isinstance(message.content, str)
+        results = [part.tool_use_id for part in message.parts if part.type == "tool_result"]
+        if results:
+            is_refused = bytes(record.toolUseResult) == _REJECTED
+            for call in results:
+                yield Returned(id=call, is_refused=is_refused)
+        elif is_list and not record.promptSource and message.text.startswith(_INTERRUPTED):
+            yield from [] if self._state.is_ended else self._end(Ended(how=Ending.INTERRUPTED))
+        elif record.isMeta:
+            # A hook of the user's that will not let Claude stop sends it back to work.
+            if record.promptId == self._state.prompt_id and self._state.is_ended and not record.promptSource:
+                yield from self._reopen(record, message)
+        elif not record.isCompactSummary and not message.text.startswith(_HARNESS):
+            yield from self._prompt(record, message.text)
+
+    def _reopen(self, record: _Record, message: _Message) -> Iterator[Item]:
+        state = self._state
+        if "hook" in message.text[:64].lower():
+            state.is_ended, state.last_text = False, None
+            state.uuids.append(record.uuid)
+            state.ended = [known for known in state.ended if known != state.prompt_id]
+            yield Opened()
+
+    def _prompt(self, record: _Record, text: str) -> Iterator[Item]:
+        if text.startswith(_COMMANDS) and not record.promptSource:
+            self._state.command = (record.uuid, record.promptId, text)
+        else:
+            yield from self._begin(record.uuid, record.promptId, text)
+
+    def _begin(self, uuid: str, prompt_id: str, text: str) -> Iterator[Item]:
+        state = self._state
+        is_joining = not state.is_ended and prompt_id == state.prompt_id
+        if not is_joining:
+            if not state.is_ended:
+                is_done = state.last_stop == "end_turn"
+                yield from self._end(Ended(how=Ending.DONE if is_done else Ending.INTERRUPTED))
+            if state.stop and state.stop.prompt_id in state.ended:
+                state.stop = None
+            state.prompt_id, state.uuids = prompt_id, []
+            # What a `!` command makes Claude say has the id of the prompt before it.
+            state.ended = [known for known in state.ended if known != prompt_id]
+            state.is_ended, state.last_text, state.last_stop = False, None, None
+        state.command = None
+        state.uuids.append(uuid)
+        yield Prompted(id=uuid, text=text)
+
+    def _attachment(self, record: _Record, attachment: _Attachment) -> Iterator[Item]:
+        """Take a prompt that was queued while Claude worked, and handed over between two tool calls."""
+        if attachment.type == "queued_command" and attachment.commandMode == "prompt":
+            text = _Message(content=attachment.prompt).text
+            if not text.startswith((*_HARNESS, *_COMMANDS)):
+                yield Prompted(id=record.uuid, text=text)
+
+    def _assistant(self, record: _Record, message: _Message) -> Iterator[Item]:
+        state = self._state
+        if state.command:
+            yield from self._begin(*state.command)
+        state.uuids.append(record.uuid)
+        if record.isApiErrorMessage:
+            ended = Ended(
+                how=_failure(record.error or "", message.text),
+                text=message.text,
+                until=until(message.text),
+            )
+            yield from [] if state.is_ended else self._end(ended)
+            return
+        if message.usage and message.model != _SYNTHETIC:
+            yield Counted(id=message.id, usage=_usage(message.usage, message.model))
+        state.last_stop = message.stop_reason
+        for index, part in enumerate(message.parts):
+            yield from self._part(f"{record.uuid}:{index}" if index else record.uuid, part, message.model)
+
+    def _part(self, name: str, part: _Part, model: str) -> Iterator[Item]:
+        state = self._state
+        if part.type == "text" and not (model == _SYNTHETIC and part.text == _UNSAID):
+            is_forestalled, state.forestalled = part.text.strip() == state.forestalled, None
+            state.last_text = part.text
+            if not is_forestalled:
+                yield Wrote(id=name, text=part.text)
+        elif part.type.endswith("tool_use"):
+            state.last_text = None
+            yield Called(id=part.id, tool=part.name, arguments=bytes(part.input).decode())
+
+
+def _usage(tokens: _Tokens, model: str) -> Usage:
+    cached = tokens.cache_creation_input_tokens + tokens.cache_read_input_tokens
+    return Usage(input=tokens.input_tokens + cached, output=tokens.output_tokens, model=model[:128] or None)
+
+
+def _failure(error: str, text: str = "") -> Ending:
+    is_limit = error == "rate_limit" or ("limit" in text.lower() and "reset" in text.lower())
+    return Ending.LIMITED if is_limit else Ending.FAILED

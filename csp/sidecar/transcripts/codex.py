@@ -1,0 +1,181 @@
+"""Read the rollouts that Codex keeps.
+
+Codex writes each fact several times; one source is taken for each. A run may have several rollouts open, one
+for each session it has been in: the one that a turn starts in is the current one.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from csp.core.capture import (
+    Asked,
+    Called,
+    Counted,
+    Ended,
+    Item,
+    Opened,
+    Prompted,
+    Returned,
+    Started,
+    Switched,
+    Wrote,
+)
+from csp.sidecar.spool import Event
+from csp.sidecar.transcripts import Line, seconds, until
+from csp.wire import Ending, Usage
+
+_CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
+_RESULTS: Final = ("function_call_output", "custom_tool_call_output")
+_LIMIT: Final = "usage_limit"
+_NOTHING: Final = msgspec.Raw(b"")
+
+
+class _Part(msgspec.Struct):
+    text: str = ""
+
+
+class _Content(msgspec.Struct):
+    """An item of a turn."""
+
+    type: str = ""
+    id: str = ""
+    content: list[_Part] = []
+
+
+class _Tokens(msgspec.Struct):
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class _Fault(msgspec.Struct):
+    message: str = ""
+    codex_error_info: msgspec.Raw = _NOTHING
+
+
+class _Payload(msgspec.Struct):
+    type: str = ""
+    session_id: str = ""
+    id: str | None = None
+    call_id: str | None = None
+    turn_id: str = ""
+    model: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    input: str = ""
+    action: msgspec.Raw = _NOTHING
+    item: _Content | None = None
+    usage: _Tokens | None = None
+    response_id: str | None = None
+    error: _Fault | None = None
+    reason: str | None = None
+
+
+class _Record(msgspec.Struct):
+    type: str = ""
+    timestamp: str = ""
+    payload: msgspec.Raw = _NOTHING
+
+
+class _State(msgspec.Struct):
+    since: float
+    path: str = ""
+    model: str | None = None
+    is_started: bool = False
+
+
+class CodexReader:
+    """Reads one run of Codex, over all its rollouts."""
+
+    def __init__(self, since: float, session: str = "", path: str = "") -> None:
+        self._state = _State(since=since, path=path)
+
+    def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
+        items: list[Item] = []
+        for line in lines:
+            items += self._line(line)
+        for event in events:
+            if event.hook.hook_event_name == "PermissionRequest":
+                arguments = bytes(event.hook.tool_input).decode()
+                items.append(Asked(tool=event.hook.tool_name, arguments=arguments))
+        return items
+
+    def end(self) -> None:
+        """Do nothing: Codex says of each turn how it ended."""
+
+    def due(self) -> float | None:
+        return None
+
+    def dump(self) -> bytes:
+        return msgspec.json.encode(self._state)
+
+    def load(self, dumped: bytes) -> None:
+        self._state = msgspec.json.decode(dumped, type=_State)
+
+    def _line(self, line: Line) -> Iterator[Item]:
+        try:
+            record = msgspec.json.decode(line.data, type=_Record)
+            if seconds(record.timestamp) < self._state.since or not bytes(record.payload):
+                return
+            payload = msgspec.json.decode(record.payload, type=_Payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        match record.type:
+            case "event_msg":
+                yield from self._event(line.path, payload)
+            case "response_item":
+                yield from _tool(payload)
+            case "turn_context":
+                self._state.model = payload.model
+            case "token_usage_record" if payload.usage:
+                tokens = payload.usage
+                usage = Usage(input=tokens.input_tokens, output=tokens.output_tokens, model=self._state.model)
+                yield Counted(id=payload.response_id or record.timestamp, usage=usage)
+
+    def _event(self, path: str, payload: _Payload) -> Iterator[Item]:
+        match payload.type:
+            case "task_started":
+                yield from self._enter(path)
+                yield Opened()
+            case "item_completed" if payload.item:
+                yield from _item(payload.item)
+            case "turn_aborted":
+                yield Ended(how=Ending.INTERRUPTED, text=payload.reason or "")
+            case "task_complete":
+                yield _ended(payload.error)
+
+    def _enter(self, path: str) -> Iterator[Item]:
+        state = self._state
+        if path != state.path:
+            state.path = path
+            # rollout-2026-11-16T10-09-54-<uuid>.jsonl
+            yield Switched(session=path.removesuffix(".jsonl")[-36:], path=path)
+        if not state.is_started:
+            state.is_started = True
+            yield Started()
+
+
+def _item(item: _Content) -> Iterator[Item]:
+    text = "\n".join(part.text for part in item.content if part.text)
+    if item.type == "UserMessage":
+        yield Prompted(id=item.id, text=text)
+    elif item.type == "AgentMessage":
+        yield Wrote(id=item.id, text=text)
+
+
+def _tool(payload: _Payload) -> Iterator[Item]:
+    name = payload.call_id or payload.id or ""
+    if payload.type in _CALLS:
+        arguments = payload.arguments or payload.input or bytes(payload.action).decode()
+        yield Called(id=name, tool=payload.name or payload.type, arguments=arguments)
+    elif payload.type in _RESULTS:
+        yield Returned(id=name)
+
+
+def _ended(fault: _Fault | None) -> Ended:
+    if fault is None:
+        return Ended()
+    is_limit = _LIMIT in bytes(fault.codex_error_info).decode()
+    how = Ending.LIMITED if is_limit else Ending.FAILED
+    return Ended(how=how, text=fault.message, until=until(fault.message))

@@ -1,0 +1,200 @@
+"""Follow one run of a CLI: its hooks, its transcripts, what follows from them."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from csp.core.capture import Ended, Item, Outcome, Switched, Tracker
+from csp.sidecar import locate
+from csp.sidecar.spool import Event, Spool
+from csp.sidecar.tail import Tail, Watcher, new_watcher
+from csp.sidecar.transcripts import Line, Reader
+from csp.sidecar.transcripts.claude import ClaudeReader
+from csp.sidecar.transcripts.codex import CodexReader
+from csp.sidecar.transcripts.gemini import GeminiReader
+
+#: How often a transcript is looked for that no notification tells of.
+LOOK_S: Final = 1.0
+#: A new file may be announced before its writer can be seen to hold it.
+_SOON_S: Final = 0.02
+_SOON_TIMES: Final = 5
+_BATCH_LINES: Final = 2000
+
+READERS: Final[dict[str, Callable[[float, str, str], Reader]]] = {
+    "claude": ClaudeReader,
+    "codex": CodexReader,
+    "gemini": GeminiReader,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What is known of a run when it starts; `since` is when, in Unix seconds."""
+
+    kind: str
+    child_pid: int
+    since: float
+    session_id: str = ""
+    transcript_hint: str = ""
+    spool_dir: str = ""
+
+
+class _Dump(msgspec.Struct):
+    reader: msgspec.Raw
+    tracker: msgspec.Raw
+    files: dict[str, tuple[int, int]]
+    current: list[str]
+    taken: list[str]
+
+
+class Follower:
+    """Gives the outcomes of one run, over /clear, /resume, restarts of the brain."""
+
+    def __init__(self, run: Run, dumped: bytes = b"") -> None:
+        """Go on where the follower ended that was `dumped`, else from the start of the run."""
+        self.run = run
+        self.tracker = Tracker()
+        path = run.transcript_hint if run.kind == "claude" else ""
+        self._reader = READERS[run.kind](run.since, run.session_id, path)
+        self._positions: dict[str, tuple[int, int]] = {}
+        self._tails: dict[str, Tail] = {}
+        self._watcher: Watcher | None = None
+        self._looks = 0
+        self._looked_at = 0.0
+        taken: list[str] = []
+        if dumped:
+            known = msgspec.json.decode(dumped, type=_Dump)
+            self._reader.load(bytes(known.reader))
+            self.tracker = Tracker.load(bytes(known.tracker))
+            self._positions, taken = known.files, known.taken
+            for name in known.current:
+                self._tail(name)
+        elif path:
+            self._tail(path)
+        self._spool = Spool(Path(run.spool_dir), taken) if run.spool_dir else None
+
+    def dump(self) -> bytes:
+        """Return all that is known, for a follower that takes over; call it before `settle`."""
+        for name, tail in self._tails.items():
+            self._positions[name] = tail.position
+        return msgspec.json.encode(
+            _Dump(
+                reader=msgspec.Raw(self._reader.dump()),
+                tracker=msgspec.Raw(self.tracker.dump()),
+                files=self._positions,
+                current=list(self._tails),
+                taken=list(self._spool.taken) if self._spool else [],
+            )
+        )
+
+    def settle(self) -> None:
+        """Remove the hook events that are taken: the outcomes, or a dump, are safe."""
+        if self._spool:
+            self._spool.settle()
+
+    def tell(self, item: Item) -> list[Outcome]:
+        """Take what the CLI's record does not say, such as an interrupt before the first word."""
+        if isinstance(item, Ended):
+            self._reader.end()
+        return self.tracker.feed(item)
+
+    def look(self) -> None:
+        """Look for transcripts at the next occasion, as after an Enter that may have changed the session."""
+        self._looks = _SOON_TIMES
+
+    async def outcomes(self) -> AsyncIterator[list[Outcome]]:
+        """Yield what follows from the CLI's record, as soon as it is written; never ends by itself."""
+        self._watcher = new_watcher()
+        try:
+            if self._spool:
+                self._watcher.watch(self._spool.directory)
+            for name in self._tails:
+                self._watcher.watch(Path(name))
+            is_woken = False
+            while True:
+                self._locate()
+                outcomes, has_news = self._step()
+                if outcomes:
+                    yield outcomes
+                if is_woken and not has_news:
+                    # No file that is followed has changed, so there may be a new one.
+                    self._looks = _SOON_TIMES
+                is_woken = not has_news and await self._watcher.wait(self._pause_s())
+        finally:
+            self._watcher.close()
+            self._watcher = None
+
+    def _step(self) -> tuple[list[Outcome], bool]:
+        """Take one batch; return what follows from it, with whether there was anything in it."""
+        events, lines = self._gather()
+        items = self._reader.read(events, lines, time.time())
+        for item in items:
+            if isinstance(item, Switched) and self.run.kind != "codex":
+                self._move(item.path)
+        outcomes = [outcome for item in items for outcome in self.tracker.feed(item)]
+        return outcomes, bool(events or lines or items)
+
+    def _gather(self) -> tuple[list[Event], list[Line]]:
+        """Read until nothing is new, so that the batch has all that came before any of it."""
+        events = self._spool.take() if self._spool else []
+        lines: list[Line] = []
+        while True:
+            for name, tail in self._tails.items():
+                left = _BATCH_LINES - len(lines)
+                lines += [Line(path=name, data=data) for data in islice(tail.read(), left)]
+            more = self._spool.take() if self._spool else []
+            events += more
+            if not more or len(lines) >= _BATCH_LINES:
+                return events, lines
+
+    def _tail(self, name: str) -> None:
+        if name not in self._tails:
+            offset, inode = self._positions.get(name, (0, 0))
+            self._tails[name] = Tail(Path(name), offset, inode)
+            if self._watcher:
+                self._watcher.watch(Path(name))
+
+    def _move(self, name: str) -> None:
+        for old in [old for old in self._tails if old != name]:
+            tail = self._tails.pop(old)
+            self._positions[old] = tail.position
+            tail.close()
+            if self._watcher:
+                self._watcher.unwatch(Path(old))
+        self._tail(name)
+
+    def _pause_s(self) -> float | None:
+        now = time.time()
+        due = self._reader.due()
+        waits = [] if due is None else [max(0.0, due - now)]
+        if self._looks:
+            waits.append(_SOON_S)
+        elif self._needs_looks():
+            waits.append(max(0.0, self._looked_at + LOOK_S - now))
+        return min(waits, default=None)
+
+    def _needs_looks(self) -> bool:
+        return self.run.kind == "codex" or not self._tails
+
+    def _locate(self) -> None:
+        now = time.time()
+        if not self._needs_looks() or not (self._looks or now - self._looked_at >= LOOK_S):
+            return
+        self._looks, self._looked_at = max(0, self._looks - 1), now
+        hint = Path(self.run.transcript_hint)
+        if self.run.kind == "codex":
+            found = locate.open_rollouts(self.run.child_pid)
+            for path in sorted(found):
+                self._tail(str(path))
+            if self._watcher:
+                for folder in locate.newest_folders(hint):
+                    self._watcher.watch(folder)
+        elif self.run.kind == "gemini":
+            chat = locate.gemini_chat(hint, self.run.session_id)
+            if chat:
+                self._tail(str(chat))

@@ -1,0 +1,198 @@
+"""Read the chat file that Gemini CLI keeps, with its hooks.
+
+Gemini writes a line before it runs the hook that tells of it, so the times of both put them in order. It
+records old messages again under new ids; prompts are therefore taken from the hook, and only a message of
+the model whose content is plain text is one that has just been written.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from csp.core.capture import (
+    Asked,
+    Called,
+    Counted,
+    Ended,
+    Item,
+    Prompted,
+    Returned,
+    Started,
+    Switched,
+    Wrote,
+)
+from csp.sidecar.spool import Event
+from csp.sidecar.transcripts import Line, seconds, until
+from csp.wire import Ending, Usage
+
+#: How long the end of a failed turn waits for the hook that tells of it.
+FAILURE_WAIT_S: Final = 1.0
+_CANCELLED: Final = "Request cancelled."
+_CONTEXT: Final = "<session_context>"
+_LIMITS: Final = ("RESOURCE_EXHAUSTED", "quota", "rate limit", "usage limit", '"code":429')
+_NOTHING: Final = msgspec.Raw(b"{}")
+
+
+class _Tokens(msgspec.Struct):
+    input: int = 0
+    output: int = 0
+    thoughts: int = 0
+
+
+class _Call(msgspec.Struct):
+    id: str = ""
+    name: str = ""
+    args: msgspec.Raw = _NOTHING
+    status: str = ""
+
+
+class _Part(msgspec.Struct):
+    text: str = ""
+
+
+class _Record(msgspec.Struct):
+    id: str = ""
+    timestamp: str = ""
+    type: str = ""
+    content: str | list[_Part] = ""
+    tokens: _Tokens | None = None
+    model: str | None = None
+    toolCalls: list[_Call] = []
+
+
+class _State(msgspec.Struct):
+    since: float
+    session: str = ""
+    path: str = ""
+    has_hooks: bool = False
+    is_open: bool = False
+    prompt: str = ""
+    fault: str = ""
+    fault_due: float | None = None
+
+
+class GeminiReader:
+    """Reads one run of Gemini CLI, over all its sessions."""
+
+    def __init__(self, since: float, session: str = "", path: str = "") -> None:
+        self._state = _State(since=since, session=session, path=path)
+
+    def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
+        happened: list[tuple[float, int, Event | _Record]] = []
+        records = [_record(line.data) for line in lines]
+        happened += [(seconds(record.timestamp), 0, record) for record in records if record]
+        happened += [(seconds(event.hook.timestamp) or event.at, 1, event) for event in events]
+        items: list[Item] = []
+        # The sort keeps the order of what has the same time; lines go before hooks.
+        for at, _, what in sorted(happened, key=lambda one: one[:2]):
+            items += self._event(what, at) if isinstance(what, Event) else self._message(what, at, now)
+        if self._state.fault_due is not None and now >= self._state.fault_due:
+            items += self._end(_failed(self._state.fault))
+        return items
+
+    def end(self) -> None:
+        list(self._end(Ended()))
+
+    def due(self) -> float | None:
+        return self._state.fault_due
+
+    def dump(self) -> bytes:
+        return msgspec.json.encode(self._state)
+
+    def load(self, dumped: bytes) -> None:
+        self._state = msgspec.json.decode(dumped, type=_State)
+
+    def _event(self, event: Event, at: float) -> Iterator[Item]:
+        hook, state = event.hook, self._state
+        state.has_hooks = True
+        if hook.transcript_path and hook.transcript_path != state.path:
+            # A resumed chat begins with what was said before.
+            state.since = at if state.path else state.since
+            state.session, state.path = hook.session_id, hook.transcript_path
+            state.is_open, state.fault, state.fault_due = False, "", None
+            yield Switched(session=state.session, path=state.path)
+        match hook.hook_event_name:
+            case "SessionStart":
+                yield Started()
+            case "BeforeAgent":
+                yield from self._begin(f"{hook.session_id}@{hook.timestamp or at}", hook.prompt)
+            case "AfterAgent":
+                yield from self._end(_failed(state.fault) if state.fault else Ended())
+            case "Notification" if hook.notification_type == "ToolPermission":
+                yield Asked(tool=_title(hook.details), arguments=bytes(hook.details).decode())
+            case "AfterTool":
+                # The hook does not say which call it was; the chat file does, a little later.
+                yield Returned(id=f"{hook.tool_name}@{hook.timestamp or at}")
+
+    def _begin(self, name: str, text: str) -> Iterator[Item]:
+        # A prompt of one turn may have gone through BeforeAgent already, for each model it was tried on.
+        state = self._state
+        if state.is_open and text == state.prompt:
+            return
+        yield from self._end(Ended(how=Ending.INTERRUPTED))
+        state.is_open, state.prompt, state.fault, state.fault_due = True, text, "", None
+        yield Prompted(id=name, text=text)
+
+    def _end(self, ended: Ended) -> Iterator[Item]:
+        state = self._state
+        if state.is_open:
+            state.is_open, state.fault, state.fault_due = False, "", None
+            yield ended
+
+    def _message(self, record: _Record, at: float, now: float) -> Iterator[Item]:
+        state = self._state
+        if at < state.since:
+            return
+        match record.type:
+            case "user" if not state.has_hooks:
+                text = "".join(part.text for part in record.content if isinstance(part, _Part))
+                if text and not text.startswith(_CONTEXT):
+                    yield from self._begin(record.id, text)
+            case "gemini" if state.is_open and isinstance(record.content, str):
+                state.fault, state.fault_due = "", None
+                yield from _answer(record)
+            case "info" if record.content == _CANCELLED:
+                yield from self._end(Ended(how=Ending.INTERRUPTED))
+            case "error" if state.is_open and isinstance(record.content, str):
+                state.fault, state.fault_due = record.content, now + FAILURE_WAIT_S
+
+
+def _record(data: bytes) -> _Record | None:
+    try:
+        record = msgspec.json.decode(data, type=_Record)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return record if record.type else None
+
+
+def _answer(record: _Record) -> Iterator[Item]:
+    if record.tokens:
+        output = record.tokens.output + record.tokens.thoughts
+        model = record.model[:128] if record.model else None
+        yield Counted(id=record.id, usage=Usage(input=record.tokens.input, output=output, model=model))
+    if isinstance(record.content, str):
+        yield Wrote(id=record.id, text=record.content)
+    for call in record.toolCalls:
+        yield Called(id=call.id, tool=call.name, arguments=bytes(call.args).decode())
+        yield Returned(id=call.id, is_refused=call.status == "cancelled")
+
+
+def _failed(fault: str) -> Ended:
+    is_limit = any(word.lower() in fault.lower() for word in _LIMITS)
+    how = Ending.LIMITED if is_limit else Ending.FAILED
+    return Ended(how=how, text=fault, until=until(fault))
+
+
+class _Details(msgspec.Struct):
+    title: str = ""
+    rootCommand: str = ""
+    toolName: str = ""
+
+
+def _title(details: msgspec.Raw) -> str:
+    try:
+        found = msgspec.json.decode(details, type=_Details)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    return found.toolName or found.title

@@ -1,0 +1,238 @@
+"""Types the room's messages into the pane, one after the other."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from csp.client import Client
+from csp.core.gates import closed_gate
+from csp.core.prompt import Prompt, prompt_for
+from csp.core.typing import Do, Phase, Seen, Step, Tell, Typing
+from csp.errors import CspError, Unreachable
+from csp.sidecar.sight import Place, Sight
+from csp.sidecar.tags import Tags
+from csp.wire import Deliver, DeliveryState, HeldReason, ReportedState
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """One message on its way into the composer."""
+
+    item: Deliver
+    prompt: Prompt
+    typing: Typing
+    begun: float
+    told: "asyncio.Task[None] | None" = None
+    written: "asyncio.Future[None] | None" = None
+    written_at: float | None = None
+    is_refused: bool = False
+    is_gone: bool = False
+    was_interrupted: bool = False
+    clears: int = 0
+    reports: "list[asyncio.Task[None]]" = field(default_factory=list)
+
+
+class Typist:
+    """Takes deliveries in the order of the journal; an urgent one goes before those that still wait."""
+
+    def __init__(self, sight: Sight, client: Client, tags: Tags, leave_note: Callable[[], None]) -> None:
+        self._sight = sight
+        self._client = client
+        self._tags = tags
+        self._leave_note = leave_note
+        #: Called with each prompt that was submitted without a proof to come.
+        self.on_submitted: Callable[[Prompt], None] = lambda _: None
+        #: What the pane showed before the last prompt.
+        self.before: list[str] = []
+        self._queue: dict[str, Deliver] = {}
+        self._arrived = asyncio.Event()
+        self._job: Job | None = None
+
+    def take(self, item: Deliver) -> None:
+        """Have a message typed as soon as the gates are open."""
+        self._queue[item.id] = item
+        self._arrived.set()
+        self._sight.changed()
+
+    def drop(self, message: str) -> None:
+        """Forget a message that the room has ended."""
+        self._queue.pop(message, None)
+        if self._job is not None and self._job.item.id == message:
+            self._job.is_gone = True
+            self._sight.changed()
+
+    @property
+    def is_touching(self) -> bool:
+        """Tell whether something of ours may stand in the composer."""
+        return self._job is not None and self._job.typing.has_touched
+
+    @property
+    def typing(self) -> tuple[str, str] | None:
+        """Return the message that is being typed, with its phase, for the brain after this one."""
+        return None if self._job is None else (self._job.item.id, self._job.typing.phase.name)
+
+    async def run(self) -> None:
+        """Type what comes, until cancelled."""
+        while True:
+            while not self._queue:
+                self._arrived.clear()
+                await self._arrived.wait()
+            await self._deliver(self._next())
+
+    def _next(self) -> Deliver:
+        return min(self._queue.values(), key=lambda item: (not item.urgent, item.seq))
+
+    async def _deliver(self, item: Deliver) -> None:
+        job = self._begin(item)
+        self._job = job
+        try:
+            while not job.typing.is_done and not job.is_gone:
+                if self._may_be_overtaken(job):
+                    return
+                await self._step(job)
+        finally:
+            self._job = None
+            if job.is_gone:
+                self._sight.port.release_keys()
+        self._queue.pop(item.id, None)
+
+    def _may_be_overtaken(self, job: Job) -> bool:
+        return job.typing.phase is Phase.WAITING and self._next() is not job.item
+
+    def _begin(self, item: Deliver) -> Job:
+        sight = self._sight
+        now = time.monotonic()
+        prompt = prompt_for(item, after_at=sight.profile.delivery.neutralise_at)
+        typing = Typing(rules=sight.typing_rules(prompt))
+        if item.state is DeliveryState.TYPED and sight.may_stand_there(item):
+            typing = Typing.resumed(typing.rules, now)
+        job = Job(item=item, prompt=prompt, typing=typing, begun=now)
+        if typing.phase is Phase.PASTED:
+            job.written_at = now
+        return job
+
+    async def _step(self, job: Job) -> None:
+        now = time.monotonic()
+        seen = self._see(job, now)
+        for step in job.typing.step(seen, now):
+            self._do(job, step)
+        if job.typing.is_done:
+            await self._finish(job)
+            return
+        wake = [at for at in (job.typing.wake_at, self._sight.next_look(now)) if at is not None]
+        await self._sight.wait(min(wake, default=None))
+
+    def _see(self, job: Job, now: float) -> Seen:
+        sight = self._sight
+        facts = sight.facts(now)
+        waited = now - job.begun >= sight.injection_timeout_s
+        gate = closed_gate(facts, sight.gate_rules, now, is_urgent=job.item.urgent, is_waived=waited)
+        if gate is None and job.item.urgent and sight.is_busy and not job.was_interrupted:
+            job.was_interrupted = True
+            sight.interrupt()
+        if gate is None and job.item.urgent and sight.is_busy:
+            gate = HeldReason.BUSY
+        place = sight.place_of(job.prompt)
+        is_blind = place is Place.UNSEEN and self._has_waited_to_see(job, now)
+        return Seen(
+            gate=gate,
+            is_announced=job.told is not None and job.told.done() and not job.told.cancelled(),
+            written_at=job.written_at,
+            is_in_composer=place is Place.HERE or (is_blind and job.typing.phase is Phase.PASTED),
+            is_composer_empty=place is Place.EMPTY or (is_blind and job.typing.phase is not Phase.PASTED),
+            has_dialog=facts.has_dialog or facts.is_asking,
+            is_proven=sight.is_proven(job.prompt.tag),
+            is_refused=job.is_refused,
+        )
+
+    def _has_waited_to_see(self, job: Job, now: float) -> bool:
+        """Tell whether a composer that cannot be read has had the time to show itself.
+
+        Only a profile without proof may then be typed into blindly: its messages end as merely submitted.
+        """
+        if self._sight.profile.delivery.proof != "none" or job.written_at is None:
+            return False
+        job.typing.wake_at = job.written_at + self._sight.profile.delivery.shown_s
+        return now >= job.typing.wake_at
+
+    def _do(self, job: Job, step: Step) -> None:
+        match step:
+            case Tell():
+                self._tell(job, step)
+            case Do.PASTE:
+                self._paste(job)
+            case Do.ENTER:
+                self._press(job, self._sight.profile.keys.submit.encode())
+            case Do.CLEAR:
+                self._clear(job)
+            case Do.RELEASE:
+                self._sight.port.release_keys()
+
+    def _paste(self, job: Job) -> None:
+        sight = self._sight
+        self._tags.remember(job.item)
+        if sight.profile.capture == "screen":
+            self.before = sight.pane.history()
+        # Whoever takes over must know that this may stand in the composer, before it does.
+        self._leave_note()
+        sight.port.hold_keys()
+        keys = job.prompt.keys(is_pasted=sight.pane.screen.bracketed_paste)
+        self._await_written(job, sight.port.write_if(sight.pane.keys_seen, keys))
+
+    def _press(self, job: Job, keys: bytes) -> None:
+        self._await_written(job, self._sight.port.write(keys))
+
+    def _clear(self, job: Job) -> None:
+        """Press the clear key, the next one where there are several: what did not help once will not."""
+        keys = self._sight.profile.keys.clear
+        if keys:
+            self._press(job, keys[job.clears % len(keys)].encode())
+            job.clears += 1
+
+    def _await_written(self, job: Job, written: "asyncio.Future[None]") -> None:
+        job.written, job.written_at, job.is_refused = written, None, False
+
+        def note(done: "asyncio.Future[None]") -> None:
+            if done is not job.written or done.cancelled():
+                return
+            if done.exception() is None:
+                job.written_at = time.monotonic()
+            else:
+                job.is_refused = True
+            self._sight.changed()
+
+        written.add_done_callback(note)
+
+    def _tell(self, job: Job, tell: Tell) -> None:
+        report = asyncio.ensure_future(self._report(job, ReportedState(tell.state), tell.reason))
+        job.reports.append(report)
+        if tell.state is DeliveryState.TYPED:
+            job.told = report
+        if tell.state is DeliveryState.SUBMITTED:
+            self.on_submitted(job.prompt)
+        log.info("delivery moved", extra={"message_id": job.item.id, "state": tell.state, "why": tell.reason})
+
+    async def _report(self, job: Job, state: ReportedState, reason: str) -> None:
+        try:
+            # The initial prompt is no message of the room.
+            if job.item.id:
+                await self._client.report(job.item.id, state, reason)
+        except Unreachable:
+            raise
+        except CspError as error:
+            # The room knows better: it has ended the message meanwhile.
+            log.warning("report was refused", extra={"message_id": job.item.id, "why": error.message})
+            if state is not ReportedState.HELD:
+                job.is_gone = not job.typing.is_done
+        finally:
+            self._sight.changed()
+
+    async def _finish(self, job: Job) -> None:
+        """Wait for the room to know the end, so that the next message is typed after it."""
+        with contextlib.suppress(CspError):
+            await asyncio.gather(*job.reports)

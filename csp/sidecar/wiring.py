@@ -1,0 +1,372 @@
+"""Wire one run of a CLI: arguments, environment, files of this run alone.
+
+Nothing of the user's is edited, all of it still applies: our hooks are added to theirs, our rules to their
+own instructions. A command that is not an interactive session is left as it is. The launcher imports this
+before the child starts, so it imports little.
+"""
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+#: Each event costs a process, so only what nothing else tells is asked for.
+CLAUDE_EVENTS: Final = (
+    *("SessionStart", "UserPromptSubmit", "PermissionRequest"),
+    *("PostToolUse", "PostToolUseFailure", "Stop", "StopFailure"),
+)
+GEMINI_EVENTS: Final = ("SessionStart", "BeforeAgent", "AfterAgent", "AfterTool", "Notification")
+CODEX_EVENTS: Final = ("PermissionRequest",)
+HOOK_TIMEOUT_S: Final = 10
+RULES_FILE: Final = "CSP-RULES.md"
+
+_CLAUDE_COMMANDS: Final = {
+    *("agents", "auth", "auto-mode", "doctor", "gateway", "install", "mcp", "plugin", "plugins"),
+    *("project", "setup-token", "ultrareview", "update", "upgrade", "-p", "--print", "-h"),
+    *("--help", "-v", "--version", "--bg", "--background"),
+}
+_CODEX_COMMANDS: Final = {
+    *("agents", "exec", "e", "review", "login", "logout", "mcp", "plugin", "app-server"),
+    *("remote-control", "completion", "update", "doctor", "sandbox", "debug", "apply", "a"),
+    *("queue", "archive", "delete", "migrate-rollouts", "migrate-nfs-db", "unarchive", "cloud"),
+    *("exec-server", "features", "help", "-h", "--help", "-V", "--version"),
+}
+_GEMINI_COMMANDS: Final = {
+    *("mcp", "extensions", "extension", "skills", "skill", "hooks", "hook", "gemma", "-p"),
+    *("--prompt", "--acp", "--experimental-acp", "-l", "--list-extensions", "--list-sessions"),
+    *("--delete-session", "-v", "--version", "-h", "--help"),
+}
+_CLAUDE_SESSION: Final = ("--session-id", "-r", "--resume", "-c", "--continue", "--fork-session", "--from-pr")
+_GEMINI_SESSION: Final = ("--session-id", "-r", "--resume", "--session-file")
+_CODEX_VALUES: Final = {
+    *("-c", "--config", "--enable", "--disable", "--remote", "--remote-auth-token-env", "-i"),
+    *("--image", "-m", "--model", "--local-provider", "-p", "--profile", "-s", "--sandbox", "-C"),
+    *("--cd", "--add-dir", "-a", "--ask-for-approval"),
+}
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_LONGEST_MUNGED: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wired:
+    """A run as it is to be started; without a spool the CLI is not an interactive session of ours."""
+
+    argv: list[str]
+    env: dict[str, str]
+    session_id: str = ""
+    transcript_hint: str = ""
+    spool_dir: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    folder: Path
+    argv: list[str]
+    env: dict[str, str]
+    session_id: str
+    rules: str
+    cwd: str
+    has_codex_hooks: bool
+
+    @property
+    def spool(self) -> Path:
+        return self.folder / "spool"
+
+    def home(self) -> Path:
+        return Path(self.env.get("HOME") or Path.home())
+
+
+def wire(
+    profile_name: str,
+    run_dir: Path,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    session_id: str,
+    rules_text: str = "",
+    *,
+    cwd: str | None = None,
+    has_codex_hooks: bool = False,
+) -> Wired:
+    """Return the run of a CLI with our wiring; files of it go to `run_dir`, which must be private.
+
+    `session_id` is a new UUID, used where the user has not chosen a session. Hooks of Codex need the user's
+    trust, so they are wired only when that was given.
+    """
+    run = _Run(
+        folder=run_dir,
+        argv=list(argv),
+        env=dict(env),
+        session_id=session_id,
+        rules=rules_text.strip(),
+        cwd=cwd or os.getcwd(),
+        has_codex_hooks=has_codex_hooks,
+    )
+    wiring = _WIRINGS.get(profile_name)
+    if wiring is None or not is_session(profile_name, run.argv):
+        return Wired(argv=run.argv, env=run.env)
+    run.spool.mkdir(parents=True, mode=0o700, exist_ok=True)
+    return wiring(run)
+
+
+def unwire(run_dir: Path) -> None:
+    """Put away what a run has left; to be called when it is over, or for one that has died."""
+    home = run_dir / "gemini-home"
+    if home.is_dir():
+        from csp.sidecar import overlay
+
+        overlay.bring_home(home)
+
+
+def is_session(profile_name: str, argv: Sequence[str]) -> bool:
+    """Tell whether a command line starts an interactive session."""
+    commands = {"claude": _CLAUDE_COMMANDS, "codex": _CODEX_COMMANDS, "gemini": _GEMINI_COMMANDS}
+    known = commands.get(profile_name, set[str]())
+    options = {arg.partition("=")[0] for arg in _options(argv)}
+    words = _words(argv, _CODEX_VALUES) if profile_name == "codex" else list(argv[1:2])
+    return not options & known and not known.intersection(words[:1])
+
+
+def resume(profile_name: str, argv: Sequence[str], session_id: str) -> list[str]:
+    """Return the command line that goes on with a session; the user's other arguments stay."""
+    if profile_name == "codex":
+        words = _words(argv, _CODEX_VALUES)
+        if words[:1] == ["resume"] or words[:1] == ["fork"]:
+            at = list(argv).index(words[0])
+            return [*argv[:at], "resume", session_id]
+        return [*argv, "resume", session_id]
+    flags = _CLAUDE_SESSION if profile_name == "claude" else _GEMINI_SESSION
+    if profile_name not in ("claude", "gemini"):
+        return list(argv)
+    kept, _ = _without(argv, flags)
+    return [kept[0], "--resume", session_id, *kept[1:]]
+
+
+def hook_command(spool: Path) -> str:
+    """Return the shell line of a hook: its input goes to the spool; it always succeeds, and says nothing."""
+    folder = shlex.quote(str(spool))
+    return f'exec 2>/dev/null;umask 077;t={folder}/.$$;cat >"$t"&&mv "$t" {folder}/$$.json;exit 0'
+
+
+def _claude(run: _Run) -> Wired:
+    argv, chosen = _without(run.argv, ("--settings",))
+    settings = _claude_settings(run, chosen[-1] if chosen else "")
+    if settings is None:
+        # Claude will say itself what is wrong with the settings it was given.
+        return Wired(argv=run.argv, env=run.env)
+    file = run.folder / "claude-settings.json"
+    _write(file, json.dumps(settings, ensure_ascii=False))
+    ours = ["--settings", str(file)]
+    session = _chosen_session(argv, _CLAUDE_SESSION)
+    if session is None:
+        session = run.session_id
+        ours += ["--session-id", session]
+    argv, rules = _claude_rules(argv, run.rules, run.cwd)
+    config = Path(run.env.get("CLAUDE_CONFIG_DIR") or run.home() / ".claude")
+    munged = re.sub(r"[^a-zA-Z0-9]", "-", os.path.realpath(run.cwd))
+    hint = config / "projects" / munged / f"{session}.jsonl"
+    is_known = session and len(munged) <= _LONGEST_MUNGED
+    return Wired(
+        argv=[argv[0], *ours, *rules, *argv[1:]],
+        env=run.env,
+        session_id=session,
+        transcript_hint=str(hint) if is_known else "",
+        spool_dir=str(run.spool),
+    )
+
+
+def _claude_settings(run: _Run, chosen: str) -> dict[str, Any] | None:
+    hook = {"type": "command", "command": hook_command(run.spool), "timeout": HOOK_TIMEOUT_S}
+    ours = {event: [{"hooks": [hook]}] for event in CLAUDE_EVENTS}
+    if not chosen:
+        return {"hooks": ours}
+    try:
+        text = chosen if chosen.lstrip().startswith("{") else Path(run.cwd, chosen).read_text("utf-8")
+        return _with_hooks(json.loads(text), ours)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _claude_rules(argv: list[str], rules: str, cwd: str) -> tuple[list[str], list[str]]:
+    if not rules:
+        return argv, []
+    kept, texts = _without(argv, ("--append-system-prompt",))
+    kept, files = _without(kept, ("--append-system-prompt-file",))
+    try:
+        texts += [Path(cwd, file).read_text("utf-8") for file in files]
+    except (OSError, ValueError):
+        return argv, []
+    return kept, ["--append-system-prompt", "\n\n".join([*texts[-1:], rules])]
+
+
+def _codex(run: _Run) -> Wired:
+    words = _words(run.argv, _CODEX_VALUES)
+    ours: list[str] = []
+    if not {"--no-daemon", "--remote"} & {arg.partition("=")[0] for arg in _options(run.argv)}:
+        # The shared server would write the rollouts, outlive the pane, and be in the way of the next start.
+        ours.append("--no-daemon")
+    if run.rules:
+        text = "\n\n".join(filter(None, (_codex_instructions(run), run.rules)))
+        # After the user's own arguments: of two settings of a key, the last one holds.
+        late = ["-c", f"developer_instructions={_toml(text)}"]
+    else:
+        late = []
+    if run.has_codex_hooks:
+        command = _toml(hook_command(run.spool))
+        ours.append("--dangerously-bypass-hook-trust")
+        for event in CODEX_EVENTS:
+            ours += ["-c", f'hooks.{event}=[{{hooks=[{{type="command",command={command}}}]}}]']
+    home = Path(run.env.get("CODEX_HOME") or run.home() / ".codex")
+    is_resumed = words[:1] == ["resume"] and len(words) > 1 and _UUID.fullmatch(words[1])
+    return Wired(
+        argv=[run.argv[0], *ours, *_before_words(run.argv[1:], words, late)],
+        env=run.env,
+        session_id=words[1] if is_resumed else "",
+        transcript_hint=str(home / "sessions"),
+        spool_dir=str(run.spool),
+    )
+
+
+def _before_words(args: list[str], words: list[str], late: list[str]) -> list[str]:
+    """Put options behind the user's options, before their first word."""
+    at = next((index for index, arg in enumerate(args) if words and arg == words[0]), len(args))
+    at = min(at, args.index("--") if "--" in args else len(args))
+    return [*args[:at], *late, *args[at:]]
+
+
+def _codex_instructions(run: _Run) -> str:
+    """Return the user's own developer instructions, which a setting of ours would replace."""
+    import tomllib
+
+    home = Path(run.env.get("CODEX_HOME") or run.home() / ".codex")
+    _, profiles = _without(run.argv, ("-p", "--profile"))
+    _, settings = _without(run.argv, ("-c", "--config"))
+    files = [home / "config.toml", *(home / f"{name}.config.toml" for name in profiles)]
+    found = ""
+    for text in [*map(_read, files), *settings]:
+        try:
+            value = tomllib.loads(text).get("developer_instructions", "")
+        except tomllib.TOMLDecodeError:
+            value = text.removeprefix("developer_instructions=") if "developer_instructions=" in text else ""
+        found = value if isinstance(value, str) and value else found
+    return found
+
+
+def _gemini(run: _Run) -> Wired:
+    from csp.sidecar import overlay
+
+    user_home = Path(run.env.get("GEMINI_CLI_HOME") or run.home())
+    theirs = overlay.read_settings(user_home / ".gemini" / overlay.SETTINGS)
+    session = _chosen_session(run.argv, _GEMINI_SESSION)
+    ours = [] if session is not None else ["--session-id", run.session_id]
+    argv = [run.argv[0], *ours, *run.argv[1:]]
+    session = run.session_id if session is None else session
+    hook = {
+        "type": "command",
+        "name": "csp",
+        "command": hook_command(run.spool),
+        "timeout": HOOK_TIMEOUT_S * 1000,
+    }
+    try:
+        # Settings that cannot be read are the CLI's to complain about, in the user's own home.
+        settings = _with_hooks(theirs or {}, {event: [{"hooks": [hook]}] for event in GEMINI_EVENTS})
+        extra = {}
+        if run.rules:
+            settings["context"] = _with_context_file(settings.get("context") or {})
+            extra[RULES_FILE] = run.rules + "\n"
+        home = run.folder / "gemini-home"
+        is_wired = theirs is not None
+        if is_wired:
+            overlay.build(home, user_home, settings, extra)
+    except (OSError, TypeError, AttributeError):
+        is_wired = False
+    return Wired(
+        argv=argv,
+        env={**run.env, **({"GEMINI_CLI_HOME": str(home)} if is_wired else {})},
+        session_id=session,
+        transcript_hint=str(user_home / ".gemini" / "tmp"),
+        spool_dir=str(run.spool),
+    )
+
+
+def _with_context_file(context: dict[str, Any]) -> dict[str, Any]:
+    names = context.get("fileName") or "GEMINI.md"
+    return {**context, "fileName": [*([names] if isinstance(names, str) else names), RULES_FILE]}
+
+
+def _with_hooks(settings: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
+    hooks = dict(settings.get("hooks") or {})
+    for event, entries in ours.items():
+        hooks[event] = [*(hooks.get(event) or []), *entries]
+    return {**settings, "hooks": hooks}
+
+
+def _options(argv: Sequence[str]) -> list[str]:
+    args = list(argv[1:])
+    return [arg for arg in args[: args.index("--") if "--" in args else len(args)] if arg.startswith("-")]
+
+
+def _words(argv: Sequence[str], with_value: set[str]) -> list[str]:
+    """Return the arguments that are no options, nor the values of options."""
+    words, args = [], iter(argv[1:])
+    for arg in args:
+        if arg == "--":
+            break
+        if arg in with_value:
+            next(args, None)
+        elif not arg.startswith("-"):
+            words.append(arg)
+    return words
+
+
+def _without(argv: Sequence[str], flags: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Take options out of a command line; return it without them, with their values."""
+    values: list[str] = []
+    kept, at = list(argv[:1]), 1
+    while at < len(argv):
+        arg = argv[at]
+        name, sign, value = arg.partition("=")
+        if arg == "--":
+            return [*kept, *argv[at:]], values
+        if name not in flags:
+            kept.append(arg)
+        elif sign:
+            values.append(value)
+        elif at + 1 < len(argv) and not argv[at + 1].startswith("-"):
+            values.append(argv[at + 1])
+            at += 1
+        at += 1
+    return kept, values
+
+
+def _chosen_session(argv: Sequence[str], flags: Sequence[str]) -> str | None:
+    """Return the session that the user has chosen, "" if it has no id yet; None if there is none."""
+    chosen = {arg.partition("=")[0] for arg in _options(argv)} & set(flags)
+    if not chosen:
+        return None
+    _, values = _without(argv, ("--session-id", "-r", "--resume"))
+    is_forked = "--fork-session" in chosen and "--session-id" not in chosen
+    found = [value for value in values if _UUID.fullmatch(value)]
+    return found[-1] if found and not is_forked else ""
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError):
+        return ""
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, "utf-8")
+    path.chmod(0o600)
+
+
+_WIRINGS: Final[dict[str, Callable[[_Run], Wired]]] = {"claude": _claude, "codex": _codex, "gemini": _gemini}

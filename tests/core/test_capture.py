@@ -1,0 +1,346 @@
+"""What follows from the items of a CLI's record."""
+
+import pytest
+
+from csp.core.capture import (
+    REMEMBERED,
+    Activity,
+    Asked,
+    Called,
+    Confirmed,
+    Counted,
+    Ended,
+    Item,
+    Opened,
+    Outcome,
+    Prompted,
+    Reply,
+    Returned,
+    Started,
+    Submitted,
+    Switched,
+    Tracker,
+    Turn,
+    Wrote,
+    tag_of,
+)
+from csp.wire import Ending, Usage
+
+OPEN = Turn(is_open=True)
+CLOSED = Turn(is_open=False)
+SWITCHED = Switched(session="s-2", path="b.jsonl")
+
+
+def ours(tag: str, text: str = "do it") -> str:
+    return f"[from human #{tag}]\n{text}\n[end #{tag}]"
+
+
+def prompt(name: str, tag: str = "") -> Prompted:
+    return Prompted(id=name, text=ours(tag) if tag else "typed by a person")
+
+
+def wrote(name: str, text: str = "") -> Wrote:
+    return Wrote(id=name, text=text or name)
+
+
+def called(name: str) -> Called:
+    return Called(id=name, tool="Bash", arguments='{"command":"ls"}')
+
+
+def feed(tracker: Tracker, *items: Item) -> list[Outcome]:
+    return [outcome for item in items for outcome in tracker.feed(item)]
+
+
+def told(*items: Item) -> list[Outcome]:
+    return feed(Tracker(), *items)
+
+
+def replies(outcomes: list[Outcome]) -> list[tuple[str, str | None, str]]:
+    return [(one.text, one.tag, one.how) for one in outcomes if isinstance(one, Reply)]
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("[from human #418]\nhello", "418"),
+        ("[from claude-2 #7]", "7"),
+        ("[YOUR TURN #t-17] debate, round 1 of 3\nhello", "t-17"),
+        (" [from human #418]\nhello", None),
+        ("1[from human #418]\nhello", None),
+        ("hello\n[from human #418]\n", None),
+        ("[from human 418]", None),
+        ("[from hu\nman #418]", None),
+        ("[from  #]", None),
+        ("", None),
+    ],
+)
+def test_a_tag_is_the_id_of_a_header_at_the_very_start(text: str, tag: str | None) -> None:
+    assert tag_of(text) == tag
+
+
+def test_a_reply_belongs_to_the_prompt_before_it() -> None:
+    outcomes = told(prompt("p1", "1"), wrote("a"), Ended(), prompt("p2", "2"), wrote("b"), Ended())
+
+    assert outcomes == [
+        Confirmed(tag="1"),
+        OPEN,
+        Reply(id="p1", text="a", tag="1"),
+        CLOSED,
+        Confirmed(tag="2"),
+        OPEN,
+        Reply(id="p2", text="b", tag="2"),
+        CLOSED,
+    ]
+
+
+def test_a_reply_to_a_person_in_the_pane_has_no_tag() -> None:
+    outcomes = told(prompt("p1"), wrote("a"), Ended())
+
+    assert outcomes == [OPEN, Reply(id="p1", text="a", tag=None), CLOSED]
+
+
+def test_a_reply_is_all_text_after_the_last_tool_call() -> None:
+    outcomes = told(
+        *(prompt("p", "1"), wrote("a"), wrote("b"), called("c1"), wrote("d"), called("c2")),
+        *(wrote("e", "x\n\ny\n"), wrote("f"), Ended()),
+    )
+
+    assert outcomes[2:] == [
+        Activity(id="a", text="a", tag="1"),
+        Activity(id="b", text="b", tag="1", tool="Bash", arguments='{"command":"ls"}'),
+        Activity(id="d", text="d", tag="1", tool="Bash", arguments='{"command":"ls"}'),
+        Reply(id="p", text="x\n\ny\n\n\nf", tag="1"),
+        CLOSED,
+    ]
+
+
+def test_a_call_without_text_is_activity_too() -> None:
+    outcomes = told(prompt("p", "1"), called("c1"), Ended())
+
+    assert outcomes[2:-1] == [
+        Activity(id="c1", text="", tag="1", tool="Bash", arguments='{"command":"ls"}'),
+        Reply(id="p", text="", tag="1"),
+    ]
+
+
+def test_blank_text_is_no_block() -> None:
+    assert replies(told(prompt("p", "1"), wrote("a", " \n"), wrote("b"), Ended())) == [("b", "1", "done")]
+
+
+def test_what_was_seen_is_not_taken_twice() -> None:
+    turn: list[Item] = [prompt("p", "1"), wrote("a"), called("c"), Returned(id="c"), wrote("b"), Ended()]
+    tracker = Tracker()
+    feed(tracker, *turn)
+
+    assert feed(tracker, *turn) == []
+
+
+def test_only_so_many_ids_are_remembered() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p", "1"), *(wrote(f"w{number}") for number in range(REMEMBERED)), Ended())
+
+    assert len(tracker.dump()) < 64 * REMEMBERED
+    assert feed(tracker, wrote(f"w{REMEMBERED - 1}"), Ended()) == []
+    assert replies(feed(tracker, prompt("p", "1"), wrote("w0"), Ended())) == [("w0", "1", "done")]
+
+
+def test_a_hook_confirms_before_the_record_does() -> None:
+    assert told(Submitted(text=ours("1"))) == [Confirmed(tag="1"), OPEN]
+
+
+def test_a_prompt_is_confirmed_once() -> None:
+    outcomes = told(Submitted(text=ours("1")), prompt("p", "1"), wrote("a"), Ended())
+
+    assert outcomes == [Confirmed(tag="1"), OPEN, Reply(id="p", text="a", tag="1"), CLOSED]
+
+
+def test_the_turn_stays_open_for_a_prompt_that_waits() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p1", "1"), wrote("a"), Submitted(text=ours("2")))
+
+    assert feed(tracker, Ended()) == [Reply(id="p1", text="a", tag="1")]
+    assert tracker.tags == ("2",)
+    assert feed(tracker, prompt("p2", "2"), wrote("b"), Ended()) == [
+        Reply(id="p2", text="b", tag="2"),
+        CLOSED,
+    ]
+
+
+def test_a_persons_prompt_in_the_midst_does_not_steal_the_reply() -> None:
+    outcomes = told(prompt("p1", "1"), wrote("a"), called("c"), prompt("p2"), wrote("b"), Ended())
+
+    assert outcomes[-2:] == [Reply(id="p2", text="b", tag="1"), CLOSED]
+
+
+def test_of_several_prompts_taken_together_the_last_of_ours_has_the_reply() -> None:
+    outcomes = told(prompt("p1", "1"), prompt("p2"), prompt("p3", "3"), wrote("a"), Ended())
+
+    assert outcomes[-2:] == [Reply(id="p3", text="a", tag="3", also=("1",)), CLOSED]
+
+
+@pytest.mark.parametrize("how", [Ending.INTERRUPTED, Ending.FAILED, Ending.LIMITED])
+def test_a_turn_that_broke_off_gives_the_text_so_far(how: Ending) -> None:
+    outcomes = told(prompt("p", "1"), wrote("a"), Ended(how=how, text="because", until="3pm"))
+
+    assert outcomes[2] == Reply(id="p", text="a", tag="1", how=how, reason="because", until="3pm")
+
+
+def test_a_prompt_that_never_stood_in_the_record_can_end() -> None:
+    outcomes = told(Submitted(text=ours("1")), Ended(how=Ending.INTERRUPTED))
+
+    assert outcomes[2:] == [Reply(id="#1", text="", tag="1", how=Ending.INTERRUPTED), CLOSED]
+
+
+def test_a_persons_prompt_that_never_stood_in_the_record_just_ends() -> None:
+    assert told(Submitted(text="hello"), Ended(how=Ending.INTERRUPTED)) == [OPEN, CLOSED]
+
+
+def test_text_that_only_a_hook_had_belongs_to_the_prompt_that_waits() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p1", "1"), wrote("a"), Ended(), Submitted(text=ours("2")), wrote("b"))
+
+    assert feed(tracker, Ended()) == [Reply(id="#2", text="b", tag="2"), CLOSED]
+
+
+def test_an_end_without_a_turn_is_nothing() -> None:
+    assert told(Ended()) == []
+
+
+def test_work_without_a_prompt_opens_the_turn_but_has_no_reply() -> None:
+    assert told(Opened(), Opened(), Ended()) == [OPEN, CLOSED]
+
+
+def test_text_after_the_end_belongs_to_the_last_prompt() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p", "1"), wrote("a"), Ended())
+
+    assert feed(tracker, Opened(), wrote("b"), Ended()) == [OPEN, Reply(id="p.2", text="b", tag="1"), CLOSED]
+
+
+def test_text_after_the_end_is_not_given_to_the_next_prompt() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p1", "1"), Ended(), wrote("late"))
+
+    assert feed(tracker, prompt("p2", "2"), wrote("b"), Ended()) == [
+        Activity(id="late", text="late", tag="1"),
+        Confirmed(tag="2"),
+        OPEN,
+        Reply(id="p2", text="b", tag="2"),
+        CLOSED,
+    ]
+
+
+def test_text_before_any_prompt_is_bound_to_nothing() -> None:
+    assert told(wrote("a"), Ended()) == [Reply(id="a", text="a", tag=None)]
+
+
+def test_tokens_are_summed_once_for_each_answer() -> None:
+    first, last = Usage(input=10, output=1, model="m"), Usage(input=10, output=5, model="m")
+    outcomes = told(
+        *(prompt("p", "1"), Counted(id="m1", usage=first), wrote("a"), Counted(id="m1", usage=last)),
+        *(called("c"), Counted(id="m2", usage=Usage(input=20, output=7)), wrote("b"), Ended()),
+    )
+
+    assert outcomes[-2] == Reply(id="p", text="b", tag="1", usage=Usage(input=30, output=12, model="m"))
+
+
+def test_tokens_of_one_turn_are_not_counted_for_the_next() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p1", "1"), Counted(id="m1", usage=Usage(input=9)), wrote("a"), Ended())
+    feed(tracker, Counted(id="m2", usage=Usage(input=8)))
+
+    assert feed(tracker, prompt("p2", "2"), wrote("b"), Ended())[-2] == Reply(id="p2", text="b", tag="2")
+
+
+def test_another_session_begins_with_nothing() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p1", "1"), wrote("a"), Ended(), wrote("late"))
+
+    assert feed(tracker, SWITCHED) == [Activity(id="late", text="late", tag="1"), SWITCHED]
+    assert feed(tracker, wrote("b"), Ended()) == [Reply(id="b", text="b", tag=None)]
+
+
+def test_a_turn_that_runs_ends_with_its_session() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p1", "1"), wrote("a"), Submitted(text=ours("2")))
+
+    assert feed(tracker, SWITCHED) == [
+        Reply(id="p1", text="a", tag="1", how=Ending.INTERRUPTED),
+        CLOSED,
+        SWITCHED,
+    ]
+    assert tracker.tags == ()
+
+
+def test_a_persons_turn_ends_with_its_session_too() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p1"))
+
+    assert feed(tracker, SWITCHED) == [CLOSED, SWITCHED]
+    assert not tracker.is_open
+
+
+def test_an_item_of_no_kind_is_a_fault_of_ours() -> None:
+    with pytest.raises(AssertionError):
+        Tracker().feed("nonsense")  # type: ignore[arg-type]  # what the types forbid
+
+
+def test_what_only_passes_through() -> None:
+    asked = Asked(tool="Bash", arguments="{}")
+    refused = Returned(id="c", is_refused=True)
+
+    assert told(Started(), asked, refused, refused) == [Started(), asked, refused]
+
+
+def test_tags_are_those_of_the_prompts_at_work() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p1", "1"), prompt("p2"), Submitted(text=ours("3")), Submitted(text="local"))
+
+    assert tracker.tags == ("1", "3")
+
+
+TURNS: list[Item] = [
+    *(
+        Submitted(text=ours("1")),
+        prompt("p1", "1"),
+        Counted(id="m", usage=Usage(input=3, output=4, model="m")),
+    ),
+    *(
+        wrote("a"),
+        called("c"),
+        Asked(tool="Bash", arguments="{}"),
+        Returned(id="c"),
+        wrote("b"),
+        prompt("p2"),
+    ),
+    *(wrote("d"), Submitted(text=ours("3")), Ended(), prompt("p3", "3"), Ended(how=Ending.FAILED, text="no")),
+    *(Opened(), wrote("e"), Ended(), SWITCHED, prompt("p4", "t-4"), wrote("f"), Ended()),
+]
+
+
+@pytest.mark.parametrize("at", range(len(TURNS) + 1))
+def test_a_tracker_that_takes_over_goes_on_as_the_old_one_would(at: int) -> None:
+    old = Tracker()
+    before = feed(old, *TURNS[:at])
+    new = Tracker.load(old.dump())
+
+    assert new.is_open == old.is_open
+    assert new.tags == old.tags
+    assert before + feed(new, *TURNS[at:]) == told(*TURNS)
+
+
+@pytest.mark.parametrize("at", range(len(TURNS) + 1))
+def test_what_is_fed_again_after_a_crash_gives_nothing_new(at: int) -> None:
+    tracker = Tracker()
+    first = feed(tracker, *TURNS[:at])
+    again = feed(
+        Tracker.load(tracker.dump()), *(one for one in TURNS[:at] if isinstance(one, Prompted | Wrote))
+    )
+    known = [one for one in first if isinstance(one, Activity | Reply | Confirmed)]
+
+    assert [one for one in again if isinstance(one, Activity | Reply | Confirmed) and one not in known] == []
+
+
+@pytest.mark.parametrize("dumped", [b"", b"{", b'{"seen": 7}', b"\xff"])
+def test_a_dump_that_cannot_be_read_is_as_none(dumped: bytes) -> None:
+    assert feed(Tracker.load(dumped), prompt("p", "1")) == [Confirmed(tag="1"), OPEN]

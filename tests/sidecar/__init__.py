@@ -1,0 +1,1 @@
+"""Tests of csp/sidecar, on real terminals."""

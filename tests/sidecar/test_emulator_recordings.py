@@ -1,0 +1,127 @@
+"""Both emulators over recordings of real CLIs; the expected rows are tmux's, the lines the model's."""
+
+import random
+import re
+from typing import Any
+
+import pytest
+
+from csp.sidecar.emulator import KINDS, Emulator, make_emulator
+from tests.sidecar.recordings import ERASED, NAMES, Recording, recording, trimmed
+
+SMALL = [name for name in NAMES if len(recording(name).data) < 40_000]
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def emulator_for(taken: Recording, kind: str) -> Emulator:
+    return make_emulator(taken.rows, taken.cols, prefer=kind)
+
+
+def shown(emulator: Emulator) -> list[str]:
+    return trimmed([row.text for row in emulator.screen().rows])
+
+
+def all_of(emulator: Emulator) -> tuple[Any, ...]:
+    return emulator.screen(), emulator.history(), emulator.take_osc()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_screen_is_the_one_that_tmux_showed(name: str, kind: str) -> None:
+    taken = recording(name)
+    emulator = emulator_for(taken, kind)
+    emulator.feed(taken.data)
+    screen = emulator.screen()
+
+    assert shown(emulator) == taken.screen
+    assert trimmed(emulator.history()) == taken.history
+    assert (screen.cursor_col, screen.cursor_row) == taken.cursor
+    assert screen.alternate is taken.is_alternate
+    assert screen.title.rstrip() == taken.title
+    assert screen.bracketed_paste
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("permission")])
+def test_the_dialog_is_the_one_that_tmux_showed(name: str, kind: str) -> None:
+    taken = recording(name)
+    emulator = emulator_for(taken, kind)
+    emulator.feed(taken.data[: taken.permission_bytes])
+
+    assert 0 < taken.permission_bytes < len(taken.data)
+    assert shown(emulator) == taken.permission
+
+
+@pytest.mark.parametrize("name", ["claude-long", "gemini-long"])
+def test_every_line_of_a_long_answer_is_in_the_history_once(name: str, kind: str) -> None:
+    taken = recording(name)
+    emulator = emulator_for(taken, kind)
+    emulator.feed(taken.data)
+    said = taken.model_texts[0].split("\n")
+    history = [re.sub(r"^\s*[●✦]?\s*", "", line) for line in emulator.history()]
+
+    kept = [line for number, line in enumerate(said, 1) if number not in ERASED.get(name, ())]
+
+    assert len(said) == 300
+    assert [line for line in history if line in set(said)] == kept
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_native_one_gives_the_same_byte_by_byte(name: str) -> None:
+    taken = recording(name)
+    data = taken.data[-120_000:]
+    whole, pieces = emulator_for(taken, "ghostty"), emulator_for(taken, "ghostty")
+    whole.feed(data)
+    for place in range(len(data)):
+        pieces.feed(data[place : place + 1])
+
+    assert all_of(pieces) == all_of(whole)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_fallback_gives_the_same_byte_by_byte(name: str) -> None:
+    taken = recording(name)
+    whole, pieces = emulator_for(taken, "pyte"), emulator_for(taken, "pyte")
+    whole.feed(taken.data)
+    for place in range(len(taken.data)):
+        pieces.feed(taken.data[place : place + 1])
+
+    assert all_of(pieces) == all_of(whole)
+
+
+def test_the_native_one_gives_the_same_when_split_once_anywhere() -> None:
+    taken = recording("claude-idle")
+    whole = emulator_for(taken, "ghostty")
+    whole.feed(taken.data)
+    expected = all_of(whole)
+
+    differing = []
+    for place in range(1, len(taken.data)):
+        emulator = emulator_for(taken, "ghostty")
+        emulator.feed(taken.data[:place])
+        emulator.feed(taken.data[place:])
+        if all_of(emulator) != expected:
+            differing.append(place)
+
+    assert differing == []
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_any_pieces_give_the_same(name: str, kind: str) -> None:
+    taken = recording(name)
+    whole = emulator_for(taken, kind)
+    whole.feed(taken.data)
+    expected = all_of(whole)
+    chance = random.Random(name)
+
+    for size in (2, 7, 100):
+        emulator = emulator_for(taken, kind)
+        place = 0
+        while place < len(taken.data):
+            end = place + chance.randint(1, 2 * size)
+            emulator.feed(taken.data[place:end])
+            place = end
+
+        assert all_of(emulator) == expected

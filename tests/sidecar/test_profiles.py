@@ -1,0 +1,265 @@
+"""Profiles: loading, mistakes, choosing, versions, values that were measured."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from csp.core.reading import read_screen
+from csp.errors import BadInput, NotFound
+from csp.sidecar.profile import checked, load_profile, load_profile_file, profile_for, profile_names
+from tests.clis.bringup import BIN
+from tests.core.drawn import drawn
+
+NAMES = ["claude", "codex", "gemini", "generic", "shell"]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> "Writer":
+    return Writer(tmp_path / "mine.toml")
+
+
+class Writer:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __call__(self, text: str) -> Path:
+        self.path.write_text(f'name = "mine"\n{text}', "utf-8")
+        return self.path
+
+
+def test_the_profiles_there_are() -> None:
+    assert profile_names() == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_pattern_of_a_profile_compiles(name: str) -> None:
+    assert checked(load_profile(name)).name == name
+
+
+def test_an_unknown_profile_is_refused_with_the_names() -> None:
+    with pytest.raises(NotFound, match="unknown profile 'claud', expected one of: claude, codex, gemini"):
+        load_profile("claud")
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["claude"], "claude"),
+        (["/opt/bin/claude", "--model", "x"], "claude"),
+        (["node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js"], "claude"),
+        (["npx", "-y", "@anthropic-ai/claude-code@2.1.197"], "claude"),
+        (["codex", "resume"], "codex"),
+        (["npx", "@openai/codex"], "codex"),
+        (["bunx", "@openai/codex@latest", "--no-daemon"], "codex"),
+        (["env", "A=1", "codex"], "codex"),
+        (["gemini"], "gemini"),
+        (["npx", "@google/gemini-cli"], "gemini"),
+        (["bash"], "shell"),
+        (["-zsh"], "shell"),
+        (["/bin/sh", "-c", "claude"], "shell"),
+        (["aider"], "generic"),
+        (["my-claude-wrapper"], "generic"),
+        (["vim", "claude"], "generic"),
+        (["python3", "bot.py"], "generic"),
+        ([], "generic"),
+    ],
+)
+def test_a_command_chooses_its_profile(command: list[str], name: str) -> None:
+    assert profile_for(*command).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "is_tested"),
+    [
+        ("claude", "2.1.197 (Claude Code)", True),
+        ("claude", "2.1.9", True),
+        ("claude", "2.2.0 (Claude Code)", False),
+        ("claude", "2.0.99", False),
+        ("claude", "12.1.0", False),
+        ("codex", "codex-cli 0.166.0", True),
+        ("codex", "codex-cli 0.167.0-alpha.1", False),
+        ("gemini", "0.61.0", True),
+        ("gemini", "0.62.1", False),
+        ("claude", "no number", False),
+        ("generic", "anything 1.0", True),
+    ],
+)
+def test_the_version_range(name: str, said: str, is_tested: bool) -> None:
+    assert load_profile(name).is_tested_version(said) is is_tested
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("[delivery]\ngap_mss = 5", "unknown key 'gap_mss' in [delivery]", "did you mean 'gap_ms'?"),
+        ("comands = []", "unknown key 'comands' at the top", "did you mean 'commands'?"),
+        ("zzz = 1", "unknown key 'zzz' at the top", "known keys: name, commands"),
+        ("[delivery]\ngap_ms = true", "'delivery.gap_ms' is True, expected a whole number", ""),
+        (
+            "[delivery]\nenter_retry_ms = [1, 'x']",
+            "'delivery.enter_retry_ms' is [1, 'x'], expected a list",
+            "",
+        ),
+        ("[delivery]\nproof = 'faith'", "expected one of: hook, transcript, screen, none", ""),
+        ("kind = 'robot'", "'kind' is 'robot', expected one of: agent, shell", ""),
+        ("keys = 3", "'keys' is 3, expected a table", ""),
+        ("[keys.approve]\nby_number = true", "'key' is missing in [keys.approve]", ""),
+        ("signals = [3]", "'signals' is [3], expected tables, each under [[signals]]", ""),
+        ("[[signals]]\nosc = [0]\npattern = 'x'", "'state' is missing in [signals]", ""),
+        (
+            "[[signals]]\nosc = [0]\npattern = '('\nstate = 'idle'",
+            "pattern '(' is not a regular expression",
+            "",
+        ),
+        ("[[screen.busy]]\npattern = 'x'", "'place' is missing in [screen.busy]", ""),
+        ("[[screen.busy]]\npattern = 'x'\nplace = 'left'", "expected one of: above, below, dialog, bare", ""),
+        ("[screen.composer]\nsign = '['", "[screen.composer] sign: pattern '[' is not", ""),
+        ("[screen.dialog]\nchoice = 'x'", "'choice' needs the groups (?P<mark>)", ""),
+        ("[wiring.env]\nA = 1", "'wiring.env' is {'A': 1}, expected a table of strings", ""),
+        ("versions = '2.x'", "versions '2.x' is not a range, expected the form '>=2.1,<2.2'", ""),
+        ("name = ", "is not TOML", ""),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(write: Writer, text: str, message: str, hint: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        load_profile_file(write(text))
+
+    assert message in caught.value.message
+    assert str(write.path) in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_a_profile_without_a_name_or_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.toml").write_text("")
+    with pytest.raises(BadInput, match="'name' is missing at the top"):
+        load_profile_file(tmp_path / "empty.toml")
+    with pytest.raises(BadInput, match="cannot be read"):
+        load_profile_file(tmp_path / "none.toml")
+
+
+def test_a_users_profile_has_what_it_says(write: Writer) -> None:
+    profile = load_profile_file(
+        write(
+            'commands = ["bot"]\nversions = ">1.0,<=1.5"\n'
+            '[keys]\nclear = ["\\u0015"]\n[keys.approve]\nkey = "y"\nby_number = false\n'
+            "[delivery]\ngap_ms = 10\ngap_per_kb_ms = 4\n"
+            '[wiring]\nargs = ["--id", "{session_id}"]\n'
+        )
+    )
+
+    assert profile.commands == ("bot",)
+    assert profile.keys.clear == ("\x15",)
+    assert profile.keys.approve
+    assert profile.keys.approve.keys_for(3) == "y"
+    assert profile.keys.deny is None
+    assert profile.delivery.gap_s(2048) == pytest.approx(0.018)
+    assert profile.wiring.args == ("--id", "{session_id}")
+    assert [profile.is_tested_version(text) for text in ("1.0", "1.0.1", "1.5", "1.5.1")] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_choice_is_answered_by_its_number() -> None:
+    for name in ("claude", "codex", "gemini"):
+        keys = load_profile(name).keys
+
+        assert keys.approve
+        assert keys.deny
+        assert (keys.approve.keys_for(None), keys.approve.keys_for(2)) == ("1", "2")
+        assert keys.deny.keys_for(None) == "\x1b"
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "text", "state"),
+    [
+        ("claude", 0, "⠂ stub", "busy"),
+        ("claude", 0, "✳ stub", "idle"),
+        ("claude", 2, "⠐ Claude Code", "busy"),
+        ("claude", 9, "⠂ stub", None),
+        ("claude", 0, "vm", None),
+        ("codex", 7501, "state=working:app=codex", "busy"),
+        ("codex", 7501, "state=idle:app=codex", "idle"),
+        ("codex", 7501, "state=done:app=codex", "idle"),
+        ("codex", 7501, "state=blocked:app=codex:kind=permission", "dialog"),
+        ("codex", 0, "[ . ] Action Required | stub | demo", "dialog"),
+        ("codex", 0, "[ ! ] Action Required | demo", "dialog"),
+        ("codex", 0, "⠏ stub | demo", "busy"),
+        ("codex", 0, "stub | demo", "idle"),
+        ("gemini", 0, "◇  Ready (demo)", "idle"),
+        ("gemini", 0, "✦  Working… (demo)", "busy"),
+        ("gemini", 0, "✋  Action Required (demo)", "dialog"),
+        ("generic", 0, "◇  Ready (demo)", None),
+    ],
+)
+def test_signs_outside_the_screen(name: str, number: int, text: str, state: str | None) -> None:
+    assert load_profile(name).state_of(number, text) == state
+
+
+def test_shells_are_only_shown() -> None:
+    assert load_profile("shell").is_shell
+    assert not load_profile("generic").is_shell
+
+
+def test_enter_is_given_up_within_the_time_a_message_may_take() -> None:
+    for name in ("claude", "codex", "gemini"):
+        delivery = load_profile(name).delivery
+        total = delivery.gap_s(20_000) + sum(delivery.enter_retry_ms) / 1000 + delivery.proof_s
+
+        assert delivery.enter_retry_ms
+        assert total < 20
+
+
+@pytest.mark.parametrize(
+    ("picture", "draft", "dialog"),
+    [
+        ("> █", "", None),
+        (">>> █", "", None),
+        ("In [1]: █", None, None),
+        ("me: hello█", "hello", None),
+        ("╭──────────╮\n│ > hi█    │\n╰──────────╯", "hi", None),
+        ("Overwrite file? [y/N] █", None, "overlay"),
+        ("Continue (yes/no)? █", None, "overlay"),
+        ("Which one do you want?\n❯ 1. This\n  2. That\n█", None, "permission"),
+        ("Pick a colour\n▶ 1) Red\n  2) Blue\n█", None, "menu"),
+        ("downloading 40 %█", None, None),
+    ],
+)
+def test_what_generic_makes_of_common_programs(picture: str, draft: str | None, dialog: str | None) -> None:
+    reading = read_screen(drawn(picture), load_profile("generic").rules)
+
+    assert (reading.composer.text if reading.composer else None) == draft
+    assert (reading.dialog.kind if reading.dialog else None) == dialog
+
+
+def test_the_launcher_gets_a_profile_without_heavy_imports() -> None:
+    code = (
+        "import sys; from csp.sidecar.profile import profile_for; p = profile_for('claude'); p.delivery;"
+        "print(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    heavy = {"msgspec", "asyncio", "websockets", "ctypes", "difflib", "csp.core.rules", "csp.core.reading"}
+    assert heavy & set(run.stdout.split()) == set()
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+def test_the_flags_are_those_of_the_installed_cli(name: str) -> None:
+    run = subprocess.run([BIN / name, "--help"], capture_output=True, text=True, check=True, timeout=60)
+    wiring = load_profile(name).wiring
+    flags = {
+        word
+        for words in (wiring.args, wiring.resume_args, wiring.hook_args, wiring.rules_args)
+        for word in words
+        if word.startswith("-") or word == "resume"
+    }
+
+    assert flags
+    assert {
+        flag for flag in flags if not re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", run.stdout)
+    } == set()

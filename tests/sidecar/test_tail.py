@@ -1,0 +1,324 @@
+"""Whole lines of files that grow, are cut short, replaced, or come later."""
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from csp.sidecar.tail import InotifyWatcher, PollingWatcher, Tail, Watcher, new_watcher
+from tests.waiting import wait_until
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "file.jsonl"
+
+
+def test_lines_come_once(path: Path) -> None:
+    tail = Tail(path)
+    path.write_bytes(b"one\ntwo\n")
+    first = list(tail.read())
+    append(path, b"three\n")
+
+    assert (first, list(tail.read()), list(tail.read())) == ([b"one", b"two"], [b"three"], [])
+
+
+def test_a_file_may_come_later(path: Path) -> None:
+    tail = Tail(path)
+    before = list(tail.read())
+    path.write_bytes(b"one\n")
+
+    assert (before, list(tail.read())) == ([], [b"one"])
+
+
+def test_a_line_that_is_cut_in_the_middle_waits(path: Path) -> None:
+    whole = '{"text": "日本語 👍"}\n'.encode()
+    tail = Tail(path)
+    got = []
+    for at in range(len(whole)):
+        append(path, whole[at : at + 1])
+        got.append(list(tail.read()))
+
+    assert got == [[]] * (len(whole) - 1) + [[whole[:-1]]]
+
+
+def test_empty_lines_are_left_out(path: Path) -> None:
+    path.write_bytes(b"\none\n\n\ntwo\n")
+
+    assert list(Tail(path).read()) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_way_of_writing_gives_the_same_lines(path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    lines = [bytes(chance.choices(range(97, 123), k=chance.choice([1, 5, 70_000]))) for _ in range(40)]
+    data = b"".join(line + b"\n" for line in lines)
+    tail, got, at = Tail(path), [], 0
+    while at < len(data):
+        size = chance.choice([1, 7, 1000, 100_000])
+        append(path, data[at : at + size])
+        at += size
+        got += list(tail.read())
+
+    assert got == lines
+
+
+def test_a_file_that_is_cut_short_is_read_from_its_start(path: Path) -> None:
+    tail = Tail(path)
+    path.write_bytes(b"one\ntwo\nthr")
+    first = list(tail.read())
+    path.write_bytes(b"new\n")
+
+    assert (first, list(tail.read())) == ([b"one", b"two"], [b"new"])
+
+
+def test_a_file_that_is_replaced_is_read_to_its_end_first(path: Path) -> None:
+    tail = Tail(path)
+    path.write_bytes(b"one\n")
+    list(tail.read())
+    append(path, b"two\nhalf")
+    path.rename(path.with_suffix(".old"))
+    path.write_bytes(b"three\n")
+
+    assert list(tail.read()) == [b"two", b"three"]
+
+
+def test_a_file_that_is_gone_may_come_again(path: Path) -> None:
+    tail = Tail(path)
+    path.write_bytes(b"one\n")
+    first = list(tail.read())
+    path.rename(path.with_suffix(".old"))
+    gone = list(tail.read())
+    path.write_bytes(b"two\n")
+
+    assert (first, gone, list(tail.read())) == ([b"one"], [], [b"two"])
+
+
+def test_another_tail_goes_on_at_the_position(path: Path) -> None:
+    tail = Tail(path)
+    path.write_bytes(b"one\ntwo\nhal")
+    list(tail.read())
+    offset, inode = tail.position
+    tail.close()
+    append(path, b"f\n")
+
+    assert list(Tail(path, offset, inode).read()) == [b"half"]
+
+
+def test_a_reader_that_stops_early_loses_nothing(path: Path) -> None:
+    tail = Tail(path)
+    path.write_bytes(b"one\ntwo\nthree\n")
+    first = next(iter(tail.read()))
+
+    assert (first, list(tail.read())) == (b"one", [b"two", b"three"])
+
+
+def test_a_position_in_another_file_is_its_start(path: Path) -> None:
+    path.write_bytes(b"one\ntwo\n")
+    inode = path.stat().st_ino
+
+    assert list(Tail(path, 4, inode + 1).read()) == [b"one", b"two"]
+
+
+def test_a_line_that_is_too_long_is_left_out(path: Path) -> None:
+    path.write_bytes(b"one\n" + b"x" * 300_000 + b"\ntwo\n")
+    tail = Tail(path, max_line_bytes=100_000)
+
+    assert list(tail.read()) == [b"one", b"two"]
+    assert tail.position[0] == path.stat().st_size
+
+
+def test_a_line_that_grows_too_long_is_not_kept(path: Path) -> None:
+    tail = Tail(path, max_line_bytes=1000)
+    got = []
+    for _ in range(50):
+        append(path, b"x" * 500)
+        got += list(tail.read())
+    append(path, b"\nshort\n")
+
+    assert got + list(tail.read()) == [b"short"]
+
+
+WATCHERS: list[Callable[[], Watcher]] = [InotifyWatcher, PollingWatcher]
+
+
+@pytest.fixture(params=WATCHERS, ids=["inotify", "polling"])
+async def watcher(request: pytest.FixtureRequest) -> AsyncIterator[Watcher]:
+    watcher: Watcher = request.param()
+    yield watcher
+    watcher.close()
+
+
+async def drain(watcher: Watcher) -> None:
+    while await watcher.wait(0.12):
+        pass
+
+
+async def test_a_change_wakes(watcher: Watcher, path: Path) -> None:
+    path.write_bytes(b"")
+    watcher.watch(path)
+    await drain(watcher)
+    append(path, b"one\n")
+
+    assert await watcher.wait(5.0)
+
+
+async def test_nothing_wakes_but_time(watcher: Watcher, path: Path) -> None:
+    path.write_bytes(b"")
+    watcher.watch(path)
+    await drain(watcher)
+
+    assert not await watcher.wait(0.1)
+
+
+async def test_what_was_there_before_the_watch_is_told(watcher: Watcher, path: Path) -> None:
+    path.write_bytes(b"one\n")
+    watcher.watch(path)
+
+    assert await watcher.wait(5.0)
+
+
+async def test_a_file_in_folders_to_come_is_told(watcher: Watcher, tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "c.jsonl"
+    tail = Tail(path)
+    watcher.watch(path)
+    await drain(watcher)
+
+    async def write() -> None:
+        path.parent.mkdir(parents=True)
+        await asyncio.sleep(0)
+        append(path, b"one\n")
+        await asyncio.sleep(0)
+        append(path, b"two\n")
+
+    task = asyncio.create_task(write())
+    got: list[bytes] = []
+    while len(got) < 2 and await watcher.wait(5.0):
+        got += list(tail.read())
+    await task
+
+    assert got == [b"one", b"two"]
+
+
+async def test_an_entry_of_a_folder_is_told(watcher: Watcher, tmp_path: Path) -> None:
+    watcher.watch(tmp_path)
+    await drain(watcher)
+    (tmp_path / ".new").write_bytes(b"{}")
+    (tmp_path / ".new").rename(tmp_path / "new.json")
+
+    assert await watcher.wait(5.0)
+
+
+async def test_a_replaced_file_is_watched_again(watcher: Watcher, path: Path) -> None:
+    path.write_bytes(b"one\n")
+    watcher.watch(path)
+    await drain(watcher)
+    path.rename(path.with_suffix(".old"))
+    path.write_bytes(b"")
+    await drain(watcher)
+    append(path, b"two\n")
+
+    assert await watcher.wait(5.0)
+
+
+async def test_a_deleted_file_is_watched_when_it_comes_again(watcher: Watcher, path: Path) -> None:
+    path.write_bytes(b"one\n")
+    watcher.watch(path)
+    await drain(watcher)
+    path.unlink()
+    await drain(watcher)
+    path.write_bytes(b"")
+    await drain(watcher)
+    append(path, b"two\n")
+
+    assert await watcher.wait(5.0)
+
+
+async def test_what_is_unwatched_does_not_wake(watcher: Watcher, path: Path) -> None:
+    path.write_bytes(b"one\n")
+    watcher.watch(path)
+    watcher.watch(path)
+    await drain(watcher)
+    watcher.unwatch(path)
+    watcher.unwatch(path)
+    await drain(watcher)
+    append(path, b"two\n")
+
+    assert not await watcher.wait(0.2)
+
+
+async def test_two_paths_to_come_share_a_folder(watcher: Watcher, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    watcher.watch(first)
+    watcher.watch(second)
+    await drain(watcher)
+    watcher.unwatch(first)
+    second.write_bytes(b"one\n")
+
+    assert await watcher.wait(5.0)
+
+
+async def test_a_storm_of_lines_arrives_whole(watcher: Watcher, path: Path) -> None:
+    tail, got = Tail(path), list[bytes]()
+    watcher.watch(path)
+    lines = [b"%d" % number for number in range(3000)]
+
+    def write() -> None:
+        for line in lines:
+            append(path, line + b"\n")
+
+    task = asyncio.create_task(asyncio.to_thread(write))
+    while len(got) < len(lines) and await watcher.wait(5.0):
+        got += list(tail.read())
+    await task
+
+    assert got == lines
+
+
+async def test_the_kernel_wakes_within_milliseconds(path: Path) -> None:
+    path.write_bytes(b"")
+    watcher = new_watcher()
+    watcher.watch(path)
+    await drain(watcher)
+    took = []
+    for _ in range(20):
+        waiting = asyncio.create_task(watcher.wait(5.0))
+        await asyncio.sleep(0)
+        start = time.perf_counter()
+        append(path, b"x\n")
+        await waiting
+        took.append(time.perf_counter() - start)
+    watcher.close()
+
+    assert sorted(took)[10] < 0.02
+
+
+async def test_polling_stands_in_where_the_kernel_refuses(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("csp.sidecar.tail.InotifyWatcher.__init__", _refuse)
+
+    assert isinstance(new_watcher(), PollingWatcher)
+    assert "polling" in caplog.text
+
+
+def _refuse(self: object) -> None:
+    raise OSError(24, os.strerror(24))
+
+
+async def test_a_closed_watcher_leaves_nothing_open() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    watcher = InotifyWatcher()
+    watcher.watch(Path("/tmp"))
+    watcher.close()
+
+    await wait_until(lambda: len(os.listdir("/proc/self/fd")) == before)

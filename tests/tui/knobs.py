@@ -1,0 +1,76 @@
+"""The knobs of the scripted TUI, as its command line has them."""
+
+import argparse
+import re
+from typing import Final
+
+FOREVER: Final = -1
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Read the knobs; what is not known is ignored, since a profile's wiring may add arguments."""
+    parser = argparse.ArgumentParser(prog="python -m tests.tui", allow_abbrev=False)
+    _add_looks(parser)
+    _add_turns(parser)
+    _add_dialogs(parser)
+    _add_ends(parser)
+    knobs, unknown = parser.parse_known_args(argv)
+    knobs.unknown = unknown
+    return knobs
+
+
+def _add_looks(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--log", default="", help="JSON lines: what was submitted, approved, denied (the ground truth)")
+    add("--alternate", action="store_true", help="draw in the alternate screen")
+    add("--no-paste", action="store_true", help="never set bracketed paste (?2004)")
+    add("--prompt-sign", default="> ")
+    add("--placeholder", default="", help="faint text in the empty composer")
+    add("--draft", default="", help="stands in the composer from the start")
+    add("--collapse", type=int, default=0, help="a paste of more lines is drawn as a marker")
+    add("--echo-ms", type=int, default=0, help="the composer is drawn that much later")
+    add("--title", action="store_true", help="tell idle and busy in the window title")
+    add("--osc", action="store_true", help="tell the state by OSC 7501, as Codex does")
+    add("--chatter-ms", type=int, default=0, help="draw the whole live part again on this period")
+
+
+def _add_turns(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--busy-s", type=float, default=0.0, help="how long each turn takes")
+    add("--busy-enter", choices=("queue", "abort", "ignore"), default="queue")
+    add(
+        "--reply",
+        default="reply to: {first}",
+        help="{prompt}, {first} (its first line), {n}; \\n is a line break",
+    )
+    add("--reply-file", default="", help="the reply is this file's text")
+    add(
+        "--swallow-ms",
+        type=int,
+        default=0,
+        help=f"Enter is lost for so long after a paste; {FOREVER}: always",
+    )
+    add("--swallow-first", type=int, default=0, help="the first N Enters after each paste are lost")
+    add("--transcript", default="", help="write turns here in the form of Claude's transcripts")
+    add("--session-id", default="00000000-0000-4000-8000-000000000001")
+    add("--settings", default="", help="hooks in the form of Claude's settings, a file or JSON")
+    add("--no-submit-hook", action="store_true", help="UserPromptSubmit is not told")
+
+
+def _add_dialogs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--start-ms", type=int, default=0, help="nothing is drawn or read before")
+    add("--blocked", choices=("trust", "login"), default="", help="a screen at start that needs a person")
+    add("--dialog-at-start", action="store_true")
+    add("--dialog-after-s", type=float, default=0.0)
+    add("--dialog-after-idle-ms", type=int, default=FOREVER, help="opens so long after a turn's idle sign")
+    add("--dialog-on", type=re.compile, default=None, help="a prompt that matches asks before it is answered")
+    add("--dialog-command", default="touch approved.txt", help="what the dialog asks to run")
+
+
+def _add_ends(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--exit-after-s", type=float, default=0.0)
+    add("--exit-on", type=re.compile, default=None, help="a prompt that matches ends the program")
+    add("--exit-code", type=int, default=0)
+    add("--crash-after-s", type=float, default=0.0, help="dies by SIGKILL")
