@@ -66,12 +66,20 @@ class Gateway:
         status, raw = self.exchange(method, path, body, timeout_s)
         return _read(status, raw, self.url)
 
-    def exchange(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        timeout_s: float,
+        on_sent: Callable[[], None] = lambda: None,
+    ) -> tuple[int, bytes]:
         """Return the status and the bytes of an answer; raise Unreachable where there is none."""
         kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=timeout_s)
         try:
             connection.request(method, self._prefix + path, body, self._headers)
+            on_sent()
             answer = connection.getresponse()
             raw = answer.read()
         except (OSError, UnicodeError, http.client.HTTPException) as exc:

@@ -1,13 +1,17 @@
 """Measure a relay against the same program without one: flood, key echo, start, memory."""
 
+import fcntl
 import os
 import pty
 import select
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Final, Literal, Self
@@ -23,7 +27,8 @@ KINDS: Final[tuple[Kind, ...]] = ("direct", "relay", "screen")
 ROWS: Final = 50
 COLUMNS: Final = 200
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_TIMEOUT_S: Final = 120.0
+_TIMEOUT_S: Final = 60.0
+_GLANCE_S: Final = 0.02
 _KEY: Final = b"~"
 
 _RAW: Final = """
@@ -50,50 +55,21 @@ os.rename(sys.argv[2] + ".new", sys.argv[2])
 """
 )
 _ECHO: Final = _RAW + "os.write(1, b'READY')\nwhile True: os.write(1, os.read(0, 100))"
-_LAUNCH: Final = "from csp.bench.relay import become_relay; become_relay({kind!r}, {folder!r}, {argv!r})"
-
-
-def become_relay(kind: Kind, folder: str, argv: list[str]) -> None:
-    """Do what `csp sidecar` does once it knows what to run; for a process of its own."""
-    import termios
-
-    from csp.sidecar.spawn import Plan, exec_relay, start_child
-
-    env = {"PATH": os.defpath, "TERM": "xterm-256color", "PYTHONPATH": str(_ROOT)}
-    rows, cols = termios.tcgetwinsize(0)
-    child, master = start_child(argv, env, folder, rows, cols, like=0)
-    brain = ["/bin/sh", "-c", "exec cat <&3"]
-    if kind == "screen":
-        brain = [sys.executable, "-c", "from csp.bench.relay import keep_screen; keep_screen()"]
-    plan = Plan(
-        child=child, master=master, argv=argv, env=env, cwd=folder, brain_argv=brain, state=f"{folder}/state"
-    )
-    exec_relay(plan, env, "bench")
-
-
-def keep_screen() -> None:
-    """Be a brain that does nothing but feed its emulator."""
-    from csp.sidecar.emulator import make_emulator
-    from csp.sidecar.frames import GAP, OUTPUT, SIZE, Decoder
-    from csp.sidecar.spawn import HANDED_FD
-
-    decoder = Decoder()
-    emulator = make_emulator(ROWS, COLUMNS)
-    while data := os.read(HANDED_FD, 1 << 18):
-        for kind, payload in decoder.feed(data):
-            if kind == OUTPUT:
-                emulator.feed(payload)
-            elif kind == SIZE:
-                emulator.resize(int.from_bytes(payload[:2], "big"), int.from_bytes(payload[2:], "big"))
-            elif kind == GAP:
-                emulator.feed(b"\x1bc")
+_LAUNCH: Final = (
+    "import sys; sys.path.append({root!r})\n"
+    "from csp.bench.launch import become_relay; become_relay({folder!r}, {argv!r}, {brain!r})"
+)
+#: Reads what it is told, does nothing with it.
+_READER: Final = ["/bin/sh", "-c", "exec cat <&3"]
+_SCREEN: Final = [sys.executable, "-c", "from csp.bench.launch import keep_screen; keep_screen()"]
 
 
 def command(kind: Kind, folder: Path, argv: list[str]) -> list[str]:
     """Return the command that runs `argv` with or without a relay."""
     if kind == "direct":
         return argv
-    return [sys.executable, "-c", _LAUNCH.format(kind=kind, folder=str(folder), argv=argv)]
+    brain = _SCREEN if kind == "screen" else _READER
+    return _python(_LAUNCH.format(root=str(_ROOT), folder=str(folder), argv=argv, brain=brain))
 
 
 def _python(code: str, *arguments: str) -> list[str]:
@@ -112,14 +88,17 @@ class Tmux:
         self._client = self._fd = -1
 
     def __enter__(self) -> Self:
-        (self._folder / "tmux.conf").write_text("set -g status off\nset -g default-terminal tmux-256color\n")
+        (self._folder / "tmux.conf").write_text(
+            "set -g status off\nset -g remain-on-exit on\nset -g default-terminal tmux-256color\n"
+        )
         self._client, self._fd = pty.fork()
         if self._client == 0:
             env = {"PATH": os.defpath, "TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONPATH": str(_ROOT)}
             size = ["-x", str(COLUMNS), "-y", str(ROWS)]
             arguments = [*self._base(), "new-session", "-s", "bench", *size, "exec sleep 3600"]
             os.execve(self._path, arguments, env)
-        self._wait(lambda: self._socket.exists())
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        self._wait(lambda: self._run("has-session", "-t", "bench"))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -131,12 +110,13 @@ class Tmux:
     def _base(self) -> list[str]:
         return [self._path, "-S", str(self._socket), "-f", str(self._folder / "tmux.conf")]
 
-    def _run(self, *arguments: str) -> None:
-        subprocess.run([*self._base(), *arguments], check=False, capture_output=True)
+    def _run(self, *arguments: str) -> bool:
+        return subprocess.run([*self._base(), *arguments], check=False, capture_output=True).returncode == 0
 
     def start(self, argv: list[str]) -> None:
         """Run a program in the only pane, in place of the one before."""
-        self._run("respawn-pane", "-k", "-t", "bench", "-c", str(_ROOT), shlex.join(["exec", *argv])[0:])
+        if not self._run("respawn-pane", "-k", "-t", "bench", "-c", str(_ROOT), f"exec {shlex.join(argv)}"):
+            raise Broken("tmux cannot start a program in its pane")
 
     def read(self, timeout_s: float = 0.05) -> bytes:
         """Return what the client shows next, or nothing."""
@@ -146,6 +126,11 @@ class Tmux:
             except OSError:
                 return b""
         return b""
+
+    def _read_for(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.read(left)
 
     def press(self, keys: bytes) -> None:
         os.write(self._fd, keys)
@@ -159,11 +144,10 @@ class Tmux:
             if time.monotonic() > deadline:
                 raise Broken(f"the pane has not shown {wanted!r}")
 
-    def _wait(self, condition: "object") -> None:
+    def _wait(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _TIMEOUT_S
-        assert callable(condition)
         while not condition():
-            self.read(0.01)
+            self._read_for(_GLANCE_S)
             if time.monotonic() > deadline:
                 raise Broken("tmux does not do what it should")
 
@@ -221,9 +205,14 @@ def bare_start_s() -> float:
     return first_byte_s([sys.executable, "-I", "-c", "print(1)"])
 
 
-def memory_ratio(kind: Kind, folder: Path) -> tuple[float, float]:
-    """Return the memory of a relay, with that of a bare interpreter, in MB."""
-    return _memory(command(kind, folder, _python(_ECHO))), _memory(_python(_RAW + "print('READY', flush=True)\nos.read(0, 1)"))
+def relay_memory_mb(folder: Path) -> float:
+    """Return the memory of a relay at work."""
+    return _memory(command("relay", folder, _python(_ECHO)))
+
+
+def bare_memory_mb() -> float:
+    """Return the memory of an interpreter that does nothing."""
+    return _memory(_python("import posix; posix.write(1, b'READY'); posix.read(0, 1)"))
 
 
 def _memory(argv: list[str]) -> float:

@@ -1,14 +1,16 @@
 """Check this machine, or the journal of a room."""
 
 import os
+import shutil
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from csp.cli.call import Call
 from csp.cli.terminal import put, put_json
-from csp.config import Settings
+from csp.config import Settings, process_environment
 from csp.errors import CspError, NotFound
 from csp.oneshot import Gateway, field
 from csp.rooms import RunningRoom, running_rooms
@@ -38,7 +40,7 @@ def doctor(call: Call) -> int:
 
 
 def check_machine(settings: Settings) -> list[Finding]:
-    """Return what can be told without starting anything."""
+    """Return what can be told without changing anything."""
     rooms = running_rooms(settings.state_dir)
     return [
         _check_python(),
@@ -46,6 +48,7 @@ def check_machine(settings: Settings) -> list[Finding]:
         _check_history(settings.history_dir),
         _check_port(settings, rooms),
         *([_check_room(room) for room in rooms] or [Finding("rooms", True, "none is running")]),
+        *_check_profiles(process_environment()),
     ]
 
 
@@ -104,6 +107,24 @@ def _check_room(room: RunningRoom) -> Finding:
         return Finding(name, True, f"{field(health, 'status', str)} at {room.url}")
     except CspError as exc:
         return Finding(name, False, exc.message)
+
+
+def _check_profiles(env: Mapping[str, str]) -> list[Finding]:
+    """Compare each agent CLI that is installed with the versions its profile was tested with."""
+    from csp.sidecar.profile import checked, load_profile, profile_names
+    from csp.sidecar.versions import ask_version, untested
+
+    findings = []
+    for profile in (checked(load_profile(name)) for name in profile_names()):
+        path = shutil.which(profile.commands[0], path=env.get("PATH")) if profile.versions else None
+        if path is None:
+            continue
+        version = ask_version(profile, [path], env)
+        problem = untested(profile, version)
+        said = problem or (f"{version}, tested" if version else f"{path} does not say its version")
+        # An unknown version is no fault of the machine: it works, with a warning.
+        findings.append(Finding(f"profile {profile.name}", bool(version), said))
+    return findings
 
 
 # --- the journal ---------------------------------------------------------------------------------

@@ -172,6 +172,7 @@ class Client:
         body = encode(StateBody(state=ReportedAgentState.OFFLINE))
         with contextlib.suppress(TimeoutError, CspError):
             async with asyncio.timeout_at(deadline):
+                await self._http.sent()
                 await self._http.post(Answer, "/state", body)
 
     # --- asking the room -------------------------------------------------------------------------

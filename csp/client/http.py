@@ -1,5 +1,6 @@
 """Single questions to the gateway, each over a connection of its own."""
 
+import asyncio
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
@@ -25,6 +26,14 @@ class Http:
         self._gateway = Gateway(url, token)
         self.url = self._gateway.url
         self.token = token
+        #: Requests whose thread has not sent them yet; it may do so after its caller was cancelled.
+        self._unsent: set[object] = set()
+
+    async def sent(self) -> None:
+        """Return when nothing that was asked before can reach the gateway later."""
+        # A thread has no way to wake the loop of a caller that has left it behind.
+        while self._unsent:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
     async def seq(self) -> int:
         """Return the seq of the room's last event."""
@@ -42,5 +51,17 @@ class Http:
         return await self._ask(kind, "POST", path, body, TIMEOUT_S)
 
     async def _ask(self, kind: type[T], method: str, path: str, body: bytes | None, timeout_s: float) -> T:
-        status, raw = await in_thread(lambda: self._gateway.exchange(method, path, body, timeout_s))
+        mark = object()
+
+        def on_sent() -> None:
+            self._unsent.discard(mark)
+
+        def ask() -> tuple[int, bytes]:
+            try:
+                return self._gateway.exchange(method, path, body, timeout_s, on_sent)
+            finally:
+                on_sent()
+
+        self._unsent.add(mark)
+        status, raw = await in_thread(ask)
         return read_answer(kind, status, raw, self.url)

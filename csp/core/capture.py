@@ -33,7 +33,12 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The CLI works, on nobody knows what: a compaction, or the last prompt again."""
+    """The CLI works, on nobody knows what yet: a prompt, or a compaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reopened:
+    """The CLI works on its last prompt again, because a hook of the user's did not let it end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +154,18 @@ class Turn:
 
 
 Item = (
-    Started | Opened | Submitted | Prompted | Wrote | Called | Returned | Asked | Counted | Ended | Switched
+    Started
+    | Opened
+    | Reopened
+    | Submitted
+    | Prompted
+    | Wrote
+    | Called
+    | Returned
+    | Asked
+    | Counted
+    | Ended
+    | Switched
 )
 #: What passes the tracker unchanged is an outcome too.
 Outcome = Confirmed | Activity | Reply | Turn | Started | Returned | Asked | Switched
@@ -216,6 +232,9 @@ class Tracker:
             case Started() | Asked():
                 return [item]
             case Opened():
+                return self._open()
+            case Reopened():
+                self._state.is_running = True
                 return self._open()
             case Submitted():
                 return self._submitted(tag_of(item.text))

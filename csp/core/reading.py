@@ -165,6 +165,26 @@ def _bordered(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
     return first, last
 
 
+def _shaded(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
+    """Take what is between borders, else the rows around the cursor that share its background."""
+    if area := _bordered(screen, rules):
+        return area
+    rows, first = screen.rows, screen.cursor_row
+    shade = _background(rows[first])
+    while shade and first > 0 and not _sign_in(rows[first], rules) and _background(rows[first - 1]) == shade:
+        first -= 1
+    if not shade or not _sign_in(rows[first], rules):
+        return None
+    last = screen.cursor_row
+    while last + 1 < len(rows) and _background(rows[last + 1]) == shade:
+        last += 1
+    return first, last
+
+
+def _background(row: Row) -> str | None:
+    return row.runs[0].style.bg if row.runs else None
+
+
 def _is_border(row: Row, rules: ComposerRules) -> bool:
     return any(pattern and pattern.search(row.text) for pattern in (rules.top, rules.bottom))
 
@@ -198,6 +218,7 @@ def _at_cursor(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
 _AREAS: Final = {
     Frame.NONE: _no_area,
     Frame.BORDERS: _bordered,
+    Frame.SHADED: _shaded,
     Frame.SIGN: _signed,
     Frame.CURSOR: _at_cursor,
 }

@@ -18,6 +18,7 @@ class Frame(StrEnum):
     """How a CLI sets its composer off from the rest."""
 
     BORDERS = "borders"  # between two border rows
+    SHADED = "shaded"  # between two border rows, else by its background
     SIGN = "sign"  # from the last row that begins with the prompt sign
     CURSOR = "cursor"  # the row that the cursor is in
     NONE = "none"

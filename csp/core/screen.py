@@ -63,6 +63,8 @@ class Screen:
     alternate: bool = False
     title: str = ""
     bracketed_paste: bool = False
+    is_drawing: bool = False
+    """The program has said that what it draws is not yet whole (?2026)."""
     kitty_flags: int = 0
 
     @property

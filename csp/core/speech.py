@@ -58,7 +58,7 @@ from csp.wire import (
 MAX_COMMANDS: Final = 20
 _NO_COMMANDS: Final = Speech(commands=(), has_prose=True)
 #: Who says nothing else goes on with its turn: the answer is still to come.
-_GOES_ON: Final = (Working, QueryLog, ShowMode)
+_GOES_ON: Final = (Working, QueryLog)
 _RUN: Final = (SendTo, HandOver, SetMode, ShowMode, QueryLog, Misspelt)
 
 
@@ -79,7 +79,7 @@ def answer(room: Room, command: Answer, batch: Batch) -> None:
     confirm(heard, command.sender, batch)
     commands = [spoken for spoken in speech.commands if isinstance(spoken, _RUN)]
     if not _stays(room, command):
-        if kind := _kind(command, speech):
+        if kind := _kind(room, command, speech):
             speaker.post(kind, speech.commands)
     elif commands:
         speaker.keep()
@@ -92,12 +92,13 @@ def _stays(room: Room, command: Answer) -> bool:
     return command.local and (participant is None or not participant.share)
 
 
-def _kind(command: Answer, speech: Speech) -> type[AgentSpeech] | None:
+def _kind(room: Room, command: Answer, speech: Speech) -> type[AgentSpeech] | None:
     """Return as what the words are posted; None where there is nothing to post."""
     has_nothing_else = bool(speech.commands) and not speech.has_prose and command.ending is Ending.DONE
     if has_nothing_else and all(isinstance(spoken, Noop) for spoken in speech.commands):
         return None
-    goes_on = has_nothing_else and all(isinstance(spoken, _GOES_ON) for spoken in speech.commands)
+    expected = (*_GOES_ON, ShowMode) if _may_steer(room, command.sender) else _GOES_ON
+    goes_on = has_nothing_else and all(isinstance(spoken, expected) for spoken in speech.commands)
     return Activity if command.activity or goes_on else AgentResponse
 
 
@@ -176,7 +177,7 @@ class _Speaker:
             case SetMode():
                 self._set_mode(spoken.mode)
             case ShowMode():
-                self._may_steer()
+                self._check_role()
                 self._tell(mode_text(Mode.FREEFORM))
             case Misspelt() if not spoken.to or spoken.to in (*self._room.participants, HUMAN, ALL):
                 self._complain(f"{spoken.line!r} was not understood; {spoken.hint}")
@@ -219,14 +220,19 @@ class _Speaker:
         _add_told(self._batch, agent, text, self._thread, fields, self._command.ttl_s)
 
     def _set_mode(self, mode: str) -> None:
-        self._may_steer()
+        self._check_role()
         if mode not in set(Mode):
             raise BadInput(f"unknown mode {mode!r}", f"expected one of: {', '.join(Mode)}")
         self._tell(mode_text(Mode(mode)))
 
-    def _may_steer(self) -> None:
-        if self._room.participants[self._command.sender].role is not JoinRole.ORCHESTRATOR:
+    def _check_role(self) -> None:
+        if not _may_steer(self._room, self._command.sender):
             raise Forbidden("the mode is the orchestrator's to ask for or to set", "ask it, or the human")
+
+
+def _may_steer(room: Room, agent: AgentId) -> bool:
+    participant = room.participants.get(agent)
+    return participant is not None and participant.role is JoinRole.ORCHESTRATOR
 
 
 def _name(spoken: Spoken) -> str:

@@ -94,6 +94,7 @@ class Typing:
     _since: float = 0.0
     _entered: int = 0
     _cleared: int = 0
+    _shown_at: float | None = None
     _problem: str = ""
     _is_resumed: bool = False
 
@@ -124,8 +125,11 @@ class Typing:
 
     def _over(self, for_s: float, now: float) -> bool:
         """Tell whether the phase has lasted `for_s`; else have the shell come back when it has."""
-        self.wake_at = self._since + for_s
-        return now >= self.wake_at
+        return self._is_past(self._since + for_s, now)
+
+    def _is_past(self, at: float, now: float) -> bool:
+        self.wake_at = at
+        return now >= at
 
     def _wait(self, seen: Seen, now: float) -> list[Step]:
         if seen.gate is not None:
@@ -149,6 +153,7 @@ class Typing:
             return []
         self._enter_phase(Phase.PASTED, now)
         self._entered = self._cleared = 0
+        self._shown_at = None
         return [Do.PASTE]
 
     def _check(self, seen: Seen, now: float) -> list[Step]:
@@ -157,14 +162,17 @@ class Typing:
             return [*self._hold(HeldReason.TYPING), Do.RELEASE]
         if seen.written_at is None:
             return self._get_stuck(now) if self._over(WRITE_S, now) else []
-        self.wake_at = seen.written_at + self.rules.gap_s
-        if now < self.wake_at:
-            return []
         if seen.has_dialog:
             return self._get_stuck(now, HeldReason.DIALOG)
-        if seen.is_in_composer or not self.rules.reads_composer:
-            return self._press_enter(now)
-        return self._miss(seen, now) if self._over(self.rules.gap_s + SHOW_S, now) else []
+        if not self.rules.reads_composer:
+            return self._press_enter(now) if self._is_past(seen.written_at + self.rules.gap_s, now) else []
+        if not seen.is_in_composer:
+            self._shown_at = None
+            return self._miss(seen, now) if self._over(self.rules.gap_s + SHOW_S, now) else []
+        # A busy machine may have the CLI take the text long after it was written; an Enter right behind
+        # it would be part of the paste.
+        self._shown_at = now if self._shown_at is None else self._shown_at
+        return self._press_enter(now) if self._is_past(self._shown_at + self.rules.gap_s, now) else []
 
     def _miss(self, seen: Seen, now: float) -> list[Step]:
         """The text is not where it was put: gone, or behind something that is not ours to remove."""

@@ -98,15 +98,19 @@ class _Border:
         if endpoint is not None:
             return endpoint, {}
         words = path.split("/")
+        owner: list[str] | None = None
         for known, parts, endpoint in self._patterns:
             params = _match(parts, words)
-            if known == method and params is not None:
-                return endpoint, params
-        return self._nothing_here(path, words)
+            # A path belongs to the first row that fits, whatever the method: /agents/x/screen is no button.
+            if params is not None and (owner or parts) == parts:
+                owner = parts
+                if known == method:
+                    return endpoint, params
+        return self._nothing_here(path, owner)
 
-    def _nothing_here(self, path: str, words: list[str]) -> tuple[Endpoint, Params]:
+    def _nothing_here(self, path: str, owner: list[str] | None) -> tuple[Endpoint, Params]:
         allowed = [known for known, plain in self._plain if plain == path]
-        allowed += [known for known, parts, _ in self._patterns if _match(parts, words) is not None]
+        allowed += [known for known, parts, _ in self._patterns if parts == owner]
         if not allowed:
             raise NotFound(f"no route {path!r}", "see /openapi.json")
         return _not_allowed, {"allowed": ", ".join(allowed)}

@@ -29,8 +29,12 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "verb": {"type": "string", "enum": list(ControlVerb)},
     "action": {"type": "string", "enum": list(MessageAction)},
 }
-#: Ids of messages, which nobody could guess.
-_ID_EXAMPLES: Final = {"/messages/{id}": "m-3", "/messages/{id}/{action}": "m-3"}
+#: Ids of messages, which nobody could guess; of an agent that has a screen.
+_ID_EXAMPLES: Final = {
+    "/messages/{id}": "m-3",
+    "/messages/{id}/{action}": "m-3",
+    "/agents/{id}/screen": "claude",
+}
 _BODY_EXAMPLES: Final[dict[str, dict[str, str]]] = {
     "POST /delivery": {"id": "m-4", "state": "typed"},
     "POST /state": {"state": "busy", "agent": "claude"},

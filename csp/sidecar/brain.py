@@ -5,24 +5,38 @@ It may die at any time: the relay starts another one, with the note that this on
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import logging
 import socket
 import struct
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, Self
 
 import msgspec
 
 from csp.client import Client, Live
-from csp.core.capture import Activity, Asked, Confirmed, Ended, Item, Outcome, Reply, Returned, Tracker, Turn
+from csp.core.capture import (
+    Activity,
+    Asked,
+    Confirmed,
+    Ended,
+    Item,
+    Outcome,
+    Reply,
+    Returned,
+    Switched,
+    Tracker,
+    Turn,
+)
 from csp.core.prompt import tag_in, tag_of
 from csp.errors import CspError
 from csp.events import AnyEvent, Delivered, StateChanged
 from csp.sidecar import frames
 from csp.sidecar.controls import Controls
-from csp.sidecar.note import Note, Place
+from csp.sidecar.note import Note
 from csp.sidecar.pane import Pane
 from csp.sidecar.port import Port
 from csp.sidecar.poster import Poster
@@ -31,9 +45,13 @@ from csp.sidecar.record import Record, make_record, stands_in
 from csp.sidecar.reporter import Reporter
 from csp.sidecar.run import Run
 from csp.sidecar.settler import Settler
+from csp.sidecar.shower import Shower
 from csp.sidecar.sight import Sight
 from csp.sidecar.tags import Tags
 from csp.sidecar.typist import Typist
+from csp.sidecar.until import until_time
+from csp.sidecar.versions import ask_version, untested
+from csp.sidecar.wiring import resume
 from csp.wire import Deliver, DeliverKind, DeliveryState, Ending, ReportedState
 
 log = logging.getLogger(__name__)
@@ -42,6 +60,9 @@ NOTE_S: Final = 0.1
 #: A person may stop an answer without a word of it in any record; the screen has to say so for this long.
 STOPPED_S: Final = 1.5
 LAST_WORDS_S: Final = 5.0
+RESTARTED_S: Final = 15.0
+#: Asking a CLI for its version must not slow its start.
+VERSION_S: Final = 5.0
 #: A CLI that writes nothing at first must not keep the brain waiting.
 GREETING_S: Final = 0.3
 INITIAL: Final = Deliver(
@@ -66,11 +87,15 @@ class Brain:
         self._tags = Tags(dict(note.tags))
         self._place = note.place
         self._is_begun = note.is_begun
+        self._session = run.session_id
+        self._settling: set[asyncio.Task[None]] = set()
+        self._restarted: asyncio.Future[str] | None = None
         self._note_timer: asyncio.TimerHandle | None = None
-        self._record: Record = make_record(profile.capture, run, note.place, start.pid)
+        self._record: Record = make_record(profile.capture, run, note.place)
         self._typist = Typist(self._sight, client, self._tags, self._leave_note)
         self._poster = Poster(client, self._tags, run.agent, self._on_posted)
         self._reporter = Reporter(self._sight, client)
+        self._shower = Shower(self._sight, client)
         self._controls = Controls(self._sight, client, self._restart_cli)
         self._settler = Settler(self._sight, lambda: self._typist.before, self._take_items)
         if profile.capture == "screen":
@@ -99,6 +124,8 @@ class Brain:
             self._record.run(self._take_items),
             self._settler.run(),
             self._watch_for_stops(),
+            self._shower.run(),
+            self._check_version(),
         )
         tasks = [asyncio.ensure_future(work) for work in works]
         try:
@@ -142,7 +169,16 @@ class Brain:
             self._pane.is_stopped = phase == frames.STOPPED
         elif phase == frames.RESTARTED:
             self._pane.begin_again()
+            self._sight.is_end_known = False
+            self._typist.start_over()
+            self._note_restart("")
+        elif phase.startswith(frames.NOT_RESTARTED):
+            self._note_restart(phase.removeprefix(frames.NOT_RESTARTED).decode(errors="replace"))
         log.info("child changed", extra={"phase": phase.decode(errors="replace")})
+
+    def _note_restart(self, problem: str) -> None:
+        if self._restarted is not None and not self._restarted.done():
+            self._restarted.set_result(problem)
 
     def _take_end(self, payload: bytes) -> None:
         end = json.loads(payload)
@@ -160,7 +196,7 @@ class Brain:
                 case Deliver():
                     self._take_deliver(item)
                 case Live():
-                    pass
+                    self._shower.take(item)
                 case _:
                     self._take_event(item)
 
@@ -179,7 +215,9 @@ class Brain:
         if known is False:
             return True
         state = ReportedState.CONFIRMED if known else ReportedState.FAILED
-        asyncio.ensure_future(self._settle(item, state, "" if known else "unknown"))
+        task = asyncio.ensure_future(self._settle(item, state, "" if known else "unknown"))
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
         return False
 
     async def _settle(self, item: Deliver, state: ReportedState, reason: str) -> None:
@@ -211,6 +249,7 @@ class Brain:
         match outcome:
             case Confirmed(tag=tag):
                 self._sight.prove(tag)
+                self._typist.note_proof(tag)
             case Turn(is_open=is_open):
                 self._sight.is_end_known = not is_open and self._sight.profile.delivery.proof != "none"
             case Activity() | Reply():
@@ -222,11 +261,14 @@ class Brain:
                 self._pane.note_asked()
             case Returned():
                 self._pane.note_answered()
+            case Switched(session=session):
+                self._session = session
 
     def _note_reply(self, reply: Reply) -> None:
         self._pane.note_answered()
         if reply.how is Ending.LIMITED:
-            self._reporter.limit = (reply.reason or reply.text, None)
+            until = until_time(reply.until or "", time.time())
+            self._reporter.limit = (reply.reason or reply.text, until)
         elif reply.how is Ending.DONE:
             self._reporter.limit = None
 
@@ -235,6 +277,7 @@ class Brain:
         while True:
             await self._sight.wait(time.monotonic() + 0.5 if self._tracker.is_open else None)
             if self._sight.was_stopped(STOPPED_S):
+                self._record.end_turn()
                 self._take_items([Ended(how=Ending.INTERRUPTED)])
                 self._sight.is_end_known = False
                 self._clear_returned_prompt()
@@ -248,7 +291,37 @@ class Brain:
             self._port.write(keys[0].encode())
 
     async def _restart_cli(self) -> str:
-        return "not yet"
+        """Start the CLI again, with its conversation where it has one."""
+        run, session = self._run, self._session
+        is_begun = any(Path(path).is_file() for path in self._record.files)
+        argv = resume(self._sight.profile.capture, run.argv, session) if session and is_begun else run.argv
+        self._restarted = asyncio.get_running_loop().create_future()
+        if self._tracker.is_open:
+            self._take_items([Ended(how=Ending.INTERRUPTED, text="the CLI was started again")])
+        self._pane.is_leaving = True
+        self._port.start_again(list(argv))
+        try:
+            return await asyncio.wait_for(self._restarted, RESTARTED_S)
+        except TimeoutError:
+            return "the CLI did not end"
+        finally:
+            self._pane.is_leaving = False
+
+    async def _check_version(self) -> None:
+        """Warn once about a version that the profile was not tested with, then rest for ever."""
+        await asyncio.sleep(VERSION_S)
+        profile, run = self._sight.profile, self._run
+        version = await asyncio.to_thread(ask_version, profile, run.argv, run.env)
+        problem = untested(profile, version)
+        mark = (
+            Path(run.folder).parent
+            / f"{profile.name}-{hashlib.sha256(version.encode()).hexdigest()[:12]}.seen"
+        )
+        if problem and not mark.exists():
+            log.warning("version was not tested", extra={"problem": problem})
+            await self._client.send("human", f"csp: {problem}")
+            mark.touch()
+        await asyncio.get_running_loop().create_future()
 
     # --- the note --------------------------------------------------------------------------------
 

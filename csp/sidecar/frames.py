@@ -13,12 +13,14 @@ SIZE = b"W"  # u16 rows, u16 columns
 PHASE = b"P"  # one of the words below
 ENDED = b"X"  # json: code or signal
 DONE = b"D"  # u32: the tag of an INPUT that has been written whole
+REFUSED = b"F"  # u32: the tag of an INPUT_UNLESS that was not written
 
 # Both ways: opaque bytes of a brain, kept for the next one.
 NOTE = b"N"
 
 # Brain to relay.
 INPUT = b"I"  # u32 tag, then bytes for the child
+INPUT_UNLESS = b"U"  # u32 tag, u64 count, then bytes for the child, unless KEYS has had more bytes than that
 HOLD = b"H"  # f64 seconds: keep the person's keys back
 RELEASE = b"R"  # pass the held keys on now
 NUDGE = b"J"  # make the child redraw

@@ -17,10 +17,12 @@ from csp.config import Settings
 from csp.errors import BadInput, Broken, Forbidden, NotFound, Refused, Unauthenticated
 from csp.oneshot import Gateway, field
 from csp.rooms import Address, make_private_dir, save_agent_token
+from csp.sidecar.guard import open_life
 from csp.sidecar.profile import Profile
 from csp.sidecar.rules import rules_text
 from csp.sidecar.run import Run, agents_dir, left_behind
 from csp.sidecar.spawn import Plan, exec_relay, start_brain, start_child
+from csp.sidecar.terminal import mend
 from csp.sidecar.wiring import Wired, unwire, wire
 
 DEFAULT_SIZE: Final = (24, 80)
@@ -70,9 +72,12 @@ class Identity:
 def _start(
     order: Order, settings: Settings, address: Address, who: Identity, wired: Wired, before: Run | None
 ) -> None:
+    terminals = str(settings.state_dir / "terminals")
+    mend(0, terminals)
     rows, cols = terminal_size()
+    life, end = open_life()
     try:
-        child, master = start_child(wired.argv, wired.env, str(order.cwd), rows, cols, like=0)
+        child, master = start_child(wired.argv, wired.env, str(order.cwd), rows, cols, like=0, life=life)
     except OSError as exc:
         raise Broken(f"cannot start {wired.argv[0]!r}: {(exc.strerror or str(exc)).lower()}") from exc
     run = Run(
@@ -112,8 +117,9 @@ def _start(
         brain_argv=brain_argv,
         brain=brain,
         link=link,
-        state=str(settings.state_dir / "terminals"),
+        state=terminals,
         log=log,
+        life=end,
     )
     exec_relay(plan, dict(order.env), f"csp-sidecar-{who.agent}")
 

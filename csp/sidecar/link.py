@@ -29,7 +29,7 @@ class Link:
         self.fd = -1
         self.pid = 0
         self.starts = 0
-        self.retry_at = 0.0
+        self.retry_at = NEVER
         self.is_blocked = False
         self._argv = argv
         self._log = log

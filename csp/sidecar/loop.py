@@ -50,6 +50,8 @@ class Relay:
         self._link = Link(plan.brain_argv, plan.log)
         self._signals = Signals()
         self._next: tuple[list[str], dict[str, str]] | None = None
+        #: Bytes of keys that the brain has been told of.
+        self._keys_told = 0
         self._is_master_open = True
         self._are_keys_open = True
         self._is_gone = False
@@ -75,8 +77,11 @@ class Relay:
         """Relay until the child has ended; return the exit code that stands for its end."""
         self._signals.hear(self._on_signal)
         self._terminal.make_raw()
+        now = time.monotonic()
         if self._plan.link >= 0:
-            self._link.adopt(self._plan.brain, self._plan.link, time.monotonic())
+            self._link.adopt(self._plan.brain, self._plan.link, now)
+            self._greet()
+        elif self._link.start(now):
             self._greet()
         self._resize()
         self._reap()
@@ -213,6 +218,7 @@ class Relay:
         if keys:
             self._keyboard.press(keys)
             self._type()
+            self._keys_told += len(keys)
             self._link.backlog.add(frames.KEYS, keys)
             self._tell_soon()
         elif not self._terminal.is_tty:
@@ -242,6 +248,7 @@ class Relay:
     # --- the brain -------------------------------------------------------------------------------
 
     def _greet(self) -> None:
+        self._keys_told = 0
         self._link.greet(self._child, is_holding=self._keyboard.is_holding)
         if self._link.starts > 1:
             self._nudge_at = time.monotonic() + _BRAIN_READY_S
@@ -276,10 +283,19 @@ class Relay:
         self._link.lose(time.monotonic())
         self._nudge_at = NEVER
 
+    def _insert(self, tag: bytes, data: bytes) -> None:
+        self._keyboard.insert(data, (self._link.starts, int.from_bytes(tag, "big")))
+        self._type()
+
     def _obey(self, kind: bytes, payload: bytes) -> None:
         if kind == frames.INPUT:
-            self._keyboard.insert(payload[4:], (self._link.starts, int.from_bytes(payload[:4], "big")))
-            self._type()
+            self._insert(payload[:4], payload[4:])
+        elif kind == frames.INPUT_UNLESS:
+            # A key that crossed this on its way stands in the composer already: it would be glued to it.
+            if int.from_bytes(payload[4:12], "big") == self._keys_told:
+                self._insert(payload[:4], payload[12:])
+            else:
+                self._tell(frames.REFUSED, payload[:4])
         elif kind == frames.HOLD:
             (seconds,) = struct.unpack("!d", payload)
             self._keyboard.hold(seconds, time.monotonic())

@@ -25,6 +25,8 @@ class Pane:
         self.ledger = Ledger()
         self.is_stopped = False
         self.is_ready = False
+        #: Another child is about to take the place of this one.
+        self.is_leaving = False
         self.last_output: float | None = None
         #: How many bytes of the person's keys are known here, for keys that cross ours on their way.
         self.keys_seen = 0
@@ -56,7 +58,7 @@ class Pane:
         """Forget the child before, whose screen and draft have gone with it."""
         self._emulator.feed(b"\x1bc")
         self.ledger = Ledger()
-        self.is_ready = self.is_stopped = False
+        self.is_ready = self.is_stopped = self.is_leaving = False
         self._quiet_since = self._asked_at = None
         self._sign = ""
 
@@ -141,7 +143,7 @@ class Pane:
             self.ledger.clear()
         return Facts(
             is_stopped=self.is_stopped,
-            is_ready=self.is_ready,
+            is_ready=self.is_ready and not self.is_leaving,
             is_blocked=reading.blocked is not None,
             is_turn_open=is_turn_open,
             is_end_known=is_end_known,

@@ -26,7 +26,7 @@ class Port:
         self._on_frame = on_frame
         self._decoder = frames.Decoder()
         self._tag = 0
-        self._written: dict[int, asyncio.Future[None]] = {}
+        self._written: dict[int, asyncio.Future[bool]] = {}
         self._transport: asyncio.WriteTransport | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -38,8 +38,8 @@ class Port:
     def take(self, data: bytes) -> None:
         """Read what the relay sent."""
         for kind, payload in self._decoder.feed(data):
-            if kind == frames.DONE:
-                self._note_written(payload)
+            if kind in (frames.DONE, frames.REFUSED):
+                self._note_written(payload, is_written=kind == frames.DONE)
             else:
                 self._on_frame(kind, payload)
 
@@ -51,24 +51,30 @@ class Port:
             written.cancel()
         self._written.clear()
 
-    def _note_written(self, payload: bytes) -> None:
+    def _note_written(self, payload: bytes, *, is_written: bool) -> None:
         written = self._written.pop(int.from_bytes(payload, "big"), None)
         if written is not None and not written.done():
-            written.set_result(None)
+            written.set_result(is_written)
 
     # --- to the relay ----------------------------------------------------------------------------
 
-    def write(self, keys: bytes) -> "asyncio.Future[None]":
+    def write(self, keys: bytes) -> "asyncio.Future[bool]":
         """Write to the child; the future is done when the last byte has been taken."""
-        self._tag = (self._tag + 1) & 0xFFFFFFFF
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._written[self._tag] = written
-        self._send(frames.INPUT, self._tag.to_bytes(4, "big") + keys)
+        tag, written = self._new_tag()
+        self._send(frames.INPUT, tag + keys)
         return written
 
-    def write_if(self, keys_seen: int, keys: bytes) -> "asyncio.Future[None]":
-        """Write to the child unless the person has pressed keys since the first `keys_seen` bytes of them."""
-        return self.write(keys)
+    def write_unless(self, keys_seen: int, keys: bytes) -> "asyncio.Future[bool]":
+        """Write to the child unless the person has sent more than `keys_seen` bytes; False then."""
+        tag, written = self._new_tag()
+        self._send(frames.INPUT_UNLESS, tag + keys_seen.to_bytes(8, "big") + keys)
+        return written
+
+    def _new_tag(self) -> "tuple[bytes, asyncio.Future[bool]]":
+        self._tag = (self._tag + 1) & 0xFFFFFFFF
+        written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._written[self._tag] = written
+        return self._tag.to_bytes(4, "big"), written
 
     def hold_keys(self, seconds: float = MAX_HOLD_S) -> None:
         """Keep the person's keys back until `release_keys`, or for so long at most."""

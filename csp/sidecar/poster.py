@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 #: The room is told of tools that run at most this often.
 WORKING_S: Final = 5.0
 _CUT: Final = "\n\n[cut here: the whole of it is in the pane]"
+#: Endings whose reason is news; that a person stopped an answer is not.
+_SAYS_WHY: Final = frozenset({Ending.FAILED, Ending.LIMITED})
 
 
 class Poster:
@@ -79,7 +81,7 @@ class Poster:
 
     async def _post_reply(self, piece: Reply, tag: str | None) -> None:
         asked = self._tags.find(tag)
-        text = _fitting(piece.text) or (piece.reason if piece.how is not Ending.DONE else "")
+        text = _fitting(piece.text) or (piece.reason if piece.how in _SAYS_WHY else "")
         if not text.strip() and piece.how is Ending.DONE:
             text = "(no text)"
         await self._client.output(

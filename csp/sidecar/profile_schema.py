@@ -26,7 +26,7 @@ _CHOICES: Final = {
     "delivery.proof": ("hook", "transcript", "screen", "none"),
     "capture.kind": ("claude", "codex", "gemini", "screen", "none"),
     "signals.state": ("idle", "busy", "dialog"),
-    "screen.composer.frame": ("borders", "sign", "cursor", "none"),
+    "screen.composer.frame": ("borders", "shaded", "sign", "cursor", "none"),
     "screen.blocked.place": ("above", "below", "dialog", "bare"),
     "screen.busy.place": ("above", "below", "dialog", "bare"),
     "screen.limits.place": ("above", "below", "dialog", "bare"),

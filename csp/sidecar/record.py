@@ -66,10 +66,19 @@ class Record:
         ]
         return self._reader.read(events, lines, time.time())
 
+    def end_turn(self) -> None:
+        """Note that the turn is over, though the record does not say so."""
+        self._reader.end()
+
     def place(self, tracker: bytes) -> Place:
         """Return how far everything has been read."""
         files = {str(path): tail.position for path, tail in self._tails.items()}
         return Place(tracker=tracker, reader=self._reader.dump(), files=files, taken=self._spool.taken)
+
+    @property
+    def files(self) -> list[Path]:
+        """The transcripts that are being read."""
+        return list(self._tails)
 
     def settle(self) -> None:
         """Let go of the hooks that were read: the next brain will not need them."""
@@ -83,10 +92,11 @@ def stands_in(path: str, tag: str) -> bool | None:
     return f"#{tag}]".encode() in Path(path).read_bytes()
 
 
-def make_record(capture: str, run: Run, place: Place, pid: int) -> Record:
+def make_record(capture: str, run: Run, place: Place) -> Record:
     """Return the record of a run; to be called in a running event loop."""
     spool = Path(run.spool) if run.spool else Path(run.folder, "spool")
-    finder = finder_for(capture, run.transcript, run.session_id, pid)
+    # The relay's whole family: a CLI that was started again is another process.
+    finder = finder_for(capture, run.transcript, run.session_id, run.pid)
     return Record(_reader(capture, run), new_watcher(), Spool(spool, place.taken), finder, place)
 
 
@@ -112,6 +122,9 @@ class NoReader:
 
     def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
         return []
+
+    def end(self) -> None:
+        pass
 
     def due(self) -> float | None:
         return None

@@ -12,7 +12,9 @@ from csp.core.dialogs import Dialog
 from csp.core.gates import is_busy
 from csp.errors import CspError, Unreachable
 from csp.sidecar.sight import Sight
-from csp.wire import ReportedAgentState
+from csp.sidecar.until import until_time
+from csp.wire import Choice, ReportedAgentState
+from csp.wire import Dialog as DialogBody
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +29,7 @@ class Shown:
     state: ReportedAgentState
     detail: str = ""
     until: float | None = None
+    dialog: DialogBody | None = None
 
 
 class Reporter:
@@ -55,7 +58,7 @@ class Reporter:
     async def _tell(self, shown: Shown) -> None:
         self._told = shown
         try:
-            await self._client.state(shown.state, shown.detail, shown.until)
+            await self._client.state(shown.state, shown.detail, shown.until, shown.dialog)
         except Unreachable:
             raise
         except CspError as error:
@@ -77,27 +80,35 @@ class Reporter:
                 state=states.NEEDS_HUMAN, detail=_cut(f"{reading.blocked.kind}: {reading.blocked.text}")
             )
         if reading.dialog is not None or facts.is_asking:
-            return Shown(state=states.NEEDS_APPROVAL, detail=self._question(reading.dialog))
+            body = self._question(reading.dialog)
+            return Shown(state=states.NEEDS_APPROVAL, detail=_cut(body.question or body.tool), dialog=body)
         if not facts.is_ready:
             return Shown(state=states.STARTING)
         if self.limit is not None:
             return Shown(state=states.LIMITED, detail=_cut(self.limit[0]), until=self.limit[1])
         if reading.limit is not None:
-            return Shown(state=states.LIMITED, detail=_cut(reading.limit.text))
+            until = until_time(reading.limit.until_text, time.time())
+            return Shown(state=states.LIMITED, detail=_cut(reading.limit.text), until=_to_minute(until))
         busy = facts.is_turn_open or is_busy(facts, self._sight.gate_rules, now)
         return Shown(state=states.BUSY if busy else states.IDLE)
 
-    def _question(self, dialog: Dialog | None) -> str:
-        """Say in one text what is asked: the tool with its arguments, the question, the choices."""
-        lines = []
-        if self.asked is not None and self._sight.pane.is_asking:
-            lines.append(f"{self.asked.tool}: {self.asked.arguments}")
-        if dialog is not None:
-            subject = [dialog.subject] if not lines and dialog.subject else []
-            choices = [f"{choice.number}. {choice.label}" for choice in dialog.choices]
-            lines += [*subject, dialog.question, *choices]
-        return _cut("\n".join(line for line in lines if line))
+    def _question(self, dialog: Dialog | None) -> DialogBody:
+        """Return what is asked: by the CLI's own word where there is one, else as the screen shows it."""
+        asked = self.asked if self._sight.pane.is_asking else None
+        subject = dialog.subject if dialog else ""
+        choices = dialog.choices if dialog else ()
+        return DialogBody(
+            tool=(asked.tool if asked else "")[:500],
+            arguments=(asked.arguments if asked else subject)[:8000],
+            question=_cut(dialog.question if dialog else ""),
+            choices=tuple(Choice(number=each.number, label=each.label[:500]) for each in choices[:30]),
+        )
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "…"
+
+
+def _to_minute(until: float | None) -> float | None:
+    """Round a time that is reckoned from now, so that it stays the same from look to look."""
+    return None if until is None else round(until / 60) * 60.0

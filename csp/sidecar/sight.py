@@ -113,11 +113,11 @@ class Sight:
             return Place.HERE if self.pane.ends_at_cursor(prompt.footer) else Place.UNSEEN
         if composer.is_empty:
             return Place.EMPTY
-        text = _SPACES.sub("", composer.text)
-        is_tall = composer.first_row != composer.last_row
-        if text.startswith(_SPACES.sub("", prompt.header)) or self._begins_with_marker(composer.text):
+        text, header = _SPACES.sub("", composer.text), _SPACES.sub("", prompt.header)
+        if text.startswith(header) or self._begins_with_marker(composer.text):
             return Place.HERE
-        return Place.HERE if is_tall and text.endswith(_SPACES.sub("", prompt.footer)) else Place.OTHER
+        is_scrolled = header not in text and composer.first_row != composer.last_row
+        return Place.HERE if is_scrolled and text.endswith(_SPACES.sub("", prompt.footer)) else Place.OTHER
 
     def _begins_with_marker(self, text: str) -> bool:
         marker = self.profile.rules.composer.paste_marker

@@ -16,7 +16,7 @@ RESET = (
     b"\x1b[?2026l"  # show what a synchronised update holds back
     b"\x1b[<9u\x1b7\x1b[?1049l\x1b[<9u"  # both screens have their own kitty keyboard flags
     b"\x1b7\x1b[r\x1b8"  # scroll the whole screen; this would move the cursor
-    b"\x1b[?6l\x1b[?7h\x1b[4l\x1b[?25h"
+    b"\x1b[?7h\x1b[4l\x1b[?25h"
     b"\x1b[?1l\x1b>\x1b[>4m"  # keys as usual
     b"\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l"
     b"\x1b(B\x0f\x1b[0m"

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from csp.client import Client
 from csp.core.gates import closed_gate
@@ -18,6 +19,8 @@ from csp.wire import Deliver, DeliveryState, HeldReason, ReportedState
 
 log = logging.getLogger(__name__)
 
+UNPROVEN_KEPT: Final = 100
+
 
 @dataclass(slots=True, kw_only=True)
 class Job:
@@ -28,7 +31,7 @@ class Job:
     typing: Typing
     begun: float
     told: "asyncio.Task[None] | None" = None
-    written: "asyncio.Future[None] | None" = None
+    written: "asyncio.Future[bool] | None" = None
     written_at: float | None = None
     is_refused: bool = False
     is_gone: bool = False
@@ -52,6 +55,7 @@ class Typist:
         self._queue: dict[str, Deliver] = {}
         self._arrived = asyncio.Event()
         self._job: Job | None = None
+        self._unproven: dict[str, Job] = {}
 
     def take(self, item: Deliver) -> None:
         """Have a message typed as soon as the gates are open."""
@@ -65,6 +69,20 @@ class Typist:
         if self._job is not None and self._job.item.id == message:
             self._job.is_gone = True
             self._sight.changed()
+
+    def note_proof(self, tag: str) -> None:
+        """Tell the room of a proof that came after all."""
+        job = self._unproven.pop(tag, None)
+        if job is not None:
+            self._tell(job, Tell(state=DeliveryState.CONFIRMED))
+
+    def start_over(self) -> None:
+        """Type again what stood in the composer of a CLI that has gone, unless that CLI had taken it."""
+        job = self._job
+        if job is not None and job.typing.has_touched and not self._sight.is_proven(job.prompt.tag):
+            job.typing = Typing(rules=job.typing.rules)
+            job.written = job.written_at = None
+            job.is_refused = False
 
     @property
     def is_touching(self) -> bool:
@@ -100,6 +118,8 @@ class Typist:
             if job.is_gone:
                 self._sight.port.release_keys()
         self._queue.pop(item.id, None)
+        while len(self._unproven) > UNPROVEN_KEPT:
+            del self._unproven[next(iter(self._unproven))]
 
     def _may_be_overtaken(self, job: Job) -> bool:
         return job.typing.phase is Phase.WAITING and self._next() is not job.item
@@ -182,7 +202,7 @@ class Typist:
         self._leave_note()
         sight.port.hold_keys()
         keys = job.prompt.keys(is_pasted=sight.pane.screen.bracketed_paste)
-        self._await_written(job, sight.port.write_if(sight.pane.keys_seen, keys))
+        self._await_written(job, sight.port.write_unless(sight.pane.keys_seen, keys))
 
     def _press(self, job: Job, keys: bytes) -> None:
         self._await_written(job, self._sight.port.write(keys))
@@ -194,13 +214,13 @@ class Typist:
             self._press(job, keys[job.clears % len(keys)].encode())
             job.clears += 1
 
-    def _await_written(self, job: Job, written: "asyncio.Future[None]") -> None:
+    def _await_written(self, job: Job, written: "asyncio.Future[bool]") -> None:
         job.written, job.written_at, job.is_refused = written, None, False
 
-        def note(done: "asyncio.Future[None]") -> None:
+        def note(done: "asyncio.Future[bool]") -> None:
             if done is not job.written or done.cancelled():
                 return
-            if done.exception() is None:
+            if done.result():
                 job.written_at = time.monotonic()
             else:
                 job.is_refused = True
@@ -214,6 +234,7 @@ class Typist:
         if tell.state is DeliveryState.TYPED:
             job.told = report
         if tell.state is DeliveryState.SUBMITTED:
+            self._unproven[job.prompt.tag] = job
             self.on_submitted(job.prompt)
         log.info("delivery moved", extra={"message_id": job.item.id, "state": tell.state, "why": tell.reason})
 

@@ -14,6 +14,7 @@ from tests.models.server import ModelServer
 
 UNTRUSTED = {"claude": "Quick safety check", "gemini": "Do you trust the files in this folder"}
 LOGGED_OUT = {"claude": "Not logged in", "codex": "Sign in with ChatGPT", "gemini": "Get started"}
+_FETCH = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=20)"
 _CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
 
 
@@ -47,17 +48,28 @@ def test_a_program_inside_reaches_the_model_server() -> None:
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has network namespaces")
-def test_a_program_inside_reaches_nothing_else() -> None:
+def test_a_program_inside_reaches_nothing_else(tmp_path: Path) -> None:
+    with Loopback() as loopback, ModelServer(listener=loopback.listener) as server:
+        cli = bring_up("claude", server, loopback, tmp_path)
+        # An address for documentation: with a way out the answer would be a timeout.
+        command = loopback.wrap([sys.executable, "-I", "-c", _FETCH, "http://192.0.2.1/"])
+        run = subprocess.run(command, env=cli.env, capture_output=True, text=True, check=False)
+
+    assert "Connection refused" in run.stderr
+    assert loopback.is_isolated or sys.platform != "linux" or not _can_unshare()
+
+
+def test_not_even_without_the_closed_proxy() -> None:
     with Loopback() as loopback:
-        assert loopback.is_isolated, (
-            "this system gives no network namespace, with or without a user namespace"
-        )
-        # An address for documentation: with a route the answer would be a timeout, not "unreachable".
         command = loopback.wrap([sys.executable, "-I", "-c", _CONNECT, "192.0.2.1", "443"])
         run = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert "Network is unreachable" in run.stderr
+    assert "Network is unreachable" in run.stderr or not loopback.is_isolated
+
+
+def _can_unshare() -> bool:
+    command = ["unshare", "--user", "--map-root-user", "--net", "true"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("name", sorted(UNTRUSTED))

@@ -25,11 +25,9 @@ RULES = (
     Rule(match="^talk", reply=[Endless(text="on and on ", delay_s=0.1)]),
     Rule(match="^slowly", reply=[slow("one two three four five six seven", 0.5)]),
 )
-# The same worker runs all tests of one CLI, so that it is started once.
-PARAMS = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in CLIS]
 
 
-@pytest.fixture(scope="module", params=PARAMS)
+@pytest.fixture(scope="module", params=CLIS)
 def at(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driven]:
     folder = tmp_path_factory.mktemp(request.param)
     with driven(request.param, folder, *RULES, set_up=SetUp(has_user_hooks=True)) as it:
@@ -40,11 +38,12 @@ def at(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory)
 def test_a_pasted_text_reaches_the_model_exactly(at: Driven) -> None:
     text = "hello\n  second line; 日本語 👩‍👩‍👧 \\o/\nlast line"
 
+    before = at.server.prompts(at.cli.client)
     at.submit(text)
-    at.wait_replies(1)
+    at.wait_idle()
 
-    assert at.server.prompts(at.cli.client) == [text]
-    assert at.server.replies(at.cli.client) == ["Hi there.\n\n- 日本語 👍\n- `code`"]
+    assert at.server.prompts(at.cli.client) == [*before, text]
+    assert at.server.replies(at.cli.client)[-1] == "Hi there.\n\n- 日本語 👍\n- `code`"
 
 
 def test_the_screen_shows_the_answer(at: Driven) -> None:

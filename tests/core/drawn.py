@@ -1,12 +1,17 @@
-"""Screens drawn by hand: `~x~` is faint, `^x^` is reversed, `*x*` is coloured, `█` is the cursor."""
+"""Screens drawn by hand: `~x~` faint, `^x^` reversed, `*x*` coloured, `%x%` shaded, `█` the cursor."""
 
 import re
 from typing import Final
 
 from csp.core.screen import Row, Run, Screen, Style
 
-_STYLES: Final = {"~": Style(faint=True), "^": Style(reverse=True), "*": Style(fg="211")}
-_PART: Final = re.compile(r"([~^*])(.+?)\1|([^~^*]+)")
+_STYLES: Final = {
+    "~": Style(faint=True),
+    "^": Style(reverse=True),
+    "*": Style(fg="211"),
+    "%": Style(bg="240"),
+}
+_PART: Final = re.compile(r"([~^*%])(.+?)\1|([^~^*%]+)")
 
 
 def drawn(text: str, *, cols: int = 40, rows: int = 0, is_cursor_visible: bool = True) -> Screen:
@@ -16,7 +21,7 @@ def drawn(text: str, *, cols: int = 40, rows: int = 0, is_cursor_visible: bool =
     row, column = len(lines) - 1, len(lines[-1])
     for y, line in enumerate(lines):
         if "█" in line:
-            row, column = y, len(re.sub(r"[~^*]", "", line.partition("█")[0]))
+            row, column = y, len(re.sub(r"[~^*%]", "", line.partition("█")[0]))
             lines[y] = line.replace("█", "")
     return Screen(
         rows=tuple(row_of(line) for line in lines),

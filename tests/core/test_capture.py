@@ -14,6 +14,7 @@ from csp.core.capture import (
     Opened,
     Outcome,
     Prompted,
+    Reopened,
     Reply,
     Returned,
     Started,
@@ -210,6 +211,14 @@ def test_work_without_a_prompt_opens_the_turn_but_has_no_reply() -> None:
     assert told(Opened(), Opened(), Ended()) == [OPEN, CLOSED]
 
 
+def test_a_prompt_that_is_worked_on_again_has_another_reply() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p", "1"), wrote("a"), Submitted(text=ours("2")), Ended())
+
+    assert feed(tracker, Reopened(), wrote("b"), Ended()) == [Reply(id="p.2", text="b", tag="1")]
+    assert tracker.tags == ("2",)
+
+
 def test_text_after_the_end_belongs_to_the_last_prompt() -> None:
     tracker = Tracker()
     feed(tracker, prompt("p", "1"), wrote("a"), Ended())
@@ -314,7 +323,7 @@ TURNS: list[Item] = [
         prompt("p2"),
     ),
     *(wrote("d"), Submitted(text=ours("3")), Ended(), prompt("p3", "3"), Ended(how=Ending.FAILED, text="no")),
-    *(Opened(), wrote("e"), Ended(), SWITCHED, prompt("p4", "t-4"), wrote("f"), Ended()),
+    *(Reopened(), wrote("e"), Ended(), Opened(), SWITCHED, prompt("p4", "t-4"), wrote("f"), Ended()),
 ]
 
 

@@ -93,7 +93,6 @@ PROSE = [
     "@finals are over",
     "@workings of it",
     "@send",
-    "@send.",
     "@send.codex@example.com hi",
     "@send.codex/x hi",
     "@send.codex's text",
@@ -142,12 +141,13 @@ PROSE = [
 ]
 
 
-@pytest.mark.parametrize("text", [text for text in PROSE if text != "@send."])
+@pytest.mark.parametrize("text", PROSE)
 def test_prose_is_no_command_not_even_a_misspelt_one(text: str) -> None:
-    speech = read_speech(text)
+    for beside in ("", "@final\n\n"):
+        speech = read_speech(beside + text)
 
-    assert speech.commands == ()
-    assert speech.has_prose == bool(text.strip())
+        assert speech.commands == ((Finish(),) if beside else ())
+        assert speech.has_prose == bool(text.strip())
 
 
 MISSES: dict[str, str] = {
@@ -394,14 +394,19 @@ def test_nothing_in_a_fence_is_run(text: str) -> None:
 
 @given(TEXTS, st.sampled_from(["> ", "    ", "\t", "- ", "`"]))
 def test_nothing_quoted_is_run(text: str, sign: str) -> None:
-    assert parse_commands("\n".join(sign + line for line in text.split("\n"))) == ()
+    quoted = "\n".join(sign + line for line in text.split("\n"))
+
+    assert parse_commands(quoted) == ()
+    assert parse_commands(f"@final\n\n{quoted}") == (Finish(),)
 
 
 @given(TEXTS)
 def test_nothing_relayed_is_run(text: str) -> None:
     relayed = text.replace("@", "@\u2060").replace("WORKING", "W").replace("NOOP", "N")
 
-    assert [found for found in parse_commands(relayed) if not isinstance(found, Vote | Misspelt)] == []
+    for beside in ("", "@all\n\n"):
+        found = parse_commands(beside + relayed)
+        assert [command for command in found if not isinstance(command, Vote | Misspelt)] == []
 
 
 @given(TEXTS)

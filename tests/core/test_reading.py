@@ -181,6 +181,25 @@ def test_a_blank_row_has_no_sign() -> None:
     assert composer_in("text\n█", replace(AT_CURSOR, composer=ComposerRules(frame=Frame.CURSOR))) is None
 
 
+@pytest.mark.parametrize(
+    ("picture", "expected"),
+    [
+        (f"{LINE}\n❯ in borders█\n{LINE}", ("in borders", False)),
+        ("answer\n%❯ %█\nfooter", ("", True)),
+        ("%❯ old %\n\n%❯ one %\n%  two█%\n%  three %\n\nfooter", ("one\ntwo\nthree", False)),
+        ("%❯ one %\n%   %\n%  three█ %", ("one\n\nthree", False)),
+        ("%  no sign█%", None),
+        ("text\n%  no sign█%", None),
+        ("❯ no shade█", None),
+        ("❯ old\n█", None),
+    ],
+)
+def test_a_composer_with_a_background(picture: str, expected: tuple[str, bool] | None) -> None:
+    rules = replace(BORDERED, composer=replace(BORDERED.composer, frame=Frame.SHADED))
+
+    assert composer_in(picture, rules) == expected
+
+
 def read(picture: str) -> Reading:
     return read_screen(drawn(picture), BORDERED)
 

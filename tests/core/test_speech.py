@@ -491,9 +491,14 @@ def test_orchestrator_is_told_the_mode(led: LiveRoom, line: str) -> None:
     events = say(led, line, sender=BOSS, reply_to=asked.id, ttl_s=60.0)
     told = one(events, Told)
 
+    assert types(events)[1] == ("activity" if line == "@mode.status" else "agent_response")
     assert told.text == "[CSP: the mode is freeform; no session is running]"
     assert (told.recipients, told.reply_to, told.hops, told.expires) == ((BOSS,), asked.id, 1, led.now + 60.0)
     assert notices(events) == []
+
+
+def test_question_that_is_refused_is_an_answer(live: LiveRoom) -> None:
+    assert types(say(live, "@mode.status")) == ["agent_response", "system"]
 
 
 def test_unknown_mode_is_refused_with_the_known_ones(led: LiveRoom) -> None:

@@ -54,6 +54,7 @@ def pasted(rules: TypingRules = RULES) -> Typing:
 def entered(rules: TypingRules = RULES) -> Typing:
     """Return a message for which Enter was just pressed, at 1.1."""
     typing = pasted(rules)
+    assert typing.step(SHOWN, 1.0) == []
     assert typing.step(SHOWN, 1.1) == [Do.ENTER]
     return typing
 
@@ -102,20 +103,30 @@ def test_a_key_of_the_person_goes_first() -> None:
     assert typing.phase is Phase.WAITING
 
 
-def test_enter_waits_for_the_gap_after_the_last_byte() -> None:
+def test_enter_waits_for_the_gap_after_the_text_was_shown() -> None:
     typing = pasted()
 
     assert typing.step(replace(SHOWN, written_at=None), 1.3) == []
-    assert typing.step(replace(SHOWN, written_at=1.3), 1.35) == []
-    assert typing.wake_at == pytest.approx(1.4)
-    assert typing.step(replace(SHOWN, written_at=1.3), 1.41) == [Do.ENTER]
+    assert typing.step(replace(SHOWN, written_at=1.3), 1.5) == []
+    assert typing.wake_at == pytest.approx(1.6)
+    assert typing.step(replace(SHOWN, written_at=1.3), 1.61) == [Do.ENTER]
+
+
+def test_the_gap_begins_again_when_the_text_was_out_of_sight() -> None:
+    typing = pasted()
+
+    assert typing.step(SHOWN, 1.1) == []
+    assert typing.step(UNREADABLE, 1.15) == []
+    assert typing.step(SHOWN, 1.3) == []
+    assert typing.step(SHOWN, 1.41) == [Do.ENTER]
 
 
 def test_enter_is_pressed_only_when_the_composer_shows_the_message() -> None:
     typing = pasted()
 
     assert typing.step(UNREADABLE, 2.0) == []
-    assert typing.step(SHOWN, 2.1) == [Do.ENTER]
+    assert typing.step(SHOWN, 2.1) == []
+    assert typing.step(SHOWN, 2.21) == [Do.ENTER]
 
 
 def test_a_composer_that_stays_empty_fails_it() -> None:
@@ -259,6 +270,7 @@ def test_without_a_proof_in_time_no_more_is_said_than_is_known() -> None:
 def test_a_cli_that_cannot_be_read_gets_one_enter() -> None:
     typing = pasted(BLIND)
 
+    assert typing.step(UNREADABLE, 1.05) == []
     assert typing.step(UNREADABLE, 1.2) == [Do.ENTER]
     assert typing.step(UNREADABLE, 1.3) == [SUBMITTED, Do.RELEASE]
 
@@ -266,6 +278,7 @@ def test_a_cli_that_cannot_be_read_gets_one_enter() -> None:
 def test_a_restarted_brain_goes_on_where_the_message_stands() -> None:
     typing = Typing.resumed(RULES, 1.0)
 
+    assert typing.step(SHOWN, 1.0) == []
     assert typing.step(SHOWN, 1.1) == [Do.ENTER]
 
 

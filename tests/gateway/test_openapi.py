@@ -1,9 +1,13 @@
 """The description of the gateway is true, and nothing made from it brings the gateway down."""
 
+import asyncio
 import json
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,10 +16,13 @@ import jsonschema_rs
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
+from csp.client import Client, Live
 from csp.gateway.openapi import document
 from csp.gateway.routes import ROUTES
+from csp.wire import RunView, ScreenView
 from tests.gateway.served import ServedRoom
 from tests.rooms import LiveRoom
+from tests.waiting import wait_until
 
 CHECKS = [
     "not_a_server_error",
@@ -120,10 +127,12 @@ def test_nothing_made_from_the_document_is_our_failure(tmp_path: Path, described
     # The description of itself is read before the tests and left out of them.
     statuses["GET /openapi.json"].add(200)
     with LiveRoom(tmp_path / "room") as room:
-        codex = _prepare(room)
-        # Only an agent has a state to report; all else is the room's to try.
-        _try_out(room, codex, tmp_path / "agent.har", "examples,coverage,fuzzing", "--include-path", "/state")
-        _try_out(room, room.token, tmp_path / "room.har", "examples,coverage,fuzzing,stateful")
+        claude, codex = _prepare(room)
+        with _showing(room.url, claude):
+            # Only an agent has a state to report; all else is the room's to try.
+            phases = "examples,coverage,fuzzing"
+            _try_out(room, codex, tmp_path / "agent.har", phases, "--include-path", "/state")
+            _try_out(room, room.token, tmp_path / "room.har", f"{phases},stateful")
         health = room.gateway.get("/health")
         said = room.said()
     for report in tmp_path.glob("*.har"):
@@ -136,13 +145,40 @@ def test_nothing_made_from_the_document_is_our_failure(tmp_path: Path, described
     assert unanswered == []
 
 
-def _prepare(room: LiveRoom) -> str:
-    """Make what the examples of the document name; return the token of codex."""
-    room.gateway.post("/register", {"agentId": "claude"})
-    token = room.gateway.post("/register", {"agentId": "codex"})["token"]
+def _prepare(room: LiveRoom) -> tuple[str, str]:
+    """Make what the examples of the document name; return the tokens of claude, of codex."""
+    claude = room.gateway.post("/register", {"agentId": "claude"})["token"]
+    codex = room.gateway.post("/register", {"agentId": "codex"})["token"]
     for message in ("m-3", "m-4"):
         assert room.gateway.post("/message", {"to": "claude", "content": "hello"})["id"] == message
-    return str(token)
+    return str(claude), str(codex)
+
+
+@contextmanager
+def _showing(url: str, token: str) -> Iterator[None]:
+    """Have an agent show its screen to whoever asks, in a thread."""
+    is_over = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(_show(url, token, is_over)))
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+async def _show(url: str, token: str, is_over: threading.Event) -> None:
+    async with Client(url, token) as client:
+        showing = asyncio.ensure_future(_answer_watchers(client))
+        await wait_until(is_over.is_set, 600)
+        showing.cancel()
+        await asyncio.gather(showing, return_exceptions=True)
+
+
+async def _answer_watchers(client: Client) -> None:
+    async for item in client:
+        if isinstance(item, Live) and item.watch:
+            await client.show(ScreenView(rows=((RunView("hello"),),), cols=80))
 
 
 def _try_out(room: LiveRoom, token: str, report: Path, phases: str, *more: str) -> None:

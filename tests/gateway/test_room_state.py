@@ -56,6 +56,7 @@ async def test_an_agent_is_shown_with_every_field_of_the_design(still_room: Serv
         "share": False,
         "detail": "try later",
         "until": 2e9,
+        "dialog": None,
     }
 
 

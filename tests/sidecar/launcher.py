@@ -17,6 +17,10 @@ def launch(wanted: dict[str, object]) -> None:
     argv, cwd = wanted["argv"], str(wanted["cwd"])
     brain_argv = wanted["brain"]
     assert isinstance(argv, list) and isinstance(brain_argv, list)
+    # What a careless parent leaves open must reach neither the child nor a brain.
+    stray = os.open(os.devnull, os.O_RDONLY)
+    os.set_inheritable(stray, True)
+    os.dup2(stray, 200)
     if os.isatty(0):
         # The terminal becomes ours, as it would be a shell's.
         if os.getsid(0) == os.getpid():

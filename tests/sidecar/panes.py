@@ -48,7 +48,7 @@ class Pane:
 
     def __init__(self, command: Sequence[str], rows: int = 24, cols: int = 80) -> None:
         self.fd, self.slave = pty.openpty()
-        self.seen = b""
+        self.seen = bytearray()
         self.resize(rows, cols, is_new=False)
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdin=self.slave, stdout=self.slave, stderr=self.slave, start_new_session=True
@@ -61,7 +61,7 @@ class Pane:
         self, kind: type[BaseException] | None, exc: BaseException | None, _: TracebackType | None
     ) -> None:
         if exc is not None:
-            exc.add_note(f"the terminal has shown: {self.seen[-2000:]!r}")
+            exc.add_note(f"the terminal has shown: {bytes(self.seen[-2000:])!r}")
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()

@@ -22,7 +22,7 @@ from csp.core.capture import Item
 from csp.sidecar.spool import Event
 from csp.sidecar.transcripts import Line
 from tests.clis.bringup import SetUp
-from tests.clis.terminal import ESCAPE
+from tests.clis.terminal import ENTER, ESCAPE
 from tests.models.rules import Call, Endless, Fail, Pause, Rule, Shell, Text, slow
 from tests.sidecar.wired import Room, WiredCli
 
@@ -84,7 +84,14 @@ class Stage:
         self.expected.append(Expected(tag=tag, text=joined, how=how, also=also, is_part=is_part))
 
     async def person(self, text: str) -> None:
+        """Type as a person does, who sees whether Enter was taken."""
         await self.run.type(text)
+        for _ in range(5):
+            await asyncio.sleep(0.5)
+            composer = "\n".join(self.run.terminal.screen().rstrip().splitlines()[-6:])
+            if not re.search(rf"^ ?[>❯›!].{{0,2}}{re.escape(text[:12])}", composer, re.MULTILINE):
+                return
+            self.run.terminal.send(ENTER)
 
     async def shown(self, pattern: str) -> None:
         await asyncio.to_thread(self.run.terminal.wait_for, pattern)
@@ -134,6 +141,8 @@ async def _deny(stage: Stage) -> None:
     stage.run.terminal.send(b"3")
     await stage.run.reply("1")
     stage.expect("1", "", how="interrupted")
+    # Gemini loses what is pasted right after.
+    await asyncio.sleep(1.0)
     await stage.ask("2", "hello", "Hi there.")
     await stage.run.say("3", "touch please")
     await stage.shown(r"1\. (Yes|Allow)")
@@ -211,7 +220,12 @@ async def _compact(stage: Stage) -> None:
 
 
 async def _subagent(stage: Stage) -> None:
-    await stage.ask("1", "delegate please", "The helper is done.")
+    await stage.run.say("1", "delegate please")
+    await stage.run.reply("1")
+    await stage.run.idle()
+    # Codex may tell the model that its helper has ended, and the model then answers again.
+    said = [text for one in stage.room.server.exchanges(stage.name, "main") for text in one.blocks]
+    stage.expect("1", *(text for text in said if text == "The helper is done."))
     await stage.ask("2", "hello", "Hi there.")
 
 
@@ -219,12 +233,32 @@ async def _bang(stage: Stage) -> None:
     await stage.ask("1", "hello", "Hi there.")
     stage.run.terminal.send(b"!")
     await asyncio.sleep(0.5)
-    await stage.run.type("echo hi")
+    await stage.person("echo hi")
     await asyncio.sleep(3.0)
     if stage.name == "claude":
+        # The model's last prompt is still the one before.
         await stage.run.reply(None)
-        stage.expect(None, "ok")
+        stage.expect(None, "Hi there.")
     await stage.ask("2", "hello", "Hi there.")
+
+
+async def _hooks(stage: Stage) -> None:
+    """A hook of the user's sends Claude back to work, another one refuses a prompt."""
+    await stage.ask("1", "hello", "Hi there.")
+    await stage.run.wait(lambda: len(stage.run.replies()) == 2)
+    await stage.run.idle()
+    stage.expect("1", "I went on.")
+    await stage.ask("2", "forbidden", "", how="failed")
+    await stage.ask("3", "hello", "Hi there.")
+
+
+def _own_hooks(folder: Path) -> str:
+    once = folder / "once"
+    stop = f"test -e {once} && exit 0; touch {once}; echo keep going >&2; exit 2"
+    refuse = "grep -q forbidden || exit 0; echo not allowed >&2; exit 2"
+    commands = {"Stop": stop, "UserPromptSubmit": refuse}
+    hooks = {event: [{"hooks": [{"type": "command", "command": text}]}] for event, text in commands.items()}
+    return json.dumps({"hooks": hooks})
 
 
 STORIES: Final[dict[str, Story]] = {
@@ -241,6 +275,7 @@ STORIES: Final[dict[str, Story]] = {
     "compact": _compact,
     "subagent": _subagent,
     "bang": _bang,
+    "hooks": _hooks,
 }
 SLOW: Final = "\n".join(f"slow line {number}" for number in range(20))
 
@@ -249,6 +284,7 @@ def rules(name: str) -> list[Rule]:
     parts = [Text(text="Final one.\n\nSecond paragraph."), Text(text="And a second block.")]
     return [
         Rule(match=r"#\S+\]\nhello", reply=[Text(text="Hi there.")]),
+        Rule(match="keep going", reply=[Text(text="I went on.")]),
         Rule(
             match="tools please",
             reply=[Text(text="A look first."), Shell(command="echo hi", escalate=False), *parts],
@@ -301,12 +337,16 @@ class Recorder:
 async def record(name: str, case: str, folder: Path) -> None:
     with Room(rules(name)[::-1], folder) as room:
         env = {"CLAUDE_CODE_MAX_RETRIES": "0"}
-        cli = room.bring_up(name, SetUp(env=env, is_subscriber=case == "limit" and name == "claude"))
+        arguments = ("--settings", _own_hooks(folder)) if case == "hooks" else ()
+        is_subscriber = case == "limit" and name == "claude"
+        cli = room.bring_up(name, SetUp(env=env, is_subscriber=is_subscriber, arguments=arguments))
         async with WiredCli(cli, folder) as run:
             recorder = Recorder(run)
             stage = Stage(room, run)
             try:
                 await STORIES[case](stage)
+                # Claude still writes down that the turn is over.
+                await asyncio.sleep(1.0)
             finally:
                 for outcome in run.outcomes:
                     print(str(outcome)[:300])
@@ -352,19 +392,21 @@ def _trimmed(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_noise(line: str) -> bool:
-    return len(line) > 1500 and bool(
-        re.search(
-            r'"type":"(skill_listing|agent_listing_delta|world_state|deferred_tools_delta|compacted)"', line
+    return len(line) > 1500 and any(
+        mark in line
+        for mark in (
+            '"type":"world_state"',
+            '"type":"compacted"',
+            '"role":"developer"',
+            "<environment_context>",
         )
-        or '"role":"developer"' in line
-        or "<environment_context>" in line
     )
 
 
 def _cut(line: str) -> str:
     """Shorten what is long in a line, and says nothing of a turn."""
     found = json.loads(line)
-    payload = found.get("payload")
+    payload, attachment = found.get("payload"), found.get("attachment")
     if isinstance(payload, dict):
         for key in (
             "base_instructions",
@@ -375,8 +417,11 @@ def _cut(line: str) -> str:
         ):
             if key in payload:
                 payload[key] = "..."
-        return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-    return line
+    elif isinstance(attachment, dict) and attachment.get("type") != "queued_command":
+        found["attachment"] = {"type": attachment.get("type")}
+    else:
+        return line
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,13 @@ from typing import Any, Final
 DIRECTORY: Final = Path(__file__).parent.parent / "testdata" / "recordings"
 NAMES: Final = sorted(path.stem for path in DIRECTORY.glob("*.json"))
 
-# The names of directories were changed in the captures and, where they stood in one piece, in the bytes.
-# Codex drew this row letter by letter over an older one, so its bytes still have the directory's own name.
+# (recording, row): what tmux's row has in it, our row.
 NOT_TMUX: Final[dict[tuple[str, int], tuple[str, str]]] = {
+    # The names of directories were changed in the captures and, where they stood in one piece, in the bytes.
+    # Codex drew this row letter by letter over an older one, so its bytes have the directory's own name.
     ("codex-permission", 10): ("made-by-bash.txt", "• Ran echo side-effect > /tmp/demo/made-by-bash.txt"),
+    # tmux 3.3a loses the tone of the thumb, and counts a cell too few for the heart: the row is the model's.
+    ("claude-emoji", 8): ("👍 thumbs", "  Row two 👨‍👩‍👧 family, 👍🏽 thumbs, 🇨🇭 flag, ❤️ heart"),
 }
 # Gemini draws its footer over the last lines of a long answer: they are on no screen, tmux's or ours.
 ERASED: Final = {"gemini-long": range(297, 301)}
@@ -37,6 +40,8 @@ class Recording:
     title: str
     permission: list[str]
     permission_bytes: int
+    pieces: list[tuple[int, int]]
+    """Where each piece of the bytes began and ended, as they came."""
     model_texts: list[str]
 
 
@@ -58,6 +63,7 @@ def recording(name: str) -> Recording:
         title=state["title"].rstrip(),
         permission=trimmed(facts.get("permission_screen", [])),
         permission_bytes=_shown_before(facts),
+        pieces=[(start, start + size) for _, start, size in facts["chunks"]],
         model_texts=[part["reply"]["text"] for part in facts["model"] if part["reply"]["kind"] == "text"],
     )
 
@@ -73,7 +79,7 @@ def trimmed(lines: list[str]) -> list[str]:
 def _expected(name: str, lines: list[str]) -> list[str]:
     for (recorded, y), (proof, line) in NOT_TMUX.items():
         if recorded == name:
-            assert lines[y].endswith(proof)
+            assert proof in lines[y]
             lines[y] = line
     return lines
 

@@ -1,5 +1,6 @@
-"""Captures of real CLIs in tmux: rows with colours (.ansi), cursor and flags (.info)."""
+"""Captures of real CLIs in tmux: rows with colours (.ansi), cursor and flags (.info); or their bytes."""
 
+import gzip
 import re
 from pathlib import Path
 from typing import Final
@@ -31,3 +32,7 @@ def capture(cli: str, case: str) -> Screen:
         alternate=facts["alt"] == "1",
         title=title[1] if title else "",
     )
+
+
+def raw_bytes(cli: str, case: str) -> bytes:
+    return gzip.decompress((DIRECTORY / cli / f"{case}.bin.gz").read_bytes())

@@ -61,6 +61,7 @@ class Stage:
         seat = Seat(self, name, list(argv), list(options), dict(env or {}), cwd or self.room.dir)
         self.seats[name] = seat
         seat.start()
+        wait_until_sync(lambda: self.agent(name), READY_S, f"{name} in the room:\n{seat.screen()}")
         return seat
 
     # --- the room --------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Both emulators on what recordings do not show: sizes, attributes, commands, broken input, memory."""
 
+import base64
 import random
 import re
 import subprocess
@@ -157,6 +158,8 @@ def test_what_a_program_has_set_is_told(kind: str) -> None:
     assert (screen.bracketed_paste, screen.cursor_visible, screen.kitty_flags) == (True, False, 5)
     assert screen.title == "a title"
     assert not fed(kind, "\x1b[?2004h\x1b[?2004l").screen().bracketed_paste
+    assert fed(kind, "\x1b[?2026hhalf").screen().is_drawing
+    assert not fed(kind, "\x1b[?2026hwhole\x1b[?2026l").screen().is_drawing
     assert fed(kind, "\x1b[>5u\x1b[<u").screen().kitty_flags == 0
 
 
@@ -202,7 +205,16 @@ def test_history_is_bounded(kind: str) -> None:
     history = emulator.history()
 
     assert len(history) <= 61
+    assert len(history) >= 11
     assert [line for line in history if line][-1] == "line 4999"
+
+
+def test_a_long_answer_is_kept_at_any_width(kind: str) -> None:
+    emulator = make_emulator(40, 200, prefer=kind)
+    for number in range(1500):
+        emulator.feed(f"\x1b[38;5;{number % 256}m{number}\x1b[0m {'x' * 150}\r\n".encode())
+
+    assert sum(bool(line) for line in emulator.history()) == 1500
 
 
 def test_a_flood_does_not_grow_the_memory() -> None:
@@ -213,14 +225,18 @@ e = make_emulator(50, 200)
 def flood(count):
     for n in range(count):
         e.feed(b"".join(b"\\x1b[38;5;%dm%d %s\\x1b[0m\\r\\n" % (i % 256, i, b"x" * 150) for i in range(1000)))
-flood(40)
-first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-flood(200)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - first)
+taken = [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]
+for count in (40, 200):
+    flood(count)
+    taken.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(taken[1] - taken[0], taken[2] - taken[1])
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert int(run.stdout) < 4096  # KB, after 34 MB more
+    first, more = (int(part) for part in run.stdout.split())
+
+    assert first < 8192  # KB, for 2,000 lines of 200 cells
+    assert more < 2048
 
 
 @pytest.mark.parametrize(
@@ -235,6 +251,13 @@ def test_any_size_is_survived(kind: str, rows: int, cols: int) -> None:
 
     assert emulator.screen().cols == cols
     assert emulator.history()
+
+
+def test_a_program_does_not_change_the_size(kind: str) -> None:
+    emulator = fed(kind, b"\x1b[?40h\x1b[?3h\x1b[8;3;3t" + b"x" * 100)
+
+    assert len(emulator.screen().rows) == 10
+    assert max(len(line) for line in emulator.history()) == 40
 
 
 def test_text_survives_a_resize(kind: str) -> None:
@@ -342,8 +365,6 @@ def test_random_bytes_are_survived(kind: str) -> None:
 
 
 def test_a_picture_does_not_make_us_read_a_file(tmp_path: Path) -> None:
-    import base64
-
     pipe = tmp_path / "picture"
     pipe.write_bytes(b"\0" * 400)
     name = base64.b64encode(str(pipe).encode())

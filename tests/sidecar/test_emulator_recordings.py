@@ -54,6 +54,17 @@ def test_the_dialog_is_the_one_that_tmux_showed(name: str, kind: str) -> None:
     assert shown(emulator) == taken.permission
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("emoji")])
+def test_characters_of_several_parts_are_the_models(name: str, kind: str) -> None:
+    taken = recording(name)
+    emulator = emulator_for(taken, kind)
+    emulator.feed(taken.data)
+    rows = [re.sub(r"^[●✦•]? *", "", row) for row in shown(emulator)]
+
+    assert "👨‍👩‍👧" in taken.model_texts[0]
+    assert [line for line in taken.model_texts[0].split("\n") if line not in rows] == []
+
+
 @pytest.mark.parametrize("name", ["claude-long", "gemini-long"])
 def test_every_line_of_a_long_answer_is_in_the_history_once(name: str, kind: str) -> None:
     taken = recording(name)

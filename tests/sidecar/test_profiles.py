@@ -10,7 +10,7 @@ import pytest
 from csp.core.reading import read_screen
 from csp.errors import BadInput, NotFound
 from csp.sidecar.profile import checked, load_profile, load_profile_file, profile_for, profile_names
-from tests.clis.bringup import BIN
+from tests.clis.install import BIN
 from tests.core.drawn import drawn
 
 NAMES = ["claude", "codex", "gemini", "generic", "shell"]
@@ -235,6 +235,28 @@ def test_what_generic_makes_of_common_programs(picture: str, draft: str | None, 
 
     assert (reading.composer.text if reading.composer else None) == draft
     assert (reading.dialog.kind if reading.dialog else None) == dialog
+
+
+LINE = "─" * 40
+
+
+@pytest.mark.parametrize(
+    ("notice", "until"),
+    [
+        ("*● You've hit your session limit · resets 3pm (Europe/Zurich)*", "3pm (Europe/Zurich)"),
+        ("*⎿  You've hit your limit · resets in 2h 5m*", "2h 5m"),
+        ("*● You've reached your weekly limit*", ""),
+        ("*● You've hit your Opus limit · resets*\n*  Nov 20, 9am*", "Nov 20, 9am"),
+        ("● You've hit your session limit · resets 3pm", None),
+        ("*▎ You've hit your limit · resets 3pm*", None),
+        ("*● An answer about how you've hit your limit*", None),
+    ],
+)
+def test_usage_limits_of_claude(notice: str, until: str | None) -> None:
+    rules = load_profile("claude").rules
+    limit = read_screen(drawn(f"{notice}\n\n✻ Cooked for 1s\n\n{LINE}\n❯ █\n{LINE}"), rules).limit
+
+    assert (limit.until_text if limit else None) == until
 
 
 def test_the_launcher_gets_a_profile_without_heavy_imports() -> None:

@@ -28,9 +28,10 @@ MEGABYTE: Final = bytes(range(256)) * 4096
 
 
 def test_every_byte_of_the_child_is_shown_as_it_is(tmp_path: Path) -> None:
-    code = (
-        RAW
-        + "for _ in range(10):\n  data = bytes(range(256)) * 4096\n  while data: data = data[os.write(1, data):]"
+    code = RAW + (
+        "for _ in range(10):\n"
+        "  data = bytes(range(256)) * 4096\n"
+        "  while data: data = data[os.write(1, data):]\n"
     )
     with Pane(launcher(python(code), tmp_path)) as pane:
         assert pane.wait() == 0
@@ -55,7 +56,8 @@ def test_every_key_reaches_the_child_as_it_is(tmp_path: Path) -> None:
 def test_the_child_has_its_arguments_environment_folder_but_nothing_else(tmp_path: Path) -> None:
     code = (
         "import os, sys, _signal as s\n"
-        "print(sys.argv[1:], os.getcwd(), sorted(map(int, os.listdir('/proc/self/fd')))[:-1], os.ttyname(0))\n"
+        "fds = sorted(map(int, os.listdir('/proc/self/fd')))[:-1]\n"
+        "print(sys.argv[1:], os.getcwd(), fds, os.ttyname(0))\n"
         "print(os.getsid(0) == os.getpid() == os.tcgetpgrp(0), s.pthread_sigmask(0, ()))\n"
         "print([l.split()[1] for l in open('/proc/self/status') if l.startswith('SigIgn')])\n"
     )

@@ -135,10 +135,32 @@ def test_a_dead_brain_is_replaced_and_told_what_its_predecessor_knew(tmp_path: P
         pane.expect(b"outputagain")
 
 
-def test_a_new_brain_gets_the_newest_output_after_a_gap(tmp_path: Path) -> None:
+def test_a_new_brain_is_not_told_of_the_inputs_of_the_old(tmp_path: Path) -> None:
     code = (
-        RAW
-        + "os.write(1, b'A' * 10)\nfor _ in range(256): os.write(1, b'x' * 2048)\nos.write(1, b'END')\nos.read(0, 1)"
+        "import _signal\n_signal.pthread_sigmask(_signal.SIG_BLOCK, [10])\n"
+        + RAW
+        + "_signal.sigwait([10])\nwhile True: os.read(0, 65536)"
+    )
+    with Brains(tmp_path) as brains, Pane(launcher(python(code), tmp_path, brains.command)) as pane:
+        first = brains.next()
+        pane.expect(b"READY")
+        typed(first, b"p" * 300_000, tag=1)
+        first.send(b"A", b'{"argv": ["/none"]}')
+        assert first.expect(b"P").startswith(b"not restarted")
+        first.kill()
+        brain = brains.next()
+        typed(brain, b"x", tag=9)
+        brain.send(b"T", (10).to_bytes(4, "big"))
+
+        assert brain.expect(b"D") == (9).to_bytes(4, "big")
+
+
+def test_a_new_brain_gets_the_newest_output_after_a_gap(tmp_path: Path) -> None:
+    code = RAW + (
+        "os.write(1, b'A' * 10)\n"
+        "for _ in range(256): os.write(1, b'x' * 2048)\n"
+        "os.write(1, b'END')\n"
+        "os.read(0, 1)\n"
     )
     with Brains(tmp_path) as brains, Pane(launcher(python(code), tmp_path, brains.command)) as pane:
         first = brains.next()
@@ -237,7 +259,11 @@ def test_brains_that_cannot_live_are_started_less_and_less_often(tmp_path: Path)
 
 
 def test_a_brain_can_start_the_child_again(tmp_path: Path) -> None:
-    code = "import os, sys\nprint('UP', sys.argv[1], os.environ.get('WHO'), *os.get_terminal_size(), flush=True)\nsys.stdin.read()"
+    code = (
+        "import os, sys\n"
+        "print('UP', sys.argv[1], os.environ.get('WHO'), *os.get_terminal_size(), flush=True)\n"
+        "sys.stdin.read()\n"
+    )
     first, second, third = (python(code, name) for name in ("one", "two", "three"))
     with Brains(tmp_path) as brains, Pane(launcher(first, tmp_path, brains.command), 30, 100) as pane:
         brain = brains.next()
@@ -258,7 +284,12 @@ def test_a_brain_can_start_the_child_again(tmp_path: Path) -> None:
 
 
 def test_a_child_that_will_not_go_is_killed_for_the_next(tmp_path: Path) -> None:
-    code = "import os, signal\nfor n in (1, 15): signal.signal(n, lambda n, _: os.write(1, b'<%d>' % n))\nos.write(1, b'UP')\nwhile True: signal.pause()"
+    code = (
+        "import os, signal\n"
+        "for n in (1, 15): signal.signal(n, lambda n, _: os.write(1, b'<%d>' % n))\n"
+        "os.write(1, b'UP')\n"
+        "while True: signal.pause()\n"
+    )
     with Brains(tmp_path) as brains, Pane(launcher(python(code), tmp_path, brains.command)) as pane:
         brain = brains.next()
         pane.expect(b"UP")

@@ -1,13 +1,17 @@
 """What the profiles read off captures of the real CLIs; the answers were written by looking at them."""
 
+import random
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pytest
 
 from csp.core.reading import Reading, read_screen
+from csp.core.screen import Screen
+from csp.sidecar.emulator import KINDS, make_emulator
 from csp.sidecar.profile import load_profile
-from tests.sidecar.screens import CLIS, capture, cases
+from tests.sidecar.recordings import recording
+from tests.sidecar.screens import CLIS, capture, cases, raw_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,3 +381,66 @@ def test_generic_never_takes_a_dialog_or_draft_for_an_empty_composer(cli: str, c
     is_held = reading.dialog is not None or reading.composer is None or not reading.composer.is_empty
 
     assert is_held or (expected.draft == "" and expected.is_prompt)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cli", CLIS)
+def test_a_terminal_of_256_colours_is_read_the_same(cli: str, kind: str) -> None:
+    """Gemini draws no borders there, only a background."""
+    question = {"claude": CLAUDE_100, "codex": CODEX_100, "gemini": GEMINI_100}[cli].question
+    rules = load_profile(cli).rules
+    found = {}
+    for case in ("idle", "draft", "imitation", "permission"):
+        emulator = make_emulator(24, 80, prefer=kind)
+        emulator.feed(raw_bytes(cli, f"{case}-256-colours"))
+        reading = read_screen(emulator.screen(), rules)
+        composer, dialog = reading.composer, reading.dialog
+        found[case] = composer.text if composer else None, dialog.question if dialog else None
+
+    assert found == {
+        "idle": ("", None),
+        "draft": ("first line\n\nthird line", None),
+        "imitation": ("", None),
+        "permission": (None, question),
+    }
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "generic", "shell"])
+def test_rows_in_any_order_are_read_without_harm(name: str) -> None:
+    """A screen caught in the middle of its drawing, or a size that no one tried."""
+    rules = load_profile(name).rules
+    chance = random.Random(name)
+    rows = [row for cli in CLIS for case in sorted(EXPECTED[cli]) for row in capture(cli, case).rows]
+
+    for _ in range(1500):
+        count = chance.randint(1, 30)
+        screen = Screen(
+            rows=tuple(chance.choices(rows, k=count)),
+            cols=chance.choice((1, 20, 40, 120)),
+            cursor_row=chance.randint(0, count),
+            cursor_col=chance.randint(0, 120),
+            cursor_visible=chance.random() < 0.5,
+        )
+
+        reading = read_screen(screen, rules)
+
+        assert not (reading.composer and reading.dialog and reading.dialog.choices)
+        assert not (reading.composer and reading.composer.is_empty and reading.composer.text)
+
+
+def test_the_flow_of_a_turn_that_asks() -> None:
+    """Read after every piece as it came: no moment of the dialog looks like an empty composer."""
+    for name in ("claude-permission", "codex-permission", "gemini-permission"):
+        taken = recording(name)
+        profile = load_profile(name.partition("-")[0])
+        emulator = make_emulator(taken.rows, taken.cols)
+        seen_at: list[str] = []
+        for start, end in taken.pieces:
+            emulator.feed(taken.data[start:end])
+            reading = read_screen(emulator.screen(), profile.rules)
+            kind = reading.dialog.kind if reading.dialog else ""
+            if kind == "permission" or (seen_at and start < taken.permission_bytes):
+                seen_at.append(kind)
+
+        assert len(seen_at) > 0
+        assert set(seen_at) == {"permission"}

@@ -52,8 +52,10 @@ class Room:
 class WiredCli:
     """One run of a CLI: `outcomes` grows by itself while it is entered."""
 
-    def __init__(self, cli: RealCli, folder: Path, rules_text: str = "") -> None:
+    def __init__(self, cli: RealCli, folder: Path, rules_text: str = "", *, is_settling: bool = True) -> None:
+        """Without settling the hook events stay on disk, as after a brain that died at once."""
         self.cli = cli
+        self._is_settling = is_settling
         self.folder = folder / f"run-{cli.client}"
         self.folder.mkdir(parents=True)
         self.since = time.time()
@@ -102,7 +104,8 @@ class WiredCli:
     async def _follow(self) -> None:
         async for outcomes in self.follower.outcomes():
             self.outcomes += outcomes
-            self.follower.settle()
+            if self._is_settling:
+                self.follower.settle()
 
     def tell_interrupted(self) -> None:
         """Say what the CLI does not: it was interrupted before its first word."""

@@ -1,11 +1,14 @@
 """Terminal emulators: bytes in, rows of styled text out."""
 
+import logging
 from typing import Final, Protocol
 
 from csp.core.screen import Screen
 from csp.errors import Broken
 
-HISTORY_LINES: Final = 5000
+log = logging.getLogger(__name__)
+
+HISTORY_LINES: Final = 2000
 KINDS: Final = ("ghostty", "pyte")
 
 
@@ -35,8 +38,8 @@ def make_emulator(
             from csp.sidecar.emulator.ghostty import GhosttyEmulator
 
             return GhosttyEmulator(rows, cols, history_lines)
-        except (ImportError, OSError, AttributeError, Broken):
-            pass
+        except (ImportError, OSError, AttributeError, Broken) as exc:
+            log.warning("native emulator not usable, fell back to pyte", extra={"reason": str(exc)})
     from csp.sidecar.emulator.fallback import PyteEmulator
 
     return PyteEmulator(rows, cols, history_lines)

@@ -32,6 +32,7 @@ _STRING_END: Final = re.compile(r"[\x07\x18\x1a\x1b]")
 _PRIVATE: Final = 5  # how far pyte shifts the numbers of private modes
 _ALTERNATE: Final = (47, 1047, 1049)
 _BRACKETED_PASTE: Final = 2004 << _PRIVATE
+_SYNCHRONIZED: Final = 2026 << _PRIVATE
 _CURSOR: Final = 25 << _PRIVATE
 _LINE_DRAWING: Final = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 
@@ -125,6 +126,7 @@ class PyteEmulator:
             alternate=self._alternate is not None,
             title=self._osc.title,
             bracketed_paste=_BRACKETED_PASTE in self._primary.mode,
+            is_drawing=_SYNCHRONIZED in self._primary.mode,
             kitty_flags=self._kitty[-1],
         )
 

@@ -17,6 +17,7 @@ MAX_SIDE: Final = 1000
 # The library counts pages of styled cells, so the bytes are only there to let the lines be the limit.
 BYTES_PER_CELL: Final = 32
 BRACKETED_PASTE: Final = 2004
+SYNCHRONIZED: Final = 2026
 GRAPHEME_CLUSTERS: Final = 2027
 _CELL_PIXELS: Final = (8, 16)
 _FIRST_BUFFER: Final = 32 * 1024
@@ -50,14 +51,12 @@ class GhosttyEmulator:
     def resize(self, rows: int, cols: int) -> None:
         self._true_cols = cols
         self.dirty += 1
-        size = _bounded(rows, cols)
-        if size != (self._rows, self._cols):
-            self._rows, self._cols = size
-            done = self._lib.ghostty_terminal_resize(self._terminal, self._cols, self._rows, *_CELL_PIXELS)
-            _check(done, f"no resize to {rows} x {cols}")
-            self._limit_history()
+        self._rows, self._cols = _bounded(rows, cols)
+        self._keep_size()
+        self._limit_history()
 
     def screen(self) -> Screen:
+        self._keep_size()
         text = self._format(gh.FORMAT_VT, self._ref(gh.POINT_ACTIVE, 0, 0))
         return Screen(
             rows=rows_of(text, self._rows),
@@ -68,11 +67,13 @@ class GhosttyEmulator:
             alternate=self._get(gh.DATA_ACTIVE_SCREEN, ctypes.c_int) == 1,
             title=self._osc.title,
             bracketed_paste=self._mode(BRACKETED_PASTE),
+            is_drawing=self._mode(SYNCHRONIZED),
             kitty_flags=self._get(gh.DATA_KITTY_KEYBOARD_FLAGS, ctypes.c_uint8),
         )
 
     def history(self, *, unwrap: bool = False) -> list[str]:
         """Give the lines that have scrolled off, then the screen's; `unwrap` joins what the margin broke."""
+        self._keep_size()
         above = self._get(gh.DATA_SCROLLBACK_ROWS, ctypes.c_size_t)
         top = self._ref(gh.POINT_SCREEN, 0, max(0, above - self._history_lines))
         text = self._format(gh.FORMAT_PLAIN, top, unwrap=unwrap)
@@ -85,16 +86,17 @@ class GhosttyEmulator:
         clusters = gh.ModeConfig(GRAPHEME_CLUSTERS, value=True)
         self._set(gh.OPT_MODE_DEFAULT, clusters)
         self._lib.ghostty_terminal_vt_write(self._terminal, b"\x1bc", 2)
-        # Text on the screen must not make us read files or keep pictures.
+        # Pictures are of no use here, and would fill the memory.
         self._set(gh.OPT_KITTY_IMAGE_STORAGE_LIMIT, ctypes.c_uint64(0))
-        for option in (
-            gh.OPT_KITTY_IMAGE_MEDIUM_FILE,
-            gh.OPT_KITTY_IMAGE_MEDIUM_TEMP_FILE,
-            gh.OPT_KITTY_IMAGE_MEDIUM_SHARED_MEM,
-        ):
-            self._set(option, ctypes.c_bool(False))
         self._set(gh.OPT_APC_MAX_BYTES, ctypes.c_size_t(_APC_BYTES))
         self._limit_history()
+
+    def _keep_size(self) -> None:
+        """Set the size that we were told; a program may have switched to 132 columns, which no pane does."""
+        has = self._get(gh.DATA_ROWS, ctypes.c_uint16), self._get(gh.DATA_COLS, ctypes.c_uint16)
+        if has != (self._rows, self._cols):
+            done = self._lib.ghostty_terminal_resize(self._terminal, self._cols, self._rows, *_CELL_PIXELS)
+            _check(done, f"no resize to {self._rows} x {self._cols}")
 
     def _limit_history(self) -> None:
         limit = (self._history_lines + self._rows) * self._cols * BYTES_PER_CELL

@@ -1,7 +1,8 @@
 """Read the transcript that Claude Code keeps, with its hooks.
 
-The transcript is the truth; hooks are sooner. Claude writes it behind its own back, so a Stop hook may come
-before the last lines of its turn: the end then waits for them, for a second at most.
+The transcript is the truth; hooks are sooner. Claude writes it a tenth of a second behind, so a Stop hook may
+come before the last lines of its turn: the end then waits for them. The first lines of a session may even
+stand in the wrong order; each names the line before it, and waits for that one.
 """
 
 import math
@@ -16,8 +17,8 @@ from csp.core.capture import (
     Counted,
     Ended,
     Item,
-    Opened,
     Prompted,
+    Reopened,
     Returned,
     Started,
     Submitted,
@@ -28,10 +29,13 @@ from csp.sidecar.spool import Event, Hook
 from csp.sidecar.transcripts import Line, seconds, until
 from csp.wire import Ending, Usage
 
-#: How long the end of a turn waits for the lines of that turn.
-STOP_WAIT_S: Final = 1.0
+#: How long the end of a turn waits for the lines of that turn, a line for the line before it.
+WAIT_S: Final = 3.0
 _INTERRUPTED: Final = "[Request interrupted by user"
 _REJECTED: Final = b'"User rejected tool use"'
+_BLOCKED: Final = b'"UserPromptSubmit operation blocked'
+_ORIGINAL: Final = "Original prompt: "
+_FEEDBACK: Final = "Stop hook feedback"
 _SYNTHETIC: Final = "<synthetic>"
 _UNSAID: Final = "No response requested."
 _NOTHING: Final = msgspec.Raw(b"{}")
@@ -39,7 +43,7 @@ _NOTHING: Final = msgspec.Raw(b"{}")
 _HARNESS: Final = ("<local-command", "<bash-stdout", "<bash-stderr", "<system-reminder")
 #: Not prompts in themselves, but the model may answer them.
 _COMMANDS: Final = ("<command-", "<bash-input", "<task-notification")
-_REMEMBERED: Final = 64
+_REMEMBERED: Final = 512
 
 
 class _Tokens(msgspec.Struct):
@@ -99,6 +103,7 @@ class _Record(msgspec.Struct):
     error: str | None = None
     origin: _Origin | None = None
     toolUseResult: msgspec.Raw = _NOTHING
+    content: msgspec.Raw = _NOTHING
     message: _Message | None = None
     attachment: _Attachment | None = None
 
@@ -125,7 +130,12 @@ class _State(msgspec.Struct):
     #: A slash command, which is a prompt only if the model answers it.
     command: tuple[str, str, str] | None = None
     stop: _Stop | None = None
-    ended: list[str] = []
+    ended: dict[str, None] = {}
+    seen: dict[str, None] = {}
+    #: Lines that came before the line they follow, each with the time until which it waits for that one.
+    parked: list[tuple[float, _Record]] = []
+    #: The prompt that a hook of the user's sent Claude back to; its first Stop hook counts no more.
+    reopened: str = ""
     #: Text that was taken from a hook because its line did not come.
     forestalled: str | None = None
 
@@ -143,11 +153,11 @@ class ClaudeReader:
             for event in group:
                 items += self._before(event)
             for line in left:
-                items += self._line(line)
+                items += self._line(line, now)
             for event in group:
                 items += self._after(event.hook, now)
             left = []
-        return [*items, *self._expire(now)]
+        return [*items, *self._unpark(now), *self._expire(now)]
 
     def _by_session(self, events: Sequence[Event]) -> Iterator[list[Event]]:
         """Part events where the session changes: the lines at hand are those of the first part."""
@@ -166,7 +176,8 @@ class ClaudeReader:
         list(self._end(Ended()))
 
     def due(self) -> float | None:
-        return self._state.stop.due if self._state.stop else None
+        waiting = [due for due, _ in self._state.parked]
+        return min([*waiting, self._state.stop.due] if self._state.stop else waiting, default=None)
 
     def dump(self) -> bytes:
         return msgspec.json.encode(self._state)
@@ -181,10 +192,11 @@ class ClaudeReader:
             return
         if hook.transcript_path != state.path:
             is_first = not state.path
+            yield from self._unpark(math.inf)
+            yield from self._expire(math.inf)
             state.session, state.path = hook.session_id, hook.transcript_path
             # A resumed transcript begins with what was said before.
             state.since = state.since if is_first else event.at - 0.2
-            yield from self._expire(math.inf)
             state.is_ended, state.stop, state.command = True, None, None
             yield Switched(session=state.session, path=state.path)
         if hook.hook_event_name == "SessionStart" and hook.source != "compact":
@@ -208,10 +220,13 @@ class ClaudeReader:
 
     def _stop(self, hook: Hook, how: Ending, now: float) -> Iterator[Item]:
         state = self._state
-        if hook.prompt_id in state.ended and not hook.stop_hook_active:
+        is_old = hook.prompt_id == state.reopened and not hook.stop_hook_active
+        if hook.prompt_id in state.ended or is_old:
             return
+        if state.stop and state.stop.prompt_id != hook.prompt_id:
+            yield from self._expire(math.inf)
         text = (hook.last_assistant_message or "").strip()
-        state.stop = _Stop(hook.prompt_id, text, how, now + STOP_WAIT_S)
+        state.stop = _Stop(hook.prompt_id, text, how, now + WAIT_S)
         yield from self._match()
 
     def _match(self) -> Iterator[Item]:
@@ -228,40 +243,70 @@ class ClaudeReader:
         stop = state.stop
         if stop is None or now < stop.due:
             return
+        state.stop = None
+        is_failed = stop.how is not Ending.DONE
         is_missing = stop.prompt_id != state.prompt_id or (state.last_text or "").strip() != stop.text
-        if stop.how is not Ending.DONE:
-            yield from self._end(Ended(how=stop.how, text=stop.text, until=until(stop.text)))
-            return
-        if is_missing and stop.text:
+        if is_missing and stop.text and not is_failed:
             state.forestalled = stop.text
             yield Wrote(id=f"{stop.prompt_id}:last", text=stop.text)
-        yield from self._end(Ended())
+        _remember(state.ended, stop.prompt_id)
+        reason = stop.text if is_failed else ""
+        yield from self._end(Ended(how=stop.how, text=reason, until=until(reason)))
 
     def _end(self, ended: Ended) -> Iterator[Item]:
         state = self._state
-        for prompt_id in {state.prompt_id, state.stop.prompt_id if state.stop else ""}:
-            state.ended = [*state.ended[-_REMEMBERED:], prompt_id] if prompt_id else state.ended
-        state.is_ended, state.stop = True, None
+        _remember(state.ended, state.prompt_id)
+        if state.stop and state.stop.prompt_id == state.prompt_id:
+            state.stop = None
+        state.is_ended = True
         yield ended
 
-    def _line(self, line: Line) -> Iterator[Item]:
+    def _line(self, line: Line, now: float) -> Iterator[Item]:
         try:
             record = msgspec.json.decode(line.data, type=_Record)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
-        is_history = line.path != self._state.path or seconds(record.timestamp) < self._state.since
-        if record.isSidechain or is_history:
+        if line.path != self._state.path or record.isSidechain or record.uuid in self._state.seen:
             return
-        if record.parentUuid in self._state.uuids:
-            self._state.uuids = [*self._state.uuids[-_REMEMBERED:], record.uuid]
+        if seconds(record.timestamp) < self._state.since:
+            _remember(self._state.seen, record.uuid)
+        elif record.parentUuid is None or record.parentUuid in self._state.seen:
+            yield from self._record(record)
+            yield from self._unpark(now)
+        else:
+            self._state.parked.append((now + WAIT_S, record))
+
+    def _unpark(self, now: float) -> Iterator[Item]:
+        """Take the lines whose time has come, or whose waiting is over, in their order."""
+        state = self._state
+        while True:
+            ready = [
+                (record.timestamp, at)
+                for at, (due, record) in enumerate(state.parked)
+                if record.parentUuid in state.seen or due <= now
+            ]
+            if not ready:
+                return
+            yield from self._record(state.parked.pop(min(ready)[1])[1])
+
+    def _record(self, record: _Record) -> Iterator[Item]:
+        state = self._state
+        _remember(state.seen, record.uuid)
+        if record.parentUuid in state.uuids:
+            state.uuids = [*state.uuids[-_REMEMBERED:], record.uuid]
         if record.type == "user" and record.message:
             yield from self._user(record, record.message)
         elif record.type == "assistant" and record.message:
             yield from self._assistant(record, record.message)
         elif record.type == "attachment" and record.attachment:
             yield from self._attachment(record, record.attachment)
-        elif record.subtype == "turn_duration" and record.parentUuid in self._state.uuids:
-            yield from [] if self._state.is_ended else self._end(Ended())
+        elif record.subtype == "turn_duration" and record.parentUuid in state.uuids:
+            yield from [] if state.is_ended else self._end(Ended())
+        elif record.type == "system" and bytes(record.content).startswith(_BLOCKED) and state.is_ended:
+            # The hook that told us of the prompt could not know that a hook of the user's would refuse it.
+            reason, _, text = msgspec.json.decode(record.content, type=str).partition(_ORIGINAL)
+            yield Prompted(id=record.uuid, text=text)
+            yield Ended(how=Ending.FAILED, text=reason.strip())
         yield from self._match()
 
     def _user(self, record: _Record, message: _Message) -> Iterator[Item]:
@@ -274,19 +319,20 @@ class ClaudeReader:
         elif is_list and not record.promptSource and message.text.startswith(_INTERRUPTED):
             yield from [] if self._state.is_ended else self._end(Ended(how=Ending.INTERRUPTED))
         elif record.isMeta:
-            # A hook of the user's that will not let Claude stop sends it back to work.
-            if record.promptId == self._state.prompt_id and self._state.is_ended and not record.promptSource:
-                yield from self._reopen(record, message)
+            if record.promptId == self._state.prompt_id and message.text.startswith(_FEEDBACK):
+                yield from self._reopen(record)
         elif not record.isCompactSummary and not message.text.startswith(_HARNESS):
             yield from self._prompt(record, message.text)
 
-    def _reopen(self, record: _Record, message: _Message) -> Iterator[Item]:
+    def _reopen(self, record: _Record) -> Iterator[Item]:
+        """Go on after an end that a hook of the user's did not accept."""
         state = self._state
-        if "hook" in message.text[:64].lower():
-            state.is_ended, state.last_text = False, None
-            state.uuids.append(record.uuid)
-            state.ended = [known for known in state.ended if known != state.prompt_id]
-            yield Opened()
+        yield from [] if state.is_ended else self._end(Ended())
+        state.is_ended, state.last_text, state.last_stop = False, None, None
+        state.uuids.append(record.uuid)
+        state.ended.pop(state.prompt_id, None)
+        state.reopened = state.prompt_id
+        yield Reopened()
 
     def _prompt(self, record: _Record, text: str) -> Iterator[Item]:
         if text.startswith(_COMMANDS) and not record.promptSource:
@@ -301,11 +347,9 @@ class ClaudeReader:
             if not state.is_ended:
                 is_done = state.last_stop == "end_turn"
                 yield from self._end(Ended(how=Ending.DONE if is_done else Ending.INTERRUPTED))
-            if state.stop and state.stop.prompt_id in state.ended:
-                state.stop = None
             state.prompt_id, state.uuids = prompt_id, []
             # What a `!` command makes Claude say has the id of the prompt before it.
-            state.ended = [known for known in state.ended if known != prompt_id]
+            state.ended.pop(prompt_id, None)
             state.is_ended, state.last_text, state.last_stop = False, None, None
         state.command = None
         state.uuids.append(uuid)
@@ -347,6 +391,13 @@ class ClaudeReader:
         elif part.type.endswith("tool_use"):
             state.last_text = None
             yield Called(id=part.id, tool=part.name, arguments=bytes(part.input).decode())
+
+
+def _remember(names: dict[str, None], name: str) -> None:
+    if name:
+        names[name] = None
+    if len(names) > _REMEMBERED:
+        del names[next(iter(names))]
 
 
 def _usage(tokens: _Tokens, model: str) -> Usage:

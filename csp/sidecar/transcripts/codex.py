@@ -75,7 +75,7 @@ class _Payload(msgspec.Struct):
 class _Record(msgspec.Struct):
     type: str = ""
     timestamp: str = ""
-    payload: msgspec.Raw = _NOTHING
+    payload: _Payload | None = None
 
 
 class _State(msgspec.Struct):
@@ -93,8 +93,12 @@ class CodexReader:
 
     def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
         items: list[Item] = []
-        for line in lines:
-            items += self._line(line)
+        records = [(line.path, record) for line in lines if (record := _decoded(line.data))]
+        if len({path for path, _ in records}) > 1:
+            # The order within a file stays, as the sort is stable.
+            records.sort(key=lambda one: one[1].timestamp)
+        for path, record in records:
+            items += self._record(path, record)
         for event in events:
             if event.hook.hook_event_name == "PermissionRequest":
                 arguments = bytes(event.hook.tool_input).decode()
@@ -113,17 +117,13 @@ class CodexReader:
     def load(self, dumped: bytes) -> None:
         self._state = msgspec.json.decode(dumped, type=_State)
 
-    def _line(self, line: Line) -> Iterator[Item]:
-        try:
-            record = msgspec.json.decode(line.data, type=_Record)
-            if seconds(record.timestamp) < self._state.since or not bytes(record.payload):
-                return
-            payload = msgspec.json.decode(record.payload, type=_Payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+    def _record(self, path: str, record: _Record) -> Iterator[Item]:
+        payload = record.payload
+        if seconds(record.timestamp) < self._state.since or payload is None:
             return
         match record.type:
             case "event_msg":
-                yield from self._event(line.path, payload)
+                yield from self._event(path, payload)
             case "response_item":
                 yield from _tool(payload)
             case "turn_context":
@@ -154,6 +154,13 @@ class CodexReader:
         if not state.is_started:
             state.is_started = True
             yield Started()
+
+
+def _decoded(data: bytes) -> _Record | None:
+    try:
+        return msgspec.json.decode(data, type=_Record)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _item(item: _Content) -> Iterator[Item]:

@@ -13,7 +13,7 @@ from csp.core.capture import Ended, Item, Outcome, Switched, Tracker
 from csp.sidecar import locate
 from csp.sidecar.spool import Event, Spool
 from csp.sidecar.tail import Tail, Watcher, new_watcher
-from csp.sidecar.transcripts import Line, Reader
+from csp.sidecar.transcripts import Line, Reader, seconds
 from csp.sidecar.transcripts.claude import ClaudeReader
 from csp.sidecar.transcripts.codex import CodexReader
 from csp.sidecar.transcripts.gemini import GeminiReader
@@ -52,6 +52,17 @@ class _Dump(msgspec.Struct):
     taken: list[str]
 
 
+class _Timed(msgspec.Struct):
+    timestamp: str = ""
+
+
+def _time(line: Line) -> float:
+    try:
+        return seconds(msgspec.json.decode(line.data, type=_Timed).timestamp)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return 0.0
+
+
 class Follower:
     """Gives the outcomes of one run, over /clear, /resume, restarts of the brain."""
 
@@ -63,6 +74,7 @@ class Follower:
         self._reader = READERS[run.kind](run.since, run.session_id, path)
         self._positions: dict[str, tuple[int, int]] = {}
         self._tails: dict[str, Tail] = {}
+        self._held: dict[str, list[Line]] = {}
         self._watcher: Watcher | None = None
         self._looks = 0
         self._looked_at = 0.0
@@ -128,21 +140,31 @@ class Follower:
         finally:
             self._watcher.close()
             self._watcher = None
+            for tail in self._tails.values():
+                tail.close()
 
     def _step(self) -> tuple[list[Outcome], bool]:
         """Take one batch; return what follows from it, with whether there was anything in it."""
-        events, lines = self._gather()
-        items = self._reader.read(events, lines, time.time())
-        for item in items:
-            if isinstance(item, Switched) and self.run.kind != "codex":
-                self._move(item.path)
-        outcomes = [outcome for item in items for outcome in self.tracker.feed(item)]
-        return outcomes, bool(events or lines or items)
+        outcomes: list[Outcome] = []
+        has_news, waiting = False, list[Event]()
+        while True:
+            events, lines = self._gather(waiting)
+            events, waiting = self._until_switch(events)
+            if waiting:
+                lines = self._hold_back(lines, events[-1])
+            items = self._reader.read(events, lines, time.time())
+            for item in items:
+                if isinstance(item, Switched) and self.run.kind != "codex":
+                    self._move(item.path)
+                outcomes += self.tracker.feed(item)
+            has_news = has_news or bool(events or lines or items)
+            if not waiting:
+                return outcomes, has_news
 
-    def _gather(self) -> tuple[list[Event], list[Line]]:
+    def _gather(self, events: list[Event]) -> tuple[list[Event], list[Line]]:
         """Read until nothing is new, so that the batch has all that came before any of it."""
-        events = self._spool.take() if self._spool else []
-        lines: list[Line] = []
+        events = events + (self._spool.take() if self._spool else [])
+        lines = [line for name in self._tails for line in self._held.pop(name, [])]
         while True:
             for name, tail in self._tails.items():
                 left = _BATCH_LINES - len(lines)
@@ -151,6 +173,22 @@ class Follower:
             events += more
             if not more or len(lines) >= _BATCH_LINES:
                 return events, lines
+
+    def _until_switch(self, events: list[Event]) -> tuple[list[Event], list[Event]]:
+        """Part events behind the one that leads to another transcript: its lines are still to be read."""
+        path = next(iter(self._tails), "")
+        for at, event in enumerate(events if self.run.kind != "codex" else []):
+            if event.hook.transcript_path not in (None, "", path):
+                return events[: at + 1], events[at + 1 :]
+        return events, []
+
+    def _hold_back(self, lines: list[Line], switch: Event) -> list[Line]:
+        """Keep lines for later that were written after the session was left: it has been resumed since."""
+        moment = seconds(switch.hook.timestamp) or switch.at
+        later = [line for line in lines if _time(line) > moment]
+        for line in later:
+            self._held.setdefault(line.path, []).append(line)
+        return [line for line in lines if line not in later]
 
     def _tail(self, name: str) -> None:
         if name not in self._tails:

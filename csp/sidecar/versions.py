@@ -1,0 +1,40 @@
+"""Which version of a CLI is installed, and whether its profile was tested with it."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from csp.sidecar.profile import Profile
+
+TIMEOUT_S: Final = 30.0
+
+
+def ask_version(profile: Profile, argv: Sequence[str], env: Mapping[str, str]) -> str:
+    """Return what the CLI says of its version; nothing where the command is not the CLI itself."""
+    name = argv[0].rpartition("/")[2]
+    if name not in profile.commands or profile.is_shell:
+        return ""
+    try:
+        said = subprocess.run(
+            [argv[0], *profile.version_args],
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return said.stdout.strip().partition("\n")[0][:100]
+
+
+def untested(profile: Profile, version: str) -> str:
+    """Return what to say of a version that the profile was not tested with; nothing where it was."""
+    if not version or profile.is_tested_version(version):
+        return ""
+    return (
+        f"{profile.name} is {version}, but its profile was tested with {profile.versions}: "
+        "messages are still checked, some states may not be recognised"
+    )
