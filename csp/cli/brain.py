@@ -9,6 +9,7 @@ from csp.cli.logs import configure
 from csp.errors import Broken, Forbidden, Unauthenticated
 from csp.sidecar.brain import run_brain
 from csp.sidecar.profile import load_profile_file
+from csp.sidecar.rejoin import rejoin
 from csp.sidecar.run import Run
 from csp.sidecar.spawn import HANDED_FD
 
@@ -25,5 +26,5 @@ def brain(folder: str) -> None:
     try:
         asyncio.run(run_brain(run, load_profile_file(Path(run.profile)), link))
     except (Unauthenticated, Forbidden) as error:
-        log.error("room no longer knows us", extra={"why": error.message})
-        raise
+        log.warning("room no longer knew us", extra={"why": error.message})
+        rejoin(run)

@@ -27,12 +27,13 @@ from csp.core.capture import (
     Outcome,
     Reply,
     Returned,
+    Started,
     Switched,
     Tracker,
     Turn,
 )
 from csp.core.prompt import tag_in, tag_of
-from csp.errors import CspError
+from csp.errors import CspError, Unreachable
 from csp.events import AnyEvent, Delivered, StateChanged
 from csp.sidecar import frames
 from csp.sidecar.controls import Controls
@@ -42,6 +43,7 @@ from csp.sidecar.port import Port
 from csp.sidecar.poster import Poster
 from csp.sidecar.profile import Profile
 from csp.sidecar.record import Record, make_record, stands_in
+from csp.sidecar.rejoin import follow
 from csp.sidecar.reporter import Reporter
 from csp.sidecar.run import Run
 from csp.sidecar.settler import Settler
@@ -61,6 +63,7 @@ NOTE_S: Final = 0.1
 STOPPED_S: Final = 1.5
 LAST_WORDS_S: Final = 5.0
 RESTARTED_S: Final = 15.0
+MOVED_S: Final = 3.0
 #: Asking a CLI for its version must not slow its start.
 VERSION_S: Final = 5.0
 #: A CLI that writes nothing at first must not keep the brain waiting.
@@ -126,6 +129,7 @@ class Brain:
             self._watch_for_stops(),
             self._shower.run(),
             self._check_version(),
+            self._watch_room(),
         )
         tasks = [asyncio.ensure_future(work) for work in works]
         try:
@@ -251,7 +255,9 @@ class Brain:
                 self._sight.prove(tag)
                 self._typist.note_proof(tag)
             case Turn(is_open=is_open):
-                self._sight.is_end_known = not is_open and self._sight.profile.delivery.proof != "none"
+                self._note_turn(is_open=is_open)
+            case Started():
+                self._pane.has_session = True
             case Activity() | Reply():
                 if isinstance(outcome, Reply):
                     self._note_reply(outcome)
@@ -263,6 +269,11 @@ class Brain:
                 self._pane.note_answered()
             case Switched(session=session):
                 self._session = session
+
+    def _note_turn(self, *, is_open: bool) -> None:
+        self._sight.is_end_known = not is_open and self._sight.profile.delivery.proof != "none"
+        if is_open:
+            self._sight.turn_began = time.monotonic()
 
     def _note_reply(self, reply: Reply) -> None:
         self._pane.note_answered()
@@ -306,6 +317,13 @@ class Brain:
             return "the CLI did not end"
         finally:
             self._pane.is_leaving = False
+
+    async def _watch_room(self) -> None:
+        """End this brain when the room has moved: the next one will find it at its new address."""
+        while True:
+            await asyncio.sleep(MOVED_S)
+            if not self._client.status.is_connected and follow(self._run):
+                raise Unreachable("the room has moved to another address")
 
     async def _check_version(self) -> None:
         """Warn once about a version that the profile was not tested with, then rest for ever."""

@@ -14,7 +14,12 @@ from csp.sidecar.profile import Profile
 #: A permission that was asked for has its dialog on the screen within this time.
 ASKING_S: Final = 5.0
 
+#: A hook that never comes must not keep a composer from being used.
+SESSION_S: Final = 15.0
+
 _NOTHING: Final = Reading()
+_TITLE: Final = 0
+_TITLES: Final = frozenset({0, 2})
 
 
 class Pane:
@@ -27,16 +32,21 @@ class Pane:
         self.is_ready = False
         #: Another child is about to take the place of this one.
         self.is_leaving = False
+        #: Whether the CLI says by a hook that it has a session; whether it has said so.
+        self.tells_session = profile.delivery.proof == "hook"
+        self.has_session = False
         self.last_output: float | None = None
         #: How many bytes of the person's keys are known here, for keys that cross ours on their way.
         self.keys_seen = 0
         self._emulator: Emulator = make_emulator(rows, cols)
         self._reading = _NOTHING
         self._read_at = -1
-        self._sign = ""
+        #: What each source of signals said last: the title, an OSC of the CLI's own.
+        self._signs: dict[int, str] = {}
         self._quiet_since: float | None = None
         self._asked_at: float | None = None
         self._was_dialog_shown = False
+        self._drawn_at: float | None = None
         # Without a rule for its composer or a word of its own, a CLI at rest is one that writes nothing.
         self._has_signs = profile.rules.composer.frame not in (Frame.NONE, Frame.CURSOR)
 
@@ -58,9 +68,10 @@ class Pane:
         """Forget the child before, whose screen and draft have gone with it."""
         self._emulator.feed(b"\x1bc")
         self.ledger = Ledger()
-        self.is_ready = self.is_stopped = self.is_leaving = False
+        self.is_ready = self.is_stopped = self.is_leaving = self.has_session = False
+        self._drawn_at = None
         self._quiet_since = self._asked_at = None
-        self._sign = ""
+        self._signs.clear()
 
     def note_asked(self) -> None:
         """Note that the CLI asked for a permission, before its dialog is on the screen."""
@@ -105,21 +116,32 @@ class Pane:
 
     def _take_signs(self) -> None:
         for number, text in self._emulator.take_osc():
-            self._sign = self.profile.state_of(number, text) or self._sign
+            state = self.profile.state_of(number, text)
+            if state is not None:
+                self._signs[_TITLE if number in _TITLES else number] = state
 
     def _looks_ready(self, now: float) -> bool:
         if self._reading.blocked is not None:
             return False
         if self._has_signs:
-            return self._reading.composer is not None
+            # A composer may be drawn before anybody reads what is typed into it.
+            takes_paste = self.screen.bracketed_paste or not self.profile.delivery.multiline
+            return self._reading.composer is not None and takes_paste and self._has_begun(now)
         return self._quiet_since is not None and now - self._quiet_since >= self._stands_s
+
+    def _has_begun(self, now: float) -> bool:
+        """Tell whether the CLI said that it has a session, where it says so at all."""
+        if self.has_session or not self.tells_session:
+            return True
+        self._drawn_at = now if self._drawn_at is None else self._drawn_at
+        return now - self._drawn_at >= SESSION_S
 
     @property
     def _stands_s(self) -> float:
         return self.profile.delivery.idle_stands_ms / 1000
 
     def _note_rest(self, now: float) -> None:
-        if self._reading.is_busy or self._sign == "busy":
+        if self._reading.is_busy or "busy" in self._signs.values():
             self._quiet_since = None
         elif not self._has_signs:
             self._quiet_since = self.last_output
@@ -148,7 +170,7 @@ class Pane:
             is_turn_open=is_turn_open,
             is_end_known=is_end_known,
             quiet_since=self._quiet_since,
-            has_dialog=reading.dialog is not None or self._sign == "dialog",
+            has_dialog=reading.dialog is not None or "dialog" in self._signs.values(),
             is_asking=self._asked_at is not None,
             last_key=self.ledger.last_key,
             draft=None if composer is None else not composer.is_empty,

@@ -42,6 +42,8 @@ class Sight:
         self.is_paused = False
         #: The CLI itself said that its last turn has ended.
         self.is_end_known = False
+        #: When the last turn began.
+        self.turn_began: float | None = None
         self.injection_timeout_s = 10.0
         self.gate_rules = _gate_rules(profile)
         #: Tags of prompts that the CLI itself said it has taken.
@@ -83,9 +85,14 @@ class Sight:
         return self.pane.facts(
             now,
             is_turn_open=self.tracker.is_open,
-            is_end_known=self.is_end_known,
+            is_end_known=self.is_end_known and not self._was_typed_in_turn(),
             is_paused=self.is_paused,
         )
+
+    def _was_typed_in_turn(self) -> bool:
+        """Tell whether a person may have queued a prompt of their own, which the CLI takes up by itself."""
+        last_key = self.pane.ledger.last_key
+        return last_key is not None and self.turn_began is not None and last_key >= self.turn_began
 
     def next_look(self, now: float) -> float | None:
         """Return when time alone may open a gate."""

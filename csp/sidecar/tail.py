@@ -113,6 +113,9 @@ class Watcher(Protocol):
     async def wait(self, timeout_s: float | None = None) -> bool:
         """Return whether there was a change since the last call, as soon as there is one."""
 
+    def wake(self) -> None:
+        """Let `wait` return as for a change."""
+
     def close(self) -> None: ...
 
 
@@ -122,6 +125,7 @@ class PollingWatcher:
     def __init__(self, period_s: float = POLL_S) -> None:
         self._period_s = period_s
         self._known: dict[Path, tuple[int, ...]] = {}
+        self._is_woken = False
 
     def watch(self, path: Path) -> None:
         self._known.setdefault(path, ())
@@ -137,7 +141,11 @@ class PollingWatcher:
             if left <= 0:
                 return False
             await asyncio.sleep(left)
+        self._is_woken = False
         return True
+
+    def wake(self) -> None:
+        self._is_woken = True
 
     def close(self) -> None:
         self._known.clear()
@@ -145,7 +153,7 @@ class PollingWatcher:
     def _has_changed(self) -> bool:
         now = {path: _signature(path) for path in self._known}
         was, self._known = self._known, now
-        return was != now
+        return was != now or self._is_woken
 
 
 def _signature(path: Path) -> tuple[int, ...]:
@@ -191,6 +199,9 @@ class InotifyWatcher:
         for path in list(self._paths) if was_news else []:
             self._arm(path)
         return was_news
+
+    def wake(self) -> None:
+        self._news.set()
 
     def close(self) -> None:
         asyncio.get_running_loop().remove_reader(self._inotify.fd)

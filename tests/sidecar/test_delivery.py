@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.rooms import free_port
 from tests.sidecar.stage import Seat, Stage, tui
 from tests.waiting import wait_until_sync
 
@@ -278,3 +280,18 @@ def test_initial_prompt_is_typed_once(stage: Stage) -> None:
     assert len(scene.prompts()) == 2
     calls = stage.room.gateway.get("/history", types="agent_call")["items"]
     assert calls == []
+
+
+def test_a_room_that_moves_or_forgets_us_is_found_again(stage: Stage) -> None:
+    scene = Scene(stage)
+    stage.reply_to(scene.send("before"), "tui")
+    stage.room.stop()
+    shutil.rmtree(stage.room.folder)
+    stage.room.port = free_port()
+    stage.room.url = f"http://127.0.0.1:{stage.room.port}"
+    stage.room.start()
+    wait_until_sync(lambda: stage.agent("tui").get("online"), 60, f"the agent back:\n{scene.seat.log()}")
+
+    stage.reply_to(scene.send("after"), "tui", 60)
+
+    assert [body(prompt) for prompt in scene.prompts()] == ["before", "after"]

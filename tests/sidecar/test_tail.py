@@ -180,6 +180,13 @@ async def test_nothing_wakes_but_time(watcher: Watcher, path: Path) -> None:
     assert not await watcher.wait(0.1)
 
 
+async def test_a_watcher_can_be_woken_once(watcher: Watcher) -> None:
+    watcher.wake()
+
+    assert await watcher.wait(5.0)
+    assert not await watcher.wait(0.1)
+
+
 async def test_what_was_there_before_the_watch_is_told(watcher: Watcher, path: Path) -> None:
     path.write_bytes(b"one\n")
     watcher.watch(path)

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -62,6 +63,19 @@ class Written:
             os.utime(fresh, (at, at))
             fresh.rename(self.spool / f"{self._count}.json")
 
+    def is_read(self, follower: Follower) -> bool:
+        """Tell whether a follower has read all that is written so far."""
+        taken = {key.partition(" ")[2] for key in follower._spool.taken} if follower._spool else set()
+        is_found = self.kind != "codex" or self._files.keys() <= follower._tails.keys()
+        return (
+            is_found
+            and {path.name for path in self.spool.glob("*.json")} <= taken
+            and all(
+                not tail.path.exists() or tail.position[0] == tail.path.stat().st_size
+                for tail in follower._tails.values()
+            )
+        )
+
     def close(self) -> None:
         for file in self._files.values():
             file.close()
@@ -113,7 +127,7 @@ async def test_files_that_grow_give_the_replies_that_the_model_sent(written: Wri
     async with following(written) as brain:
         for entry in written.entries:
             written.write(entry)
-            await asyncio.sleep(0.005)
+            await wait_until(lambda: written.is_read(brain.follower))
         await wait_until(lambda: len(brain.replies()) == len(written.meta["replies"]))
 
         check(written, brain.replies())
@@ -135,7 +149,7 @@ async def test_a_brain_that_is_killed_again_and_again_loses_and_doubles_nothing(
     for entry in [*written.entries, {"lines": [], "hooks": []}]:
         written.write(entry)
         brain = Brain(written, dumped)
-        await asyncio.sleep(0.03)
+        await wait_until(partial(written.is_read, brain.follower))
         await brain.kill()
         dumped = brain.follower.dump()
         brain.follower.settle()

@@ -22,10 +22,9 @@ from tests.waiting import wait_until
 T = TypeVar("T")
 
 READY: Final = {"claude": r"^❯", "codex": r"Ask Codex", "gemini": r"Type your message"}
-#: Gaps before Enter that each CLI takes a paste with, most times; a missing proof is another Enter.
-_GAP_S: Final = {"claude": 0.1, "codex": 0.15, "gemini": 0.3}
-_PROOF_S: Final = 2.0
-_TRIES: Final = 6
+#: How long the proof of an Enter is waited for before it is pressed again.
+_PROOF_S: Final = 1.0
+_TRIES: Final = 15
 
 
 class Room:
@@ -112,8 +111,10 @@ class WiredCli:
         self.outcomes += self.follower.tell(Ended(how=Ending.INTERRUPTED))
 
     async def type(self, text: str) -> None:
+        """Paste a text, wait until it is drawn, press Enter once: it may be too soon for the CLI."""
+        before = self.terminal.screen()
         self.terminal.paste(text)
-        await asyncio.sleep(_GAP_S[self.cli.name])
+        await wait_until(lambda: self.terminal.screen() != before)
         self.terminal.send(ENTER)
         self.follower.look()
 

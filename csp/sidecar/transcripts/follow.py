@@ -116,8 +116,10 @@ class Follower:
         return self.tracker.feed(item)
 
     def look(self) -> None:
-        """Look for transcripts at the next occasion, as after an Enter that may have changed the session."""
+        """Look for transcripts now, as after an Enter that may have changed the session."""
         self._looks = _SOON_TIMES
+        if self._watcher:
+            self._watcher.wake()
 
     async def outcomes(self) -> AsyncIterator[list[Outcome]]:
         """Yield what follows from the CLI's record, as soon as it is written; never ends by itself."""
