@@ -1,4 +1,4 @@
-"""Measure a relay against the same program without one: flood, key echo, start, memory."""
+"""Measure what stands between a program and its terminal: flood, key echo, start, memory."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Final, Literal, Self
+from typing import Final, Literal, Protocol, Self
 
 from csp.bench.usage import memory_mb
 from csp.errors import Broken, NotFound
@@ -29,13 +29,19 @@ COLUMNS: Final = 200
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _TIMEOUT_S: Final = 60.0
 _GLANCE_S: Final = 0.02
+#: A brain without a room does not say that it is there.
+_BRAIN_STARTS_S: Final = 0.5
+_REST_S: Final = 0.3
 _KEY: Final = b"~"
 
+_READY: Final = b"READY"
+_GO: Final = b"!"
 _RAW: Final = """
 import os, sys, termios, time
 mode = termios.tcgetattr(0)
 mode[0] = mode[1] = mode[3] = 0
 termios.tcsetattr(0, termios.TCSANOW, mode)
+os.write(1, b"READY")
 """
 #: Ends when the terminal, which answers in its turn, has taken everything.
 _FLOOD: Final = (
@@ -44,6 +50,7 @@ _FLOOD: Final = (
 line = b"".join(b"\\x1b[3%dm%s\\x1b[0m " % (n % 8, b"word" * (n % 3 + 1)) for n in range(20)) + b"\\r\\n"
 block = line * (65536 // len(line))
 left = int(sys.argv[1])
+os.read(0, 1)
 began = time.perf_counter()
 while left > 0: left -= os.write(1, block)
 os.write(1, b"\\x1b[5n")
@@ -54,7 +61,7 @@ with open(sys.argv[2] + ".new", "w") as file: file.write(str(seconds))
 os.rename(sys.argv[2] + ".new", sys.argv[2])
 """
 )
-_ECHO: Final = _RAW + "os.write(1, b'READY')\nwhile True: os.write(1, os.read(0, 100))"
+_ECHO: Final = _RAW + "while (keys := os.read(0, 100)) and keys != b'!': os.write(1, keys)"
 _LAUNCH: Final = (
     "import sys; sys.path.append({root!r})\n"
     "from csp.bench.launch import become_relay; become_relay({folder!r}, {argv!r}, {brain!r})"
@@ -70,6 +77,37 @@ def command(kind: Kind, folder: Path, argv: list[str]) -> list[str]:
         return argv
     brain = _SCREEN if kind == "screen" else _READER
     return _python(_LAUNCH.format(root=str(_ROOT), folder=str(folder), argv=argv, brain=brain))
+
+
+class Way(Protocol):
+    """How a program gets to its terminal."""
+
+    def command(self, argv: list[str]) -> list[str]:
+        """Return the command that runs a program in this way."""
+
+    def wait_ready(self, tmux: "Tmux") -> None:
+        """Return when all that stands between has started too."""
+
+    def wait_gone(self, tmux: "Tmux") -> None:
+        """Return when nothing of it is left, after the program has ended."""
+
+
+class Alone:
+    """A way without a room."""
+
+    def __init__(self, kind: Kind, folder: Path) -> None:
+        self._kind: Kind = kind
+        self._folder = folder
+
+    def command(self, argv: list[str]) -> list[str]:
+        return command(self._kind, self._folder, argv)
+
+    def wait_ready(self, tmux: "Tmux") -> None:
+        if self._kind != "direct":
+            tmux.read_for(_BRAIN_STARTS_S)
+
+    def wait_gone(self, tmux: "Tmux") -> None:
+        """Nobody is there to be waited for."""
 
 
 def _python(code: str, *arguments: str) -> list[str]:
@@ -127,7 +165,11 @@ class Tmux:
                 return b""
         return b""
 
-    def _read_for(self, seconds: float) -> None:
+    def fileno(self) -> int:
+        return self._fd
+
+    def read_for(self, seconds: float) -> None:
+        """Read on for a while."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self.read(left)
@@ -147,7 +189,7 @@ class Tmux:
     def _wait(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _TIMEOUT_S
         while not condition():
-            self._read_for(_GLANCE_S)
+            self.read_for(_GLANCE_S)
             if time.monotonic() > deadline:
                 raise Broken("tmux does not do what it should")
 
@@ -157,27 +199,47 @@ class Tmux:
 
 
 def flood_mb_s(tmux: Tmux, kind: Kind, folder: Path, megabytes: int = 20) -> float:
-    """Return how fast a pane takes a flood."""
+    """Return how fast a pane takes a flood, with or without a relay."""
+    return flood(tmux, Alone(kind, folder), folder, megabytes)
+
+
+def flood(tmux: Tmux, way: Way, folder: Path, megabytes: int) -> float:
+    """Return how fast a pane takes a flood, in MB a second."""
     result = folder / f"flood-{time.monotonic_ns()}"
     argv = _python(_FLOOD, str(megabytes * 1_000_000), str(result))
-    tmux.start(command(kind, folder, argv))
+    _start(tmux, way, argv)
+    tmux.press(_GO)
     tmux.wait_for(result)
+    way.wait_gone(tmux)
     return megabytes / float(result.read_text())
 
 
 def echo_us(tmux: Tmux, kind: Kind, folder: Path, keys: int = 500) -> float:
+    """Return how long a key takes, with or without a relay."""
+    return echo(tmux, Alone(kind, folder), keys)
+
+
+def echo(tmux: Tmux, way: Way, keys: int) -> float:
     """Return how long a key takes from the client's terminal through the pane and back, at the median."""
-    tmux.start(command(kind, folder, _python(_ECHO)))
-    tmux.expect(b"READY")
-    while tmux.read(0.3):
-        pass
+    _start(tmux, way, _python(_ECHO))
     times = []
     for _ in range(keys):
         began = time.perf_counter()
         tmux.press(_KEY)
         tmux.expect(_KEY)
         times.append(time.perf_counter() - began)
+    tmux.press(_GO)
+    way.wait_gone(tmux)
     return median(times) * 1e6
+
+
+def _start(tmux: Tmux, way: Way, argv: list[str]) -> None:
+    """Start a program in the pane; return when everything is at rest."""
+    tmux.start(way.command(argv))
+    tmux.expect(_READY)
+    way.wait_ready(tmux)
+    while tmux.read(_REST_S):
+        pass
 
 
 def first_byte_s(argv: list[str]) -> float:
@@ -211,8 +273,9 @@ def relay_memory_mb(folder: Path) -> float:
 
 
 def bare_memory_mb() -> float:
-    """Return the memory of an interpreter that does nothing."""
-    return _memory(_python("import posix; posix.write(1, b'READY'); posix.read(0, 1)"))
+    """Return the memory of an interpreter that does nothing, started as for `bare_start_s`."""
+    code = "import posix; posix.write(1, b'READY'); posix.read(0, 1)"
+    return _memory([sys.executable, "-I", "-c", code])
 
 
 def _memory(argv: list[str]) -> float:
@@ -222,7 +285,7 @@ def _memory(argv: list[str]) -> float:
         os.execv(argv[0], argv)
     try:
         seen = b""
-        while b"READY" not in seen:
+        while _READY not in seen:
             seen += os.read(fd, 100)
         return memory_mb(pid) or float("nan")
     finally:

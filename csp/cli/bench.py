@@ -1,28 +1,57 @@
 """Measure this machine."""
 
+from typing import TYPE_CHECKING
+
 from csp.cli.call import Call
 from csp.cli.terminal import Progress, put, put_json, talk
+from csp.errors import BadInput
+
+if TYPE_CHECKING:
+    from csp.bench.figures import Figures
 
 
 def bench(call: Call) -> int:
-    """Print the figures of a gateway that is started for this alone."""
+    """Print the figures of what is started for this alone."""
+    if call.args.seconds is not None and call.args.subject != "gateway":
+        raise BadInput("--seconds: expected only for the gateway", "use --quick for a shorter run")
+    measure = _measure_gateway if call.args.subject == "gateway" else _measure_sidecar
+    progress = Progress()
+    try:
+        figures, rounds, missing = measure(call, progress)
+    finally:
+        progress.clear()
+    _show(call, figures, rounds, missing)
+    return 0
+
+
+def _measure_gateway(call: Call, progress: Progress) -> "tuple[Figures, int, list[str]]":
     from dataclasses import replace
 
-    from csp.bench.figures import table
     from csp.bench.gateway import FULL, QUICK, measure
 
     effort = QUICK if call.args.quick else FULL
     if call.args.seconds is not None:
         effort = replace(effort, seconds=call.args.seconds)
-    progress = Progress()
-    try:
-        figures = measure(effort, progress.show)
-    finally:
-        progress.clear()
+    return measure(effort, progress.show), effort.rounds, []
+
+
+def _measure_sidecar(call: Call, progress: Progress) -> "tuple[Figures, int, list[str]]":
+    from csp.bench.sidecar import FULL, QUICK, measure
+
+    effort = QUICK if call.args.quick else FULL
+    figures, missing = measure(effort, progress.show)
+    return figures, effort.rounds, missing
+
+
+def _show(call: Call, figures: "Figures", rounds: int, missing: list[str]) -> None:
+    from csp.bench.figures import table
+
     if call.is_json:
-        put_json({"load": figures.load(), "figures": [figure.as_json() for figure in figures.all()]})
-        return 0
+        found = [figure.as_json() for figure in figures.all()]
+        put_json({"load": figures.load(), "figures": found} | ({"missing": missing} if missing else {}))
+        return
     for line in table(figures.all()):
         put(line)
-    talk(f"{figures.load()}; the spread is over {effort.rounds} rounds")
-    return 0
+    for problem in missing:
+        talk(f"left out: {problem}")
+    talk(f"{figures.load()}; the spread is over {rounds} rounds")

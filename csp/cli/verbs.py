@@ -125,9 +125,9 @@ _EXPORT: Final = (
 
 _DOCTOR: Final = (_switch("--journal", "read the whole journal and check every line"), _HISTORY_DIR, _JSON)
 _BENCH: Final = (
-    Arg(("subject",), "gateway", {"metavar": "WHAT", "choices": ("gateway",)}),
-    _value("--seconds", "S", "length of each load; default: 1", type=_SECONDS),
-    _switch("--quick", "shorter loads, a journal of 100,000 lines instead of a million"),
+    Arg(("subject",), "gateway or sidecar", {"metavar": "WHAT", "choices": ("gateway", "sidecar")}),
+    _value("--seconds", "S", "length of each load on the gateway; default: 1", type=_SECONDS),
+    _switch("--quick", "shorter loads, fewer rounds, a journal of 100,000 lines instead of a million"),
     _JSON,
 )
 _SHELLS: Final = {"metavar": "SHELL", "choices": ("bash", "zsh", "fish")}

@@ -5,25 +5,18 @@ A reply belongs to the prompt before it. A prompt that begins with our header ha
 tag; any other prompt was typed by a person in the pane, its reply has no tag.
 """
 
-import re
 from dataclasses import dataclass
 from typing import Final, assert_never
 
 import msgspec
 
+from csp.core.prompt import tag_in
 from csp.wire import Ending, Usage
 
 #: How many ids of lines, or tags of prompts, are remembered, so that none is taken twice.
 REMEMBERED: Final = 1024
 
-_HEADER: Final = re.compile(r"\[(?:from [^\]\n]{1,64}|YOUR TURN) #([A-Za-z0-9_-]{1,64})\]")
 _BLANK_LINE: Final = "\n\n"
-
-
-def tag_of(prompt: str) -> str | None:
-    """Return the id in the header at the very start of a prompt: `418`, `t-17`."""
-    found = _HEADER.match(prompt)
-    return found[1] if found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +230,7 @@ class Tracker:
                 self._state.is_running = True
                 return self._open()
             case Submitted():
-                return self._submitted(tag_of(item.text))
+                return self._submitted(tag_in(item.text))
             case Prompted():
                 return self._prompted(item)
             case Wrote():
@@ -263,7 +256,7 @@ class Tracker:
     def _prompted(self, item: Prompted) -> list[Outcome]:
         if not self._is_new(item.id):
             return []
-        state, tag = self._state, tag_of(item.text)
+        state, tag = self._state, tag_in(item.text)
         if tag in state.awaited:
             state.awaited.remove(tag)
         left: list[Outcome] = []

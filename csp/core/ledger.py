@@ -27,7 +27,10 @@ _UNFINISHED: Final = re.compile(rb"\x1b(?:\[[\d;:?<>=]*|[\]P_^X][^\x07\x1b]*\x1b
 _MAX_UNFINISHED: Final = 4096
 _CTRL: Final = 4
 
+_ENTER: Final = "\r"
 _ESCAPE: Final = "\x1b"
+#: What a draft begins with that is not meant for the model.
+_COMMANDS: Final = frozenset("/!?#")
 _STOPS: Final = frozenset("\x1b\x03")
 _WIPES: Final = frozenset("\r\x03\x15")
 _BACKSPACES: Final = frozenset("\x7f\x08")
@@ -41,7 +44,10 @@ class Ledger:
     #: When the person last pressed anything, or a key that makes a CLI stop its answer.
     last_key: float | None = None
     last_stop: float | None = None
+    #: When Enter was last pressed on a draft that was no command of the CLI's own, so that a turn follows.
+    last_sent: float | None = None
     _rest: bytes = b""
+    _is_command: bool = False
     _was_escape: bool = False
 
     @property
@@ -69,6 +75,8 @@ class Ledger:
         end = 0
         for paste in _PASTE.finditer(data):
             self._count_keys(data[end : paste.start()], now)
+            if not self.typed:
+                self._is_command = paste[1][:1].decode("ascii", "replace") in _COMMANDS
             self.typed += max(1, len(paste[1]))
             end = paste.end()
         self._count_keys(data[end:], now)
@@ -78,6 +86,8 @@ class Ledger:
         for char in plain.decode("utf-8", "replace"):
             if char in _STOPS:
                 self.last_stop = now
+            if char == _ENTER and self.typed and not self._is_command:
+                self.last_sent = now
             self._count_char(char)
 
     def _count_char(self, char: str) -> None:
@@ -89,6 +99,8 @@ class Ledger:
         elif char in _BACKSPACES:
             self.typed = max(0, self.typed - 1)
         elif char >= " " or char in "\t\n":
+            if not self.typed:
+                self._is_command = char in _COMMANDS
             self.typed += 1
 
 

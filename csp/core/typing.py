@@ -16,6 +16,7 @@ WRITE_S: Final = 10.0
 SHOW_S: Final = 4.0
 CLEAR_S: Final = 1.5
 MAX_CLEARS: Final = 3
+MAX_LOST: Final = 3
 #: What is said when a crash left nobody who knows whether the message was submitted.
 UNKNOWN: Final = "unknown"
 
@@ -94,6 +95,7 @@ class Typing:
     _since: float = 0.0
     _entered: int = 0
     _cleared: int = 0
+    _lost: int = 0
     _shown_at: float | None = None
     _problem: str = ""
     _is_resumed: bool = False
@@ -177,9 +179,16 @@ class Typing:
     def _miss(self, seen: Seen, now: float) -> list[Step]:
         """The text is not where it was put: gone, or behind something that is not ours to remove."""
         self._problem = UNKNOWN if self._is_resumed else "the composer did not show the message"
-        if seen.is_composer_empty or self._is_resumed:
+        if self._is_resumed:
             return self._end(DeliveryState.FAILED, self._problem)
-        return self._get_stuck(now)
+        if not seen.is_composer_empty:
+            return self._get_stuck(now)
+        self._lost += 1
+        if self._lost >= MAX_LOST:
+            return self._end(DeliveryState.FAILED, self._problem)
+        # A CLI that was not reading yet has dropped it. Nothing was submitted without an Enter.
+        self._enter_phase(Phase.WAITING, now)
+        return [Do.RELEASE, *self._wait(seen, now)]
 
     def _press_enter(self, now: float) -> list[Step]:
         wait = self.rules.enter_again_s[min(self._entered, len(self.rules.enter_again_s) - 1)]

@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -42,14 +43,14 @@ from csp.sidecar.pane import Pane
 from csp.sidecar.port import Port
 from csp.sidecar.poster import Poster
 from csp.sidecar.profile import Profile
-from csp.sidecar.record import Record, make_record, stands_in
-from csp.sidecar.rejoin import follow
+from csp.sidecar.rejoin import has_moved
 from csp.sidecar.reporter import Reporter
 from csp.sidecar.run import Run
 from csp.sidecar.settler import Settler
 from csp.sidecar.shower import Shower
 from csp.sidecar.sight import Sight
 from csp.sidecar.tags import Tags
+from csp.sidecar.transcripts import follow
 from csp.sidecar.typist import Typist
 from csp.sidecar.until import until_time
 from csp.sidecar.versions import ask_version, untested
@@ -84,18 +85,19 @@ class Brain:
         self._port = port
         self._pane = Pane(profile, start.rows, start.cols)
         self._pane.is_ready = note.is_ready
-        self._tracker = Tracker.load(note.place.tracker) if note.place.tracker else Tracker()
+        self._follower = _follower(profile.capture, run, note.follower)
+        self._tracker = self._follower.tracker if self._follower else Tracker()
         self._sight = Sight(profile, self._pane, port, self._tracker)
         self._sight.injection_timeout_s = run.injection_timeout_s
         self._tags = Tags(dict(note.tags))
-        self._place = note.place
+        self._followed = note.follower
         self._is_begun = note.is_begun
         self._session = run.session_id
         self._settling: set[asyncio.Task[None]] = set()
         self._restarted: asyncio.Future[str] | None = None
         self._note_timer: asyncio.TimerHandle | None = None
-        self._record: Record = make_record(profile.capture, run, note.place)
         self._typist = Typist(self._sight, client, self._tags, self._leave_note)
+        self._typist.on_entered = self._look_for_transcripts
         self._poster = Poster(client, self._tags, run.agent, self._on_posted)
         self._reporter = Reporter(self._sight, client)
         self._shower = Shower(self._sight, client)
@@ -124,7 +126,7 @@ class Brain:
             self._typist.run(),
             self._poster.run(),
             self._reporter.run(),
-            self._record.run(self._take_items),
+            self._follow(),
             self._settler.run(),
             self._watch_for_stops(),
             self._shower.run(),
@@ -146,7 +148,8 @@ class Brain:
 
     async def _leave(self) -> None:
         """Say the last words for a CLI that has ended: what it wrote, why its turn broke off."""
-        self._take_items(self._record.read())
+        if self._follower:
+            self._take_outcomes(self._follower.catch_up())
         if self._tracker.is_open:
             why = self._ended.result() if self._ended.done() else "the pane was closed"
             self._take_items([Ended(how=Ending.FAILED, text=why)])
@@ -167,6 +170,13 @@ class Brain:
 
     def _take_keys(self, keys: bytes) -> None:
         self._pane.take_keys(keys)
+        if b"\r" in keys:
+            self._look_for_transcripts()
+
+    def _look_for_transcripts(self) -> None:
+        """Look at once: an Enter may have begun a session."""
+        if self._follower:
+            self._follower.look()
 
     def _take_phase(self, phase: bytes) -> None:
         if phase in (frames.STOPPED, frames.CONTINUED, frames.KEPT):
@@ -215,7 +225,7 @@ class Brain:
         if not self._start.is_new_cli:
             self._sight.left_standing = item.id if note is None or note.stands(item.id) else None
             return True
-        known = stands_in(self._run.earlier, tag_of(item))
+        known = _stands_in(self._run.earlier, tag_of(item))
         if known is False:
             return True
         state = ReportedState.CONFIRMED if known else ReportedState.FAILED
@@ -242,10 +252,23 @@ class Brain:
 
     # --- from the CLI ----------------------------------------------------------------------------
 
+    async def _follow(self) -> None:
+        """Take what the CLI writes down of itself, where it does."""
+        if self._follower is None:
+            await asyncio.get_running_loop().create_future()
+            return
+        async for outcomes in self._follower.outcomes():
+            self._take_outcomes(outcomes)
+
     def _take_items(self, items: list[Item]) -> None:
+        """Take what no record says."""
+        tell = self._follower.tell if self._follower else self._tracker.feed
         for item in items:
-            for outcome in self._tracker.feed(item):
-                self._take_outcome(outcome)
+            self._take_outcomes(tell(item))
+
+    def _take_outcomes(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            self._take_outcome(outcome)
         self._sight.changed()
         self._leave_note_soon()
 
@@ -288,7 +311,6 @@ class Brain:
         while True:
             await self._sight.wait(time.monotonic() + 0.5 if self._tracker.is_open else None)
             if self._sight.was_stopped(STOPPED_S):
-                self._record.end_turn()
                 self._take_items([Ended(how=Ending.INTERRUPTED)])
                 self._sight.is_end_known = False
                 self._clear_returned_prompt()
@@ -304,7 +326,7 @@ class Brain:
     async def _restart_cli(self) -> str:
         """Start the CLI again, with its conversation where it has one."""
         run, session = self._run, self._session
-        is_begun = any(Path(path).is_file() for path in self._record.files)
+        is_begun = self._follower is not None and bool(self._follower.files)
         argv = resume(self._sight.profile.capture, run.argv, session) if session and is_begun else run.argv
         self._restarted = asyncio.get_running_loop().create_future()
         if self._tracker.is_open:
@@ -322,7 +344,7 @@ class Brain:
         """End this brain when the room has moved: the next one will find it at its new address."""
         while True:
             await asyncio.sleep(MOVED_S)
-            if not self._client.status.is_connected and follow(self._run):
+            if not self._client.status.is_connected and has_moved(self._run):
                 raise Unreachable("the room has moved to another address")
 
     async def _check_version(self) -> None:
@@ -347,6 +369,12 @@ class Brain:
         self._sight.changed()
         self._leave_note_soon()
 
+    def _save_transcripts(self, files: list[str]) -> None:
+        """Note what a sidecar after this one has to look into before it types a message again."""
+        if files != self._run.transcripts:
+            self._run = replace(self._run, transcripts=files)
+            self._run.save(Path(self._run.folder))
+
     def _leave_note_soon(self) -> None:
         if self._note_timer is None:
             self._note_timer = asyncio.get_running_loop().call_later(NOTE_S, self._leave_note)
@@ -355,18 +383,43 @@ class Brain:
         if self._note_timer is not None:
             self._note_timer.cancel()
             self._note_timer = None
-        if self._poster.is_idle:
-            self._place = self._record.place(self._tracker.dump())
+        is_safe = self._poster.is_idle and self._follower is not None
+        if self._follower and is_safe:
+            self._followed = self._follower.dump()
+            self._save_transcripts(self._follower.files)
         note = Note(
-            place=self._place,
+            follower=self._followed,
             tags=self._tags.known,
             typing=self._typist.typing,
             is_ready=self._pane.is_ready,
             is_begun=self._is_begun or "0" in self._tags.known,
         )
         self._port.keep_note(note.dump())
-        if self._poster.is_idle:
-            self._record.settle()
+        if self._follower and is_safe:
+            self._follower.settle()
+
+
+def _follower(capture: str, run: Run, dumped: bytes) -> follow.Follower | None:
+    if capture not in follow.READERS or not run.spool:
+        return None
+    followed = follow.Run(
+        kind=capture,
+        # The relay's whole family: a CLI that was started again is another process.
+        child_pid=run.pid,
+        since=run.started,
+        session_id=run.session_id,
+        transcript_hint=run.transcript,
+        spool_dir=run.spool,
+    )
+    return follow.Follower(followed, dumped)
+
+
+def _stands_in(paths: list[str], tag: str) -> bool | None:
+    """Tell whether one of these transcripts has the prompt `tag`; None where there is none to look at."""
+    files = [path for path in map(Path, paths) if path.is_file()]
+    if not files:
+        return None
+    return any(f"#{tag}]".encode() in path.read_bytes() for path in files)
 
 
 async def run_brain(run: Run, profile: Profile, link: socket.socket) -> None:

@@ -80,29 +80,7 @@ def _start(
         child, master = start_child(wired.argv, wired.env, str(order.cwd), rows, cols, like=0, life=life)
     except OSError as exc:
         raise Broken(f"cannot start {wired.argv[0]!r}: {(exc.strerror or str(exc)).lower()}") from exc
-    run = Run(
-        name=order.name,
-        agent=who.agent,
-        token=who.token,
-        url=address.url,
-        room=address.room,
-        role=order.role,
-        pid=os.getpid(),
-        profile=order.profile.source,
-        argv=wired.argv,
-        env=wired.env,
-        cwd=str(order.cwd),
-        folder=str(who.folder),
-        started=time.time(),
-        session_id=wired.session_id,
-        transcript=wired.transcript_hint,
-        spool=wired.spool_dir,
-        earlier=before.transcript if before else "",
-        initial_prompt=order.initial_prompt,
-        injection_timeout_s=settings.injection_timeout_s,
-        asked=list(order.command),
-    )
-    run.save(who.folder)
+    _run(order, settings, address, who, wired, before).save(who.folder)
     # -P: a folder named csp in the user's directory must not be taken for ours.
     code = f"from csp.cli.brain import brain; brain({str(who.folder)!r})"
     brain_argv = [sys.executable, "-P", "-c", code]
@@ -122,6 +100,33 @@ def _start(
         life=end,
     )
     exec_relay(plan, dict(order.env), f"csp-sidecar-{who.agent}")
+
+
+def _run(
+    order: Order, settings: Settings, address: Address, who: Identity, wired: Wired, before: Run | None
+) -> Run:
+    return Run(
+        name=order.name,
+        agent=who.agent,
+        token=who.token,
+        url=address.url,
+        room=address.room,
+        role=order.role,
+        pid=os.getpid(),
+        profile=order.profile.source,
+        argv=wired.argv,
+        env=wired.env,
+        cwd=str(order.cwd),
+        folder=str(who.folder),
+        started=time.time(),
+        session_id=wired.session_id,
+        transcript=wired.transcript_hint,
+        spool=wired.spool_dir,
+        earlier=before.transcripts if before else [],
+        initial_prompt=order.initial_prompt,
+        injection_timeout_s=settings.injection_timeout_s,
+        asked=list(order.command),
+    )
 
 
 def find_command(command: str, env: Mapping[str, str], cwd: Path) -> str:

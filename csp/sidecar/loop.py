@@ -12,7 +12,7 @@ from csp.sidecar.keyboard import NEVER, Keyboard
 from csp.sidecar.link import Link
 from csp.sidecar.signals import Signals
 from csp.sidecar.spawn import Plan, read_plan, start_child
-from csp.sidecar.terminal import RESET, Terminal
+from csp.sidecar.terminal import CLEAR, RESET, Terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -409,7 +409,8 @@ class Relay:
         (argv, env), self._next = self._next, None
         os.close(self._child.master)
         self._keyboard.clear()
-        self._show(RESET)
+        # What the one before has drawn must not shine through.
+        self._show(RESET + CLEAR)
         try:
             self._child = self._started(argv, env)
         except OSError as exc:

@@ -9,19 +9,9 @@ from csp.sidecar.tags import Asked
 _TOUCHED: Final = frozenset({"PASTED", "SHOWN", "SENT", "CLEARING", "STUCK"})
 
 
-class Place(msgspec.Struct, frozen=True):
-    """How far the CLI's own record has been read, with everything from it posted."""
-
-    tracker: bytes = b""
-    reader: bytes = b""
-    #: Offset with inode, for each transcript.
-    files: dict[str, tuple[int, int]] = {}
-    #: Hook events that were read but still lie in the spool.
-    taken: tuple[str, ...] = ()
-
-
 class Note(msgspec.Struct, frozen=True):
-    place: Place = Place()
+    #: What the follower knew when the room had everything that followed from it.
+    follower: bytes = b""
     tags: dict[str, Asked] = {}
     #: The message that was being typed, with the phase it was in.
     typing: tuple[str, str] | None = None

@@ -18,7 +18,7 @@ def running_room(run: Run) -> RunningRoom | None:
     return next((room for room in running_rooms(state_dir) if room.room == run.room), None)
 
 
-def follow(run: Run) -> bool:
+def has_moved(run: Run) -> bool:
     """Note a new address of the room in our record; tell whether there is one."""
     room = running_room(run)
     if room is None or room.url == run.url:

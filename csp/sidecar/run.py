@@ -33,8 +33,9 @@ class Run:
     session_id: str = ""
     spool: str = ""
     transcript: str = ""
-    #: The transcript of the sidecar before this one, where a message it had typed may stand.
-    earlier: str = ""
+    #: What the CLI has been writing to; what the one before it had, where a message that it was given may stand.
+    transcripts: list[str] = field(default_factory=list)
+    earlier: list[str] = field(default_factory=list)
     initial_prompt: str = ""
     injection_timeout_s: float = 10.0
     #: What the person asked to be run, before our own arguments were added.

@@ -19,6 +19,8 @@ from csp.sidecar.profile import Profile
 from csp.wire import Deliver
 
 PROVEN_KEPT: Final = 1000
+#: How long a busy CLI may take to say that it has a prompt of a person's.
+AWAITED_S: Final = 4.0
 _SPACES: Final = re.compile(r"\s+")
 
 
@@ -84,10 +86,17 @@ class Sight:
         """Return what the gates ask for."""
         return self.pane.facts(
             now,
-            is_turn_open=self.tracker.is_open,
+            is_turn_open=self.tracker.is_open or self._is_turn_awaited(now),
             is_end_known=self.is_end_known and not self._was_typed_in_turn(),
             is_paused=self.is_paused,
         )
+
+    def _is_turn_awaited(self, now: float) -> bool:
+        """Tell whether a person has sent a prompt that the CLI has said nothing of yet."""
+        sent = self.pane.ledger.last_sent
+        if sent is None or self.profile.delivery.proof == "none" or now - sent > AWAITED_S:
+            return False
+        return self.turn_began is None or self.turn_began < sent
 
     def _was_typed_in_turn(self) -> bool:
         """Tell whether a person may have queued a prompt of their own, which the CLI takes up by itself."""
@@ -96,7 +105,10 @@ class Sight:
 
     def next_look(self, now: float) -> float | None:
         """Return when time alone may open a gate."""
-        return next_look(self.facts(now), self.gate_rules, now)
+        times = [next_look(self.facts(now), self.gate_rules, now)]
+        if self._is_turn_awaited(now) and self.pane.ledger.last_sent is not None:
+            times.append(self.pane.ledger.last_sent + AWAITED_S)
+        return min((at for at in times if at is not None), default=None)
 
     @property
     def is_busy(self) -> bool:
@@ -121,10 +133,17 @@ class Sight:
         if composer.is_empty:
             return Place.EMPTY
         text, header = _SPACES.sub("", composer.text), _SPACES.sub("", prompt.header)
+        footer = _SPACES.sub("", prompt.footer)
+        if footer + header in text or self._markers(composer.text) > 1:
+            return Place.OTHER
         if text.startswith(header) or self._begins_with_marker(composer.text):
             return Place.HERE
         is_scrolled = header not in text and composer.first_row != composer.last_row
-        return Place.HERE if is_scrolled and text.endswith(_SPACES.sub("", prompt.footer)) else Place.OTHER
+        return Place.HERE if is_scrolled and text.endswith(footer) else Place.OTHER
+
+    def _markers(self, text: str) -> int:
+        marker = self.profile.rules.composer.paste_marker
+        return len(marker.findall(text)) if marker else 0
 
     def _begins_with_marker(self, text: str) -> bool:
         marker = self.profile.rules.composer.paste_marker

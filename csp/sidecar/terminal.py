@@ -22,6 +22,8 @@ RESET = (
     b"\x1b(B\x0f\x1b[0m"
 )
 
+CLEAR = b"\x1b[H\x1b[2J"
+
 #: What tcgetattr returns.
 Attributes = list[int | list[bytes | int]]
 

@@ -50,6 +50,8 @@ class Typist:
         self._leave_note = leave_note
         #: Called with each prompt that was submitted without a proof to come.
         self.on_submitted: Callable[[Prompt], None] = lambda _: None
+        #: Called after each Enter.
+        self.on_entered: Callable[[], None] = lambda: None
         #: What the pane showed before the last prompt.
         self.before: list[str] = []
         self._queue: dict[str, Deliver] = {}
@@ -188,6 +190,7 @@ class Typist:
                 self._paste(job)
             case Do.ENTER:
                 self._press(job, self._sight.profile.keys.submit.encode())
+                self.on_entered()
             case Do.CLEAR:
                 self._clear(job)
             case Do.RELEASE:

@@ -1,4 +1,4 @@
-"""Which version of a CLI is installed, and whether its profile was tested with it."""
+"""Compare the installed version of a CLI with those its profile was tested with."""
 
 import subprocess
 from collections.abc import Mapping, Sequence

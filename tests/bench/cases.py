@@ -1,13 +1,15 @@
 """The limits, one row each, with what measures them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from csp.bench.gateway import NEEDLES
 from csp.errors import NotFound
-from tests.bench import journals, messages
+from tests.bench import journals, messages, sidecar, turns
 from tests.bench.results import Limit, Result, Taken
 from tests.bench.setting import Setting
+from tests.clis.bringup import CLIS
 
 
 class Case(NamedTuple):
@@ -24,6 +26,22 @@ class Case(NamedTuple):
         except NotFound as exc:
             return [Result(limit, missing=f"{exc.message}; {exc.hint}") for limit in self.limits]
         return [Result(limit, ratios, note) for limit, (ratios, note) in zip(self.limits, taken, strict=True)]
+
+
+def _turns(name: str) -> Case:
+    return Case(
+        name,
+        partial(turns.turns, name),
+        (
+            Limit(
+                f"send to confirmed, {name}: over its own floor (gap, Enter to first proof)",
+                0.15,
+                0.05,
+                unit="s",
+            ),
+            Limit(f"reply known, {name}: CSP / its own first signal, after the end of the stream", 1.3, 1.15),
+        ),
+    )
 
 
 # fmt: off
@@ -59,6 +77,28 @@ CASES: Final = (
     )),
     Case("crowd", journals.crowd, (
         Limit("POST p50 with 1,000 watchers: with two bad ones / without", 1.3, 1.1),
+    )),
+    Case("flood", sidecar.floods, (
+        Limit("flood in a tmux pane: relay, no screen kept / direct", 0.70, 0.85, more_is_better=True),
+        Limit("the same: whole sidecar, screen kept", 0.50, 0.60, more_is_better=True),
+        Limit("the same: relay, a brain that only keeps the screen"),
+    )),
+    Case("echo", sidecar.echoes, (
+        Limit("key echo in a tmux pane, p50: whole sidecar / direct", 1.7, 1.5),
+        Limit("the same: relay, a brain that only reads"),
+    )),
+    Case("screen", sidecar.screens, (
+        Limit("screen feed, CPU, worst sample: CSP / pyte", 40, 60, more_is_better=True),
+        *(Limit(f"the same: {name}") for name in sidecar.SAMPLES),
+    )),
+    *map(_turns, CLIS),
+    Case("launch", sidecar.starts, (
+        Limit("start of a sidecar, its child's first byte: CSP / bare Python", 3, 2),
+        Limit("the same until it is connected", 20, 12),
+    )),
+    Case("memory", sidecar.memory, (
+        Limit("resident memory, relay + brain / bare Python", 4, 3),
+        Limit("the same: relay alone"),
     )),
 )
 # fmt: on

@@ -15,12 +15,16 @@ Variant = Callable[[], float]
 
 
 class Limit(NamedTuple):
-    """What a ratio must reach, and what it should; without these it is only told."""
+    """What a ratio must reach, and what it should; without these it is only told.
+
+    With a unit it is no ratio but a difference, in seconds or the like.
+    """
 
     what: str
     must: float | None = None
     aim: float | None = None
     more_is_better: bool = False
+    unit: str = ""
 
 
 class Taken(NamedTuple):
@@ -58,11 +62,12 @@ class Result:
 
     def cells(self) -> tuple[str, ...]:
         """Return one cell for each heading."""
-        limits = [said(value) for value in (self.limit.must, self.limit.aim)]
+        unit = self.limit.unit
+        limits = [said(value, unit) for value in (self.limit.must, self.limit.aim)]
         if self.missing:
             return (self.limit.what, *limits, "", "", self.verdict, self.missing)
-        spread = f"{said(min(self.ratios))} .. {said(max(self.ratios))}"
-        return (self.limit.what, *limits, said(self.figure), spread, self.verdict, self.note)
+        spread = f"{said(min(self.ratios), unit)} .. {said(max(self.ratios), unit)}"
+        return (self.limit.what, *limits, said(self.figure, unit), spread, self.verdict, self.note)
 
     def as_json(self) -> dict[str, Any]:
         """Return the result for a file."""
@@ -74,10 +79,12 @@ class Result:
         return cls(**values | {"limit": Limit(**values["limit"])})
 
 
-def said(ratio: float | None) -> str:
-    """Return a ratio as people say it: 1/240, 0.36, 12.4."""
+def said(ratio: float | None, unit: str = "") -> str:
+    """Return a ratio as people say it: 1/240, 0.36, 12.4; or a difference: 0.012 s."""
     if ratio is None:
         return ""
+    if unit:
+        return f"{ratio:.3f} {unit}"
     return f"1/{1 / ratio:.0f}" if 0 < ratio < 0.1 else short(ratio)
 
 
@@ -96,6 +103,16 @@ class Rounds:
         pairs = zip(self._values[name], self._values[over], strict=True)
         medians = [f"{which} {short(median(self._values[which]))} {unit}" for which in (name, over)]
         return Taken([value / other for value, other in pairs], ", ".join(medians))
+
+    def values(self, name: str) -> list[float]:
+        """Return what was taken of a variant, round by round."""
+        return self._values[name]
+
+    def difference(self, name: str, over: str, unit: str) -> Taken:
+        """Return by how much one variant exceeds another, round by round."""
+        pairs = zip(self._values[name], self._values[over], strict=True)
+        medians = [f"{which} {short(median(self._values[which]))} {unit}" for which in (name, over)]
+        return Taken([value - other for value, other in pairs], ", ".join(medians))
 
 
 def text_table(results: list[Result]) -> str:

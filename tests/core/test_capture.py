@@ -23,7 +23,6 @@ from csp.core.capture import (
     Tracker,
     Turn,
     Wrote,
-    tag_of,
 )
 from csp.wire import Ending, Usage
 
@@ -58,25 +57,6 @@ def told(*items: Item) -> list[Outcome]:
 
 def replies(outcomes: list[Outcome]) -> list[tuple[str, str | None, str]]:
     return [(one.text, one.tag, one.how) for one in outcomes if isinstance(one, Reply)]
-
-
-@pytest.mark.parametrize(
-    ("text", "tag"),
-    [
-        ("[from human #418]\nhello", "418"),
-        ("[from claude-2 #7]", "7"),
-        ("[YOUR TURN #t-17] debate, round 1 of 3\nhello", "t-17"),
-        (" [from human #418]\nhello", None),
-        ("1[from human #418]\nhello", None),
-        ("hello\n[from human #418]\n", None),
-        ("[from human 418]", None),
-        ("[from hu\nman #418]", None),
-        ("[from  #]", None),
-        ("", None),
-    ],
-)
-def test_a_tag_is_the_id_of_a_header_at_the_very_start(text: str, tag: str | None) -> None:
-    assert tag_of(text) == tag
 
 
 def test_a_reply_belongs_to_the_prompt_before_it() -> None:

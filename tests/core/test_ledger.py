@@ -103,3 +103,23 @@ def test_an_empty_screen_clears_the_count() -> None:
     ledger.clear()
 
     assert not ledger.may_hold_draft
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_sent"),
+    [
+        (b"hello\r", True),
+        (b"\x1b[200~pasted\x1b[201~\r", True),
+        (b"hello\x1b[13u", True),
+        (b"more \x1b[200~/not at the start\x1b[201~\r", True),
+        (b"\r", False),
+        (b"hello", False),
+        (b"hello\x03\r", False),
+        (b"/clear\r", False),
+        (b"!ls\r", False),
+        (b"\x1b[200~/clear\x1b[201~\r", False),
+        (b"/x\x7f\x7fhello\r", True),
+    ],
+)
+def test_a_turn_is_expected_after_a_draft_was_sent(keys: bytes, is_sent: bool) -> None:
+    assert (fed(keys).last_sent is not None) is is_sent

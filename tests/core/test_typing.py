@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from csp.core.typing import (
     CLEAR_S,
     MAX_CLEARS,
+    MAX_LOST,
     SHOW_S,
     WRITE_S,
     Do,
@@ -129,13 +130,24 @@ def test_enter_is_pressed_only_when_the_composer_shows_the_message() -> None:
     assert typing.step(SHOWN, 2.21) == [Do.ENTER]
 
 
-def test_a_composer_that_stays_empty_fails_it() -> None:
+def test_a_paste_that_was_lost_is_typed_again() -> None:
     typing = pasted()
     over = 1.0 + RULES.gap_s + SHOW_S
 
     assert typing.step(EMPTY, over - 0.01) == []
     assert typing.wake_at == pytest.approx(over)
-    assert typing.step(EMPTY, over) == [failed("the composer did not show the message"), Do.RELEASE]
+    assert typing.step(EMPTY, over) == [Do.RELEASE, TYPED]
+    assert typing.step(EMPTY, over) == [Do.PASTE]
+
+
+def test_a_composer_that_never_shows_it_fails_it() -> None:
+    typing, now = pasted(), 1.0
+    for _ in range(MAX_LOST - 1):
+        now += 10
+        assert typing.step(EMPTY, now) == [Do.RELEASE, TYPED]
+        assert typing.step(EMPTY, now) == [Do.PASTE]
+
+    assert typing.step(EMPTY, now + 10) == [failed("the composer did not show the message"), Do.RELEASE]
 
 
 def test_something_else_in_the_composer_is_not_touched() -> None:

@@ -121,6 +121,16 @@ class Follower:
         if self._watcher:
             self._watcher.wake()
 
+    def catch_up(self) -> list[Outcome]:
+        """Return what follows from what is on the disk now."""
+        self._locate()
+        return self._step()[0]
+
+    @property
+    def files(self) -> list[str]:
+        """The transcripts of this run that are there."""
+        return [name for name in {**self._positions, **self._tails} if Path(name).is_file()]
+
     async def outcomes(self) -> AsyncIterator[list[Outcome]]:
         """Yield what follows from the CLI's record, as soon as it is written; never ends by itself."""
         self._watcher = new_watcher()
