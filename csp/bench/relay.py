@@ -1,4 +1,4 @@
-"""Measure what stands between a program and its terminal: flood, key echo, start, memory."""
+"""Measure what stands before a program's terminal: flood, key echo, start, memory."""
 
 import fcntl
 import os

@@ -27,6 +27,7 @@ COLUMNS: Final = 120
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _TIMEOUT_S: Final = 60.0
 _READ_BYTES: Final = 1 << 16
+_SHOWN_BYTES: Final = 300
 _TEXT: Final = 0x81
 _PING: Final = 0x89
 _BRAIN: Final = b"csp.cli.brain"
@@ -41,12 +42,13 @@ class Ear:
     def __init__(self, port: int, token: str = TOKEN) -> None:
         self.socket, self._data = connect(port, watch_request("/ws", token), b"\r\n\r\n")
         self._heard: list[tuple[float, Event]] = []
+        self._shown = b""
 
     def close(self) -> None:
         self.socket.close()
 
     def wait(self, wanted: Wanted, drained: Sequence[int] = (), timeout_s: float = _TIMEOUT_S) -> float:
-        """Return when the first such event came; what `drained` terminals show meanwhile is thrown away."""
+        """Return when the first such event came; meanwhile `drained` terminals are read, and may not end."""
         return self.find(wanted, drained, timeout_s)[0]
 
     def find(
@@ -62,19 +64,19 @@ class Ear:
             at = len(self._heard)
             left = deadline - time.monotonic()
             if left <= 0:
-                raise Broken(f"an event did not come in {timeout_s:g} s, the last was {self._last()}")
+                last = self._heard[-1][1] if self._heard else None
+                raise Broken(f"an event did not come in {timeout_s:g} s, the last was {last}")
             self._hear(drained, left)
-
-    def _last(self) -> object:
-        return self._heard[-1][1] if self._heard else None
 
     def _hear(self, drained: Sequence[int], timeout_s: float) -> None:
         own = self.socket.fileno()
         for ready in select.select([own, *drained], [], [], timeout_s)[0]:
             if ready == own:
                 self._take(self.socket.recv(_READ_BYTES))
+            elif data := drain(ready):
+                self._shown = (self._shown + data)[-_SHOWN_BYTES:]
             else:
-                drain(ready)
+                raise Broken(f"a terminal has closed, having shown {self._shown!r}")
 
     def _take(self, data: bytes) -> None:
         now = time.time()

@@ -149,7 +149,7 @@ class Post:
         message = str(self._scene.gateway.post("/message", {"to": self._name, "content": text})["id"])
         confirmed = ear.wait(delivered(message, "confirmed"), drained)
         replied = ear.wait(answered(message), drained)
-        self._rest(REST_S)
+        self.rest(REST_S)
         entered, proven, ended, signalled = self._times()[before : before + len(_STEPS)]
         return Delivery(
             confirmed_s=confirmed - began,
@@ -158,7 +158,7 @@ class Post:
             signal_s=signalled - ended,
         )
 
-    def _rest(self, seconds: float) -> None:
+    def rest(self, seconds: float) -> None:
         """Wait a while, reading the terminal."""
         try:
             self._scene.ear.wait(lambda _: False, [self._seat.fd], seconds)
@@ -178,7 +178,7 @@ def post(scene: Scene) -> Iterator[Post]:
     with scene.seat(name, command, STAND_IN_LOG=str(log)) as seat:
         scene.ear.wait(state_of(name, "idle"), [seat.fd])
         found = Post(scene, seat, name, log)
-        found._rest(REST_S)
+        found.rest(REST_S)
         yield found
     scene.ear.wait(left(name))
 

@@ -27,6 +27,8 @@ class Facts:
     #: A permission was asked for and nothing says that it was answered.
     is_asking: bool = False
     last_key: float | None = None
+    #: A composer was there before, but now it is not: something else takes the keys.
+    is_composer_gone: bool = False
     #: None: the screen shows no composer that could be read.
     draft: bool | None = False
     may_hold_draft: bool = False
@@ -60,6 +62,8 @@ def closed_gate(
         return HeldReason.DIALOG
     if not (is_urgent or (is_waived and rules.guesses_idle)) and is_busy(facts, rules, now):
         return HeldReason.BUSY
+    if facts.is_composer_gone:
+        return HeldReason.DIALOG
     if facts.last_key is not None and now - facts.last_key < rules.typing_quiet_s:
         return HeldReason.TYPING
     if holds_draft(facts, now):

@@ -21,6 +21,8 @@ _REPORTS: Final = re.compile(
 _PASTE: Final = re.compile(rb"\x1b\[200~([\s\S]*?)(?:\x1b\[201~|\Z)")
 #: Keys as the newer keyboard protocols spell them: CSI code ; modifiers u, CSI 27 ; modifiers ; code ~.
 _SPELT: Final = re.compile(rb"\x1b\[(\d{1,7})(?::\d*)*(?:;(\d{1,3})(?::\d)?)?u|\x1b\[27;(\d{1,3});(\d{1,7})~")
+#: Keys that may bring back an older draft: up, down, and what they are in a line editor, search, yank.
+_RECALLS: Final = re.compile(rb"\x1b[\[O][\d;:]*[AB]|[\x0e\x10\x12\x19]")
 _FUNCTION_KEYS: Final = re.compile(rb"\x1b[\[O][\d;:]*[A-Za-z~^$]|\x1b[\x20-\x7e]")
 #: A sequence that is cut in two by a read goes on in the next one.
 _UNFINISHED: Final = re.compile(rb"\x1b(?:\[[\d;:?<>=]*|[\]P_^X][^\x07\x1b]*\x1b?)\Z")
@@ -82,6 +84,8 @@ class Ledger:
         self._count_keys(data[end:], now)
 
     def _count_keys(self, data: bytes, now: float) -> None:
+        if _RECALLS.search(data):
+            self.typed = max(1, self.typed)
         plain = _FUNCTION_KEYS.sub(b"", _SPELT.sub(_spell, data))
         for char in plain.decode("utf-8", "replace"):
             if char in _STOPS:

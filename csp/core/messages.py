@@ -126,7 +126,8 @@ def _everybody_else(room: Room, command: Send) -> tuple[AgentId, ...]:
 
 def asker_of(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:
     """Return who gets an answer typed in: the participant that asked, for the first answer alone."""
-    if asked is None or asked.sender not in room.participants:
+    # An answer asks for nothing: two agents would thank each other for ever.
+    if asked is None or asked.reply_to is not None or asked.sender not in room.participants:
         return ()
     delivery = asked.deliveries.get(sender)
     return (asked.sender,) if delivery is not None and not delivery.answered else ()

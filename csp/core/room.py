@@ -445,6 +445,15 @@ def _expiring(room: Room, now: float = -math.inf) -> Iterator[tuple[Message, Age
                     break
 
 
+def _behind(room: Room, participant: Participant, message: Message) -> tuple[DeliveryState, str]:
+    """Return why a message waits that is not its participant's next: for what that one waits."""
+    first = next(room.unfinished(participant.queue))
+    delivery = first.deliveries[participant.id]
+    if first is message or delivery.state is DeliveryState.QUEUED:
+        return DeliveryState.QUEUED, ""
+    return DeliveryState.HELD, delivery.reason or HeldReason.BUSY
+
+
 def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
     """Return the state of one delivery, with the reason the room itself knows for its waiting."""
     delivery = message.deliveries[agent]
@@ -455,4 +464,6 @@ def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
             state, reason = DeliveryState.HELD, HeldReason.OFFLINE
         elif participant.paused and message.kind is not DeliverKind.CONTROL:
             state, reason = DeliveryState.HELD, HeldReason.PAUSED
+        elif message.id in participant.queue:
+            state, reason = _behind(room, participant, message)
     return DeliveryView(state=state, at=delivery.at, reason=reason or None)

@@ -65,7 +65,8 @@ class Controls:
 
     async def _answer(self, answer: Answer | None, choice: int | None) -> str:
         dialog = self._sight.look().dialog
-        if dialog is None and not self._sight.pane.is_asking:
+        facts = self._sight.facts(time.monotonic())
+        if not (facts.has_dialog or facts.is_asking):
             return "no dialog is open"
         if answer is None:
             return f"profile {self._sight.profile.name} has no key for that"

@@ -47,6 +47,7 @@ class Pane:
         self._asked_at: float | None = None
         self._was_dialog_shown = False
         self._drawn_at: float | None = None
+        self._has_had_composer = False
         # Without a rule for its composer or a word of its own, a CLI at rest is one that writes nothing.
         self._has_signs = profile.rules.composer.frame not in (Frame.NONE, Frame.CURSOR)
 
@@ -70,6 +71,7 @@ class Pane:
         self.ledger = Ledger()
         self.is_ready = self.is_stopped = self.is_leaving = self.has_session = False
         self._drawn_at = None
+        self._has_had_composer = False
         self._quiet_since = self._asked_at = None
         self._signs.clear()
 
@@ -161,6 +163,7 @@ class Pane:
         """Return all that the gates ask for."""
         reading = self.look(now)
         composer = reading.composer
+        self._has_had_composer = self._has_had_composer or composer is not None
         if composer is not None and composer.is_empty and self._is_echoed(now):
             self.ledger.clear()
         return Facts(
@@ -172,6 +175,7 @@ class Pane:
             quiet_since=self._quiet_since,
             has_dialog=reading.dialog is not None or "dialog" in self._signs.values(),
             is_asking=self._asked_at is not None,
+            is_composer_gone=self._has_had_composer and composer is None,
             last_key=self.ledger.last_key,
             draft=None if composer is None else not composer.is_empty,
             may_hold_draft=self.ledger.may_hold_draft,

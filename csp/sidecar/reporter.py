@@ -10,6 +10,7 @@ from csp.client import Client
 from csp.core.capture import Asked
 from csp.core.dialogs import Dialog
 from csp.core.gates import is_busy
+from csp.core.reading import Reading
 from csp.errors import CspError, Unreachable
 from csp.sidecar.sight import Sight
 from csp.sidecar.until import until_time
@@ -79,18 +80,28 @@ class Reporter:
             return Shown(
                 state=states.NEEDS_HUMAN, detail=_cut(f"{reading.blocked.kind}: {reading.blocked.text}")
             )
+        limit = self._limit(reading)
+        if limit is not None and not _asks_permission(reading.dialog):
+            return limit
         if reading.dialog is not None or facts.is_asking:
             body = self._question(reading.dialog)
             return Shown(state=states.NEEDS_APPROVAL, detail=_cut(body.question or body.tool), dialog=body)
         if not facts.is_ready:
             return Shown(state=states.STARTING)
-        if self.limit is not None:
-            return Shown(state=states.LIMITED, detail=_cut(self.limit[0]), until=self.limit[1])
-        if reading.limit is not None:
-            until = until_time(reading.limit.until_text, time.time())
-            return Shown(state=states.LIMITED, detail=_cut(reading.limit.text), until=_to_minute(until))
         busy = facts.is_turn_open or is_busy(facts, self._sight.gate_rules, now)
         return Shown(state=states.BUSY if busy else states.IDLE)
+
+    def _limit(self, reading: Reading) -> Shown | None:
+        """Return a limit of the account that still holds, by the CLI's own word or by its screen."""
+        if self.limit is not None and self.limit[1] is not None and self.limit[1] <= time.time():
+            self.limit = None
+        if self.limit is not None:
+            text, until = self.limit
+        elif reading.limit is not None:
+            text, until = reading.limit.text, until_time(reading.limit.until_text, time.time())
+        else:
+            return None
+        return Shown(state=ReportedAgentState.LIMITED, detail=_cut(text), until=_to_minute(until))
 
     def _question(self, dialog: Dialog | None) -> DialogBody:
         """Return what is asked: by the CLI's own word where there is one, else as the screen shows it."""
@@ -107,6 +118,11 @@ class Reporter:
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "…"
+
+
+def _asks_permission(dialog: Dialog | None) -> bool:
+    """Tell a question about a tool from a menu, such as one that offers to lift the limit."""
+    return dialog is not None and dialog.kind == "permission"
 
 
 def _to_minute(until: float | None) -> float | None:

@@ -33,7 +33,7 @@ class Run:
     session_id: str = ""
     spool: str = ""
     transcript: str = ""
-    #: What the CLI has been writing to; what the one before it had, where a message that it was given may stand.
+    #: What the CLI writes to; what the one before it wrote to, where a message that it was given may stand.
     transcripts: list[str] = field(default_factory=list)
     earlier: list[str] = field(default_factory=list)
     initial_prompt: str = ""

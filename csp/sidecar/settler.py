@@ -22,10 +22,11 @@ class Settler:
         self._before = before
         self._on_items = on_items
         self._prompt: Prompt | None = None
+        self._began = 0.0
 
     def begin(self, prompt: Prompt) -> None:
         """Take what comes from now on for the answer to `prompt`."""
-        self._prompt = prompt
+        self._prompt, self._began = prompt, time.monotonic()
         self._on_items([Submitted(text=prompt.text)])
 
     async def run(self) -> None:
@@ -33,10 +34,15 @@ class Settler:
         while True:
             if self._prompt is None:
                 await self._sight.wait(None)
-            elif self._sight.is_at_rest:
+            elif self._sight.is_at_rest and self._has_answered(self._prompt):
                 self._finish(self._prompt)
             else:
                 await self._sight.wait(time.monotonic() + LOOK_S)
+
+    def _has_answered(self, prompt: Prompt) -> bool:
+        """Tell whether there is an answer; silence alone counts as one only after a long time."""
+        is_late = time.monotonic() - self._began >= self._sight.injection_timeout_s
+        return is_late or bool(self._answer(prompt))
 
     def _finish(self, prompt: Prompt) -> None:
         self._prompt = None

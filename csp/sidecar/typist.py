@@ -20,6 +20,8 @@ from csp.wire import Deliver, DeliveryState, HeldReason, ReportedState
 log = logging.getLogger(__name__)
 
 UNPROVEN_KEPT: Final = 100
+#: In a profile's clear key: as many backspaces as the prompt has characters.
+BACKSPACES: Final = "{backspaces}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -214,7 +216,9 @@ class Typist:
         """Press the clear key, the next one where there are several: what did not help once will not."""
         keys = self._sight.profile.keys.clear
         if keys:
-            self._press(job, keys[job.clears % len(keys)].encode())
+            chosen = keys[job.clears % len(keys)]
+            backspaces = "\x7f" * len(job.prompt.text)
+            self._press(job, chosen.replace(BACKSPACES, backspaces).encode())
             job.clears += 1
 
     def _await_written(self, job: Job, written: "asyncio.Future[bool]") -> None:

@@ -17,8 +17,7 @@ def main() -> int:
     """Measure what was asked for; print how it compares."""
     args = _arguments()
     if args.saved:
-        saved = json.loads(args.saved.read_bytes())
-        results, remark = [Result.from_json(values) for values in saved["results"]], saved["remark"]
+        results, remark = read_saved(args.saved)
     else:
         results, remark = _measure(args)
     if args.json:
@@ -36,7 +35,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=1.0, help="length of each load; default: 1")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here too")
     parser.add_argument("--readme", action="store_true", help="print a markdown table")
-    parser.add_argument("--saved", type=Path, metavar="FILE", help="print what --json wrote, measure nothing")
+    parser.add_argument(
+        "--saved",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="print what --json wrote, measure nothing; a later file replaces rows of an earlier one",
+    )
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="leave the long journal here for the next run"
     )
@@ -45,6 +50,15 @@ def _arguments() -> argparse.Namespace:
     if unknown:
         parser.error(f"unknown name {min(unknown)!r}, expected some of: {', '.join(names)}")
     return args
+
+
+def read_saved(files: list[Path]) -> tuple[list[Result], str]:
+    """Return the results of several runs in the order of the cases, each row from its last run."""
+    runs = [json.loads(file.read_bytes()) for file in files]
+    found = {result.limit.what: result for run in runs for result in map(Result.from_json, run["results"])}
+    order = [limit.what for case in CASES for limit in case.limits]
+    results = [found[what] for what in order if what in found]
+    return results, " ".join(dict.fromkeys(run["remark"] for run in runs))
 
 
 def _measure(args: argparse.Namespace) -> tuple[list[Result], str]:

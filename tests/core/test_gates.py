@@ -25,6 +25,8 @@ def test_all_gates_open() -> None:
         ({"is_stopped": True}, HeldReason.PAUSED),
         ({"has_dialog": True}, HeldReason.DIALOG),
         ({"is_asking": True}, HeldReason.DIALOG),
+        ({"is_composer_gone": True}, HeldReason.DIALOG),
+        ({"is_composer_gone": True, "is_turn_open": True}, HeldReason.BUSY),
         ({"is_turn_open": True}, HeldReason.BUSY),
         ({"quiet_since": None}, HeldReason.BUSY),
         ({"quiet_since": NOW - 0.29}, HeldReason.BUSY),
@@ -73,6 +75,8 @@ def test_only_a_guess_can_be_waived() -> None:
     assert closed_gate(busy, RULES, NOW, is_waived=True) is HeldReason.BUSY
     assert closed_gate(busy, GateRules(guesses_idle=True), NOW, is_waived=True) is None
     assert closed_gate(busy, GateRules(guesses_idle=True), NOW) is HeldReason.BUSY
+    gone = replace(busy, is_composer_gone=True)
+    assert closed_gate(gone, GateRules(guesses_idle=True), NOW, is_waived=True) is HeldReason.DIALOG
 
 
 def test_the_ledger_counts_until_the_screen_has_had_time_to_show_the_keys() -> None:

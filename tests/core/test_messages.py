@@ -66,7 +66,7 @@ def chain(live: LiveRoom, length: int) -> Said:
     """Let claude and codex answer each other until `length` messages are said; return the last."""
     said = live.say(CLAUDE, CODEX)
     for _ in range(length - 1):
-        said = live.answer(said.target, said.id)
+        said = live.say(said.target, said.sender, reply_to=said.id)
     return said
 
 
@@ -489,6 +489,15 @@ def test_hops_count_answers(live: LiveRoom) -> None:
     assert [asked.hops, call.hops, answer.hops] == [0, 1, 2]
 
 
+def test_an_answer_to_an_answer_wakes_nobody(live: LiveRoom) -> None:
+    call = live.say(CLAUDE, CODEX)
+    answer = live.answer(CODEX, call.id)
+    thanks = live.answer(CLAUDE, answer.id)
+
+    assert answer.recipients == (CLAUDE,)
+    assert (thanks.recipients, thanks.target) == ((), CODEX)
+
+
 def test_call_out_of_the_blue_has_one_hop(live: LiveRoom) -> None:
     assert live.say(CLAUDE, CODEX).hops == 1
 
@@ -515,7 +524,7 @@ def test_ninth_hop_is_held(live: LiveRoom) -> None:
 
 def test_human_is_asked_about_the_ninth_hop(live: LiveRoom) -> None:
     asked = chain(live, 8)
-    events = live.do(Answer(sender=CLAUDE, text="again", reply_to=asked.id))
+    events = live.do(Send(sender=CLAUDE, to=CODEX, text="again", reply_to=asked.id))
     notice, said = one(events, Noticed), one(events, Said)
 
     assert notice.target == HUMAN
