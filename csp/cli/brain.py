@@ -7,7 +7,7 @@ from pathlib import Path
 
 from csp.cli.logs import configure
 from csp.errors import Broken, Forbidden, Unauthenticated
-from csp.sidecar.brain import run_brain
+from csp.sidecar.awake import run_brain
 from csp.sidecar.profile import load_profile_file
 from csp.sidecar.rejoin import rejoin
 from csp.sidecar.run import Run

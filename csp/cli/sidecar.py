@@ -27,6 +27,7 @@ def sidecar(call: Call) -> int:
         cwd=call.cwd,
         env=process_environment(),
         initial_prompt=_prompt(call, args.initial_prompt_file),
+        allow_shell=args.allow_shell,
     )
     launch(order, call.settings, call.address)
     return 1

@@ -83,6 +83,7 @@ _SIDECAR: Final = (
     _value("--profile-file", "F", "a profile of your own, as toml"),
     _value("--role", "R", "agent or orchestrator", choices=("agent", "orchestrator"), default="agent"),
     _value("--initial-prompt-file", "F", "text to type in once the CLI is ready"),
+    _switch("--allow-shell", "type messages into a plain shell, which runs them"),
     _value("--cmd", "CMD", "the command as one string, instead of behind --"),
     Arg(("command",), "the command to run, behind --", {"metavar": "CMD", "nargs": "*"}),
 )

@@ -213,6 +213,11 @@ class Tracker:
         return self._state.is_open
 
     @property
+    def confirmed(self) -> tuple[str, ...]:
+        """Return the tags of the last prompts of ours that the CLI has taken."""
+        return tuple(self._state.confirmed)
+
+    @property
     def tags(self) -> tuple[str, ...]:
         """Return the tags of our prompts that the CLI works on, or is about to."""
         prompts = self._state.prompts if self._state.is_running else []

@@ -24,8 +24,10 @@ _SPELT: Final = re.compile(rb"\x1b\[(\d{1,7})(?::\d*)*(?:;(\d{1,3})(?::\d)?)?u|\
 #: Keys that may bring back an older draft: up, down, and what they are in a line editor, search, yank.
 _RECALLS: Final = re.compile(rb"\x1b[\[O][\d;:]*[AB]|[\x0e\x10\x12\x19]")
 _FUNCTION_KEYS: Final = re.compile(rb"\x1b[\[O][\d;:]*[A-Za-z~^$]|\x1b[\x20-\x7e]")
+#: Enter with a modifier, which makes a line break in a composer.
+_LINE_BREAKS: Final = re.compile(rb"\x1b\r|\x1b\[13;[2-9]\d*u|\x1b\[27;[2-9]\d*;13~")
 #: A sequence that is cut in two by a read goes on in the next one.
-_UNFINISHED: Final = re.compile(rb"\x1b(?:\[[\d;:?<>=]*|[\]P_^X][^\x07\x1b]*\x1b?)\Z")
+_UNFINISHED: Final = re.compile(rb"\x1b(?:\[[\d;:?<>=]*|[\]P_^X][^\x07\x1b]+\x1b?)\Z")
 _MAX_UNFINISHED: Final = 4096
 _CTRL: Final = 4
 
@@ -86,6 +88,7 @@ class Ledger:
     def _count_keys(self, data: bytes, now: float) -> None:
         if _RECALLS.search(data):
             self.typed = max(1, self.typed)
+        data = _LINE_BREAKS.sub(b"\n", data)
         plain = _FUNCTION_KEYS.sub(b"", _SPELT.sub(_spell, data))
         for char in plain.decode("utf-8", "replace"):
             if char in _STOPS:

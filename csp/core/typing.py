@@ -17,6 +17,9 @@ SHOW_S: Final = 4.0
 CLEAR_S: Final = 1.5
 MAX_CLEARS: Final = 3
 MAX_LOST: Final = 3
+#: How long to wait before Enter is pressed again while the CLI has drawn nothing; how long in all.
+UNREAD_S: Final = 2.5
+ENTER_S: Final = 12.0
 #: What is said when a crash left nobody who knows whether the message was submitted.
 UNKNOWN: Final = "unknown"
 
@@ -62,6 +65,8 @@ class Seen:
     is_proven: bool = False
     #: A person pressed a key just as the text was to be written, so nothing was.
     is_refused: bool = False
+    #: The CLI has written something since the last keys were written: it has read them.
+    has_reacted: bool = True
 
 
 class Do(Enum):
@@ -94,6 +99,7 @@ class Typing:
     _held: HeldReason | None = None
     _since: float = 0.0
     _entered: int = 0
+    _first_enter: float = 0.0
     _cleared: int = 0
     _lost: int = 0
     _shown_at: float | None = None
@@ -165,7 +171,7 @@ class Typing:
         if seen.written_at is None:
             return self._get_stuck(now) if self._over(WRITE_S, now) else []
         if seen.has_dialog:
-            return self._get_stuck(now, HeldReason.DIALOG)
+            return self._get_stuck(now)
         if not self.rules.reads_composer:
             return self._press_enter(now) if self._is_past(seen.written_at + self.rules.gap_s, now) else []
         if not seen.is_in_composer:
@@ -192,6 +198,7 @@ class Typing:
 
     def _press_enter(self, now: float) -> list[Step]:
         wait = self.rules.enter_again_s[min(self._entered, len(self.rules.enter_again_s) - 1)]
+        self._first_enter = self._first_enter if self._entered else now
         self._entered += 1
         self._enter_phase(Phase.SHOWN, now, for_s=wait)
         return [Do.ENTER]
@@ -201,14 +208,23 @@ class Typing:
             return self._get_stuck(now) if self._over(WRITE_S, now) else []
         if seen.is_composer_empty or not self.rules.reads_composer:
             return self._sent(now)
-        if not self._over(self.rules.enter_again_s[self._entered - 1], now):
+        if not self._over(self._patience_s(seen), now):
             return []
         if seen.has_dialog or not seen.is_in_composer:
-            return self._get_stuck(now, HeldReason.DIALOG if seen.has_dialog else HeldReason.STUCK)
+            return self._get_stuck(now)
         return self._try_again(now)
 
+    def _patience_s(self, seen: Seen) -> float:
+        """Return how long to wait for the last Enter to do something.
+
+        A CLI that has not even drawn anything may still have it before it, and would take both.
+        """
+        wait = self.rules.enter_again_s[self._entered - 1]
+        return wait if seen.has_reacted else max(wait, UNREAD_S)
+
     def _try_again(self, now: float) -> list[Step]:
-        if self._entered < len(self.rules.enter_again_s):
+        is_late = now - self._first_enter >= ENTER_S
+        if self._entered < len(self.rules.enter_again_s) and not is_late:
             return self._press_enter(now)
         self._problem = f"Enter was swallowed {self._entered} times"
         return self._clear(now)
@@ -241,13 +257,15 @@ class Typing:
             return self._end(DeliveryState.FAILED, self._problem)
         if not self._over(CLEAR_S, now):
             return []
-        if self._cleared < MAX_CLEARS and not seen.has_dialog:
+        # A key that clears a composer may do worse to anything else.
+        if self._cleared < MAX_CLEARS and seen.is_in_composer and not seen.has_dialog:
             return self._clear(now)
         return self._get_stuck(now)
 
-    def _get_stuck(self, now: float, reason: HeldReason = HeldReason.STUCK) -> list[Step]:
+    def _get_stuck(self, now: float) -> list[Step]:
+        """Wait for a person; whatever is the reason, the room must know that the message may stand there."""
         self._enter_phase(Phase.STUCK, now)
-        return [*self._hold(reason), Do.RELEASE]
+        return [*self._hold(HeldReason.STUCK), Do.RELEASE]
 
     def _watch_stuck(self, seen: Seen, now: float) -> list[Step]:
         """Our text may stand in the composer; only an empty one shows that it does not."""
@@ -255,6 +273,7 @@ class Typing:
         if not is_at_rest or seen.has_dialog:
             return []
         if seen.is_in_composer and not self._cleared:
+            self._first_enter = now
             return self._try_again(now)
         if not seen.is_composer_empty:
             return []

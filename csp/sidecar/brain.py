@@ -8,13 +8,12 @@ import contextlib
 import hashlib
 import json
 import logging
-import socket
 import struct
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import msgspec
 
@@ -34,8 +33,9 @@ from csp.core.capture import (
     Turn,
 )
 from csp.core.prompt import tag_in, tag_of
+from csp.core.typing import UNKNOWN
 from csp.errors import CspError, Unreachable
-from csp.events import AnyEvent, Delivered, StateChanged
+from csp.events import AnyEvent, Delivered, Joined, Left, StateChanged
 from csp.sidecar import frames
 from csp.sidecar.controls import Controls
 from csp.sidecar.note import Note
@@ -49,8 +49,8 @@ from csp.sidecar.run import Run
 from csp.sidecar.settler import Settler
 from csp.sidecar.shower import Shower
 from csp.sidecar.sight import Sight
+from csp.sidecar.start import Start, follower_of, stands_in
 from csp.sidecar.tags import Tags
-from csp.sidecar.transcripts import follow
 from csp.sidecar.typist import Typist
 from csp.sidecar.until import until_time
 from csp.sidecar.versions import ask_version, untested
@@ -67,8 +67,6 @@ RESTARTED_S: Final = 15.0
 MOVED_S: Final = 3.0
 #: Asking a CLI for its version must not slow its start.
 VERSION_S: Final = 5.0
-#: A CLI that writes nothing at first must not keep the brain waiting.
-GREETING_S: Final = 0.3
 INITIAL: Final = Deliver(
     id="", seq=0, kind=DeliverKind.MESSAGE, sender="csp", text="", urgent=False, state=DeliveryState.QUEUED
 )
@@ -77,7 +75,7 @@ INITIAL: Final = Deliver(
 class Brain:
     """Everything between one relay and its room."""
 
-    def __init__(self, run: Run, profile: Profile, port: Port, client: Client, start: "Start") -> None:
+    def __init__(self, run: Run, profile: Profile, port: Port, client: Client, start: Start) -> None:
         note = start.note or Note()
         self._run = run
         self._client = client
@@ -85,15 +83,20 @@ class Brain:
         self._port = port
         self._pane = Pane(profile, start.rows, start.cols)
         self._pane.is_ready = note.is_ready
-        self._follower = _follower(profile.capture, run, note.follower)
+        self._pane.set_modes(note.modes)
+        self._pane.ledger.typed = note.typed
+        self._follower = follower_of(profile.capture, run, note.follower)
         self._tracker = self._follower.tracker if self._follower else Tracker()
         self._sight = Sight(profile, self._pane, port, self._tracker)
         self._sight.injection_timeout_s = run.injection_timeout_s
+        for tag in self._tracker.confirmed:
+            self._sight.prove(tag)
         self._tags = Tags(dict(note.tags))
         self._followed = note.follower
         self._is_begun = note.is_begun
         self._session = run.session_id
         self._settling: set[asyncio.Task[None]] = set()
+        self._is_removed = asyncio.Event()
         self._restarted: asyncio.Future[str] | None = None
         self._note_timer: asyncio.TimerHandle | None = None
         self._typist = Typist(self._sight, client, self._tags, self._leave_note)
@@ -101,14 +104,15 @@ class Brain:
         self._poster = Poster(client, self._tags, run.agent, self._on_posted)
         self._reporter = Reporter(self._sight, client)
         self._shower = Shower(self._sight, client)
-        self._controls = Controls(self._sight, client, self._restart_cli)
+        self._controls = Controls(self._sight, client, self._restart_cli, self._leave_note, note.controls)
         self._settler = Settler(self._sight, lambda: self._typist.before, self._take_items)
         if profile.capture == "screen":
             self._typist.on_submitted = self._settler.begin
+            self._typist.on_pasting = self._settler.end
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._takers: dict[bytes, Callable[[bytes], None]] = {
             frames.OUTPUT: self._pane.take_output,
-            frames.GAP: lambda _: self._pane.take_output(b"\x1bc"),
+            frames.GAP: lambda _: self._pane.forget_screen(),
             frames.KEYS: self._take_keys,
             frames.SIZE: lambda size: self._pane.resize(*struct.unpack("!HH", size)),
             frames.PHASE: self._take_phase,
@@ -120,7 +124,7 @@ class Brain:
     async def run(self) -> None:
         """Work until the child has ended or the relay has gone."""
         if self._run.initial_prompt and not self._is_begun:
-            self._typist.take(msgspec.structs.replace(INITIAL, text=self._run.initial_prompt))
+            self._take_deliver(msgspec.structs.replace(INITIAL, text=self._run.initial_prompt))
         works = (
             self._listen(),
             self._typist.run(),
@@ -135,16 +139,32 @@ class Brain:
         )
         tasks = [asyncio.ensure_future(work) for work in works]
         try:
-            over: set[asyncio.Future[Any]] = {*tasks, self._ended, self._port.closed}
+            removed = asyncio.ensure_future(self._is_removed.wait())
+            over: set[asyncio.Future[Any]] = {*tasks, removed, self._ended, self._port.closed}
             await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
+            if removed.done():
+                await self._stay_away(tasks)
+                return
+            removed.cancel()
             for task in tasks:
                 if task.done():
                     task.result()
+            # Nothing more goes to a CLI that has gone.
+            tasks[1].cancel()
             await self._leave()
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _stay_away(self, tasks: "list[asyncio.Task[None]]") -> None:
+        """Leave the CLI to its person: the room has removed it, and another brain would only come back."""
+        log.warning("agent was removed from the room")
+        for task in tasks:
+            task.cancel()
+        await self._client.close()
+        over: set[asyncio.Future[Any]] = {self._ended, self._port.closed}
+        await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
 
     async def _leave(self) -> None:
         """Say the last words for a CLI that has ended: what it wrote, why its turn broke off."""
@@ -215,24 +235,31 @@ class Brain:
                     self._take_event(item)
 
     def _take_deliver(self, item: Deliver) -> None:
-        if item.state is DeliveryState.TYPED and not self._may_type_again(item):
-            return
-        self._typist.take(item)
+        if self._sight.profile.is_shell and not self._run.allow_shell:
+            self._report(item, ReportedState.FAILED, "it is a plain shell, which would run the message")
+        elif self._may_type(item):
+            self._typist.take(item)
 
-    def _may_type_again(self, item: Deliver) -> bool:
-        """Tell whether a message that was being typed by somebody before us is ours to type now."""
-        note = self._start.note
+    def _may_type(self, item: Deliver) -> bool:
+        """Tell whether a message is ours to type; one that somebody before us had begun may stand there."""
+        note, is_begun = self._start.note, item.state is DeliveryState.TYPED
         if not self._start.is_new_cli:
-            self._sight.left_standing = item.id if note is None or note.stands(item.id) else None
+            is_unknown = note is None and is_begun
+            if is_unknown or (note is not None and note.stands(item.id)):
+                self._sight.left_standing = item.id
             return True
-        known = _stands_in(self._run.earlier, tag_of(item))
+        known = stands_in(self._run.earlier, tag_of(item)) if is_begun else False
         if known is False:
             return True
-        state = ReportedState.CONFIRMED if known else ReportedState.FAILED
-        task = asyncio.ensure_future(self._settle(item, state, "" if known else "unknown"))
+        self._report(
+            item, ReportedState.CONFIRMED if known else ReportedState.FAILED, "" if known else UNKNOWN
+        )
+        return False
+
+    def _report(self, item: Deliver, state: ReportedState, reason: str) -> None:
+        task = asyncio.ensure_future(self._settle(item, state, reason))
         self._settling.add(task)
         task.add_done_callback(self._settling.discard)
-        return False
 
     async def _settle(self, item: Deliver, state: ReportedState, reason: str) -> None:
         with contextlib.suppress(CspError):
@@ -249,6 +276,10 @@ class Brain:
             case StateChanged(sender=self._run.agent) if event.paused is not None:
                 self._sight.is_paused = event.paused
                 self._sight.changed()
+            case Joined(sender=self._run.agent):
+                self._reporter.forget()
+            case Left(sender=self._run.agent, removed=True):
+                self._is_removed.set()
 
     # --- from the CLI ----------------------------------------------------------------------------
 
@@ -274,7 +305,7 @@ class Brain:
 
     def _take_outcome(self, outcome: Outcome) -> None:
         match outcome:
-            case Confirmed(tag=tag):
+            case Confirmed(tag=tag) if self._sight.profile.delivery.proof != "none":
                 self._sight.prove(tag)
                 self._typist.note_proof(tag)
             case Turn(is_open=is_open):
@@ -392,79 +423,11 @@ class Brain:
             tags=self._tags.known,
             typing=self._typist.typing,
             is_ready=self._pane.is_ready,
-            is_begun=self._is_begun or "0" in self._tags.known,
+            is_begun=self._is_begun or self._typist.is_begun,
+            controls=tuple(self._controls.begun),
+            modes=self._pane.modes,
+            typed=self._pane.ledger.typed,
         )
         self._port.keep_note(note.dump())
         if self._follower and is_safe:
             self._follower.settle()
-
-
-def _follower(capture: str, run: Run, dumped: bytes) -> follow.Follower | None:
-    if capture not in follow.READERS or not run.spool:
-        return None
-    followed = follow.Run(
-        kind=capture,
-        # The relay's whole family: a CLI that was started again is another process.
-        child_pid=run.pid,
-        since=run.started,
-        session_id=run.session_id,
-        transcript_hint=run.transcript,
-        spool_dir=run.spool,
-    )
-    return follow.Follower(followed, dumped)
-
-
-def _stands_in(paths: list[str], tag: str) -> bool | None:
-    """Tell whether one of these transcripts has the prompt `tag`; None where there is none to look at."""
-    files = [path for path in map(Path, paths) if path.is_file()]
-    if not files:
-        return None
-    return any(f"#{tag}]".encode() in path.read_bytes() for path in files)
-
-
-async def run_brain(run: Run, profile: Profile, link: socket.socket) -> None:
-    """Greet the relay, then work until the child has ended."""
-    early: list[tuple[bytes, bytes]] = []
-    greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def take(kind: bytes, payload: bytes) -> None:
-        if brains:
-            brains[0].take_frame(kind, payload)
-            return
-        early.append((kind, payload))
-        if kind not in (frames.START, frames.NOTE) and not greeted.done():
-            greeted.set_result(None)
-
-    brains: list[Brain] = []
-    port = Port(link, take)
-    await port.open()
-    async with Client(run.url, run.token) as client:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(greeted, GREETING_S)
-        brains.append(Brain(run, profile, port, client, Start.read(early)))
-        for kind, payload in early:
-            brains[0].take_frame(kind, payload)
-        await brains[0].run()
-
-
-class Start(msgspec.Struct, frozen=True):
-    """How the relay greeted this brain."""
-
-    pid: int
-    rows: int
-    cols: int
-    starts: int
-    held_keys: bool = False
-    note: Note | None = None
-
-    @property
-    def is_new_cli(self) -> bool:
-        return self.starts == 1
-
-    @classmethod
-    def read(cls, early: list[tuple[bytes, bytes]]) -> Self:
-        """Read the greeting among the first frames of a relay."""
-        found = dict(early)
-        start = msgspec.json.decode(found[frames.START], type=cls)
-        note = Note.load(found[frames.NOTE]) if frames.NOTE in found else None
-        return msgspec.structs.replace(start, note=note)

@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from csp.client import Client
 from csp.core.dialogs import Dialog
+from csp.core.typing import UNKNOWN
 from csp.errors import CspError, Unreachable
 from csp.sidecar.profile import Answer
 from csp.sidecar.sight import Sight
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 #: How long a dialog has to go away, an answer to stop.
 ANSWERED_S: Final = 5.0
 STOPPED_S: Final = 8.0
+BEGUN_KEPT: Final = 50
 #: A dialog that is only just being drawn may not take keys yet.
 DRAWN_S: Final = 0.15
 
@@ -25,21 +27,40 @@ DRAWN_S: Final = 0.15
 class Controls:
     """Obeys the room's controls, each with a proof or a reason."""
 
-    def __init__(self, sight: Sight, client: Client, restart: Callable[[], Awaitable[str]]) -> None:
+    def __init__(
+        self,
+        sight: Sight,
+        client: Client,
+        restart: Callable[[], Awaitable[str]],
+        leave_note: Callable[[], None],
+        begun: Iterable[str] = (),
+    ) -> None:
         self._sight = sight
         self._client = client
         self._restart = restart
+        self._leave_note = leave_note
+        #: Controls that were begun, by this brain or by those before it.
+        self.begun = dict.fromkeys(list(begun)[-BEGUN_KEPT:])
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, item: Deliver) -> None:
         """Obey a control now, whatever else is going on."""
-        task = asyncio.ensure_future(self._obey(item))
+        if item.id in self.begun:
+            # Whoever pressed it before us is gone; pressing it again could answer another dialog.
+            task = asyncio.ensure_future(self._tell(item, UNKNOWN))
+        else:
+            self.begun[item.id] = None
+            self._leave_note()
+            task = asyncio.ensure_future(self._obey(item))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _obey(self, item: Deliver) -> None:
         problem = await self._act(item)
         log.info("control obeyed", extra={"control": item.control, "problem": problem})
+        await self._tell(item, problem)
+
+    async def _tell(self, item: Deliver, problem: str) -> None:
         state = ReportedState.FAILED if problem else ReportedState.CONFIRMED
         try:
             await self._client.control_done(item.id, state, problem)
@@ -61,7 +82,8 @@ class Controls:
             case ControlVerb.RESTART:
                 return await self._restart()
             case _:
-                return f"this sidecar cannot {item.control}"
+                # The others are the room's own affair; it only tells us.
+                return ""
 
     async def _answer(self, answer: Answer | None, choice: int | None) -> str:
         dialog = self._sight.look().dialog
@@ -73,6 +95,8 @@ class Controls:
         dialog = dialog or await self._drawn()
         if dialog is None:
             return "the dialog did not appear on the screen"
+        if choice is not None and choice > 9:
+            return "only the choices 1 to 9 have a key"
         if choice is not None and dialog.choices and choice not in [each.number for each in dialog.choices]:
             return f"the dialog has no choice {choice}, only {len(dialog.choices)}"
         self._sight.port.write(answer.keys_for(choice).encode())

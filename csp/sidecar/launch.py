@@ -41,6 +41,7 @@ class Order:
     cwd: Path
     env: Mapping[str, str]
     initial_prompt: str = ""
+    allow_shell: bool = False
 
 
 def launch(order: Order, settings: Settings, address: Address) -> None:
@@ -124,6 +125,7 @@ def _run(
         spool=wired.spool_dir,
         earlier=before.transcripts if before else [],
         initial_prompt=order.initial_prompt,
+        allow_shell=order.allow_shell,
         injection_timeout_s=settings.injection_timeout_s,
         asked=list(order.command),
     )

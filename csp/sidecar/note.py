@@ -17,7 +17,10 @@ class Note(msgspec.Struct, frozen=True):
     typing: tuple[str, str] | None = None
     is_ready: bool = False
     is_begun: bool = False
-    title_state: str = ""
+    #: Controls that were begun; what is set once in a terminal; how much a person has typed.
+    controls: tuple[str, ...] = ()
+    modes: tuple[bool, bool] = (False, False)
+    typed: int = 0
 
     def dump(self) -> bytes:
         return msgspec.json.encode(self)

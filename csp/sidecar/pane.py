@@ -16,6 +16,10 @@ ASKING_S: Final = 5.0
 
 #: A hook that never comes must not keep a composer from being used.
 SESSION_S: Final = 15.0
+#: A CLI without such a hook may draw its composer for a moment before it asks for a login.
+DRAWN_S: Final = 1.0
+#: A sign of work is drawn anew at least this often.
+ANIMATED_S: Final = 2.5
 
 _NOTHING: Final = Reading()
 _TITLE: Final = 0
@@ -47,6 +51,7 @@ class Pane:
         self._asked_at: float | None = None
         self._was_dialog_shown = False
         self._drawn_at: float | None = None
+        self._began = time.monotonic()
         self._has_had_composer = False
         # Without a rule for its composer or a word of its own, a CLI at rest is one that writes nothing.
         self._has_signs = profile.rules.composer.frame not in (Frame.NONE, Frame.CURSOR)
@@ -62,12 +67,31 @@ class Pane:
         self.keys_seen += len(data)
         return self.ledger.feed(data, time.monotonic())
 
+    def forget_screen(self) -> None:
+        """Begin with an empty screen, since output was lost; modes that are set once stay as they were."""
+        modes = self.modes
+        self._emulator.feed(b"\x1bc")
+        self.set_modes(modes)
+
+    @property
+    def modes(self) -> tuple[bool, bool]:
+        """Bracketed paste, alternate screen: a CLI sets them once, at its start."""
+        screen = self.screen
+        return screen.bracketed_paste, screen.alternate
+
+    def set_modes(self, modes: tuple[bool, bool]) -> None:
+        is_pasting, is_alternate = modes
+        self._emulator.feed(
+            (b"\x1b[?1049h" if is_alternate else b"") + (b"\x1b[?2004h" if is_pasting else b"")
+        )
+
     def resize(self, rows: int, cols: int) -> None:
         self._emulator.resize(rows, cols)
 
     def begin_again(self) -> None:
         """Forget the child before, whose screen and draft have gone with it."""
         self._emulator.feed(b"\x1bc")
+        self._began = time.monotonic()
         self.ledger = Ledger()
         self.is_ready = self.is_stopped = self.is_leaving = self.has_session = False
         self._drawn_at = None
@@ -125,28 +149,37 @@ class Pane:
     def _looks_ready(self, now: float) -> bool:
         if self._reading.blocked is not None:
             return False
-        if self._has_signs:
-            # A composer may be drawn before anybody reads what is typed into it.
-            takes_paste = self.screen.bracketed_paste or not self.profile.delivery.multiline
-            return self._reading.composer is not None and takes_paste and self._has_begun(now)
-        return self._quiet_since is not None and now - self._quiet_since >= self._stands_s
-
-    def _has_begun(self, now: float) -> bool:
-        """Tell whether the CLI said that it has a session, where it says so at all."""
-        if self.has_session or not self.tells_session:
-            return True
+        if not self._has_signs:
+            is_quiet = self._quiet_since is not None and now - self._quiet_since >= self._stands_s
+            return is_quiet or now - self._began >= self.profile.ready_s
+        # A composer may be drawn before anybody reads what is typed into it.
+        takes_paste = self.screen.bracketed_paste or not self.profile.delivery.multiline
+        if self._reading.composer is None or not takes_paste:
+            self._drawn_at = None
+            return False
         self._drawn_at = now if self._drawn_at is None else self._drawn_at
-        return now - self._drawn_at >= SESSION_S
+        needed_s = 0.0 if self.has_session else SESSION_S if self.tells_session else DRAWN_S
+        return now - self._drawn_at >= needed_s
 
     @property
     def _stands_s(self) -> float:
         return self.profile.delivery.idle_stands_ms / 1000
 
+    @property
+    def looks_busy(self) -> bool:
+        """Tell whether a sign of work shows.
+
+        Where the CLI itself tells of its turns, one on a screen that stands still is a leftover.
+        """
+        is_alive = self.last_output is not None and time.monotonic() - self.last_output < ANIMATED_S
+        is_sign = self._reading.is_busy and (is_alive or self.profile.delivery.proof == "none")
+        return is_sign or "busy" in self._signs.values()
+
     def _note_rest(self, now: float) -> None:
-        if self._reading.is_busy or "busy" in self._signs.values():
+        if self.looks_busy:
             self._quiet_since = None
         elif not self._has_signs:
-            self._quiet_since = self.last_output
+            self._quiet_since = self.last_output or self._began
         elif self._quiet_since is None:
             self._quiet_since = now
 
@@ -175,12 +208,18 @@ class Pane:
             quiet_since=self._quiet_since,
             has_dialog=reading.dialog is not None or "dialog" in self._signs.values(),
             is_asking=self._asked_at is not None,
-            is_composer_gone=self._has_had_composer and composer is None,
+            is_composer_gone=self._is_composer_gone(),
             last_key=self.ledger.last_key,
             draft=None if composer is None else not composer.is_empty,
             may_hold_draft=self.ledger.may_hold_draft,
             is_paused=is_paused,
         )
+
+    def _is_composer_gone(self) -> bool:
+        """Tell whether something else has taken the composer's place; a guess needs a hidden cursor too."""
+        if not self._has_had_composer or self._reading.composer is not None:
+            return False
+        return self._has_signs or not self.screen.cursor_visible
 
     def _is_echoed(self, now: float) -> bool:
         """Tell whether the screen has had the time to show the last key."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from csp.client import Client
 from csp.core.capture import Activity, Reply
-from csp.errors import CspError, Unreachable
+from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.sidecar.tags import Tags
 from csp.wire import MAX_TEXT_BYTES, Ending
 
@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 #: The room is told of tools that run at most this often.
 WORKING_S: Final = 5.0
+RETRY_S: Final = 2.0
 _CUT: Final = "\n\n[cut here: the whole of it is in the pane]"
 #: Endings whose reason is news; that a person stopped an answer is not.
 _SAYS_WHY: Final = frozenset({Ending.FAILED, Ending.LIMITED})
@@ -31,6 +32,7 @@ class Poster:
         self._agent = agent
         self._on_posted = on_posted
         self._waiting: asyncio.Queue[Activity | Reply] = asyncio.Queue()
+        self._again: Activity | Reply | None = None
         self._unposted = 0
         self._told_working = 0.0
 
@@ -47,9 +49,15 @@ class Poster:
     async def run(self) -> None:
         """Post what comes, until cancelled."""
         while True:
-            piece = await self._waiting.get()
+            piece = self._again or await self._waiting.get()
+            self._again = None
             try:
                 await self._post(piece)
+            except (StorageFull, TooMany) as error:
+                log.warning("room could not take the output", extra={"why": error.message})
+                await asyncio.sleep(RETRY_S)
+                self._again = piece
+                continue
             except Unreachable:
                 raise
             except CspError as error:

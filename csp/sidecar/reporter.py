@@ -10,7 +10,7 @@ from csp.client import Client
 from csp.core.capture import Asked
 from csp.core.dialogs import Dialog
 from csp.core.gates import is_busy
-from csp.core.reading import Reading
+from csp.core.reading import Limit, Reading
 from csp.errors import CspError, Unreachable
 from csp.sidecar.sight import Sight
 from csp.sidecar.until import until_time
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 #: A state is told when it has stood so long: a screen being redrawn passes through many.
 STANDS_S: Final = 0.12
-LOOK_S: Final = 0.25
+LOOK_S: Final = 0.5
 MAX_DETAIL: Final = 1500
 
 
@@ -42,6 +42,8 @@ class Reporter:
         self._told: Shown | None = None
         #: The last permission asked for, with arguments that the dialog may not show whole.
         self.asked: Asked | None = None
+        self._read_limit: Limit | None = None
+        self._read_until: float | None = None
         #: Until when a limit of the account lasts, as the CLI put it.
         self.limit: tuple[str, float | None] | None = None
 
@@ -54,7 +56,7 @@ class Reporter:
                 if self.shown() == shown:
                     await self._tell(shown)
                 continue
-            await self._sight.wait(time.monotonic() + LOOK_S if self._sight.is_restless else None)
+            await self._sight.wait(time.monotonic() + LOOK_S)
 
     async def _tell(self, shown: Shown) -> None:
         self._told = shown
@@ -81,7 +83,7 @@ class Reporter:
                 state=states.NEEDS_HUMAN, detail=_cut(f"{reading.blocked.kind}: {reading.blocked.text}")
             )
         limit = self._limit(reading)
-        if limit is not None and not _asks_permission(reading.dialog):
+        if limit is not None and not self._asks_permission(reading.dialog):
             return limit
         if reading.dialog is not None or facts.is_asking:
             body = self._question(reading.dialog)
@@ -98,10 +100,23 @@ class Reporter:
         if self.limit is not None:
             text, until = self.limit
         elif reading.limit is not None:
-            text, until = reading.limit.text, until_time(reading.limit.until_text, time.time())
+            text, until = reading.limit.text, self._until(reading.limit)
         else:
             return None
         return Shown(state=ReportedAgentState.LIMITED, detail=_cut(text), until=_to_minute(until))
+
+    def _asks_permission(self, dialog: Dialog | None) -> bool:
+        """Tell a question about a tool from a menu, such as one that offers to lift the limit."""
+        if self._sight.profile.delivery.proof == "hook":
+            return self._sight.pane.is_asking
+        return dialog is not None and dialog.kind == "permission"
+
+    def _until(self, limit: Limit) -> float | None:
+        """Reckon the end of a limit once for each notice: tomorrow the same words mean another time."""
+        if limit != self._read_limit:
+            self._read_limit = limit
+            self._read_until = until_time(limit.until_text, time.time())
+        return self._read_until
 
     def _question(self, dialog: Dialog | None) -> DialogBody:
         """Return what is asked: by the CLI's own word where there is one, else as the screen shows it."""
@@ -118,11 +133,6 @@ class Reporter:
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "…"
-
-
-def _asks_permission(dialog: Dialog | None) -> bool:
-    """Tell a question about a tool from a menu, such as one that offers to lift the limit."""
-    return dialog is not None and dialog.kind == "permission"
 
 
 def _to_minute(until: float | None) -> float | None:

@@ -37,6 +37,7 @@ class Run:
     transcripts: list[str] = field(default_factory=list)
     earlier: list[str] = field(default_factory=list)
     initial_prompt: str = ""
+    allow_shell: bool = False
     injection_timeout_s: float = 10.0
     #: What the person asked to be run, before our own arguments were added.
     asked: list[str] = field(default_factory=list)

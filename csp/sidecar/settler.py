@@ -23,11 +23,17 @@ class Settler:
         self._on_items = on_items
         self._prompt: Prompt | None = None
         self._began = 0.0
+        self._looked_at = -1
 
     def begin(self, prompt: Prompt) -> None:
         """Take what comes from now on for the answer to `prompt`."""
         self._prompt, self._began = prompt, time.monotonic()
         self._on_items([Submitted(text=prompt.text)])
+
+    def end(self) -> None:
+        """Take what there is for the answer: what comes next belongs to another prompt."""
+        if self._prompt is not None:
+            self._finish(self._prompt)
 
     async def run(self) -> None:
         """Hand over one reply for each prompt, until cancelled."""
@@ -41,8 +47,12 @@ class Settler:
 
     def _has_answered(self, prompt: Prompt) -> bool:
         """Tell whether there is an answer; silence alone counts as one only after a long time."""
-        is_late = time.monotonic() - self._began >= self._sight.injection_timeout_s
-        return is_late or bool(self._answer(prompt))
+        if time.monotonic() - self._began >= self._sight.injection_timeout_s:
+            return True
+        if self._looked_at == self._sight.pane.generation:
+            return False
+        self._looked_at = self._sight.pane.generation
+        return bool(self._answer(prompt))
 
     def _finish(self, prompt: Prompt) -> None:
         self._prompt = None

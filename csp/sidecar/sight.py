@@ -14,7 +14,7 @@ from csp.core.prompt import Prompt
 from csp.core.reading import Reading
 from csp.core.typing import TypingRules
 from csp.sidecar.pane import Pane
-from csp.sidecar.port import Port
+from csp.sidecar.port import MAX_HOLD_S, Port
 from csp.sidecar.profile import Profile
 from csp.wire import Deliver
 
@@ -116,13 +116,18 @@ class Sight:
         return is_busy(self.facts(now), self.gate_rules, now)
 
     @property
+    def is_working(self) -> bool:
+        """Tell whether there is an answer that could be stopped."""
+        return self.tracker.is_open or self.pane.looks_busy
+
+    @property
     def is_at_rest(self) -> bool:
         """Tell whether the screen alone looks like the end of a turn."""
         now = time.monotonic()
         facts = replace(self.facts(now), is_turn_open=False, is_end_known=False)
         return not is_busy(facts, self.gate_rules, now) and not facts.has_dialog
 
-    def place_of(self, prompt: Prompt) -> Place:
+    def place_of(self, prompt: Prompt, pasted_at: float) -> Place:
         """Tell where our prompt stands: alone in the composer, or not, or whether that cannot be told.
 
         A long paste stands there as the CLI's marker; a tall one may have scrolled its first line away.
@@ -132,22 +137,23 @@ class Sight:
             return Place.HERE if self.pane.ends_at_cursor(prompt.footer) else Place.UNSEEN
         if composer.is_empty:
             return Place.EMPTY
-        text, header = _SPACES.sub("", composer.text), _SPACES.sub("", prompt.header)
-        footer = _SPACES.sub("", prompt.footer)
-        if footer + header in text or self._markers(composer.text) > 1:
+        if self._is_marker(composer.text):
+            return Place.HERE if self._is_our_paste(pasted_at) else Place.OTHER
+        text = _SPACES.sub("", composer.text)
+        header, footer = _SPACES.sub("", prompt.header), _SPACES.sub("", prompt.footer)
+        if not text.endswith(footer) or footer + header in text:
             return Place.OTHER
-        if text.startswith(header) or self._begins_with_marker(composer.text):
-            return Place.HERE
         is_scrolled = header not in text and composer.first_row != composer.last_row
-        return Place.HERE if is_scrolled and text.endswith(footer) else Place.OTHER
+        return Place.HERE if is_scrolled or text.startswith(header) else Place.OTHER
 
-    def _markers(self, text: str) -> int:
+    def _is_marker(self, text: str) -> bool:
         marker = self.profile.rules.composer.paste_marker
-        return len(marker.findall(text)) if marker else 0
+        return marker is not None and marker.fullmatch(text.strip()) is not None
 
-    def _begins_with_marker(self, text: str) -> bool:
-        marker = self.profile.rules.composer.paste_marker
-        return marker is not None and marker.match(text) is not None
+    def _is_our_paste(self, pasted_at: float) -> bool:
+        """Tell whether no key of a person can have reached the composer since we pasted."""
+        last_key, now = self.pane.ledger.last_key, time.monotonic()
+        return last_key is None or last_key < pasted_at or now - pasted_at < MAX_HOLD_S
 
     def prove(self, tag: str) -> None:
         """Note that the CLI itself said it has taken the prompt `tag`."""
@@ -157,7 +163,8 @@ class Sight:
 
     def was_stopped(self, for_s: float) -> bool:
         """Tell whether an open turn has been stopped without a word: a stop key, then a long rest."""
-        stops = [at for at in (self.pane.ledger.last_stop, self.interrupted_at) if at is not None]
+        began = self.turn_began or 0.0
+        stops = [at for at in (self.pane.ledger.last_stop, self.interrupted_at) if at and at > began]
         now = time.monotonic()
         facts = self.facts(now)
         if not stops or not facts.is_turn_open or facts.has_dialog or facts.is_asking:

@@ -31,4 +31,6 @@ class Tags:
             del self.known[next(iter(self.known))]
 
     def find(self, tag: str | None) -> Asked | None:
-        return None if tag is None else self.known.get(tag)
+        """Return whom a reply is for; nobody for a prompt that was no message, such as the initial one."""
+        asked = None if tag is None else self.known.get(tag)
+        return asked if asked is not None and asked.id else None

@@ -12,7 +12,7 @@ from csp.client import Client
 from csp.core.gates import closed_gate
 from csp.core.prompt import Prompt, prompt_for
 from csp.core.typing import Do, Phase, Seen, Step, Tell, Typing
-from csp.errors import CspError, Unreachable
+from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.sidecar.sight import Place, Sight
 from csp.sidecar.tags import Tags
 from csp.wire import Deliver, DeliveryState, HeldReason, ReportedState
@@ -20,6 +20,8 @@ from csp.wire import Deliver, DeliveryState, HeldReason, ReportedState
 log = logging.getLogger(__name__)
 
 UNPROVEN_KEPT: Final = 100
+LOOK_S: Final = 0.5
+RETRY_S: Final = 2.0
 #: In a profile's clear key: as many backspaces as the prompt has characters.
 BACKSPACES: Final = "{backspaces}"
 
@@ -39,6 +41,10 @@ class Job:
     is_gone: bool = False
     was_interrupted: bool = False
     clears: int = 0
+    pasted_at: float = 0.0
+    see_at: float | None = None
+    is_blind: bool = False
+    is_resumed: bool = False
     reports: "list[asyncio.Task[None]]" = field(default_factory=list)
 
 
@@ -52,6 +58,8 @@ class Typist:
         self._leave_note = leave_note
         #: Called with each prompt that was submitted without a proof to come.
         self.on_submitted: Callable[[Prompt], None] = lambda _: None
+        #: Called before each paste, while the screen still shows what came before it.
+        self.on_pasting: Callable[[], None] = lambda: None
         #: Called after each Enter.
         self.on_entered: Callable[[], None] = lambda: None
         #: What the pane showed before the last prompt.
@@ -60,6 +68,12 @@ class Typist:
         self._arrived = asyncio.Event()
         self._job: Job | None = None
         self._unproven: dict[str, Job] = {}
+        self._is_begun = False
+
+    @property
+    def is_begun(self) -> bool:
+        """Tell whether the initial prompt has been typed."""
+        return self._is_begun
 
     def take(self, item: Deliver) -> None:
         """Have a message typed as soon as the gates are open."""
@@ -122,6 +136,7 @@ class Typist:
             if job.is_gone:
                 self._sight.port.release_keys()
         self._queue.pop(item.id, None)
+        self._is_begun = self._is_begun or not item.id
         while len(self._unproven) > UNPROVEN_KEPT:
             del self._unproven[next(iter(self._unproven))]
 
@@ -133,11 +148,12 @@ class Typist:
         now = time.monotonic()
         prompt = prompt_for(item, after_at=sight.profile.delivery.neutralise_at)
         typing = Typing(rules=sight.typing_rules(prompt))
-        if item.state is DeliveryState.TYPED and sight.may_stand_there(item):
+        is_resumed = sight.may_stand_there(item)
+        if is_resumed:
             typing = Typing.resumed(typing.rules, now)
-        job = Job(item=item, prompt=prompt, typing=typing, begun=now)
-        if typing.phase is Phase.PASTED:
-            job.written_at = now
+        job = Job(item=item, prompt=prompt, typing=typing, begun=now, is_resumed=is_resumed)
+        if is_resumed:
+            job.written_at = job.pasted_at = now
         return job
 
     async def _step(self, job: Job) -> None:
@@ -148,21 +164,22 @@ class Typist:
         if job.typing.is_done:
             await self._finish(job)
             return
-        wake = [at for at in (job.typing.wake_at, self._sight.next_look(now)) if at is not None]
-        await self._sight.wait(min(wake, default=None))
+        # Time alone may open a gate in more ways than can be foreseen.
+        times = (job.typing.wake_at, self._sight.next_look(now), job.see_at, now + LOOK_S)
+        await self._sight.wait(min(at for at in times if at is not None and at > now))
 
     def _see(self, job: Job, now: float) -> Seen:
         sight = self._sight
         facts = sight.facts(now)
         waited = now - job.begun >= sight.injection_timeout_s
         gate = closed_gate(facts, sight.gate_rules, now, is_urgent=job.item.urgent, is_waived=waited)
-        if gate is None and job.item.urgent and sight.is_busy and not job.was_interrupted:
-            job.was_interrupted = True
-            sight.interrupt()
-        if gate is None and job.item.urgent and sight.is_busy:
+        if gate is None and job.item.urgent and job.typing.phase is Phase.WAITING and sight.is_working:
             gate = HeldReason.BUSY
-        place = sight.place_of(job.prompt)
-        is_blind = place is Place.UNSEEN and self._has_waited_to_see(job, now)
+            if not job.was_interrupted:
+                job.was_interrupted = True
+                sight.interrupt()
+        place = sight.place_of(job.prompt, job.pasted_at)
+        is_blind = place is Place.UNSEEN and self._is_typed_blindly(job, now)
         return Seen(
             gate=gate,
             is_announced=job.told is not None and job.told.done() and not job.told.cancelled(),
@@ -172,17 +189,24 @@ class Typist:
             has_dialog=facts.has_dialog or facts.is_asking,
             is_proven=sight.is_proven(job.prompt.tag),
             is_refused=job.is_refused,
+            has_reacted=self._has_reacted(job),
         )
 
-    def _has_waited_to_see(self, job: Job, now: float) -> bool:
-        """Tell whether a composer that cannot be read has had the time to show itself.
+    def _has_reacted(self, job: Job) -> bool:
+        last_output = self._sight.pane.last_output
+        return job.written_at is None or (last_output is not None and last_output > job.written_at)
 
-        Only a profile without proof may then be typed into blindly: its messages end as merely submitted.
+    def _is_typed_blindly(self, job: Job, now: float) -> bool:
+        """Tell whether to go on without a composer that can be read, once it has had the time to show.
+
+        Only a profile without proof may be typed into like that: its messages end as merely submitted.
         """
-        if self._sight.profile.delivery.proof != "none" or job.written_at is None:
+        if self._sight.profile.delivery.proof != "none" or job.written_at is None or job.is_resumed:
             return False
-        job.typing.wake_at = job.written_at + self._sight.profile.delivery.shown_s
-        return now >= job.typing.wake_at
+        if not job.is_blind:
+            job.see_at = job.written_at + self._sight.profile.delivery.shown_s
+            job.is_blind = now >= job.see_at
+        return job.is_blind
 
     def _do(self, job: Job, step: Step) -> None:
         match step:
@@ -201,6 +225,8 @@ class Typist:
     def _paste(self, job: Job) -> None:
         sight = self._sight
         self._tags.remember(job.item)
+        job.pasted_at = time.monotonic()
+        self.on_pasting()
         if sight.profile.capture == "screen":
             self.before = sight.pane.history()
         # Whoever takes over must know that this may stand in the composer, before it does.
@@ -252,6 +278,10 @@ class Typist:
                 await self._client.report(job.item.id, state, reason)
         except Unreachable:
             raise
+        except (StorageFull, TooMany) as error:
+            log.warning("room could not write", extra={"message_id": job.item.id, "why": error.message})
+            await asyncio.sleep(RETRY_S)
+            await self._report(job, state, reason)
         except CspError as error:
             # The room knows better: it has ended the message meanwhile.
             log.warning("report was refused", extra={"message_id": job.item.id, "why": error.message})

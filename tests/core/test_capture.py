@@ -59,6 +59,13 @@ def replies(outcomes: list[Outcome]) -> list[tuple[str, str | None, str]]:
     return [(one.text, one.tag, one.how) for one in outcomes if isinstance(one, Reply)]
 
 
+def test_what_was_confirmed_is_remembered() -> None:
+    tracker = Tracker()
+    tracker.feed(Prompted(id="p1", text=ours("7")))
+
+    assert Tracker.load(tracker.dump()).confirmed == ("7",)
+
+
 def test_a_reply_belongs_to_the_prompt_before_it() -> None:
     outcomes = told(prompt("p1", "1"), wrote("a"), Ended(), prompt("p2", "2"), wrote("b"), Ended())
 

@@ -27,6 +27,10 @@ def fed(*chunks: bytes) -> Ledger:
         (b"hello\x1b\x1b\x1b", 0),
         (b"a\x1b[D\x1b[3~\x1bOCb", 2),
         (b"\x1b[A", 1),
+        (b"a\x1b\rb", 3),
+        (b"a\x1b[13;2ub", 3),
+        (b"a\x1b[27;2;13~b", 3),
+        (b"\x1bP", 0),
         (b"\x1bOB", 1),
         (b"\x10", 1),
         (b"\x12x\r", 0),
@@ -84,6 +88,12 @@ def test_a_report_may_come_in_two_pieces() -> None:
     assert not ledger.feed(b"00/0000/0000\x1b", 2.0)
     assert not ledger.feed(b"\\", 3.0)
     assert ledger.last_key is None
+
+
+def test_a_key_with_alt_hides_nothing_behind_it() -> None:
+    ledger = fed(b"\x1b]", b"hello")
+
+    assert (ledger.typed, ledger.last_key) == (5, 1.0)
 
 
 def test_an_endless_report_is_taken_for_keys() -> None:

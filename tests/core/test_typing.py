@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from csp.core.typing import (
     CLEAR_S,
+    ENTER_S,
     MAX_CLEARS,
     MAX_LOST,
     SHOW_S,
+    UNREAD_S,
     WRITE_S,
     Do,
     Phase,
@@ -184,6 +186,27 @@ def test_enter_is_pressed_again_while_the_message_stands_there() -> None:
     assert typing.step(replace(EMPTY, is_proven=True), 2.7) == [CONFIRMED, Do.RELEASE]
 
 
+def test_enter_is_not_pressed_again_into_a_cli_that_has_drawn_nothing() -> None:
+    typing = entered()
+    frozen = replace(SHOWN, has_reacted=False)
+
+    assert typing.step(frozen, 1.7) == []
+    assert typing.wake_at == pytest.approx(1.1 + UNREAD_S)
+    assert typing.step(frozen, 1.1 + UNREAD_S) == [Do.ENTER]
+
+
+def test_enter_is_given_up_after_a_while() -> None:
+    typing = entered(replace(RULES, enter_again_s=(0.5,) * 50))
+
+    assert typing.step(SHOWN, 1.1 + ENTER_S) == [Do.CLEAR]
+
+
+def test_a_clear_key_is_not_pressed_into_something_else() -> None:
+    typing = swallowed()
+
+    assert typing.step(UNREADABLE, 4.6 + CLEAR_S) == [held(HeldReason.STUCK), Do.RELEASE]
+
+
 def swallowed() -> Typing:
     """Return a message whose every Enter did nothing, so that it is being cleared, at 4.6."""
     typing = entered()
@@ -232,7 +255,7 @@ def test_a_stuck_message_that_a_person_clears_has_failed() -> None:
 def test_no_enter_while_a_dialog_is_open() -> None:
     typing = pasted()
 
-    assert typing.step(DIALOG, 1.2) == [held(HeldReason.DIALOG), Do.RELEASE]
+    assert typing.step(DIALOG, 1.2) == [held(HeldReason.STUCK), Do.RELEASE]
     assert typing.step(DIALOG, 60.0) == []
     assert typing.step(replace(SHOWN, gate=HeldReason.BUSY), 61.0) == []
     assert typing.step(SHOWN, 62.0) == [Do.ENTER]
@@ -249,7 +272,7 @@ def test_a_dialog_after_enter_never_has_the_message_typed_twice() -> None:
     typing = entered()
 
     assert typing.step(DIALOG, 1.5) == []
-    assert typing.step(DIALOG, 1.6) == [held(HeldReason.DIALOG), Do.RELEASE]
+    assert typing.step(DIALOG, 1.6) == [held(HeldReason.STUCK), Do.RELEASE]
     assert typing.step(EMPTY, 3.0) == [Do.RELEASE]
     assert typing.step(EMPTY, 3.0 + RULES.proof_s) == [SUBMITTED, Do.RELEASE]
 
@@ -318,6 +341,7 @@ sights = st.builds(
     has_dialog=st.booleans(),
     is_proven=st.integers(0, 20).map(lambda n: n == 0),
     is_refused=st.integers(0, 20).map(lambda n: n == 0),
+    has_reacted=st.booleans(),
 )
 
 
@@ -345,4 +369,4 @@ def test_laws_of_typing(history: list[tuple[Seen, float]]) -> None:
             enters_since_paste += 1
             assert seen.is_in_composer and not seen.has_dialog
         if step is Do.CLEAR:
-            assert not seen.has_dialog
+            assert seen.is_in_composer and not seen.has_dialog

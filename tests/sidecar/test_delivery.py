@@ -90,7 +90,7 @@ def test_a_swallowed_enter_is_pressed_again(stage: Stage, ms: int) -> None:
 
 
 def test_an_enter_that_is_swallowed_for_ever_fails_and_leaves_the_composer_empty(stage: Stage) -> None:
-    scene = Scene(stage, "--swallow-ms", "-1", options=("--profile-file", str(_patient(stage.folder))))
+    scene = Scene(stage, "--swallow-ms", "-1")
     began = time.monotonic()
     message = scene.send("one")
 
@@ -100,14 +100,6 @@ def test_an_enter_that_is_swallowed_for_ever_fails_and_leaves_the_composer_empty
     assert "swallowed" in (reason or "")
     assert scene.prompts() == []
     wait_until_sync(lambda: "one" not in scene.seat.screen(), what="an empty composer")
-
-
-def _patient(folder: Path) -> Path:
-    """Return a profile for the TUI: generic, with a key that clears its composer."""
-    source = Path("csp/sidecar/profiles/generic.toml").read_text()
-    path = folder / "tui.toml"
-    path.write_text(source.replace("[keys]\n", '[keys]\nclear = ["\\u0015"]\n', 1))
-    return path
 
 
 def test_a_draft_is_left_alone(stage: Stage) -> None:
@@ -195,6 +187,60 @@ def test_without_bracketed_paste_a_message_is_one_line(stage: Stage) -> None:
     (prompt,) = scene.wait_prompts(1)
 
     assert prompt.startswith("[from human #") and " one two [end #" in prompt
+
+
+def test_an_escape_at_rest_breaks_no_later_turn(stage: Stage) -> None:
+    scene = Scene(stage, "--busy-s", "2")
+    stage.reply_to(scene.send("first"), "tui")
+    scene.seat.keys("Escape")
+    reply = stage.reply_to(scene.send("second"), "tui")
+
+    assert reply.get("ending", "done") == "done"
+    assert [body(prompt) for prompt in scene.prompts()] == ["first", "second"]
+
+
+def test_a_shell_takes_no_messages(stage: Stage) -> None:
+    made = stage.folder / "made"
+    stage.seat("sh", ["/bin/sh"])
+    message = stage.send("sh", f"touch {made}")
+
+    reason = stage.wait_for(message, "sh", "failed")
+
+    assert "shell" in (reason or "")
+    assert not made.exists()
+
+
+def test_a_brain_that_was_killed_still_pastes(stage: Stage) -> None:
+    scene = Scene(stage, "--chatter-ms", "200")
+    stage.reply_to(scene.send("one"), "tui", 60)
+    brain = scene.seat.brain
+    os.kill(brain, signal.SIGKILL)
+    wait_until_sync(lambda: scene.seat.brain not in (0, brain))
+    scene.send("line A\n    line B")
+
+    assert body(scene.wait_prompts(2, 60)[1]) == "line A\n    line B"
+
+
+def test_pausing_is_no_failure(stage: Stage) -> None:
+    scene = Scene(stage)
+    stage.room.gateway.post("/agents/tui/pause")
+    message = scene.send("held back")
+    assert scene.state(message) == ("held", "paused")
+    stage.room.gateway.post("/agents/tui/resume")
+
+    scene.wait_prompts(1)
+    notices = stage.room.gateway.get("/history", types="system")["items"]
+    assert [notice["text"] for notice in notices if "failed" in notice["text"]] == []
+
+
+def test_a_removed_agent_stays_away(stage: Stage) -> None:
+    scene = Scene(stage)
+    stage.reply_to(scene.send("first"), "tui")
+    stage.room.gateway.delete("/agents/tui")
+    wait_until_sync(lambda: "removed" in scene.seat.log(), 20)
+
+    assert stage.agent("tui") == {}
+    assert scene.seat.cli
 
 
 def test_a_slow_start_is_waited_for(stage: Stage) -> None:

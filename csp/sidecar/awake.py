@@ -1,0 +1,41 @@
+"""Wake a brain: greet the relay, connect to the room, begin."""
+
+import asyncio
+import socket
+from typing import Final
+
+from csp.client import Client
+from csp.sidecar import frames
+from csp.sidecar.brain import Brain
+from csp.sidecar.port import Port
+from csp.sidecar.profile import Profile
+from csp.sidecar.run import Run
+from csp.sidecar.start import Start
+
+GREETING_S: Final = 0.01
+
+
+async def run_brain(run: Run, profile: Profile, link: socket.socket) -> None:
+    """Greet the relay, then work until the child has ended."""
+    early: list[tuple[bytes, bytes]] = []
+    greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def take(kind: bytes, payload: bytes) -> None:
+        if brains:
+            brains[0].take_frame(kind, payload)
+            return
+        early.append((kind, payload))
+        if kind == frames.START and not greeted.done():
+            greeted.set_result(None)
+
+    brains: list[Brain] = []
+    port = Port(link, take)
+    await port.open()
+    async with Client(run.url, run.token) as client:
+        await greeted
+        # The note comes right behind the greeting.
+        await asyncio.sleep(GREETING_S)
+        brains.append(Brain(run, profile, port, client, Start.read(early)))
+        for kind, payload in early:
+            brains[0].take_frame(kind, payload)
+        await brains[0].run()

@@ -1,0 +1,65 @@
+"""What a brain is told at its start, by its relay, by the brain before it."""
+
+import logging
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from csp.sidecar import frames
+from csp.sidecar.note import Note
+from csp.sidecar.run import Run
+from csp.sidecar.transcripts import follow
+
+log = logging.getLogger(__name__)
+
+
+class Start(msgspec.Struct, frozen=True):
+    """How the relay greeted this brain."""
+
+    pid: int
+    rows: int
+    cols: int
+    starts: int
+    held_keys: bool = False
+    note: Note | None = None
+
+    @property
+    def is_new_cli(self) -> bool:
+        return self.starts == 1
+
+    @classmethod
+    def read(cls, early: list[tuple[bytes, bytes]]) -> Self:
+        """Read the greeting among the first frames of a relay."""
+        found = dict(early)
+        start = msgspec.json.decode(found[frames.START], type=cls)
+        note = Note.load(found[frames.NOTE]) if frames.NOTE in found else None
+        return msgspec.structs.replace(start, note=note)
+
+
+def follower_of(capture: str, run: Run, dumped: bytes) -> follow.Follower | None:
+    """Return what follows the CLI's own record, going on where the brain before ended."""
+    if capture not in follow.READERS or not run.spool:
+        return None
+    followed = follow.Run(
+        kind=capture,
+        # The relay's whole family: a CLI that was started again is another process.
+        child_pid=run.pid,
+        since=run.started,
+        session_id=run.session_id,
+        transcript_hint=run.transcript,
+        spool_dir=run.spool,
+    )
+    try:
+        return follow.Follower(followed, dumped)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        log.warning("note of the brain before could not be read")
+        return follow.Follower(followed)
+
+
+def stands_in(paths: list[str], tag: str) -> bool | None:
+    """Tell whether one of these transcripts has the prompt `tag`; None where there is none to look at."""
+    files = [path for path in map(Path, paths) if path.is_file()]
+    if not files:
+        return None
+    return any(f"#{tag}]".encode() in path.read_bytes() for path in files)
