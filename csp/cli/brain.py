@@ -9,7 +9,7 @@ from csp.cli.logs import configure
 from csp.errors import Broken, Forbidden, Unauthenticated
 from csp.sidecar.awake import run_brain
 from csp.sidecar.profile import load_profile_file
-from csp.sidecar.rejoin import rejoin
+from csp.sidecar.rejoin import note_journal, rejoin
 from csp.sidecar.run import Run
 from csp.sidecar.spawn import HANDED_FD
 
@@ -23,8 +23,17 @@ def brain(folder: str) -> None:
     if run is None:
         raise Broken(f"the record in {folder!r} cannot be read")
     link = socket.socket(fileno=HANDED_FD)
+    spare, run = link.dup(), note_journal(run)
     try:
         asyncio.run(run_brain(run, load_profile_file(Path(run.profile)), link))
     except (Unauthenticated, Forbidden) as error:
         log.warning("room no longer knew us", extra={"why": error.message})
-        rejoin(run)
+        if not rejoin(run):
+            log.warning("agent was removed from the room")
+            _stay_away(spare)
+
+
+def _stay_away(link: socket.socket) -> None:
+    """Leave the CLI to its person until it ends; if we ended, the relay would start another brain."""
+    while link.recv(65536):
+        pass

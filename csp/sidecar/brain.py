@@ -35,7 +35,7 @@ from csp.core.capture import (
 from csp.core.prompt import tag_in, tag_of
 from csp.core.typing import UNKNOWN
 from csp.errors import CspError, Unreachable
-from csp.events import AnyEvent, Delivered, Joined, Left, StateChanged
+from csp.events import AnyEvent, Delivered, Joined, StateChanged
 from csp.sidecar import frames
 from csp.sidecar.controls import Controls
 from csp.sidecar.note import Note
@@ -96,7 +96,6 @@ class Brain:
         self._is_begun = note.is_begun
         self._session = run.session_id
         self._settling: set[asyncio.Task[None]] = set()
-        self._is_removed = asyncio.Event()
         self._restarted: asyncio.Future[str] | None = None
         self._note_timer: asyncio.TimerHandle | None = None
         self._typist = Typist(self._sight, client, self._tags, self._leave_note)
@@ -139,13 +138,8 @@ class Brain:
         )
         tasks = [asyncio.ensure_future(work) for work in works]
         try:
-            removed = asyncio.ensure_future(self._is_removed.wait())
-            over: set[asyncio.Future[Any]] = {*tasks, removed, self._ended, self._port.closed}
+            over: set[asyncio.Future[Any]] = {*tasks, self._ended, self._port.closed}
             await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
-            if removed.done():
-                await self._stay_away(tasks)
-                return
-            removed.cancel()
             for task in tasks:
                 if task.done():
                     task.result()
@@ -156,15 +150,6 @@ class Brain:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _stay_away(self, tasks: "list[asyncio.Task[None]]") -> None:
-        """Leave the CLI to its person: the room has removed it, and another brain would only come back."""
-        log.warning("agent was removed from the room")
-        for task in tasks:
-            task.cancel()
-        await self._client.close()
-        over: set[asyncio.Future[Any]] = {self._ended, self._port.closed}
-        await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
 
     async def _leave(self) -> None:
         """Say the last words for a CLI that has ended: what it wrote, why its turn broke off."""
@@ -278,8 +263,6 @@ class Brain:
                 self._sight.changed()
             case Joined(sender=self._run.agent):
                 self._reporter.forget()
-            case Left(sender=self._run.agent, removed=True):
-                self._is_removed.set()
 
     # --- from the CLI ----------------------------------------------------------------------------
 

@@ -27,16 +27,39 @@ def has_moved(run: Run) -> bool:
     return True
 
 
-def rejoin(run: Run) -> None:
-    """Join anew under our name, for a brain that comes after this one."""
+def journal_of(run: Run) -> int:
+    """Return which journal the room has now; a room that begins anew has another one."""
+    room = running_room(run)
+    try:
+        return (room.history / "journal.jsonl").stat().st_ino if room else 0
+    except OSError:
+        return 0
+
+
+def note_journal(run: Run) -> Run:
+    """Remember which room we are in, so that a new one is told from one that has removed us."""
+    if run.journal:
+        return run
+    noted = replace(run, journal=journal_of(run))
+    noted.save(Path(run.folder))
+    return noted
+
+
+def rejoin(run: Run) -> bool:
+    """Join anew for a brain that comes after this one, unless the room has removed us."""
     room = running_room(run)
     if room is None:
         raise Unreachable(f"room {run.room!r} is not running")
-    body = {"agentId": run.name, "kind": "cli", "role": run.role}
+    known = [field(agent, "id", str) for agent in Gateway(room.url, room.token).get("/agents")]
+    if run.agent not in known and run.journal and run.journal == journal_of(run):
+        return False
+    body = {"agentId": run.name, "kind": "cli", "role": run.role, "capabilities": [Path(run.profile).stem]}
     try:
         answer = Gateway(room.url, room.token).post("/register", body)
     except CspError as error:
         log.error("room took us no more", extra={"why": error.message})
         raise
     token = field(answer, "token", str)
-    replace(run, url=room.url, agent=field(answer, "agentId", str), token=token).save(Path(run.folder))
+    agent = field(answer, "agentId", str)
+    replace(run, url=room.url, agent=agent, token=token, journal=0).save(Path(run.folder))
+    return True

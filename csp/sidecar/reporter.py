@@ -52,7 +52,8 @@ class Reporter:
         while True:
             shown = self.shown()
             if shown != self._told:
-                await asyncio.sleep(STANDS_S)
+                # The first word is that we are here at all, so it does not wait.
+                await asyncio.sleep(STANDS_S if self._told else 0)
                 if self.shown() == shown:
                     await self._tell(shown)
                 continue

@@ -40,15 +40,19 @@ class Settler:
         while True:
             if self._prompt is None:
                 await self._sight.wait(None)
-            elif self._sight.is_at_rest and self._has_answered(self._prompt):
+            elif self._is_over(self._prompt):
                 self._finish(self._prompt)
             else:
                 await self._sight.wait(time.monotonic() + LOOK_S)
 
+    def _is_over(self, prompt: Prompt) -> bool:
+        """Tell whether there is an answer; silence or a screen that never rests counts after a long time."""
+        is_late = time.monotonic() - self._began >= self._sight.injection_timeout_s
+        if is_late:
+            return self._sight.is_at_rest or not self._sight.pane.looks_busy
+        return self._sight.is_at_rest and self._has_answered(prompt)
+
     def _has_answered(self, prompt: Prompt) -> bool:
-        """Tell whether there is an answer; silence alone counts as one only after a long time."""
-        if time.monotonic() - self._began >= self._sight.injection_timeout_s:
-            return True
         if self._looked_at == self._sight.pane.generation:
             return False
         self._looked_at = self._sight.pane.generation
