@@ -938,3 +938,15 @@ def test_clock_set_back_makes_no_button_live_longer(live: LiveRoom) -> None:
 
     assert button.expires == 40.0
     assert steps(live.do(Tick())) == [(button.id, CODEX, "expired")]
+
+
+def test_a_message_behind_another_waits_for_what_that_one_waits_for(live: LiveRoom) -> None:
+    first, second = live.say(HUMAN, CLAUDE), live.say(HUMAN, CLAUDE)
+    assert live.shown(second.id, CLAUDE) == "queued"
+
+    live.do(Report(agent=CLAUDE, message=first.id, state=DeliveryState.HELD, reason="dialog"))
+    assert live.shown(second.id, CLAUDE) == "held(dialog)"
+    live.do(Report(agent=CLAUDE, message=first.id, state=DeliveryState.TYPED))
+    assert live.shown(second.id, CLAUDE) == "held(busy)"
+    live.do(Report(agent=CLAUDE, message=first.id, state=DeliveryState.CONFIRMED))
+    assert live.shown(second.id, CLAUDE) == "queued"
