@@ -122,9 +122,10 @@ class Seat:
         command = [sys.executable, "-m", "csp.cli", "sidecar", "--name", self.name]
         command += [*self.options, "--", *self.argv]
         script = self._stage.folder / f"{self.name}.sh"
-        lines = [f"export {key}={shlex.quote(value)}" for key, value in self.env.items() if key != "TERM"]
-        lines += [f"cd {shlex.quote(str(self.cwd))}", f"exec {shlex.join(command)}"]
-        script.write_text("\n".join(lines) + "\n")
+        # Nothing of the caller's environment: Gemini takes CI=true for a run without a person.
+        values = [f"{key}={value}" for key, value in self.env.items() if key != "TERM"]
+        words = shlex.join([*values, *command])
+        script.write_text(f'cd {shlex.quote(str(self.cwd))}\nexec env -i TERM="$TERM" {words}\n')
         rows, cols = self._stage._size
         self._stage.tmux(
             "new-session", "-d", "-s", self.name, "-x", str(cols), "-y", str(rows), f"sh {script}"
