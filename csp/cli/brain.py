@@ -35,5 +35,6 @@ def brain(folder: str) -> None:
 
 def _stay_away(link: socket.socket) -> None:
     """Leave the CLI to its person until it ends; if we ended, the relay would start another brain."""
+    link.setblocking(True)
     while link.recv(65536):
         pass

@@ -38,7 +38,7 @@ class Run:
     earlier: list[str] = field(default_factory=list)
     initial_prompt: str = ""
     allow_shell: bool = False
-    #: Which journal the room had when we joined, by its inode.
+    #: Which journal the room had when we joined; 0: not known.
     journal: int = 0
     injection_timeout_s: float = 10.0
     #: What the person asked to be run, before our own arguments were added.
