@@ -125,12 +125,21 @@ class Seat:
         # Nothing of the caller's environment: Gemini takes CI=true for a run without a person.
         values = [f"{key}={value}" for key, value in self.env.items() if key != "TERM"]
         words = shlex.join([*values, *command])
-        script.write_text(f'cd {shlex.quote(str(self.cwd))}\nexec env -i TERM="$TERM" {words}\n')
+        self.ended.unlink(missing_ok=True)
+        script.write_text(
+            f'cd {shlex.quote(str(self.cwd))}\nenv -i TERM="$TERM" {words}\n'
+            f"echo $? > {shlex.quote(str(self.ended))}\n"
+        )
         rows, cols = self._stage._size
         self._stage.tmux(
             "new-session", "-d", "-s", self.name, "-x", str(cols), "-y", str(rows), f"sh {script}"
         )
         self._stage.tmux("set-option", "-t", self.name, "remain-on-exit", "on")
+
+    @property
+    def ended(self) -> Path:
+        """Holds the exit code once the sidecar has ended; tmux 3.3a often forgets that of a dead pane."""
+        return self._stage.folder / f"{self.name}.exit"
 
     def wait_ready(self, state: str = "idle", timeout_s: float = READY_S) -> None:
         """Wait until the room shows the agent in a state."""

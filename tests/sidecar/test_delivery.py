@@ -305,6 +305,13 @@ def test_a_killed_cli_comes_back_to_its_queue(stage: Stage) -> None:
     scene.wait_for(waiting, "submitted", "confirmed")
 
 
+def test_the_exit_code_is_passed_on(stage: Stage) -> None:
+    scene = Scene(stage, "--exit-on", "bye", "--exit-code", "7")
+    scene.send("bye")
+
+    wait_until_sync(lambda: scene.seat.ended.exists() and scene.seat.ended.read_text() == "7\n", 20)
+
+
 def test_initial_prompt_is_typed_once(stage: Stage) -> None:
     first = stage.folder / "first.txt"
     first.write_text("Use @send.codex text\n@all text\nNOOP\n")
