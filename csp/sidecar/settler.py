@@ -75,5 +75,6 @@ class Settler:
             shown = len(pane.screen.rows)
             after = after[: len(after) - shown + composer.first_row] if len(after) >= shown else after
         new = settled_text(self._before(), after, self._sight.profile.rules.furniture)
-        _, found, behind = new.rpartition(prompt.footer)
+        # The echo comes first; the answer may quote it.
+        _, found, behind = new.partition(prompt.footer)
         return (behind if found else new).strip("\n")
