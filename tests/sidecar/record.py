@@ -61,6 +61,7 @@ class Stage:
         self.room, self.run = room, run
         self.name = run.cli.name
         self.expected: list[Expected] = []
+        self.events: list[Event] = []
 
     async def ask(
         self, tag: str, text: str, *texts: str, how: str = "done", also: tuple[str, ...] = ()
@@ -176,6 +177,32 @@ async def _queue(stage: Stage) -> None:
     await stage.ask("2", "hello", "Hi there.")
 
 
+async def _overlap(stage: Stage) -> None:
+    """Two prompts of which Gemini takes one from its queue, when it is ready, and one from its composer.
+
+    That needs luck: record again, on a busy machine, until the story holds.
+    """
+    terminal = stage.run.terminal
+    await asyncio.sleep(1.0)
+    terminal.paste("[from human #1]\nhello\n[end #1]")
+    await asyncio.sleep(0.6)
+    terminal.send(ENTER)
+    for key in (b"o", b"k"):
+        terminal.send(key)
+        await asyncio.sleep(0.002)
+    await asyncio.sleep(0.04)
+    terminal.send(ENTER)
+    await stage.run.reply("1")
+    await stage.run.reply(None)
+    await stage.run.idle()
+    hooks = [event.hook.hook_event_name for event in stage.events]
+    assert hooks.count("BeforeAgent") == 2
+    assert hooks.index("AfterAgent") == hooks.index("BeforeAgent") + 2
+    for reply in stage.run.replies():
+        stage.expect(reply.tag, "Hi there." if reply.tag else "ok")
+    await stage.ask("2", "hello", "Hi there.")
+
+
 async def _joined(stage: Stage) -> None:
     """Prompts that are taken in the midst of a turn, which only Claude does."""
     await stage.run.say("1", "tools please, slowly")
@@ -269,6 +296,7 @@ STORIES: Final[dict[str, Story]] = {
     "fail": _fail,
     "limit": _limit,
     "queue": _queue,
+    "overlap": _overlap,
     "joined": _joined,
     "clear": _clear,
     "resume": _resume,
@@ -315,13 +343,15 @@ def rules(name: str) -> list[Rule]:
 class Recorder:
     """Notes each batch that a reader is given."""
 
-    def __init__(self, run: WiredCli) -> None:
+    def __init__(self, run: WiredCli, seen: list[Event]) -> None:
         self.entries: list[dict[str, Any]] = []
+        self._seen = seen
         self._spool = Path(run.wired.spool_dir)
         self._reader = run.follower._reader
         self._read, self._reader.read = self._reader.read, self.read  # type: ignore[method-assign]  # listens in
 
     def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
+        self._seen += events
         if events or lines:
             hooks = {path.stat().st_mtime_ns / 1e9: path for path in self._spool.glob("*.json")}
             self.entries.append(
@@ -341,8 +371,8 @@ async def record(name: str, case: str, folder: Path) -> None:
         is_subscriber = case == "limit" and name == "claude"
         cli = room.bring_up(name, SetUp(env=env, is_subscriber=is_subscriber, arguments=arguments))
         async with WiredCli(cli, folder) as run:
-            recorder = Recorder(run)
             stage = Stage(room, run)
+            recorder = Recorder(run, stage.events)
             try:
                 await STORIES[case](stage)
                 # Claude still writes down that the turn is over.

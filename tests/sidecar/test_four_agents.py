@@ -165,7 +165,8 @@ def _check(play: Play, stage: Stage, server: ModelServer) -> None:
         assert {stage.state(message, agent)[0] for message in play.sent[agent]} == {"confirmed"}
         replies = stage.replies(agent)
         assert [reply["replyTo"] for reply in replies] == play.sent[agent]
-        assert [reply["text"] for reply in replies] == [as_kept(agent, text) for text in play.expected[agent]]
+        told = [(reply.get("ending", "done"), reply["text"]) for reply in replies]
+        assert told == [("done", as_kept(agent, text)) for text in play.expected[agent]]
 
 
 def _check_nothing_happened(play: Play, stage: Stage, server: ModelServer, found: dict[str, RealCli]) -> None:

@@ -3,6 +3,10 @@
 Gemini writes a line before it runs the hook that tells of it, so the times of both put them in order. It
 records old messages again under new ids; prompts are therefore taken from the hook, and only a message of
 the model whose content is plain text is one that has just been written.
+
+Two prompts that are sent at nearly the same time are both taken, and BeforeAgent runs for both before either
+is answered; AfterAgent may then run for the last one alone. They are answered one after the other, each after
+its own line in the chat file, so it is that line which says whose answer follows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +23,7 @@ from csp.core.capture import (
     Prompted,
     Returned,
     Started,
+    Submitted,
     Switched,
     Wrote,
 )
@@ -61,15 +66,26 @@ class _Record(msgspec.Struct):
     toolCalls: list[_Call] = []
 
 
+class _Prompt(msgspec.Struct, array_like=True):
+    id: str
+    text: str
+    has_answer: bool = False
+
+
 class _State(msgspec.Struct):
     since: float
     session: str = ""
     path: str = ""
     has_hooks: bool = False
-    is_open: bool = False
-    prompt: str = ""
+    #: What is being answered, and what Gemini has taken besides.
+    prompt: _Prompt | None = None
+    waiting: list[_Prompt] = []
     fault: str = ""
     fault_due: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.prompt is not None or bool(self.waiting)
 
 
 class GeminiReader:
@@ -92,7 +108,7 @@ class GeminiReader:
         return items
 
     def end(self) -> None:
-        list(self._end(Ended()))
+        self._forget_turns()
 
     def due(self) -> float | None:
         return self._state.fault_due
@@ -110,14 +126,15 @@ class GeminiReader:
             # A resumed chat begins with what was said before.
             state.since = at if state.path else state.since
             state.session, state.path = hook.session_id, hook.transcript_path
-            state.is_open, state.fault, state.fault_due = False, "", None
+            self._forget_turns()
             yield Switched(session=state.session, path=state.path)
         match hook.hook_event_name:
             case "SessionStart":
                 yield Started()
             case "BeforeAgent":
-                yield from self._begin(f"{hook.session_id}@{hook.timestamp or at}", hook.prompt)
+                yield from self._take(f"{hook.session_id}@{hook.timestamp or at}", hook.prompt)
             case "AfterAgent":
+                yield from self._begin(hook.prompt)
                 yield from self._end(_failed(state.fault) if state.fault else Ended())
             case "Notification" if hook.notification_type == "ToolPermission":
                 yield Asked(tool=_title(hook.details), arguments=bytes(hook.details).decode())
@@ -125,37 +142,63 @@ class GeminiReader:
                 # The hook does not say which call it was; the chat file does, a little later.
                 yield Returned(id=f"{hook.tool_name}@{hook.timestamp or at}")
 
-    def _begin(self, name: str, text: str) -> Iterator[Item]:
+    def _take(self, name: str, text: str) -> Iterator[Item]:
         # A prompt of one turn may have gone through BeforeAgent already, for each model it was tried on.
         state = self._state
-        if state.is_open and text == state.prompt:
+        known = [*state.waiting, *([state.prompt] if state.prompt else [])]
+        if text not in [prompt.text for prompt in known]:
+            state.waiting.append(_Prompt(name, text))
+            yield Submitted(text=text)
+
+    def _begin(self, text: str | None = None) -> Iterator[Item]:
+        """Turn to the prompt with that text if it waits; without a text to the first, if none is answered."""
+        state = self._state
+        if text is None and state.prompt:
             return
-        yield from self._end(Ended(how=Ending.INTERRUPTED))
-        state.is_open, state.prompt, state.fault, state.fault_due = True, text, "", None
-        yield Prompted(id=name, text=text)
+        following = next((one for one in state.waiting if text in (None, one.text)), None)
+        if following:
+            answered = state.prompt and state.prompt.has_answer
+            if state.prompt:
+                yield from self._end(Ended(how=Ending.DONE if answered else Ending.INTERRUPTED))
+            state.waiting.remove(following)
+            state.prompt, state.fault, state.fault_due = following, "", None
+            yield Prompted(id=following.id, text=following.text)
 
     def _end(self, ended: Ended) -> Iterator[Item]:
         state = self._state
-        if state.is_open:
-            state.is_open, state.fault, state.fault_due = False, "", None
+        yield from self._begin()
+        if state.prompt:
+            state.prompt, state.fault, state.fault_due = None, "", None
             yield ended
+
+    def _forget_turns(self) -> None:
+        state = self._state
+        state.prompt, state.waiting, state.fault, state.fault_due = None, [], "", None
 
     def _message(self, record: _Record, at: float, now: float) -> Iterator[Item]:
         state = self._state
         if at < state.since:
             return
         match record.type:
-            case "user" if not state.has_hooks:
+            case "user":
                 text = "".join(part.text for part in record.content if isinstance(part, _Part))
-                if text and not text.startswith(_CONTEXT):
-                    yield from self._begin(record.id, text)
+                if not state.has_hooks and text and not text.startswith(_CONTEXT):
+                    yield from self._take(record.id, text)
+                yield from self._begin(text)
             case "gemini" if state.is_open and isinstance(record.content, str):
-                state.fault, state.fault_due = "", None
-                yield from _answer(record)
+                yield from self._begin()
+                yield from self._answer(record)
             case "info" if record.content == _CANCELLED:
                 yield from self._end(Ended(how=Ending.INTERRUPTED))
             case "error" if state.is_open and isinstance(record.content, str):
                 state.fault, state.fault_due = record.content, now + FAILURE_WAIT_S
+
+    def _answer(self, record: _Record) -> Iterator[Item]:
+        state = self._state
+        state.fault, state.fault_due = "", None
+        if state.prompt and record.content and not record.toolCalls:
+            state.prompt.has_answer = True
+        yield from _answer(record)
 
 
 def _record(data: bytes) -> _Record | None:
