@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from csp.errors import BadInput
+from csp.light import places
+from csp.light.places import process_environment as process_environment
 from csp.values import (
     BOOLEAN,
     COMMAND,
@@ -190,7 +192,7 @@ def load_settings(
     cwd: Path | None = None,
 ) -> Settings:
     """Build the settings of this run; raise BadInput naming the source of a value that is wrong."""
-    env = os.environ if env is None else env
+    env = process_environment() if env is None else env
     cwd = current_dir() if cwd is None else cwd
     files = _read_files(env, cwd)
     values: dict[str, Any] = {"history_dir": default_history_dir(env), "state_dir": default_state_dir(env)}
@@ -202,11 +204,6 @@ def load_settings(
             values[row.name] = found[0]
     values["history_dir"] = Path(os.path.abspath(cwd / values["history_dir"]))
     return Settings(**values, agents=_read_agents(files), sources=sources)
-
-
-def process_environment() -> dict[str, str]:
-    """Return the environment of this process, for a child that shall have it."""
-    return dict(os.environ)
 
 
 def current_dir() -> Path:
@@ -235,7 +232,7 @@ def _find(
 def _read_files(env: Mapping[str, str], cwd: Path) -> list[_File]:
     chosen = env.get("CSP_CONFIG_FILE")
     project = cwd / read_text(PATH, chosen, "CSP_CONFIG_FILE") if chosen else cwd / "csp.toml"
-    user = _xdg(env, "XDG_CONFIG_HOME", ".config") / "csp" / "config.toml"
+    user = _found(places.xdg(env, "XDG_CONFIG_HOME", ".config")) / "csp" / "config.toml"
     found = [_read_file(project), _read_file(user)]
     if chosen and not found[0]:
         raise BadInput(f"CSP_CONFIG_FILE: expected a file that exists, got {chosen!r}")
@@ -332,19 +329,11 @@ def _check_names(path: Path, names: list[str]) -> None:
 # --- where things live ---------------------------------------------------------------------------
 
 
-def _home(env: Mapping[str, str]) -> Path:
-    if env.get("HOME"):
-        return Path(env["HOME"])
-    try:
-        return Path.home()
-    except RuntimeError as exc:
-        raise BadInput("HOME: expected the path of a home directory, got nothing") from exc
-
-
-def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:
-    """Return a base directory; the XDG specification has relative paths ignored."""
-    chosen = env.get(variable, "")
-    return Path(chosen) if chosen.startswith("/") else _home(env) / fallback
+def _found(place: str) -> Path:
+    """Return a place that the environment names, or that lies in the home directory."""
+    if not place:
+        raise BadInput("HOME: expected the path of a home directory, got nothing")
+    return Path(place)
 
 
 def default_history_dir(env: Mapping[str, str]) -> Path:
@@ -353,15 +342,12 @@ def default_history_dir(env: Mapping[str, str]) -> Path:
     is_clone = (clone / ".git").exists() or (clone / "pyproject.toml").exists()
     if is_clone and (clone / "history").is_dir():
         return clone / "history"
-    return _xdg(env, "XDG_DATA_HOME", ".local/share") / "csp" / "history"
+    return _found(places.xdg(env, "XDG_DATA_HOME", ".local/share")) / "csp" / "history"
 
 
 def default_state_dir(env: Mapping[str, str]) -> Path:
     """Return the folder in which running rooms are announced."""
-    runtime = env.get("XDG_RUNTIME_DIR", "")
-    if runtime.startswith("/") and os.path.isdir(runtime):
-        return Path(runtime) / "csp"
-    return _xdg(env, "XDG_CACHE_HOME", ".cache") / "csp"
+    return _found(places.state_dir(env))
 
 
 # --- showing the table ---------------------------------------------------------------------------

@@ -15,13 +15,15 @@ CspError
     └── Unreachable      no gateway answers, or none is running
 """
 
-from typing import ClassVar
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 class CspError(Exception):
     """Carry what was wrong, and a hint that says what to do about it."""
 
-    status: ClassVar[int] = 500
+    status: "ClassVar[int]" = 500
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -1,27 +1,31 @@
 """Ask a gateway one thing at a time, blocking.
 
-This is the client of short commands, so it loads little more than http.client. JSON stays plain here;
-`field` and its kin check the few values that a command acts on.
+This is the client of short commands, so it loads next to nothing. JSON stays plain here; `field` and its kin
+check the few values that a command acts on.
 """
-
-import http.client
-import json
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
 
 from csp import errors
 from csp.errors import BadInput, Broken, CspError, Unreachable
+from csp.light.http import Url, exchange
+from csp.light.plain_json import dumps, loads
 
-T = TypeVar("T")
-Object = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+    Object = dict[str, Any]
+else:
+    Object = dict
+
 Query = str | int | float | None
-TIMEOUT_S: Final = 30.0
-PAGE: Final = 500
-LONG_POLL_S: Final = 20.0
+TIMEOUT_S = 30.0
+PAGE = 500
+LONG_POLL_S = 20.0
 
 #: What an answer with this status is raised as; anything else is Broken.
-BY_STATUS: Final[dict[int, type[CspError]]] = {
+BY_STATUS: dict[int, type[CspError]] = {
     400: BadInput,
     401: errors.Unauthenticated,
     403: errors.Forbidden,
@@ -38,31 +42,29 @@ class Gateway:
     """One gateway, asked over a new connection each time, so that none can be stale."""
 
     def __init__(self, url: str, token: str) -> None:
-        parts = urlsplit(url)
         self.url = url.rstrip("/")
-        self._host = parts.hostname or ""
-        self._port = parts.port
-        self._prefix = parts.path.rstrip("/")
-        self._is_tls = parts.scheme == "https"
-        if not token.isascii():
+        self._parts = Url(url)
+        if not token.isascii() or not token.isprintable():
             raise BadInput("CSP_AUTH_TOKEN: expected a token of ascii characters")
-        self._headers = {"X-Auth-Token": token, "Accept": "application/json", "Connection": "close"}
+        self._headers = {"X-Auth-Token": token, "Accept": "application/json"}
 
-    def get(self, path: str, **query: Query) -> Any:
+    def get(self, path: str, **query: Query) -> "Any":
         """Return the answer to a GET; a `wait` in the query lengthens the patience by as much."""
+        from urllib.parse import urlencode
+
         given = {key: value for key, value in query.items() if value is not None}
         wait_s = float(given.get("wait") or 0)
         return self._ask("GET", f"{path}?{urlencode(given)}" if given else path, None, TIMEOUT_S + wait_s)
 
-    def post(self, path: str, body: Object | None = None) -> Any:
+    def post(self, path: str, body: "Object | None" = None) -> "Any":
         """Return the answer to a POST."""
-        return self._ask("POST", path, json.dumps(body or {}).encode("ascii"), TIMEOUT_S)
+        return self._ask("POST", path, dumps(body or {}).encode("ascii"), TIMEOUT_S)
 
-    def delete(self, path: str) -> Any:
+    def delete(self, path: str) -> "Any":
         """Return the answer to a DELETE."""
         return self._ask("DELETE", path, None, TIMEOUT_S)
 
-    def _ask(self, method: str, path: str, body: bytes | None, timeout_s: float) -> Any:
+    def _ask(self, method: str, path: str, body: bytes | None, timeout_s: float) -> "Any":
         status, raw = self.exchange(method, path, body, timeout_s)
         return _read(status, raw, self.url)
 
@@ -72,21 +74,13 @@ class Gateway:
         path: str,
         body: bytes | None,
         timeout_s: float,
-        on_sent: Callable[[], None] = lambda: None,
+        on_sent: "Callable[[], None]" = lambda: None,
     ) -> tuple[int, bytes]:
         """Return the status and the bytes of an answer; raise Unreachable where there is none."""
-        kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=timeout_s)
         try:
-            connection.request(method, self._prefix + path, body, self._headers)
-            on_sent()
-            answer = connection.getresponse()
-            raw = answer.read()
-        except (OSError, UnicodeError, http.client.HTTPException) as exc:
+            return exchange(self._parts, method, path, self._headers, body, timeout_s, on_sent)
+        except (OSError, UnicodeError) as exc:
             raise self._unreachable(exc, timeout_s) from exc
-        finally:
-            connection.close()
-        return answer.status, raw
 
     def _unreachable(self, exc: Exception, timeout_s: float) -> Unreachable:
         match exc:
@@ -94,7 +88,7 @@ class Gateway:
                 return Unreachable(f"no gateway answers at {self.url}", "start one with: csp gateway")
             case TimeoutError():
                 return Unreachable(f"the gateway at {self.url} gave no answer within {timeout_s:g} s")
-            case http.client.HTTPException() | ConnectionError():
+            case ConnectionError():
                 return Unreachable(f"the gateway at {self.url} broke off its answer", "is it a csp gateway?")
             case _ if "CERTIFICATE_VERIFY_FAILED" in str(exc):
                 hint = "set SSL_CERT_FILE to the certificate of the gateway"
@@ -104,9 +98,9 @@ class Gateway:
                 return Unreachable(f"cannot reach {self.url}: {reason}")
 
 
-def _read(status: int, raw: bytes, url: str) -> Any:
+def _read(status: int, raw: bytes, url: str) -> "Any":
     try:
-        value = json.loads(raw) if raw else None
+        value = loads(raw) if raw else None
     except (ValueError, RecursionError) as exc:
         raise Broken(f"the answer {status} of {url} is not json", "is it a csp gateway?") from exc
     if status < 400:
@@ -118,10 +112,12 @@ def _read(status: int, raw: bytes, url: str) -> Any:
 
 def segment(text: str) -> str:
     """Return text as one segment of a path."""
+    from urllib.parse import quote
+
     return quote(text, safe="")
 
 
-def field(value: object, key: str, kind: type[T]) -> T:
+def field(value: object, key: str, kind: "type[T]") -> "T":
     """Return a value of an answer, or raise Broken where the answer is not of the agreed shape."""
     found = value.get(key) if isinstance(value, dict) else None
     if kind is float and isinstance(found, int):
@@ -131,7 +127,7 @@ def field(value: object, key: str, kind: type[T]) -> T:
     return found
 
 
-def objects(value: object) -> list[Object]:
+def objects(value: object) -> "list[Object]":
     """Return an answer that is a list of objects."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise Broken("the gateway's answer is not a list of objects", "is it of this version?")
@@ -141,12 +137,12 @@ def objects(value: object) -> list[Object]:
 # --- history -------------------------------------------------------------------------------------
 
 
-def page(gateway: Gateway, **query: Query) -> list[Object]:
+def page(gateway: Gateway, **query: Query) -> "list[Object]":
     """Return one page of history, oldest first."""
     return objects(field(gateway.get("/history", **query), "items", list))
 
 
-def newest(gateway: Gateway, limit: int, **query: Query) -> list[Object]:
+def newest(gateway: Gateway, limit: int, **query: Query) -> "list[Object]":
     """Return the newest `limit` items, oldest first, in as many pages as it takes."""
     found: list[Object] = []
     while len(found) < limit:
@@ -158,7 +154,7 @@ def newest(gateway: Gateway, limit: int, **query: Query) -> list[Object]:
     return found
 
 
-def oldest(gateway: Gateway, after: int = 0, **query: Query) -> Iterator[Object]:
+def oldest(gateway: Gateway, after: int = 0, **query: Query) -> "Iterator[Object]":
     """Yield the history after a seq, oldest first, to its end."""
     while items := page(gateway, after=after, limit=PAGE, **query):
         yield from items
@@ -166,8 +162,11 @@ def oldest(gateway: Gateway, after: int = 0, **query: Query) -> Iterator[Object]
 
 
 def follow(
-    connect: Callable[[], Gateway], after: int, tell: Callable[[Unreachable | None], None], **query: Query
-) -> Iterator[Object]:
+    connect: "Callable[[], Gateway]",
+    after: int,
+    tell: "Callable[[Unreachable | None], None]",
+    **query: Query,
+) -> "Iterator[Object]":
     """Yield what comes after a seq, for ever.
 
     Where the gateway is away, `tell` gets the error, takes its time, and the next try follows; after each

@@ -5,9 +5,7 @@ lives: the kernel drops it with the process, and a pid may belong to somebody el
 """
 
 import fcntl
-import json
 import os
-import re
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,12 +13,14 @@ from typing import Final
 
 from csp.config import Settings, nearest
 from csp.errors import BadInput, Broken, Refused, Unauthenticated, Unreachable
+from csp.light.plain_json import dumps
+from csp.light.room_files import is_at, lock, read_running, save_token, token_path
+from csp.light.room_files import make_private_dir as make_private_dir
 
 NO_ROOM: Final = "no room is running; start one with: csp gateway"
 # A command that looks whether a room lives holds its lock for an instant.
 _LOCK_TRIES: Final = 25
 _LOCK_PAUSE_S: Final = 0.02
-_NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def write_room(state_dir: Path, room: RunningRoom) -> RoomFile:
         make_private_dir(state_dir)
         for _ in range(_LOCK_TRIES):
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            if _lock(fd, fcntl.LOCK_EX) and _is_at(fd, path):
+            if lock(fd, fcntl.LOCK_EX) and is_at(fd, str(path)):
                 _fill(fd, room)
                 return RoomFile(path, fd)
             os.close(fd)
@@ -81,34 +81,11 @@ def remove_room(file: RoomFile) -> None:
     os.close(file.fd)
 
 
-def make_private_dir(path: Path) -> None:
-    """Make a folder that only its user can look into, or make it so."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.stat().st_mode & 0o077:
-        path.chmod(0o700)
-
-
 def _fill(fd: int, room: RunningRoom) -> None:
     values = asdict(room) | {"dir": str(room.dir), "history": str(room.history)}
     os.fchmod(fd, 0o600)
     os.ftruncate(fd, 0)
-    os.pwrite(fd, json.dumps(values).encode("ascii"), 0)
-
-
-def _lock(fd: int, kind: int) -> bool:
-    try:
-        fcntl.flock(fd, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _is_at(fd: int, path: Path) -> bool:
-    """Tell whether the path still names the open file; another process may have removed it meanwhile."""
-    try:
-        return os.path.samestat(os.fstat(fd), path.stat())
-    except FileNotFoundError:
-        return False
+    os.pwrite(fd, dumps(values).encode("ascii"), 0)
 
 
 # --- the tokens of agents ------------------------------------------------------------------------
@@ -116,30 +93,12 @@ def _is_at(fd: int, path: Path) -> bool:
 
 def agent_token_path(settings: Settings, room: str, agent: str) -> Path:
     """Return where the token of an agent lies for the commands in its pane."""
-    return settings.state_dir / f"{_checked(room, 'room')}.agents" / f"{_checked(agent, 'CSP_AGENT')}.token"
+    return Path(token_path(str(settings.state_dir), room, agent))
 
 
 def save_agent_token(settings: Settings, room: str, agent: str, token: str) -> Path:
     """Leave a token for the commands in an agent's pane, readable for its user alone; return where."""
-    path = agent_token_path(settings, room, agent)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        make_private_dir(settings.state_dir)
-        make_private_dir(path.parent)
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(fd, "w", encoding="ascii") as file:
-            file.write(token)
-        draft.replace(path)
-    except OSError as exc:
-        raise Broken(f"cannot write {str(path)!r}: {(exc.strerror or '').lower()}") from exc
-    return path
-
-
-def _checked(name: str, what: str) -> str:
-    """Return a name that cannot lead anywhere else."""
-    if not _NAME.fullmatch(name):
-        raise BadInput(f"{what}: expected a name of a-z, 0-9 or -, got {name!r}")
-    return name
+    return Path(save_token(str(settings.state_dir), room, agent, token))
 
 
 # --- finding -------------------------------------------------------------------------------------
@@ -155,37 +114,11 @@ def running_rooms(state_dir: Path) -> list[RunningRoom]:
 
 
 def _read_running(path: Path) -> RunningRoom | None:
+    values = read_running(str(path)) or {}
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        room = _parse(os.pread(fd, 65536, 0))
-        if not _lock(fd, fcntl.LOCK_SH) or (room and room.supervisor and _is_alive(room.supervisor)):
-            return room
-        if _lock(fd, fcntl.LOCK_EX) and _is_at(fd, path):
-            path.unlink(missing_ok=True)
-        return None
-    finally:
-        os.close(fd)
-
-
-def _parse(raw: bytes) -> RunningRoom | None:
-    try:
-        values = json.loads(raw)
         return RunningRoom(**values | {"dir": Path(values["dir"]), "history": Path(values["history"])})
-    except (ValueError, TypeError, KeyError):
+    except (TypeError, KeyError):
         return None
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
 
 
 def find_room(settings: Settings, cwd: Path) -> Address:

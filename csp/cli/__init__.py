@@ -1,25 +1,23 @@
 """Run the csp command: argv in, exit code out."""
 
-import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Final
 
-from csp.cli.parser import parse, setting_flags
-from csp.cli.terminal import talk
-from csp.config import current_dir, load_settings
 from csp.errors import BadInput, Broken, CspError
 
-DONE: Final = 0
-FAILED: Final = 1
-MISUSED: Final = 2
-INTERRUPTED: Final = 130
-BROKEN_PIPE: Final = 141
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+DONE = 0
+FAILED = 1
+MISUSED = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: "Sequence[str] | None" = None) -> int:
     """Do what the command line says; return 0 done, 1 failed, 2 misused, and never a traceback."""
     _accept_any_text()
     words = sys.argv[1:] if argv is None else list(argv)
@@ -45,6 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: list[str]) -> int:
+    if argv[:1] == ["sidecar"]:
+        from csp.cli.quick import start_plain_sidecar
+
+        start_plain_sidecar(argv[1:])
+    from csp.cli.parser import parse, setting_flags
+    from csp.config import current_dir, load_settings
+
     verb, args = parse(argv)
     settings = load_settings(setting_flags(args))
     if args.verbose or verb.name == "gateway":
@@ -57,7 +62,7 @@ def _run(argv: list[str]) -> int:
     return _find(verb.run)(call)
 
 
-def _find(name: str) -> Callable[..., int]:
+def _find(name: str) -> "Callable[..., int]":
     """Import the function of a verb, now that it is needed."""
     from importlib import import_module
 
@@ -74,12 +79,16 @@ def _accept_any_text() -> None:
 
 
 def _fail(error: CspError) -> int:
+    from csp.cli.terminal import talk
+
     line = f"csp: {error.message}" + (f" ({error.hint})" if error.hint else "")
     talk(" ".join(line.splitlines()))
     return MISUSED if type(error) is BadInput else FAILED
 
 
 def _fail_unexpected(error: Exception, *, is_verbose: bool) -> int:
+    from csp.cli.terminal import talk
+
     if is_verbose:
         from csp.cli.logs import log_failure
 
@@ -96,5 +105,7 @@ def _as_broken(error: OSError) -> Broken:
 
 def _abandon_stdout() -> None:
     """Keep Python from writing once more at exit what could not be written."""
-    with contextlib.suppress(OSError, ValueError):
+    try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return

@@ -9,7 +9,7 @@ from csp.cli.logs import configure
 from csp.errors import Broken, Forbidden, Unauthenticated
 from csp.sidecar.awake import run_brain
 from csp.sidecar.profile import load_profile_file
-from csp.sidecar.rejoin import note_journal, rejoin
+from csp.sidecar.rejoin import find_room, rejoin
 from csp.sidecar.run import Run
 from csp.sidecar.spawn import HANDED_FD
 
@@ -23,7 +23,7 @@ def brain(folder: str) -> None:
     if run is None:
         raise Broken(f"the record in {folder!r} cannot be read")
     link = socket.socket(fileno=HANDED_FD)
-    spare, run = link.dup(), note_journal(run)
+    spare, run = link.dup(), find_room(run)
     try:
         asyncio.run(run_brain(run, load_profile_file(Path(run.profile)), link))
     except (Unauthenticated, Forbidden) as error:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from csp.cli.call import Call
 from csp.config import process_environment
-from csp.errors import BadInput
+from csp.errors import BadInput, Refused
 
 
 def sidecar(call: Call) -> int:
     """Start the CLI behind a sidecar; this process becomes its relay."""
-    from csp.sidecar.launch import Order, launch
+    from csp.sidecar.launch import Chosen, Order, Room, launch
     from csp.sidecar.profile import load_profile, load_profile_file, profile_for
 
     args = call.args
@@ -23,14 +23,26 @@ def sidecar(call: Call) -> int:
         name=args.name,
         role=args.role,
         command=command,
-        profile=profile,
-        cwd=call.cwd,
+        profile=Chosen(name=profile.name, capture=profile.capture, source=profile.source),
+        cwd=str(call.cwd),
         env=process_environment(),
         initial_prompt=_prompt(call, args.initial_prompt_file),
         allow_shell=args.allow_shell,
+        injection_timeout_s=call.settings.injection_timeout_s,
     )
-    launch(order, call.settings, call.address)
+    address, state_dir = call.address, str(call.settings.state_dir)
+    _check_room_token(call)
+    launch(order, Room(url=address.url, token=address.token, name=address.room, state_dir=state_dir))
     return 1
+
+
+def _check_room_token(call: Call) -> None:
+    """Refuse to start a sidecar inside another's pane: the new one would join as that agent."""
+    agent = call.settings.agent
+    if agent:
+        raise Refused(f"this pane is already agent {agent!r}", "start the sidecar in another pane")
+    if not call.address.token:
+        raise BadInput("no token for the room", "set CSP_AUTH_TOKEN")
 
 
 def _command(call: Call) -> tuple[str, ...]:

@@ -32,6 +32,8 @@ class Facts:
     #: None: the screen shows no composer that could be read.
     draft: bool | None = False
     may_hold_draft: bool = False
+    #: When the composer on the screen turned empty; None while it is not, or if it was never seen otherwise.
+    emptied_at: float | None = None
     is_paused: bool = False
 
 
@@ -83,7 +85,12 @@ def holds_draft(facts: Facts, now: float) -> bool:
     if facts.draft is None:
         return facts.may_hold_draft
     is_unseen = facts.last_key is not None and now - facts.last_key < ECHO_S
-    return facts.draft or (facts.may_hold_draft and is_unseen)
+    return facts.draft or (facts.may_hold_draft and is_unseen and not _was_emptied(facts))
+
+
+def _was_emptied(facts: Facts) -> bool:
+    """Tell whether the last key took the draft away: not each such key can be counted, but its work shows."""
+    return facts.emptied_at is not None and facts.emptied_at > (facts.last_key or 0.0)
 
 
 def next_look(facts: Facts, rules: GateRules, now: float) -> float | None:

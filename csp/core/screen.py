@@ -1,7 +1,52 @@
-"""What a terminal shows: rows of styled text."""
+"""What a terminal shows: rows of styled text, in whole frames."""
 
 from dataclasses import dataclass, field
 from typing import Final
+
+#: A program that has not ended its frame for so long, or that has drawn so much, is not waited for.
+FRAME_S: Final = 0.2
+MAX_FRAME_BYTES: Final = 1 << 20
+#: Synchronised output: what stands between is one frame.
+_BEGIN: Final = b"\x1b[?2026h"
+_END: Final = b"\x1b[?2026l"
+
+
+class Frames:
+    """Holds back a frame until the program has said that it is whole: half a frame would be misread."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._since = 0.0
+
+    def take(self, data: bytes, now: float) -> bytes:
+        """Take output in any pieces; return what may be shown."""
+        searched = max(0, len(self._held) - len(_END) + 1)
+        self._held += data
+        end = self._held.rfind(_END, searched)
+        begin = self._held.find(_BEGIN, 0 if end < 0 else end + len(_END))
+        # The first bytes of a frame may be the last ones of a piece.
+        whole = begin if begin >= 0 else len(self._held) - _cut_off(self._held)
+        if whole or not searched:
+            self._since = now
+        shown = bytes(self._held[:whole])
+        del self._held[:whole]
+        return shown if len(self._held) <= MAX_FRAME_BYTES else shown + self.release()
+
+    @property
+    def due(self) -> float | None:
+        """Return when to `release` what is held back, if anything is."""
+        return self._since + FRAME_S if self._held else None
+
+    def release(self) -> bytes:
+        """Return what is held back, whole or not."""
+        held = bytes(self._held)
+        self._held.clear()
+        return held
+
+
+def _cut_off(data: bytearray) -> int:
+    """Return how many bytes at the end may be those that a frame begins with."""
+    return next((size for size in range(len(_BEGIN) - 1, 0, -1) if data.endswith(_BEGIN[:size])), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,8 @@ from csp.core.capture import (
     Tracker,
     Turn,
 )
-from csp.core.prompt import tag_in, tag_of
+from csp.core.prompt import Prompt, tag_in, tag_of
+from csp.core.screen import FRAME_S, Frames
 from csp.core.typing import UNKNOWN
 from csp.errors import CspError, Unreachable
 from csp.events import AnyEvent, Delivered, Joined, StateChanged
@@ -43,18 +44,19 @@ from csp.sidecar.pane import Pane
 from csp.sidecar.port import Port
 from csp.sidecar.poster import Poster
 from csp.sidecar.profile import Profile
-from csp.sidecar.rejoin import has_moved
+from csp.sidecar.rejoin import has_moved, try_to_save
 from csp.sidecar.reporter import Reporter
 from csp.sidecar.run import Run
 from csp.sidecar.settler import Settler
 from csp.sidecar.shower import Shower
 from csp.sidecar.sight import Sight
+from csp.sidecar.space import is_full
 from csp.sidecar.start import Start, follower_of, stands_in
 from csp.sidecar.tags import Tags
 from csp.sidecar.typist import Typist
 from csp.sidecar.until import until_time
 from csp.sidecar.versions import ask_version, untested
-from csp.sidecar.wiring import resume
+from csp.sidecar.wiring import resume, unwire
 from csp.wire import Deliver, DeliverKind, DeliveryState, Ending, ReportedState
 
 log = logging.getLogger(__name__)
@@ -65,6 +67,8 @@ STOPPED_S: Final = 1.5
 LAST_WORDS_S: Final = 5.0
 RESTARTED_S: Final = 15.0
 MOVED_S: Final = 3.0
+SPACE_S: Final = 3.0
+NO_SPACE: Final = "no space is left in {}; the agent goes on, but what its hooks tell is lost until there is"
 #: Asking a CLI for its version must not slow its start.
 VERSION_S: Final = 5.0
 INITIAL: Final = Deliver(
@@ -83,6 +87,7 @@ class Brain:
         self._port = port
         self._pane = Pane(profile, start.rows, start.cols)
         self._pane.is_ready = note.is_ready
+        self._pane.has_had_composer = note.has_had_composer
         self._pane.set_modes(note.modes)
         self._pane.ledger.typed = note.typed
         self._follower = follower_of(profile.capture, run, note.follower)
@@ -94,24 +99,29 @@ class Brain:
         self._tags = Tags(dict(note.tags))
         self._followed = note.follower
         self._is_begun = note.is_begun
+        #: Whether a person has been told that the disk is full.
+        self._is_disk_full = note.is_disk_full
         self._session = run.session_id
         self._settling: set[asyncio.Task[None]] = set()
         self._restarted: asyncio.Future[str] | None = None
         self._note_timer: asyncio.TimerHandle | None = None
+        self._drawing = Frames()
+        self._draw_timer: asyncio.TimerHandle | None = None
         self._typist = Typist(self._sight, client, self._tags, self._leave_note)
         self._typist.on_entered = self._look_for_transcripts
         self._poster = Poster(client, self._tags, run.agent, self._on_posted)
         self._reporter = Reporter(self._sight, client)
         self._shower = Shower(self._sight, client)
         self._controls = Controls(self._sight, client, self._restart_cli, self._leave_note, note.controls)
-        self._settler = Settler(self._sight, lambda: self._typist.before, self._take_items)
+        self._settler = Settler(self._sight, self._take_items, note.unsettled)
+        self._unsettled = note.unsettled
         if profile.capture == "screen":
-            self._typist.on_submitted = self._settler.begin
-            self._typist.on_pasting = self._settler.end
+            self._typist.on_submitted = self._begin_settling
+            self._typist.on_pasting = self._settler.note_paste
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._takers: dict[bytes, Callable[[bytes], None]] = {
-            frames.OUTPUT: self._pane.take_output,
-            frames.GAP: lambda _: self._pane.forget_screen(),
+            frames.OUTPUT: self._take_output,
+            frames.GAP: lambda lost: self._pane.forget_screen(int.from_bytes(lost, "big")),
             frames.KEYS: self._take_keys,
             frames.SIZE: lambda size: self._pane.resize(*struct.unpack("!HH", size)),
             frames.PHASE: self._take_phase,
@@ -135,6 +145,7 @@ class Brain:
             self._shower.run(),
             self._check_version(),
             self._watch_room(),
+            self._watch_space(),
         )
         tasks = [asyncio.ensure_future(work) for work in works]
         try:
@@ -155,6 +166,9 @@ class Brain:
         """Say the last words for a CLI that has ended: what it wrote, why its turn broke off."""
         if self._follower:
             self._take_outcomes(self._follower.catch_up())
+        if self._ended.done():
+            # A CLI that has only lost its pane may still write there; the next launch sees to that.
+            await asyncio.to_thread(self._unwire)
         if self._tracker.is_open:
             why = self._ended.result() if self._ended.done() else "the pane was closed"
             self._take_items([Ended(how=Ending.FAILED, text=why)])
@@ -164,13 +178,43 @@ class Brain:
                     await self._sight.wait(time.monotonic() + 0.1)
         await self._client.close(leave=True)
 
+    def _unwire(self) -> None:
+        try:
+            unwire(Path(self._run.folder), self._run.pid)
+        except OSError as exc:
+            log.warning("files of the run were left to the next one", extra={"reason": str(exc)})
+
     # --- from the relay --------------------------------------------------------------------------
 
     def take_frame(self, kind: bytes, payload: bytes) -> None:
         """Take in what the relay tells."""
         taker = self._takers.get(kind)
         if taker is not None:
+            if kind not in (frames.OUTPUT, frames.KEYS):
+                self._draw(self._drawing.release())
             taker(payload)
+            is_awaited = kind != frames.OUTPUT or self._typist.is_touching
+            self._sight.changed() if is_awaited else self._sight.drawn()
+
+    def _take_output(self, data: bytes) -> None:
+        self._draw(self._drawing.take(data, time.monotonic()))
+        if self._drawing.due is not None and self._draw_timer is None:
+            self._draw_timer = asyncio.get_running_loop().call_later(FRAME_S, self._draw_late)
+
+    def _draw(self, data: bytes) -> None:
+        if data:
+            self._pane.take_output(data)
+
+    def _draw_late(self) -> None:
+        """Show a frame that the program does not end."""
+        self._draw_timer, due = None, self._drawing.due
+        if due is None:
+            return
+        left_s = due - time.monotonic()
+        if left_s > 0:
+            self._draw_timer = asyncio.get_running_loop().call_later(left_s, self._draw_late)
+        else:
+            self._draw(self._drawing.release())
             self._sight.changed()
 
     def _take_keys(self, keys: bytes) -> None:
@@ -320,6 +364,11 @@ class Brain:
         elif reply.how is Ending.DONE:
             self._reporter.limit = None
 
+    def _begin_settling(self, prompt: Prompt) -> None:
+        self._settler.begin(prompt)
+        # Nobody but the note knows of this prompt, so it is left before anything else happens.
+        self._leave_note()
+
     async def _watch_for_stops(self) -> None:
         """End a turn that was stopped before any record of it: by the screen, once it is at rest for long."""
         while True:
@@ -328,6 +377,9 @@ class Brain:
                 self._take_items([Ended(how=Ending.INTERRUPTED)])
                 self._sight.is_end_known = False
                 self._clear_returned_prompt()
+            elif self._is_disk_full and self._sight.has_rested(STOPPED_S):
+                # The hook that would have told the end could not be written.
+                self._take_items([Ended()])
 
     def _clear_returned_prompt(self) -> None:
         """Take a prompt of ours out of the composer that the CLI has put back there."""
@@ -361,6 +413,16 @@ class Brain:
             if not self._client.status.is_connected and has_moved(self._run):
                 raise Unreachable("the room has moved to another address")
 
+    async def _watch_space(self) -> None:
+        """Tell a person of a full disk, again only after there was space on it."""
+        while True:
+            if self._is_disk_full != is_full(Path(self._run.folder)):
+                self._is_disk_full = not self._is_disk_full
+                if self._is_disk_full:
+                    await self._client.send("human", f"csp: {NO_SPACE.format(self._run.folder)}")
+                self._leave_note()
+            await asyncio.sleep(SPACE_S)
+
     async def _check_version(self) -> None:
         """Warn once about a version that the profile was not tested with, then rest for ever."""
         await asyncio.sleep(VERSION_S)
@@ -374,7 +436,8 @@ class Brain:
         if problem and not mark.exists():
             log.warning("version was not tested", extra={"problem": problem})
             await self._client.send("human", f"csp: {problem}")
-            mark.touch()
+            with contextlib.suppress(OSError):
+                mark.touch()
         await asyncio.get_running_loop().create_future()
 
     # --- the note --------------------------------------------------------------------------------
@@ -385,9 +448,9 @@ class Brain:
 
     def _save_transcripts(self, files: list[str]) -> None:
         """Note what a sidecar after this one has to look into before it types a message again."""
-        if files != self._run.transcripts:
-            self._run = replace(self._run, transcripts=files)
-            self._run.save(Path(self._run.folder))
+        noted = replace(self._run, transcripts=files)
+        if files != self._run.transcripts and try_to_save(noted):
+            self._run = noted
 
     def _leave_note_soon(self) -> None:
         if self._note_timer is None:
@@ -401,11 +464,16 @@ class Brain:
         if self._follower and is_safe:
             self._followed = self._follower.dump()
             self._save_transcripts(self._follower.files)
+        # Until the room has an answer, a brain after this one has to find it again.
+        self._unsettled = self._settler.awaited or (None if self._poster.is_idle else self._unsettled)
         note = Note(
+            unsettled=self._unsettled,
             follower=self._followed,
             tags=self._tags.known,
             typing=self._typist.typing,
+            is_disk_full=self._is_disk_full,
             is_ready=self._pane.is_ready,
+            has_had_composer=self._pane.has_had_composer,
             is_begun=self._is_begun or self._typist.is_begun,
             controls=tuple(self._controls.begun),
             modes=self._pane.modes,

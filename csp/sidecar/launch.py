@@ -4,140 +4,188 @@ The CLI should be there as soon as without us, so little is loaded here, nothing
 """
 
 import os
-import shutil
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
-from uuid import uuid4
 
-from csp.config import Settings
-from csp.errors import BadInput, Broken, Forbidden, NotFound, Refused, Unauthenticated
+from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
+from csp.light.room_files import agents_dir, make_private_dir, save_token
 from csp.oneshot import Gateway, field
-from csp.rooms import Address, make_private_dir, save_agent_token
 from csp.sidecar.guard import open_life
-from csp.sidecar.profile import Profile
+from csp.sidecar.record import left_behind, write_record
 from csp.sidecar.rules import rules_text
-from csp.sidecar.run import Run, agents_dir, left_behind
-from csp.sidecar.spawn import Plan, exec_relay, start_brain, start_child
+from csp.sidecar.spawn import Plan, exec_relay, start_child
 from csp.sidecar.terminal import mend
-from csp.sidecar.wiring import Wired, unwire, wire
+from csp.sidecar.wiring import unwire, wire
 
-DEFAULT_SIZE: Final = (24, 80)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from csp.sidecar.record import Record
+    from csp.sidecar.wiring import Wired
+
+DEFAULT_SIZE = (24, 80)
+DEFAULT_INJECTION_TIMEOUT_S = 10.0
 #: Our own settings: the CLI is an agent of the room, not its owner.
-_OURS: Final = ("CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL", "CSP_ROOM", "CSP_HISTORY_DIR")
+_OURS = ("CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL", "CSP_ROOM", "CSP_HISTORY_DIR", "CSP_TRANSCRIPT")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What the launcher must know of a profile; `source` is its file, for the brain to read."""
+
+    def __init__(self, *, name: str, capture: str, source: str) -> None:
+        self.name, self.capture, self.source = name, capture, source
+
+
+class Room:
+    """Where the room is, the token to join it with, where its agents leave their records."""
+
+    def __init__(self, *, url: str, token: str, name: str, state_dir: str) -> None:
+        self.url, self.token, self.name, self.state_dir = url, token, name, state_dir
+
+
 class Order:
     """What is to be run, as whom, where."""
 
-    name: str
-    role: str
-    command: tuple[str, ...]
-    profile: Profile
-    cwd: Path
-    env: Mapping[str, str]
-    initial_prompt: str = ""
-    allow_shell: bool = False
+    def __init__(
+        self,
+        *,
+        name: str,
+        role: str,
+        command: "Sequence[str]",
+        profile: Chosen,
+        cwd: str,
+        env: "Mapping[str, str]",
+        initial_prompt: str = "",
+        allow_shell: bool = False,
+        injection_timeout_s: float = DEFAULT_INJECTION_TIMEOUT_S,
+    ) -> None:
+        self.name, self.role = name, role
+        self.command, self.cwd, self.env = command, cwd, env
+        self.profile = profile
+        self.initial_prompt, self.allow_shell = initial_prompt, allow_shell
+        self.injection_timeout_s = injection_timeout_s
 
 
-def launch(order: Order, settings: Settings, address: Address) -> None:
-    """Start everything, then become the relay; returns only by an error."""
+class _Seat:
+    """Who the CLI is in the room, with the folder of its sidecar; `before` had the name before it."""
+
+    def __init__(self, agent: str, token: str, folder: str, before: "Record | None") -> None:
+        self.agent, self.token, self.folder, self.before = agent, token, folder, before
+
+
+def launch(order: Order, room: Room, *, is_light: bool = False) -> None:
+    """Start the CLI, then become the relay, which starts the brain; returns only by an error.
+
+    The relay begins in this process if that `is_light`: if it has loaded little more than a relay needs. Else
+    another program takes its place.
+    """
     path = find_command(order.command[0], order.env, order.cwd)
-    check_room_token(settings, address)
-    before = left_behind(settings.state_dir, address.room, order.name)
-    agent, token = join(order, address, before)
-    folder = agents_dir(settings.state_dir, address.room) / agent
-    make_private_dir(settings.state_dir)
-    make_private_dir(folder.parent)
-    make_private_dir(folder)
-    save_agent_token(settings, address.room, agent, token)
-    env = child_env(order.env, address, agent, token)
-    unwire(folder)
-    argv = [path, *order.command[1:]]
-    session = str(uuid4())
-    wired = wire(order.profile.capture, folder, argv, env, session, rules_text(agent), cwd=str(order.cwd))
-    _start(order, settings, address, Identity(agent, token, folder), wired, before)
+    before = left_behind(room.state_dir, room.name, order.name)
+    agent, token = join(order, room, before)
+    folder = os.path.join(agents_dir(room.state_dir, room.name), agent)
+    try:
+        _wire_and_start(order, room, _Seat(agent, token, folder, before), path, is_light=is_light)
+    except (CspError, OSError) as error:
+        # Nobody stands behind the agent; the room would show it for a minute.
+        leave(room.url, token)
+        unwire(folder)
+        if isinstance(error, CspError):
+            raise
+        raise Broken(f"cannot write to {folder}: {(error.strerror or str(error)).lower()}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    agent: str
-    token: str
-    folder: Path
+def _wire_and_start(order: Order, room: Room, seat: _Seat, path: str, *, is_light: bool) -> None:
+    save_token(room.state_dir, room.name, seat.agent, seat.token)
+    make_private_dir(seat.folder)
+    env = child_env(order.env, room.url, seat.agent, seat.token)
+    unwire(seat.folder)
+    argv, rules = [path, *order.command[1:]], rules_text(seat.agent)
+    wired = wire(order.profile.capture, seat.folder, argv, env, new_session(), rules, cwd=order.cwd)
+    _start(order, room, seat, wired, is_light=is_light)
 
 
-def _start(
-    order: Order, settings: Settings, address: Address, who: Identity, wired: Wired, before: Run | None
-) -> None:
-    terminals = str(settings.state_dir / "terminals")
+def _start(order: Order, room: Room, seat: _Seat, wired: "Wired", *, is_light: bool) -> None:
+    terminals = os.path.join(room.state_dir, "terminals")
     mend(0, terminals)
     rows, cols = terminal_size()
     life, end = open_life()
     try:
-        child, master = start_child(wired.argv, wired.env, str(order.cwd), rows, cols, like=0, life=life)
+        child, master = start_child(wired.argv, wired.env, order.cwd, rows, cols, like=0, life=life)
     except OSError as exc:
         raise Broken(f"cannot start {wired.argv[0]!r}: {(exc.strerror or str(exc)).lower()}") from exc
-    _run(order, settings, address, who, wired, before).save(who.folder)
+    if life >= 0:
+        os.close(life)
+    write_record(seat.folder, _record(order, room, seat, wired))
     # -P: a folder named csp in the user's directory must not be taken for ours.
-    code = f"from csp.cli.brain import brain; brain({str(who.folder)!r})"
+    code = f"from csp.cli.brain import brain; brain({seat.folder!r})"
     brain_argv = [sys.executable, "-P", "-c", code]
-    log = str(who.folder / "brain.log")
-    brain, link = start_brain(brain_argv, log)
+    log = os.path.join(seat.folder, "brain.log")
     plan = Plan(
         child=child,
         master=master,
         argv=wired.argv,
         env=wired.env,
-        cwd=str(order.cwd),
+        cwd=order.cwd,
         brain_argv=brain_argv,
-        brain=brain,
-        link=link,
         state=terminals,
         log=log,
         life=end,
     )
-    exec_relay(plan, dict(order.env), f"csp-sidecar-{who.agent}")
+    if is_light:
+        from csp.sidecar.loop import relay
+
+        os._exit(relay(plan))
+    exec_relay(plan, dict(order.env), f"csp-sidecar-{seat.agent}")
 
 
-def _run(
-    order: Order, settings: Settings, address: Address, who: Identity, wired: Wired, before: Run | None
-) -> Run:
-    return Run(
-        name=order.name,
-        agent=who.agent,
-        token=who.token,
-        url=address.url,
-        room=address.room,
-        role=order.role,
-        pid=os.getpid(),
-        profile=order.profile.source,
-        argv=wired.argv,
-        env=wired.env,
-        cwd=str(order.cwd),
-        folder=str(who.folder),
-        started=time.time(),
-        session_id=wired.session_id,
-        transcript=wired.transcript_hint,
-        spool=wired.spool_dir,
-        earlier=before.transcripts if before else [],
-        initial_prompt=order.initial_prompt,
-        allow_shell=order.allow_shell,
-        injection_timeout_s=settings.injection_timeout_s,
-        asked=list(order.command),
-    )
+def _record(order: Order, room: Room, seat: _Seat, wired: "Wired") -> "Record":
+    """Return the fields of a `Run`."""
+    return {
+        "name": order.name,
+        "agent": seat.agent,
+        "token": seat.token,
+        "url": room.url,
+        "room": room.name,
+        "role": order.role,
+        "pid": os.getpid(),
+        "profile": order.profile.source,
+        "argv": wired.argv,
+        "env": wired.env,
+        "cwd": order.cwd,
+        "folder": seat.folder,
+        "started": time.time(),
+        "session_id": wired.session_id,
+        "transcript": wired.transcript_hint,
+        "spool": wired.spool_dir,
+        "earlier": seat.before.get("transcripts", []) if seat.before else [],
+        "initial_prompt": order.initial_prompt,
+        "allow_shell": order.allow_shell,
+        "injection_timeout_s": order.injection_timeout_s,
+        "asked": list(order.command),
+    }
 
 
-def find_command(command: str, env: Mapping[str, str], cwd: Path) -> str:
+def new_session() -> str:
+    """Return a new UUID, of the kind that is random."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) % 4]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+def find_command(command: str, env: "Mapping[str, str]", cwd: str) -> str:
     """Return the path of a command as the user's own shell would find it."""
-    found = shutil.which(command, path=env.get("PATH"))
+    found = _which(command, env)
     if found is None:
         hint = "check its spelling, or give its path" if "/" not in command else "check the path"
         raise NotFound(f"command {command!r} was not found", hint)
-    return found if os.path.isabs(found) else str(cwd / found)
+    return os.path.join(cwd, found.removeprefix("./"))
+
+
+def _which(command: str, env: "Mapping[str, str]") -> str | None:
+    folders = [""] if "/" in command else env.get("PATH", os.defpath).split(os.pathsep)
+    paths = [os.path.join(folder, command) for folder in folders]
+    return next((path for path in paths if os.access(path, os.X_OK) and not os.path.isdir(path)), None)
 
 
 def terminal_size() -> tuple[int, int]:
@@ -152,39 +200,39 @@ def terminal_size() -> tuple[int, int]:
     return DEFAULT_SIZE
 
 
-def check_room_token(settings: Settings, address: Address) -> None:
-    """Refuse to start a sidecar inside another's pane: the new one would join as that agent."""
-    if settings.agent:
-        raise Refused(f"this pane is already agent {settings.agent!r}", "start the sidecar in another pane")
-    if not address.token:
-        raise BadInput("no token for the room", "set CSP_AUTH_TOKEN")
-
-
-def join(order: Order, address: Address, before: Run | None) -> tuple[str, str]:
+def join(order: Order, room: Room, before: "Record | None") -> tuple[str, str]:
     """Join the room, under the id of a sidecar of that name which no longer runs if there is one."""
-    body = {
+    body: dict[str, object] = {
         "agentId": order.name,
         "kind": "cli",
         "role": order.role,
         "capabilities": [order.profile.name],
     }
-    if before is not None and before.url == address.url:
+    if before and before.get("url") == room.url:
         try:
-            return _register(Gateway(address.url, before.token), body)
+            return _register(Gateway(room.url, str(before.get("token"))), body)
         except (Unauthenticated, Forbidden, NotFound):
             pass  # somebody else has had the id meanwhile, or the room is a new one
-    return _register(Gateway(address.url, address.token), body)
+    return _register(Gateway(room.url, room.token), body)
 
 
-def _register(gateway: Gateway, body: Mapping[str, object]) -> tuple[str, str]:
-    answer = gateway.post("/register", dict(body))
+def leave(url: str, token: str) -> None:
+    """Tell the room that the agent is not there; a room that does not hear it will notice by itself."""
+    try:
+        Gateway(url, token).post("/state", {"state": "offline"})
+    except CspError:
+        return
+
+
+def _register(gateway: Gateway, body: dict[str, object]) -> tuple[str, str]:
+    answer = gateway.post("/register", body)
     return field(answer, "agentId", str), field(answer, "token", str)
 
 
-def child_env(env: Mapping[str, str], address: Address, agent: str, token: str) -> dict[str, str]:
+def child_env(env: "Mapping[str, str]", url: str, agent: str, token: str) -> dict[str, str]:
     """Return the user's environment with the agent's identity in place of the room's."""
     own = {name: value for name, value in env.items() if name not in _OURS}
-    own |= {"CSP_AUTH_TOKEN": token, "CSP_AGENT": agent, "CSP_GATEWAY_URL": address.url}
-    if shutil.which("csp", path=env.get("PATH")) is None:
+    own |= {"CSP_AUTH_TOKEN": token, "CSP_AGENT": agent, "CSP_GATEWAY_URL": url}
+    if _which("csp", env) is None:
         own["PATH"] = os.pathsep.join([env.get("PATH", os.defpath), os.path.dirname(sys.executable)])
     return own

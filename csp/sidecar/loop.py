@@ -460,7 +460,11 @@ class Relay:
 
 def run() -> int:
     """Relay by the plan that was handed over; return the exit code."""
-    plan = read_plan()
+    return relay(read_plan())
+
+
+def relay(plan: Plan) -> int:
+    """Relay by a plan; return the exit code."""
     terminal = Terminal(0, 1, plan.state)
     try:
         return Relay(plan, terminal).run()

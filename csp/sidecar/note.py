@@ -9,6 +9,16 @@ from csp.sidecar.tags import Asked
 _TOUCHED: Final = frozenset({"PASTED", "SHOWN", "SENT", "CLEARING", "STUCK"})
 
 
+class Unsettled(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt whose answer is still to be read from the screen."""
+
+    tag: str
+    header: str
+    footer: str
+    #: How many bytes the program had written when the prompt was pasted.
+    mark: int
+
+
 class Note(msgspec.Struct, frozen=True):
     #: What the follower knew when the room had everything that followed from it.
     follower: bytes = b""
@@ -17,6 +27,9 @@ class Note(msgspec.Struct, frozen=True):
     typing: tuple[str, str] | None = None
     is_ready: bool = False
     is_begun: bool = False
+    has_had_composer: bool = False
+    is_disk_full: bool = False
+    unsettled: Unsettled | None = None
     #: Controls that were begun; what is set once in a terminal; how much a person has typed.
     controls: tuple[str, ...] = ()
     modes: tuple[bool, bool] = (False, False)

@@ -6,6 +6,7 @@ writes by renaming replaces its link: `bring_home` moves such files to the user'
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from typing import Any, Final
 SETTINGS: Final = "settings.json"
 _WRITTEN: Final = "settings.written.json"
 _USER: Final = "user-home"
+_OWNER: Final = "owner"
 #: What Gemini makes by itself in an empty home, and is to be made in the user's.
 _FOLDERS: Final = ("tmp", "history")
 _FILES: Final = (
@@ -41,10 +43,29 @@ def build(overlay: Path, user_home: Path, settings: Mapping[str, Any], extra: Ma
         _write(ours / name, text)
     _write(overlay / _USER, str(user_home))
     _write(overlay / "extra", json.dumps(sorted(extra)))
+    _write(overlay / _OWNER, str(os.getpid()))
 
 
-def bring_home(overlay: Path) -> None:
-    """Move what the CLI has left in the overlay to the user's place, then remove the overlay."""
+def bring_home(overlay: Path, owner: int | None = None) -> None:
+    """Move what the CLI has left in the overlay to the user's place, then remove the overlay.
+
+    With an `owner`, the process that built it, the overlay of another one is left alone: the next run may
+    have begun in the same place.
+    """
+    with open(overlay.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if overlay.is_dir() and owner in (None, _owner(overlay)):
+            _bring_home(overlay)
+
+
+def _owner(overlay: Path) -> int:
+    try:
+        return int((overlay / _OWNER).read_text("utf-8"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _bring_home(overlay: Path) -> None:
     try:
         theirs = Path((overlay / _USER).read_text("utf-8")) / ".gemini"
         extra = set(json.loads((overlay / "extra").read_text("utf-8")))

@@ -40,6 +40,10 @@ class Pane:
         self.tells_session = profile.delivery.proof == "hook"
         self.has_session = False
         self.last_output: float | None = None
+        #: How many bytes the program has written so far; what its history was when they were `_mark`.
+        self.written = 0
+        self.remembered: list[str] = []
+        self._mark: int | None = None
         #: How many bytes of the person's keys are known here, for keys that cross ours on their way.
         self.keys_seen = 0
         self._emulator: Emulator = make_emulator(rows, cols)
@@ -52,26 +56,44 @@ class Pane:
         self._was_dialog_shown = False
         self._drawn_at: float | None = None
         self._began = time.monotonic()
-        self._has_had_composer = False
+        #: A composer was on the screen, so one that is not there now has gone.
+        self.has_had_composer = False
         # Without a rule for its composer or a word of its own, a CLI at rest is one that writes nothing.
         self._has_signs = profile.rules.composer.frame not in (Frame.NONE, Frame.CURSOR)
 
     # --- in --------------------------------------------------------------------------------------
 
     def take_output(self, data: bytes) -> None:
-        self._emulator.feed(data)
+        if self._mark is not None and self._mark - self.written <= len(data):
+            early, data = data[: self._mark - self.written], data[self._mark - self.written :]
+            self._feed(early)
+            self.remember_at(self.written)
+        self._feed(data)
         self.last_output = time.monotonic()
+
+    def _feed(self, data: bytes) -> None:
+        self._emulator.feed(data)
+        self.written += len(data)
+
+    def remember_at(self, mark: int) -> None:
+        """Remember the history as it is when the program has written so many bytes."""
+        is_now = mark <= self.written
+        self.remembered = self.history() if is_now else []
+        self._mark = None if is_now else mark
 
     def take_keys(self, data: bytes) -> bool:
         """Count the person's keys; tell whether there were any."""
         self.keys_seen += len(data)
         return self.ledger.feed(data, time.monotonic())
 
-    def forget_screen(self) -> None:
-        """Begin with an empty screen, since output was lost; modes that are set once stay as they were."""
+    def forget_screen(self, lost: int) -> None:
+        """Begin with an empty screen, since so much output was lost; modes set once stay as they were."""
         modes = self.modes
         self._emulator.feed(b"\x1bc")
         self.set_modes(modes)
+        self.written += lost
+        if self._mark is not None:
+            self.remember_at(self._mark)
 
     @property
     def modes(self) -> tuple[bool, bool]:
@@ -95,7 +117,7 @@ class Pane:
         self.ledger = Ledger()
         self.is_ready = self.is_stopped = self.is_leaving = self.has_session = False
         self._drawn_at = None
-        self._has_had_composer = False
+        self.has_had_composer = False
         self._quiet_since = self._asked_at = None
         self._signs.clear()
 
@@ -196,7 +218,7 @@ class Pane:
         """Return all that the gates ask for."""
         reading = self.look(now)
         composer = reading.composer
-        self._has_had_composer = self._has_had_composer or composer is not None
+        self.has_had_composer = self.has_had_composer or composer is not None
         if composer is not None and composer.is_empty and self._is_echoed(now):
             self.ledger.clear()
         return Facts(
@@ -217,7 +239,7 @@ class Pane:
 
     def _is_composer_gone(self) -> bool:
         """Tell whether something else has taken the composer's place; a guess needs a hidden cursor too."""
-        if not self._has_had_composer or self._reading.composer is not None:
+        if not self.has_had_composer or self._reading.composer is not None:
             return False
         return self._has_signs or not self.screen.cursor_visible
 

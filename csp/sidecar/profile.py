@@ -71,22 +71,6 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wiring:
-    """What a run adds to the command; {placeholders} are filled in by the launcher."""
-
-    args: tuple[str, ...] = ()
-    resume_args: tuple[str, ...] = ()
-    hook_args: tuple[str, ...] = ()
-    rules_args: tuple[str, ...] = ()
-    rules_file: str = ""
-    """Where the room's rules go in an overlay home."""
-    env: Mapping[str, str] = field(default_factory=dict)
-    overlay_home: str = ""
-    own_session_flags: tuple[str, ...] = ()
-    """Flags of the user that choose the session, so that ours must stay out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
     """A sign the CLI gives outside its screen: a window title, or an operating system command."""
 
@@ -111,7 +95,6 @@ class Profile:
     keys: Keys = field(default_factory=Keys)
     delivery: Delivery = field(default_factory=Delivery)
     capture: str = "screen"
-    wiring: Wiring = field(default_factory=Wiring)
     tables: Mapping[str, Any] = field(default_factory=dict, repr=False)
     source: str = ""
 
@@ -221,7 +204,6 @@ def _profile(path: Path) -> Profile:
         keys=Keys(**{name: _frozen(value) for name, value in keys.items()}, **answers),
         delivery=Delivery(**{name: _frozen(value) for name, value in tables.get("delivery", {}).items()}),
         capture=tables.get("capture", {}).get("kind", "screen"),
-        wiring=Wiring(**{name: _frozen(value) for name, value in tables.get("wiring", {}).items()}),
         tables={name: tables[name] for name in ("screen", "signals") if name in tables},
         source=str(path),
     )

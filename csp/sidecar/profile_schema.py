@@ -11,7 +11,6 @@ _NUMBER: Final = "a number"
 _NUMBERS: Final = "a list of whole numbers"
 _WHOLE: Final = "a whole number"
 _FLAG: Final = "true or false"
-_TABLE: Final = "a table of strings"
 
 _ANSWER: Final = {"key": _STRING, "by_number": _FLAG}
 _SIGN: Final = {"pattern": _STRING, "place": _STRING, "kind": _STRING, "is_styled": _FLAG}
@@ -24,7 +23,7 @@ _REQUIRED: Final = {
 _CHOICES: Final = {
     "kind": ("agent", "shell"),
     "delivery.proof": ("hook", "transcript", "screen", "none"),
-    "capture.kind": ("claude", "codex", "gemini", "screen", "none"),
+    "capture.kind": ("claude", "codex", "gemini", "plain", "screen", "none"),
     "signals.state": ("idle", "busy", "dialog"),
     "screen.composer.frame": ("borders", "shaded", "sign", "cursor", "none"),
     "screen.blocked.place": ("above", "below", "dialog", "bare"),
@@ -62,16 +61,6 @@ _SCHEMA: Final[dict[str, Any]] = {
         "idle_stands_ms": _WHOLE,
     },
     "capture": {"kind": _STRING},
-    "wiring": {
-        "args": _STRINGS,
-        "resume_args": _STRINGS,
-        "hook_args": _STRINGS,
-        "rules_args": _STRINGS,
-        "rules_file": _STRING,
-        "env": _TABLE,
-        "overlay_home": _STRING,
-        "own_session_flags": _STRINGS,
-    },
     "signals": [{"osc": _NUMBERS, "pattern": _STRING, "state": _STRING}],
     "screen": {
         "furniture": _STRING,
@@ -144,7 +133,6 @@ def _is(value: Any, kind: str) -> bool:
         _NUMBERS: isinstance(value, list) and all(type(part) is int for part in value),
         _WHOLE: is_whole,
         _FLAG: isinstance(value, bool),
-        _TABLE: isinstance(value, Mapping) and all(isinstance(part, str) for part in value.values()),
     }[kind]
 
 

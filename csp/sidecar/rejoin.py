@@ -4,12 +4,12 @@ import logging
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from csp.errors import CspError, Unreachable
+from csp.light.room_files import read_running
 from csp.oneshot import Gateway, field
-from csp.rooms import RunningRoom, running_rooms
 from csp.sidecar.run import Run
 
 log = logging.getLogger(__name__)
@@ -17,38 +17,60 @@ log = logging.getLogger(__name__)
 _FIRST_BYTES: Final = 4096
 
 
-def running_room(run: Run) -> RunningRoom | None:
-    """Return the room of a sidecar as it runs now, if it does on this machine."""
+class Room(NamedTuple):
+    """The room of a sidecar as it runs now; `history` is its own folder."""
+
+    url: str
+    token: str
+    history: str
+
+
+def running_room(run: Run) -> Room | None:
+    """Return the room of a sidecar, if it runs on this machine."""
     state_dir = Path(run.folder).parent.parent
-    return next((room for room in running_rooms(state_dir) if room.room == run.room), None)
+    found = read_running(str(state_dir / f"{run.room}.json")) or {}
+    try:
+        return Room(url=found["url"], token=found["token"], history=found["history"])
+    except KeyError:
+        return None
 
 
 def has_moved(run: Run) -> bool:
-    """Note a new address of the room in our record; tell whether there is one."""
+    """Tell whether the room runs at another address; the next brain will go there."""
     room = running_room(run)
-    if room is None or room.url == run.url:
-        return False
-    replace(run, url=room.url).save(Path(run.folder))
-    return True
+    return room is not None and room.url != run.url
 
 
 def journal_of(run: Run) -> int:
     """Return which journal the room has now, by its first line; a room that begins anew has another one."""
     room = running_room(run)
     try:
-        with (room.history / "journal.jsonl").open("rb") if room else open(os.devnull, "rb") as file:
+        with open(os.path.join(room.history, "journal.jsonl") if room else os.devnull, "rb") as file:
             return crc32(file.readline(_FIRST_BYTES))
     except OSError:
         return 0
 
 
-def note_journal(run: Run) -> Run:
-    """Remember which room we are in, so that a new one is told from one that has removed us."""
-    if run.journal:
-        return run
-    noted = replace(run, journal=journal_of(run))
-    noted.save(Path(run.folder))
-    return noted
+def find_room(run: Run) -> Run:
+    """Return the record with the room's address as it is now, with the journal that it has.
+
+    The journal tells a new room from one that has removed us.
+    """
+    room = running_room(run)
+    found = replace(run, url=room.url if room else run.url, journal=run.journal or journal_of(run))
+    if found != run:
+        try_to_save(found)
+    return found
+
+
+def try_to_save(run: Run) -> bool:
+    """Write the record, if that is possible: a sidecar goes on without."""
+    try:
+        run.save(Path(run.folder))
+    except OSError as exc:
+        log.warning("record could not be written", extra={"reason": str(exc)})
+        return False
+    return True
 
 
 def rejoin(run: Run) -> bool:
@@ -67,5 +89,5 @@ def rejoin(run: Run) -> bool:
         raise
     token = field(answer, "token", str)
     agent = field(answer, "agentId", str)
-    replace(run, url=room.url, agent=agent, token=token, journal=0).save(Path(run.folder))
+    try_to_save(replace(run, url=room.url, agent=agent, token=token, journal=0))
     return True

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from csp.client import Client
+from csp.core.agent_state import agent_state, asks_permission
 from csp.core.capture import Asked
 from csp.core.dialogs import Dialog
-from csp.core.gates import is_busy
+from csp.core.gates import Facts
 from csp.core.reading import Limit, Reading
 from csp.errors import CspError, Unreachable
 from csp.sidecar.sight import Sight
@@ -74,43 +75,39 @@ class Reporter:
         self._sight.changed()
 
     def shown(self) -> Shown:
-        """Return what the room should see now: what needs a person first."""
+        """Return what the room should see now."""
         now = time.monotonic()
-        facts = self._sight.facts(now)
-        reading = self._sight.pane.reading
-        states = ReportedAgentState
-        if reading.blocked is not None:
-            return Shown(
-                state=states.NEEDS_HUMAN, detail=_cut(f"{reading.blocked.kind}: {reading.blocked.text}")
-            )
+        facts, reading = self._sight.facts(now), self._sight.pane.reading
         limit = self._limit(reading)
-        if limit is not None and not self._asks_permission(reading.dialog):
-            return limit
-        if reading.dialog is not None or facts.is_asking:
-            body = self._question(reading.dialog)
-            return Shown(state=states.NEEDS_APPROVAL, detail=_cut(body.question or body.tool), dialog=body)
-        if not facts.is_ready:
-            return Shown(state=states.STARTING)
-        busy = facts.is_turn_open or is_busy(facts, self._sight.gate_rules, now)
-        return Shown(state=states.BUSY if busy else states.IDLE)
+        state = agent_state(
+            facts,
+            self._sight.gate_rules,
+            now,
+            is_limited=limit is not None,
+            is_permission=asks_permission(
+                reading.dialog,
+                is_told=self._sight.profile.delivery.proof == "hook",
+                is_asking=self._sight.pane.is_asking,
+            ),
+        )
+        match state:
+            case ReportedAgentState.LIMITED if limit is not None:
+                return Shown(state=state, detail=_cut(limit[0]), until=_to_minute(limit[1]))
+            case ReportedAgentState.NEEDS_APPROVAL:
+                body = self._question(reading.dialog)
+                return Shown(state=state, detail=_cut(body.question or body.tool), dialog=body)
+            case ReportedAgentState.NEEDS_HUMAN:
+                return Shown(state=state, detail=_cut(_trouble(facts, reading)))
+            case _:
+                return Shown(state=state)
 
-    def _limit(self, reading: Reading) -> Shown | None:
+    def _limit(self, reading: Reading) -> tuple[str, float | None] | None:
         """Return a limit of the account that still holds, by the CLI's own word or by its screen."""
         if self.limit is not None and self.limit[1] is not None and self.limit[1] <= time.time():
             self.limit = None
-        if self.limit is not None:
-            text, until = self.limit
-        elif reading.limit is not None:
-            text, until = reading.limit.text, self._until(reading.limit)
-        else:
-            return None
-        return Shown(state=ReportedAgentState.LIMITED, detail=_cut(text), until=_to_minute(until))
-
-    def _asks_permission(self, dialog: Dialog | None) -> bool:
-        """Tell a question about a tool from a menu, such as one that offers to lift the limit."""
-        if self._sight.profile.delivery.proof == "hook":
-            return self._sight.pane.is_asking
-        return dialog is not None and dialog.kind == "permission"
+        if self.limit is not None or reading.limit is None:
+            return self.limit
+        return reading.limit.text, self._until(reading.limit)
 
     def _until(self, limit: Limit) -> float | None:
         """Reckon the end of a limit once for each notice: tomorrow the same words mean another time."""
@@ -130,6 +127,13 @@ class Reporter:
             question=_cut(dialog.question if dialog else ""),
             choices=tuple(Choice(number=each.number, label=each.label[:500]) for each in choices[:30]),
         )
+
+
+def _trouble(facts: Facts, reading: Reading) -> str:
+    """Say what a person has to look at in the pane."""
+    if reading.blocked is not None:
+        return f"{reading.blocked.kind}: {reading.blocked.text}"
+    return "the program is stopped" if facts.is_stopped else "its screen has no place to type in"
 
 
 def _cut(text: str) -> str:

@@ -3,13 +3,12 @@
 It lies in a folder of its own, `<state dir>/<room>.agents/<agent>/`, that only its user can read.
 """
 
-import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
-_FILE: Final = "run.json"
+from csp.light import room_files
+from csp.sidecar.record import is_running, read_record, write_record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,41 +45,21 @@ class Run:
 
     def save(self, folder: Path) -> None:
         """Write it whole or not at all."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = folder / f".{_FILE}.{self.pid}"
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(fd, "w", encoding="utf-8") as file:
-            json.dump(asdict(self), file)
-        fresh.replace(folder / _FILE)
+        write_record(str(folder), asdict(self))
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
         """Return the record of a folder, or None if there is none that can be read."""
         try:
-            return cls(**json.loads((folder / _FILE).read_text("utf-8")))
-        except (OSError, ValueError, TypeError):
+            return cls(**read_record(str(folder)) or {})
+        except TypeError:
             return None
 
     @property
     def is_running(self) -> bool:
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
+        return is_running(self.pid)
 
 
 def agents_dir(state_dir: Path, room: str) -> Path:
     """Return where the sidecars of a room keep their folders."""
-    return state_dir / f"{room}.agents"
-
-
-def left_behind(state_dir: Path, room: str, name: str) -> Run | None:
-    """Return the record of a sidecar of that name which no longer runs, so that its id can be had again."""
-    for folder in sorted(agents_dir(state_dir, room).glob("*/")):
-        run = Run.load(folder)
-        if run is not None and run.name == name and not run.is_running:
-            return run
-    return None
+    return Path(room_files.agents_dir(str(state_dir), room))

@@ -21,6 +21,9 @@ from csp.wire import Deliver
 PROVEN_KEPT: Final = 1000
 #: How long a busy CLI may take to say that it has a prompt of a person's.
 AWAITED_S: Final = 4.0
+#: Reading a screen takes milliseconds; the word of the CLI itself, which comes with its last drawing, must
+#: not wait for that.
+BLINK_S: Final = 0.01
 _SPACES: Final = re.compile(r"\s+")
 
 
@@ -54,14 +57,25 @@ class Sight:
         self.left_standing: str | None = None
         #: When we last pressed the key that stops an answer.
         self.interrupted_at: float | None = None
+        self._had_draft = False
+        self._emptied_at: float | None = None
         self._change = asyncio.Event()
+        self._blink: asyncio.TimerHandle | None = None
 
     # --- waiting ---------------------------------------------------------------------------------
 
     def changed(self) -> None:
         """Wake everybody who waits for a change."""
+        if self._blink is not None:
+            self._blink.cancel()
+            self._blink = None
         self._change.set()
         self._change = asyncio.Event()
+
+    def drawn(self) -> None:
+        """Wake them for a new screen, once for those that follow each other closely."""
+        if self._blink is None:
+            self._blink = asyncio.get_running_loop().call_later(BLINK_S, self.changed)
 
     async def wait(self, until: float | None) -> None:
         """Return on the next change, or at `until`."""
@@ -84,12 +98,22 @@ class Sight:
 
     def facts(self, now: float) -> Facts:
         """Return what the gates ask for."""
-        return self.pane.facts(
+        facts = self.pane.facts(
             now,
             is_turn_open=self.tracker.is_open or self._is_turn_awaited(now),
             is_end_known=self.is_end_known and not self._was_typed_in_turn(),
             is_paused=self.is_paused,
         )
+        self._note_draft(facts.draft, now)
+        return replace(facts, emptied_at=self._emptied_at)
+
+    def _note_draft(self, draft: bool | None, now: float) -> None:
+        if draft is not False:
+            self._emptied_at = None
+        elif self._had_draft:
+            self._emptied_at = now
+        # A composer that cannot be read for a moment keeps what it held.
+        self._had_draft = self._had_draft if draft is None else draft
 
     def _is_turn_awaited(self, now: float) -> bool:
         """Tell whether a person has sent a prompt that the CLI has said nothing of yet."""
@@ -165,11 +189,15 @@ class Sight:
         """Tell whether an open turn has been stopped without a word: a stop key, then a long rest."""
         began = self.turn_began or 0.0
         stops = [at for at in (self.pane.ledger.last_stop, self.interrupted_at) if at and at > began]
+        return bool(stops) and self.has_rested(for_s, max(stops))
+
+    def has_rested(self, for_s: float, since: float | None = None) -> bool:
+        """Tell whether a turn is open, but the screen has shown no work for so long, or `since` a moment."""
         now = time.monotonic()
         facts = self.facts(now)
-        if not stops or not facts.is_turn_open or facts.has_dialog or facts.is_asking:
+        if not facts.is_turn_open or facts.has_dialog or facts.is_asking or facts.quiet_since is None:
             return False
-        return facts.quiet_since is not None and now - max(*stops, facts.quiet_since) >= for_s
+        return now - max(facts.quiet_since, since or self.turn_began or 0.0) >= for_s
 
     def is_proven(self, tag: str) -> bool:
         return tag in self.proven

@@ -5,6 +5,7 @@ A `Tail` reads what is new in one file; a `Watcher` says when to look again.
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import sys
@@ -18,6 +19,8 @@ log = logging.getLogger(__name__)
 MAX_LINE_BYTES: Final = 32 << 20
 POLL_S: Final = 0.05
 _CHUNK_BYTES: Final = 1 << 16
+#: What add_watch says where the kernel has no more watches to give.
+_NONE_LEFT: Final = (errno.ENOSPC, errno.ENOMEM)
 
 
 class Tail:
@@ -165,7 +168,10 @@ def _signature(path: Path) -> tuple[int, ...]:
 
 
 class InotifyWatcher:
-    """Is told by the kernel; for a path that does not exist yet the nearest directory above is watched."""
+    """Is told by the kernel; for a path that does not exist yet the nearest directory above is watched.
+
+    A path that the kernel takes no watch for, since all are in use, is looked at every 50 ms.
+    """
 
     def __init__(self) -> None:
         from asyncinotify import Inotify, Mask
@@ -177,15 +183,20 @@ class InotifyWatcher:
         self._news = asyncio.Event()
         self._paths: dict[Path, tuple[Path, int]] = {}
         self._watches: dict[tuple[Path, int], object] = {}
+        #: Paths without a watch, with what was last seen of them.
+        self._polled: dict[Path, tuple[int, ...]] = {}
+        self._poll_timer: asyncio.TimerHandle | None = None
+        self._is_warned = False
         asyncio.get_running_loop().add_reader(self._inotify.fd, self._drain)
 
     def watch(self, path: Path) -> None:
-        if path not in self._paths:
+        if path not in self._paths and path not in self._polled:
             self._arm(path)
             # What came before the watch began has not been told.
             self._news.set()
 
     def unwatch(self, path: Path) -> None:
+        self._polled.pop(path, None)
         target = self._paths.pop(path, None)
         if target is not None and target not in self._paths.values():
             self._forget(target)
@@ -196,7 +207,7 @@ class InotifyWatcher:
                 await self._news.wait()
         was_news = self._news.is_set()
         self._news.clear()
-        for path in list(self._paths) if was_news else []:
+        for path in [*self._paths, *self._polled] if was_news else []:
             self._arm(path)
         return was_news
 
@@ -208,6 +219,9 @@ class InotifyWatcher:
         self._inotify.close()
         self._paths.clear()
         self._watches.clear()
+        self._polled.clear()
+        if self._poll_timer is not None:
+            self._poll_timer.cancel()
 
     def _drain(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -218,21 +232,48 @@ class InotifyWatcher:
     def _arm(self, path: Path) -> None:
         """Watch the path, or what of it exists; again if it is another file than before."""
         for target in (path, *path.parents):
-            # A path that has just gone leaves its parent to be watched.
-            with contextlib.suppress(OSError):
+            try:
                 key = (target, os.stat(target).st_ino)
-                old = self._paths.get(path)
                 if key not in self._watches:
                     mask = self._directory_mask if target.is_dir() else self._file_mask
                     self._watches[key] = self._inotify.add_watch(target, mask)
                     self._news.set()
-                self._paths[path] = key
-                if old not in (None, key) and old not in self._paths.values():
-                    self._forget(old)
-                return
+            except OSError as exc:
+                if exc.errno in _NONE_LEFT:
+                    self._poll_instead(path, exc)
+                    return
+                # A path that has just gone leaves its parent to be watched.
+                continue
+            self._move(path, key)
+            return
 
-    def _forget(self, target: tuple[Path, int] | None) -> None:
-        watch = self._watches.pop(target, None) if target else None
+    def _move(self, path: Path, target: tuple[Path, int] | None) -> None:
+        """Note what stands for the path now; what stood for it before is watched no more."""
+        old = self._paths.pop(path, None)
+        if target is not None:
+            self._paths[path] = target
+            self._polled.pop(path, None)
+        if old is not None and old not in self._paths.values():
+            self._forget(old)
+
+    def _poll_instead(self, path: Path, exc: OSError) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            log.warning("file notification failed, polling instead", extra={"reason": str(exc)})
+        self._move(path, None)
+        self._polled.setdefault(path, ())
+        if self._poll_timer is None:
+            self._poll_timer = asyncio.get_running_loop().call_later(POLL_S, self._poll)
+
+    def _poll(self) -> None:
+        now = {path: _signature(path) for path in self._polled}
+        if now != self._polled:
+            self._polled = now
+            self._news.set()
+        self._poll_timer = asyncio.get_running_loop().call_later(POLL_S, self._poll) if now else None
+
+    def _forget(self, target: tuple[Path, int]) -> None:
+        watch = self._watches.pop(target, None)
         # The kernel has dropped the watch of a file that is gone.
         with contextlib.suppress(OSError):
             if watch is not None:

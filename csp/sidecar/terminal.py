@@ -183,11 +183,11 @@ class Terminal:
             os.makedirs(self._folder, 0o700, exist_ok=True)
             path = f"{self._folder}/{_key(self.keys)}.{os.getpid()}"
             record = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            self._record, self._path = record, path
+            fcntl.flock(record, fcntl.LOCK_EX)
+            os.write(record, _format(attributes))
         except OSError:
             return  # without a record a kill -9 is not mended; no reason not to run
-        fcntl.flock(record, fcntl.LOCK_EX)
-        os.write(record, _format(attributes))
-        self._record, self._path = record, path
 
 
 def _reopened(fd: int, mode: int) -> int:

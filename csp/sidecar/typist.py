@@ -62,8 +62,6 @@ class Typist:
         self.on_pasting: Callable[[], None] = lambda: None
         #: Called after each Enter.
         self.on_entered: Callable[[], None] = lambda: None
-        #: What the pane showed before the last prompt.
-        self.before: list[str] = []
         self._queue: dict[str, Deliver] = {}
         self._arrived = asyncio.Event()
         self._job: Job | None = None
@@ -227,8 +225,6 @@ class Typist:
         self._tags.remember(job.item)
         job.pasted_at = time.monotonic()
         self.on_pasting()
-        if sight.profile.capture == "screen":
-            self.before = sight.pane.history()
         # Whoever takes over must know that this may stand in the composer, before it does.
         self._leave_note()
         sight.port.hold_keys()

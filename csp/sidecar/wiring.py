@@ -5,86 +5,105 @@ own instructions. A command that is not an interactive session is left as it is.
 before the child starts, so it imports little.
 """
 
-import json
 import os
-import re
-import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+
+from csp.light.plain_json import dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    StrPath = str | os.PathLike[str]
 
 #: Each event costs a process, so only what nothing else tells is asked for.
-CLAUDE_EVENTS: Final = (
+CLAUDE_EVENTS = (
     *("SessionStart", "UserPromptSubmit", "PermissionRequest"),
     *("PostToolUse", "PostToolUseFailure", "Stop", "StopFailure"),
 )
-GEMINI_EVENTS: Final = ("SessionStart", "BeforeAgent", "AfterAgent", "AfterTool", "Notification")
-CODEX_EVENTS: Final = ("PermissionRequest",)
-HOOK_TIMEOUT_S: Final = 10
-RULES_FILE: Final = "CSP-RULES.md"
+GEMINI_EVENTS = ("SessionStart", "BeforeAgent", "AfterAgent", "AfterTool", "Notification")
+CODEX_EVENTS = ("PermissionRequest",)
+HOOK_TIMEOUT_S = 10
+RULES_FILE = "CSP-RULES.md"
 
-_CLAUDE_COMMANDS: Final = {
+_CLAUDE_COMMANDS = {
     *("agents", "auth", "auto-mode", "doctor", "gateway", "install", "mcp", "plugin", "plugins"),
     *("project", "setup-token", "ultrareview", "update", "upgrade", "-p", "--print", "-h"),
     *("--help", "-v", "--version", "--bg", "--background"),
 }
-_CODEX_COMMANDS: Final = {
+_CODEX_COMMANDS = {
     *("agents", "exec", "e", "review", "login", "logout", "mcp", "plugin", "app-server"),
     *("remote-control", "completion", "update", "doctor", "sandbox", "debug", "apply", "a"),
     *("queue", "archive", "delete", "migrate-rollouts", "migrate-nfs-db", "unarchive", "cloud"),
     *("exec-server", "features", "help", "-h", "--help", "-V", "--version"),
 }
-_GEMINI_COMMANDS: Final = {
+_GEMINI_COMMANDS = {
     *("mcp", "extensions", "extension", "skills", "skill", "hooks", "hook", "gemma", "-p"),
     *("--prompt", "--acp", "--experimental-acp", "-l", "--list-extensions", "--list-sessions"),
     *("--delete-session", "-v", "--version", "-h", "--help"),
 }
-_CLAUDE_SESSION: Final = ("--session-id", "-r", "--resume", "-c", "--continue", "--fork-session", "--from-pr")
-_GEMINI_SESSION: Final = ("--session-id", "-r", "--resume", "--session-file")
-_CODEX_VALUES: Final = {
+_CLAUDE_SESSION = ("--session-id", "-r", "--resume", "-c", "--continue", "--fork-session", "--from-pr")
+_GEMINI_SESSION = ("--session-id", "-r", "--resume", "--session-file")
+_CODEX_VALUES = {
     *("-c", "--config", "--enable", "--disable", "--remote", "--remote-auth-token-env", "-i"),
     *("--image", "-m", "--model", "--local-provider", "-p", "--profile", "-s", "--sandbox", "-C"),
     *("--cd", "--add-dir", "-a", "--ask-for-approval"),
 }
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_LONGEST_MUNGED: Final = 200
+_UUID_PARTS = [8, 4, 4, 4, 12]
+_HEX = frozenset("0123456789abcdefABCDEF")
+_LONGEST_MUNGED = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Wired:
     """A run as it is to be started; without a spool the CLI is not an interactive session of ours."""
 
-    argv: list[str]
-    env: dict[str, str]
-    session_id: str = ""
-    transcript_hint: str = ""
-    spool_dir: str = ""
+    def __init__(
+        self,
+        *,
+        argv: list[str],
+        env: dict[str, str],
+        session_id: str = "",
+        transcript_hint: str = "",
+        spool_dir: str = "",
+    ) -> None:
+        self.argv, self.env = argv, env
+        self.session_id, self.transcript_hint, self.spool_dir = session_id, transcript_hint, spool_dir
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Wired) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]  # its lists may change
+
+    def __repr__(self) -> str:
+        return f"Wired({vars(self)})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    folder: Path
-    argv: list[str]
-    env: dict[str, str]
-    session_id: str
-    rules: str
-    cwd: str
-    has_codex_hooks: bool
+    def __init__(
+        self,
+        *,
+        folder: str,
+        argv: list[str],
+        env: dict[str, str],
+        session_id: str,
+        rules: str,
+        cwd: str,
+        has_codex_hooks: bool,
+    ) -> None:
+        self.folder, self.argv, self.env, self.cwd = folder, argv, env, cwd
+        self.session_id, self.rules, self.has_codex_hooks = session_id, rules, has_codex_hooks
+        self.spool = os.path.join(folder, "spool")
 
-    @property
-    def spool(self) -> Path:
-        return self.folder / "spool"
-
-    def home(self) -> Path:
-        return Path(self.env.get("HOME") or Path.home())
+    def home(self, variable: str, *parts: str) -> str:
+        """Return a folder that a variable names, or else one in the home directory."""
+        return self.env.get(variable) or os.path.join(self.env.get("HOME") or os.path.expanduser("~"), *parts)
 
 
 def wire(
     profile_name: str,
-    run_dir: Path,
-    argv: Sequence[str],
-    env: Mapping[str, str],
+    run_dir: "StrPath",
+    argv: "Sequence[str]",
+    env: "Mapping[str, str]",
     session_id: str,
     rules_text: str = "",
     *,
@@ -97,7 +116,7 @@ def wire(
     trust, so they are wired only when that was given.
     """
     run = _Run(
-        folder=run_dir,
+        folder=os.fspath(run_dir),
         argv=list(argv),
         env=dict(env),
         session_id=session_id,
@@ -108,20 +127,25 @@ def wire(
     wiring = _WIRINGS.get(profile_name)
     if wiring is None or not is_session(profile_name, run.argv):
         return Wired(argv=run.argv, env=run.env)
-    run.spool.mkdir(parents=True, mode=0o700, exist_ok=True)
+    os.makedirs(run.spool, 0o700, exist_ok=True)
     return wiring(run)
 
 
-def unwire(run_dir: Path) -> None:
-    """Put away what a run has left; to be called when it is over, or for one that has died."""
-    home = run_dir / "gemini-home"
-    if home.is_dir():
+def unwire(run_dir: "StrPath", owner: int | None = None) -> None:
+    """Put away what a run has left; to be called when it is over, or for one that has died.
+
+    With an `owner`, the process that wired the run, what another run has wired since is left alone.
+    """
+    home = os.path.join(run_dir, "gemini-home")
+    if os.path.isdir(home):
+        from pathlib import Path
+
         from csp.sidecar import overlay
 
-        overlay.bring_home(home)
+        overlay.bring_home(Path(home), owner)
 
 
-def is_session(profile_name: str, argv: Sequence[str]) -> bool:
+def is_session(profile_name: str, argv: "Sequence[str]") -> bool:
     """Tell whether a command line starts an interactive session."""
     commands = {"claude": _CLAUDE_COMMANDS, "codex": _CODEX_COMMANDS, "gemini": _GEMINI_COMMANDS}
     known = commands.get(profile_name, set[str]())
@@ -130,7 +154,7 @@ def is_session(profile_name: str, argv: Sequence[str]) -> bool:
     return not options & known and not known.intersection(words[:1])
 
 
-def resume(profile_name: str, argv: Sequence[str], session_id: str) -> list[str]:
+def resume(profile_name: str, argv: "Sequence[str]", session_id: str) -> list[str]:
     """Return the command line that goes on with a session; the user's other arguments stay."""
     if profile_name == "codex":
         words = _words(argv, _CODEX_VALUES)
@@ -145,10 +169,10 @@ def resume(profile_name: str, argv: Sequence[str], session_id: str) -> list[str]
     return [kept[0], "--resume", session_id, *kept[1:]]
 
 
-def hook_command(spool: Path) -> str:
+def hook_command(spool: "StrPath") -> str:
     """Return the shell line of a hook: its input goes to the spool; it always succeeds, and says nothing."""
-    folder = shlex.quote(str(spool))
-    return f'exec 2>/dev/null;umask 077;t={folder}/.$$;cat >"$t"&&mv "$t" {folder}/$$.json;exit 0'
+    folder = "'" + os.fspath(spool).replace("'", "'\"'\"'") + "'"
+    return f'exec 2>/dev/null;umask 077;t={folder}/.$$;cat >"$t"&&mv "$t" {folder}/$$.json||rm -f "$t";exit 0'
 
 
 def _claude(run: _Run) -> Wired:
@@ -157,35 +181,36 @@ def _claude(run: _Run) -> Wired:
     if settings is None:
         # Claude will say itself what is wrong with the settings it was given.
         return Wired(argv=run.argv, env=run.env)
-    file = run.folder / "claude-settings.json"
-    _write(file, json.dumps(settings, ensure_ascii=False))
-    ours = ["--settings", str(file)]
+    file = os.path.join(run.folder, "claude-settings.json")
+    _write(file, dumps(settings, is_ascii=False))
+    ours = ["--settings", file]
     session = _chosen_session(argv, _CLAUDE_SESSION)
     if session is None:
         session = run.session_id
         ours += ["--session-id", session]
     argv, rules = _claude_rules(argv, run.rules, run.cwd)
-    config = Path(run.env.get("CLAUDE_CONFIG_DIR") or run.home() / ".claude")
-    munged = re.sub(r"[^a-zA-Z0-9]", "-", os.path.realpath(run.cwd))
-    hint = config / "projects" / munged / f"{session}.jsonl"
+    config = run.home("CLAUDE_CONFIG_DIR", ".claude")
+    place = os.path.realpath(run.cwd)
+    munged = "".join(char if char.isascii() and char.isalnum() else "-" for char in place)
+    hint = os.path.join(config, "projects", munged, f"{session}.jsonl")
     is_known = session and len(munged) <= _LONGEST_MUNGED
     return Wired(
         argv=[argv[0], *ours, *rules, *argv[1:]],
         env=run.env,
         session_id=session,
-        transcript_hint=str(hint) if is_known else "",
-        spool_dir=str(run.spool),
+        transcript_hint=hint if is_known else "",
+        spool_dir=run.spool,
     )
 
 
-def _claude_settings(run: _Run, chosen: str) -> dict[str, Any] | None:
+def _claude_settings(run: _Run, chosen: str) -> "dict[str, Any] | None":
     hook = {"type": "command", "command": hook_command(run.spool), "timeout": HOOK_TIMEOUT_S}
     ours = {event: [{"hooks": [hook]}] for event in CLAUDE_EVENTS}
     if not chosen:
         return {"hooks": ours}
     try:
-        text = chosen if chosen.lstrip().startswith("{") else Path(run.cwd, chosen).read_text("utf-8")
-        return _with_hooks(json.loads(text), ours)
+        text = chosen if chosen.lstrip().startswith("{") else _read_text(os.path.join(run.cwd, chosen))
+        return _with_hooks(loads(text), ours)
     except (OSError, ValueError, TypeError, AttributeError):
         return None
 
@@ -196,7 +221,7 @@ def _claude_rules(argv: list[str], rules: str, cwd: str) -> tuple[list[str], lis
     kept, texts = _without(argv, ("--append-system-prompt",))
     kept, files = _without(kept, ("--append-system-prompt-file",))
     try:
-        texts += [Path(cwd, file).read_text("utf-8") for file in files]
+        texts += [_read_text(os.path.join(cwd, file)) for file in files]
     except (OSError, ValueError):
         return argv, []
     return kept, ["--append-system-prompt", "\n\n".join([*texts[-1:], rules])]
@@ -219,14 +244,13 @@ def _codex(run: _Run) -> Wired:
         ours.append("--dangerously-bypass-hook-trust")
         for event in CODEX_EVENTS:
             ours += ["-c", f'hooks.{event}=[{{hooks=[{{type="command",command={command}}}]}}]']
-    home = Path(run.env.get("CODEX_HOME") or run.home() / ".codex")
-    is_resumed = words[:1] == ["resume"] and len(words) > 1 and _UUID.fullmatch(words[1])
+    is_resumed = words[:1] == ["resume"] and len(words) > 1 and _is_uuid(words[1])
     return Wired(
         argv=[run.argv[0], *ours, *_before_words(run.argv[1:], words, late)],
         env=run.env,
         session_id=words[1] if is_resumed else "",
-        transcript_hint=str(home / "sessions"),
-        spool_dir=str(run.spool),
+        transcript_hint=os.path.join(run.home("CODEX_HOME", ".codex"), "sessions"),
+        spool_dir=run.spool,
     )
 
 
@@ -241,10 +265,10 @@ def _codex_instructions(run: _Run) -> str:
     """Return the user's own developer instructions, which a setting of ours would replace."""
     import tomllib
 
-    home = Path(run.env.get("CODEX_HOME") or run.home() / ".codex")
+    home = run.home("CODEX_HOME", ".codex")
     _, profiles = _without(run.argv, ("-p", "--profile"))
     _, settings = _without(run.argv, ("-c", "--config"))
-    files = [home / "config.toml", *(home / f"{name}.config.toml" for name in profiles)]
+    files = [os.path.join(home, f"{name}config.toml") for name in ("", *(f"{name}." for name in profiles))]
     found = ""
     for text in [*map(_read, files), *settings]:
         try:
@@ -256,9 +280,11 @@ def _codex_instructions(run: _Run) -> str:
 
 
 def _gemini(run: _Run) -> Wired:
+    from pathlib import Path
+
     from csp.sidecar import overlay
 
-    user_home = Path(run.env.get("GEMINI_CLI_HOME") or run.home())
+    user_home = Path(run.home("GEMINI_CLI_HOME"))
     theirs = overlay.read_settings(user_home / ".gemini" / overlay.SETTINGS)
     session = _chosen_session(run.argv, _GEMINI_SESSION)
     ours = [] if session is not None else ["--session-id", run.session_id]
@@ -277,7 +303,7 @@ def _gemini(run: _Run) -> Wired:
         if run.rules:
             settings["context"] = _with_context_file(settings.get("context") or {})
             extra[RULES_FILE] = run.rules + "\n"
-        home = run.folder / "gemini-home"
+        home = Path(run.folder, "gemini-home")
         is_wired = theirs is not None
         if is_wired:
             overlay.build(home, user_home, settings, extra)
@@ -288,28 +314,39 @@ def _gemini(run: _Run) -> Wired:
         env={**run.env, **({"GEMINI_CLI_HOME": str(home)} if is_wired else {})},
         session_id=session,
         transcript_hint=str(user_home / ".gemini" / "tmp"),
-        spool_dir=str(run.spool),
+        spool_dir=run.spool,
     )
 
 
-def _with_context_file(context: dict[str, Any]) -> dict[str, Any]:
+def _plain(run: _Run) -> Wired:
+    """Name the file that csp.sidecar.transcripts.plain will read."""
+    transcript = os.path.join(run.folder, "transcript.jsonl")
+    return Wired(
+        argv=run.argv,
+        env={**run.env, "CSP_TRANSCRIPT": transcript},
+        transcript_hint=transcript,
+        spool_dir=run.spool,
+    )
+
+
+def _with_context_file(context: "dict[str, Any]") -> "dict[str, Any]":
     names = context.get("fileName") or "GEMINI.md"
     return {**context, "fileName": [*([names] if isinstance(names, str) else names), RULES_FILE]}
 
 
-def _with_hooks(settings: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
+def _with_hooks(settings: "dict[str, Any]", ours: "dict[str, Any]") -> "dict[str, Any]":
     hooks = dict(settings.get("hooks") or {})
     for event, entries in ours.items():
         hooks[event] = [*(hooks.get(event) or []), *entries]
     return {**settings, "hooks": hooks}
 
 
-def _options(argv: Sequence[str]) -> list[str]:
+def _options(argv: "Sequence[str]") -> list[str]:
     args = list(argv[1:])
     return [arg for arg in args[: args.index("--") if "--" in args else len(args)] if arg.startswith("-")]
 
 
-def _words(argv: Sequence[str], with_value: set[str]) -> list[str]:
+def _words(argv: "Sequence[str]", with_value: set[str]) -> list[str]:
     """Return the arguments that are no options, nor the values of options."""
     words, args = [], iter(argv[1:])
     for arg in args:
@@ -322,7 +359,7 @@ def _words(argv: Sequence[str], with_value: set[str]) -> list[str]:
     return words
 
 
-def _without(argv: Sequence[str], flags: Sequence[str]) -> tuple[list[str], list[str]]:
+def _without(argv: "Sequence[str]", flags: "Sequence[str]") -> tuple[list[str], list[str]]:
     """Take options out of a command line; return it without them, with their values."""
     values: list[str] = []
     kept, at = list(argv[:1]), 1
@@ -342,31 +379,47 @@ def _without(argv: Sequence[str], flags: Sequence[str]) -> tuple[list[str], list
     return kept, values
 
 
-def _chosen_session(argv: Sequence[str], flags: Sequence[str]) -> str | None:
+def _chosen_session(argv: "Sequence[str]", flags: "Sequence[str]") -> str | None:
     """Return the session that the user has chosen, "" if it has no id yet; None if there is none."""
     chosen = {arg.partition("=")[0] for arg in _options(argv)} & set(flags)
     if not chosen:
         return None
     _, values = _without(argv, ("--session-id", "-r", "--resume"))
     is_forked = "--fork-session" in chosen and "--session-id" not in chosen
-    found = [value for value in values if _UUID.fullmatch(value)]
+    found = [value for value in values if _is_uuid(value)]
     return found[-1] if found and not is_forked else ""
 
 
+def _is_uuid(text: str) -> bool:
+    parts = text.split("-")
+    return list(map(len, parts)) == _UUID_PARTS and _HEX.issuperset("".join(parts))
+
+
 def _toml(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return dumps(text, is_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _read(path: Path) -> str:
+def _read(path: str) -> str:
     try:
-        return path.read_text("utf-8")
+        return _read_text(path)
     except (OSError, ValueError):
         return ""
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, "utf-8")
-    path.chmod(0o600)
+def _read_text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
-_WIRINGS: Final[dict[str, Callable[[_Run], Wired]]] = {"claude": _claude, "codex": _codex, "gemini": _gemini}
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(text)
+
+
+_WIRINGS: "dict[str, Callable[[_Run], Wired]]" = {
+    "claude": _claude,
+    "codex": _codex,
+    "gemini": _gemini,
+    "plain": _plain,
+}

@@ -102,3 +102,14 @@ def test_next_look_is_when_time_alone_may_open_a_gate() -> None:
     assert next_look(replace(OPEN, last_key=NOW - 0.6), RULES, NOW) == pytest.approx(NOW + 0.1)
     assert next_look(OPEN, RULES, NOW) is None
     assert next_look(replace(OPEN, quiet_since=None), RULES, NOW) is None
+
+
+def test_a_composer_that_the_last_key_emptied_holds_no_draft() -> None:
+    """As after Ctrl-W, which takes away nobody knows how many characters."""
+    facts = replace(OPEN, last_key=NOW - 0.5, may_hold_draft=True)
+
+    assert holds_draft(facts, NOW)
+    assert not holds_draft(replace(facts, emptied_at=NOW - 0.4), NOW)
+    assert holds_draft(replace(facts, emptied_at=NOW - 0.6), NOW)
+    assert holds_draft(replace(facts, emptied_at=NOW - 0.4, draft=True), NOW)
+    assert holds_draft(replace(facts, emptied_at=NOW - 0.4, draft=None), NOW)

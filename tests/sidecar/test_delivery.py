@@ -1,9 +1,12 @@
 """Messages get into a scripted TUI exactly once, or it is said why not; the TUI's own log is the truth."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +14,14 @@ from typing import Any
 
 import pytest
 
+from csp.core.capture import Tracker
+from csp.core.gates import closed_gate
+from csp.errors import Refused
+from csp.sidecar.pane import Pane
+from csp.sidecar.port import Port
+from csp.sidecar.profile import load_profile
+from csp.sidecar.sight import Sight
+from csp.wire import HeldReason
 from tests.rooms import free_port
 from tests.sidecar.stage import Seat, Stage, tui
 from tests.waiting import wait_until_sync
@@ -127,6 +138,44 @@ def test_a_draft_that_is_cleared_lets_the_message_in(stage: Stage) -> None:
     scene.seat.keys("BSpace", "BSpace", "BSpace", "BSpace")
 
     assert [body(prompt) for prompt in scene.wait_prompts(1)] == ["one"]
+
+
+@pytest.mark.parametrize("clear", [b"\x7f" * 4, b"\x15", b"\x17"])
+async def test_a_draft_that_is_gone_closes_no_gate_after_half_a_second(clear: bytes) -> None:
+    """Ctrl-W takes away nobody knows how much: there the screen has the word."""
+    profile = load_profile("claude")
+    pane = Pane(profile, 24, 80)
+    pane.is_ready = True
+    with socket.socket() as line:
+        sight = Sight(profile, pane, Port(line, lambda kind, payload: None), Tracker())
+        draw_composer(pane, "oops")
+        pane.take_keys(b"oops")
+        assert sight.facts(time.monotonic()).draft
+        pane.take_keys(clear)
+        draw_composer(pane, "")
+        cleared = time.monotonic()
+        sight.facts(cleared)
+
+        assert closed_gate(sight.facts(cleared + 0.4), sight.gate_rules, cleared + 0.4) is HeldReason.TYPING
+        assert closed_gate(sight.facts(cleared + 0.5), sight.gate_rules, cleared + 0.5) is None
+
+
+def draw_composer(pane: Pane, text: str) -> None:
+    rule = "─" * 60
+    pane.take_output(f"\x1b[2J\x1b[H{rule}\r\n❯\xa0{text}\r\n{rule}\x1b[2;{3 + len(text)}H".encode())
+
+
+def test_a_frame_that_is_never_ended_is_shown(stage: Stage) -> None:
+    code = "import time; print('\\x1b[?2026hhalf a frame', flush=True); time.sleep(600)"
+    stage.seat("slow", [sys.executable, "-c", code])
+
+    def is_shown() -> bool:
+        # A sidecar that has only just come has no screen yet.
+        with contextlib.suppress(Refused):
+            return "half a frame" in str(stage.room.gateway.get("/agents/slow/screen"))
+        return False
+
+    wait_until_sync(is_shown, 30, "the frame")
 
 
 @pytest.mark.parametrize("knobs", [("--dialog-at-start",), ("--dialog-after-idle-ms", "70")])

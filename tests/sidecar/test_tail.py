@@ -3,6 +3,8 @@
 import asyncio
 import os
 import random
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -320,6 +322,54 @@ async def test_polling_stands_in_where_the_kernel_refuses(
 
 def _refuse(self: object) -> None:
     raise OSError(24, os.strerror(24))
+
+
+WITHOUT_WATCHES = """
+import asyncio, logging, pathlib, sys
+from csp.sidecar.tail import Tail, new_watcher
+
+async def main():
+    watcher, spool, transcript = new_watcher(), pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    tail = Tail(transcript)
+    watcher.watch(spool)
+    watcher.watch(transcript)
+    print("watching", flush=True)
+    lines, names = [], []
+    while len(lines) < 2 or len(names) < 1:
+        assert await watcher.wait(20), "no news"
+        lines += [line.decode() for line in tail.read()]
+        names = [path.name for path in spool.glob("*.json")]
+        if "one" in lines and len(lines) == 1:
+            print("read", flush=True)
+    watcher.unwatch(spool)
+    watcher.close()
+    print(*lines, *names)
+
+logging.basicConfig(format="%(levelname)s %(message)s")
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("watches", [0, 1])
+def test_without_a_watch_to_be_had_files_are_looked_at(tmp_path: Path, watches: int) -> None:
+    """The kernel's limit is that of a namespace of its own."""
+    (tmp_path / "spool").mkdir()
+    transcript = tmp_path / "transcript.jsonl"
+    limit = f"echo {watches} > /proc/sys/user/max_inotify_watches"
+    command = ["unshare", "--user", "--map-root-user", "sh", "-c", f'{limit} && exec "$@"', "sh"]
+    command += [sys.executable, "-c", WITHOUT_WATCHES, str(tmp_path / "spool"), str(transcript)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as run:
+        assert run.stdout
+        assert run.stdout.readline() == "watching\n"
+        append(transcript, b"one\n")
+        assert run.stdout.readline() == "read\n"
+        append(transcript, b"two\n")
+        (tmp_path / "spool" / "1.json").write_text("{}")
+        said, complaints = run.communicate(timeout=30)
+
+    assert said.split()[-3:] == ["one", "two", "1.json"]
+    assert complaints.splitlines() == ["WARNING file notification failed, polling instead"]
 
 
 async def test_a_closed_watcher_leaves_nothing_open() -> None:

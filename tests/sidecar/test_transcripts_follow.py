@@ -220,3 +220,13 @@ async def test_a_run_without_hooks_or_hint_waits(tmp_path: Path) -> None:
     (chats / "session-2026-none.jsonl").write_text(json.dumps(line) + "\n")
 
     assert await asyncio.wait_for(task, 10) == [Turn(is_open=True)]
+
+
+async def test_a_follower_at_rest_does_not_look_again_and_again(early: Written) -> None:
+    async with following(early) as brain:
+        early.write(early.entries[0])
+        await wait_until(lambda: early.is_read(brain.follower))
+        # As after an Enter, or a change that brings nothing new.
+        brain.follower.look()
+
+        await wait_until(lambda: brain.follower._pause_s() is None)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from csp.sidecar.wiring import (
     unwire,
     wire,
 )
+from tests.clis.install import BIN
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 OTHER = "22222222-2222-4222-8222-222222222222"
@@ -518,3 +520,16 @@ def test_the_launcher_can_import_it_for_little() -> None:
 
     heavy = {"asyncio", "msgspec", "websockets", "subprocess", "tomllib", "shutil", "csp.sidecar.overlay"}
     assert heavy & set(run.stdout.split()) == set()
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+def test_what_is_added_is_known_to_the_installed_cli(name: str, run_dir: Path, home: Path) -> None:
+    run = subprocess.run([BIN / name, "--help"], capture_output=True, text=True, check=True, timeout=60)
+    ours = wire(name, run_dir, [name], {"HOME": str(home)}, SESSION, "Rules.", has_codex_hooks=True).argv
+    words = [*ours, *resume(name, [name], SESSION)]
+    added = {word for word in words if word.startswith("-") or word == "resume"}
+
+    assert added
+    assert {
+        word for word in added if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", run.stdout)
+    } == set()

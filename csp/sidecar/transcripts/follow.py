@@ -1,5 +1,6 @@
 """Follow one run of a CLI: its hooks, its transcripts, what follows from them."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -17,10 +18,12 @@ from csp.sidecar.transcripts import Line, Reader, seconds
 from csp.sidecar.transcripts.claude import ClaudeReader
 from csp.sidecar.transcripts.codex import CodexReader
 from csp.sidecar.transcripts.gemini import GeminiReader
+from csp.sidecar.transcripts.plain import PlainReader
 
 #: How often a transcript is looked for that no notification tells of.
 LOOK_S: Final = 1.0
-#: A new file may be announced before its writer can be seen to hold it.
+#: A new file may be announced before its writer can be seen to hold it. To look takes many milliseconds, so
+#: it waits until nothing has been written for this long, and those who act on the last news have done so.
 _SOON_S: Final = 0.02
 _SOON_TIMES: Final = 5
 _BATCH_LINES: Final = 2000
@@ -29,6 +32,7 @@ READERS: Final[dict[str, Callable[[float, str, str], Reader]]] = {
     "claude": ClaudeReader,
     "codex": CodexReader,
     "gemini": GeminiReader,
+    "plain": PlainReader,
 }
 
 
@@ -70,14 +74,14 @@ class Follower:
         """Go on where the follower ended that was `dumped`, else from the start of the run."""
         self.run = run
         self.tracker = Tracker()
-        path = run.transcript_hint if run.kind == "claude" else ""
+        path = run.transcript_hint if run.kind in ("claude", "plain") else ""
         self._reader = READERS[run.kind](run.since, run.session_id, path)
         self._positions: dict[str, tuple[int, int]] = {}
         self._tails: dict[str, Tail] = {}
         self._held: dict[str, list[Line]] = {}
         self._watcher: Watcher | None = None
         self._looks = 0
-        self._looked_at = 0.0
+        self._look_at = 0.0
         taken: list[str] = []
         if dumped:
             known = msgspec.json.decode(dumped, type=_Dump)
@@ -116,14 +120,15 @@ class Follower:
         return self.tracker.feed(item)
 
     def look(self) -> None:
-        """Look for transcripts now, as after an Enter that may have changed the session."""
-        self._looks = _SOON_TIMES
+        """Look for transcripts soon, as after an Enter that may have changed the session."""
+        self._look_soon()
         if self._watcher:
             self._watcher.wake()
 
     def catch_up(self) -> list[Outcome]:
         """Return what follows from what is on the disk now."""
-        self._locate()
+        if self._needs_looks():
+            self._locate()
         return self._step()[0]
 
     @property
@@ -141,13 +146,18 @@ class Follower:
                 self._watcher.watch(Path(name))
             is_woken = False
             while True:
-                self._locate()
                 outcomes, has_news = self._step()
                 if outcomes:
                     yield outcomes
+                    # Whoever acts on them comes first.
+                    await asyncio.sleep(0)
                 if is_woken and not has_news:
                     # No file that is followed has changed, so there may be a new one.
-                    self._looks = _SOON_TIMES
+                    self._look_soon()
+                elif has_news:
+                    self._look_at = max(self._look_at, time.time() + _SOON_S)
+                if self._needs_looks() and time.time() >= self._look_at:
+                    self._locate()
                 is_woken = not has_news and await self._watcher.wait(self._pause_s())
         finally:
             self._watcher.close()
@@ -222,20 +232,20 @@ class Follower:
         now = time.time()
         due = self._reader.due()
         waits = [] if due is None else [max(0.0, due - now)]
-        if self._looks:
-            waits.append(_SOON_S)
-        elif self._needs_looks():
-            waits.append(max(0.0, self._looked_at + LOOK_S - now))
+        if self._needs_looks():
+            waits.append(max(0.0, self._look_at - now))
         return min(waits, default=None)
+
+    def _look_soon(self) -> None:
+        self._looks, self._look_at = _SOON_TIMES, time.time() + _SOON_S
 
     def _needs_looks(self) -> bool:
         return self.run.kind == "codex" or not self._tails
 
     def _locate(self) -> None:
-        now = time.time()
-        if not self._needs_looks() or not (self._looks or now - self._looked_at >= LOOK_S):
-            return
-        self._looks, self._looked_at = max(0, self._looks - 1), now
+        """Look for the transcripts that no hook names."""
+        self._looks = max(0, self._looks - 1)
+        self._look_at = time.time() + (_SOON_S if self._looks else LOOK_S)
         hint = Path(self.run.transcript_hint)
         if self.run.kind == "codex":
             found = locate.open_rollouts(self.run.child_pid)

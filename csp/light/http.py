@@ -1,0 +1,153 @@
+"""Exchange one request for one answer over HTTP, on a connection of its own."""
+
+import _socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Receive = Callable[[int], bytes]
+
+_READ_BYTES = 1 << 16
+_MAX_HEAD_BYTES = 1 << 16
+_BLANK_LINE = b"\r\n\r\n"
+_WITHOUT_BODY = (204, 304)
+_PORTS = {"http": 80, "https": 443}
+
+
+class Url:
+    """The address of a gateway, taken apart; ValueError where its port is no number."""
+
+    def __init__(self, url: str) -> None:
+        self.scheme, _, rest = url.partition("://")
+        self.authority, _, path = rest.partition("/")
+        name, sign, port = self.authority.rpartition(":")
+        if not sign or port.endswith("]"):
+            name, port = self.authority, ""
+        self.host = name.removeprefix("[").removesuffix("]")
+        self.port = int(port) if port else _PORTS[self.scheme]
+        self.prefix = f"/{path}".rstrip("/")
+
+
+def exchange(
+    url: Url,
+    method: str,
+    path: str,
+    headers: "Mapping[str, str]",
+    body: bytes | None,
+    timeout_s: float,
+    on_sent: "Callable[[], None]",
+) -> tuple[int, bytes]:
+    """Return the status with the bytes of the answer; ConnectionError where it is none, or breaks off."""
+    lines = [f"{method} {url.prefix}{path} HTTP/1.1", f"Host: {url.authority}", "Connection: close"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if body is not None:
+        lines.append(f"Content-Length: {len(body)}")
+    request = "\r\n".join([*lines, "", ""]).encode("ascii") + (body or b"")
+    connection = _connect(url, timeout_s)
+    try:
+        connection.sendall(request)
+        on_sent()
+        return _read_answer(connection.recv)
+    finally:
+        connection.close()
+
+
+def _connect(url: Url, timeout_s: float) -> _socket.socket:
+    # As text the name would go through the idna codec, which is slow to load.
+    host = url.host.encode("ascii") if url.host.isascii() else url.host
+    failure = OSError("it has no address")
+    for family, kind, protocol, _, address in _socket.getaddrinfo(host, url.port, 0, _socket.SOCK_STREAM):
+        connection = _socket.socket(family, kind, protocol)
+        try:
+            connection.settimeout(timeout_s)
+            connection.connect(address)
+            return _secured(connection, url.host, timeout_s) if url.scheme == "https" else connection
+        except OSError as exc:
+            failure = exc
+            connection.close()
+    raise failure
+
+
+def _secured(connection: _socket.socket, host: str, timeout_s: float) -> _socket.socket:
+    import socket
+    import ssl
+
+    plain = socket.socket(fileno=connection.detach())
+    plain.settimeout(timeout_s)
+    try:
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+    except OSError:
+        plain.close()
+        raise
+
+
+def _read_answer(receive: "Receive") -> tuple[int, bytes]:
+    status, fields, body = _read_head(receive, bytearray())
+    while 100 <= status < 200:
+        status, fields, body = _read_head(receive, body)
+    if status in _WITHOUT_BODY:
+        return status, b""
+    if fields.get(b"transfer-encoding", b"").lower() == b"chunked":
+        return status, _read_chunks(receive, body)
+    length = fields.get(b"content-length")
+    if length is not None:
+        size = _number(length, 10)
+        _read_up_to(receive, body, size)
+        return status, bytes(body[:size])
+    while data := receive(_READ_BYTES):
+        body += data
+    return status, bytes(body)
+
+
+def _read_head(receive: "Receive", data: bytearray) -> tuple[int, dict[bytes, bytes], bytearray]:
+    """Return the status, the fields by their names in lower case, what has been read behind them."""
+    while (end := data.find(_BLANK_LINE)) < 0:
+        if len(data) > _MAX_HEAD_BYTES:
+            raise ConnectionError("the head of the answer has no end")
+        data += _more(receive)
+    first, *lines = bytes(data[:end]).split(b"\r\n")
+    version, _, rest = first.partition(b" ")
+    if not version.startswith(b"HTTP/1."):
+        raise ConnectionError("the answer is not http")
+    fields = {}
+    for line in lines:
+        name, _, value = line.partition(b":")
+        fields[name.lower()] = value.strip()
+    return _number(rest[:3], 10), fields, data[end + len(_BLANK_LINE) :]
+
+
+def _read_chunks(receive: "Receive", data: bytearray) -> bytes:
+    body = bytearray()
+    while True:
+        while (end := data.find(b"\r\n")) < 0:
+            data += _more(receive)
+        size = _number(bytes(data[:end]).partition(b";")[0].strip(), 16)
+        if size == 0:
+            return bytes(body)
+        start = end + 2
+        _read_up_to(receive, data, start + size + 2)
+        body += data[start : start + size]
+        del data[: start + size + 2]
+
+
+def _read_up_to(receive: "Receive", data: bytearray, size: int) -> None:
+    while len(data) < size:
+        data += _more(receive)
+
+
+def _more(receive: "Receive") -> bytes:
+    data = receive(_READ_BYTES)
+    if not data:
+        raise ConnectionError("the answer breaks off")
+    return data
+
+
+def _number(digits: bytes, base: int) -> int:
+    # int alone would take signs, blanks, underscores.
+    if not digits.isalnum():
+        raise ConnectionError("the answer is not http")
+    try:
+        return int(digits, base)
+    except ValueError as exc:
+        raise ConnectionError("the answer is not http") from exc

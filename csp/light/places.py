@@ -1,0 +1,36 @@
+"""Find what a process is told by its environment, as plain strings."""
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def process_environment() -> dict[str, str]:
+    """Return the environment of this process, for a child that shall have it."""
+    return dict(os.environ)
+
+
+def home(env: "Mapping[str, str]") -> str:
+    """Return the home directory, nothing where there is none."""
+    found = env.get("HOME") or os.path.expanduser("~")
+    return "" if found.startswith("~") else found
+
+
+def xdg(env: "Mapping[str, str]", variable: str, fallback: str) -> str:
+    """Return a base directory, nothing where there is none; by its specification it is no relative path."""
+    chosen = env.get(variable, "")
+    if chosen.startswith("/"):
+        return chosen
+    found = home(env)
+    return os.path.join(found, fallback) if found else ""
+
+
+def state_dir(env: "Mapping[str, str]") -> str:
+    """Return the folder in which running rooms are announced, nothing where there is no place for it."""
+    runtime = env.get("XDG_RUNTIME_DIR", "")
+    if runtime.startswith("/") and os.path.isdir(runtime):
+        return os.path.join(runtime, "csp")
+    cache = xdg(env, "XDG_CACHE_HOME", ".cache")
+    return cache and os.path.join(cache, "csp")

@@ -1,0 +1,45 @@
+"""Read JSON, or write it, by the C functions under the json package, which itself is slow to load."""
+
+import _json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_BLANK = " \t\n\r"
+_CONSTANTS = {"-Infinity": float("-inf"), "Infinity": float("inf"), "NaN": float("nan")}
+
+
+class _AsUsual:
+    """What the json package tells its scanner by default."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int = float, int
+    parse_constant = _CONSTANTS.__getitem__
+
+
+def _refuse(value: object) -> object:
+    raise TypeError(f"a {type(value).__name__} has no place in json")
+
+
+_scan = _json.make_scanner(_AsUsual())  # type: ignore[arg-type]  # any object with these names will do
+
+
+def loads(raw: bytes | str) -> "Any":
+    """Return the value of a JSON text, as bytes in UTF-8; ValueError where it is none."""
+    text = (raw if isinstance(raw, str) else raw.decode("utf-8")).strip(_BLANK)
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        end = -1
+    if end != len(text):
+        raise ValueError("not json")
+    return value
+
+
+def dumps(value: "Any", *, is_ascii: bool = True) -> str:
+    """Return a value as JSON."""
+    quote = _json.encode_basestring_ascii if is_ascii else _json.encode_basestring
+    encode = _json.make_encoder({}, _refuse, quote, None, ": ", ", ", False, False, True)
+    return "".join(encode(value, 0))

@@ -1,0 +1,1 @@
+"""The parts that load next to nothing."""

@@ -1,0 +1,28 @@
+"""A full disk under a sidecar costs neither the CLI nor a message."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from csp.sidecar.space import is_full
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+def test_messages_go_on_while_the_disk_is_full(name: str, tmp_path: Path) -> None:
+    """The scene has a disk of its own, in a namespace of its own."""
+    command = ["unshare", "--user", "--map-root-user", "--mount"]
+    command += [sys.executable, "-m", "tests.sidecar.full_disk", name, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_disk_is_full_when_nothing_can_be_written(tmp_path: Path) -> None:
+    assert not is_full(tmp_path)
+    assert not is_full(tmp_path / "gone")
+    # A file system that gives no space to anybody.
+    assert is_full(Path("/proc"))
