@@ -1,0 +1,47 @@
+"""Talk to the room as its human."""
+
+import asyncio
+import logging
+import sys
+from typing import Final
+
+from csp.cli.call import Call
+from csp.cli.terminal import is_terminal
+from csp.config import process_environment
+from csp.errors import BadInput, Forbidden
+
+_NO_TERMINAL: Final = ("", "dumb", "unknown")
+
+
+def chat(call: Call) -> int:
+    """Open the human pane, or a plain loop of lines where there is no terminal to draw in."""
+    from csp.client.client import owner_of
+    from csp.human.face import Order
+    from csp.human.look import look_for
+    from csp.human.memory import Memory
+
+    address, env = call.address, process_environment()
+    if (owner := owner_of(address.token)) is not None:
+        problem = f"csp chat speaks as the human, but the token here is that of {owner}"
+        raise Forbidden(problem, "open it outside of an agent's pane, or unset CSP_AGENT and CSP_AUTH_TOKEN")
+    if sys.stdin is None or sys.stdout is None:
+        raise BadInput("csp chat needs stdin with stdout, got a closed one")
+    if not call.args.verbose:
+        # A record on stderr would be drawn into the pane.
+        logging.getLogger().addHandler(logging.NullHandler())
+    is_drawn = is_terminal(sys.stdin) and is_terminal(sys.stdout) and env.get("TERM", "") not in _NO_TERMINAL
+    order = Order(
+        address=address,
+        memory=Memory(call.settings.state_dir, address.room or address.url),
+        env=env,
+        cwd=call.cwd,
+        is_person=is_terminal(sys.stdin),
+    )
+    look = look_for(env, sys.stdout.encoding, is_terminal=is_terminal(sys.stdout))
+    if is_drawn:
+        from csp.human.pane import run_pane
+
+        return asyncio.run(run_pane(order, look))
+    from csp.human.plain import run_plain
+
+    return asyncio.run(run_plain(order, look))

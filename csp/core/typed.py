@@ -1,0 +1,226 @@
+"""Read a line that a person typed in the human pane.
+
+A line is a message, a command or the word that stops everything. Who is in the room, or which commands
+there are, is not asked here: the same line always means the same.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+ROUTER: Final = "router"
+FREEFORM: Final = "freeform"
+MODE: Final = "mode"
+MODE_USAGE: Final = '/mode debate "topic" --rounds 2 --agents a,b --first a --synth b'
+ROUTER_USAGE: Final = "@router collaborate claude codex: the goal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing:
+    """An empty line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Say `text`; `to` is empty for whoever was spoken to last."""
+
+    text: str
+    to: str = ""
+    urgent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """Speak to `to` from now on."""
+
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Stop what is running, at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A slash with a word; `rest` is what stands behind it."""
+
+    name: str
+    rest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetMode:
+    """Begin a mode; None or nothing leaves a choice to the room."""
+
+    mode: str
+    topic: str = ""
+    agents: tuple[str, ...] | None = None
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrong:
+    """A line nobody can act on, and what to type instead."""
+
+    problem: str
+    hint: str
+
+
+TypedLine = Nothing | Send | Aim | Stop | Command | SetMode | Wrong
+
+_SIGNS: Final = ("/", "@", "!")
+_ADDRESS: Final = re.compile(
+    r"[@!](?P<to>[A-Za-z0-9][A-Za-z0-9-]{0,31})[:,]?(?:\s+(?P<text>.*))?\Z", re.DOTALL
+)
+_COMMAND: Final = re.compile(r"/(?P<name>[A-Za-z]+)(?:\s+(?P<rest>.*))?\Z", re.DOTALL)
+
+
+def is_allstop(text: str) -> bool:
+    """Tell whether a whole message says nothing but the word, however it is spelt."""
+    return "".join(char for char in text.lower() if char.isalpha()) == "allstop"
+
+
+def read_line(line: str) -> TypedLine:
+    """Return what a typed line means; a doubled `/`, `@` or `!` begins a text with that sign."""
+    text = line.strip()
+    if not text:
+        return Nothing()
+    if text[:1] in _SIGNS and text[1:2] == text[:1]:
+        return Send(text=text[1:])
+    if text.startswith("/"):
+        return _read_command(text)
+    if text[:1] in ("@", "!") and (match := _ADDRESS.match(text)):
+        return _read_address(match["to"].lower(), (match["text"] or "").strip(), urgent=text[0] == "!")
+    return Stop() if is_allstop(text) else Send(text=text)
+
+
+def _read_address(to: str, text: str, *, urgent: bool) -> TypedLine:
+    if is_allstop(text) or (not text and is_allstop(to)):
+        return Stop()
+    if to == ROUTER:
+        return _read_router(text)
+    if text:
+        return Send(text=text, to=to, urgent=urgent)
+    return Wrong(problem="expected a text behind it", hint=f"!{to} text") if urgent else Aim(to=to)
+
+
+def _read_command(text: str) -> TypedLine:
+    match = _COMMAND.match(text)
+    if match is None:
+        return Wrong(
+            problem=f"{_first_word(text)!r} is not a command",
+            hint=f"to send it as a text, type /{_first_word(text)}",
+        )
+    name, rest = match["name"].lower(), (match["rest"] or "").strip()
+    if is_allstop(name):
+        return Stop()
+    return read_mode(rest) if name == MODE and rest else Command(name=name, rest=rest)
+
+
+def _first_word(text: str) -> str:
+    return text.split(None, 1)[0][:40]
+
+
+# --- modes ---------------------------------------------------------------------------------------
+
+_NUMBERS: Final = ("rounds", "steps")
+_NAMES: Final = ("first", "synth")
+_FLAGS: Final = ("ballot", "respect-final", "soft-turns")
+#: What may stand behind /mode, for completion.
+MODE_OPTIONS: Final = tuple(f"--{name}" for name in (*_NUMBERS, "agents", *_NAMES, *_FLAGS))
+_QUOTED: Final = r'"[^"]*"|“[^”]*”'
+_PIECE: Final = re.compile(
+    rf"(?P<quoted>{_QUOTED})|(?<!\S)--(?P<flag>{'|'.join(_FLAGS)})(?!\S)\s*"
+    rf"|(?<!\S)--(?P<name>[A-Za-z][\w-]*)(?:(?:\s*=\s*|\s+)(?P<value>{_QUOTED}|(?!--)\S+))?\s*",
+)
+_COUNT: Final = re.compile(r"[0-9]{1,6}")
+_ROUTED: Final = re.compile(r"(?P<mode>[A-Za-z_]+)\s*(?P<agents>[^:]*):\s*(?P<goal>.+)\Z", re.DOTALL)
+_BETWEEN: Final = re.compile(r"[\s,]+")
+
+
+def _read_router(text: str) -> TypedLine:
+    match = _ROUTED.match(text)
+    if match is None:
+        return Wrong(problem="expected a mode, agents, a colon, a goal", hint=ROUTER_USAGE)
+    return SetMode(
+        mode=match["mode"].lower(), topic=match["goal"].strip(), agents=_ids(match["agents"]) or None
+    )
+
+
+def read_mode(rest: str) -> TypedLine:
+    """Return the mode that stands behind /mode; a topic needs no quotes, but may have them."""
+    mode, tail = (*rest.split(None, 1), "")[:2]
+    given: dict[str, str | None] = {}
+    flags: list[str] = []
+
+    def take(match: re.Match[str]) -> str:
+        if match["quoted"] is not None:
+            return match[0]
+        if match["flag"] is not None:
+            flags.append(match["flag"])
+        else:
+            given[match["name"].lower()] = match["value"]
+        return ""
+
+    topic = _unquoted(_PIECE.sub(take, tail).strip())
+    problem = _problem_of(given)
+    if problem:
+        return Wrong(problem=problem, hint=MODE_USAGE)
+    values = {name: _unquoted(value or "") for name, value in given.items()}
+    return SetMode(
+        mode=mode.lower(),
+        topic=topic,
+        agents=_ids(values["agents"]) if "agents" in values else None,
+        numbers={name: int(values[name]) for name in _NUMBERS if name in values},
+        names={name: _unsigned(values[name]) for name in _NAMES if name in values},
+        flags=tuple(flags),
+    )
+
+
+def _problem_of(given: Mapping[str, str | None]) -> str:
+    for name, value in given.items():
+        if name not in (*_NUMBERS, *_NAMES, "agents"):
+            return f"unknown option --{name}, expected one of: {', '.join(MODE_OPTIONS)}"
+        if value is None:
+            return f"expected a value behind --{name}"
+        if name in _NUMBERS and not _COUNT.fullmatch(value):
+            return f"--{name}: expected a whole number, got {value!r}"
+    return ""
+
+
+def _ids(text: str) -> tuple[str, ...]:
+    return tuple(_unsigned(word) for word in _BETWEEN.split(text) if word)
+
+
+def _unsigned(word: str) -> str:
+    return word.removeprefix("@").lower()
+
+
+def _unquoted(text: str) -> str:
+    is_whole = re.fullmatch(_QUOTED, text)
+    return text[1:-1].strip() if is_whole else text
+
+
+# --- what an agent said last ---------------------------------------------------------------------
+
+_LAST: Final = re.compile(r"\{(?P<agent>[A-Za-z0-9][A-Za-z0-9-]{0,31})\.last\}")
+
+
+def quoted_agents(text: str) -> tuple[str, ...]:
+    """Return whose last words a text asks for by `{name.last}`, each once."""
+    return tuple(dict.fromkeys(match["agent"].lower() for match in _LAST.finditer(text)))
+
+
+def fill_in(text: str, said: Mapping[str, str]) -> str:
+    """Return the text with the last words of those who are in `said` put in."""
+    return _LAST.sub(lambda match: said.get(match["agent"].lower(), match[0]), text)
+
+
+def forwarded(agent: str, said: str, note: str = "") -> str:
+    """Return the text that passes on what an agent said, marked as a quotation."""
+    quoted = "\n".join(f"> {line}".rstrip() for line in said.split("\n"))
+    return f"{note}\n\n{agent} said:\n{quoted}".lstrip("\n")

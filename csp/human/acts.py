@@ -1,0 +1,253 @@
+"""What the commands of the human pane do."""
+
+import asyncio
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from csp.core import typed
+from csp.errors import BadInput, NotFound, Refused
+from csp.human.bottom import session_of
+from csp.human.text import one_line, visible
+from csp.oneshot import field, objects, segment
+
+if TYPE_CHECKING:
+    from csp.human.chat import Chat
+
+_PRESSED: Final = {
+    "pause": "paused",
+    "resume": "resumed",
+    "share": "sharing",
+    "noshare": "no longer sharing",
+    "restart": "asked to restart",
+}
+_ACTED: Final = {"cancel": "withdrew", "resend": "sent again as", "continue": "released"}
+_STEERED: Final = {"pause": "paused", "resume": "resumed", "extend": "extended", "skip": "skipped a turn of"}
+_NO_SESSION: Final = "no mode is running"
+_START: Final = typed.MODE_USAGE
+
+
+# --- agents --------------------------------------------------------------------------------------
+
+
+async def press(chat: "Chat", verb: str, words: list[str]) -> None:
+    """Press a button of an agent; what comes of it is shown as a tick."""
+    agent = words[0]
+    body = {"choice": int(words[1])} if len(words) > 1 else {}
+    answer = await chat.ask("POST", f"/agents/{segment(agent)}/{verb}", body)
+    pressed = answer.get("id") if isinstance(answer, dict) else None
+    if pressed:
+        now = time.monotonic()
+        chat.ticks.expect(str(pressed), now, label=verb)
+        chat.ticks.accept(str(pressed), 0, (agent,), now)
+    if verb in _PRESSED:
+        chat.out.put(f"{_PRESSED[verb]} {chat.look.name(agent)}")
+
+
+async def pause(chat: "Chat", words: list[str]) -> None:
+    """Pause an agent, or without one the running mode."""
+    await (press(chat, "pause", words) if words else steer(chat, "pause", []))
+
+
+async def resume(chat: "Chat", words: list[str]) -> None:
+    """Undo a pause."""
+    await (press(chat, "resume", words) if words else steer(chat, "resume", []))
+
+
+async def remove(chat: "Chat", words: list[str]) -> None:
+    """Remove an agent from the room."""
+    await chat.ask("DELETE", f"/agents/{segment(words[0])}")
+    if chat.target == words[0]:
+        chat.aim("all")
+
+
+async def add(chat: "Chat", words: list[str]) -> None:
+    """Start one more agent, as `csp add` does."""
+    try:
+        given = shlex.split(words[0])
+    except ValueError as exc:
+        raise BadInput(f"the command cannot be read: {str(exc).lower()}", "check its quotes") from exc
+    name, *rest = given
+    options, _, command = _split(rest)
+    said = await _csp(chat, "add", name, "--json", *options, "--", *command)
+    chat.out.put(
+        f"started {visible(name)}" + (f": {visible(one_line(said, 200))}" if not said.startswith("{") else "")
+    )
+
+
+def _split(words: list[str]) -> tuple[list[str], str, list[str]]:
+    """Return the options before `--`, the command behind it; without a `--` everything is the command."""
+    if "--" not in words:
+        return [], "", words
+    at = words.index("--")
+    return words[:at], "--", words[at + 1 :]
+
+
+async def focus(chat: "Chat", words: list[str]) -> None:
+    """Go to the pane of an agent."""
+    if "TMUX" not in chat.order.env:
+        raise Refused("this pane is not in tmux, so it cannot go to another one", "attach with: csp up")
+    code, listed, _ = await _run(chat, "tmux", "list-panes", "-s", "-F", "#{pane_id} #{@csp_agent}")
+    rows = [line.partition(" ") for line in listed.splitlines()]
+    panes = {agent: pane for pane, _, agent in rows}
+    pane = panes.get(words[0])
+    if code or pane is None:
+        raise NotFound(f"no pane of {words[0]} is in this tmux session", "see: /agents")
+    for verb in ("select-window", "select-pane"):
+        code, _, said = await _run(chat, "tmux", verb, "-t", pane)
+        if code:
+            raise Refused(f"tmux could not go to the pane of {words[0]}: {one_line(said, 200)}")
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+async def forward(chat: "Chat", words: list[str]) -> None:
+    """Pass on what an agent said last to another."""
+    said = await chat.last_words(words[0])
+    chat.say(words[1], typed.forwarded(words[0], said, words[2] if len(words) > 2 else ""))
+
+
+async def act_on_message(chat: "Chat", action: str, words: list[str]) -> None:
+    """Do something with a message that was sent before; without an id it is the last own one."""
+    message = await message_id(chat, words[0] if words else "")
+    answer = await chat.ask("POST", f"/messages/{segment(message)}/{action}")
+    sent, seq = field(answer, "id", str), field(answer, "seq", int)
+    if action == "resend":
+        now = time.monotonic()
+        chat.ticks.expect(sent, now)
+        chat.ticks.accept(sent, seq, tuple(field(answer, "recipients", list)), now)
+    if not (action == "cancel" and chat.ticks.is_own(message)):
+        chat.out.put(f"{_ACTED[action]} #{seq}")
+
+
+async def release(chat: "Chat", words: list[str]) -> None:
+    """Let through what the loop guard holds: the message named, or the only one there is."""
+    if words:
+        return await act_on_message(chat, "continue", words)
+    waiting = objects(field(await chat.ask("GET", "/queue"), "items", list))
+    held = {field(item, "id", str): item for item in waiting if item.get("reason") == "loop"}
+    if not held:
+        raise NotFound("the loop guard holds nothing", "see: /queue")
+    if len(held) > 1:
+        numbers = ", ".join(f"{item.get('seq')}" for item in held.values())
+        raise BadInput(f"the loop guard holds several messages: {numbers}", "name one: /continue ID")
+    return await act_on_message(chat, "continue", list(held))
+
+
+async def message_id(chat: "Chat", given: str) -> str:
+    """Return the id of a message that is named by its number or its id; of the last own one if it is not."""
+    wanted = given.removeprefix("#")
+    if not wanted:
+        return chat.last_own()
+    if not (wanted.isascii() and wanted.isdigit()):
+        return wanted
+    return field(await item_at(chat, int(wanted)), "id", str)
+
+
+async def item_at(chat: "Chat", seq: int) -> dict[str, Any]:
+    """Return the message of a number."""
+    items = await chat.page(after=max(0, seq - 1), before=seq + 1, limit=1)
+    if not items or items[0].get("seq") != seq:
+        raise NotFound(f"there is no message #{seq}", "see: /history")
+    return items[0]
+
+
+# --- modes ---------------------------------------------------------------------------------------
+
+
+async def set_mode(chat: "Chat", wish: typed.SetMode) -> None:
+    """Begin a mode; the room says so itself."""
+    names = {name: chat.known(agent) for name, agent in wish.names.items()}
+    body: dict[str, Any] = {"mode": wish.mode, **wish.numbers, **names}
+    body |= {flag.replace("-", "_"): True for flag in wish.flags}
+    if wish.topic:
+        body["topic"] = wish.topic
+    if wish.agents is not None:
+        body["agents"] = [chat.known(agent) for agent in wish.agents]
+    await chat.ask("POST", "/mode", body)
+    chat.roster.wake()
+
+
+async def end(chat: "Chat", words: list[str]) -> None:
+    """End the running mode in order."""
+    await chat.ask("POST", "/mode", {"mode": typed.FREEFORM})
+    chat.roster.wake()
+    chat.out.put("back in freeform")
+
+
+async def stop(chat: "Chat", words: list[str]) -> None:
+    """Stop what is running at once."""
+    answer = await chat.ask("POST", "/stop", {"all": True} if words else {})
+    stopped = field(answer, "stopped", list)
+    chat.roster.wake()
+    chat.out.put(f"stopped {', '.join(map(str, stopped))}" if stopped else "nothing was running")
+
+
+async def next_turn(chat: "Chat", words: list[str]) -> None:
+    """Pass the turn on."""
+    answer = await chat.ask("POST", "/turn/next")
+    chat.roster.wake()
+    current = answer.get("currentTurn") if isinstance(answer, dict) else None
+    chat.out.put(f"it is the turn of {visible(str(current))}" if current else "that was the last turn")
+
+
+async def steer(chat: "Chat", verb: str, words: list[str]) -> None:
+    """Do something with the running mode."""
+    session = session_of(await chat.ask("GET", "/mode"))
+    if not session.is_running or not session.id:
+        raise Refused(_NO_SESSION, _START)
+    body: dict[str, Any] = {}
+    if words:
+        body = {"agent": words[0]} if verb == "skip" else {"rounds": int(words[0])}
+    try:
+        await chat.ask("POST", f"/sessions/{segment(session.id)}/{verb}", body)
+    except NotFound as exc:
+        raise Refused(f"this gateway cannot {verb} a mode", "/end or /stop end it") from exc
+    chat.roster.wake()
+    chat.out.put(f"{_STEERED[verb]} {session.mode}")
+
+
+# --- other programs ------------------------------------------------------------------------------
+
+
+async def export(chat: "Chat", words: list[str]) -> None:
+    """Write the whole history to a new file."""
+    room = chat.order.address.room or "room"
+    path = Path(words[0]) if words else Path(time.strftime(f"csp-{room}-%Y%m%d-%H%M%S.md"))
+    path = chat.order.cwd / path.expanduser()
+    form = "json" if path.suffix == ".json" else "md"
+    if path.exists():
+        raise Refused(f"{str(path)!r} is there already", "name another file: /export FILE.md")
+    text = await _csp(chat, "export", "--format", form)
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
+    chat.out.put(f"wrote {visible(str(path))}")
+
+
+async def _csp(chat: "Chat", verb: str, *words: str) -> str:
+    """Run a csp command in this room; return what it printed, raise what it complained about."""
+    room = ("--room", chat.order.address.room) if chat.order.address.room else ()
+    code, out, said = await _run(chat, sys.executable, "-m", "csp.cli", verb, *room, *words)
+    if code:
+        raise Refused(one_line(said.removeprefix("csp: "), 500) or f"csp {verb} failed with code {code}")
+    return out
+
+
+async def _run(chat: "Chat", *command: str) -> tuple[int, str, str]:
+    """Run a program off the terminal; return its code, what it printed, what it complained about."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=chat.order.cwd,
+            env=dict(chat.order.env),
+        )
+    except OSError as exc:
+        raise Refused(f"{command[0]!r} cannot be run: {(exc.strerror or '').lower()}") from exc
+    out, said = await process.communicate()
+    return process.returncode or 0, out.decode("utf-8", "replace"), said.decode("utf-8", "replace")

@@ -1,0 +1,392 @@
+"""Be in the room as its human: what comes in is shown, what is typed is done."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Final, Self
+from uuid import uuid4
+
+from csp.client import Client, Deliver, Live, Status
+from csp.client.tasks import in_thread
+from csp.config import nearest
+from csp.core import typed
+from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
+from csp.events import AgentCall, AgentResponse, AnyEvent, Delivered, Said, StateChanged
+from csp.human import commands
+from csp.human.face import Order, Out
+from csp.human.lines import Call, call_line, news_line, own_line, said_line, spoken_of
+from csp.human.look import Look
+from csp.human.missed import missed_lines
+from csp.human.roster import Roster
+from csp.human.text import one_line, visible
+from csp.human.ticks import Ticks
+from csp.oneshot import Gateway, field, newest, objects, page, segment
+from csp.wire import ALL, HUMAN, AgentState, DeliveryState
+
+log = logging.getLogger(__name__)
+
+TICK_S: Final = 0.1
+_SPEECH: Final = "human_message,agent_call,agent_response"
+_AWAY_S: Final = 0.1
+_STOP_S: Final = 10.0
+_TYPED_AHEAD_S: Final = 2.0
+_MINE_KEPT: Final = 2000
+_CALLS: Final = (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN)
+
+
+class Chat:
+    """The human in the room, whatever the pane looks like."""
+
+    def __init__(self, order: Order, out: Out, look: Look) -> None:
+        self.order = order
+        self.out = out
+        self.look = look
+        self.target = str(ALL)
+        self.failures = 0
+        self.ticks = Ticks(look)
+        self.gateway = Gateway(order.address.url, order.address.token)
+        self.roster = Roster(self.ask, out.refresh)
+        give_up_s = None if order.is_person else 10.0
+        self._client = Client(
+            order.address.url, order.address.token, on_status=self._on_status, give_up_s=give_up_s
+        )
+        #: The ids of what was sent from here, oldest first.
+        self._mine: dict[str, None] = {}
+        self._last_words: dict[str, str] = {}
+        self._calls: dict[str, Call] = {}
+        self._lane: asyncio.Queue[typed.TypedLine] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._unfinished: set[asyncio.Task[Any]] = set()
+        self._is_over = False
+        self._is_ready = asyncio.Event()
+        self.away = ""
+
+    async def __aenter__(self) -> Self:
+        await self._client.__aenter__()
+        for work in (self._work_lane(), self._tell_ticks(), self.roster.keep_fresh()):
+            self._start(work)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.close()
+        await asyncio.gather(*self._unfinished, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._save_seen()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+        return task
+
+    def _on_done(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail_unexpectedly(error)
+
+    def _fail_unexpectedly(self, error: BaseException) -> None:
+        """Say in one line that there is a fault in here; the pane goes on."""
+        log.error("pane failed", exc_info=error)
+        self.fail(
+            Broken(f"unexpected error: {type(error).__name__}: {error}", "csp chat --verbose says more")
+        )
+
+    # --- what comes in ---------------------------------------------------------------------------
+
+    async def serve(self) -> None:
+        """Show what happens in the room until the client is closed; raise what makes that impossible."""
+        try:
+            await self._client.connected()
+            await self._greet()
+            self._is_ready.set()
+            async for item in self._client:
+                if not isinstance(item, Deliver | Live):
+                    self._take(item)
+        finally:
+            self._is_over = True
+
+    async def ready(self, serving: "asyncio.Future[None]") -> None:
+        """Return when the room is known, or when that has become impossible."""
+        serving.add_done_callback(lambda _: self._is_ready.set())
+        await self._is_ready.wait()
+
+    async def _greet(self) -> None:
+        seq, seen = self._client.seq or 0, self.order.memory.last_seen()
+        try:
+            await self.roster.look()
+            missed = await missed_lines(self.gateway, self.look, seq, seen) if self.order.is_person else []
+        except Unreachable:
+            # It has gone again; what was missed is less than what is to come.
+            return
+        if self.order.is_person:
+            self.out.put(f"room {self.order.address.room or self.gateway.url}: {self.roster.summary()}")
+        for line in missed:
+            self.out.put(line)
+        if self.order.is_person and seen is None:
+            self.out.put("@name speaks to one agent, @all to all of them; /help lists the commands")
+        for call in self.roster.calls():
+            self._note_call(call)
+
+    def _take(self, event: AnyEvent) -> None:
+        now = time.monotonic()
+        match event:
+            case Said() if event.id in self._mine:
+                self.ticks.accept(event.id, event.seq, event.recipients, now)
+            case Delivered():
+                self.ticks.move(event.message, event.agent, event.state, event.reason, now)
+            case _:
+                self._show(event)
+        if isinstance(event, AgentCall | AgentResponse) and event.text:
+            self._last_words[event.sender] = event.text
+        if isinstance(event, StateChanged) and event.state is not None:
+            self._note_state(event.sender, event)
+        self.roster.note(event)
+
+    def _show(self, event: AnyEvent) -> None:
+        spoken = spoken_of(event)
+        line = said_line(self.look, spoken) if spoken else news_line(self.look, event)
+        if line:
+            self.out.put(line)
+
+    def _note_state(self, agent: str, event: StateChanged) -> None:
+        if event.state in _CALLS:
+            self._note_call(Call(agent=agent, state=event.state, detail=event.detail, dialog=event.dialog))
+        else:
+            self._calls.pop(agent, None)
+
+    def _note_call(self, call: Call) -> None:
+        if self._calls.get(call.agent) != call:
+            self._calls[call.agent] = call
+            self.out.put(call_line(self.look, call))
+            self.out.bell()
+
+    def _on_status(self, status: Status) -> None:
+        if status.is_connected:
+            if self.away:
+                self.out.talk("the gateway is back")
+            self.away = ""
+            self.roster.wake()
+        else:
+            self._start(self._say_away(status.why))
+        self.out.refresh()
+
+    async def _say_away(self, why: str) -> None:
+        """Say that the gateway is away, once, unless it is back already or nothing will help."""
+        await asyncio.sleep(_AWAY_S)
+        if self.away or self.is_connected or self._is_over:
+            return
+        self.away = visible(one_line(why, 200)) or "no connection"
+        self.out.talk(f"the gateway is away, what you type goes out when it is back: {self.away}")
+        self.out.refresh()
+
+    @property
+    def is_connected(self) -> bool:
+        return self._client.status.is_connected
+
+    def _save_seen(self) -> None:
+        if self.order.is_person and self._client.seq is not None:
+            self.order.memory.save_seen(self._client.seq)
+
+    async def _tell_ticks(self) -> None:
+        """Show what became of the person's own messages; remember how far everything was shown."""
+        rounds = 0
+        while True:
+            now = time.monotonic()
+            for line in self.ticks.due(now):
+                self.out.put(line)
+            for message in self.ticks.silent(now) if self.is_connected else []:
+                self._start(self._ask_about(message))
+            rounds += 1
+            if rounds % 10 == 0:
+                self._save_seen()
+            await asyncio.sleep(TICK_S)
+
+    async def _ask_about(self, message: str) -> None:
+        """Ask why nothing is heard of a message: the room knows who is offline, paused or busy."""
+        # A state of another version is as good as none.
+        with contextlib.suppress(CspError, ValueError):
+            recipients = field(await self.ask("GET", f"/messages/{segment(message)}"), "recipients", dict)
+            for agent, step in recipients.items():
+                state = DeliveryState(field(step, "state", str))
+                self.ticks.move(message, agent, state, str(step.get("reason") or ""), time.monotonic() - 1)
+
+    # --- what is typed ---------------------------------------------------------------------------
+
+    def enter(self, line: str) -> None:
+        """Do what a line says; a stop at once, everything else in its turn."""
+        what = typed.read_line(line)
+        if isinstance(what, typed.Stop):
+            self.stop()
+        else:
+            self._lane.put_nowait(what)
+
+    def stop(self) -> None:
+        """Stop what is running, before anything else that waits to be done."""
+        self._keep(self._start(self._guarded(self._stop())))
+
+    async def _stop(self) -> None:
+        """Stop, if need be as soon as a gateway that has just died is back."""
+        deadline = time.monotonic() + _STOP_S
+        while True:
+            try:
+                return await commands.stop(self, [])
+            except Unreachable:
+                if time.monotonic() > deadline or not self.order.is_person:
+                    raise
+            await asyncio.sleep(2 * TICK_S)
+
+    def _keep(self, task: "asyncio.Task[None]") -> None:
+        """Have the end wait for a task."""
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
+
+    async def finish(self, patience_s: float) -> None:
+        """Return when all that was typed is done and its ticks are shown, or patience is at its end."""
+        await self._lane.join()
+        await asyncio.gather(*self._unfinished, return_exceptions=True)
+        deadline = time.monotonic() + patience_s
+        # Ticks are due by the clock, not by an event.
+        while self.ticks.waiting and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(TICK_S)
+        for line in self.ticks.due(time.monotonic() + 60):
+            self.out.put(line)
+
+    async def _work_lane(self) -> None:
+        while True:
+            what = await self._lane.get()
+            # What is typed ahead needs to know who is here; if the gateway is away, it has to do without.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_TYPED_AHEAD_S):
+                    await self._is_ready.wait()
+            try:
+                await self._guarded(self._do(what))
+            finally:
+                self._lane.task_done()
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something; whatever goes wrong is one line."""
+        try:
+            await work
+        except CspError as error:
+            self.fail(error)
+        except OSError as error:
+            self.fail(Broken(f"{error.filename or ''} {(error.strerror or str(error)).lower()}".strip()))
+        except Exception as error:
+            self._fail_unexpectedly(error)
+
+    def fail(self, error: CspError, about: str = "") -> None:
+        """Say in one line what could not be done."""
+        self.failures += 1
+        hint = f" ({error.hint})" if error.hint else ""
+        self.out.talk(visible(one_line(f"{about}{error.message}{hint}", 1000)))
+
+    async def _do(self, what: typed.TypedLine) -> None:
+        match what:
+            case typed.Send():
+                await self._say(what)
+            case typed.Aim():
+                self.aim(self.known(what.to))
+            case typed.SetMode():
+                await commands.set_mode(self, what)
+            case typed.Command():
+                await commands.run(self, what)
+            case typed.Wrong():
+                raise BadInput(what.problem, what.hint)
+            case typed.Nothing() | typed.Stop():
+                pass
+
+    async def _say(self, line: typed.Send) -> None:
+        to = self.known(line.to or self.target)
+        said = {agent: await self.last_words(agent) for agent in self._asked_for(line.text)}
+        self.say(to, typed.fill_in(line.text, said), urgent=line.urgent)
+        self.aim(to)
+
+    def _asked_for(self, text: str) -> list[str]:
+        """Return whose last words a text wants; braces around anything else are text, unless nearly right."""
+        names = typed.quoted_agents(text)
+        for name in names:
+            hint = nearest(name, self.roster.ids) if name not in self.roster.ids else ""
+            if hint:
+                raise NotFound(f"unknown agent in '{{{name}.last}}'", hint)
+        return [name for name in names if name in self.roster.ids]
+
+    def aim(self, to: str) -> None:
+        """Have plain text go to `to` from now on."""
+        self.target = to
+        self.out.refresh()
+
+    def say(self, to: str, text: str, *, urgent: bool = False) -> None:
+        """Send a message; what becomes of it is shown later."""
+        message = uuid4().hex
+        self.out.put(own_line(self.look, to, text, urgent=urgent))
+        self._mine[message] = None
+        if len(self._mine) > _MINE_KEPT:
+            del self._mine[next(iter(self._mine))]
+        self.ticks.expect(message, time.monotonic())
+        self._keep(self._start(self._send(message, to, text, urgent=urgent)))
+
+    async def _send(self, message: str, to: str, text: str, *, urgent: bool) -> None:
+        try:
+            sent = await self._client.send(to, text, urgent=urgent, id=message)
+        except CspError as error:
+            self.ticks.forget(message)
+            self.fail(error, f"{self.look.signs.failed} not sent to {to}: ")
+            return
+        self.ticks.accept(message, sent.seq, sent.recipients, time.monotonic())
+        if not sent.recipients:
+            self.out.talk(f"#{sent.seq} reached nobody: no agent is online")
+
+    # --- what commands need ----------------------------------------------------------------------
+
+    async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Return the gateway's answer; raise what it says."""
+        calls = {
+            "GET": lambda: self.gateway.get(path),
+            "POST": lambda: self.gateway.post(path, body),
+            "DELETE": lambda: self.gateway.delete(path),
+        }
+        return await in_thread(calls[method])
+
+    async def page(self, **query: str | int | None) -> list[dict[str, Any]]:
+        """Return a page of the history, oldest first."""
+        return await in_thread(lambda: page(self.gateway, **query))
+
+    async def agents(self) -> list[dict[str, Any]]:
+        """Return every agent as the room shows it."""
+        return objects(await self.ask("GET", "/agents"))
+
+    def known(self, agent: str) -> str:
+        """Return an agent's id as the room has it; where the room is known, refuse one it does not have."""
+        wanted = agent.removeprefix("@").lower()
+        if wanted == HUMAN:
+            raise BadInput("that is you", "name an agent, or all")
+        if self.roster.is_known and wanted not in (ALL, *self.roster.ids):
+            known = self.roster.ids
+            hint = nearest(wanted, [*known, ALL]) or (
+                f"here are: {', '.join(known)}" if known else "nobody has joined yet"
+            )
+            raise NotFound(f"no agent {wanted!r} is here", hint)
+        return wanted
+
+    def last_own(self) -> str:
+        """Return the id of the last message that was sent from here."""
+        if not self._mine:
+            raise BadInput("no message was sent from here yet", "name one by its number; see /history")
+        return next(reversed(self._mine))
+
+    async def last_words(self, agent: str) -> str:
+        """Return what an agent said last."""
+        if agent in self._last_words:
+            return self._last_words[agent]
+        found = await in_thread(lambda: newest(self.gateway, 200, agent=agent, types=_SPEECH))
+        for item in reversed(found):
+            if item.get("sender") == agent and item.get("text"):
+                return field(item, "text", str)
+        raise NotFound(f"{agent} has not said anything yet", "see: /history")

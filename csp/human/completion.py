@@ -1,0 +1,91 @@
+"""Complete what is being typed: agents, commands, their arguments."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from csp.core.typed import MODE, MODE_OPTIONS, ROUTER
+from csp.human.commands import MODES, ROWS, Take
+from csp.wire import ALL
+
+_BY_NAME = {row.name: row for row in ROWS}
+
+
+def completions(text: str, agents: list[str]) -> list[tuple[str, str]]:
+    """Return the words that may stand at the end of a line in place of its last word, each with its help."""
+    line = text.lstrip()
+    word = last_word(line)
+    if brace := _brace(word):
+        return [(f"{word[: -len(brace)]}{{{agent}.last}}", "") for agent in _starting(agents, brace[1:])]
+    if "\n" in line or line[:2] in ("//", "@@", "!!") or line[:1] not in ("/", "@", "!") or not line:
+        return []
+    if word == line:
+        return list(_first(word, agents))
+    return [(choice, "") for choice in _starting(_choices(line.split(), word, agents), word)]
+
+
+def last_word(text: str) -> str:
+    """Return the word that the cursor is behind."""
+    return "" if not text or text[-1].isspace() else text.split()[-1]
+
+
+def common_start(words: list[str]) -> str:
+    """Return what all of some words begin with."""
+    first, last = min(words), max(words)
+    pairs = zip(first, last, strict=False)
+    return first[: next((at for at, (one, other) in enumerate(pairs) if one != other), len(first))]
+
+
+def _brace(word: str) -> str:
+    at = word.rfind("{")
+    return word[at:] if at >= 0 and "}" not in word[at:] else ""
+
+
+def _first(word: str, agents: list[str]) -> Iterator[tuple[str, str]]:
+    if word.startswith("/"):
+        yield from ((f"/{row.name}", row.help) for row in ROWS if row.name.startswith(word[1:].lower()))
+        return
+    names = [*agents, ALL, *([ROUTER] if word.startswith("@") else [])]
+    yield from ((f"{word[0]}{name}", "") for name in _starting(names, word[1:].lower()))
+
+
+def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
+    """Return what may stand at the place of the last word."""
+    place = len(words) - (1 if word else 0) - 1
+    name = words[0][1:].lower()
+    if words[0].lower() == f"@{ROUTER}":
+        return list(MODES) if place == 0 else agents
+    if not words[0].startswith("/") or name not in _BY_NAME:
+        return []
+    if name == MODE and place > 0:
+        before = words[-2] if word else words[-1]
+        return agents if before in ("--agents", "--first", "--synth") else list(MODE_OPTIONS)
+    takes = _BY_NAME[name].takes
+    if place >= len(takes):
+        return []
+    return {
+        Take.AGENT: agents if name != "fwd" or place == 0 else [*agents, ALL],
+        Take.MAYBE_AGENT: agents,
+        Take.MAYBE_MODE: list(MODES),
+        Take.MAYBE_COMMAND: [row.name for row in ROWS],
+        Take.MAYBE_WORD: agents if name == "history" else ["all"] if name == "stop" else [],
+    }.get(takes[place], [])
+
+
+def _starting(names: Iterable[str], start: str) -> list[str]:
+    return [name for name in names if name.startswith(start)]
+
+
+class LineCompleter(Completer):
+    """Completes for prompt_toolkit."""
+
+    def __init__(self, agents: Callable[[], list[str]]) -> None:
+        self._agents = agents
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Yield what may stand where the cursor is."""
+        text = document.text_before_cursor
+        word = last_word(text)
+        for choice, help in completions(text, self._agents()):
+            yield Completion(choice, start_position=-len(word), display_meta=help)

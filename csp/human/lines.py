@@ -1,0 +1,144 @@
+"""Turn what happens in the room into lines for a person."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from csp.events import HISTORY_TYPES, AnyEvent, Joined, Left, Redacted, Said, StateChanged, Unknown, type_of
+from csp.human.look import Look
+from csp.human.text import clock, folded, one_line, visible
+from csp.wire import ALL, HUMAN, SYSTEM, AgentState, Dialog, Ending
+
+_SUBJECT: Final = 200
+_QUESTION: Final = 300
+_ENDINGS: Final = {
+    Ending.INTERRUPTED: "(interrupted)",
+    Ending.FAILED: "(failed)",
+    Ending.LIMITED: "(reached a usage limit)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """One thing that was said or told, be it live or out of the history."""
+
+    seq: int
+    ts: float
+    sender: str
+    target: str
+    text: str
+    ending: str = ""
+    is_notice: bool = False
+
+
+def spoken_of(event: AnyEvent) -> Spoken | None:
+    """Return what an event says to the people of the room, if it does."""
+    if isinstance(event, Unknown) or type_of(event) not in HISTORY_TYPES:
+        return None
+    ending = _ENDINGS.get(event.ending, "") if isinstance(event, Said) else ""
+    return Spoken(
+        seq=event.seq,
+        ts=event.ts,
+        sender=event.sender,
+        target=event.target,
+        text=event.text,
+        ending=ending,
+        is_notice=type_of(event) == "system",
+    )
+
+
+def spoken_in(item: Mapping[str, Any]) -> Spoken:
+    """Return what an item of the history says."""
+    ending = item.get("ending")
+    return Spoken(
+        seq=int(item.get("seq") or 0),
+        ts=float(item.get("ts") or 0.0),
+        sender=str(item.get("sender") or ""),
+        target=str(item.get("target") or ""),
+        text=str(item.get("text") or ""),
+        ending=f"({ending})" if ending else "",
+        is_notice=item.get("type") == "system",
+    )
+
+
+def said_line(look: Look, spoken: Spoken, *, is_whole: bool = False) -> str:
+    """Return a message as lines of text: who, to whom, what."""
+    text = spoken.text if is_whole else folded(spoken.text, f"/show {spoken.seq}")
+    head = f"{clock(spoken.ts)} {look.faint(f'#{spoken.seq}')}"
+    if spoken.is_notice:
+        return f"{head} {look.signs.dot} {indented(text)}"
+    return f"{head} {_way(look, spoken.sender, spoken.target)}: {indented(f'{spoken.ending} {text}'.strip())}"
+
+
+def own_line(look: Look, to: str, text: str, *, urgent: bool = False) -> str:
+    """Return what the person has just said, on its way."""
+    way = _way(look, "you", to, always=True) + (" (urgent)" if urgent else "")
+    shown = indented(folded(text, "it goes out whole", max_lines=8))
+    return f"{clock(time.time())} {way}: {shown} {look.signs.waits}"
+
+
+def _way(look: Look, sender: str, target: str, *, always: bool = False) -> str:
+    is_plain = target in ("", ALL, SYSTEM) or (target == HUMAN and sender != HUMAN)
+    if is_plain and not always and sender != HUMAN:
+        return look.name(sender)
+    return f"{look.name(sender)} {look.signs.arrow} {visible(target) if target == ALL else look.name(target)}"
+
+
+def indented(text: str) -> str:
+    """Return foreign text that can be printed: nothing in it acts, its further lines stand further in."""
+    return visible(text).replace("\n", "\n  ")
+
+
+# --- who comes, who goes, who asks ---------------------------------------------------------------
+
+
+def news_line(look: Look, event: AnyEvent) -> str:
+    """Return the line for an event that is no speech; nothing for most of them."""
+    match event:
+        case Joined():
+            return f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} joined"
+        case Left():
+            why = f" ({visible(one_line(event.reason, _SUBJECT))})" if event.reason else ""
+            verb = "was removed" if event.removed else "left"
+            return f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} {verb}{why}"
+        case Redacted():
+            return f"{clock(event.ts)} {look.signs.dot} the text of {visible(event.message)} was redacted"
+        case StateChanged(state=AgentState.LIMITED):
+            until = f" until {clock(event.until)}" if event.until else ""
+            return (
+                f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} reached a usage limit{until}"
+            )
+        case _:
+            return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """An agent that cannot go on without a person."""
+
+    agent: str
+    state: str
+    detail: str = ""
+    dialog: Dialog | None = None
+
+
+def call_line(look: Look, call: Call) -> str:
+    """Return what an agent wants of a person, with what to type."""
+    head = f"{look.alert(look.signs.call)} {look.name(call.agent)}"
+    if call.state == AgentState.NEEDS_APPROVAL:
+        asked, choices = _asked(call.dialog or Dialog(), call.detail)
+        number = " [N]" if choices else ""
+        what_to_type = f"type /approve {call.agent}{number} or /deny {call.agent}"
+        return "\n  ".join(part for part in (f"{head} asks: {asked}", choices, what_to_type) if part)
+    detail = visible(one_line(call.detail, _QUESTION)) or "it waits for somebody at its keyboard"
+    return f"{head} needs you in its pane: {detail}\n  type /focus {call.agent}"
+
+
+def _asked(dialog: Dialog, detail: str) -> tuple[str, str]:
+    subject = one_line(dialog.arguments, _SUBJECT)
+    wanted = f"{dialog.tool}: {subject}" if dialog.tool and subject else dialog.tool or subject
+    question = one_line(dialog.question, _QUESTION)
+    asked = " - ".join(part for part in (wanted, question) if part) or one_line(detail, _QUESTION)
+    choices = "   ".join(f"{choice.number} {one_line(choice.label, 60)}" for choice in dialog.choices)
+    return visible(asked or "to go on"), visible(choices)

@@ -1,0 +1,112 @@
+"""Who is in the room, which mode runs: kept fresh for the bottom line."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from csp.errors import CspError
+from csp.events import AnyEvent, ControlSent, Joined, Left, Noticed, Redacted, Said
+from csp.human.bottom import Seat, Session, session_of
+from csp.human.lines import Call
+from csp.oneshot import field, objects
+from csp.wire import AgentState, Dialog
+
+#: Changes come in bursts: one look for all of them, and not too many looks.
+_GATHER_S: Final = 0.15
+_REST_S: Final = 0.6
+#: A running mode moves its clock without an event.
+_RUNNING_S: Final = 3.0
+
+Ask = Callable[[str, str], Awaitable[Any]]
+
+
+class Roster:
+    """What GET /agents and GET /mode said last."""
+
+    def __init__(self, ask: Ask, changed: Callable[[], None]) -> None:
+        self._ask = ask
+        self._changed = changed
+        self._stale = asyncio.Event()
+        self._agents: list[dict[str, Any]] = []
+        self.is_known = False
+        self.session = Session()
+
+    @property
+    def ids(self) -> list[str]:
+        return [str(item.get("id")) for item in self._agents]
+
+    @property
+    def seats(self) -> list[Seat]:
+        return [
+            Seat(id=str(item.get("id")), state=str(item.get("state")), queued=int(item.get("queued") or 0))
+            for item in self._agents
+        ]
+
+    def summary(self) -> str:
+        """Return who is here in a few words."""
+        return (
+            ", ".join(f"{seat.id} {seat.state.replace('_', ' ')}" for seat in self.seats)
+            or "nobody is here yet"
+        )
+
+    def calls(self) -> list[Call]:
+        """Return the agents that cannot go on without a person."""
+        return [
+            Call(
+                agent=str(item.get("id")),
+                state=str(item.get("state")),
+                detail=str(item.get("detail") or ""),
+                dialog=_dialog(item.get("dialog")),
+            )
+            for item in self._agents
+            if item.get("state") in (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN)
+        ]
+
+    def note(self, event: AnyEvent) -> None:
+        """Note that something has happened which the bottom line may show; who has just come can be named."""
+        if isinstance(event, Joined) and event.sender not in self.ids:
+            self._agents.append({"id": event.sender, "state": AgentState.STARTING})
+        elif isinstance(event, Left) and event.removed:
+            self._agents = [item for item in self._agents if item.get("id") != event.sender]
+        is_talk = isinstance(event, Noticed | ControlSent | Redacted) and not self.session.is_running
+        is_unread = isinstance(event, Said) and not event.recipients
+        if not is_talk and not is_unread:
+            self.wake()
+
+    def wake(self) -> None:
+        """Look again soon."""
+        self._stale.set()
+
+    async def keep_fresh(self) -> None:
+        """Look again whenever something has changed."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_RUNNING_S if self.session.is_running else None):
+                    await self._stale.wait()
+            await asyncio.sleep(_GATHER_S)
+            self._stale.clear()
+            with contextlib.suppress(CspError):
+                await self.look()
+            await asyncio.sleep(_REST_S)
+
+    async def look(self) -> None:
+        """Ask for the agents with the mode; a gateway without modes is in freeform."""
+        self._agents = [item for item in objects(await self._ask("GET", "/agents")) if field(item, "id", str)]
+        self.is_known = True
+        try:
+            self.session = session_of(await self._ask("GET", "/mode"))
+        except CspError:
+            self.session = Session()
+        self._changed()
+
+
+def _dialog(value: object) -> Dialog | None:
+    if value is None:
+        return None
+    try:
+        return msgspec.convert(value, Dialog)
+    except msgspec.ValidationError:
+        return None

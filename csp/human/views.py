@@ -1,0 +1,136 @@
+"""What the commands of the human pane show."""
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from csp.errors import BadInput
+from csp.human.acts import item_at
+from csp.human.bottom import session_of, session_text
+from csp.human.lines import said_line, spoken_in
+from csp.human.text import clock, columns, count, minutes, one_line, visible
+from csp.human.ticks import why_held
+from csp.oneshot import Object, field, objects
+
+if TYPE_CHECKING:
+    from csp.human.chat import Chat
+
+_HISTORY: Final = 20
+_MAX_PAGE: Final = 1000
+_DETAIL: Final = 80
+_TEXT: Final = 60
+
+
+async def agents(chat: "Chat", words: list[str]) -> None:
+    """List the agents with what each does."""
+    found = await chat.agents()
+    if not found:
+        chat.out.put("nobody is here yet; /add NAME -- COMMAND starts an agent")
+        return
+    for line in columns([_agent_row(item) for item in found]):
+        chat.out.put(line)
+
+
+def _agent_row(item: Object) -> list[str]:
+    state = field(item, "state", str).replace("_", " ")
+    until, detail, queued = item.get("until"), item.get("detail"), field(item, "queued", int)
+    if isinstance(until, int | float):
+        state += f" until {clock(until)}"
+    if detail:
+        state += f" ({one_line(str(detail), _DETAIL)})"
+    kind, role = field(item, "kind", str), field(item, "role", str)
+    return [
+        visible(field(item, "id", str)),
+        visible(state),
+        kind if role == "agent" else f"{kind}, {role}",
+        f"{queued} waiting" if queued else "",
+        "shares its pane" if item.get("share") else "",
+    ]
+
+
+async def status(chat: "Chat", words: list[str]) -> None:
+    """Show the mode, whose turn it is, the agents."""
+    answer = await chat.ask("GET", "/mode")
+    session = session_of(answer)
+    topic = answer.get("topic") if isinstance(answer, dict) else None
+    if session.is_running:
+        chat.out.put(session_text(session, chat.look.signs, time.time()))
+        if topic:
+            chat.out.put(f"  topic: {visible(one_line(str(topic), 300))}")
+        if session.waiting_for:
+            chat.out.put(f"  waiting for {visible(', '.join(session.waiting_for))}")
+    else:
+        ended = answer.get("reason") if isinstance(answer, dict) else None
+        chat.out.put("Mode: freeform" + (f" (the last one ended: {visible(str(ended))})" if ended else ""))
+    if not words:
+        await agents(chat, [])
+
+
+async def queue(chat: "Chat", words: list[str]) -> None:
+    """List the messages that wait, with the reason."""
+    waiting = objects(field(await chat.ask("GET", "/queue"), "items", list))
+    if not waiting:
+        chat.out.put("nothing waits")
+    for item in waiting:
+        chat.out.put(_queue_line(item))
+
+
+def _queue_line(item: Object) -> str:
+    agent, state, reason = field(item, "agent", str), field(item, "state", str), str(item.get("reason") or "")
+    why = why_held(reason, agent) if reason else state
+    age = minutes(time.time() - field(item, "at", float))
+    text = one_line(field(item, "text", str), _TEXT)
+    return visible(f"#{item.get('seq')} {field(item, 'sender', str)} to {agent}, {age}: {why}: {text}")
+
+
+async def history(chat: "Chat", words: list[str]) -> None:
+    """Show the newest messages, of an agent if one is named."""
+    numbers = [int(word) for word in words if word.isascii() and word.isdigit()]
+    named = [chat.known(word) for word in words if not (word.isascii() and word.isdigit())]
+    limit = max(1, min(numbers[0], _MAX_PAGE)) if numbers else _HISTORY
+    found = await chat.page(limit=limit, agent=named[0] if named else None)
+    _show_items(chat, found, "nothing has been said yet")
+
+
+async def search(chat: "Chat", words: list[str]) -> None:
+    """Find messages with a text."""
+    _show_items(chat, await chat.page(q=words[0], limit=_HISTORY), f"nothing with {words[0]!r} was found")
+
+
+def _show_items(chat: "Chat", items: list[dict[str, Any]], nothing: str) -> None:
+    for item in items:
+        chat.out.put(said_line(chat.look, spoken_in(item)))
+    chat.out.put(chat.look.faint(f"--- {count(len(items), 'message')} ---") if items else visible(nothing))
+
+
+async def show(chat: "Chat", words: list[str]) -> None:
+    """Show a message whole."""
+    number = words[0].removeprefix("#") if words else ""
+    if words and not (number.isascii() and number.isdigit()):
+        raise BadInput(f"expected the number of a message, got {words[0]!r}", "/show 12")
+    if words:
+        item = await item_at(chat, int(number))
+    else:
+        found = [item for item in await chat.page(limit=200) if item.get("type") != "system"]
+        item = max(found, key=lambda item: (_is_long(item), item.get("seq") or 0), default={})
+    if not item:
+        raise BadInput("nothing has been said yet", "/show 12")
+    chat.out.put(said_line(chat.look, spoken_in(item), is_whole=True))
+
+
+def _is_long(item: Object) -> bool:
+    return str(item.get("text") or "").count("\n") >= 30
+
+
+async def votes(chat: "Chat", words: list[str]) -> None:
+    """Show proposals with their votes, as far as they are unsealed."""
+    answer = await chat.ask("GET", "/mode")
+    given = answer if isinstance(answer, dict) else {}
+    proposals, cast = given.get("proposals") or {}, given.get("votes") or {}
+    if not proposals and not cast:
+        chat.out.put("there are no votes to show")
+    for label, proposal in proposals.items():
+        text = one_line(str(proposal.get("text") or ""), 200)
+        chat.out.put(visible(f"{label}: {proposal.get('agent')}: {text}"))
+    for agent, vote in cast.items():
+        reason = one_line(str(vote.get("reason") or ""), 200)
+        chat.out.put(visible(f"{agent} votes {vote.get('label')}" + (f": {reason}" if reason else "")))

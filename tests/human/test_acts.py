@@ -1,0 +1,210 @@
+"""What the commands ask of a gateway that has modes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csp.core.typed import Command, SetMode, Stop, read_line
+from csp.errors import CspError, NotFound, Refused
+from csp.human import commands
+from csp.human.chat import Chat
+from csp.human.face import Order
+from csp.human.look import UNICODE, Look
+from csp.human.memory import Memory
+from csp.rooms import Address
+from tests.waiting import wait_until
+
+RUNNING = {
+    "mode": "consensus",
+    "round": 0,
+    "maxRounds": 2,
+    "sessionId": "s-4",
+    "status": "running",
+    "topic": "which\nname",
+    "currentTurn": "codex",
+    "waitingFor": ["codex", "claude"],
+    "proposals": {"A": {"agent": "codex", "text": "one\ntwo"}},
+    "votes": {"claude": {"label": "A", "reason": "\x1b[1mgood"}},
+}
+AGENTS = [
+    {"id": name, "state": "idle", "kind": "cli", "role": "agent", "queued": 0} for name in ("claude", "codex")
+]
+
+
+class Shown:
+    """Keeps what would be shown."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def put(self, text: str) -> None:
+        self.lines.append(text)
+
+    def talk(self, text: str) -> None:
+        self.lines.append(text)
+
+    def bell(self) -> None:
+        pass
+
+    def refresh(self) -> None:
+        pass
+
+    def leave(self) -> None:
+        self.lines.append("left")
+
+
+class Modes(Chat):
+    """A human before a gateway with modes, of which this keeps what it is asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.shown = Shown()
+        self.asked: list[tuple[str, str, Any]] = []
+        self.answers: dict[str, Any] = {"/agents": AGENTS, "/mode": RUNNING, "/stop": {"stopped": ["s-4"]}}
+        order = Order(
+            address=Address(url="http://127.0.0.1:9", token="t", room="default"),
+            memory=Memory(folder, "default"),
+            env={},
+            cwd=folder,
+            is_person=True,
+        )
+        super().__init__(order, self.shown, Look(UNICODE, has_colour=False))
+
+    async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        if method != "GET":
+            self.asked.append((method, path, body))
+        answer = self.answers.get(path, {})
+        if isinstance(answer, CspError):
+            raise answer
+        return answer
+
+    async def do(self, line: str) -> list[str]:
+        """Do a line; return what is shown of it."""
+        await self.roster.look()
+        what = read_line(line)
+        if isinstance(what, SetMode):
+            await commands.set_mode(self, what)
+        else:
+            assert isinstance(what, Command), what
+            await commands.run(self, what)
+        return self.shown.lines
+
+
+@pytest.fixture
+async def chat(tmp_path: Path) -> Modes:
+    return Modes(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "method", "path", "body"),
+    [
+        (
+            '/mode debate "tabs or spaces" --rounds 2 --agents Claude,codex'
+            " --first codex --synth claude --ballot",
+            "POST",
+            "/mode",
+            {
+                "mode": "debate",
+                "topic": "tabs or spaces",
+                "rounds": 2,
+                "agents": ["claude", "codex"],
+                "first": "codex",
+                "synth": "claude",
+                "ballot": True,
+            },
+        ),
+        ("/mode autopilot go on", "POST", "/mode", {"mode": "autopilot", "topic": "go on"}),
+        (
+            "@router collaborate claude codex: build it",
+            "POST",
+            "/mode",
+            {"mode": "collaborate", "topic": "build it", "agents": ["claude", "codex"]},
+        ),
+        ("/end", "POST", "/mode", {"mode": "freeform"}),
+        ("/next", "POST", "/turn/next", None),
+        ("/pause", "POST", "/sessions/s-4/pause", {}),
+        ("/resume", "POST", "/sessions/s-4/resume", {}),
+        ("/extend 3", "POST", "/sessions/s-4/extend", {"rounds": 3}),
+        ("/extend", "POST", "/sessions/s-4/extend", {}),
+        ("/skip", "POST", "/sessions/s-4/skip", {}),
+        ("/skip codex", "POST", "/sessions/s-4/skip", {"agent": "codex"}),
+        ("/stop all", "POST", "/stop", {"all": True}),
+        ("/approve claude 2", "POST", "/agents/claude/approve", {"choice": 2}),
+        ("/deny claude", "POST", "/agents/claude/deny", {}),
+        ("/interrupt claude", "POST", "/agents/claude/interrupt", {}),
+        ("/restart claude", "POST", "/agents/claude/restart", {}),
+        ("/pause claude", "POST", "/agents/claude/pause", {}),
+        ("/remove codex", "DELETE", "/agents/codex", None),
+    ],
+)
+async def test_a_command_is_one_request(chat: Modes, line: str, method: str, path: str, body: Any) -> None:
+    await chat.do(line)
+
+    assert chat.asked == [(method, path, body)]
+
+
+async def test_the_status_names_the_turn_and_the_topic(chat: Modes) -> None:
+    lines = await chat.do("/status")
+
+    assert lines[:3] == ["Consensus 1/2 · codex +1", "  topic: which name", "  waiting for codex, claude"]
+    assert lines[3:] == ["claude  idle  cli", "codex   idle  cli"]
+
+
+async def test_votes_are_shown_with_their_reasons(chat: Modes) -> None:
+    assert await chat.do("/votes") == ["A: codex: one two", "claude votes A: ␛[1mgood"]
+
+
+async def test_a_mode_that_ended_says_why(chat: Modes) -> None:
+    chat.answers["/mode"] = {"mode": "freeform", "status": "ended", "reason": "cap_reached"}
+
+    assert (await chat.do("/status"))[0] == "Mode: freeform (the last one ended: cap_reached)"
+
+
+async def test_a_gateway_that_cannot_steer_a_mode_is_named(chat: Modes) -> None:
+    chat.answers["/sessions/s-4/pause"] = NotFound("no such route")
+
+    with pytest.raises(Refused, match="this gateway cannot pause a mode"):
+        await chat.do("/pause")
+
+
+async def test_what_was_stopped_is_named(chat: Modes) -> None:
+    assert await chat.do("/stop") == ["stopped s-4"]
+
+
+def test_the_word_alone_is_a_stop() -> None:
+    assert read_line("AllStop") == Stop()
+
+
+async def test_every_row_can_be_explained(chat: Modes) -> None:
+    for row in commands.ROWS:
+        chat.shown.lines.clear()
+
+        assert await chat.do(f"/help {row.name}") == [f"{row.form}  {row.help}"]
+
+
+async def test_help_fits_80_columns_and_names_every_command(chat: Modes) -> None:
+    lines = await chat.do("/help")
+
+    assert [line for line in lines if len(line) > 80] == []
+    assert [
+        row.name for row in commands.ROWS if not any(line.startswith(f"/{row.name}") for line in lines)
+    ] == []
+
+
+def test_every_command_of_the_design_has_a_row() -> None:
+    named = (
+        "agents add remove restart mode status next end stop history search queue cancel resend pause resume"
+        " share noshare approve deny interrupt continue votes extend skip focus export help quit fwd show"
+    )
+
+    assert set(named.split()) == {row.name for row in commands.ROWS}
+
+
+async def test_a_fault_in_here_is_one_line_and_the_pane_goes_on(chat: Modes) -> None:
+    chat.answers["/mode"] = {"proposals": [1]}
+    async with chat:
+        chat.enter("/votes")
+        chat.enter("/help quit")
+        await wait_until(lambda: any(line.startswith("/quit") for line in chat.shown.lines))
+
+    assert any(line.startswith("unexpected error: AttributeError: ") for line in chat.shown.lines)

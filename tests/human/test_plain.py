@@ -1,0 +1,262 @@
+"""The human off a terminal: lines in, lines out."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from csp.oneshot import Gateway
+from tests.human.scene import CHAT, Pane, join, plain
+from tests.rooms import LiveRoom
+from tests.waiting import wait_until_sync
+
+
+def test_a_script_sends_by_a_pipe(room: LiveRoom) -> None:
+    claude, codex = join(room, "claude"), join(room, "codex")
+    done = plain(room, "@all hello from a script\n")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(r"\d\d:\d\d you → all: hello from a script …\n", done.stdout)
+    assert claude.next_item("hello from a script")
+    assert codex.next_item("hello from a script")
+
+
+def test_lines_are_done_in_their_order(room: LiveRoom) -> None:
+    claude = join(room, "claude")
+    plain(room, "".join(f"@claude message {number}\n" for number in range(40)))
+    items = claude.gateway.get("/inbox/claude")["items"]
+
+    assert [item["text"] for item in items] == [f"message {number}" for number in range(40)]
+
+
+def test_a_line_that_fails_is_told_on_stderr_and_by_the_exit_code(room: LiveRoom) -> None:
+    claude = join(room, "claude")
+    done = plain(room, "/xyzzy\n@claude goes on\n")
+
+    assert (done.returncode, done.stderr) == (
+        1,
+        "unknown command '/xyzzy' (see /help; a text that begins with a slash has two)\n",
+    )
+    assert claude.next_item("goes on")
+
+
+def test_nothing_drives_a_terminal_there(room: LiveRoom) -> None:
+    join(room, "claude")
+    done = plain(room, "@claude hi\n/help\n/agents\n")
+
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_an_agents_pane_is_not_the_place_for_it(room: LiveRoom) -> None:
+    token = room.gateway.post("/register", {"agentId": "claude"})["token"]
+    done = plain(room, "hi\n", CSP_AUTH_TOKEN=token)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("csp: csp chat speaks as the human, but the token here is that of claude (")
+
+
+def test_a_gateway_that_is_not_there_is_one_line(room: LiveRoom, tmp_path: Path) -> None:
+    done = plain(room, "hi\n", XDG_RUNTIME_DIR=str(tmp_path))
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "is not running" in done.stderr
+
+
+def test_a_wrong_token_is_one_line(room: LiveRoom) -> None:
+    done = plain(room, "hi\n", CSP_GATEWAY_URL=room.url, CSP_AUTH_TOKEN="wrong")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("csp: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_comes_in_is_printed_while_stdin_stays_open(room: LiveRoom) -> None:
+    claude = join(room, "claude")
+    process = subprocess.Popen(
+        CHAT, env=room.env, cwd=room.dir, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin and process.stdout
+    process.stdin.write("@claude question\n")
+    process.stdin.flush()
+    item = claude.next_item("question")
+    claude.reply(item, "answer")
+    lines = iter(process.stdout.readline, "")
+
+    assert any(line.endswith("claude: answer\n") for line in lines)
+    process.stdin.write("/quit\n")
+    process.stdin.flush()
+    assert process.wait(20) == 0
+    process.communicate()
+
+
+def test_a_dumb_terminal_gets_plain_lines(room: LiveRoom) -> None:
+    claude = join(room, "claude")
+    with Pane(CHAT, room.env | {"TERM": "dumb", "LANG": "C.UTF-8"}, room.dir, rows=24, columns=80) as pane:
+        pane.wait_for("room default: claude idle")
+        pane.send(b"@claude hello\n")
+        item = claude.next_item("hello")
+        claude.reply(item, "hi")
+        pane.wait_for("claude: hi")
+        pane.send(b"\x04")
+
+        assert pane.end() == 0
+        assert b"\x1b" not in pane.raw
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def test_the_last_words_of_an_agent_are_passed_on(room: LiveRoom) -> None:
+    claude, codex = join(room, "claude"), join(room, "codex")
+    claude.say("human", "use a\nparser")
+    plain(room, "/fwd claude codex what do you think?\n@codex so {claude.last}!\n")
+
+    assert codex.next_item("claude said:")["text"] == "what do you think?\n\nclaude said:\n> use a\n> parser"
+    assert codex.next_item("so use a\nparser!")["text"] == "so use a\nparser!"
+
+
+REFUSED: Final = [
+    ("/fwd mute codex", "mute has not said anything yet (see: /history)"),
+    ("@codex {claud.last}", "unknown agent in '{claud.last}' (did you mean 'claude'?)"),
+    ("/fwd claude", "expected an agent (/fwd FROM TO [NOTE])"),
+    ("/pause claud", "no agent 'claud' is here (did you mean 'claude'?)"),
+    ("/approve", "expected an agent (/approve AGENT [N])"),
+    ("/approve claude two", "expected a number, got 'two' (/approve AGENT [N])"),
+    ("/agents now", "'now' is too much (/agents)"),
+    ("/pause", 'no mode is running (/mode debate "topic" --rounds 2 --agents a,b --first a --synth b)'),
+    ("/skip", 'no mode is running (/mode debate "topic" --rounds 2 --agents a,b --first a --synth b)'),
+    ("/next", "Not in structured mode (set a mode first)"),
+    ("/continue", "the loop guard holds nothing (see: /queue)"),
+    ("/cancel", "no message was sent from here yet (name one by its number; see /history)"),
+    ("/cancel 999999", "there is no message #999999 (see: /history)"),
+    ("/show abc", "expected the number of a message, got 'abc' (/show 12)"),
+    ("/add", "expected more (/add NAME -- COMMAND)"),
+    ("/add x -- 'unclosed", "the command cannot be read: no closing quotation (check its quotes)"),
+    ("/focus claude", "this pane is not in tmux, so it cannot go to another one (attach with: csp up)"),
+    ("@human hi", "that is you (name an agent, or all)"),
+    ("@router collaborate claude", "expected a mode, agents, a colon, a goal"),
+    (
+        "/mode debate x --agents claude,nobody",
+        "no agent 'nobody' is here (here are: claude, codex, mute)",
+    ),
+    ("/etc/passwd", "'/etc/passwd' is not a command (to send it as a text, type //etc/passwd)"),
+]
+
+
+def test_what_cannot_be_done_is_one_line_with_what_to_do(room: LiveRoom) -> None:
+    for name in ("claude", "codex", "mute"):
+        join(room, name)
+    done = plain(room, "".join(f"{line}\n" for line, _ in REFUSED))
+    complaints = done.stderr.splitlines()
+
+    assert done.returncode == 1
+    assert len(complaints) == len(REFUSED)
+    for (line, said), complaint in zip(REFUSED, complaints, strict=True):
+        assert complaint.startswith(said), line
+
+
+def test_allstop_asks_the_room_to_stop(room: LiveRoom) -> None:
+    join(room, "claude")
+    lines = ["Allstop", "ALL-STOP!", "/stop", "/stop all", "@claude all stop"]
+    done = plain(room, "".join(f"{line}\n" for line in lines))
+
+    assert (done.returncode, done.stdout) == (0, "nothing was running\n" * len(lines))
+    assert room.gateway.get("/inbox/claude")["items"] == []
+
+
+def test_agents_are_steered(room: LiveRoom) -> None:
+    join(room, "claude")
+    done = plain(room, "/pause claude\n/share claude\n/agents\n/resume claude\n/noshare claude\n/agents\n")
+
+    assert done.stdout.splitlines() == [
+        "paused claude",
+        "sharing claude",
+        "claude  paused  cli    shares its pane",
+        "resumed claude",
+        "no longer sharing claude",
+        "claude  idle  cli",
+    ]
+
+
+def test_an_agent_is_removed(room: LiveRoom) -> None:
+    join(room, "claude")
+    done = plain(room, "/remove claude\n/agents\n")
+
+    assert done.returncode == 0
+    assert "nobody is here yet" in done.stdout
+    assert room.gateway.get("/agents") == []
+
+
+def test_messages_are_found_withdrawn_and_sent_again(room: LiveRoom) -> None:
+    claude = join(room, "claude")
+    done = plain(room, "@claude zebra crossing\n/cancel\n/search zebra\n/resend\n/queue\n/history 1 claude\n")
+
+    assert "you → claude: zebra crossing …" in done.stdout
+    assert re.search(r"✗ claude: withdrawn", done.stdout)
+    assert re.search(r"#\d+ human → claude: zebra crossing\n--- 1 message ---", done.stdout)
+    assert re.search(r"^sent again as #\d+$", done.stdout, re.MULTILINE)
+    assert re.search(r"^#\d+ human to claude, 0:0\d: queued: zebra crossing$", done.stdout, re.MULTILINE)
+    assert (
+        len([item for item in claude.gateway.get("/inbox/claude")["items"] if "zebra" in item["text"]]) == 1
+    )
+
+
+def test_a_message_that_the_loop_guard_holds_is_released(room: LiveRoom) -> None:
+    ada, bob = join(room, "ada"), join(room, "bob")
+    last = ada.gateway.post("/message", {"to": "bob", "content": "ping"})
+    for speaker, other in [(bob, ada), (ada, bob)] * 4:
+        body = {"to": other.id, "content": "ping", "replyTo": last["id"]}
+        last = speaker.gateway.post("/message", body)
+    done = plain(room, "/continue\n")
+
+    assert (done.returncode, done.stdout) == (0, f"released #{last['seq']}\n")
+
+
+def test_the_history_is_exported_to_a_new_file(room: LiveRoom) -> None:
+    claude = join(room, "claude")
+    claude.say("human", "worth keeping")
+    done = plain(room, "/export talk.md\n/export talk.md\n")
+    path = room.dir / "talk.md"
+
+    assert done.stdout == f"wrote {path}\n"
+    assert "is there already" in done.stderr
+    assert "worth keeping" in path.read_text("utf-8")
+
+
+def test_a_gateway_is_asked_for_modes_as_it_wants_them(room: LiveRoom) -> None:
+    join(room, "claude")
+    done = plain(room, "/mode debate x\n/mode\n/end\n/votes\n")
+
+    assert done.stderr.startswith("unknown mode 'debate' (expected one of: ")
+    assert done.stdout.splitlines() == [
+        "Mode: freeform",
+        "claude  idle  cli",
+        "back in freeform",
+        "there are no votes to show",
+    ]
+
+
+def test_an_agent_is_found_by_any_spelling_of_its_name(room: LiveRoom) -> None:
+    claude = join(room, "claude")
+    plain(room, "@CLAUDE: loud\n")
+
+    assert claude.next_item("loud")
+
+
+def test_a_gateway_that_dies_before_it_answers_is_told(room: LiveRoom) -> None:
+    join(room, "claude")
+    assert isinstance(room.gateway, Gateway)
+    process = subprocess.Popen(
+        CHAT, env=room.env, cwd=room.dir, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdin
+    process.stdin.write("@claude before\n")
+    process.stdin.flush()
+    wait_until_sync(lambda: "before" in room.journal_texts())
+    room.kill9()
+    _, said = process.communicate("@claude lost\n", timeout=60)
+    room.start()
+
+    assert process.returncode == 1
+    assert "not sent to claude" in said
