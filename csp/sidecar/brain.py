@@ -40,6 +40,7 @@ from csp.events import AnyEvent, Delivered, Joined, StateChanged
 from csp.sidecar import frames
 from csp.sidecar.controls import Controls
 from csp.sidecar.note import Note
+from csp.sidecar.own_words import OwnWords
 from csp.sidecar.pane import Pane
 from csp.sidecar.port import Port
 from csp.sidecar.poster import Poster
@@ -94,6 +95,7 @@ class Brain:
         self._tracker = self._follower.tracker if self._follower else Tracker()
         self._sight = Sight(profile, self._pane, port, self._tracker)
         self._sight.injection_timeout_s = run.injection_timeout_s
+        self._sight.is_paused = note.is_paused
         for tag in self._tracker.confirmed:
             self._sight.prove(tag)
         self._tags = Tags(dict(note.tags))
@@ -118,6 +120,7 @@ class Brain:
         if profile.capture == "screen":
             self._typist.on_submitted = self._begin_settling
             self._typist.on_pasting = self._settler.note_paste
+        self._own_words = OwnWords(run, port.claim_words)
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._takers: dict[bytes, Callable[[bytes], None]] = {
             frames.OUTPUT: self._take_output,
@@ -126,12 +129,14 @@ class Brain:
             frames.SIZE: lambda size: self._pane.resize(*struct.unpack("!HH", size)),
             frames.PHASE: self._take_phase,
             frames.ENDED: self._take_end,
+            frames.WORD: self._own_words.take,
         }
 
     # --- from start to end -----------------------------------------------------------------------
 
     async def run(self) -> None:
         """Work until the child has ended or the relay has gone."""
+        self._own_words.claim(is_paused=self._sight.is_paused)
         if self._run.initial_prompt and not self._is_begun:
             self._take_deliver(msgspec.structs.replace(INITIAL, text=self._run.initial_prompt))
         works = (
@@ -304,6 +309,8 @@ class Brain:
                 self._typist.drop(event.message)
             case StateChanged(sender=self._run.agent) if event.paused is not None:
                 self._sight.is_paused = event.paused
+                self._own_words.claim(is_paused=event.paused)
+                self._leave_note()
                 self._sight.changed()
             case Joined(sender=self._run.agent):
                 self._reporter.forget()
@@ -472,6 +479,7 @@ class Brain:
             tags=self._tags.known,
             typing=self._typist.typing,
             is_disk_full=self._is_disk_full,
+            is_paused=self._sight.is_paused,
             is_ready=self._pane.is_ready,
             has_had_composer=self._pane.has_had_composer,
             is_begun=self._is_begun or self._typist.is_begun,

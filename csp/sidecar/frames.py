@@ -13,6 +13,7 @@ SIZE = b"W"  # u16 rows, u16 columns
 PHASE = b"P"  # one of the words below
 ENDED = b"X"  # json: code or signal
 DONE = b"D"  # u32: the tag of an INPUT that has been written whole
+WORD = b"C"  # a whole line of the person's that is one of OURS; the child did not get it
 REFUSED = b"F"  # u32: the tag of an INPUT_UNLESS that was not written
 
 # Both ways: opaque bytes of a brain, kept for the next one.
@@ -23,6 +24,7 @@ INPUT = b"I"  # u32 tag, then bytes for the child
 INPUT_UNLESS = b"U"  # u32 tag, u64 count, then bytes for the child, unless KEYS has had more bytes than that
 HOLD = b"H"  # f64 seconds: keep the person's keys back
 RELEASE = b"R"  # pass the held keys on now
+OURS = b"L"  # lines, one each, which the child shall not get when a person types them alone
 NUDGE = b"J"  # make the child redraw
 SIGNAL = b"T"  # i32: a signal for the child's process group
 AGAIN = b"A"  # json: argv, perhaps env; end the child, then start this

@@ -13,6 +13,7 @@ from csp.sidecar.link import Link
 from csp.sidecar.signals import Signals
 from csp.sidecar.spawn import Plan, read_plan, start_child
 from csp.sidecar.terminal import CLEAR, RESET, Terminal
+from csp.sidecar.words import Words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Relay:
         self._terminal = terminal
         self._child = Child(plan.child, plan.master)
         self._keyboard = Keyboard()
+        self._words = Words()
         self._link = Link(plan.brain_argv, plan.log)
         self._signals = Signals()
         self._next: tuple[list[str], dict[str, str]] | None = None
@@ -216,10 +218,14 @@ class Relay:
         except OSError:
             keys = b""
         if keys:
-            self._keyboard.press(keys)
+            # Without a brain nobody could obey.
+            passed, word = self._words.take(keys, is_heard=self._link.fd >= 0)
+            self._keyboard.press(passed)
             self._type()
             self._keys_told += len(keys)
             self._link.backlog.add(frames.KEYS, keys)
+            if word:
+                self._link.backlog.add(frames.WORD, word)
             self._tell_soon()
         elif not self._terminal.is_tty:
             self._are_keys_open = False
@@ -302,6 +308,8 @@ class Relay:
         elif kind == frames.RELEASE:
             self._keyboard.release()
             self._type()
+        elif kind == frames.OURS:
+            self._words.ours = tuple(payload.split())
         elif kind == frames.NOTE:
             self._link.keep(payload)
         elif kind == frames.NUDGE:

@@ -29,6 +29,7 @@ class Note(msgspec.Struct, frozen=True):
     is_begun: bool = False
     has_had_composer: bool = False
     is_disk_full: bool = False
+    is_paused: bool = False
     unsettled: Unsettled | None = None
     #: Controls that were begun; what is set once in a terminal; how much a person has typed.
     controls: tuple[str, ...] = ()

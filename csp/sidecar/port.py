@@ -83,6 +83,10 @@ class Port:
     def release_keys(self) -> None:
         self._send(frames.RELEASE)
 
+    def claim_words(self, words: tuple[str, ...]) -> None:
+        """Have whole lines that a person types sent to us instead of to the child."""
+        self._send(frames.OURS, "\n".join(words).encode())
+
     def keep_note(self, note: bytes) -> None:
         """Leave a note for the brain after this one."""
         if len(note) <= frames.MAX_NOTE_BYTES:
