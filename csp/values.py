@@ -95,6 +95,9 @@ def matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
 
 
 NUMBER: Final = Kind("a number over 0", _read_number, (int, float))
+FROM_ZERO: Final = Kind(
+    "a number from 0", lambda text: 0.0 if text == "0" else _read_number(text), (int, float)
+)
 PORT: Final = _whole(0, 65535)
 COUNT: Final = _whole(1)
 COST: Final = Kind("a number over 0, or none", _read_optional_number, (int, float, str))

@@ -2,15 +2,19 @@
 
 import asyncio
 import logging
+import re
 import sys
+from pathlib import Path
 from typing import Final
 
 from csp.cli.call import Call
 from csp.cli.terminal import is_terminal
 from csp.config import process_environment
 from csp.errors import BadInput, Forbidden
+from csp.rooms import running_rooms
 
 _NO_TERMINAL: Final = ("", "dumb", "unknown")
+_OTHER: Final = re.compile(r"[^a-z0-9-]+")
 
 
 def chat(call: Call) -> int:
@@ -32,7 +36,7 @@ def chat(call: Call) -> int:
     is_drawn = is_terminal(sys.stdin) and is_terminal(sys.stdout) and env.get("TERM", "") not in _NO_TERMINAL
     order = Order(
         address=address,
-        memory=Memory(call.settings.state_dir, address.room or address.url),
+        memory=Memory(_memory_folder(call)),
         env=env,
         cwd=call.cwd,
         is_person=is_terminal(sys.stdin),
@@ -45,3 +49,13 @@ def chat(call: Call) -> int:
     from csp.human.plain import run_plain
 
     return asyncio.run(run_plain(order, look))
+
+
+def _memory_folder(call: Call) -> Path:
+    """Return where the human's pane keeps what it remembers: with the history, else for that address."""
+    address, state_dir = call.address, call.settings.state_dir
+    for room in running_rooms(state_dir):
+        if room.url == address.url:
+            return room.history / "human"
+    # Not *.json there: those are the announcements of running rooms.
+    return state_dir / f"{_OTHER.sub('-', address.url.lower()).strip('-')[:80]}.human"

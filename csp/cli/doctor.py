@@ -6,10 +6,10 @@ import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from csp.cli.call import Call
-from csp.cli.terminal import put, put_json
+from csp.cli.checks import Finding, check_clis
+from csp.cli.terminal import is_terminal, put, put_json
 from csp.config import Settings, process_environment
 from csp.errors import CspError, NotFound
 from csp.oneshot import Gateway, field
@@ -18,43 +18,73 @@ from csp.rooms import RunningRoom, running_rooms
 _OLDEST_PYTHON = (3, 11)
 
 
-class Finding(NamedTuple):
-    """The outcome of one check."""
-
-    check: str
-    ok: bool
-    detail: str
-
-
 def doctor(call: Call) -> int:
     """Print what was found; fail if anything is wrong."""
     if call.args.journal:
         return _journal(call)
-    findings = check_machine(call.settings)
+    findings = check_machine(call.settings, process_environment(), call.cwd)
     if call.is_json:
         put_json([finding._asdict() for finding in findings])
     else:
         for finding in findings:
-            put(f"{'ok' if finding.ok else 'FAIL':4}  {finding.check}: {finding.detail}")
+            advice = f" ({finding.advice})" if finding.advice else ""
+            put(f"{'ok' if finding.ok else 'FAIL':4}  {finding.check}: {finding.detail}{advice}")
     return 0 if all(finding.ok for finding in findings) else 1
 
 
-def check_machine(settings: Settings) -> list[Finding]:
-    """Return what can be told without changing anything."""
+def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> list[Finding]:
+    """Return what can be told without changing anything, or paying for a turn."""
     rooms = running_rooms(settings.state_dir)
     return [
         _check_python(),
+        _check_tmux(env),
+        _check_terminal(env),
         _check_state(settings.state_dir),
         _check_history(settings.history_dir),
         _check_port(settings, rooms),
         *([_check_room(room) for room in rooms] or [Finding("rooms", True, "none is running")]),
-        *_check_profiles(process_environment()),
+        *check_clis(settings, env, cwd),
     ]
 
 
 def _check_python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
-    return Finding("python", sys.version_info >= _OLDEST_PYTHON, f"{version}, 3.11 or newer is needed")
+    return Finding(
+        "python",
+        sys.version_info >= _OLDEST_PYTHON,
+        f"{version}, 3.11 or newer is needed",
+        "" if sys.version_info >= _OLDEST_PYTHON else "run bin/csp, which brings one",
+    )
+
+
+def _check_tmux(env: Mapping[str, str]) -> Finding:
+    from csp.panes.session import check_tmux
+
+    try:
+        return Finding("tmux", True, f"{check_tmux(env)}, 3.2 or newer is needed")
+    except CspError as exc:
+        return Finding("tmux", False, exc.message, exc.hint)
+
+
+def _check_terminal(env: Mapping[str, str]) -> Finding:
+    """Tell whether tmux could draw here, in letters of all kinds."""
+    name = env.get("TERM", "")
+    locale = next((env[key] for key in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(key)), "")
+    if not is_terminal(sys.stdout):
+        return Finding("terminal", True, "this is none, so it was not checked")
+    import curses
+
+    try:
+        curses.setupterm(name or "unknown")
+    except curses.error:
+        return Finding(
+            "terminal", False, f"{name!r} is not known on this machine", "set TERM to xterm-256color"
+        )
+    if "utf" not in locale.lower():
+        advice = "set LANG to one such as C.UTF-8, or tmux shows letters as _"
+        return Finding("terminal", False, f"locale {locale or 'C'} is not UTF-8", advice)
+    cols, rows = shutil.get_terminal_size()
+    return Finding("terminal", True, f"{name}, {cols}x{rows}, {curses.tigetnum('colors')} colours, {locale}")
 
 
 def _check_state(path: Path) -> Finding:
@@ -65,7 +95,9 @@ def _check_state(path: Path) -> Finding:
     except OSError as exc:
         return Finding("state folder", False, f"{path}: {(exc.strerror or '').lower()}")
     if mode & 0o077:
-        return Finding("state folder", False, f"{path} is open to others (mode {mode:o}): chmod 700 it")
+        return Finding(
+            "state folder", False, f"{path} is open to others (mode {mode:o})", f"chmod 700 {path}"
+        )
     return Finding("state folder", True, str(path))
 
 
@@ -73,7 +105,7 @@ def _check_history(path: Path) -> Finding:
     place = next(folder for folder in (path, *path.parents) if folder.exists())
     if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
         return Finding("history", True, str(path))
-    return Finding("history", False, f"{path}: {place} cannot be written")
+    return Finding("history", False, f"{path}: {place} cannot be written", "choose another with --history")
 
 
 def _check_port(settings: Settings, rooms: list[RunningRoom]) -> Finding:
@@ -85,7 +117,7 @@ def _check_port(settings: Settings, rooms: list[RunningRoom]) -> Finding:
     if mine:
         return Finding("port", True, f"{where} is used by room {mine[0]}")
     if settings.is_set("port"):
-        return Finding("port", False, f"{where}: {reason}")
+        return Finding("port", False, f"{where}: {reason}", "choose another with CSP_PORT, or unset it")
     return Finding("port", True, f"{where}: {reason}; a gateway takes the next free one")
 
 
@@ -106,25 +138,7 @@ def _check_room(room: RunningRoom) -> Finding:
         health = Gateway(room.url, room.token).get("/health")
         return Finding(name, True, f"{field(health, 'status', str)} at {room.url}")
     except CspError as exc:
-        return Finding(name, False, exc.message)
-
-
-def _check_profiles(env: Mapping[str, str]) -> list[Finding]:
-    """Compare each agent CLI that is installed with the versions its profile was tested with."""
-    from csp.sidecar.profile import checked, load_profile, profile_names
-    from csp.sidecar.versions import ask_version, untested
-
-    findings = []
-    for profile in (checked(load_profile(name)) for name in profile_names()):
-        path = shutil.which(profile.commands[0], path=env.get("PATH")) if profile.versions else None
-        if path is None:
-            continue
-        version = ask_version(profile, [path], env)
-        problem = untested(profile, version)
-        said = problem or (f"{version}, tested" if version else f"{path} does not say its version")
-        # An unknown version is no fault of the machine: it works, with a warning.
-        findings.append(Finding(f"profile {profile.name}", bool(version), said))
-    return findings
+        return Finding(name, False, exc.message, exc.hint or f"csp down --room {room.room}, then csp up")
 
 
 # --- the journal ---------------------------------------------------------------------------------
@@ -135,7 +149,7 @@ def _journal(call: Call) -> int:
 
     from csp.journal.scrub import scrub
 
-    path = _journal_path(call)
+    path = journal_path(call)
     report = scrub(path)
     if call.is_json:
         damaged = [asdict(damage) for damage in report.damaged]
@@ -149,7 +163,7 @@ def _journal(call: Call) -> int:
     return 1 if report.problems else 0
 
 
-def _journal_path(call: Call) -> Path:
+def journal_path(call: Call) -> Path:
     """Return the journal that is meant, whether its room is running or not."""
     settings = call.settings
     name = settings.room if settings.is_set("history_dir") else _room_name(call)

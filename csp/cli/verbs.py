@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from csp.errors import BadInput
-from csp.values import COUNT, NUMBER, Kind, read_text
+from csp.values import COUNT, FROM_ZERO, NUMBER, Kind, read_text
 
 
 class Arg(NamedTuple):
@@ -52,6 +52,7 @@ def _switch(flag: str, help: str) -> Arg:
 
 _WHOLE: Final = _Typed(COUNT)
 _SECONDS: Final = _Typed(NUMBER)
+_FACTOR: Final = _Typed(FROM_ZERO)
 _JSON: Final = _switch("--json", "print json for a script")
 _YES: Final = _switch("--yes", "do it without asking")
 _AGENT: Final = Arg(("agent",), "the agent's id", {"metavar": "AGENT"})
@@ -63,6 +64,37 @@ _CHOICE: Final = _value("--choice", "N", "number of the choice in the agent's di
 GLOBAL: Final = (
     _value("--room", "NAME", "room to use; found by itself if only one fits"),
     _switch("--verbose", "log to stderr what is being done"),
+)
+
+_UP: Final = (
+    _switch("--demo", "start the scripted demo agents instead of real ones"),
+    _value("--agents", "A,B", "only these agents, by their names; default: all"),
+    _switch("--orchestrator", "start an orchestrator too"),
+    _value("--dir", "DIR", "directory the agents work in; default: the current one"),
+    _HISTORY_DIR,
+    _switch("--detach", "build everything, but stay in this terminal"),
+    _switch("--dry-run", "say what would be done, do nothing"),
+    _JSON,
+)
+_DOWN: Final = (_switch("--purge", "remove the room's history too"), _YES, _JSON)
+_ADD: Final = (
+    Arg(("name",), "name of the agent in the room", {"metavar": "NAME"}),
+    _value("--profile", "P", "claude, codex, gemini, demo, generic or shell; default: by the command's name"),
+    _value("--dir", "DIR", "directory the agent works in; default: the room's"),
+    Arg(("command",), "the command to run, behind --", {"metavar": "CMD", "nargs": "*"}),
+    _JSON,
+)
+_REPLAY: Final = (
+    _value(
+        "--speed", "X", "times as fast as it was; 0 shows all at once; default: 8", type=_FACTOR, default=8.0
+    ),
+    _value("--limit", "N", "only the newest N items", type=_WHOLE),
+    _HISTORY_DIR,
+)
+_LOGS: Final = (
+    Arg(("name",), "gateway or an agent's id; default: all", {"metavar": "NAME", "nargs": "?"}),
+    _value("--limit", "N", "newest lines of each; default: 50", type=_WHOLE, default=50),
+    _switch("--follow", "go on with what comes"),
 )
 
 _GATEWAY: Final = (
@@ -79,7 +111,7 @@ _GATEWAY: Final = (
 
 _SIDECAR: Final = (
     Arg(("--name",), "name of the agent in the room", {"metavar": "N", "required": True}),
-    _value("--profile", "P", "claude, codex, gemini, generic or shell; default: by the command's name"),
+    _value("--profile", "P", "claude, codex, gemini, demo, generic or shell; default: by the command's name"),
     _value("--profile-file", "F", "a profile of your own, as toml"),
     _value("--role", "R", "agent or orchestrator", choices=("agent", "orchestrator"), default="agent"),
     _value("--initial-prompt-file", "F", "text to type in once the CLI is ready"),
@@ -143,6 +175,10 @@ def _act(name: str, help: str) -> Verb:
 
 
 VERBS: Final = (
+    Verb("up", "open the group chat in tmux", "csp up --demo", "up:up", _UP),
+    Verb("down", "end a room's panes with its gateway", "csp down", "up:down", _DOWN),
+    Verb("add", "start one more agent in the room", "csp add helper -- ./my-agent --fast", "up:add", _ADD),
+    Verb("chat", "talk to the room from this terminal", "csp chat", "chat:chat"),
     Verb("gateway", "run the gateway of a room", "csp gateway --room review", "gateway:gateway", _GATEWAY),
     Verb(
         "sidecar",
@@ -159,6 +195,8 @@ VERBS: Final = (
     Verb("status", "show the room, its agents, what waits for whom", "csp status", "look:status", (_JSON,)),
     Verb("history", "show, prune or redact the history", "csp history --follow", "history:history", _HISTORY),
     Verb("export", "print the whole history", "csp export --format md > chat.md", "export:export", _EXPORT),
+    Verb("replay", "show a room's history as it came", "csp replay --speed 20", "replay:replay", _REPLAY),
+    Verb("logs", "show what the gateway or a sidecar logged", "csp logs codex", "replay:logs", _LOGS),
     Verb(
         "stop",
         "stop what is running in the room",
@@ -178,6 +216,13 @@ VERBS: Final = (
     Verb("token", "print the room's token, for curl", "csp token", "look:token"),
     Verb("config", "show every setting with its source", "csp config", "look:config", (_JSON,)),
     Verb("doctor", "check this machine, or a journal", "csp doctor --journal", "doctor:doctor", _DOCTOR),
+    Verb(
+        "demo",
+        "be a scripted demo agent in this terminal",
+        "csp demo ada",
+        "demo:demo",
+        (Arg(("persona",), "ada, bob, cy or conductor", {"metavar": "PERSONA"}),),
+    ),
     Verb("bench", "measure this machine", "csp bench gateway --quick", "bench:bench", _BENCH),
     Verb(
         "completion",

@@ -24,6 +24,7 @@ from csp.human.roster import Roster
 from csp.human.text import one_line, visible
 from csp.human.ticks import Ticks
 from csp.oneshot import Gateway, field, newest, objects, page, segment
+from csp.panes.borders import PaneBorders
 from csp.wire import ALL, HUMAN, AgentState, DeliveryState
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,8 @@ class Chat:
         self.failures = 0
         self.ticks = Ticks(look)
         self.gateway = Gateway(order.address.url, order.address.token)
-        self.roster = Roster(self.ask, out.refresh)
+        self._borders = PaneBorders(order.env)
+        self.roster = Roster(self.ask, self._on_look)
         give_up_s = None if order.is_person else 10.0
         self._client = Client(
             order.address.url, order.address.token, on_status=self._on_status, give_up_s=give_up_s
@@ -66,6 +68,7 @@ class Chat:
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
+        await self._borders.start()
         for work in (self._work_lane(), self._tell_ticks(), self.roster.keep_fresh()):
             self._start(work)
         return self
@@ -74,6 +77,7 @@ class Chat:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._client.close()
+        await self._borders.close()
         await asyncio.gather(*self._unfinished, return_exceptions=True)
         for task in self._tasks:
             task.cancel()
@@ -116,6 +120,12 @@ class Chat:
         """Return when the room is known, or when that has become impossible."""
         serving.add_done_callback(lambda _: self._is_ready.set())
         await self._is_ready.wait()
+
+    def _on_look(self) -> None:
+        """Show what the roster has learnt, here and in the borders of the agents' panes."""
+        for seat in self.roster.seats:
+            self._borders.set_state(seat.id, seat.state)
+        self.out.refresh()
 
     async def _greet(self) -> None:
         seq, seen = self._client.seq or 0, self.order.memory.last_seen()

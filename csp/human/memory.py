@@ -6,7 +6,6 @@ Everything here is a comfort: where nothing can be written, the pane works and f
 import contextlib
 import json
 import os
-import re
 from pathlib import Path
 from typing import Final
 
@@ -14,15 +13,13 @@ from csp.rooms import make_private_dir
 
 MAX_TYPED: Final = 500
 _MAX_BYTES: Final = 4 * 1024 * 1024
-_OTHER: Final = re.compile(r"[^a-z0-9-]+")
 
 
 class Memory:
     """The files of one room's human, readable for nobody else."""
 
-    def __init__(self, state_dir: Path, room: str) -> None:
-        # Not *.json in the state dir itself: those are the announcements of running rooms.
-        self._folder = state_dir / f"{_OTHER.sub('-', room.lower()).strip('-')[:80] or 'room'}.human"
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._seen = self._folder / "seen"
         self._typed = self._folder / "typed"
         self._saved_seq = -1
@@ -73,7 +70,6 @@ class Memory:
             draft.replace(self._typed)
 
     def _make_folder(self) -> None:
-        make_private_dir(self._folder.parent)
         make_private_dir(self._folder)
 
 

@@ -181,6 +181,7 @@ class Brain:
             async with asyncio.timeout(LAST_WORDS_S):
                 while not self._poster.is_idle:
                     await self._sight.wait(time.monotonic() + 0.1)
+        self._leave_note()
         await self._client.close(leave=True)
 
     def _unwire(self) -> None:

@@ -100,7 +100,7 @@ def _wire_and_start(order: Order, room: Room, seat: _Seat, path: str, *, is_ligh
     make_private_dir(seat.folder)
     env = child_env(order.env, room.url, seat.agent, seat.token)
     unwire(seat.folder)
-    argv, rules = [path, *order.command[1:]], rules_text(seat.agent)
+    argv, rules = [path, *order.command[1:]], rules_text(seat.agent, order.role)
     wired = wire(order.profile.capture, seat.folder, argv, env, new_session(), rules, cwd=order.cwd)
     _start(order, room, seat, wired, is_light=is_light)
 

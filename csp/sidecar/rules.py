@@ -9,11 +9,16 @@ _HERE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _FOLDERS = (os.path.join(_HERE, "prompts"), os.path.join(os.path.dirname(_HERE), "prompts"))
 
 
-def rules_text(agent: str) -> str:
+def rules_text(agent: str, role: str = "agent") -> str:
     """Return the rules for one participant."""
+    names = ("rules.md", "orchestrator.md") if role == "orchestrator" else ("rules.md",)
+    return "\n".join([_read(name) for name in names]).replace("{agent}", agent)
+
+
+def _read(name: str) -> str:
     for folder in _FOLDERS:
-        path = os.path.join(folder, "rules.md")
+        path = os.path.join(folder, name)
         if os.path.isfile(path):
             with open(path, encoding="utf-8") as file:
-                return file.read().replace("{agent}", agent)
-    raise Broken(f"prompts/rules.md is missing, expected it in one of: {', '.join(_FOLDERS)}")
+                return file.read()
+    raise Broken(f"prompts/{name} is missing, expected it in one of: {', '.join(_FOLDERS)}")

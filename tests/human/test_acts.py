@@ -63,7 +63,7 @@ class Modes(Chat):
         self.answers: dict[str, Any] = {"/agents": AGENTS, "/mode": RUNNING, "/stop": {"stopped": ["s-4"]}}
         order = Order(
             address=Address(url="http://127.0.0.1:9", token="t", room="default"),
-            memory=Memory(folder, "default"),
+            memory=Memory(folder / "human"),
             env={},
             cwd=folder,
             is_person=True,

@@ -7,49 +7,43 @@ from csp.human.memory import MAX_TYPED, Memory
 
 
 def test_what_was_seen_is_remembered(tmp_path: Path) -> None:
-    assert Memory(tmp_path, "default").last_seen() is None
-    Memory(tmp_path, "default").save_seen(41)
-    Memory(tmp_path, "default").save_seen(42)
+    assert Memory(tmp_path / "human").last_seen() is None
+    Memory(tmp_path / "human").save_seen(41)
+    Memory(tmp_path / "human").save_seen(42)
 
-    assert Memory(tmp_path, "default").last_seen() == 42
-    assert Memory(tmp_path, "other").last_seen() is None
+    assert Memory(tmp_path / "human").last_seen() == 42
+    assert Memory(tmp_path / "other").last_seen() is None
 
 
 def test_what_was_typed_is_remembered_line_breaks_and_all(tmp_path: Path) -> None:
     for text in ("one", "two\nlines", "ümlaut \u2028"):
-        Memory(tmp_path, "default").add_typed(text)
+        Memory(tmp_path / "human").add_typed(text)
 
-    assert Memory(tmp_path, "default").typed() == ["one", "two\nlines", "ümlaut \u2028"]
+    assert Memory(tmp_path / "human").typed() == ["one", "two\nlines", "ümlaut \u2028"]
 
 
 def test_the_memory_is_cut(tmp_path: Path) -> None:
-    memory = Memory(tmp_path, "default")
+    memory = Memory(tmp_path / "human")
     for number in range(2 * MAX_TYPED + 1):
         memory.add_typed(f"line {number}")
     kept = memory.typed()
 
     assert (len(kept), kept[-1]) == (MAX_TYPED, f"line {2 * MAX_TYPED}")
-    assert len((tmp_path / "default.human" / "typed").read_bytes().splitlines()) == MAX_TYPED
+    assert len((tmp_path / "human" / "typed").read_bytes().splitlines()) == MAX_TYPED
 
 
 def test_the_files_are_for_their_user_alone(tmp_path: Path) -> None:
-    memory = Memory(tmp_path / "state", "default")
+    memory = Memory(tmp_path / "state" / "human")
     memory.save_seen(1)
     memory.add_typed("secret")
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "state").rglob("*")}
 
-    assert modes == {"default.human": 0o700, "seen": 0o600, "typed": 0o600}
-
-
-def test_a_room_known_by_its_address_alone_stays_in_the_folder(tmp_path: Path) -> None:
-    Memory(tmp_path, "http://../..:80/x").save_seen(3)
-
-    assert [path.name for path in tmp_path.iterdir()] == ["http-80-x.human"]
+    assert modes == {"human": 0o700, "seen": 0o600, "typed": 0o600}
 
 
 def test_where_nothing_can_be_written_nothing_is_remembered(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    memory = Memory(tmp_path / "file", "default")
+    memory = Memory(tmp_path / "file" / "human")
     memory.save_seen(1)
     memory.add_typed("text")
 
@@ -57,10 +51,10 @@ def test_where_nothing_can_be_written_nothing_is_remembered(tmp_path: Path) -> N
 
 
 def test_damage_is_skipped(tmp_path: Path) -> None:
-    memory = Memory(tmp_path, "default")
+    memory = Memory(tmp_path / "human")
     memory.add_typed("good")
     memory.save_seen(1)
-    folder = tmp_path / "default.human"
+    folder = tmp_path / "human"
     with (folder / "typed").open("ab") as file:
         file.write(b'\xff\xfe\n{"a": 1}\n"half' + os.linesep.encode())
     (folder / "seen").write_bytes(b"\xff")

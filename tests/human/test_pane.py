@@ -209,7 +209,7 @@ def test_a_lost_gateway_is_said_once_and_nothing_typed_is_lost(room: LiveRoom) -
 def test_a_gateway_that_comes_later_is_waited_for(room: LiveRoom) -> None:
     claude = join(room, "claude")
     room.stop()
-    with open_pane(room, env={"CSP_GATEWAY_URL": room.url, "CSP_AUTH_TOKEN": room.token}) as pane:
+    with open_pane(room, rows=80, env={"CSP_GATEWAY_URL": room.url, "CSP_AUTH_TOKEN": room.token}) as pane:
         pane.wait_for("^NO GATEWAY$")
         pane.type("@claude typed before it came")
         pane.wait_for("you → claude: typed before it came")

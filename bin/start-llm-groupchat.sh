@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Opens the group chat in tmux, in the caller's directory. Installs what is missing first.
+# Options are those of `csp up`: --demo, --agents A,B, --orchestrator, --dir DIR, --detach, --dry-run ...
+set -euo pipefail
+
+script=${BASH_SOURCE[0]}
+while [[ -L $script ]]; do
+    link=$(readlink -- "$script")
+    case $link in
+        /*) script=$link ;;
+        *) script=$(dirname -- "$script")/$link ;;
+    esac
+done
+# shellcheck source=bin/setup.sh
+source "$(dirname -- "$script")/setup.sh"
+
+ensure_commands "tmux tmux tmux tmux"
+have tmux || die "tmux could not be installed; please install it by hand, then run this again"
+if ! is_venv_fresh; then
+    ensure_uv
+    say "setting up .venv, which takes a moment the first time"
+    sync_venv --no-dev --compile-bytecode ||
+        die "the Python packages could not be installed; is there a network? Then run this again"
+fi
+exec "$ROOT/.venv/bin/csp" up "$@"

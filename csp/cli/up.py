@@ -1,0 +1,241 @@
+"""Open the group chat in tmux, add to it, end it."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from csp.cli.call import Call
+from csp.cli.terminal import Progress, confirm, is_terminal, put, put_json, talk
+from csp.config import process_environment
+from csp.errors import BadInput, CspError, Refused
+from csp.panes.lineup import Lineup, Wish, choose, member_for, need
+from csp.panes.lock import locked
+
+
+def up(call: Call) -> int:
+    """Open the room, or join the one that runs; return when all agents are there, or attach."""
+    from csp.panes.opening import Opening
+    from csp.panes.session import check_tmux
+
+    _check_place(call)
+    env = process_environment()
+    wish = _wish(call)
+    if call.args.dry_run:
+        return _show_plan(call, choose(call.settings, wish, env), wish.dir)
+    check_tmux(env)
+    attaches = not call.args.detach and not call.is_json
+    if attaches and not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        attaches = False
+    if attaches:
+        _check_terminal(env)
+    with _at_work(call.settings.state_dir, call.settings.room) as progress:
+        opening = Opening(
+            call.settings, wish, call.cwd, env, progress.show, lambda line: _say(progress, line)
+        )
+        outcomes = opening.open(_terminal_size() if attaches else None)
+    argv = opening.panes.attach_argv(env)
+    return _report(call, opening.summary(), [outcome._asdict() for outcome in outcomes], argv, attaches)
+
+
+def down(call: Call) -> int:
+    """End the room's panes with its gateway; the history stays unless it is to be purged."""
+    from csp.panes.ending import check_ended, end_room, purge
+    from csp.panes.gateway import running_room
+    from csp.panes.session import Panes
+
+    settings, env = call.settings, process_environment()
+    _refuse_agents(call)
+    room = _room_name(call)
+    running = running_room(settings.state_dir, room)
+    history = running.history if running else settings.history_dir / room
+    if (
+        call.args.purge
+        and not call.args.yes
+        and not confirm(f"remove the history of room {room} in {history} for good?")
+    ):
+        talk("nothing was ended")
+        return 1
+    with _at_work(settings.state_dir, room) as progress:
+        try:
+            panes = Panes(room, settings.state_dir)
+        except (CspError, _tmux_missing()):
+            panes = None
+        report = end_room(settings.state_dir, room, history, progress.show, panes)
+        kept = purge(history, env) if call.args.purge else []
+    if call.is_json:
+        put_json(
+            {
+                "room": room,
+                "ended": report.ended,
+                "left": report.left,
+                "purged": bool(call.args.purge),
+                "kept": [str(path) for path in kept],
+            }
+        )
+    else:
+        for line in report.left:
+            talk(f"csp: {line}")
+        talk(f"ended {', '.join(report.ended)}" if report.ended else f"nothing of room {room} was running")
+        for path in kept:
+            talk(f"csp: work in {path} is not committed, so it stays")
+        if call.args.purge:
+            talk(f"removed the history of room {room}")
+    check_ended(report)
+    return 0
+
+
+def add(call: Call) -> int:
+    """Start one more agent in the room's tmux session; return when it is there."""
+    from csp.panes.opening import Joining
+    from csp.panes.session import check_tmux
+
+    _check_place(call)
+    env = process_environment()
+    check_tmux(env)
+    address = call.address
+    if not address.room:
+        raise BadInput("csp add needs a room of this machine", "unset CSP_GATEWAY_URL")
+    with _at_work(call.settings.state_dir, address.room) as progress:
+        joining = Joining(call.settings, address, env, progress.show)
+        dir = _dir(call, call.args.dir) if call.args.dir else joining.dir
+        member = member_for(call.args.name, call.args.command, call.settings, dir, call.args.profile or "")
+        need(member, env)
+        outcome = joining.add(member)
+    if call.is_json:
+        put_json(outcome._asdict())
+    else:
+        talk(f"csp: {outcome.problem}" if outcome.problem else f"{outcome.agent} is here ({outcome.state})")
+    return 1 if outcome.problem else 0
+
+
+# --- what was asked for ---------------------------------------------------------------------------
+
+
+def _wish(call: Call) -> Wish:
+    args = call.args
+    only = tuple(dict.fromkeys(name.strip() for name in (args.agents or "").split(",") if name.strip()))
+    if args.agents is not None and not only:
+        raise BadInput("--agents: expected names with commas between, got nothing")
+    return Wish(dir=_dir(call, args.dir), demo=args.demo, orchestrator=args.orchestrator, only=only)
+
+
+def _dir(call: Call, text: str | None) -> Path:
+    path = call.cwd / Path(text or ".")
+    if not path.is_dir():
+        raise BadInput(f"--dir: expected a directory, got {text!r}")
+    return path.resolve()
+
+
+def _check_place(call: Call) -> None:
+    _refuse_agents(call)
+    if call.settings.gateway_url:
+        raise BadInput("csp up runs a gateway of its own", "unset CSP_GATEWAY_URL first")
+
+
+def _refuse_agents(call: Call) -> None:
+    if call.settings.agent:
+        raise Refused(f"this pane is agent {call.settings.agent!r}", "use another terminal for this")
+
+
+def _room_name(call: Call) -> str:
+    """Return the room that is meant, be its gateway there or not."""
+    if call.settings.is_set("room"):
+        return call.settings.room
+    try:
+        return call.address.room or call.settings.room
+    except Refused:
+        raise
+    except CspError:
+        return call.settings.room
+
+
+def _check_terminal(env: dict[str, str]) -> None:
+    """Refuse a terminal that tmux could not draw on."""
+    import curses
+
+    name = env.get("TERM", "")
+    try:
+        curses.setupterm(name or "unknown")
+    except curses.error as exc:
+        raise Refused(f"terminal {name!r} is not known on this machine", "set TERM, or add --detach") from exc
+
+
+def _terminal_size() -> tuple[int, int] | None:
+    try:
+        size = os.get_terminal_size()
+    except OSError:
+        return None
+    return (size.columns, size.lines) if size.columns and size.lines else None
+
+
+def _tmux_missing() -> type[Exception]:
+    from libtmux.exc import TmuxCommandNotFound
+
+    found: type[Exception] = TmuxCommandNotFound
+    return found
+
+
+# --- what is said ---------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _at_work(state_dir: Path, room: str) -> Iterator[Progress]:
+    """Hold the room's lock with a line that says what is being waited for."""
+    progress = Progress()
+    try:
+        with locked(state_dir, room, progress.show):
+            yield progress
+    finally:
+        progress.clear()
+
+
+def _say(progress: Progress, line: str) -> None:
+    progress.clear()
+    talk(f"csp: {line}")
+
+
+def _show_plan(call: Call, lineup: Lineup, dir: Path) -> int:
+    from csp.panes.opening import plan
+
+    found = plan(call.settings, lineup, dir, _terminal_size())
+    if call.is_json:
+        put_json(found)
+        return 0
+    for note in lineup.notes:
+        talk(f"csp: {note}")
+    put(f"room {found['room']}, history in {found['history']}")
+    put(f"tmux session {found['session']}")
+    for number, window in enumerate(found["windows"], 1):
+        put(f"  window {number}: {', '.join(window)}")
+    for row in found["agents"]:
+        where = "a git worktree of its own" if row["worktree"] else row["cwd"]
+        role = "" if row["role"] == "agent" else f", {row['role']}"
+        put(f"  {row['id']}{role}: {row['command']} (in {where})")
+    put("nothing was started")
+    return 0
+
+
+def _report(
+    call: Call, summary: dict[str, Any], outcomes: list[dict[str, Any]], argv: list[str], attaches: bool
+) -> int:
+    """Say how it went, then attach if that is wanted."""
+    up_count = sum(not outcome["problem"] for outcome in outcomes)
+    if call.is_json:
+        put_json({**summary, "agents": outcomes})
+        return 0 if up_count == len(outcomes) else 1
+    for outcome in outcomes:
+        if outcome["problem"]:
+            talk(f"csp: {outcome['problem']}")
+    names = ", ".join(outcome["agent"] for outcome in outcomes if not outcome["problem"])
+    talk(f"room {summary['room']} is up with {names or 'nobody'}")
+    if attaches:
+        sys.stderr.flush()
+        os.execvp(argv[0], argv)
+    talk(f"open it with: tmux attach -t {summary['session']}")
+    return 0 if up_count or not outcomes else 1
+
+
+__all__ = ["add", "down", "up"]

@@ -1,0 +1,118 @@
+"""Start the gateway of a room in the background."""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from csp.config import Settings
+from csp.errors import Broken, CspError, Unreachable
+from csp.oneshot import Gateway
+from csp.panes.lineup import CSP
+from csp.panes.processes import family
+from csp.rooms import RunningRoom, running_rooms
+
+READY_S: Final = 30.0
+RESTART_S: Final = 10.0
+_POLL_S: Final = 0.05
+_MAX_LOG_BYTES: Final = 1 << 20
+_TAIL_BYTES: Final = 4096
+#: The gateway is nobody's agent, nor does it talk to another one.
+IDENTITY: Final = ("CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL")
+
+
+def log_path(state_dir: Path, room: str) -> Path:
+    """Return where the gateway of a room logs when it runs in the background."""
+    return state_dir / f"{room}.gateway.log"
+
+
+def running_room(state_dir: Path, name: str) -> RunningRoom | None:
+    """Return the room of this name, if it runs."""
+    return next((room for room in running_rooms(state_dir) if room.room == name), None)
+
+
+def start_gateway(
+    settings: Settings, dir: Path, cwd: Path, env: Mapping[str, str], show: Callable[[str], None]
+) -> RunningRoom:
+    """Start a supervised gateway that outlives us; return when it answers."""
+    path = log_path(settings.state_dir, settings.room)
+    argv = [*CSP, "gateway", "--supervise", "--room", settings.room]
+    argv += ["--dir", str(dir), "--history", str(settings.history_dir)]
+    with _open_log(path) as log:
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env={name: value for name, value in env.items() if name not in IDENTITY},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        return _wait(settings, process, path, show)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        raise
+
+
+def _open_log(path: Path) -> BinaryIO:
+    """Open the log for its user alone; one that has grown long begins anew."""
+    try:
+        is_long = path.stat().st_size > _MAX_LOG_BYTES
+    except FileNotFoundError:
+        is_long = False
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (os.O_TRUNC if is_long else 0)
+    return open(os.open(path, flags, 0o600), "ab")
+
+
+def _wait(
+    settings: Settings, process: "subprocess.Popen[bytes]", log: Path, show: Callable[[str], None]
+) -> RunningRoom:
+    deadline = time.monotonic() + READY_S
+    while time.monotonic() < deadline:
+        show("starting the gateway…")
+        room = running_room(settings.state_dir, settings.room)
+        if room is not None and answers(room):
+            return room
+        if process.poll() is not None:
+            raise Broken(f"the gateway did not start: {_last_words(log)}", f"its log is {log}")
+        time.sleep(_POLL_S)
+    raise Unreachable(f"the gateway gave no answer within {READY_S:g} s", f"its log is {log}")
+
+
+def find_running(settings: Settings, show: Callable[[str], None]) -> RunningRoom | None:
+    """Return the room if it runs, once it answers; a supervisor may just be starting it again."""
+    deadline = time.monotonic() + RESTART_S
+    while room := running_room(settings.state_dir, settings.room):
+        if answers(room):
+            return room
+        if not family([pid for pid in (room.supervisor, room.pid) if pid]):
+            # A dead process that nobody has buried still has its number.
+            (settings.state_dir / f"{room.room}.json").unlink(missing_ok=True)
+            return None
+        if time.monotonic() > deadline:
+            hint = "end it with: csp down"
+            raise Unreachable(f"the gateway of room {room.room!r} does not answer", hint)
+        show("waiting for the gateway…")
+        time.sleep(_POLL_S)
+    return None
+
+
+def answers(room: RunningRoom) -> bool:
+    """Tell whether the gateway of a room answers."""
+    with contextlib.suppress(CspError):
+        return bool(Gateway(room.url, room.token).get("/health"))
+    return False
+
+
+def _last_words(log: Path) -> str:
+    """Return the last thing a gateway said before it gave up."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        lines = file.read().decode(errors="replace").splitlines()
+    said = [line.removeprefix("csp: ") for line in lines if line.startswith("csp: ")]
+    return (said or lines or ["it said nothing"])[-1]

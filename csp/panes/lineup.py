@@ -1,0 +1,229 @@
+"""Decide who takes part: the agents of csp.toml, else the CLIs that are installed, else the demo."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from csp.config import AgentSpec, Settings, nearest
+from csp.core.identity import ORCHESTRATOR, to_id
+from csp.errors import BadInput, NotFound
+from csp.wire import JoinRole
+
+#: How this very program is run again, whatever the caller's directory or PATH.
+CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
+DEMO: Final = ("ada", "bob", "cy")
+CONDUCTOR: Final = "conductor"
+DEMO_PROFILE: Final = "demo"
+
+
+class _Cli(NamedTuple):
+    setting: str
+    install: str
+
+
+#: The CLIs that are looked for where csp.toml names no agents.
+CLIS: Final = {
+    "claude": _Cli("claude_cmd", "npm install -g @anthropic-ai/claude-code"),
+    "codex": _Cli("codex_cmd", "npm install -g @openai/codex"),
+    "gemini": _Cli("gemini_cmd", "npm install -g @google/gemini-cli"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One agent that is to have a pane; an empty profile means the one of its command."""
+
+    name: str
+    agent: str
+    command: tuple[str, ...]
+    cwd: Path
+    profile: str = ""
+    role: str = "agent"
+    worktree: bool = False
+
+    @property
+    def shown_command(self) -> str:
+        """The command as a person would type it."""
+        is_ours = self.command[: len(CSP)] == CSP
+        return shlex.join(("csp", *self.command[len(CSP) :]) if is_ours else self.command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the command line asks for; `only` is empty for all."""
+
+    dir: Path
+    demo: bool = False
+    orchestrator: bool = False
+    only: tuple[str, ...] = ()
+
+    @property
+    def is_special(self) -> bool:
+        """Tell whether somebody chose who takes part."""
+        return self.demo or self.orchestrator or bool(self.only)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineup:
+    """Who takes part, the orchestrator first, with what there is to say about it."""
+
+    members: tuple[Member, ...]
+    notes: tuple[str, ...] = ()
+
+
+def choose(settings: Settings, wish: Wish, env: Mapping[str, str]) -> Lineup:
+    """Return who takes part; raise where a name is unknown or a command that is needed is missing."""
+    if wish.demo:
+        return _demo(settings, wish)
+    wanted = _candidates(settings, wish)
+    there = [member for member in wanted if is_installed(member, env)]
+    missing = [member for member in wanted if member not in there]
+    if missing and (settings.strict_cli_check or wish.only):
+        raise _not_installed(missing[0])
+    notes = [f"{_problem(member)}; going on without it ({_advice(member)})" for member in missing]
+    if not there and not settings.agents:
+        notes = ["none of claude, codex, gemini is installed, so the demo agents come instead"]
+        lineup = _demo(settings, wish)
+        return replace(lineup, notes=tuple(notes))
+    if not there:
+        raise _not_installed(missing[0])
+    return Lineup(members=_checked(_with_orchestrator(there, settings, wish, env)), notes=tuple(notes))
+
+
+def member_for(
+    name: str, command: Sequence[str], settings: Settings, dir: Path, profile: str = "", role: str = "agent"
+) -> Member:
+    """Return one agent; a known CLI needs no command."""
+    words = tuple(command) or _default_command(name, profile, settings)
+    if not words:
+        raise BadInput(f"agent {name!r} has no command", f"give it one: csp add {name} -- COMMAND")
+    agent = to_id(name, JoinRole(role))
+    return Member(name=name, agent=agent, command=words, cwd=dir, profile=profile, role=role)
+
+
+def is_installed(member: Member, env: Mapping[str, str]) -> bool:
+    """Tell whether the command of an agent can be run from its directory."""
+    command = member.command[0]
+    where = str(member.cwd / command) if "/" in command else command
+    return shutil.which(where, path=env.get("PATH")) is not None
+
+
+def need(member: Member, env: Mapping[str, str]) -> None:
+    """Raise where the command of an agent cannot be run."""
+    if not is_installed(member, env):
+        raise _not_installed(member)
+
+
+# --- who could ------------------------------------------------------------------------------------
+
+
+def _candidates(settings: Settings, wish: Wish) -> list[Member]:
+    if settings.agents:
+        members = [_of_spec(spec, settings, wish.dir) for spec in settings.agents]
+    else:
+        members = [member_for(name, (), settings, wish.dir) for name in CLIS]
+    return _only(members, wish)
+
+
+def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> Member:
+    place = dir / spec.cwd if spec.cwd else dir
+    if not place.is_dir():
+        raise BadInput(f"csp.toml: agent {spec.name!r}: expected a directory, got cwd {str(spec.cwd)!r}")
+    command = spec.command
+    if not command and spec.role == "orchestrator":
+        command = settings.orch_cmd
+    try:
+        member = member_for(spec.name, command, settings, place, spec.profile, spec.role)
+    except BadInput as exc:
+        hint = "set command = ..." if "command" in exc.message else exc.hint
+        raise BadInput(f"csp.toml: {exc.message}", hint) from exc
+    return replace(member, worktree=spec.worktree)
+
+
+def _default_command(name: str, profile: str, settings: Settings) -> tuple[str, ...]:
+    cli = CLIS.get(profile or to_id(name, JoinRole.AGENT))
+    command: tuple[str, ...] = getattr(settings, cli.setting) if cli else ()
+    return command
+
+
+def _only(members: list[Member], wish: Wish) -> list[Member]:
+    """Return the members that were asked for, in the order of the list they come from."""
+    if not wish.only:
+        return members
+    names = {member.name for member in members} | {member.agent for member in members}
+    for name in wish.only:
+        if name not in names:
+            known = [member.name for member in members]
+            hint = nearest(name, known) or f"known are: {', '.join(known)}"
+            raise BadInput(f"--agents: unknown agent {name!r}", hint)
+    return [
+        member
+        for member in members
+        if {member.name, member.agent} & set(wish.only)
+        or (wish.orchestrator and member.role == "orchestrator")
+    ]
+
+
+def _demo(settings: Settings, wish: Wish) -> Lineup:
+    members = [_demo_member(name, name, wish.dir) for name in DEMO]
+    members = _only(members, wish)
+    if wish.orchestrator or settings.orchestrator:
+        members.insert(0, _demo_member(ORCHESTRATOR, CONDUCTOR, wish.dir, "orchestrator"))
+    return Lineup(members=tuple(members))
+
+
+def _demo_member(name: str, persona: str, dir: Path, role: str = "agent") -> Member:
+    command = (*CSP, "demo", persona)
+    return Member(name=name, agent=name, command=command, cwd=dir, profile=DEMO_PROFILE, role=role)
+
+
+# --- the orchestrator, the ids --------------------------------------------------------------------
+
+
+def _with_orchestrator(
+    members: list[Member], settings: Settings, wish: Wish, env: Mapping[str, str]
+) -> list[Member]:
+    """Return the members with the orchestrator first, if there is to be one."""
+    first = [member for member in members if member.role == "orchestrator"]
+    others = [member for member in members if member.role != "orchestrator"]
+    if not first and (wish.orchestrator or settings.orchestrator):
+        first = [
+            member_for(ORCHESTRATOR, settings.orch_cmd, settings, wish.dir, role="orchestrator"),
+        ]
+        need(first[0], env)
+    return [*first, *others]
+
+
+def _checked(members: list[Member]) -> tuple[Member, ...]:
+    """Return the members, whose ids must differ: the room would rename one of two."""
+    seen: dict[str, str] = {}
+    for member in members:
+        if member.agent in seen:
+            raise BadInput(
+                f"agents {seen[member.agent]!r} and {member.name!r} would both be {member.agent!r}",
+                "give one of them another name",
+            )
+        seen[member.agent] = member.name
+    return tuple(members)
+
+
+# --- what is missing ------------------------------------------------------------------------------
+
+
+def _not_installed(member: Member) -> NotFound:
+    return NotFound(_problem(member), _advice(member))
+
+
+def _problem(member: Member) -> str:
+    return f"the command {member.command[0]!r} of agent {member.name!r} was not found"
+
+
+def _advice(member: Member) -> str:
+    cli = CLIS.get(member.command[0])
+    if cli:
+        return f"install it: {cli.install}"
+    return "check its spelling" if "/" in member.command[0] else "check its spelling, or give its path"

@@ -1,0 +1,51 @@
+"""Let one `up`, `down` or `add` of a room work at a time."""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from csp.errors import Refused
+from csp.rooms import make_private_dir
+
+PATIENCE_S: Final = 150.0
+_POLL_S: Final = 0.05
+
+
+def lock_path(state_dir: Path, room: str) -> Path:
+    """Return the file whose lock says that somebody is at work on a room."""
+    return state_dir / f"{room}.up.lock"
+
+
+@contextmanager
+def locked(state_dir: Path, room: str, show: Callable[[str], None]) -> Iterator[None]:
+    """Hold the room's lock; `show` is told while somebody else has it."""
+    make_private_dir(state_dir)
+    path = lock_path(state_dir, room)
+    fd = _acquire(path, room, show)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _acquire(path: Path, room: str, show: Callable[[str], None]) -> int:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        # `down` may take the whole folder away.
+        make_private_dir(path.parent)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(fd), path.stat()):
+                return fd
+        except (BlockingIOError, FileNotFoundError):
+            show(f"waiting for another csp that is at work on room {room}…")
+        os.close(fd)
+        time.sleep(_POLL_S)
+    raise Refused(
+        f"another csp has been at work on room {room!r} for {PATIENCE_S:g} s", "end it, then try again"
+    )

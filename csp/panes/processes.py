@@ -1,0 +1,90 @@
+"""Find processes with all they have started, end them for sure."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+#: How processes that were asked to end are ended: each signal so long after the one before.
+_STEPS: Final = ((6.0, signal.SIGTERM), (3.0, signal.SIGKILL), (3.0, None))
+_POLL_S: Final = 0.1
+
+
+class Process(NamedTuple):
+    """One process; its start tells it from a later one of the same number."""
+
+    pid: int
+    started: str
+    command: str
+
+
+class _Row(NamedTuple):
+    process: Process
+    parent: int
+    is_zombie: bool
+
+
+def _table() -> dict[int, _Row]:
+    listing = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "pid=,ppid=,stat=,lstart=,args="],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=True,
+    ).stdout
+    found = {}
+    for line in listing.splitlines():
+        pid, parent, stat, *more = line.split(None, 8)
+        process = Process(int(pid), " ".join(more[:5]), more[5] if len(more) > 5 else "")
+        found[process.pid] = _Row(process, int(parent), stat.startswith("Z"))
+    return found
+
+
+def family(pids: Iterable[int]) -> set[Process]:
+    """Return processes with all their descendants, as far as they live."""
+    table = _table()
+    children: dict[int, list[int]] = {}
+    for row in table.values():
+        children.setdefault(row.parent, []).append(row.process.pid)
+    found: set[Process] = set()
+    todo = [pid for pid in pids if pid > 1]
+    while todo:
+        here = table.get(todo.pop())
+        if here is not None and here.process not in found and not here.is_zombie:
+            found.add(here.process)
+            todo += children.get(here.process.pid, [])
+    return found - {process for process in found if process.pid == os.getpid()}
+
+
+def matching(words: str) -> set[Process]:
+    """Return the processes whose command line has these words in it."""
+    rows = _table().values()
+    return {row.process for row in rows if words in row.process.command and not row.is_zombie}
+
+
+def alive(processes: set[Process]) -> set[Process]:
+    """Return those that still live; one that only waits to be buried does not."""
+    table = _table() if processes else {}
+    rows = (table.get(process.pid) for process in processes)
+    living = {(row.process.pid, row.process.started) for row in rows if row and not row.is_zombie}
+    return {process for process in processes if (process.pid, process.started) in living}
+
+
+def end(processes: set[Process]) -> set[Process]:
+    """Wait for processes that were asked to end, then insist; return those that would not."""
+    for patience_s, number in _STEPS:
+        processes = _wait(processes, patience_s)
+        for process in processes if number else ():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process.pid, number or 0)
+    return processes
+
+
+def _wait(processes: set[Process], patience_s: float) -> set[Process]:
+    deadline = time.monotonic() + patience_s
+    while (processes := alive(processes)) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    return processes

@@ -1,0 +1,73 @@
+"""Give an agent a git worktree of its own."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from csp.errors import BadInput, Broken
+
+_FOLDER: Final = "worktrees"
+
+
+def worktree_path(history: Path, agent: str) -> Path:
+    """Return where the worktree of an agent lies, in the room's own folder of history."""
+    return history / _FOLDER / agent
+
+
+def ensure_worktree(dir: Path, history: Path, room: str, agent: str, env: Mapping[str, str]) -> Path:
+    """Return the agent's own copy of `dir`, made at the first time, used again as it is afterwards."""
+    inside = _git(dir, env, "rev-parse", "--show-prefix")
+    if inside is None:
+        raise BadInput(
+            f"agent {agent!r}: worktree needs a git repository, {str(dir)!r} is in none", "git init"
+        )
+    path = worktree_path(history, agent)
+    if _git(path, env, "rev-parse", "--is-inside-work-tree") is None or not (path / ".git").exists():
+        _add(dir, path, f"csp/{room}/{agent}", env)
+    place = path / inside.strip()
+    return place if place.is_dir() else path
+
+
+def _add(dir: Path, path: Path, branch: str, env: Mapping[str, str]) -> None:
+    is_known = _git(dir, env, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}") is not None
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A worktree whose folder was removed by hand is still registered; -f takes its place.
+    words = ["worktree", "add", "-f", *([] if is_known else ["-b", branch]), str(path)]
+    done = _run(dir, env, *words, *([branch] if is_known else []))
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if line.startswith(("fatal", "error"))]
+        hint = "a repository needs a first commit: git commit --allow-empty -m start"
+        raise Broken(f"cannot make a worktree at {str(path)!r}: {' '.join(said) or 'git failed'}", hint)
+
+
+def remove_worktrees(history: Path, env: Mapping[str, str]) -> list[Path]:
+    """Remove the worktrees of a room but those with work in them that is not committed; return these."""
+    kept = []
+    for path in sorted((history / _FOLDER).glob("*/")):
+        done = _run(path, env, "worktree", "remove", str(path))
+        if done.returncode and (path / ".git").exists():
+            kept.append(path)
+    return kept
+
+
+def _git(dir: Path, env: Mapping[str, str], *words: str) -> str | None:
+    done = _run(dir, env, *words) if dir.is_dir() else None
+    return done.stdout if done is not None and done.returncode == 0 else None
+
+
+def _run(dir: Path, env: Mapping[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
+    # A variable such as GIT_DIR, as in a hook of git, would name another repository.
+    clean = {name: value for name, value in env.items() if not name.startswith("GIT_")}
+    try:
+        return subprocess.run(
+            ["git", *words],
+            cwd=dir,
+            env=clean,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError as exc:
+        raise Broken("git was not found, which worktree = true needs", "install git") from exc

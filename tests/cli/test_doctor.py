@@ -1,0 +1,132 @@
+"""What csp doctor finds on a machine."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from tests.cli.live import Place
+from tests.clis.install import BIN
+
+HELP = "  --settings FILE\\n  --session-id ID\\n  --append-system-prompt TEXT\\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    place = Place(tmp_path)
+    yield place
+    place.close()
+
+
+def program(place: Place, name: str, script: str) -> str:
+    """Put a program on the PATH; return that PATH, on which there is no other agent CLI."""
+    folder = place.home / "bin"
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return os.pathsep.join([str(folder), os.environ["PATH"]])
+
+
+def findings(place: Place, **env: str) -> dict[str, dict[str, Any]]:
+    done = place.csp("doctor", "--json", **env)
+    return {row["check"]: row for row in done.json}
+
+
+def test_a_bare_machine_is_fine_and_is_told_how_to_get_agents(place: Place) -> None:
+    found = findings(place)
+
+    assert list(found) == [
+        "python",
+        "tmux",
+        "terminal",
+        "state folder",
+        "history",
+        "port",
+        "rooms",
+        "cli claude",
+        "cli codex",
+        "cli gemini",
+    ]
+    assert all(row["ok"] for row in found.values())
+    assert found["cli codex"]["advice"] == "npm install -g @openai/codex; or go on without it"
+
+
+def test_a_machine_without_tmux_is_told_how_to_get_it(place: Place) -> None:
+    path = program(place, "ps", "exit 0").partition(os.pathsep)[0]
+    found = findings(place, PATH=path)["tmux"]
+
+    assert (found["ok"], found["detail"]) == (False, "tmux was not found")
+    assert found["advice"].startswith("install it: apt install tmux")
+
+
+def test_an_old_tmux_is_named(place: Place) -> None:
+    found = findings(place, PATH=program(place, "tmux", "echo tmux 2.8"))["tmux"]
+
+    assert (found["ok"], found["detail"]) == (False, "tmux 2.8 is too old, expected tmux 3.2 or newer")
+
+
+def test_a_cli_that_fits_its_profile_passes_every_check(place: Place) -> None:
+    script = f"case $1 in --version) echo '2.1.5 (Claude Code)';; --help) printf '{HELP}';; esac"
+    found = findings(place, PATH=program(place, "claude", script))
+
+    rows = [found[f"{check} claude"] for check in ("cli", "profile", "wiring", "hooks", "transcripts")]
+    assert [row["ok"] for row in rows] == [True] * 5, rows
+    assert rows[1]["detail"] == "2.1.5 (Claude Code), tested"
+    assert rows[2]["detail"] == (
+        "its --help knows what we add: --append-system-prompt, --session-id, --settings"
+    )
+    assert "first message" in rows[3]["detail"]
+
+
+def test_a_cli_without_an_option_of_ours_fails(place: Place) -> None:
+    script = "case $1 in --version) echo '2.1.5 (Claude Code)';; --help) echo '  --settings FILE';; esac"
+    done = place.csp("doctor", PATH=program(place, "claude", script))
+    (line,) = [line for line in done.out.splitlines() if line.startswith("FAIL")]
+
+    assert done.code == 1
+    assert line.startswith(
+        "FAIL  wiring claude: its --help does not know --append-system-prompt, --session-id, which we start"
+    )
+
+
+def test_a_version_nobody_has_tested_is_no_failure(place: Place) -> None:
+    script = f"case $1 in --version) echo '9.0.0 (Claude Code)';; --help) printf '{HELP}';; esac"
+    found = findings(place, PATH=program(place, "claude", script))["profile claude"]
+
+    assert found["ok"] is True
+    assert "claude is 9.0.0 (Claude Code), but its profile was tested with" in found["detail"]
+    assert found["advice"]
+
+
+def test_agents_of_csp_toml_are_needed(place: Place) -> None:
+    (place.home / "csp.toml").write_text('[[agent]]\nname = "mine"\ncommand = "no-such-cli -x"\n')
+    found = findings(place)
+
+    assert [check for check in found if check.startswith("cli ")] == ["cli mine"]
+    assert (found["cli mine"]["ok"], found["cli mine"]["detail"]) == (False, "no-such-cli is not installed")
+
+
+def test_an_unknown_terminal_is_found(place: Place) -> None:
+    env = place.env(TERM="no-such-terminal")
+    child = pexpect.spawn(
+        sys.executable, ["-m", "csp.cli", "doctor"], cwd=place.home, env=env, encoding="utf-8"
+    )
+    child.expect("FAIL  terminal: 'no-such-terminal' is not known on this machine")
+    child.close(force=True)
+
+
+def test_the_real_clis_know_what_we_add(place: Place) -> None:
+    assert (
+        subprocess.run([str(BIN / "claude"), "--version"], capture_output=True, check=False).returncode == 0
+    )
+    found = findings(place, PATH=os.pathsep.join([str(BIN), os.environ["PATH"]]))
+
+    bad = {check: row for check, row in found.items() if not row["ok"]}
+    assert bad == {}
+    assert {f"wiring {name}" for name in ("claude", "codex", "gemini")} <= set(found)

@@ -1,0 +1,107 @@
+"""What csp replay and csp logs show."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.live import Place
+from tests.waiting import wait_until_sync
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    place = Place(tmp_path)
+    place.gateway()
+    place.agent("ann")
+    for text in ("one", "two", "three"):
+        place.csp("send", "ann", text)
+    yield place
+    place.close()
+
+
+def texts(out: str) -> list[str]:
+    return [line.rpartition(": ")[2] for line in out.splitlines()]
+
+
+def test_replay_shows_what_history_shows(place: Place) -> None:
+    done = place.csp("replay", "--speed", "1000")
+
+    assert done.code == 0, done.err
+    assert texts(done.out) == ["one", "two", "three"]
+    assert done.out == place.csp("history").out
+
+
+def test_replay_needs_no_gateway_and_passes_over_damage(place: Place) -> None:
+    place.running[0].send_signal(signal.SIGTERM)
+    place.running[0].communicate(timeout=30)
+    journal = place.history / "default/journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b"two", b"too"))
+    done = place.csp("replay", "--speed", "1000", "--history", str(place.history))
+
+    assert texts(done.out) == ["one", "three"]
+
+
+def test_replay_can_be_cut_to_the_newest(place: Place) -> None:
+    assert texts(place.csp("replay", "--speed", "1000", "--limit", "1").out) == ["three"]
+    assert texts(place.csp("replay", "--speed", "1000", "--limit", "2").out) == ["two", "three"]
+
+
+def test_replay_takes_its_time(place: Place) -> None:
+    wait_until_sync(lambda: time.time() - _last_at(place) > 1.0)
+    place.csp("send", "ann", "four")
+    began = time.monotonic()
+    place.csp("replay", "--speed", "0.5", "--limit", "2")
+
+    assert time.monotonic() - began > 2.0
+
+
+def _last_at(place: Place) -> float:
+    return float(place.csp("history", "--json", "--limit", "1").json[0]["ts"])
+
+
+def test_replay_of_no_room_says_so(tmp_path: Path) -> None:
+    bare = Place(tmp_path / "bare")
+    bare.home.mkdir()
+    done = bare.csp("replay", "--history", str(bare.history))
+
+    assert done.code == 1
+    assert done.err.startswith("csp: no journal at ")
+
+
+def test_logs_show_the_gateway_and_the_sidecars(place: Place) -> None:
+    (place.state / "default.gateway.log").write_text("g1\ng2\ng3\nhalf")
+    folder = place.state / "default.agents" / "ann"
+    folder.mkdir(parents=True)
+    (folder / "brain.log").write_text("b1\n")
+
+    assert place.csp("logs", "--limit", "2").out == "gateway | g2\ngateway | g3\nann     | b1\n"
+    assert place.csp("logs", "ann").out == "b1\n"
+    unknown = place.csp("logs", "bob")
+    assert (unknown.code, unknown.err) == (
+        1,
+        "csp: no log of 'bob' in room 'default' (there are: gateway, ann)\n",
+    )
+
+
+def test_logs_go_on_with_what_comes(place: Place) -> None:
+    log = place.state / "default.gateway.log"
+    log.write_text("old\n")
+    process = place.start("logs", "gateway", "--follow")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "old\n"
+    with log.open("a") as file:
+        file.write("new\n")
+    assert process.stdout.readline() == "new\n"
+    log.write_text("x\n")
+
+    assert process.stdout.readline() == "x\n"
+
+
+def test_a_gateway_in_its_own_terminal_has_no_log(place: Place) -> None:
+    done = place.csp("logs", "gateway")
+
+    assert done.code == 1
+    assert "it logs to the terminal it runs in" in done.err

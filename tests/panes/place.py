@@ -1,0 +1,219 @@
+"""A home with a project and a tmux server of its own, all of which is gone at the end."""
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pexpect
+
+from csp.oneshot import Gateway
+from csp.panes.processes import Process, alive, family
+from csp.rooms import RunningRoom, running_rooms
+from tests.rooms import ROOT, free_port
+from tests.sidecar.stage import tui
+from tests.waiting import wait_until_sync
+
+TIMEOUT_S: Final = 120.0
+
+
+@dataclass
+class Done:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Place:
+    """One user with one project; `csp` runs there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.dir = folder / "project"
+        self.history = folder / "history"
+        self.state = folder / "run" / "csp"
+        for path in (self.home, self.dir, folder / "run", folder / "tmux"):
+            path.mkdir(mode=0o700, parents=True)
+        self._more: dict[str, str] = {}
+        self._seen: set[Process] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.watch()
+        self.tmux("kill-server", check=False)
+        for process in alive(self._seen):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+            "TMUX_TMPDIR": str(self.folder / "tmux"),
+            "XDG_RUNTIME_DIR": str(self.folder / "run"),
+            "CSP_HISTORY_DIR": str(self.history),
+            "CSP_PORT": str(free_port()),
+            **self._more,
+        }
+
+    def set(self, **variables: str) -> None:
+        """Set variables for every command from now on."""
+        self._more |= variables
+
+    command: Final = (sys.executable, "-P", "-m", "csp.cli")
+
+    # --- commands --------------------------------------------------------------------------------
+
+    def start(self, *argv: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [*self.command, *argv],
+            cwd=self.dir,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def csp(self, *argv: str) -> Done:
+        """Run csp to its end."""
+        process = self.start(*argv)
+        try:
+            out, err = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f"csp {argv} did not end:\n{out}\n{err}\n{self.shown()}") from None
+        self.watch()
+        return Done(process.returncode, out, err)
+
+    def up(self, *argv: str) -> Done:
+        """Open the room without attaching; it must work."""
+        done = self.csp("up", "--detach", *argv)
+        assert done.code == 0, f"{done.err}\n{self.shown()}"
+        return done
+
+    def terminal(self, *argv: str, rows: int = 50, cols: int = 200) -> "pexpect.spawn[str]":
+        """Start csp in a terminal of its own."""
+        return pexpect.spawn(
+            self.command[0],
+            [*self.command[1:], *argv],
+            cwd=str(self.dir),
+            env=self.env,
+            dimensions=(rows, cols),
+            encoding="utf-8",
+            timeout=60,
+        )
+
+    # --- the project -----------------------------------------------------------------------------
+
+    def agents(self, *names: str, more: str = "", knobs: tuple[str, ...] = ()) -> None:
+        """Write a csp.toml with scripted agents of these names."""
+        rows = []
+        for name in names:
+            command = shlex.join(tui(self.folder / f"{name}.log", *knobs))
+            rows.append(
+                f'[[agent]]\nname = "{name}"\nprofile = "generic"\ncommand = {json.dumps(command)}\n{more}'
+            )
+        (self.dir / "csp.toml").write_text("\n".join(rows))
+
+    def program(self, name: str, text: str) -> Path:
+        """Put a program on the PATH."""
+        folder = self.folder / "bin"
+        folder.mkdir(exist_ok=True)
+        path = folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+        self.set(PATH=f"{folder}{os.pathsep}{os.environ['PATH']}")
+        return path
+
+    # --- the room --------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> RunningRoom:
+        (room,) = running_rooms(self.state)
+        return room
+
+    @property
+    def gateway(self) -> Gateway:
+        return Gateway(self.room.url, self.room.token)
+
+    def online(self) -> dict[str, str]:
+        """Return the state of each agent that is online."""
+        return {item["id"]: item["state"] for item in self.gateway.get("/agents") if item["online"]}
+
+    def watch(self) -> None:
+        """Remember the processes of the room, so that they can be missed or ended later."""
+        roots = [pid for room in running_rooms(self.state) for pid in (room.supervisor, room.pid) if pid]
+        roots += [int(pid) for pid in self.tmux("list-panes", "-a", "-F", "#{pane_pid}", check=False).split()]
+        self._seen |= family(roots)
+
+    def left_over(self) -> list[str]:
+        """Return the processes of the room that still live."""
+        return sorted(process.command for process in alive(self._seen))
+
+    @property
+    def seen_commands(self) -> list[str]:
+        return sorted(process.command for process in self._seen)
+
+    # --- tmux ------------------------------------------------------------------------------------
+
+    def tmux(self, *words: str, check: bool = True) -> str:
+        env = {**self.env, "PATH": os.environ["PATH"]}
+        done = subprocess.run(["tmux", *words], env=env, capture_output=True, text=True, check=False)
+        assert not check or done.returncode == 0, done.stderr
+        return done.stdout
+
+    def panes(self, session: str = "csp") -> list[dict[str, Any]]:
+        """Return the panes of a session: who, which window, which size and place."""
+        names = ["@csp_agent", "window_index", "pane_width", "pane_height", "pane_left", "pane_top"]
+        names += ["pane_dead", "pane_id"]
+        form = " ".join(f"#{{{name}}}" for name in names) + " #{?@csp_state,#{@csp_state},-}"
+        rows = [
+            row.split(" ") for row in self.tmux("list-panes", "-s", "-t", session, "-F", form).splitlines()
+        ]
+        keys = ("agent", "window", "cols", "rows", "left", "top", "dead", "id", "state")
+        return [
+            {key: int(value) if value.isdigit() else value for key, value in zip(keys, row, strict=True)}
+            for row in rows
+        ]
+
+    def pane(self, agent: str) -> dict[str, Any]:
+        return next(pane for pane in self.panes() if pane["agent"] == agent)
+
+    def screen(self, agent: str) -> str:
+        return self.tmux("capture-pane", "-p", "-J", "-t", str(self.pane(agent)["id"]))
+
+    def shown(self) -> str:
+        """Return what all panes show, for a test that fails."""
+        ids = self.tmux("list-panes", "-a", "-F", "#{pane_id}", check=False).split()
+        return "\n".join(self.tmux("capture-pane", "-p", "-t", pane, check=False).strip() for pane in ids)
+
+    def wait(self, condition: Any, what: str, timeout_s: float = 30.0) -> Any:
+        try:
+            return wait_until_sync(condition, timeout_s, what)
+        except AssertionError as exc:
+            exc.add_note(self.shown())
+            raise

@@ -1,0 +1,25 @@
+"""The demo: no key, no network, three agents that answer."""
+
+from tests.panes.place import Place
+
+
+def test_the_demo_opens_answers_and_ends_without_a_trace(place: Place) -> None:
+    place.up("--demo", "--orchestrator")
+    assert [pane["agent"] for pane in place.panes()] == ["human", "orchestrator", "ada", "bob", "cy"]
+    done = place.csp("send", "all", "tabs or spaces?", "--wait", "--timeout", "60", "--json")
+    assert done.code == 0, f"{done.err}\n{place.shown()}"
+    answered = {item["sender"] for item in place.gateway.get("/history", types="agent_response")["items"]}
+    assert {"ada", "bob", "cy"} <= answered
+    ended = place.csp("down")
+
+    assert ended.code == 0, ended.err
+    assert place.left_over() == []
+    assert not place.state.exists()
+
+
+def test_a_plain_up_joins_a_demo_room_as_it_is(place: Place) -> None:
+    place.program("claude", "#!/bin/sh\nexec cat\n")
+    place.up("--demo")
+    place.up()
+
+    assert set(place.online()) == {"ada", "bob", "cy"}

@@ -1,0 +1,164 @@
+"""Who takes part."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from csp.config import AgentSpec, Settings
+from csp.errors import BadInput, NotFound
+from csp.panes.lineup import CSP, Member, Wish, choose, member_for
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """A PATH with nothing but what a test installs."""
+    (tmp_path / "bin").mkdir()
+    return {"PATH": str(tmp_path / "bin")}
+
+
+def install(env: Mapping[str, str], *names: str) -> None:
+    for name in names:
+        path = Path(env["PATH"]) / name
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+
+
+def names(members: tuple[Member, ...]) -> list[str]:
+    return [member.agent for member in members]
+
+
+def test_the_clis_that_are_installed_take_part(tmp_path: Path, env: dict[str, str]) -> None:
+    install(env, "claude", "gemini")
+    lineup = choose(Settings(), Wish(dir=tmp_path), env)
+
+    assert [(member.agent, member.command) for member in lineup.members] == [
+        ("claude", ("claude",)),
+        ("gemini", ("gemini",)),
+    ]
+    assert lineup.notes == (
+        "the command 'codex' of agent 'codex' was not found; going on without it"
+        " (install it: npm install -g @openai/codex)",
+    )
+
+
+def test_a_variable_overrides_the_command_of_a_cli(tmp_path: Path, env: dict[str, str]) -> None:
+    install(env, "mine")
+    lineup = choose(Settings(codex_cmd=("mine", "--fast")), Wish(dir=tmp_path), env)
+
+    assert [(member.agent, member.command) for member in lineup.members] == [("codex", ("mine", "--fast"))]
+
+
+def test_without_any_cli_the_demo_comes(tmp_path: Path, env: dict[str, str]) -> None:
+    lineup = choose(Settings(), Wish(dir=tmp_path), env)
+
+    assert names(lineup.members) == ["ada", "bob", "cy"]
+    assert lineup.members[0].command == (*CSP, "demo", "ada")
+    assert lineup.members[0].shown_command == "csp demo ada"
+    assert lineup.notes == ("none of claude, codex, gemini is installed, so the demo agents come instead",)
+
+
+def test_the_demo_can_be_asked_for_with_its_orchestrator(tmp_path: Path, env: dict[str, str]) -> None:
+    install(env, "claude")
+    lineup = choose(Settings(), Wish(dir=tmp_path, demo=True, orchestrator=True, only=("cy",)), env)
+
+    assert names(lineup.members) == ["orchestrator", "cy"]
+    assert lineup.members[0].command[-1] == "conductor"
+    assert {member.profile for member in lineup.members} == {"demo"}
+
+
+def test_strict_checking_names_what_is_missing_and_how_to_get_it(tmp_path: Path, env: dict[str, str]) -> None:
+    install(env, "claude", "gemini")
+    with pytest.raises(NotFound) as error:
+        choose(Settings(strict_cli_check=True), Wish(dir=tmp_path), env)
+
+    assert error.value.message == "the command 'codex' of agent 'codex' was not found"
+    assert error.value.hint == "install it: npm install -g @openai/codex"
+
+
+def test_an_agent_that_was_asked_for_must_be_there(tmp_path: Path, env: dict[str, str]) -> None:
+    install(env, "claude")
+    with pytest.raises(NotFound, match="'codex'"):
+        choose(Settings(), Wish(dir=tmp_path, only=("claude", "codex")), env)
+
+
+def test_csp_toml_decides_who_takes_part(tmp_path: Path, env: dict[str, str]) -> None:
+    install(env, "claude", "mine")
+    (tmp_path / "sub").mkdir()
+    settings = Settings(
+        agents=(
+            AgentSpec(name="Builder", command=("mine", "-x"), profile="generic", cwd=Path("sub")),
+            AgentSpec(name="claude", worktree=True),
+            AgentSpec(name="Boss", command=("mine",), role="orchestrator"),
+        )
+    )
+    members = choose(settings, Wish(dir=tmp_path), env).members
+
+    assert names(members) == ["boss", "builder", "claude"]
+    assert (members[1].cwd, members[1].profile, members[1].command) == (
+        tmp_path / "sub",
+        "generic",
+        ("mine", "-x"),
+    )
+    assert (members[2].command, members[2].worktree) == (("claude",), True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        (AgentSpec(name="x"), "csp.toml: agent 'x' has no command"),
+        (AgentSpec(name="all", command=("mine",)), "csp.toml: name 'all' is reserved"),
+        (AgentSpec(name="x", command=("mine",), cwd=Path("no")), "csp.toml: agent 'x': expected a directory"),
+    ],
+)
+def test_mistakes_in_csp_toml_are_named(
+    tmp_path: Path, env: dict[str, str], spec: AgentSpec, problem: str
+) -> None:
+    with pytest.raises(BadInput) as error:
+        choose(Settings(agents=(spec,)), Wish(dir=tmp_path), env)
+
+    assert error.value.message.startswith(problem)
+
+
+def test_two_names_of_one_id_are_refused(tmp_path: Path, env: dict[str, str]) -> None:
+    install(env, "mine")
+    specs = (AgentSpec(name="My Agent", command=("mine",)), AgentSpec(name="my-agent", command=("mine",)))
+    with pytest.raises(BadInput, match="would both be 'my-agent'"):
+        choose(Settings(agents=specs), Wish(dir=tmp_path), env)
+
+
+def test_nobody_there_of_csp_toml_is_an_error(tmp_path: Path, env: dict[str, str]) -> None:
+    specs = (AgentSpec(name="x", command=("./no/mine",)),)
+    with pytest.raises(NotFound, match=r"'\./no/mine' of agent 'x'"):
+        choose(Settings(agents=specs), Wish(dir=tmp_path), env)
+
+
+def test_the_orchestrator_needs_its_command(tmp_path: Path, env: dict[str, str]) -> None:
+    install(env, "codex")
+    settings = Settings(orchestrator=True)
+    with pytest.raises(NotFound, match="'claude' of agent 'orchestrator'"):
+        choose(settings, Wish(dir=tmp_path), env)
+    install(env, "claude")
+    members = choose(replace(settings, orch_cmd=("claude", "-m")), Wish(dir=tmp_path), env).members
+
+    assert [(member.agent, member.role) for member in members] == [
+        ("orchestrator", "orchestrator"),
+        ("claude", "agent"),
+        ("codex", "agent"),
+    ]
+    assert members[0].command == ("claude", "-m")
+
+
+def test_a_script_beside_the_agents_directory_is_found(tmp_path: Path, env: dict[str, str]) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    member = member_for("x", ["./run.sh"], Settings(), tmp_path)
+
+    assert names(
+        choose(
+            Settings(agents=(AgentSpec(name="x", command=("./run.sh",)),)), Wish(dir=tmp_path), env
+        ).members
+    )
+    assert member.agent == "x"

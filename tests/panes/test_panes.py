@@ -1,0 +1,212 @@
+"""The panes in their windows: sizes, attaching, adding, borders."""
+
+import asyncio
+import shlex
+
+import pexpect
+import pytest
+
+from csp.panes.borders import PaneBorders
+from tests.panes.place import Place
+from tests.sidecar.stage import tui
+from tests.waiting import wait_until
+
+SEVEN = ("a1", "a2", "a3", "a4", "a5", "a6", "a7")
+
+
+def test_up_attaches_in_a_terminal_and_the_panes_have_its_size(place: Place) -> None:
+    place.agents("ann", "ben")
+    terminal = place.terminal("up", rows=40, cols=120)
+    terminal.expect("ann")
+    place.wait(
+        lambda: "csp: 1" in place.tmux("list-clients", "-F", "#{session_name}: 1", check=False), "attached"
+    )
+    place.watch()
+    human, ann, ben = place.panes()
+
+    assert (human["cols"], human["rows"]) == (120, 8)
+    assert ann["cols"] + ben["cols"] + 1 == 120
+    assert ann["rows"] == 40 - 1 - 10
+    assert place.online() == {"ann": "idle", "ben": "idle"}
+    terminal.close(force=True)
+
+
+def test_seven_agents_in_80x24_are_in_two_windows(place: Place) -> None:
+    place.agents(*SEVEN)
+    terminal = place.terminal("up", rows=24, cols=80)
+    place.wait(lambda: place.tmux("list-clients", check=False), "attached", 90)
+    place.watch()
+    panes = place.panes()
+
+    assert [[pane["agent"] for pane in panes if pane["window"] == window] for window in (0, 1)] == [
+        ["human", "a1", "a2", "a3", "a4"],
+        ["a5", "a6", "a7"],
+    ]
+    assert all(pane["cols"] >= 39 and pane["rows"] >= 6 for pane in panes)
+    assert set(place.online()) == set(SEVEN)
+    terminal.close(force=True)
+
+
+def test_a_resize_keeps_the_human_at_a_fifth(place: Place) -> None:
+    place.agents("ann", "ben", "cid")
+    terminal = place.terminal("up", rows=50, cols=200)
+    place.wait(lambda: place.tmux("list-clients", check=False), "attached", 90)
+    place.watch()
+    terminal.setwinsize(91, 160)
+
+    place.wait(
+        lambda: (pane := place.pane("human"))["cols"] == 160 and pane["rows"] in (17, 18), "a fifth of 90"
+    )
+    widths = [place.pane(agent)["cols"] for agent in ("ann", "ben", "cid")]
+    assert max(widths) - min(widths) <= 2
+    terminal.setwinsize(24, 100)
+    place.wait(lambda: (pane := place.pane("human"))["cols"] == 100 and pane["rows"] in (8, 9), "eight rows")
+    terminal.close(force=True)
+
+
+def test_up_inside_tmux_switches_the_client(place: Place) -> None:
+    place.agents("ann")
+    place.tmux("new-session", "-d", "-s", "mine", "-x", "120", "-y", "40", "cat")
+    client = pexpect.spawn(
+        "tmux", ["attach", "-t", "mine"], env=place.env, dimensions=(40, 120), encoding="utf-8"
+    )
+    place.wait(lambda: place.tmux("list-clients"), "the client")
+    command = shlex.join([*place.command, "up"])
+    variables = [word for item in place.env.items() for word in ("-e", "=".join(item))]
+    place.tmux("new-window", "-t", "mine:", "-c", str(place.dir), *variables, command)
+    # The human pane holds a client of its own, for the borders.
+    people = ("list-clients", "-F", "#{?client_control_mode,,#{session_name}}")
+    place.wait(lambda: place.tmux(*people).split() == ["csp"], "the switch", 60)
+    place.watch()
+
+    assert place.pane("human")["cols"] == 120
+    client.close(force=True)
+
+
+def test_off_a_terminal_up_says_how_to_attach(place: Place) -> None:
+    place.agents("ann")
+    done = place.csp("up")
+
+    assert done.code == 0
+    assert "open it with: tmux attach -t csp" in done.err
+
+
+def test_an_unknown_terminal_is_refused_before_anything_starts(place: Place) -> None:
+    place.agents("ann")
+    place.set(TERM="no-such-terminal")
+    terminal = place.terminal("up")
+    terminal.expect("terminal 'no-such-terminal' is not known on this machine")
+
+    assert not place.state.exists()
+
+
+def test_the_orchestrator_is_first_of_the_bottom_row(place: Place) -> None:
+    place.agents("ann", "ben")
+    place.set(CSP_ORCH_CMD=shlex.join(tui(place.folder / "orch.log")), CSP_ORCHESTRATOR="1")
+    place.up()
+    views = {item["id"]: item["role"] for item in place.gateway.get("/agents")}
+
+    assert [pane["agent"] for pane in place.panes()] == ["human", "orchestrator", "ann", "ben"]
+    assert views == {"orchestrator": "orchestrator", "ann": "agent", "ben": "agent"}
+
+
+def test_add_splits_where_there_is_room(place: Place) -> None:
+    place.agents("ann")
+    place.up()
+    done = place.csp("add", "bob", "--profile", "generic", "--json", "--", *tui(place.folder / "bob.log"))
+
+    assert done.code == 0, done.err
+    assert done.json == {"agent": "bob", "state": "idle", "problem": ""}
+    ann, bob = place.pane("ann"), place.pane("bob")
+    assert (ann["window"], ann["top"]) == (bob["window"], bob["top"])
+    assert abs(ann["cols"] - bob["cols"]) <= 1
+
+
+def test_an_agent_with_a_name_that_is_taken_gets_the_next(place: Place) -> None:
+    place.agents("ann")
+    place.up()
+    done = place.csp("add", "ann", "--profile", "generic", "--", *tui(place.folder / "two.log"))
+
+    assert done.code == 0, done.err
+    assert done.err == "ann-2 is here (idle)\n"
+    assert set(place.online()) == {"ann", "ann-2"}
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("bob",), "csp: agent 'bob' has no command (give it one: csp add bob -- COMMAND)"),
+        (
+            ("bob", "--", "no-such-cli"),
+            "csp: the command 'no-such-cli' of agent 'bob' was not found (check its spelling",
+        ),
+        (("all", "--", "cat"), "csp: name 'all' is reserved (reserved are:"),
+    ],
+)
+def test_add_says_what_is_wrong(place: Place, words: tuple[str, ...], problem: str) -> None:
+    place.agents("ann")
+    place.up()
+    done = place.csp("add", *words)
+
+    assert done.code in (1, 2)
+    assert done.err.startswith(problem) and len(done.err.splitlines()) == 1
+
+
+def test_add_needs_a_room_with_panes(place: Place) -> None:
+    done = place.csp("add", "bob", "--", "cat")
+
+    assert done.code == 1
+    assert done.err.startswith("csp: no room is running")
+
+
+# --- borders --------------------------------------------------------------------------------------
+
+
+async def test_borders_follow_the_states_by_one_client(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.agents("ann", "ben")
+    await asyncio.to_thread(place.up)
+    for name, value in place.env.items():
+        monkeypatch.setenv(name, value)
+    human = str(place.pane("human")["id"])
+    borders = PaneBorders({"CSP_PANES": "x", "TMUX_PANE": human})
+    await borders.start()
+    for agent, state in (("ann", "busy"), ("nobody", "busy"), ("ben", "offline")):
+        borders.set_state(agent, state)
+    await wait_until(lambda: place.pane("ben")["state"] == "offline" and place.pane("ann")["state"] == "busy")
+    clients = place.tmux("list-clients", "-F", "#{client_control_mode} #{client_flags}").splitlines()
+    assert len(clients) == 2
+    assert all(one.startswith("1 ") and "ignore-size" in one and "no-output" in one for one in clients)
+    borders.set_state("ann", "paused")
+    await wait_until(lambda: place.pane("ann")["state"] == "paused")
+    await borders.close()
+
+    await wait_until(lambda: len(place.tmux("list-clients").splitlines()) == 1)
+
+
+def test_the_human_pane_keeps_the_borders_true(place: Place) -> None:
+    place.agents("ann")
+    place.up()
+    place.csp("pause", "ann")
+    place.wait(lambda: place.pane("ann")["state"] == "paused", "the pause")
+    place.csp("resume", "ann")
+
+    place.wait(lambda: place.pane("ann")["state"] == "idle", "the end of the pause")
+
+
+async def test_borders_are_silent_outside_of_our_panes() -> None:
+    borders = PaneBorders({})
+    await borders.start()
+    borders.set_state("ann", "busy")
+
+    await borders.close()
+
+
+def test_the_border_names_the_agent_and_its_state(place: Place) -> None:
+    place.agents("ann")
+    place.up()
+    form = place.tmux("show-options", "-wv", "-t", "csp:0", "pane-border-format").rstrip("\n")
+    shown = place.tmux("display-message", "-p", "-t", str(place.pane("ann")["id"]), form)
+
+    assert shown.strip() == "ann [idle]"
+    assert place.tmux("show-options", "-wv", "-t", "csp:0", "pane-border-status") == "top\n"
+    assert place.tmux("show-options", "-gwv", "pane-border-status") == "off\n"

@@ -1,0 +1,161 @@
+"""The one command: it sets up what is missing, then opens the room."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.panes.place import Place
+from tests.rooms import ROOT
+
+SCRIPT: Final = ROOT / "bin" / "start-llm-groupchat.sh"
+_TOOLS: Final = (
+    "bash",
+    "dirname",
+    "readlink",
+    "uname",
+    "env",
+    "cat",
+    "mktemp",
+    "rm",
+    "mkdir",
+    "id",
+    "chmod",
+    "sh",
+)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone with only the scripts, and an environment that is fresh or not as a test wants it."""
+    clone = tmp_path / "clone"
+    shutil.copytree(ROOT / "bin", clone / "bin")
+    (clone / "uv.lock").touch()
+    (clone / "pyproject.toml").touch()
+    return clone
+
+
+def tools(folder: Path, **programs: str) -> Path:
+    """Make a PATH of a few usual tools and of scripts."""
+    folder.mkdir()
+    for name in _TOOLS:
+        found = shutil.which(name)
+        assert found
+        (folder / name).symlink_to(found)
+    for name, text in programs.items():
+        path = folder / name.replace("_", "-")
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+    return folder
+
+
+def make_venv(clone: Path, runs: str = 'printf "%s\\n" "$PWD" "$@"') -> None:
+    """Pretend that the environment is set up: its csp says what it is called with, if not told otherwise."""
+    (clone / ".venv" / "bin").mkdir(parents=True)
+    csp = clone / ".venv" / "bin" / "csp"
+    csp.write_text(f"#!/bin/sh\n{runs}\n")
+    csp.chmod(0o755)
+    (clone / ".venv" / ".csp-synced").write_text(f"{clone.resolve()}\n")
+
+
+def run(clone: Path, path: Path, cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    env = {"PATH": str(path), "HOME": str(cwd), "CI": "1"}
+    command = [str(clone / "bin" / "start-llm-groupchat.sh"), *words]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+def test_with_nothing_missing_it_says_nothing_and_hands_over(clone: Path, tmp_path: Path) -> None:
+    make_venv(clone)
+    path = tools(tmp_path / "path", tmux="echo tmux 3.4")
+    done = run(clone, path, tmp_path, "--demo", "--dir", "a b")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [str(tmp_path), "up", "--demo", "--dir", "a b"]
+
+
+@pytest.mark.parametrize("manager", ["apt_get", "dnf", "brew"])
+def test_a_missing_tmux_is_installed_with_a_word_before(clone: Path, tmp_path: Path, manager: str) -> None:
+    make_venv(clone)
+    folder = tmp_path / "path"
+    install = (
+        f'case "$*" in *install*tmux*) printf "#!/bin/sh\\n" > {folder}/tmux; chmod +x {folder}/tmux;; esac'
+    )
+    path = tools(folder, **{manager: install}, sudo='shift; exec "$@"')
+    done = run(clone, path, tmp_path)
+    name = manager.replace("_", "-")
+
+    assert done.returncode == 0, done.stderr
+    assert f"start-llm-groupchat.sh: installing with {name}: tmux" in done.stderr
+    assert done.stdout.splitlines()[1] == "up"
+
+
+def test_where_tmux_cannot_be_installed_it_says_what_to_do(clone: Path, tmp_path: Path) -> None:
+    make_venv(clone)
+    done = run(clone, tools(tmp_path / "path"), tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "start-llm-groupchat.sh: no apt-get, dnf or brew here; please install by hand: tmux"
+    )
+
+
+def test_it_works_through_a_link_from_anywhere(clone: Path, tmp_path: Path) -> None:
+    make_venv(clone)
+    link = tmp_path / "chat"
+    link.symlink_to(clone / "bin" / "start-llm-groupchat.sh")
+    path = tools(tmp_path / "path", tmux="exit 0")
+    done = subprocess.run(
+        [str(link)],
+        cwd="/",
+        env={"PATH": str(path), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout.splitlines() == ["/", "up"], done.stderr
+
+
+def test_it_opens_a_room_in_the_callers_directory(clone: Path, place: Place) -> None:
+    make_venv(clone, f'exec {sys.executable} -P -m csp.cli "$@"')
+    place.agents("ann")
+    done = subprocess.run(
+        [str(clone / "bin" / "start-llm-groupchat.sh"), "--detach"],
+        cwd=place.dir,
+        env=place.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    place.watch()
+
+    assert done.returncode == 0, done.stderr
+    assert place.online() == {"ann": "idle"}
+    assert place.room.dir == place.dir
+
+
+def test_packages_that_cannot_be_installed_are_one_clear_line(clone: Path, tmp_path: Path) -> None:
+    path = tools(
+        tmp_path / "path", tmux="exit 0", uv="case $1 in --version) echo uv 0.9.0;; *) exit 1;; esac"
+    )
+    done = run(clone, path, tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(
+        "start-llm-groupchat.sh: the Python packages could not be installed; is there a network?"
+    )
+
+
+def test_it_keeps_to_what_an_old_bash_knows() -> None:
+    text = SCRIPT.read_text() + (ROOT / "bin" / "setup.sh").read_text()
+
+    assert (
+        re.findall(r"\b(?:mapfile|readarray|declare -A|local -n|coproc)\b|\$\{\w+(?:\^|,,|@)|&>>|\|&", text)
+        == []
+    )
+    assert os.access(SCRIPT, os.X_OK)

@@ -1,0 +1,1 @@
+"""The moving picture of the README: recorded from the demo, drawn as SVG."""
