@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from csp.core.typed import MODE, MODE_OPTIONS, ROUTER
 from csp.human.commands import MODES, ROWS, Take
@@ -89,3 +91,25 @@ class LineCompleter(Completer):
         word = last_word(text)
         for choice, help in completions(text, self._agents()):
             yield Completion(choice, start_position=-len(word), display_meta=help)
+
+
+def choices_row(state: CompletionState, columns: int) -> StyleAndTextTuples:
+    """Return one row of choices around the chosen one; the help of that, or of an only one, behind it."""
+    words = [choice.text for choice in state.completions]
+    chosen = state.complete_index
+    first = _first_shown(words, chosen or 0, columns)
+    row: StyleAndTextTuples = [("", "… ")] if first else []
+    for at, word in enumerate(words[first:], first):
+        row += [("class:chosen" if at == chosen else "", word), ("", "  ")]
+    one = 0 if len(words) == 1 else chosen
+    if one is not None and state.completions[one].display_meta_text:
+        row.append(("", f"({state.completions[one].display_meta_text})"))
+    return row
+
+
+def _first_shown(words: list[str], chosen: int, columns: int) -> int:
+    """Return the first word of a row in which the chosen one has its place."""
+    first = chosen
+    while first and sum(len(word) + 2 for word in words[first - 1 : chosen + 1]) < columns - 2:
+        first -= 1
+    return first

@@ -24,7 +24,6 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VerticalAlign, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
-from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
@@ -32,7 +31,7 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from csp.human.bottom import bottom_text
 from csp.human.chat import Chat
-from csp.human.completion import LineCompleter, common_start, completions, last_word
+from csp.human.completion import LineCompleter, choices_row, common_start, completions, last_word
 from csp.human.face import Order
 from csp.human.look import Look
 from csp.human.memory import Memory
@@ -43,9 +42,8 @@ FLUSH_S: Final = 0.08
 #: One write may not hold up the keyboard for long, however slow the terminal is.
 _MAX_WRITE: Final = 32 * 1024
 _MAX_INPUT_ROWS: Final = 6
-_MENU_ROWS: Final = 5
 _CLOCK_S: Final = 1.0
-_STYLE: Final = Style.from_dict({"bottom": "reverse", "prompt": "bold"})
+_STYLE: Final = Style.from_dict({"bottom": "reverse", "prompt": "bold", "chosen": "bold underline"})
 
 
 class _Output(Vt100_Output):
@@ -144,14 +142,10 @@ class Pane:
         bottom = Window(
             FormattedTextControl(self._bottom), height=1, style="class:bottom", always_hide_cursor=True
         )
-        menu = CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1, extra_filter=Condition(self._has_room))
         fold = ConditionalContainer(
             Window(FormattedTextControl(self._fold), height=1), Condition(self._is_folded)
         )
-        return HSplit([fold, typing, self._search, menu, bottom], align=VerticalAlign.TOP)
-
-    def _has_room(self) -> bool:
-        return self._size().rows >= _MENU_ROWS + 3
+        return HSplit([fold, typing, self._search, bottom], align=VerticalAlign.TOP)
 
     def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         if line or wrapped:
@@ -170,6 +164,9 @@ class Pane:
 
     def _bottom(self) -> StyleAndTextTuples:
         chat = self.chat
+        # Not in a menu: a low pane would scroll for it, and the conversation would be gone.
+        if self._buffer.complete_state:
+            return choices_row(self._buffer.complete_state, self._size().columns)
         if not chat.roster.is_known and not chat.away:
             return [("", "joining the room")]
         text = bottom_text(

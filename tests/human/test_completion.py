@@ -1,9 +1,12 @@
 """What is offered behind what was typed."""
 
 import pytest
+from prompt_toolkit.buffer import CompletionState
+from prompt_toolkit.completion import Completion
+from prompt_toolkit.document import Document
 
 from csp.human.commands import ROWS
-from csp.human.completion import common_start, completions
+from csp.human.completion import choices_row, common_start, completions
 
 AGENTS = ["claude", "codex", "gemini"]
 
@@ -64,3 +67,21 @@ def test_every_command_is_offered_with_its_help() -> None:
 )
 def test_the_common_start_is_found(words: list[str], start: str) -> None:
     assert common_start(words) == start
+
+
+def row(words: list[str], chosen: int | None = None, columns: int = 80, help: str = "") -> str:
+    found = [Completion(word, display_meta=help) for word in words]
+    state = CompletionState(Document(), found, complete_index=chosen)
+    return "".join(text for _, text, *_ in choices_row(state, columns))
+
+
+def test_the_row_of_choices_has_the_chosen_one_in_it() -> None:
+    many = [f"@agent-{number:02d}" for number in range(30)]
+
+    assert row(["@ada", "@bob"]) == "@ada  @bob  "
+    assert row(["/agents"], help="list them") == "/agents  (list them)"
+    assert row(["/add", "/agents"], help="what it does") == "/add  /agents  "
+    assert row(["/add", "/agents"], 1, help="what it does") == "/add  /agents  (what it does)"
+    assert row(many).startswith("@agent-00  @agent-01  ")
+    shown = row(many, 29)
+    assert shown.startswith("… @agent-2") and len(shown) <= 80 and shown.endswith("@agent-29  ")

@@ -151,13 +151,26 @@ def test_the_bottom_line_shows_states_with_what_waits(room: LiveRoom) -> None:
         pane.wait_for(r"^claude idle · codex busy \| 1 waiting$")
 
 
+def test_choices_stand_in_the_bottom_line_while_the_talk_stays(room: LiveRoom) -> None:
+    claude = join(room, "claude")
+    with open_pane(room, rows=8) as pane:
+        for number in range(8):
+            claude.say("human", f"line {number} of the talk")
+        pane.wait_for("line 7 of the talk")
+        before = pane.screen().splitlines()
+        pane.send(b"@cl")
+        pane.wait_for("^@claude *$")
+
+        assert pane.screen().splitlines()[:6] == before[:6]
+
+
 def test_commands_and_agents_are_completed(room: LiveRoom) -> None:
     claude = join(room, "claude")
     with open_pane(room) as pane:
         pane.send(b"@cl\t hello\r")
         claude.next_item("hello")
         pane.send(b"/paus")
-        pane.wait_for("/pause +hold messages back")
+        pane.wait_for(r"/pause +\(hold messages back")
         pane.send(b"\t cl\t\r")
 
         pane.wait_for("^paused claude$")
