@@ -123,7 +123,7 @@ class Conversation:
         partial = self._answer_rows()[self._gone_up :]
         above = [*partial, "", *([busy.row(), ""] if busy else [])]
         line = "─" * self._cols
-        below = f"{FAINT}  {hint}{PLAIN}"
+        below = f"{FAINT}  {wrapped(hint, self._cols - 2)[0]}{PLAIN}"
         rows = [*above, f"{FAINT}{line}{PLAIN}", *box, f"{FAINT}{line}{PLAIN}", below]
         place = Place(len(above) + 1 + cursor.row, cursor.column)
         # A terminal that is too low shows the composer first of all.
