@@ -6,6 +6,7 @@ searched for, what the CLI's own word is matched with, what binds the reply.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +33,11 @@ class Prompt:
     footer: str
     text: str
 
+    @property
+    def end(self) -> str:
+        """Return how the last line begins, whatever news stands in it."""
+        return f"[end #{self.tag}"
+
     def keys(self, *, is_pasted: bool) -> bytes:
         """Return the bytes to write; without bracketed paste a line break would submit half of it."""
         if not is_pasted:
@@ -40,14 +46,17 @@ class Prompt:
         return PASTE_START + self.text.replace("\n", "\r").encode() + PASTE_END
 
 
-def prompt_for(item: Deliver, *, after_at: str = "") -> Prompt:
-    """Return what to type for `item`; `after_at` is put behind each `@`, where a CLI would act on one."""
+def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -> Prompt:
+    """Return what to type for `item`; `after_at` is put behind each `@`, where a CLI would act on one.
+
+    The last line names who else is `here`, where that is news.
+    """
     tag = tag_of(item)
     header = f"[YOUR TURN #{tag}]" if item.kind is DeliverKind.TURN else f"[from {item.sender} #{tag}]"
     body = without_controls(item.text)
     if after_at:
         body = body.replace("@", "@" + after_at)
-    footer = f"[end #{tag}]"
+    footer = f"[end #{tag}; here: {', '.join(here)}]" if here else f"[end #{tag}]"
     return Prompt(tag=tag, header=header, footer=footer, text=f"{header}\n{body}\n{footer}")
 
 

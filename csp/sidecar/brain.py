@@ -38,6 +38,7 @@ from csp.core.typing import UNKNOWN
 from csp.errors import CspError, Unreachable
 from csp.events import AnyEvent, Delivered, Joined, StateChanged
 from csp.sidecar import frames
+from csp.sidecar.company import Company
 from csp.sidecar.controls import Controls
 from csp.sidecar.note import Note
 from csp.sidecar.own_words import OwnWords
@@ -111,6 +112,8 @@ class Brain:
         self._draw_timer: asyncio.TimerHandle | None = None
         self._typist = Typist(self._sight, client, self._tags, self._leave_note)
         self._typist.on_entered = self._look_for_transcripts
+        self._company = Company(run)
+        self._typist.news, self._typist.on_unheard = self._company.news, self._company.forget
         self._poster = Poster(client, self._tags, run.agent, self._on_posted)
         self._reporter = Reporter(self._sight, client)
         self._shower = Shower(self._sight, client)
@@ -258,6 +261,7 @@ class Brain:
     # --- from the room ---------------------------------------------------------------------------
 
     async def _listen(self) -> None:
+        await self._company.look()
         async for item in self._client:
             match item:
                 case Deliver(kind=DeliverKind.CONTROL):
@@ -301,6 +305,7 @@ class Brain:
             await self._client.report(item.id, state, reason)
 
     def _take_event(self, event: AnyEvent) -> None:
+        self._company.note(event)
         match event:
             case Delivered(agent=self._run.agent) if event.state not in (
                 DeliveryState.QUEUED,

@@ -164,8 +164,10 @@ class Sight:
         if self._is_marker(composer.text):
             return Place.HERE if self._is_our_paste(pasted_at) else Place.OTHER
         text = _SPACES.sub("", composer.text)
-        header, footer = _SPACES.sub("", prompt.header), _SPACES.sub("", prompt.footer)
-        if not text.endswith(footer) or footer + header in text:
+        header = _SPACES.sub("", prompt.header)
+        # A brain before this one may have had other news for the last line.
+        body, _, rest = text.rpartition(_SPACES.sub("", prompt.end))
+        if not body or rest[:1] not in ("]", ";") or rest.find("]") != len(rest) - 1 or "]" + header in text:
             return Place.OTHER
         is_scrolled = header not in text and composer.first_row != composer.last_row
         return Place.HERE if is_scrolled or text.startswith(header) else Place.OTHER

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -56,6 +56,9 @@ class Typist:
         self._client = client
         self._tags = tags
         self._leave_note = leave_note
+        #: Says who else is in the room, if that is news; is told when the agent did not get it.
+        self.news: Callable[[], Sequence[str]] = lambda: ()
+        self.on_unheard: Callable[[], None] = lambda: None
         #: Called with each prompt that was submitted without a proof to come.
         self.on_submitted: Callable[[Prompt], None] = lambda _: None
         #: Called before each paste, while the screen still shows what came before it.
@@ -127,12 +130,15 @@ class Typist:
         try:
             while not job.typing.is_done and not job.is_gone:
                 if self._may_be_overtaken(job):
+                    self.on_unheard()
                     return
                 await self._step(job)
         finally:
             self._job = None
             if job.is_gone:
                 self._sight.port.release_keys()
+        if not self._sight.is_proven(job.prompt.tag):
+            self.on_unheard()
         self._queue.pop(item.id, None)
         self._is_begun = self._is_begun or not item.id
         while len(self._unproven) > UNPROVEN_KEPT:
@@ -144,7 +150,9 @@ class Typist:
     def _begin(self, item: Deliver) -> Job:
         sight = self._sight
         now = time.monotonic()
-        prompt = prompt_for(item, after_at=sight.profile.delivery.neutralise_at)
+        delivery = sight.profile.delivery
+        here = self.news() if delivery.proof != "none" else ()
+        prompt = prompt_for(item, after_at=delivery.neutralise_at, here=here)
         typing = Typing(rules=sight.typing_rules(prompt))
         is_resumed = sight.may_stand_there(item)
         if is_resumed:

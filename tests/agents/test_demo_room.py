@@ -1,5 +1,6 @@
 """The demo agents in a real room: behind real sidecars, in real tmux panes."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -96,3 +97,20 @@ def test_what_is_typed_in_the_pane_stays_there(stage: Stage) -> None:
     stage.reply_to(stage.send("ada", "hello"), "ada")
 
     assert len(stage.replies("ada")) == 1
+
+
+def test_an_agent_is_told_who_has_come_or_gone_with_its_next_message(stage: Stage) -> None:
+    ada = seat(stage, "ada")
+    stage.reply_to(stage.send("ada", "one"), "ada")
+    bob = seat(stage, "bob")
+    for text in ("two", "three"):
+        stage.reply_to(stage.send("ada", text), "ada")
+    wait_until_sync(lambda: "Say something" in bob.screen(), what="bob")
+    bob.keys("C-d")
+    wait_until_sync(lambda: not stage.agent("bob")["online"], what="the end of bob")
+    stage.reply_to(stage.send("ada", "four"), "ada")
+    lines = (ada.folder / "transcript.jsonl").read_text("utf-8").splitlines()
+    prompts = [entry["text"] for entry in map(json.loads, lines) if entry["type"] == "prompt"]
+
+    ends = [re.sub(r"\d+", "N", prompt.splitlines()[-1]) for prompt in prompts]
+    assert ends == ["[end #N]", "[end #N; here: bob]", "[end #N]", "[end #N; here: nobody else]"]

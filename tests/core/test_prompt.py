@@ -20,6 +20,14 @@ def test_message_stands_between_two_lines_of_ours() -> None:
     assert (prompt.tag, prompt.header) == ("418", "[from human #418]")
 
 
+def test_the_last_line_tells_who_else_is_here() -> None:
+    prompt = prompt_for(item("hello"), here=("bob", "codex"))
+
+    assert prompt.text == "[from human #418]\nhello\n[end #418; here: bob, codex]"
+    assert prompt.text.endswith(prompt.footer) and prompt.footer.startswith(prompt.end)
+    assert prompt_for(item("hello")).footer.startswith(prompt.end)
+
+
 def test_turn_is_named_by_its_own_id() -> None:
     prompt = prompt_for(item("speak", kind=DeliverKind.TURN, turn="t-17"))
 

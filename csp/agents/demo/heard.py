@@ -14,7 +14,7 @@ from typing import Final
 _HEADER: Final = re.compile(
     r"\[(?:from (?P<sender>[a-z0-9-]{1,32})|(?P<turn>YOUR TURN)) #[^\]\s]{1,128}\][ \t]*"
 )
-_FOOTER: Final = re.compile(r"\n?\[end #[^\]\s]{1,128}\]\s*\Z")
+_FOOTER: Final = re.compile(r"\n?\[end #[^\]\n]{1,800}\]\s*\Z")
 
 _NAME: Final = r"[A-Za-z][A-Za-z0-9-]{1,31}"
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
