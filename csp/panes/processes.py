@@ -4,13 +4,17 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
 #: How processes that were asked to end are ended: each signal so long after the one before.
 _STEPS: Final = ((6.0, signal.SIGTERM), (3.0, signal.SIGKILL), (3.0, None))
 _POLL_S: Final = 0.1
+#: Where /proc/PID/stat has the start of a process, counted behind its parent.
+_STARTED: Final = 17
 
 
 class Process(NamedTuple):
@@ -28,19 +32,32 @@ class _Row(NamedTuple):
 
 
 def _table() -> dict[int, _Row]:
-    listing = subprocess.run(
-        ["ps", "-A", "-ww", "-o", "pid=,ppid=,stat=,lstart=,args="],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=True,
-    ).stdout
-    found = {}
+    # A small Debian has no ps; a Mac has no /proc.
+    rows = _from_proc() if sys.platform == "linux" else _from_ps()
+    return {row.process.pid: row for row in rows}
+
+
+def _from_proc() -> Iterator[_Row]:
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        # A process may end while it is looked at.
+        with contextlib.suppress(OSError):
+            stat = Path(entry.path, "stat").read_text(errors="replace")
+            words = Path(entry.path, "cmdline").read_bytes().decode(errors="replace").split("\0")
+            # The name in brackets may have blanks and brackets in it.
+            state, parent, *more = stat.rpartition(")")[2].split()
+            process = Process(int(entry.name), more[_STARTED], " ".join(words).rstrip())
+            yield _Row(process, int(parent), state == "Z")
+
+
+def _from_ps() -> Iterator[_Row]:
+    command = ["ps", "-A", "-ww", "-o", "pid=,ppid=,stat=,lstart=,args="]
+    listing = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
     for line in listing.splitlines():
         pid, parent, stat, *more = line.split(None, 8)
         process = Process(int(pid), " ".join(more[:5]), more[5] if len(more) > 5 else "")
-        found[process.pid] = _Row(process, int(parent), stat.startswith("Z"))
-    return found
+        yield _Row(process, int(parent), stat.startswith("Z"))
 
 
 def family(pids: Iterable[int]) -> set[Process]:
