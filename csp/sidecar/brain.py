@@ -42,7 +42,6 @@ from csp.sidecar.company import Company
 from csp.sidecar.controls import Controls
 from csp.sidecar.note import Note
 from csp.sidecar.own_words import OwnWords
-from csp.sidecar.pane import Pane
 from csp.sidecar.port import Port
 from csp.sidecar.poster import Poster
 from csp.sidecar.profile import Profile
@@ -53,7 +52,7 @@ from csp.sidecar.settler import Settler
 from csp.sidecar.shower import Shower
 from csp.sidecar.sight import Sight
 from csp.sidecar.space import is_full
-from csp.sidecar.start import Start, follower_of, stands_in
+from csp.sidecar.start import Start, follower_of, pane_of, stands_in
 from csp.sidecar.tags import Tags
 from csp.sidecar.typist import Typist
 from csp.sidecar.until import until_time
@@ -87,11 +86,7 @@ class Brain:
         self._client = client
         self._start = start
         self._port = port
-        self._pane = Pane(profile, start.rows, start.cols)
-        self._pane.is_ready = note.is_ready
-        self._pane.has_had_composer = note.has_had_composer
-        self._pane.set_modes(note.modes)
-        self._pane.ledger.typed = note.typed
+        self._pane = pane_of(start, profile)
         self._follower = follower_of(profile.capture, run, note.follower)
         self._tracker = self._follower.tracker if self._follower else Tracker()
         self._sight = Sight(profile, self._pane, port, self._tracker)
@@ -110,10 +105,9 @@ class Brain:
         self._note_timer: asyncio.TimerHandle | None = None
         self._drawing = Frames()
         self._draw_timer: asyncio.TimerHandle | None = None
-        self._typist = Typist(self._sight, client, self._tags, self._leave_note)
-        self._typist.on_entered = self._look_for_transcripts
         self._company = Company(run)
-        self._typist.news, self._typist.on_unheard = self._company.news, self._company.forget
+        self._typist = Typist(self._sight, client, self._tags, self._company, self._leave_note)
+        self._typist.on_entered = self._look_for_transcripts
         self._poster = Poster(client, self._tags, run.agent, self._on_posted)
         self._reporter = Reporter(self._sight, client)
         self._shower = Shower(self._sight, client)

@@ -8,6 +8,8 @@ import msgspec
 
 from csp.sidecar import frames
 from csp.sidecar.note import Note
+from csp.sidecar.pane import Pane
+from csp.sidecar.profile import Profile
 from csp.sidecar.run import Run
 from csp.sidecar.transcripts import follow
 
@@ -35,6 +37,16 @@ class Start(msgspec.Struct, frozen=True):
         start = msgspec.json.decode(found[frames.START], type=cls)
         note = Note.load(found[frames.NOTE]) if frames.NOTE in found else None
         return msgspec.structs.replace(start, note=note)
+
+
+def pane_of(start: Start, profile: Profile) -> Pane:
+    """Return the pane as the brain before knew it."""
+    note = start.note or Note()
+    pane = Pane(profile, start.rows, start.cols)
+    pane.is_ready, pane.has_had_composer = note.is_ready, note.has_had_composer
+    pane.set_modes(note.modes)
+    pane.ledger.typed = note.typed
+    return pane
 
 
 def follower_of(capture: str, run: Run, dumped: bytes) -> follow.Follower | None:

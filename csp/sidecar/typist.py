@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,6 +13,7 @@ from csp.core.gates import closed_gate
 from csp.core.prompt import Prompt, prompt_for
 from csp.core.typing import Do, Phase, Seen, Step, Tell, Typing
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
+from csp.sidecar.company import Company
 from csp.sidecar.sight import Place, Sight
 from csp.sidecar.tags import Tags
 from csp.wire import Deliver, DeliveryState, HeldReason, ReportedState
@@ -51,14 +52,14 @@ class Job:
 class Typist:
     """Takes deliveries in the order of the journal; an urgent one goes before those that still wait."""
 
-    def __init__(self, sight: Sight, client: Client, tags: Tags, leave_note: Callable[[], None]) -> None:
+    def __init__(
+        self, sight: Sight, client: Client, tags: Tags, company: Company, leave_note: Callable[[], None]
+    ) -> None:
         self._sight = sight
+        self._company = company
         self._client = client
         self._tags = tags
         self._leave_note = leave_note
-        #: Says who else is in the room, if that is news; is told when the agent did not get it.
-        self.news: Callable[[], Sequence[str]] = lambda: ()
-        self.on_unheard: Callable[[], None] = lambda: None
         #: Called with each prompt that was submitted without a proof to come.
         self.on_submitted: Callable[[Prompt], None] = lambda _: None
         #: Called before each paste, while the screen still shows what came before it.
@@ -130,7 +131,7 @@ class Typist:
         try:
             while not job.typing.is_done and not job.is_gone:
                 if self._may_be_overtaken(job):
-                    self.on_unheard()
+                    self._company.forget()
                     return
                 await self._step(job)
         finally:
@@ -138,7 +139,7 @@ class Typist:
             if job.is_gone:
                 self._sight.port.release_keys()
         if not self._sight.is_proven(job.prompt.tag):
-            self.on_unheard()
+            self._company.forget()
         self._queue.pop(item.id, None)
         self._is_begun = self._is_begun or not item.id
         while len(self._unproven) > UNPROVEN_KEPT:
@@ -151,7 +152,7 @@ class Typist:
         sight = self._sight
         now = time.monotonic()
         delivery = sight.profile.delivery
-        here = self.news() if delivery.proof != "none" else ()
+        here = self._company.news() if delivery.proof != "none" else ()
         prompt = prompt_for(item, after_at=delivery.neutralise_at, here=here)
         typing = Typing(rules=sight.typing_rules(prompt))
         is_resumed = sight.may_stand_there(item)
