@@ -40,6 +40,7 @@ class Ear:
     """A watcher of a room; keeps what it has heard, each event with the time at which it was read."""
 
     def __init__(self, port: int, token: str = TOKEN) -> None:
+        self._port, self._token = port, token
         self.socket, self._data = connect(port, watch_request("/ws", token), b"\r\n\r\n")
         self._heard: list[tuple[float, Event]] = []
         self._shown = b""
@@ -81,7 +82,7 @@ class Ear:
     def _take(self, data: bytes) -> None:
         now = time.time()
         if not data:
-            raise Broken("the gateway hung up")
+            self._come_back()
         self._data += data
         while (frame := _cut_frame(self._data)) is not None:
             kind, payload, self._data = frame
@@ -89,6 +90,13 @@ class Ear:
                 self._heard.append((now, json.loads(payload)))
             elif kind == _PING:
                 self.socket.sendall(bytes((0x8A, 0x80 | len(payload))) + bytes(4) + payload)
+
+    def _come_back(self) -> None:
+        """Go on listening: nobody here answers the gateway's pings while something else is measured."""
+        self.socket.close()
+        last = max((event.get("seq", 0) for _, event in self._heard), default=0)
+        request = watch_request(f"/ws?after={last}", self._token)
+        self.socket, self._data = connect(self._port, request, b"\r\n\r\n")
 
 
 def _cut_frame(data: bytes) -> tuple[int, bytes, bytes] | None:
