@@ -22,4 +22,6 @@ if ! is_venv_fresh; then
     sync_venv --no-dev --compile-bytecode ||
         die "the Python packages could not be installed; is there a network? Then run this again"
 fi
+# So that what is typed in the panes finds csp.
+export PATH=$PATH:$ROOT/bin
 exec "$ROOT/.venv/bin/csp" up "$@"

@@ -85,7 +85,7 @@ class Gateway:
     def _unreachable(self, exc: Exception, timeout_s: float) -> Unreachable:
         match exc:
             case ConnectionRefusedError():
-                return Unreachable(f"no gateway answers at {self.url}", "start one with: csp gateway")
+                return Unreachable(f"no gateway answers at {self.url}", "start one with: csp up")
             case TimeoutError():
                 return Unreachable(f"the gateway at {self.url} gave no answer within {timeout_s:g} s")
             case ConnectionError():

@@ -17,7 +17,7 @@ from csp.light.plain_json import dumps
 from csp.light.room_files import is_at, lock, read_running, save_token, token_path
 from csp.light.room_files import make_private_dir as make_private_dir
 
-NO_ROOM: Final = "no room is running; start one with: csp gateway"
+NO_ROOM: Final = "no room is running; start one with: csp up"
 # A command that looks whether a room lives holds its lock for an instant.
 _LOCK_TRIES: Final = 25
 _LOCK_PAUSE_S: Final = 0.02
@@ -168,7 +168,9 @@ def _by_name(name: str, rooms: list[RunningRoom]) -> RunningRoom:
         if room.room == name:
             return room
     names = [room.room for room in rooms]
-    hint = nearest(name, names) or (f"running: {', '.join(names)}" if names else "start it with: csp gateway")
+    hint = nearest(name, names) or (
+        f"running: {', '.join(names)}" if names else f"start it with: csp up --room {name}"
+    )
     raise Unreachable(f"room {name!r} is not running", hint)
 
 

@@ -105,7 +105,11 @@ def stop(call: Call) -> int:
         put_json(answer)
         return 0
     stopped = field(answer, "stopped", list)
-    talk(f"stopped {', '.join(map(str, stopped))}" if stopped else "nothing was running")
+    talk(
+        f"stopped {', '.join(map(str, stopped))}"
+        if stopped
+        else "no mode was running; csp interrupt AGENT stops an agent"
+    )
     return 0
 
 

@@ -147,7 +147,7 @@ def _bind(settings: Settings) -> socket.socket:
             error = exc
     raise Broken(
         f"cannot listen on {settings.host} port {settings.port}: {(error.strerror or str(error)).lower()}",
-        "choose another one with --port, or --port 0 for any free one",
+        "choose another one with CSP_PORT or csp gateway --port; 0 takes any free one",
     ) from error
 
 

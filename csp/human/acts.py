@@ -27,6 +27,8 @@ _ACTED: Final = {"cancel": "withdrew", "resend": "sent again as", "continue": "r
 _STEERED: Final = {"pause": "paused", "resume": "resumed", "extend": "extended", "skip": "skipped a turn of"}
 _NO_SESSION: Final = "no mode is running"
 _START: Final = typed.MODE_USAGE
+#: Allstop ends a mode; outside of one nobody can know which of the agents' own work is meant.
+_NOTHING: Final = "no mode was running; /interrupt AGENT stops what an agent does"
 
 
 # --- agents --------------------------------------------------------------------------------------
@@ -183,7 +185,7 @@ async def stop(chat: "Chat", words: list[str]) -> None:
     answer = await chat.ask("POST", "/stop", {"all": True} if words else {})
     stopped = field(answer, "stopped", list)
     chat.roster.wake()
-    chat.out.put(f"stopped {', '.join(map(str, stopped))}" if stopped else "nothing was running")
+    chat.out.put(f"stopped {', '.join(map(str, stopped))}" if stopped else _NOTHING)
 
 
 async def next_turn(chat: "Chat", words: list[str]) -> None:

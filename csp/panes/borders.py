@@ -10,17 +10,29 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from csp.core.layout import Size, layout
+from csp.core.layout import Size, capacity, layout
 
 #: In the environment of our panes; says to `down` that a sidecar sits in one of them.
 MARK: Final = "CSP_PANES"
 HUMAN: Final = "human"
 
-_LIST: Final = "list-panes -s -F '#{pane_id} #{window_id} #{?@csp_agent,#{@csp_agent},-}'"
+_BORDER: Final = " #{?@csp_role,#{@csp_agent} (#{@csp_role}),#{@csp_agent}}#{?@csp_state, [#{@csp_state}],} "
+#: What each window of ours is set to.
+WINDOW_OPTIONS: Final = (
+    ("remain-on-exit", "on"),
+    ("pane-border-status", "top"),
+    ("pane-border-format", _BORDER),
+    ("automatic-rename", "off"),
+    ("allow-rename", "off"),
+    ("window-size", "latest"),
+)
+_FORM: Final = "#{pane_id} #{window_id} #{window_width} #{window_height} #{?@csp_agent,#{@csp_agent},-}"
+_LIST: Final = f"list-panes -s -F '{_FORM}'"
 _CHANGED: Final = re.compile(r"%layout-change (@\d+) [0-9a-f]{4},(\d+)x(\d+),\S+ \S+ ?(\S*)")
-_PANE: Final = re.compile(r"(%\d+) (@\d+) (\S+)")
+_PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+)")
 _WORD: Final = re.compile(r"[^a-z0-9_ :.-]")
 _CLOSE_S: Final = 1.0
+_AGAIN_S: Final = 1.0
 
 
 class PaneBorders:
@@ -42,8 +54,12 @@ class PaneBorders:
         """Connect to tmux; outside of it do nothing."""
         if not self._pane or self._process is not None:
             return
-        with contextlib.suppress(OSError):
-            self._process = await asyncio.create_subprocess_exec(
+        self._process = await self._connect()
+        self._reading = asyncio.ensure_future(self._read())
+
+    async def _connect(self) -> asyncio.subprocess.Process | None:
+        try:
+            process = await asyncio.create_subprocess_exec(
                 *("tmux", "-C", "attach-session", "-t", self._pane, "-f", "no-output,ignore-size"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -51,8 +67,11 @@ class PaneBorders:
                 # Ctrl-C in the pane is not meant for it.
                 start_new_session=True,
             )
-            self._reading = asyncio.ensure_future(self._read())
-            self._tell(_LIST)
+        except OSError:
+            return None
+        if process.stdin is not None:
+            process.stdin.write(f"{_LIST}\n".encode())
+        return process
 
     def set_state(self, agent: str, word: str) -> None:
         """Show a state, as soon as there is a pane to show it at."""
@@ -90,12 +109,24 @@ class PaneBorders:
             except (ValueError, OSError):
                 continue  # a line that is too long is none of ours
             if not line:
-                return
+                await self._come_back()
+                stream = self._process.stdout if self._process else None
+                continue
             self._take(line.decode(errors="replace").rstrip("\n"))
+
+    async def _come_back(self) -> None:
+        """Connect again: somebody has detached every client of the session, or the session is gone."""
+        await asyncio.sleep(_AGAIN_S)
+        self._shown.clear()
+        self._panes.clear()
+        if self._process is not None:
+            await self._process.wait()
+            self._process = await self._connect()
 
     def _take(self, line: str) -> None:
         if found := _PANE.fullmatch(line):
-            pane, window, agent = found.groups()
+            pane, window, cols, rows, agent = found.groups()
+            self._sizes.setdefault(window, Size(cols=int(cols), rows=int(rows)))
             if agent != "-":
                 is_new = self._panes.get(agent) != (pane, window)
                 self._panes[agent] = pane, window
@@ -116,10 +147,21 @@ class PaneBorders:
         self._sizes[window] = size
         if before is None or before == size:
             return
-        agents = [agent for agent, (_, where) in self._panes.items() if where == window]
-        count = len(agents) - (HUMAN in agents)
+        there = [agent for agent, (_, where) in self._panes.items() if where == window]
+        agents, has_human = [agent for agent in there if agent != HUMAN], HUMAN in there
+        count = min(len(agents), capacity(size, has_human=has_human))
+        for agent in agents[count:]:
+            self._move_out(agent)
         if count > 0:
-            self._tell(f"select-layout -t {window} {layout(count, size, has_human=HUMAN in agents)}")
+            self._tell(f"select-layout -t {window} {layout(count, size, has_human=has_human)}")
+
+    def _move_out(self, agent: str) -> None:
+        """Give an agent a window of its own, where there is no place left that it could be used in."""
+        pane, _ = self._panes.pop(agent)
+        self._tell(f"break-pane -d -n agents -s {pane}")
+        for name, value in WINDOW_OPTIONS:
+            self._tell(f"set-option -w -t {pane} {name} '{value}'")
+        self._tell(_LIST)
 
     # --- to tmux ---------------------------------------------------------------------------------
 

@@ -149,7 +149,12 @@ class Opening:
         """Give each agent without a living pane one, in its final size, then start it there."""
         known = self._save()
         seats = self.panes.seats()
-        late = [member for member in members if member.agent not in seats or seats[member.agent].is_dead]
+        removed = self._removed()
+        late = [
+            member
+            for member in members
+            if member.agent not in seats or seats[member.agent].is_dead or member.agent in removed
+        ]
         self._free_ids([member.agent for member in late], known)
         places = {
             member.agent: seats[member.agent].pane
@@ -166,6 +171,17 @@ class Opening:
             if command != member.command:
                 self._resumed.add(member.agent)
             self._run(member, places[member.agent], command)
+
+    def _removed(self) -> set[str]:
+        """Return the agents that the room has removed while their sidecars run on."""
+        room = self._room
+        assert room is not None
+        found = objects(Gateway(room.url, room.token).get("/agents"))
+        folder = agents_dir(self._settings.state_dir, room.room)
+        runs = [Run.load(path) for path in sorted(folder.glob("*/"))]
+        # A sidecar that has only just started has not joined yet.
+        ready = {run.agent for run in runs if run is not None and run.journal}
+        return ready - {str(item.get("id")) for item in found}
 
     def _save(self) -> dict[str, Conversation]:
         """Keep what is known of the agents where it outlives the room; return all of it."""

@@ -20,7 +20,7 @@ from libtmux.common import tmux_cmd
 
 from csp.core.layout import HUMAN_MIN_ROWS, LOW_WINDOW_ROWS, Size, capacity, layout
 from csp.errors import Broken, NotFound, Refused
-from csp.panes.borders import HUMAN, MARK
+from csp.panes.borders import HUMAN, MARK, WINDOW_OPTIONS
 from csp.panes.gateway import IDENTITY
 
 OLDEST_TMUX: Final = (3, 2)
@@ -33,7 +33,6 @@ _NOT_PASSED: Final = frozenset(
 )
 #: Holds a place until the layout stands, so that each CLI starts in its final size.
 _PLACEHOLDER: Final = "cat"
-_BORDER: Final = " #{?@csp_role,#{@csp_agent} (#{@csp_role}),#{@csp_agent}}#{?@csp_state, [#{@csp_state}],} "
 #: Short enough for a narrow pane.
 _ENDED: Final = "#{@csp_agent} ended#{?pane_dead_status, (#{pane_dead_status}),}; start it: csp up"
 _ENDED_LINE: Final = re.compile(r"\S* ended(?: \(\d+\))?; start it|Pane is dead")
@@ -137,14 +136,7 @@ class Panes:
             raise Broken(f"tmux failed: {problem or done.returncode}")
 
     def _dress_window(self, window: str, human: str = "") -> None:
-        for name, value in (
-            ("remain-on-exit", "on"),
-            ("pane-border-status", "top"),
-            ("pane-border-format", _BORDER),
-            ("automatic-rename", "off"),
-            ("allow-rename", "off"),
-            ("window-size", "latest"),
-        ):
+        for name, value in WINDOW_OPTIONS:
             self._do("set-option", "-w", "-t", window, name, value)
         # Older than 3.3 has no such option.
         self._try("set-option", "-w", "-t", window, "remain-on-exit-format", _ENDED)
@@ -258,11 +250,20 @@ class Panes:
     def kill(self) -> None:
         """End the session; the server and its other sessions stay."""
         sockets = self._try("display-message", "-p", "#{socket_path}").stdout
+        self._send_people_back()
         others = len(self._try("list-sessions").stdout) - 1
         self._try("kill-session", "-t", self.id)
         self.id = ""
         if sockets and not others:
             _remove_dead(sockets[0])
+
+    def _send_people_back(self) -> None:
+        """Bring those who came from another session back there; tmux would throw them out."""
+        form = "#{client_name} #{client_last_session}"
+        for line in self._try("list-clients", "-t", self.id, "-F", form).stdout:
+            client, _, session = line.partition(" ")
+            if session and session != self.name:
+                self._try("switch-client", "-c", client, "-t", f"={session}")
 
     def attach_argv(self, env: Mapping[str, str]) -> list[str]:
         """Return the command that brings a person there."""

@@ -25,7 +25,7 @@ def test_a_failure_is_one_line_with_exit_1(capsys: pytest.CaptureFixture[str]) -
     code = main(["agents"])
 
     assert code == 1
-    assert capsys.readouterr() == ("", "csp: no room is running; start one with: csp gateway\n")
+    assert capsys.readouterr() == ("", "csp: no room is running; start one with: csp up\n")
 
 
 def test_a_misuse_is_one_line_with_exit_2(capsys: pytest.CaptureFixture[str]) -> None:

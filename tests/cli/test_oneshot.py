@@ -128,7 +128,7 @@ def test_nobody_there_says_what_to_do() -> None:
         Gateway(f"http://127.0.0.1:{port}", "t").get("/x")
 
     assert caught.value.message == f"no gateway answers at http://127.0.0.1:{port}"
-    assert caught.value.hint == "start one with: csp gateway"
+    assert caught.value.hint == "start one with: csp up"
 
 
 @pytest.mark.parametrize("said", [b"", b"hello\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"])

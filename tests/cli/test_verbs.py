@@ -565,7 +565,7 @@ def test_remove_takes_an_agent_out(place: Place) -> None:
 def test_stop_without_a_session_says_so(place: Place) -> None:
     done = place.csp("stop")
 
-    assert (done.code, done.err) == (0, "nothing was running\n")
+    assert (done.code, done.err) == (0, "no mode was running; csp interrupt AGENT stops an agent\n")
     assert place.csp("stop", "--all", "--json").json["success"] is True
 
 
@@ -781,7 +781,7 @@ def test_a_dead_gateway_is_not_taken_for_a_running_one(fresh: Place) -> None:
     fresh.running[0].communicate()
     done = fresh.csp("agents")
 
-    assert (done.code, done.err) == (1, "csp: no room is running; start one with: csp gateway\n")
+    assert (done.code, done.err) == (1, "csp: no room is running; start one with: csp up\n")
 
 
 def test_doctor_checks_the_machine(place: Place) -> None:

@@ -210,3 +210,61 @@ def test_the_border_names_the_agent_and_its_state(place: Place) -> None:
     assert shown.strip() == "ann [idle]"
     assert place.tmux("show-options", "-wv", "-t", "csp:0", "pane-border-status") == "top\n"
     assert place.tmux("show-options", "-gwv", "pane-border-status") == "off\n"
+
+
+def test_a_window_that_shrinks_gives_agents_windows_of_their_own(place: Place) -> None:
+    place.agents(*SEVEN)
+    terminal = place.terminal("up", rows=50, cols=200)
+    place.wait(lambda: place.tmux("list-clients", check=False), "attached", 90)
+    place.watch()
+    place.wait(lambda: place.pane("human")["cols"] == 200, "the first layout")
+    terminal.setwinsize(24, 80)
+
+    def is_usable() -> bool:
+        panes = [place.pane(agent) for agent in SEVEN]
+        return all(pane["cols"] >= 39 and pane["rows"] >= 5 for pane in panes)
+
+    place.wait(is_usable, "places to type in", 20)
+    assert (
+        place.tmux("show-options", "-wv", "-t", str(place.pane(SEVEN[-1])["id"]), "remain-on-exit") == "on\n"
+    )
+    terminal.close(force=True)
+
+
+async def test_the_borders_come_back_after_everybody_was_detached(place: Place) -> None:
+    place.agents("ann")
+    await asyncio.to_thread(place.up)
+    place.tmux("detach-client", "-s", "csp")
+    await asyncio.to_thread(place.csp, "pause", "ann")
+
+    await wait_until(lambda: place.pane("ann")["state"] == "paused", 15.0)
+
+
+def test_down_brings_people_back_to_the_session_they_came_from(place: Place) -> None:
+    place.agents("ann")
+    place.tmux("new-session", "-d", "-s", "mine", "-x", "120", "-y", "40", "cat")
+    place.up()
+    client = pexpect.spawn(
+        "tmux", ["attach", "-t", "mine"], env=place.env, dimensions=(40, 120), encoding="utf-8"
+    )
+    people = ("list-clients", "-F", "#{?client_control_mode,,#{session_name}}")
+    place.wait(lambda: place.tmux(*people).split() == ["mine"], "the client")
+    place.tmux("switch-client", "-c", client_name(place), "-t", "csp")
+    place.csp("down")
+
+    assert place.tmux(*people).split() == ["mine"]
+    client.close(force=True)
+
+
+def client_name(place: Place) -> str:
+    return place.tmux("list-clients", "-F", "#{?client_control_mode,,#{client_name}}").split()[0]
+
+
+def test_an_agent_that_was_removed_is_started_again_by_up(place: Place) -> None:
+    place.agents("ann", "ben")
+    place.up()
+    place.wait(lambda: "ann" in place.online(), "ann")
+    place.csp("remove", "ann")
+    place.up()
+
+    assert {"ann", "ben"} <= set(place.online())
