@@ -138,6 +138,8 @@ class PaneBorders:
             self._arrange(window, Size(cols=int(cols), rows=int(rows)), is_zoomed="Z" in flags)
         elif line.startswith(("%window-add", "%unlinked-window-add")):
             self._tell(_LIST)
+        elif line.startswith("%end"):
+            self._relieve()
 
     def _arrange(self, window: str, size: Size, *, is_zoomed: bool) -> None:
         """Lay a window out anew if its size is another one; what a person has dragged stays otherwise."""
@@ -145,15 +147,28 @@ class PaneBorders:
         if is_zoomed:
             return
         self._sizes[window] = size
-        if before is None or before == size:
-            return
+        if before not in (None, size):
+            self._lay_out(window, size)
+
+    def _relieve(self) -> None:
+        """Lay out anew what had become too full before anybody looked."""
+        for window, size in self._sizes.items():
+            agents, has_human = self._agents_in(window)
+            if len(agents) > capacity(size, has_human=has_human):
+                self._lay_out(window, size)
+
+    def _agents_in(self, window: str) -> tuple[list[str], bool]:
         there = [agent for agent, (_, where) in self._panes.items() if where == window]
-        agents, has_human = [agent for agent in there if agent != HUMAN], HUMAN in there
+        return [agent for agent in there if agent != HUMAN], HUMAN in there
+
+    def _lay_out(self, window: str, size: Size) -> None:
+        agents, has_human = self._agents_in(window)
         count = min(len(agents), capacity(size, has_human=has_human))
         for agent in agents[count:]:
             self._move_out(agent)
         if count > 0:
-            self._tell(f"select-layout -t {window} {layout(count, size, has_human=has_human)}")
+            # Unquoted, its braces would be taken for a block of commands.
+            self._tell(f"select-layout -t {window} '{layout(count, size, has_human=has_human)}'")
 
     def _move_out(self, agent: str) -> None:
         """Give an agent a window of its own, where there is no place left that it could be used in."""

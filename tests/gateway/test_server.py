@@ -80,7 +80,7 @@ def test_a_chosen_port_that_is_taken_is_refused_in_one_line(room: Process, tmp_p
     assert code == 1
     assert lines == [
         f"csp: cannot listen on 127.0.0.1 port {room.port}: address already in use "
-        "(choose another one with --port, or --port 0 for any free one)"
+        "(choose another one with CSP_PORT or csp gateway --port; 0 takes any free one)"
     ]
 
 

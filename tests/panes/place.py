@@ -164,6 +164,11 @@ class Place:
         """Return the state of each agent that is online."""
         return {item["id"]: item["state"] for item in self.gateway.get("/agents") if item["online"]}
 
+    def attached(self) -> list[str]:
+        """Return the session of each person's client; the human pane holds one of its own for the borders."""
+        form = "#{?client_control_mode,,#{session_name}}"
+        return self.tmux("list-clients", "-F", form, check=False).split()
+
     def watch(self) -> None:
         """Remember the processes of the room, so that they can be missed or ended later."""
         roots = [pid for room in running_rooms(self.state) for pid in (room.supervisor, room.pid) if pid]

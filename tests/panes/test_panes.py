@@ -18,23 +18,21 @@ def test_up_attaches_in_a_terminal_and_the_panes_have_its_size(place: Place) -> 
     place.agents("ann", "ben")
     terminal = place.terminal("up", rows=40, cols=120)
     terminal.expect("ann")
-    place.wait(
-        lambda: "csp: 1" in place.tmux("list-clients", "-F", "#{session_name}: 1", check=False), "attached"
-    )
+    place.wait(lambda: place.attached() == ["csp"], "attached", 90)
     place.watch()
     human, ann, ben = place.panes()
 
     assert (human["cols"], human["rows"]) == (120, 8)
     assert ann["cols"] + ben["cols"] + 1 == 120
     assert ann["rows"] == 40 - 1 - 10
-    assert place.online() == {"ann": "idle", "ben": "idle"}
+    place.wait(lambda: place.online() == {"ann": "idle", "ben": "idle"}, "both idle")
     terminal.close(force=True)
 
 
 def test_seven_agents_in_80x24_are_in_two_windows(place: Place) -> None:
     place.agents(*SEVEN)
     terminal = place.terminal("up", rows=24, cols=80)
-    place.wait(lambda: place.tmux("list-clients", check=False), "attached", 90)
+    place.wait(lambda: place.attached() == ["csp"], "attached", 90)
     place.watch()
     panes = place.panes()
 
@@ -50,7 +48,7 @@ def test_seven_agents_in_80x24_are_in_two_windows(place: Place) -> None:
 def test_a_resize_keeps_the_human_at_a_fifth(place: Place) -> None:
     place.agents("ann", "ben", "cid")
     terminal = place.terminal("up", rows=50, cols=200)
-    place.wait(lambda: place.tmux("list-clients", check=False), "attached", 90)
+    place.wait(lambda: place.attached() == ["csp"], "attached", 90)
     place.watch()
     terminal.setwinsize(91, 160)
 
@@ -74,9 +72,7 @@ def test_up_inside_tmux_switches_the_client(place: Place) -> None:
     command = shlex.join([*place.command, "up"])
     variables = [word for item in place.env.items() for word in ("-e", "=".join(item))]
     place.tmux("new-window", "-t", "mine:", "-c", str(place.dir), *variables, command)
-    # The human pane holds a client of its own, for the borders.
-    people = ("list-clients", "-F", "#{?client_control_mode,,#{session_name}}")
-    place.wait(lambda: place.tmux(*people).split() == ["csp"], "the switch", 60)
+    place.wait(lambda: place.attached() == ["csp"], "the switch", 60)
     place.watch()
 
     assert place.pane("human")["cols"] == 120
@@ -215,7 +211,7 @@ def test_the_border_names_the_agent_and_its_state(place: Place) -> None:
 def test_a_window_that_shrinks_gives_agents_windows_of_their_own(place: Place) -> None:
     place.agents(*SEVEN)
     terminal = place.terminal("up", rows=50, cols=200)
-    place.wait(lambda: place.tmux("list-clients", check=False), "attached", 90)
+    place.wait(lambda: place.attached() == ["csp"], "attached", 90)
     place.watch()
     place.wait(lambda: place.pane("human")["cols"] == 200, "the first layout")
     terminal.setwinsize(24, 80)
@@ -247,12 +243,11 @@ def test_down_brings_people_back_to_the_session_they_came_from(place: Place) -> 
     client = pexpect.spawn(
         "tmux", ["attach", "-t", "mine"], env=place.env, dimensions=(40, 120), encoding="utf-8"
     )
-    people = ("list-clients", "-F", "#{?client_control_mode,,#{session_name}}")
-    place.wait(lambda: place.tmux(*people).split() == ["mine"], "the client")
+    place.wait(lambda: place.attached() == ["mine"], "the client")
     place.tmux("switch-client", "-c", client_name(place), "-t", "csp")
     place.csp("down")
 
-    assert place.tmux(*people).split() == ["mine"]
+    assert place.attached() == ["mine"]
     client.close(force=True)
 
 
