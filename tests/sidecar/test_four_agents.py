@@ -1,7 +1,7 @@
 """Four real agents at once: every message arrives once, in order, exact; every reply comes back as it was.
 
-The truth is what the model server received and sent. A person types in the panes meanwhile, clears one
-conversation, changes the size of the windows.
+The truth is what the model server received and sent. A person types in the panes meanwhile, and changes the
+size of the windows.
 """
 
 import random
