@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 #: How long a dialog has to go away, an answer to stop.
 ANSWERED_S: Final = 5.0
+PRESSES: Final = 2
 STOPPED_S: Final = 8.0
 BEGUN_KEPT: Final = 50
 #: A dialog that is only just being drawn may not take keys yet.
@@ -99,8 +100,15 @@ class Controls:
             return "only the choices 1 to 9 have a key"
         if choice is not None and dialog.choices and choice not in [each.number for each in dialog.choices]:
             return f"the dialog has no choice {choice}, only {len(dialog.choices)}"
-        self._sight.port.write(answer.keys_for(choice).encode())
-        return "" if await self._is_closed(dialog) else "the dialog stayed open"
+        return await self._press(answer.keys_for(choice), dialog)
+
+    async def _press(self, keys: str, dialog: Dialog) -> str:
+        """Press until this dialog is gone: one that has only just been drawn swallows its keys."""
+        for _ in range(PRESSES):
+            self._sight.port.write(keys.encode())
+            if await self._is_closed(dialog):
+                return ""
+        return "the dialog stayed open"
 
     async def _drawn(self) -> Dialog | None:
         await self._until(lambda: self._sight.look().dialog is not None, ANSWERED_S)
@@ -114,7 +122,7 @@ class Controls:
             now = self._sight.look().dialog
             return now is None or (now.question, now.subject) != (dialog.question, dialog.subject)
 
-        is_closed = await self._until(is_gone, ANSWERED_S)
+        is_closed = await self._until(is_gone, ANSWERED_S / PRESSES)
         if is_closed:
             self._sight.pane.note_answered()
         return is_closed

@@ -100,15 +100,18 @@ async def test_a_held_message_is_polled_once_it_is_released(
         Client(room.url, bob.token, transport="http") as b,
     ):
         asked = await a.send("bob", "1")
+        await read_delivered(b, "1")
         for number in range(2, 9):
-            speaker, hearer = (b, "alice") if number % 2 == 0 else (a, "bob")
-            asked = await speaker.send(hearer, str(number), reply_to=asked.id)
+            # An answer proves that its question has arrived, so nobody answers what has not come in yet.
+            speaker, hearer, name = (b, a, "alice") if number % 2 == 0 else (a, b, "bob")
+            asked = await speaker.send(name, str(number), reply_to=asked.id)
+            await read_delivered(hearer, str(number))
         held = await a.send("bob", "9", reply_to=asked.id)
         await a.send("bob", "10")
         first = await read_delivered(b, "10")
         await asyncio.to_thread(room.gateway.post, f"/messages/{held.id}/continue")
 
-        assert first + await read_delivered(b, "9") == ["1", "3", "5", "7", "10", "9"]
+        assert first + await read_delivered(b, "9") == ["10", "9"]
 
 
 async def test_what_concerns_others_is_not_looked_through_again(

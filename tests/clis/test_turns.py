@@ -1,6 +1,7 @@
 """Turns of the three real CLIs, driven through a plain terminal; the model server's log is the truth."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -58,7 +59,8 @@ def test_a_tool_runs_once_it_is_approved(at: Driven) -> None:
     assert not (at.cli.cwd / "out.txt").exists()
 
     count = len(at.server.replies(at.cli.client))
-    at.terminal.send(b"1")
+    # A dialog that has only just been drawn swallows keys.
+    at.press_until(b"1", lambda: not re.search(DIALOG[at.cli.name], at.terminal.screen()))
     replies = at.wait_replies(count + 1)
 
     assert (at.cli.cwd / "out.txt").read_text() == "42\n"
@@ -67,6 +69,8 @@ def test_a_tool_runs_once_it_is_approved(at: Driven) -> None:
 
 def test_an_error_ends_the_turn_and_the_next_prompt_is_alone(at: Driven) -> None:
     at.submit("fail please")
+    # The request has failed before the screen says so; what is typed until then belongs to the same turn.
+    at.terminal.wait_for("API key")
     at.submit("hello again")
 
     assert at.server.prompts(at.cli.client)[-2:] == ["fail please", "hello again"]

@@ -12,6 +12,8 @@ from tests.sidecar.test_relay import RAW
 from tests.waiting import wait_until_sync
 
 FLOOD_BYTES: Final = 200 * 1000 * 1000
+#: The allocator's own slack settles below 2 MiB, however long the flood; what is kept of one shows at once.
+SLACK_KIB: Final = 4096
 #: Says how late each key was, in the middle of its flood or of nothing; ends with `q`.
 FLOODING: Final = RAW + (
     "import select, time\n"
@@ -82,7 +84,7 @@ def test_a_flood_neither_grows_memory_nor_delays_keys(
         pane.press(b"q")
         pane.wait()
 
-    assert grown < 1024
+    assert grown < SLACK_KIB
     assert relayed < 1.0
 
 
