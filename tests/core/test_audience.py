@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from csp.core.audience import concerns
+from csp.core.sessions import Sessions
 from csp.events import AnyEvent, KnownEvent, StateChanged, Unknown, type_of
 from csp.wire import ALL, AgentId, MessageId
 from tests.core.examples import EVENTS
@@ -17,6 +18,10 @@ OTHER = AgentId("mallory")
 
 # Who reads an event from claude to codex, with gemini among the recipients if it has any.
 READERS: dict[str, set[AgentId]] = {
+    "turn_signal": {SENDER, TARGET, LISTED},
+    "mode": {SENDER, TARGET, LISTED, OTHER},
+    "turn": {SENDER, TARGET, LISTED, OTHER},
+    "vote": {SENDER, TARGET, LISTED, OTHER},
     "human_message": {SENDER, TARGET, LISTED},
     "agent_call": {SENDER, TARGET, LISTED},
     "agent_response": {SENDER, TARGET, LISTED},
@@ -39,7 +44,7 @@ READERS: dict[str, set[AgentId]] = {
 }
 # Who reads the same event when its target is all.
 PUBLIC = {"human_message", "agent_call", "agent_response", "activity", "kept", "answer", "system"}
-PUBLIC |= {"joined", "left", "redacted", "pruned"}
+PUBLIC |= {"joined", "left", "redacted", "pruned", "mode", "turn", "vote", "turn_signal"}
 ALL_EVENTS: tuple[AnyEvent, ...] = (
     *EVENTS,
     Unknown(8, 1.0, "run.started", MessageId("e-8"), SENDER, TARGET),
@@ -49,21 +54,21 @@ ALL_EVENTS: tuple[AnyEvent, ...] = (
 @pytest.mark.parametrize("agent", [SENDER, TARGET, LISTED, OTHER])
 @pytest.mark.parametrize("event", ALL_EVENTS, ids=type_of)
 def test_agent_reads_what_concerns_it(event: AnyEvent, agent: AgentId) -> None:
-    assert concerns(event, agent) == (agent in READERS[type_of(event)])
+    assert concerns(event, agent, Sessions()) == (agent in READERS[type_of(event)])
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=type_of)
 def test_stranger_reads_what_is_for_all(event: KnownEvent) -> None:
     kind, fields = type(event), {name: getattr(event, name) for name in event.__struct_fields__}
 
-    assert concerns(kind(**(fields | {"target": ALL})), OTHER) == (type_of(event) in PUBLIC)
+    assert concerns(kind(**(fields | {"target": ALL})), OTHER, Sessions()) == (type_of(event) in PUBLIC)
 
 
 @pytest.mark.parametrize("agent", [SENDER, TARGET, OTHER])
 def test_everybody_reads_a_state_without_a_dialog(agent: AgentId) -> None:
     (event,) = (event for event in EVENTS if isinstance(event, StateChanged))
 
-    assert concerns(msgspec.structs.replace(event, dialog=None), agent)
+    assert concerns(msgspec.structs.replace(event, dialog=None), agent, Sessions())
 
 
 def test_table_has_every_kind_of_event() -> None:

@@ -11,7 +11,9 @@ from csp.core.commands import (
     Continue,
     Control,
     Join,
+    KeepTurn,
     Leave,
+    NextTurn,
     Notice,
     Prune,
     Redact,
@@ -19,7 +21,10 @@ from csp.core.commands import (
     Report,
     Return,
     Send,
+    SetMode,
     SetState,
+    Steer,
+    Stop,
     Tell,
     Tick,
 )
@@ -27,11 +32,11 @@ from csp.core.decide import decide
 from csp.core.room import Room, dump
 from csp.errors import Refused
 from csp.events import type_of
-from csp.wire import ALL, HUMAN, AgentState, ControlVerb, DeliveryState, MessageId
+from csp.wire import ALL, HUMAN, AgentState, ControlVerb, DeliveryState, MessageId, SessionAction
 from tests.core.live import CLAUDE, CODEX, LiveRoom
 
 # What each command causes in the room of `a_room`: claude is there with m-3 queued, codex has left,
-# m-5 is held by the loop guard, e-8 is a question of claude.
+# m-5 is held by the loop guard, e-8 is a question of claude, s-9 asks codex for its one step.
 CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (Join(name="gemini"), ["joined"]),
     (Return(agent=CODEX), ["joined"]),
@@ -48,6 +53,14 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (Redact(message="m-3"), ["delivery", "redacted"]),
     (Prune(before=3), ["pruned"]),
     (Notice(text="note", target=ALL), ["system"]),
+    (
+        SetMode(sender=HUMAN, mode="single", agents=("claude",)),
+        ["mode", "system", "mode", "turn_signal", "system"],
+    ),
+    (NextTurn(thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
+    (KeepTurn(agent=CODEX), ["turn"]),
+    (Stop(sender=HUMAN, thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
+    (Steer(sender=HUMAN, session="s-9", action=SessionAction.PAUSE), ["mode", "system"]),
     (Tick(), ["delivery", "system"]),
 ]
 COMMANDS = [command for command, _ in CAUSED]
@@ -61,6 +74,7 @@ def a_room(monkeypatch: pytest.MonkeyPatch) -> LiveRoom:
     live.do(Leave(agent=CODEX, reason="closed"))
     live.say(CODEX, CLAUDE)
     live.do(Answer(sender=CLAUDE, text="@query.log"))
+    live.do(SetMode(sender=HUMAN, mode="round_robin", steps=1, agents=("codex",), thread="dev"))
     return live
 
 
