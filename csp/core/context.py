@@ -101,7 +101,7 @@ def _shown(item: Item) -> str:
 
 
 def positions(session: Session, agent: AgentId) -> str:
-    """Return the last position of everybody else, each as long as its share of the prompt; none in a ballot."""
+    """Return the last position of everybody else, each no longer than its share; none in a ballot."""
     if session.stage.kind is PhaseKind.BALLOT:
         return ""
     others = [(name, last) for name, last in last_outputs(session) if name != agent]

@@ -80,7 +80,7 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
         case Notice():
             batch.notice(command.target, command.text)
         case SetMode() | NextTurn() | KeepTurn() | Stop() | Steer():
-            _decide_session(room, command, batch, rules)
+            decide_session(room, command, batch, rules)
         case Tick():
             timers.tick(room, batch, rules)
         case _:
@@ -90,7 +90,8 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
     return batch.events
 
 
-def _decide_session(room: Room, command: SessionCommand, batch: Batch, rules: Rules) -> None:
+def decide_session(room: Room, command: SessionCommand, batch: Batch, rules: Rules) -> None:
+    """Append the events that a command about a session causes."""
     match command:
         case SetMode():
             start.set_mode(room, command, batch, rules)

@@ -203,8 +203,8 @@ def _by_handoff(session: Session) -> AgentId | EndReason:
     last = session.last
     if not _was_answered(session) or last is None:
         return _in_order(session)
-    if last.handoff is not None and last.handoff.to in session.agents:
-        return AgentId(last.handoff.to)
+    if last.to in session.agents:
+        return last.to
     return EndReason.MALFORMED if last.malformed else row_of(session.setup).without_handoff
 
 

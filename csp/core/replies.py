@@ -173,7 +173,7 @@ class _Reply:
         commands = runnable(said.commands)
         speaker.run([spoken for spoken in commands if not isinstance(spoken, SetMode)])
         desk.move(turn, TurnState.REPLIED)
-        remind(desk)
+        remind(desk, command.sender)
         advance(desk)
         speaker.run([spoken for spoken in commands if isinstance(spoken, SetMode)])
 

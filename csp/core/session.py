@@ -9,7 +9,6 @@ from csp.wire import (
     AgentId,
     Candidate,
     EndReason,
-    Handoff,
     MessageId,
     PhaseKind,
     SessionId,
@@ -77,7 +76,7 @@ class Reply(_State, frozen=True):
 
     turn: TurnId
     agent: AgentId
-    handoff: Handoff | None = None
+    to: AgentId | None = None
     final: bool = False
     malformed: bool = False
 
@@ -116,7 +115,6 @@ class Session(_State, frozen=True):
     first_ballot: int = 0
     counted: tuple[Candidate, ...] = ()
     items: tuple[Item, ...] = ()
-    synthesis: str = ""
     #: Turns that were asked for in this session, in this phase; that were answered.
     asked: int = 0
     asked_here: int = 0
@@ -129,7 +127,7 @@ class Session(_State, frozen=True):
     stalls: int = 0
     #: Timeouts in a row of each agent.
     strikes: dict[AgentId, int] = msgspec.field(default_factory=dict)
-    #: What each said last, for telling who repeats itself; how often in a row.
+    #: A fingerprint of what each said last, for telling who repeats itself; how often in a row.
     echoes: dict[AgentId, tuple[str, int]] = msgspec.field(default_factory=dict)
     models: dict[AgentId, str] = msgspec.field(default_factory=dict)
 
@@ -151,6 +149,12 @@ class Session(_State, frozen=True):
         """Those who owe a reply, in the turn order; one from outside it comes last."""
         inside = tuple(agent for agent in self.setup.agents if agent in self.turns)
         return inside + tuple(agent for agent in self.turns if agent not in inside)
+
+    @property
+    def synthesis(self) -> str:
+        """What was written of the whole, if it was."""
+        said = [one for outputs in self.outputs.values() for one in outputs if one.phase == self.stage.number]
+        return said[-1].text if said and self.stage.kind is PhaseKind.SOLO else ""
 
     @property
     def current(self) -> AgentId | None:

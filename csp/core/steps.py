@@ -4,6 +4,7 @@
 batch, `apply` uses it on those of the journal: the two cannot come apart.
 """
 
+from hashlib import sha256
 from typing import Final
 
 from msgspec.structs import replace
@@ -26,7 +27,6 @@ from csp.wire import (
     ROUTER,
     AgentId,
     Change,
-    Handoff,
     MessageId,
     PhaseKind,
     Setup,
@@ -207,7 +207,7 @@ def _replied(session: Session, event: TurnMoved) -> Session:
     stalls = session.stalls
     if event.agent == session.setup.lead:
         _, repeats = session.echoes.get(event.agent, ("", 0))
-        stalls = stalls + 1 if last.handoff is None or repeats else 0
+        stalls = stalls + 1 if last.to is None or repeats else 0
     return replace(_heard_from(session, event.agent), last=last, replies=session.replies + 1, stalls=stalls)
 
 
@@ -229,12 +229,11 @@ def _answered(session: Session, event: AgentResponse) -> Session:
     round = event.round or session.stage.round
     output = Output(event.id, round, cut(event.text, KEPT_CHARS), session.stage.number)
     outputs = (*session.outputs.get(event.sender, ()), output)[-KEPT_OUTPUTS:]
-    is_synthesis = session.stage.kind is PhaseKind.SOLO and bool(event.text.strip())
+    to = AgentId(event.handoff.to) if event.handoff else None
     return replace(
         _spent(session, event, turn.prompt_tokens if turn else 0),
         outputs=session.outputs | {event.sender: outputs},
-        last=Reply(TurnId(event.turn or ""), event.sender, event.handoff, event.final, event.malformed),
-        synthesis=cut(event.text, KEPT_CHARS) if is_synthesis else session.synthesis,
+        last=Reply(TurnId(event.turn or ""), event.sender, to, event.final, event.malformed),
         echoes=session.echoes | {event.sender: _echo(session, event)},
     )
 
@@ -254,8 +253,9 @@ def _spent(session: Session, event: AgentResponse, prompt_tokens: int) -> Sessio
 
 def _echo(session: Session, event: AgentResponse) -> tuple[str, int]:
     text = "".join(event.text.casefold().split())
+    mark = sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
     before, count = session.echoes.get(event.sender, ("", 0))
-    return text[:KEPT_CHARS], count + 1 if text[:KEPT_CHARS] == before else 0
+    return mark, count + 1 if mark == before else 0
 
 
 def _noted(session: Session, event: Said) -> Session:
@@ -284,15 +284,10 @@ def without_message(session: Session, event: Redacted) -> Session:
 
 
 def without_texts(session: Session) -> Session:
-    """Return the session without anything that was said in it."""
+    """Return the session without anything that was said in it; one that goes on keeps its topic."""
     outputs = {
         agent: tuple(replace(one, text="") for one in outputs) for agent, outputs in session.outputs.items()
     }
-    echoes = {agent: ("", count) for agent, (_, count) in session.echoes.items()}
-    return replace(session, items=(), outputs=outputs, synthesis="", echoes=echoes, last=_bare(session.last))
-
-
-def _bare(last: Reply | None) -> Reply | None:
-    if last is None or last.handoff is None:
-        return last
-    return replace(last, handoff=Handoff(to=last.handoff.to, task="-"))
+    votes = {agent: Choice(vote.label) for agent, vote in session.votes.items()}
+    setup = replace(session.setup, topic="") if session.is_over else session.setup
+    return replace(session, items=(), outputs=outputs, votes=votes, setup=setup)

@@ -66,7 +66,7 @@ class Play(LiveRoom):
         return [event for event in self.all(TurnSignal) if event.target == agent]
 
     def reply(self, agent: AgentId, text: str = "words", **fields: Any) -> list[KnownEvent]:
-        fields.setdefault("turn", self.turn(agent).id)
+        fields = {"turn": self.turn(agent).id, **fields} if "turn" not in fields else fields
         return self.do(Answer(sender=agent, text=text, **fields))
 
     def reply_all(self, text: str = "{0} speaks") -> None:

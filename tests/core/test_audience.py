@@ -6,10 +6,23 @@ import msgspec
 import pytest
 
 from csp.core.audience import concerns
+from csp.core.commands import Stop
 from csp.core.sessions import Sessions
-from csp.events import AnyEvent, KnownEvent, StateChanged, Unknown, type_of
-from csp.wire import ALL, AgentId, MessageId
+from csp.events import (
+    Activity,
+    AgentCall,
+    AgentResponse,
+    AnyEvent,
+    KnownEvent,
+    StateChanged,
+    Unknown,
+    Voted,
+    type_of,
+)
+from csp.wire import ALL, HUMAN, AgentId, MessageId
 from tests.core.examples import EVENTS
+from tests.core.live import CLAUDE, CODEX, GEMINI
+from tests.core.playing import BOSS, Play
 
 SENDER = AgentId("claude")
 TARGET = AgentId("codex")
@@ -74,3 +87,66 @@ def test_everybody_reads_a_state_without_a_dialog(agent: AgentId) -> None:
 def test_table_has_every_kind_of_event() -> None:
     assert {type(event) for event in EVENTS} == set(get_args(KnownEvent))
     assert {type_of(event) for event in ALL_EVENTS} == set(READERS)
+
+
+# --- sealed phases -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sealed() -> Play:
+    play = Play()
+    play.start("consensus")
+    play.reply(CLAUDE, "my plan\n@send.codex psst")
+    return play
+
+
+def read_by(play: Play, agent: AgentId) -> list[str]:
+    said = (AgentResponse, AgentCall, Activity, Voted)
+    return [
+        event.text
+        for event in play.journal
+        if isinstance(event, said) and concerns(event, agent, play.room.sessions)
+    ]
+
+
+def test_sealed_words_are_read_by_their_author_alone(sealed: Play) -> None:
+    assert read_by(sealed, CLAUDE) == ["my plan\n@send.codex psst", "psst"]
+    assert read_by(sealed, CODEX) == []
+
+
+def test_words_are_read_once_their_phase_is_over(sealed: Play) -> None:
+    sealed.reply(CODEX, "another plan")
+    sealed.reply(GEMINI, "no plan")
+
+    assert read_by(sealed, GEMINI) == ["my plan\n@send.codex psst", "another plan", "no plan"]
+
+
+def test_votes_are_sealed_until_all_are_in(sealed: Play) -> None:
+    sealed.reply(CODEX)
+    sealed.reply(GEMINI)
+    sealed.reply(CLAUDE, "VOTE: [A]", activity=True)
+
+    assert "VOTE: [A]" in read_by(sealed, CLAUDE)
+    assert "VOTE: [A]" not in read_by(sealed, CODEX)
+
+
+def test_end_of_a_session_opens_its_seals(sealed: Play) -> None:
+    sealed.do(Stop(sender=HUMAN))
+
+    assert "my plan\n@send.codex psst" in read_by(sealed, CODEX)
+
+
+def test_words_of_a_session_nobody_remembers_are_open(sealed: Play) -> None:
+    (reply,) = sealed.all(AgentResponse)
+
+    assert concerns(reply, CODEX, Sessions())
+
+
+def test_sealed_words_wait_for_everybody_even_outside(sealed: Play) -> None:
+    sealed.join_boss()
+    sent = sealed.say(CODEX, BOSS, "between us")
+
+    assert sealed.shown(sent.id, BOSS) == "held(turn)"
+    sealed.reply(CODEX)
+    sealed.reply(GEMINI)
+    assert sealed.shown(sent.id, BOSS) == "queued"

@@ -4,6 +4,7 @@ from typing import Any, cast, get_args
 
 import pytest
 
+from csp.core.batch import Batch
 from csp.core.commands import (
     Answer,
     AnyCommand,
@@ -28,7 +29,8 @@ from csp.core.commands import (
     Tell,
     Tick,
 )
-from csp.core.decide import decide
+from csp.core.decide import decide, decide_session
+from csp.core.house import DEFAULT_RULES
 from csp.core.room import Room, dump
 from csp.errors import Refused
 from csp.events import type_of
@@ -105,6 +107,8 @@ def test_table_has_every_command() -> None:
 def test_command_of_no_known_kind_is_a_fault_of_ours() -> None:
     with pytest.raises(AssertionError):
         decide(Room(), cast(Any, object()), 1.0)
+    with pytest.raises(AssertionError):
+        decide_session(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
 
 
 @pytest.mark.parametrize(
