@@ -76,7 +76,7 @@ def turn_view(session: Session | None) -> TurnView:
     """Say whose turn it is now."""
     if session is None or session.is_over:
         return TurnView(complete=True)
-    return TurnView(current_turn=session.current, round=_round(session))
+    return TurnView(success=True, current_turn=session.current, round=_round(session))
 
 
 def session_view(session: Session) -> SessionView:

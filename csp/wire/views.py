@@ -185,7 +185,7 @@ class ModeView(Struct, frozen=True, omit_defaults=False):
 class TurnView(Struct, frozen=True):
     """Whose turn it is now, or that the mode is complete."""
 
-    success: bool = True
+    success: bool | None = None
     current_turn: str | None = field(name="currentTurn", default=None)
     round: int | None = None
     complete: bool = False

@@ -61,7 +61,7 @@ def test_after_the_end_the_mode_is_freeform_and_the_rest_stays() -> None:
     play = Play()
     play.start("collaborate", topic="")
     play.reply(CLAUDE, "one", handoff=Handoff(to="codex", task="go"))
-    assert turn_view(play.session) == TurnView(current_turn=CODEX, round=1)
+    assert turn_view(play.session) == TurnView(success=True, current_turn=CODEX, round=1)
     play.reply(CODEX, "two")
     shown = view(play)
 
