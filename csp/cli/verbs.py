@@ -119,6 +119,18 @@ _HISTORY: Final = (
     _JSON,
 )
 
+_MODE: Final = (
+    Arg(("form",), "set MODE TOPIC, show, next or end", {"metavar": "FORM", "nargs": "*"}),
+    _value("--agents", "A,B", "who takes part, in this order; default: all who are online"),
+    _value("--rounds", "N", "rounds or steps, as the mode counts", type=_WHOLE),
+    _value("--first", "AGENT", "who speaks first"),
+    _value("--synth", "AGENT", "who writes the synthesis"),
+    _switch("--ballot", "end a debate with a vote"),
+    _switch("--respect-final", "let an agent end an autopilot"),
+    _value("--thread", "T", "thread of the session"),
+    _JSON,
+)
+
 _EXPORT: Final = (
     _value("--format", "F", "md or json; default: md", choices=("md", "json"), default="md"),
     _value("--limit", "N", "only the newest N items", type=_WHOLE),
@@ -159,6 +171,7 @@ VERBS: Final = (
     Verb("status", "show the room, its agents, what waits for whom", "csp status", "look:status", (_JSON,)),
     Verb("history", "show, prune or redact the history", "csp history --follow", "history:history", _HISTORY),
     Verb("export", "print the whole history", "csp export --format md > chat.md", "export:export", _EXPORT),
+    Verb("mode", "set, show or end the mode", "csp mode set debate 'tabs or spaces'", "mode:mode", _MODE),
     Verb(
         "stop",
         "stop what is running in the room",
