@@ -137,8 +137,9 @@ _EXPORT: Final = (
 )
 
 _DOCTOR: Final = (_switch("--journal", "read the whole journal and check every line"), _HISTORY_DIR, _JSON)
+_SUBJECTS: Final = ("gateway", "sidecar", "modes")
 _BENCH: Final = (
-    Arg(("subject",), "gateway or sidecar", {"metavar": "WHAT", "choices": ("gateway", "sidecar")}),
+    Arg(("subject",), "gateway, sidecar or modes", {"metavar": "WHAT", "choices": _SUBJECTS}),
     _value("--seconds", "S", "length of each load on the gateway; default: 1", type=_SECONDS),
     _switch("--quick", "shorter loads, fewer rounds, a journal of 100,000 lines instead of a million"),
     _JSON,
