@@ -75,7 +75,9 @@ class Desk:
     def withdraw(self, turn: Turn) -> bool:
         """Take the ask of a turn back; tell whether that was still possible."""
         message = self.room.message(turn.message)
-        is_gone = message is not None and not message.deliveries[turn.agent].is_untouched
+        # One that has arrived may be too old to be remembered.
+        has_arrived = turn.state is not TurnState.ASKED
+        is_gone = has_arrived or (message is not None and not message.deliveries[turn.agent].is_untouched)
         if is_gone or (turn.message, turn.agent) in self.batch.stepped:
             return False
         thread = self.session.thread

@@ -55,6 +55,8 @@ class ModeRow:
     is_round_a_turn: bool = False
     heeds_final: bool = True
     heeds_handoff: bool = True
+    #: Whether plain words of an API agent are not enough, because they name nobody to go on.
+    needs_envelope: bool = False
     without_handoff: EndReason = EndReason.NO_HANDOFF
     at_cap: EndReason = EndReason.CAP_REACHED
     #: Whether the room's limits hold without being asked for.
@@ -99,6 +101,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         rounds=6,
         unit="rounds",
         is_round_a_turn=True,
+        needs_envelope=True,
     ),
     Mode.AUTOPILOT: ModeRow(
         phases=(_relay("autopilot", Speaker.HANDOFF_OR_NEXT),),
@@ -118,6 +121,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         phases=(_relay("orchestrate", Speaker.LEAD), _SYNTHESIS),
         fewest=2,
         is_round_a_turn=True,
+        needs_envelope=True,
         is_limited=True,
         # The last word of the lead is the synthesis.
         needs_no_synthesis=frozenset({EndReason.FINAL}),

@@ -45,7 +45,7 @@ def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
     """Take what a participant wrote: as the reply to its turn, or as something else it said."""
     if command.id is not None and is_repeated(room, command.sender, command.id):
         return
-    ask = _ask_of(room, command)
+    ask = _ask_of(room, command) or _forgotten_ask(batch, command)
     if is_allstop(room, command.sender, command.text):
         heard = room.message(command.reply_to) if command.reply_to else ask
         thread = command.thread or (heard.thread if heard else DEFAULT_THREAD)
@@ -68,6 +68,27 @@ def _ask_of(room: Room, command: Answer) -> Message | None:
     if message is None or message.kind is not DeliverKind.TURN or command.sender not in message.deliveries:
         return None
     return message
+
+
+def _forgotten_ask(batch: Batch, command: Answer) -> Message | None:
+    """Return the ask of an open turn that is too old to be remembered, as far as it is needed."""
+    for session in batch.sessions.live_with(command.sender):
+        turn = session.turns.get(command.sender)
+        if turn is None or (command.turn or command.reply_to) not in (turn.id, turn.message):
+            continue
+        return Message(
+            id=turn.message,
+            seq=session.seq,
+            sender=SYSTEM,
+            target=turn.agent,
+            thread=session.thread,
+            text="",
+            deliveries={},
+            kind=DeliverKind.TURN,
+            turn=turn.id,
+            session=session.id,
+        )
+    return None
 
 
 def _too_late(command: Answer, batch: Batch, fields: dict[str, Any], thread: str) -> None:
@@ -98,7 +119,7 @@ class _Reply:
         confirm(self._ask, self._command.sender, self._desk.batch)
         turn = self._turn
         if turn is None:
-            self._post(Activity if self._command.activity else AgentResponse, self._command, (), late=True)
+            self._post(Activity if self._command.activity else AgentResponse, self._command, late=True)
         elif self._command.ending is not Ending.DONE:
             self._broke_off(turn)
         else:
@@ -110,18 +131,20 @@ class _Reply:
 
     def _broke_off(self, turn: Turn) -> None:
         if self._command.text.strip():
-            self._post(Activity, self._command, ())
+            self._post(Activity, self._command)
         fail(self._desk, turn, TurnState.FAILED, f"its answer was {self._command.ending}")
         advance(self._desk)
 
     def _go_on(self, turn: Turn, said: Speech) -> None:
         """Post words from the midst of the work; the turn stays open."""
-        self._post(Activity, self._command, said.commands)
+        self._post(Activity, self._command)
         vote = self._vote(said.commands)
         if vote is not None:
             self._cast(turn, vote)
         self._speaker(self._command).run(runnable(said.commands))
         notes = [spoken.note for spoken in said.commands if isinstance(spoken, Working)]
+        if turn.agent not in self._desk.session.turns:
+            return  # it has set another mode
         if notes:
             working(self._desk, turn, notes[-1])
         else:
@@ -144,14 +167,12 @@ class _Reply:
         is_voteless = self._is_ballot and vote is None and agent not in self._desk.session.votes
         is_unreadable = envelope.malformed and is_api(self._desk, agent)
         if (is_voteless or is_unreadable) and not turn.is_repair:
-            self._post(Activity, self._command, ())
+            self._post(Activity, self._command)
             ask_again(self._desk, turn, for_vote=is_voteless)
             return
         self._accept(turn, envelope, said, vote)
 
-    _TAKERS: ClassVar[
-        dict[type[Activity | AgentResponse] | None, Callable[["_Reply", Turn, Speech], None]]
-    ] = {
+    _TAKERS: ClassVar[dict[type[_Words] | None, Callable[["_Reply", Turn, Speech], None]]] = {
         Activity: _go_on,
         AgentResponse: _reply,
         None: _say_nothing,
@@ -166,7 +187,7 @@ class _Reply:
             handoff=self._handoff(envelope),
             final=envelope.final,
         )
-        self._post(AgentResponse, command, said.commands, malformed=envelope.malformed)
+        self._post(AgentResponse, command, malformed=envelope.malformed)
         if vote is not None:
             self._cast(turn, vote)
         speaker = self._speaker(command)
@@ -189,7 +210,9 @@ class _Reply:
             # Its fields were sent beside the text: there is no envelope to read.
             handoff = None if command.final else command.handoff
             return Envelope(message=command.text, handoff=handoff, final=command.final)
-        is_required = is_api(self._desk, command.sender) and not self._is_ballot
+        is_relay = self._desk.phase.kind is PhaseKind.RELAY
+        is_needed = is_relay and row_of(self._desk.session.setup).needs_envelope
+        is_required = is_needed and is_api(self._desk, command.sender)
         return Envelope.parse(command.text, commands, is_required=is_required)
 
     def _handoff(self, envelope: Envelope) -> Handoff | None:
@@ -218,13 +241,7 @@ class _Reply:
         self._desk.batch.add(Voted, self._command.sender, ALL, text, fields, thread=session.thread)
 
     def _post(
-        self,
-        kind: type[_Words],
-        command: Answer,
-        commands: tuple[Spoken, ...],
-        *,
-        late: bool = False,
-        malformed: bool = False,
+        self, kind: type[_Words], command: Answer, *, late: bool = False, malformed: bool = False
     ) -> None:
         session = self._desk.session
         fields: dict[str, Any] = {

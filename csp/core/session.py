@@ -19,6 +19,8 @@ from csp.wire import (
     TurnState,
 )
 
+#: Timeouts in a row after which an agent is not asked until it speaks.
+STRIKES: Final = 2
 OPEN: Final = frozenset({TurnState.ASKED, TurnState.DELIVERED, TurnState.WORKING, TurnState.BLOCKED})
 FAILED: Final = frozenset({TurnState.FAILED, TurnState.TIMED_OUT})
 _FIRST: Final = Stage(number=0, kind=PhaseKind.RELAY, name="", row=-1)
@@ -138,6 +140,10 @@ class Session(_State, frozen=True):
     @property
     def is_running(self) -> bool:
         return self.status is Status.RUNNING
+
+    def is_benched(self, agent: AgentId) -> bool:
+        """Tell whether an agent is not asked until it speaks."""
+        return self.strikes.get(agent, 0) >= STRIKES
 
     @property
     def seal(self) -> int:

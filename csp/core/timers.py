@@ -10,8 +10,8 @@ from csp.core.flow import advance
 from csp.core.house import Rules
 from csp.core.limits import minutes_over_at
 from csp.core.room import Room
-from csp.core.session import Session, Turn
-from csp.core.turns import STRIKES, fail
+from csp.core.session import STRIKES, Session, Turn
+from csp.core.turns import fail
 from csp.wire import HUMAN, HeldReason, Kind, TurnState
 
 #: What keeps a prompt out of the composer until a person does something about it.

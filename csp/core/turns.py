@@ -23,8 +23,6 @@ from csp.wire import (
     TurnState,
 )
 
-#: Timeouts in a row after which an agent is not asked until it speaks.
-STRIKES: Final = 2
 _REPAIRS: Final = {True: "repair_vote", False: "repair_envelope"}
 
 
@@ -49,7 +47,7 @@ def _why_not(desk: Desk, agent: AgentId, participant: Participant | None) -> str
         return "it has left the room"
     if participant.state is AgentState.LIMITED and not _is_past(participant.until, desk.batch.clock):
         return "it has reached its limit"
-    if desk.session.strikes.get(agent, 0) >= STRIKES:
+    if desk.session.is_benched(agent):
         return "it is benched until it speaks"
     most = desk.session.setup.limits.turns
     is_spent = most is not None and desk.session.asked >= most

@@ -16,6 +16,7 @@ from csp.core.delivery import UNDELIVERED
 from csp.core.identity import allows
 from csp.core.membership import known_participant
 from csp.core.queues import delivery_view, first_held, pending
+from csp.core.room import Participant
 from csp.errors import Forbidden, NotFound, Refused
 from csp.events import HISTORY_TYPES, ControlSent, Joined, Said
 from csp.gateway import actions, maintenance, sessions
@@ -27,6 +28,7 @@ from csp.journal.rewrite import REDACTED
 from csp.wire import (
     HUMAN,
     AgentId,
+    AgentState,
     AgentView,
     ControlBody,
     ControlVerb,
@@ -77,6 +79,7 @@ from csp.wire import (
 )
 
 MAX_INBOX_ITEMS: Final = 500
+_AT_REST: Final = (AgentState.IDLE, AgentState.BUSY)
 
 
 class Route(NamedTuple):
@@ -132,7 +135,7 @@ def _agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
         role=participant.role,
         capabilities=participant.capabilities,
         online=participant.online,
-        state=participant.shown_state,
+        state=_state_of(gateway, participant),
         queued=len(participant.queue),
         last_seen=gateway.presence.last_seen(agent, participant.seen),
         share=participant.share,
@@ -140,6 +143,14 @@ def _agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
         until=participant.until,
         dialog=participant.dialog if caller.role is Role.ROOM or caller.id == agent else None,
     )
+
+
+def _state_of(gateway: Gateway, participant: Participant) -> AgentState:
+    """Return what a person should see; one that is benched does not wait for its turn."""
+    shown = participant.shown_state
+    sessions = gateway.writer.room.sessions.live_with(participant.id)
+    is_benched = shown in _AT_REST and any(session.is_benched(participant.id) for session in sessions)
+    return AgentState.BENCHED if is_benched else shown
 
 
 async def control(gateway: Gateway, call: Call) -> Answer:

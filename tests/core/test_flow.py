@@ -1,10 +1,12 @@
 """The course of each mode, from its first turn to its end."""
 
+from collections import Counter
+
 import pytest
 
 from csp.core.commands import NextTurn, SetMode
 from csp.events import AgentResponse, ModeChanged, Told, TurnSignal, Voted, type_of
-from csp.wire import HUMAN, Change, Handoff, Kind, Limits, Usage
+from csp.wire import HUMAN, AgentId, Change, Handoff, Kind, Limits, Usage
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import BOSS, Play
 
@@ -591,6 +593,18 @@ def test_reply_carries_its_session_round_and_turn() -> None:
     assert (asked.session_id, asked.round, asked.max_rounds) == (play.session.id, 1, 6)
     assert (asked.current_agent, asked.waiting_for) == (CLAUDE, (CLAUDE,))
     assert asked.turn == f"t-{asked.seq}"
+
+
+def test_hundred_agents_miss_no_turn_and_double_none() -> None:
+    agents = [AgentId(f"agent-{number}") for number in range(100)]
+    play = Play(*agents)
+    play.start("debate", rounds=3)
+    while not play.session.is_over:
+        play.reply_all()
+    asked = Counter((event.target, event.round) for event in play.all(TurnSignal))
+
+    assert asked == Counter((agent, round) for agent in agents for round in (1, 2, 3))
+    assert len(play.all(AgentResponse)) == 300
 
 
 def test_session_in_another_thread_goes_its_own_way() -> None:

@@ -4,8 +4,20 @@ import pytest
 
 from csp.core.commands import Answer, Send, Stop, Tell
 from csp.core.grammar import parse_commands
-from csp.events import Activity, AgentCall, AgentResponse, HumanMessage, Late, Queried, Told, Voted
-from csp.wire import ALL, HUMAN, Ending, Handoff, Kind, MessageId, TurnState
+from csp.events import (
+    Activity,
+    AgentCall,
+    AgentResponse,
+    ControlSent,
+    Delivered,
+    HumanMessage,
+    Late,
+    Queried,
+    Told,
+    TurnMoved,
+    Voted,
+)
+from csp.wire import ALL, HUMAN, Ending, Handoff, Kind, Limits, MessageId, TurnState
 from tests.core.live import CLAUDE, CODEX, GEMINI, one
 from tests.core.playing import BOSS, Play
 
@@ -88,6 +100,31 @@ def test_words_out_of_turn_are_marked_and_move_nothing(play: Play) -> None:
 
     assert (reply.out_of_turn, reply.session_id, play.waiting) == (True, play.session.id, (CLAUDE,))
     assert play.session.items[-1].sender == CODEX
+
+
+@pytest.mark.parametrize("by", ["turn", "message"])
+def test_turn_outlives_the_memory_of_its_ask(play: Play, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    monkeypatch.setattr("csp.core.room.WINDOW", 2)
+    turn = play.turn(CLAUDE)
+    play.deliver(CLAUDE)
+    for _ in range(4):
+        play.say(HUMAN, GEMINI)
+    assert play.room.message(turn.message) is None
+    bound = {"turn": turn.id} if by == "turn" else {"turn": None, "reply_to": turn.message}
+    play.reply(CLAUDE, "@handoff.codex go", **bound)
+
+    assert play.waiting == (CODEX,)
+
+
+def test_turn_whose_ask_is_forgotten_is_not_taken_back(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csp.core.room.WINDOW", 2)
+    play.deliver(CLAUDE)
+    for _ in range(4):
+        play.say(HUMAN, GEMINI)
+    events = play.do(Stop(sender=HUMAN))
+
+    assert not any(isinstance(event, Delivered) for event in events)
+    assert one(events, ControlSent).target == CLAUDE
 
 
 # --- what keeps a turn open ----------------------------------------------------------------------
@@ -191,6 +228,44 @@ def test_api_agent_may_repair_its_envelope_once() -> None:
     play.reply(CLAUDE, "plain words again")
     assert play.ended == "malformed"
     assert [event.text for event in play.all(AgentResponse)] == ["plain words again"]
+
+
+@pytest.mark.parametrize("mode", ["single", "autopilot", "round_robin", "debate", "consensus"])
+def test_plain_words_of_an_api_agent_are_enough_where_nobody_has_to_be_named(mode: str) -> None:
+    play = Play(kind=Kind.API)
+    play.start(mode)
+    play.reply(CLAUDE, "plain words")
+
+    assert [event.text for event in play.all(AgentResponse)] == ["plain words"]
+
+
+def test_envelope_that_broke_is_repaired_in_every_mode() -> None:
+    play = Play(kind=Kind.API)
+    play.start("autopilot")
+    play.reply(CLAUDE, '{"message": 5}')
+
+    assert play.prompt(CLAUDE).startswith("<repair_envelope>")
+
+
+def test_synthesis_needs_no_envelope() -> None:
+    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play.start("orchestrator", synth="codex", limits=Limits(turns=1))
+    play.reply(CLAUDE, '{"message": "go", "handoff": {"to": "codex", "task": "t"}}')
+    play.reply(CODEX, "all in all")
+
+    assert (play.ended, play.session.synthesis) == ("emergency_turns", "all in all")
+
+
+def test_orchestrator_that_sets_a_mode_in_the_midst_of_its_turn_is_done_with_it() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.join_boss()
+    play.start("orchestrator")
+    before = play.session.id
+    play.reply(BOSS, '@mode.set single "next" --agents codex', activity=True)
+
+    assert play.room.sessions.by_id[before].reason == "superseded"
+    assert play.waiting == (CODEX,)
+    assert [event.session_id for event in play.all(TurnMoved)] == [before]
 
 
 def test_repaired_envelope_counts() -> None:

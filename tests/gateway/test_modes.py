@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from csp.core.commands import Tick
 from tests.gateway.served import Clock, Member, ServedRoom, served
 from tests.waiting import wait_until
 
@@ -199,6 +200,22 @@ async def test_turn_times_out_by_itself(tmp_path: Path) -> None:
 
         await room.until(lambda: _is_over(pair), "nobody answers")
         assert (await pair.mode())["reason"] == "all_failed"
+
+
+async def test_benched_agent_is_shown_as_such(still_pair: Debaters, clock: Clock) -> None:
+    await still_pair.start("round_robin")
+    claude = still_pair.members["claude"]
+    for number in range(2):
+        (ask,) = await still_pair.room.inbox(claude)
+        await still_pair.room.post("/delivery", {"id": ask, "state": "confirmed"}, claude.token)
+        clock.now += 120
+        await still_pair.room.gateway.submit(Tick())
+        await still_pair.reply("codex", f"step {number}")
+
+    await still_pair.room.get("/agents", claude.token)
+
+    assert (await still_pair.room.agent("claude"))["state"] == "benched"
+    assert (await still_pair.room.agent("codex"))["state"] == "idle"
 
 
 async def _is_over(pair: Debaters) -> bool:
