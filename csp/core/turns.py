@@ -10,7 +10,7 @@ from csp.core.session import Turn
 from csp.core.summary import tally_text
 from csp.events import TurnSignal
 from csp.wire import (
-    ALL,
+    HUMAN,
     SYSTEM,
     AgentId,
     AgentState,
@@ -126,15 +126,16 @@ def delivered(desk: Desk, turn: Turn) -> None:
 
 
 def working(desk: Desk, turn: Turn, note: str = "") -> None:
-    """Start the clock of a turn again."""
-    desk.move(turn, TurnState.WORKING, note)
+    """Start the clock of a turn again; in a sealed phase the note is nobody else's business."""
+    desk.move(turn, TurnState.WORKING, "" if desk.session.seal else note)
 
 
 def blocked(desk: Desk, turn: Turn, detail: str) -> None:
     """Stop the clock of a turn: it waits for a person."""
     if turn.state in (TurnState.DELIVERED, TurnState.WORKING):
-        desk.move(turn, TurnState.BLOCKED, detail)
-        desk.notice(f"{turn.agent} waits for a person" + (f": {detail}" if detail else "."))
+        desk.move(turn, TurnState.BLOCKED)
+        # What it wants to do is between the agent and the people of the room.
+        desk.notice(f"{turn.agent} waits for a person" + (f": {detail}" if detail else "."), HUMAN)
         desk.wake(f"{turn.agent} is blocked: it waits for a person")
 
 
@@ -142,7 +143,7 @@ def fail(desk: Desk, turn: Turn, state: TurnState, reason: str) -> None:
     """End a turn that nobody answers."""
     desk.withdraw(turn)
     desk.move(turn, state, reason)
-    desk.notice(f"{turn.agent}: {_said(state)}, {reason}. The turn passes on.", ALL)
+    desk.notice(f"{turn.agent}: {_said(state)}, {reason}. The turn passes on.")
 
 
 def cancel(desk: Desk, turn: Turn, reason: str) -> None:

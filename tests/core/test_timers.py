@@ -4,8 +4,8 @@ import pytest
 
 from csp.core.commands import KeepTurn, SetState
 from csp.core.house import Rules
-from csp.events import Told, TurnMoved
-from csp.wire import AgentState, DeliveryState, Kind, TurnState
+from csp.events import Noticed, Told, TurnMoved
+from csp.wire import HUMAN, AgentState, DeliveryState, Kind, TurnState
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import PROMPTS, Play
 
@@ -186,6 +186,23 @@ def test_dialog_stops_the_clock(play: Play) -> None:
     play.wait(1000)
     play.do(SetState(agent=CLAUDE, state=AgentState.BUSY))
     assert (play.turn(CLAUDE).state, play.deadline()) == (TurnState.WORKING, play.now + 90)
+
+
+def test_what_an_agent_asks_a_person_is_told_to_people_alone(play: Play) -> None:
+    play.deliver(CLAUDE)
+    play.do(SetState(agent=CLAUDE, state=AgentState.NEEDS_APPROVAL, detail="rm -r build"))
+    (told,) = (event for event in play.all(Noticed) if "rm -r build" in event.text)
+
+    assert told.target == HUMAN
+    assert not any("rm -r build" in event.text for event in play.all(TurnMoved))
+
+
+def test_note_of_work_is_shown_unless_it_is_sealed(play: Play) -> None:
+    play.do(KeepTurn(agent=CLAUDE, note="grep parser"))
+    assert play.all(TurnMoved)[-1].reason == "grep parser"
+    play.start("debate")
+    play.do(KeepTurn(agent=CLAUDE, note="my position"))
+    assert play.all(TurnMoved)[-1].reason == ""
 
 
 def test_dialog_that_nobody_answers_ends_the_turn(play: Play) -> None:

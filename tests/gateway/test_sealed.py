@@ -31,6 +31,10 @@ class Sealed:
         turn = (await room.get("/mode"))["turns"]["claude"]
         activity = {"content": f"{SECRET}, perhaps", "turn": turn, "activity": True}
         await room.post("/agent-output", activity, claude)
+        await room.post("/turn/working", {"note": f"melting {SECRET}"}, claude)
+        await room.post("/agent-output", {"content": f"@working on {SECRET}", "turn": turn}, claude)
+        await room.post("/state", {"state": "needs_approval", "detail": "Bash"}, claude)
+        await room.post("/state", {"state": "busy"}, claude)
         words = f"I propose {SECRET}\n@send.codex {SECRET}!\n@all {SECRET}!"
         await room.post("/agent-output", {"content": words, "turn": turn}, claude)
         await room.send("orchestrator", f"{SECRET}?", claude)
