@@ -1,6 +1,7 @@
 """Allstop: the word that ends a session at once."""
 
 import re
+from typing import Final
 
 from csp.core.batch import Batch
 from csp.core.commands import Send, Stop
@@ -11,12 +12,18 @@ from csp.core.steering import stop
 from csp.events import AgentCall, HumanMessage
 from csp.wire import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole
 
+_OTHERS: Final = re.compile("[^a-z]+")
+#: Nobody in a hurry writes more around one word.
+_LONGEST: Final = 100
+
 
 def is_allstop(room: Room, sender: AgentId, text: str) -> bool:
     """Tell whether somebody who may says nothing but the word, however it is spelt."""
+    if len(text) > _LONGEST or _OTHERS.sub("", text.lower()) != "allstop":
+        return False
     participant = room.participants.get(sender)
     is_lead = participant is not None and participant.role is JoinRole.ORCHESTRATOR
-    return (is_lead or is_person(room, sender)) and re.sub("[^a-z]", "", text.lower()) == "allstop"
+    return is_lead or is_person(room, sender)
 
 
 def allstop(room: Room, command: Send, batch: Batch, rules: Rules) -> None:

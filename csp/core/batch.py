@@ -49,6 +49,11 @@ class Batch:
         return self._seq + 1
 
     @property
+    def has_sessions(self) -> bool:
+        """Whether there is any session, over or not; most messages are sent where there is none."""
+        return bool((self._sessions or self._room.sessions).by_id)
+
+    @property
     def sessions(self) -> Sessions:
         """The sessions as they are after the events of the batch; the room's own stay as they were."""
         if self._sessions is None:

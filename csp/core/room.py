@@ -217,6 +217,7 @@ def apply(room: Room, event: AnyEvent) -> Room:
 
 
 def _said(room: Room, event: Said) -> None:
+    state = DeliveryState.HELD if event.held else DeliveryState.QUEUED
     message = Message(
         id=event.id,
         seq=event.seq,
@@ -224,7 +225,7 @@ def _said(room: Room, event: Said) -> None:
         target=event.target,
         thread=event.thread,
         text=event.text,
-        deliveries={agent: _first_delivery(event, agent) for agent in event.recipients},
+        deliveries={agent: Delivery(state, event.ts, event.held) for agent in event.recipients},
         hops=event.hops,
         urgent=event.urgent,
         reply_to=event.reply_to,
@@ -234,15 +235,12 @@ def _said(room: Room, event: Said) -> None:
         turn=event.turn if isinstance(event, TurnSignal) else None,
         session=event.session_id,
     )
+    for agent in event.waits:
+        message.deliveries[agent] = Delivery(DeliveryState.HELD, event.ts, event.held or HeldReason.TURN)
     if isinstance(event, Told) and event.query is not None:
         room.queries.pop(event.query, None)
     _mark_answered(room, event)
     _remember(room, message)
-
-
-def _first_delivery(event: Said, agent: AgentId) -> Delivery:
-    held = event.held or (HeldReason.TURN if agent in event.waits else "")
-    return Delivery(DeliveryState.HELD if held else DeliveryState.QUEUED, event.ts, held)
 
 
 def _mark_answered(room: Room, event: Said) -> None:

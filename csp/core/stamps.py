@@ -13,7 +13,7 @@ def stamp(batch: Batch, sender: AgentId, thread: str, recipients: tuple[AgentId,
     What is said in a sealed phase is sealed with it, so nobody gets it before that ends. Who takes part gets
     what agents say with its next turn: nobody is woken to be thanked.
     """
-    session = _session_for(batch, sender, thread, recipients)
+    session = _session_for(batch, sender, thread, recipients) if batch.has_sessions else None
     if session is None:
         return {}
     members = () if session.setup.soft_turns else session.agents
@@ -23,7 +23,7 @@ def stamp(batch: Batch, sender: AgentId, thread: str, recipients: tuple[AgentId,
 
 def stamp_of_person(batch: Batch, thread: str) -> dict[str, Any]:
     """Return the fields that make what a person says part of the session of its thread."""
-    session = batch.sessions.live_in(thread)
+    session = batch.sessions.live_in(thread) if batch.has_sessions else None
     return {} if session is None else {"session_id": session.id}
 
 

@@ -8,7 +8,7 @@ from csp.core.modes import Speaker, row_of
 from csp.core.room import Participant
 from csp.core.session import Turn
 from csp.core.summary import tally_text
-from csp.events import TurnSignal
+from csp.events import Said, TurnSignal
 from csp.wire import (
     HUMAN,
     SYSTEM,
@@ -107,13 +107,22 @@ def _signal(desk: Desk, agent: AgentId, template: str, round: int, *, is_repair:
 
 def _take_in(desk: Desk, agent: AgentId, read: list[MessageId], turn: TurnId) -> None:
     """End the deliveries of messages that were held for the turn: they stand in its window."""
-    for message_id in read:
-        message = desk.room.message(message_id)
-        delivery = message.deliveries.get(agent) if message else None
-        if message is None or delivery is None:
-            continue
-        if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.TURN:
-            desk.batch.deliver(message, agent, DeliveryState.WITHDRAWN, f"it came with {turn}")
+    reason = f"it came with {turn}"
+    known = [message for message in map(desk.room.message, read) if message is not None]
+    for message in known:
+        delivery = message.deliveries.get(agent)
+        if delivery and (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN):
+            desk.batch.deliver(message, agent, DeliveryState.WITHDRAWN, reason)
+    if len(known) < len(read):
+        _take_in_new(desk, agent, read, reason)
+
+
+def _take_in_new(desk: Desk, agent: AgentId, read: list[MessageId], reason: str) -> None:
+    """Do the same for messages of this batch, which the room does not know yet."""
+    new = [event for event in desk.batch.events if isinstance(event, Said) and agent in event.waits]
+    for event in new:
+        if event.id in read and not event.held:
+            desk.batch.step(event.id, event.sender, event.thread, agent, DeliveryState.WITHDRAWN, reason)
 
 
 # --- on the way to a reply -----------------------------------------------------------------------

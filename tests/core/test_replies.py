@@ -350,6 +350,24 @@ def test_message_in_a_reply_waits_for_the_turn_of_its_reader(play: Play) -> None
     assert play.shown(call.id, GEMINI).startswith("withdrawn(it came with t-")
 
 
+def test_message_to_the_next_speaker_comes_with_its_turn(play: Play) -> None:
+    events = play.reply(CLAUDE, "done\n@send.codex have a look\n\n@all and you\n\n@handoff.codex go")
+    calls = [event for event in events if isinstance(event, AgentCall)]
+
+    assert "claude -> codex: have a look" in play.prompt(CODEX)
+    assert [play.shown(call.id, CODEX)[:9] for call in calls] == ["withdrawn", "withdrawn"]
+    assert play.shown(calls[1].id, GEMINI) == "held(turn)"
+
+
+def test_message_that_the_loop_guard_holds_comes_with_no_turn(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.core.messages.MAX_HOPS", 0)
+    events = play.reply(CLAUDE, "done\n@send.codex have a look\n\n@handoff.codex go")
+
+    assert play.shown(one(events, AgentCall).id, CODEX) == "held(loop)"
+
+
 def test_orchestrator_sets_a_mode_with_its_last_word() -> None:
     play = Play(CLAUDE, CODEX)
     play.join_boss()
