@@ -15,14 +15,21 @@ from csp.wire import (
     AgentId,
     AgentState,
     Capabilities,
+    Change,
     ControlVerb,
     DeliveryState,
     Dialog,
     Ending,
+    EndReason,
     Handoff,
     JoinRole,
     Kind,
     MessageId,
+    SessionId,
+    Setup,
+    Stage,
+    TurnId,
+    TurnState,
     Usage,
 )
 
@@ -58,6 +65,17 @@ class Said(Event, frozen=True, omit_defaults=True):
     final: bool = False
     usage: Usage | None = None
     ending: Ending = Ending.DONE
+    #: Of what is said in a session; `sealed` is the phase until whose end no other agent may read it.
+    session_id: SessionId | None = None
+    round: int | None = None
+    max_rounds: int | None = None
+    sealed: int = 0
+    #: Recipients who get it with their next turn.
+    waits: tuple[AgentId, ...] = ()
+    #: Nobody had asked for it; it came when its turn was over; it broke the rules of the envelope.
+    out_of_turn: bool = False
+    late: bool = False
+    malformed: bool = False
 
 
 class HumanMessage(Said, frozen=True, omit_defaults=True, tag="human_message"):
@@ -86,6 +104,15 @@ class Told(Said, frozen=True, omit_defaults=True, tag="answer"):
     query: MessageId | None = None
 
 
+class TurnSignal(Said, frozen=True, omit_defaults=True, tag="turn_signal"):
+    """An agent was asked for its turn; `text` is the whole prompt."""
+
+    current_agent: AgentId = field(name="currentAgent", default=AgentId(""))
+    waiting_for: tuple[AgentId, ...] = field(name="waitingFor", default=())
+    #: A second chance to answer in the form that was asked for.
+    is_repair: bool = False
+
+
 class Queried(Event, frozen=True, omit_defaults=True, tag="query"):
     """An agent asked the room for its last messages, while it was at work on `replyTo`."""
 
@@ -96,6 +123,44 @@ class Queried(Event, frozen=True, omit_defaults=True, tag="query"):
 
 class Noticed(Event, frozen=True, omit_defaults=True, tag="system"):
     """The room told its people something."""
+
+    session_id: SessionId | None = None
+
+
+class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
+    """A session began, moved on, was held up, ended."""
+
+    session_id: SessionId
+    change: Change
+    setup: Setup | None = None
+    stage: Stage | None = None
+    agent: AgentId | None = None
+    reason: EndReason | None = None
+    rounds: int | None = None
+    minutes: float | None = None
+    sealed: int = 0
+
+
+class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
+    """The turn of `agent` came to another state; `warned` that it will soon be over."""
+
+    session_id: SessionId
+    turn: TurnId
+    agent: AgentId
+    state: TurnState
+    round: int
+    reason: str = ""
+    warned: bool = False
+
+
+class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
+    """An agent voted in a ballot."""
+
+    session_id: SessionId
+    turn: TurnId
+    label: str
+    reason: str = ""
+    sealed: int = 0
 
 
 class Delivered(Event, frozen=True, omit_defaults=True, tag="delivery"):
@@ -139,12 +204,15 @@ class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):
     control: ControlVerb
     expires: float
     choice: int | None = None
+    #: Press it only while the CLI is at work on this turn.
+    turn: TurnId | None = None
 
 
 class Late(Event, frozen=True, omit_defaults=True, tag="late"):
     """An answer to a turn that was not open; kept, shown to nobody, and it moved nothing."""
 
     turn: str
+    session_id: SessionId | None = None
 
 
 class Redacted(Event, frozen=True, omit_defaults=True, tag="redacted"):
@@ -183,8 +251,12 @@ KnownEvent = (
     | Activity
     | Kept
     | Told
+    | TurnSignal
     | Queried
     | Noticed
+    | ModeChanged
+    | TurnMoved
+    | Voted
     | Delivered
     | Joined
     | Left

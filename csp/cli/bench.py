@@ -14,7 +14,9 @@ def bench(call: Call) -> int:
     """Print the figures of what is started for this alone."""
     if call.args.seconds is not None and call.args.subject != "gateway":
         raise BadInput("--seconds: expected only for the gateway", "use --quick for a shorter run")
-    measure = _measure_gateway if call.args.subject == "gateway" else _measure_sidecar
+    measure = {"gateway": _measure_gateway, "sidecar": _measure_sidecar, "modes": _measure_modes}[
+        call.args.subject
+    ]
     progress = Progress()
     try:
         figures, rounds, missing = measure(call, progress)
@@ -41,6 +43,13 @@ def _measure_sidecar(call: Call, progress: Progress) -> "tuple[Figures, int, lis
     effort = QUICK if call.args.quick else FULL
     figures, missing = measure(effort, progress.show)
     return figures, effort.rounds, missing
+
+
+def _measure_modes(call: Call, progress: Progress) -> "tuple[Figures, int, list[str]]":
+    from csp.bench.modes import FULL, QUICK, measure
+
+    effort = QUICK if call.args.quick else FULL
+    return measure(effort, progress.show), effort.rounds, []
 
 
 def _show(call: Call, figures: "Figures", rounds: int, missing: list[str]) -> None:

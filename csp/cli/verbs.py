@@ -151,14 +151,27 @@ _HISTORY: Final = (
     _JSON,
 )
 
+_MODE: Final = (
+    Arg(("form",), "set MODE TOPIC, show, next or end", {"metavar": "FORM", "nargs": "*"}),
+    _value("--agents", "A,B", "who takes part, in this order; default: all who are online"),
+    _value("--rounds", "N", "rounds or steps, as the mode counts", type=_WHOLE),
+    _value("--first", "AGENT", "who speaks first"),
+    _value("--synth", "AGENT", "who writes the synthesis"),
+    _switch("--ballot", "end a debate with a vote"),
+    _switch("--respect-final", "let an agent end an autopilot"),
+    _value("--thread", "T", "thread of the session"),
+    _JSON,
+)
+
 _EXPORT: Final = (
     _value("--format", "F", "md or json; default: md", choices=("md", "json"), default="md"),
     _value("--limit", "N", "only the newest N items", type=_WHOLE),
 )
 
 _DOCTOR: Final = (_switch("--journal", "read the whole journal and check every line"), _HISTORY_DIR, _JSON)
+_SUBJECTS: Final = ("gateway", "sidecar", "modes")
 _BENCH: Final = (
-    Arg(("subject",), "gateway or sidecar", {"metavar": "WHAT", "choices": ("gateway", "sidecar")}),
+    Arg(("subject",), "gateway, sidecar or modes", {"metavar": "WHAT", "choices": _SUBJECTS}),
     _value("--seconds", "S", "length of each load on the gateway; default: 1", type=_SECONDS),
     _switch("--quick", "shorter loads, fewer rounds, a journal of 100,000 lines instead of a million"),
     _JSON,
@@ -197,6 +210,7 @@ VERBS: Final = (
     Verb("export", "print the whole history", "csp export --format md > chat.md", "export:export", _EXPORT),
     Verb("replay", "show a room's history as it came", "csp replay --speed 20", "replay:replay", _REPLAY),
     Verb("logs", "show what the gateway or a sidecar logged", "csp logs codex", "replay:logs", _LOGS),
+    Verb("mode", "set, show or end the mode", "csp mode set debate 'tabs or spaces'", "mode:mode", _MODE),
     Verb(
         "stop",
         "stop what is running in the room",

@@ -3,8 +3,9 @@
 from typing import Any, Final
 
 from csp.core.room import Message, Room
+from csp.core.sessions import Sessions
 from csp.events import ControlSent, Delivered, KnownEvent, Noticed, Said
-from csp.wire import DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId
+from csp.wire import DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId, SessionId
 
 _MESSAGES: Final = (Said, ControlSent)
 
@@ -14,7 +15,11 @@ class Batch:
 
     def __init__(self, room: Room, now: float) -> None:
         self.events: list[KnownEvent] = []
+        self._room = room
+        self._sessions: Sessions | None = None
         self._seq = room.seq
+        #: Deliveries that moved in this batch: the room does not know yet.
+        self.stepped: set[tuple[MessageId, AgentId]] = set()
         #: What the clock says, for deadlines; what the journal says, whose times never fall.
         self.clock = now
         self.now = max(now, room.ts)
@@ -35,13 +40,54 @@ class Batch:
         own = f"m-{self._seq}" if issubclass(kind, _MESSAGES) else f"e-{self._seq}"
         event = kind(self._seq, self.now, id or MessageId(own), sender, target, thread, text, **fields)
         self.events.append(event)
+        if self._sessions is not None:
+            self._sessions.take(event)
 
-    def notice(self, target: AgentId, text: str) -> None:
+    @property
+    def next_seq(self) -> int:
+        """The number of the event that comes next."""
+        return self._seq + 1
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether there is any session, over or not; most messages are sent where there is none."""
+        return bool((self._sessions or self._room.sessions).by_id)
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions as they are after the events of the batch; the room's own stay as they were."""
+        if self._sessions is None:
+            self._sessions = self._room.sessions.copy()
+            for event in self.events:
+                self._sessions.take(event)
+        return self._sessions
+
+    def notice(
+        self,
+        target: AgentId,
+        text: str,
+        *,
+        session: SessionId | None = None,
+        thread: str = DEFAULT_THREAD,
+    ) -> None:
         """Append a notice of the room."""
-        self.add(Noticed, SYSTEM, target, text, {})
+        self.add(Noticed, SYSTEM, target, text, {"session_id": session}, thread=thread)
 
     def deliver(self, message: Message, agent: AgentId, state: DeliveryState, reason: str = "") -> None:
         """Append a step of `message` on its way to `agent`; whoever sent it is the one to be told."""
+        self.step(message.id, message.sender, message.thread, agent, state, reason)
+
+    def step(
+        self,
+        message: MessageId,
+        sender: AgentId,
+        thread: str,
+        agent: AgentId,
+        state: DeliveryState,
+        reason: str = "",
+    ) -> None:
+        """Append a step of a message that may be part of the batch itself."""
         text = f"{state}: {reason}" if reason else str(state)
-        fields = {"message": message.id, "agent": agent, "state": state, "reason": reason}
-        self.add(Delivered, agent, message.sender, text, fields, thread=message.thread)
+        fields = {"message": message, "agent": agent, "state": state, "reason": reason}
+        self.add(Delivered, agent, sender, text, fields, thread=thread)
+        self.stepped.add((message, agent))

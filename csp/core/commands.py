@@ -3,6 +3,7 @@
 import msgspec
 
 from csp.wire import (
+    DEFAULT_THREAD,
     AgentId,
     AgentState,
     Capabilities,
@@ -13,7 +14,9 @@ from csp.wire import (
     Handoff,
     JoinRole,
     Kind,
+    Limits,
     MessageId,
+    SessionAction,
     Usage,
 )
 
@@ -139,10 +142,63 @@ class Notice(Command, frozen=True, kw_only=True):
     target: AgentId
 
 
+class SetMode(Command, frozen=True, kw_only=True):
+    """Begin a session in a thread, in place of the one that is there; `freeform` only ends that one.
+
+    Without `agents` all who are online take part; without a `thread` it gets one of its own.
+    """
+
+    sender: AgentId
+    mode: str
+    topic: str = ""
+    agents: tuple[str, ...] | None = None
+    rounds: int | None = None
+    steps: int | None = None
+    first: str | None = None
+    synth: str | None = None
+    ballot: bool = False
+    respect_final: bool = False
+    soft_turns: bool = False
+    limits: Limits = Limits()
+    thread: str | None = DEFAULT_THREAD
+
+
+class NextTurn(Command, frozen=True, kw_only=True):
+    """Take the current turn of a thread for done."""
+
+    thread: str = DEFAULT_THREAD
+
+
+class KeepTurn(Command, frozen=True, kw_only=True):
+    """Say that `agent` is at work on its turn."""
+
+    agent: AgentId
+    note: str = ""
+
+
+class Stop(Command, frozen=True, kw_only=True):
+    """End the session of a thread at once; without a thread, all of them."""
+
+    sender: AgentId
+    thread: str | None = DEFAULT_THREAD
+
+
+class Steer(Command, frozen=True, kw_only=True):
+    """Act on one session from outside."""
+
+    sender: AgentId
+    session: str
+    action: SessionAction
+    agent: str | None = None
+    rounds: int | None = None
+    minutes: float | None = None
+
+
 class Tick(Command, frozen=True, kw_only=True):
     """Let the deadlines that have come take effect."""
 
 
+SessionCommand = SetMode | NextTurn | KeepTurn | Stop | Steer
 AnyCommand = (
     Join
     | Return
@@ -159,5 +215,6 @@ AnyCommand = (
     | Redact
     | Prune
     | Notice
+    | SessionCommand
     | Tick
 )

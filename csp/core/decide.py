@@ -3,9 +3,10 @@
 `decide` looks at the room but never changes it; a refused command leaves no trace.
 """
 
-from typing import assert_never
+from typing import Final, assert_never
 
-from csp.core import membership, messages, speech
+from csp.core import membership, messages, replies, speech, start, steering, timers
+from csp.core.allstop import allstop, is_allstop
 from csp.core.batch import Batch
 from csp.core.commands import (
     Answer,
@@ -14,7 +15,9 @@ from csp.core.commands import (
     Continue,
     Control,
     Join,
+    KeepTurn,
     Leave,
+    NextTurn,
     Notice,
     Prune,
     Redact,
@@ -22,22 +25,34 @@ from csp.core.commands import (
     Report,
     Return,
     Send,
+    SessionCommand,
+    SetMode,
     SetState,
+    Steer,
+    Stop,
     Tell,
     Tick,
 )
+from csp.core.house import DEFAULT_RULES, Rules
+from csp.core.reactions import react
 from csp.core.room import Room
 from csp.events import KnownEvent
 
+#: After these the sessions look what has happened to their agents.
+_MOVES_AGENTS: Final = (Report, SetState, Cancel, Remove, Redact)
 
-def decide(room: Room, command: AnyCommand, now: float) -> list[KnownEvent]:
+
+def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_RULES) -> list[KnownEvent]:
     """Return the events that `command` causes; none if it changes nothing; raise if it is refused."""
     batch = Batch(room, now)
     match command:
         case Send():
-            messages.send(room, command, batch)
+            if is_allstop(room, command.sender, command.text):
+                allstop(room, command, batch, rules)
+            else:
+                messages.send(room, command, batch)
         case Answer():
-            speech.answer(room, command, batch)
+            replies.answer(room, command, batch, rules)
         case Tell():
             speech.tell(room, command, batch)
         case Report():
@@ -64,8 +79,29 @@ def decide(room: Room, command: AnyCommand, now: float) -> list[KnownEvent]:
             messages.prune(room, command, batch)
         case Notice():
             batch.notice(command.target, command.text)
+        case SetMode() | NextTurn() | KeepTurn() | Stop() | Steer():
+            decide_session(room, command, batch, rules)
         case Tick():
-            messages.tick(room, batch)
+            timers.tick(room, batch, rules)
         case _:
             assert_never(command)
+    if isinstance(command, _MOVES_AGENTS):
+        react(room, batch, rules)
     return batch.events
+
+
+def decide_session(room: Room, command: SessionCommand, batch: Batch, rules: Rules) -> None:
+    """Append the events that a command about a session causes."""
+    match command:
+        case SetMode():
+            start.set_mode(room, command, batch, rules)
+        case NextTurn():
+            steering.next_turn(room, command, batch, rules)
+        case KeepTurn():
+            steering.keep_turn(room, command, batch, rules)
+        case Stop():
+            steering.stop(room, command, batch, rules)
+        case Steer():
+            steering.steer(room, command, batch, rules)
+        case _:
+            assert_never(command)

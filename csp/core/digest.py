@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
+from csp.core.session import Session
+from csp.core.tokens import cut
 from csp.events import AnyEvent, Unknown
 from csp.wire import Mode
 
@@ -11,9 +13,16 @@ MAX_LINE: Final = 300
 DEFAULT_COUNT: Final = 20
 
 
-def mode_text(mode: Mode) -> str:
-    """Say which mode the room is in."""
-    return f"[CSP: the mode is {mode}; no session is running]"
+def mode_text(session: Session | None) -> str:
+    """Say which mode a thread is in, whose turn it is."""
+    if session is None:
+        return f"[CSP: the mode is {Mode.FREEFORM}; no session is running]"
+    topic = f" on {session.setup.topic!r}" if session.setup.topic else ""
+    waiting = ", ".join(session.waiting_for) or "nobody"
+    text = (
+        f"the mode is {session.setup.mode}{topic}; {session.id} is {session.status}, in {session.stage.name}"
+    )
+    return f"[CSP: {cut(text, MAX_LINE)}; it waits for {cut(waiting, MAX_LINE)}]"
 
 
 def log_text(events: Iterable[AnyEvent]) -> str:

@@ -7,7 +7,9 @@ from csp.core.batch import Batch
 from csp.core.commands import Answer, Cancel, Continue, Prune, Redact, Report, Send
 from csp.core.delivery import may_move
 from csp.core.identity import nearest
-from csp.core.room import Message, Room, expired
+from csp.core.queues import expired
+from csp.core.room import ROOM_HOLDS, Message, Room
+from csp.core.stamps import stamp, stamp_of_person
 from csp.errors import BadInput, NotFound, Refused, TooMany
 from csp.events import Activity, AgentCall, AgentResponse, HumanMessage, Pruned, Redacted, Said
 from csp.wire import (
@@ -68,6 +70,10 @@ def say(
     fields |= terms(batch, recipients, fields["hops"], command.ttl_s)
     thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
     speech = HumanMessage if is_human else kind
+    if is_human:
+        fields |= stamp_of_person(batch, thread)
+    elif marks := stamp(batch, command.sender, thread, recipients):
+        fields |= marks | {"out_of_turn": speech is AgentResponse}
     batch.add(speech, command.sender, target, command.text, fields, thread=thread, id=command.id)
     ask_about_loop(batch)
 
@@ -150,7 +156,7 @@ def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str, batch: 
 def confirm(asked: Message | None, agent: AgentId, batch: Batch) -> None:
     """Note that what is answered has arrived: the answer proves it."""
     delivery = asked.deliveries.get(agent) if asked else None
-    if asked is None or delivery is None or delivery.reason == HeldReason.LOOP:
+    if asked is None or delivery is None or delivery.reason in ROOM_HOLDS:
         return
     if may_move(delivery.state, DeliveryState.CONFIRMED):
         batch.deliver(asked, agent, DeliveryState.CONFIRMED)
@@ -191,6 +197,8 @@ def report(room: Room, command: Report, batch: Batch) -> None:
     if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
         hint = f"release it with: csp continue {message.id}"
         raise Refused(f"{message.id} is held by the loop guard", hint)
+    if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.TURN:
+        raise Refused(f"{message.id} is held for the turn of {command.agent}", "it comes with that turn")
     if not may_move(delivery.state, command.state):
         raise Refused(
             f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}",

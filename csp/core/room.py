@@ -5,14 +5,13 @@ one room, and a copy per event would cost more than the event. Nothing else may 
 It never fails: an event about somebody unknown, whose own event stood in a damaged line, is passed over.
 """
 
-import math
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
 from typing import Final, assert_never
 
 import msgspec
 
 from csp.core.delivery import PENDING, is_untouched
+from csp.core.sessions import Sessions
 from csp.events import (
     AnyEvent,
     Base,
@@ -21,6 +20,7 @@ from csp.events import (
     Joined,
     Late,
     Left,
+    ModeChanged,
     Noticed,
     Pruned,
     Queried,
@@ -28,25 +28,29 @@ from csp.events import (
     Said,
     StateChanged,
     Told,
+    TurnMoved,
+    TurnSignal,
     Unknown,
+    Voted,
 )
 from csp.wire import (
     AgentId,
     AgentState,
     Capabilities,
     ControlVerb,
-    Deliver,
     DeliverKind,
     DeliveryState,
-    DeliveryView,
     Dialog,
     Ending,
     HeldReason,
     JoinRole,
     Kind,
     MessageId,
+    SessionId,
 )
 
+#: Why the room itself keeps a message back.
+ROOM_HOLDS: Final = frozenset({HeldReason.LOOP, HeldReason.TURN})
 #: How many messages are remembered for dedupe, and for their states without a look at the disk.
 WINDOW: Final = 10_000
 
@@ -82,6 +86,8 @@ class Message(msgspec.Struct, omit_defaults=True):
     control: ControlVerb | None = None
     choice: int | None = None
     ending: Ending = Ending.DONE
+    turn: str | None = None
+    session: SessionId | None = None
 
 
 class Query(msgspec.Struct, omit_defaults=True):
@@ -134,6 +140,7 @@ class Room(msgspec.Struct, omit_defaults=True):
     epochs: dict[AgentId, int] = msgspec.field(default_factory=dict)
     #: Questions that the room has not answered yet.
     queries: dict[MessageId, Query] = msgspec.field(default_factory=dict)
+    sessions: Sessions = msgspec.field(default_factory=Sessions)
 
     def message(self, message_id: str) -> Message | None:
         """Return a message that is still remembered."""
@@ -166,6 +173,7 @@ def without_texts(room: Room) -> Room:
             message.text = ""
     for participant in room.participants.values():
         participant.queued_chars = 0
+    room.sessions.drop_texts()
     return room
 
 
@@ -198,10 +206,11 @@ def apply(room: Room, event: AnyEvent) -> Room:
             _queried(room, event)
         case Base():
             room = load(bytes(event.state))
-        case Noticed() | Late() | Pruned() | Unknown():
+        case Noticed() | Late() | Pruned() | Unknown() | ModeChanged() | TurnMoved() | Voted():
             pass
         case _:
             assert_never(event)
+    room.sessions.take(event)
     room.seq = event.seq
     room.ts = event.ts
     return room
@@ -222,7 +231,12 @@ def _said(room: Room, event: Said) -> None:
         reply_to=event.reply_to,
         expires=event.expires,
         ending=event.ending,
+        kind=DeliverKind.TURN if isinstance(event, TurnSignal) else DeliverKind.MESSAGE,
+        turn=event.turn if isinstance(event, TurnSignal) else None,
+        session=event.session_id,
     )
+    for agent in event.waits:
+        message.deliveries[agent] = Delivery(DeliveryState.HELD, event.ts, event.held or HeldReason.TURN)
     if isinstance(event, Told) and event.query is not None:
         room.queries.pop(event.query, None)
     _mark_answered(room, event)
@@ -249,6 +263,7 @@ def _control_sent(room: Room, event: ControlSent) -> None:
         expires=event.expires,
         control=event.control,
         choice=event.choice,
+        turn=event.turn,
     )
     _remember(room, message)
 
@@ -361,109 +376,6 @@ def _redacted(room: Room, event: Redacted) -> None:
     message.text = ""
 
 
-# --- what is still to be done --------------------------------------------------------------------
-
-
 def is_pending(message: Message) -> bool:
     """Tell whether somebody has not finished with `message`."""
     return any(delivery.state in PENDING for delivery in message.deliveries.values())
-
-
-def is_due(participant: Participant, message: Message) -> bool:
-    """Tell whether `participant` should act on a message of its queue now."""
-    if message.kind is DeliverKind.CONTROL:
-        return True
-    return not participant.paused and message.deliveries[participant.id].reason != HeldReason.LOOP
-
-
-def pending(room: Room, agent: AgentId, *, after: int = 0, upto: int | None = None) -> Iterator[Deliver]:
-    """Yield what `agent` should act on, in the order of the journal but for controls, which come first.
-
-    `upto` is the last event that is safe on disk: nobody may act on one that could still be lost.
-    """
-    participant = room.participants[agent]
-    last = room.seq if upto is None else upto
-    for ids in (participant.controls, participant.queue):
-        for message in room.unfinished(_newer(ids, after)):
-            if message.seq <= last and is_due(participant, message):
-                yield to_deliver(message, agent)
-
-
-def _newer(queue: dict[MessageId, int], after: int) -> Iterable[MessageId]:
-    # A queue may be long while a reader has seen nearly all of it, so the search starts at its end.
-    newest_first = takewhile(lambda entry: entry[1] > after, reversed(queue.items()))
-    return [message_id for message_id, _ in newest_first][::-1]
-
-
-def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:
-    """Return the seq of the oldest message after `after` that waits for more than `agent`'s attention."""
-    participant = room.participants[agent]
-    waiting = room.unfinished(_newer(participant.queue, after))
-    return next((message.seq for message in waiting if not is_due(participant, message)), None)
-
-
-def to_deliver(message: Message, agent: AgentId) -> Deliver:
-    """Return what the recipient is told of a message."""
-    return Deliver(
-        id=message.id,
-        seq=message.seq,
-        kind=message.kind,
-        sender=message.sender,
-        text=message.text,
-        urgent=message.urgent,
-        state=message.deliveries[agent].state,
-        thread=message.thread,
-        reply_to=message.reply_to,
-        control=message.control,
-        choice=message.choice,
-        ending=message.ending,
-    )
-
-
-def next_deadline(room: Room) -> float | None:
-    """Return when `expired` will next have something to say."""
-    times = (message.expires for message, _ in _expiring(room) if message.expires is not None)
-    return min(times, default=None)
-
-
-def expired(room: Room, now: float) -> list[tuple[Message, AgentId]]:
-    """Return the deliveries whose time is over."""
-    return [(m, agent) for m, agent in _expiring(room, now) if m.expires is not None and m.expires <= now]
-
-
-def _expiring(room: Room, now: float = -math.inf) -> Iterator[tuple[Message, AgentId]]:
-    # Messages live equally long, so the first of a queue that is not over at `now` ends the search;
-    # what has been typed can no longer expire. Controls are few, each of them counts.
-    for agent, participant in room.participants.items():
-        for message in room.unfinished(participant.controls):
-            if message.deliveries[agent].is_untouched:
-                yield message, agent
-        for message in room.unfinished(participant.queue):
-            if message.deliveries[agent].is_untouched:
-                yield message, agent
-                if message.expires is None or message.expires > now:
-                    break
-
-
-def _behind(room: Room, participant: Participant, message: Message) -> tuple[DeliveryState, str]:
-    """Return why a message waits that is not its participant's next: for what that one waits."""
-    first = next(room.unfinished(participant.queue))
-    delivery = first.deliveries[participant.id]
-    if first is message or delivery.state is DeliveryState.QUEUED:
-        return DeliveryState.QUEUED, ""
-    return DeliveryState.HELD, delivery.reason or HeldReason.BUSY
-
-
-def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
-    """Return the state of one delivery, with the reason the room itself knows for its waiting."""
-    delivery = message.deliveries[agent]
-    state, reason = delivery.state, delivery.reason
-    participant = room.participants.get(agent)
-    if state is DeliveryState.QUEUED and participant is not None:
-        if not participant.online:
-            state, reason = DeliveryState.HELD, HeldReason.OFFLINE
-        elif participant.paused and message.kind is not DeliverKind.CONTROL:
-            state, reason = DeliveryState.HELD, HeldReason.PAUSED
-        elif message.id in participant.queue:
-            state, reason = _behind(room, participant, message)
-    return DeliveryView(state=state, at=delivery.at, reason=reason or None)

@@ -7,6 +7,7 @@ they are. A refused command costs a notice, never the words. Notices are not typ
 from collections.abc import Sequence
 from typing import Any, Final
 
+from csp.core import commands
 from csp.core.batch import Batch
 from csp.core.commands import Answer, Send, Tell
 from csp.core.digest import DEFAULT_COUNT, MAX_ANSWER, mode_text
@@ -23,6 +24,7 @@ from csp.core.grammar import (
     Working,
     read_speech,
 )
+from csp.core.house import Rules
 from csp.core.identity import nearest
 from csp.core.messages import (
     AgentSpeech,
@@ -33,26 +35,26 @@ from csp.core.messages import (
     confirm,
     hops_after,
     is_person,
-    is_repeated,
     route,
     say,
     terms,
 )
 from csp.core.room import Message, Room
 from csp.core.spelling import Misspelt
+from csp.core.start import set_mode
 from csp.errors import BadInput, Forbidden, NotFound, Refused, TooMany
-from csp.events import Activity, AgentCall, AgentResponse, Kept, Late, Queried, Told
+from csp.events import Activity, AgentCall, AgentResponse, Kept, Queried, Told
 from csp.wire import (
     ALL,
     DEFAULT_THREAD,
     HUMAN,
     SYSTEM,
     AgentId,
+    DeliverKind,
     Ending,
     Handoff,
     JoinRole,
     MessageId,
-    Mode,
 )
 
 MAX_COMMANDS: Final = 20
@@ -62,28 +64,27 @@ _GOES_ON: Final = (Working, QueryLog)
 _RUN: Final = (SendTo, HandOver, SetMode, ShowMode, QueryLog, Misspelt)
 
 
-def answer(room: Room, command: Answer, batch: Batch) -> None:
+def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
     """Post what a participant wrote, then run the commands in an agent's text, in their order.
 
     What stays in the pane because it is not shared runs its commands all the same: they are the agent's own.
     """
-    if command.id is not None and is_repeated(room, command.sender, command.id):
-        return
-    if command.turn is not None:
-        thread = command.thread or DEFAULT_THREAD
-        batch.add(Late, command.sender, HUMAN, command.text, {"turn": command.turn}, thread=thread)
-        return
     heard = asked_message(room, command)
     speech = _NO_COMMANDS if is_person(room, command.sender) else read_speech(command.text)
-    speaker = _Speaker(room, command, heard, batch)
+    speaker = Speaker(room, command, heard, batch, rules)
     confirm(heard, command.sender, batch)
-    commands = [spoken for spoken in speech.commands if isinstance(spoken, _RUN)]
+    commands = runnable(speech.commands)
     if not _stays(room, command):
-        if kind := _kind(room, command, speech):
+        if kind := kind_of(room, command, speech):
             speaker.post(kind, speech.commands)
     elif commands:
         speaker.keep()
     speaker.run(commands)
+
+
+def runnable(commands: tuple[Spoken, ...]) -> list[Spoken]:
+    """Return those of the commands that do something by themselves."""
+    return [spoken for spoken in commands if isinstance(spoken, _RUN)]
 
 
 def _stays(room: Room, command: Answer) -> bool:
@@ -92,7 +93,7 @@ def _stays(room: Room, command: Answer) -> bool:
     return command.local and (participant is None or not participant.share)
 
 
-def _kind(room: Room, command: Answer, speech: Speech) -> type[AgentSpeech] | None:
+def kind_of(room: Room, command: Answer, speech: Speech) -> type[Activity | AgentResponse] | None:
     """Return as what the words are posted; None where there is nothing to post."""
     has_nothing_else = bool(speech.commands) and not speech.has_prose and command.ending is Ending.DONE
     if has_nothing_else and all(isinstance(spoken, Noop) for spoken in speech.commands):
@@ -102,17 +103,20 @@ def _kind(room: Room, command: Answer, speech: Speech) -> type[AgentSpeech] | No
     return Activity if command.activity or goes_on else AgentResponse
 
 
-class _Speaker:
+class Speaker:
     """One who speaks, because of `heard`, the message it answers."""
 
-    def __init__(self, room: Room, command: Answer, heard: Message | None, batch: Batch) -> None:
+    def __init__(
+        self, room: Room, command: Answer, heard: Message | None, batch: Batch, rules: Rules
+    ) -> None:
+        self._rules = rules
         self._room = room
         self._command = command
         self._heard = heard
         self._batch = batch
         self._reply_to = command.reply_to
         self._asked = heard
-        if heard is not None and heard.sender == SYSTEM:
+        if heard is not None and heard.sender == SYSTEM and heard.kind is not DeliverKind.TURN:
             # What the room answered is a step on the way to an answer to somebody else.
             self._reply_to = heard.reply_to or heard.id
             self._asked = room.message(heard.reply_to) if heard.reply_to else None
@@ -175,10 +179,10 @@ class _Speaker:
             case QueryLog():
                 self._query(spoken.count or DEFAULT_COUNT)
             case SetMode():
-                self._set_mode(spoken.mode)
+                self._set_mode(spoken)
             case ShowMode():
                 self._check_role()
-                self._tell(mode_text(Mode.FREEFORM))
+                self._tell(mode_text(self._batch.sessions.live_in(self._thread)))
             case Misspelt() if not spoken.to or spoken.to in (*self._room.participants, HUMAN, ALL):
                 self._complain(f"{spoken.line!r} was not understood; {spoken.hint}")
             case _:
@@ -219,11 +223,18 @@ class _Speaker:
         fields = {"reply_to": self._question, "hops": hops_after(self._heard)}
         _add_told(self._batch, agent, text, self._thread, fields, self._command.ttl_s)
 
-    def _set_mode(self, mode: str) -> None:
+    def _set_mode(self, spoken: SetMode) -> None:
         self._check_role()
-        if mode not in set(Mode):
-            raise BadInput(f"unknown mode {mode!r}", f"expected one of: {', '.join(Mode)}")
-        self._tell(mode_text(Mode(mode)))
+        command = commands.SetMode(
+            sender=self._command.sender,
+            mode=spoken.mode,
+            topic=spoken.topic,
+            agents=spoken.agents or None,
+            rounds=spoken.rounds,
+            thread=self._thread,
+        )
+        set_mode(self._room, command, self._batch, self._rules)
+        self._tell(mode_text(self._batch.sessions.live_in(self._thread)))
 
     def _check_role(self) -> None:
         if not _may_steer(self._room, self._command.sender):

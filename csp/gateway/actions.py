@@ -1,6 +1,6 @@
 """What a participant can do, the same over HTTP as over WebSocket."""
 
-from csp.core.commands import Answer, Report, Send, SetState
+from csp.core.commands import Answer, KeepTurn, Report, Send, SetState
 from csp.core.membership import known_participant
 from csp.core.room import Message
 from csp.errors import BadInput, Forbidden, NotFound, Refused
@@ -123,8 +123,9 @@ async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Don
 
 
 async def report_working(gateway: Gateway, caller: Caller, body: WorkingBody) -> WorkingView:
-    """Ask for more time; without a structured mode there is no clock to move."""
-    return WorkingView(success=True, extended=False)
+    """Ask for more time; without an open turn there is no clock to move."""
+    events = await gateway.submit(KeepTurn(agent=caller.id, note=body.note))
+    return WorkingView(success=True, extended=bool(events))
 
 
 async def show_live(gateway: Gateway, caller: Caller, body: LiveBody) -> Done:

@@ -11,14 +11,28 @@ from typing import Any, Final, Protocol
 from csp.config import Settings
 from csp.core.audience import concerns
 from csp.core.commands import AnyCommand, Leave, Return, Tick
-from csp.core.room import next_deadline
+from csp.core.timers import next_deadline
 from csp.errors import Broken, StorageFull, Unauthenticated
-from csp.events import AnyEvent, ControlSent, Delivered, Joined, KnownEvent, Left, Queried, Said, StateChanged
+from csp.events import (
+    AnyEvent,
+    ControlSent,
+    Delivered,
+    Joined,
+    KnownEvent,
+    Left,
+    ModeChanged,
+    Queried,
+    Said,
+    StateChanged,
+    TurnMoved,
+    TurnSignal,
+)
 from csp.gateway.auth import Caller, HostGuard, Tokens
 from csp.gateway.hub import Hub
 from csp.gateway.metrics import Metrics
 from csp.gateway.outbox import Outbox
 from csp.gateway.presence import Presence
+from csp.gateway.prompts import load_rules
 from csp.gateway.queries import Queries
 from csp.gateway.screens import Screens
 from csp.gateway.writer import Committed, RoomWriter
@@ -30,6 +44,7 @@ from csp.wire import AgentId, DeliveryState, JournalHealth, Role
 log = logging.getLogger(__name__)
 
 MAX_SOCKETS: Final = 4096
+_MOVES_CLOCKS: Final = (TurnSignal, TurnMoved, ModeChanged)
 
 
 class Socket(Protocol):
@@ -49,11 +64,12 @@ class Gateway:
         self.started = clock()
         journal = JsonlJournal.open(folder)
         self.index = SearchIndex(journal)
-        self.history = History(journal, self.index, settings.history_cap, concerns)
+        self.history = History(journal, self.index, settings.history_cap, self.concerns)
         self.history.load_recent()
         self.tokens = Tokens(load_secret(folder), settings.auth_token)
         self.guard = HostGuard(settings.host)
-        self.hub = Hub()
+        self.hub = Hub(self.concerns)
+        self.rules = load_rules(settings)
         self.metrics = Metrics()
         self.presence = Presence(clock, settings.offline_after_s)
         self.writer = RoomWriter(
@@ -62,6 +78,7 @@ class Gateway:
             durability=settings.durability,
             clock=clock,
             publish=self._publish,
+            rules=self.rules,
         )
         self.scrub = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
@@ -96,6 +113,10 @@ class Gateway:
         if caller.role is not Role.ROOM and (participant is None or participant.epoch != caller.epoch):
             raise Unauthenticated("this token is no longer valid", "register again with the room's token")
 
+    def concerns(self, event: AnyEvent, agent: AgentId) -> bool:
+        """Tell whether `agent` may read `event` as the room is now."""
+        return concerns(event, agent, self.writer.room.sessions)
+
     @contextlib.contextmanager
     def present(self, caller: Caller) -> Iterator[None]:
         """Count the caller as connected while it waits for an answer."""
@@ -121,6 +142,8 @@ class Gateway:
         self.metrics.count(committed)
         for event, _ in committed:
             self._push(event)
+        if any(isinstance(event, _MOVES_CLOCKS) for event, _ in committed):
+            self.set_alarm()
 
     def _push(self, event: AnyEvent) -> None:
         match event:
@@ -177,7 +200,7 @@ class Gateway:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        deadline = next_deadline(self.writer.room)
+        deadline = next_deadline(self.writer.room, self.rules)
         if deadline is not None:
             delay = min(max(deadline - self.clock(), 0.01), 3600.0)
             self._alarm = asyncio.get_running_loop().call_later(delay, self._on_alarm)

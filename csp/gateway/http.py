@@ -16,8 +16,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 from csp.errors import BadInput, CspError, NotFound, TooLarge, TooMany
 from csp.gateway.answers import error_response, json_response
 from csp.gateway.auth import NOBODY, Caller, read_token
+from csp.gateway.calls import Answer, Call, PlainText, RawJson
 from csp.gateway.gateway import Gateway
-from csp.gateway.routes import ROUTES, Answer, Call, PlainText, RawJson, Route, check_role
+from csp.gateway.routes import ROUTES, Route, check_role
 from csp.gateway.sockets import serve_socket
 from csp.wire import MAX_BODY_BYTES, Role, WatchParams, encode, parse, parse_query
 

@@ -8,9 +8,9 @@ import asyncio
 from collections import deque
 from typing import Final
 
-from csp.core.audience import concerns
 from csp.events import AnyEvent
 from csp.gateway.frames import Pipe, text_frame
+from csp.journal.query import Concerns
 from csp.wire import AgentId
 
 #: How many watchers are served before the loop gets its turn.
@@ -27,7 +27,10 @@ class Watcher:
 
 
 class Hub:
-    def __init__(self) -> None:
+    """`concerns` is the room's rule of what an agent may read."""
+
+    def __init__(self, concerns: Concerns) -> None:
+        self._concerns = concerns
         self.watchers: dict[Watcher, None] = {}
         self._tail: deque[tuple[AnyEvent, bytes]] = deque()
         #: The place of the tail's first entry, counted over the hub's life.
@@ -114,7 +117,7 @@ class Hub:
         if skip == 0 and agent is None:
             return b"".join([frame for _, frame in self._tail])
         entries = list(self._tail)[skip:]
-        return b"".join([frame for event, frame in entries if agent is None or concerns(event, agent)])
+        return b"".join([frame for event, frame in entries if agent is None or self._concerns(event, agent)])
 
     def _trim(self) -> None:
         done = min((watcher.place for watcher in self.watchers), default=self._end)

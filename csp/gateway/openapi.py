@@ -8,7 +8,7 @@ import msgspec
 
 from csp import __version__
 from csp.gateway.routes import Route
-from csp.wire import ControlVerb, ErrorView, MessageAction, Role
+from csp.wire import ControlVerb, ErrorView, MessageAction, Role, SessionAction
 
 _REF: Final = "#/components/schemas/{name}"
 _ERRORS: Final = {
@@ -28,14 +28,19 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "id": {"type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9._:@+=-]+$"},
     "verb": {"type": "string", "enum": list(ControlVerb)},
     "action": {"type": "string", "enum": list(MessageAction)},
+    "change": {"type": "string", "enum": list(SessionAction)},
 }
 #: Ids of messages, which nobody could guess; of an agent that has a screen.
 _ID_EXAMPLES: Final = {
     "/messages/{id}": "m-3",
     "/messages/{id}/{action}": "m-3",
     "/agents/{id}/screen": "claude",
+    "/sessions/{id}": "s-5",
+    "/sessions/{id}/{change}": "s-5",
 }
 _BODY_EXAMPLES: Final[dict[str, dict[str, str]]] = {
+    "POST /sessions": {"mode": "autopilot", "topic": "tabs or spaces"},
+    "POST /turn/next": {"thread": "dev"},
     "POST /delivery": {"id": "m-4", "state": "typed"},
     "POST /state": {"state": "busy", "agent": "claude"},
 }
@@ -48,6 +53,10 @@ _LINKS: Final[dict[str, dict[str, Any]]] = {
             ("read", "get_inbox_id"),
             ("remove", "delete_agents_id"),
         )
+    },
+    "POST /sessions": {
+        name: {"operationId": operation, "parameters": {"id": "$response.body#/id"}}
+        for name, operation in (("show", "get_sessions_id"), ("steer", "post_sessions_id_change"))
     },
     "POST /message": {
         name: {"operationId": operation, "parameters": {"id": "$response.body#/id"}}

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from csp.core.room import pending
+from csp.core.queues import pending
 from csp.gateway.frames import MAX_UNSENT_BYTES, Pipe, text_frame
 from csp.gateway.writer import RoomWriter
 from csp.wire import AgentId, DeliverFrame, DeliverKind, encode

@@ -6,7 +6,6 @@ tests all read this table.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,17 +15,20 @@ from csp.core.commands import Cancel, Continue, Control, Join, Remove, Return, S
 from csp.core.delivery import UNDELIVERED
 from csp.core.identity import allows
 from csp.core.membership import known_participant
-from csp.core.room import delivery_view, first_held, pending
-from csp.errors import BadInput, Forbidden, NotFound, Refused
+from csp.core.queues import delivery_view, first_held, pending
+from csp.core.room import Participant
+from csp.errors import Forbidden, NotFound, Refused
 from csp.events import HISTORY_TYPES, ControlSent, Joined, Said
-from csp.gateway import actions, maintenance
+from csp.gateway import actions, maintenance, sessions
 from csp.gateway.auth import Caller
+from csp.gateway.calls import Answer, Call, Handler, PlainText, RawJson
 from csp.gateway.gateway import Gateway
 from csp.journal.query import HistoryQuery
 from csp.journal.rewrite import REDACTED
 from csp.wire import (
     HUMAN,
     AgentId,
+    AgentState,
     AgentView,
     ControlBody,
     ControlVerb,
@@ -44,7 +46,6 @@ from csp.wire import (
     MessageBody,
     MessageId,
     MessageView,
-    Mode,
     ModeBody,
     ModeSetView,
     ModeView,
@@ -60,8 +61,17 @@ from csp.wire import (
     Role,
     ScreenAnswer,
     SentView,
+    SessionActionBody,
+    SessionDetailView,
+    SessionDoneView,
+    SessionStartedView,
+    SessionsView,
     StateBody,
+    StopBody,
     StopView,
+    ThreadParams,
+    TurnBody,
+    TurnView,
     WaitingView,
     WorkingBody,
     WorkingView,
@@ -69,29 +79,7 @@ from csp.wire import (
 )
 
 MAX_INBOX_ITEMS: Final = 500
-
-
-class Call(NamedTuple):
-    """A request past the border: who, and what, already parsed."""
-
-    caller: Caller
-    path: dict[str, str]
-    query: Any
-    body: Any
-
-
-class RawJson(NamedTuple):
-    """An answer that is json already."""
-
-    data: bytes
-
-
-class PlainText(NamedTuple):
-    text: str
-
-
-Answer = msgspec.Struct | RawJson | PlainText
-Handler = Callable[[Gateway, Call], Awaitable[Answer]]
+_AT_REST: Final = (AgentState.IDLE, AgentState.BUSY)
 
 
 class Route(NamedTuple):
@@ -147,7 +135,7 @@ def _agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
         role=participant.role,
         capabilities=participant.capabilities,
         online=participant.online,
-        state=participant.shown_state,
+        state=_state_of(gateway, participant),
         queued=len(participant.queue),
         last_seen=gateway.presence.last_seen(agent, participant.seen),
         share=participant.share,
@@ -155,6 +143,14 @@ def _agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
         until=participant.until,
         dialog=participant.dialog if caller.role is Role.ROOM or caller.id == agent else None,
     )
+
+
+def _state_of(gateway: Gateway, participant: Participant) -> AgentState:
+    """Return what a person should see; one that is benched does not wait for its turn."""
+    shown = participant.shown_state
+    sessions = gateway.writer.room.sessions.live_with(participant.id)
+    is_benched = shown in _AT_REST and any(session.is_benched(participant.id) for session in sessions)
+    return AgentState.BENCHED if is_benched else shown
 
 
 async def control(gateway: Gateway, call: Call) -> Answer:
@@ -344,24 +340,6 @@ async def prune(gateway: Gateway, call: Call) -> Answer:
 # --- the room ------------------------------------------------------------------------------------
 
 
-async def get_mode(gateway: Gateway, call: Call) -> Answer:
-    return ModeView()
-
-
-async def set_mode(gateway: Gateway, call: Call) -> Answer:
-    if call.body.mode not in set(Mode):
-        raise BadInput(f"unknown mode {call.body.mode!r}", f"expected one of: {', '.join(Mode)}")
-    return ModeSetView(success=True, orchestration=ModeView())
-
-
-async def next_turn(gateway: Gateway, call: Call) -> Answer:
-    raise BadInput("Not in structured mode", "set a mode first")
-
-
-async def stop(gateway: Gateway, call: Call) -> Answer:
-    return StopView(success=True, stopped=())
-
-
 async def health(gateway: Gateway, call: Call) -> Answer:
     room = gateway.writer.room
     scrub = msgspec.structs.replace(gateway.scrub, writable=gateway.writer.is_writable)
@@ -414,11 +392,18 @@ ROUTES: Final = (
     Route("GET", "/history", A, history, "Page through or search what was said",
           HistoryView, query=HistoryParams),
     Route("POST", "/history/prune", R, prune, "Remove old history for good", PrunedView, PruneBody),
-    Route("GET", "/mode", A, get_mode, "Show the mode", ModeView),
-    Route("POST", "/mode", O, set_mode, "Set the mode", ModeSetView, ModeBody),
-    Route("POST", "/turn/next", O, next_turn, "Pass the turn on", Done, NoBody, is_listed=False),
+    Route("GET", "/mode", A, sessions.get_mode, "Show the mode of a thread", ModeView, query=ThreadParams),
+    Route("POST", "/mode", O, sessions.set_mode, "Set the mode of a thread", ModeSetView, ModeBody),
+    Route("POST", "/turn/next", O, sessions.next_turn, "Pass the turn on", TurnView, TurnBody),
     Route("POST", "/turn/working", A, working, "Ask for more time", WorkingView, WorkingBody),
-    Route("POST", "/stop", O, stop, "Stop what runs, at once", StopView, NoBody),
+    Route("POST", "/stop", O, sessions.stop, "Stop what runs, at once", StopView, StopBody),
+    Route("GET", "/sessions", A, sessions.list_sessions, "List the sessions", SessionsView),
+    Route("POST", "/sessions", O, sessions.start_session, "Begin a session in a thread of its own",
+          SessionStartedView, ModeBody, status=201),
+    Route("GET", "/sessions/{id}", A, sessions.get_session, "Show a session", SessionDetailView),
+    Route("POST", "/sessions/{id}/{change}", O, sessions.act_on_session,
+          "Pause, resume, extend or stop a session; skip or kick an agent of it",
+          SessionDoneView, SessionActionBody),
     Route("GET", "/health", N, health, "Tell whether the room is well", HealthView),
     Route("GET", "/metrics", R, metrics, "Figures for Prometheus", str),
     Route("GET", "/openapi.json", N, openapi, "This description", dict[str, Any]),

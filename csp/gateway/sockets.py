@@ -8,7 +8,6 @@ from typing import Any, Final
 import msgspec
 from aiohttp import WSMsgType, web
 
-from csp.core.audience import concerns
 from csp.errors import BadInput, Broken, CspError, TooLarge, TooMany
 from csp.events import decode_event
 from csp.gateway import actions
@@ -166,7 +165,7 @@ class Connection:
         return (now - began) * (1 / CATCH_UP_SHARE - 1) if is_busy else 0
 
     def _may_see(self, line: bytes) -> bool:
-        return self._agent is None or concerns(decode_event(line), self._agent)
+        return self._agent is None or self._gateway.concerns(decode_event(line), self._agent)
 
     # --- in --------------------------------------------------------------------------------------
 

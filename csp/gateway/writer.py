@@ -14,6 +14,7 @@ from typing import Final
 
 from csp.core.commands import AnyCommand
 from csp.core.decide import decide
+from csp.core.house import DEFAULT_RULES, Rules
 from csp.core.room import apply, dump
 from csp.errors import Broken, StorageFailed, StorageFull
 from csp.events import AnyEvent, KnownEvent, encode_event
@@ -61,6 +62,7 @@ class RoomWriter:
         durability: str,
         clock: Callable[[], float],
         publish: Publish,
+        rules: Rules = DEFAULT_RULES,
     ) -> None:
         # Counted from the start on, so that a long tail is not read again at every start.
         self.room, self._since_snapshot = load_room(folder, journal)
@@ -71,6 +73,7 @@ class RoomWriter:
         self._durability = durability
         self._clock = clock
         self._publish = publish
+        self._rules = rules
         self._next = _Batch()
         self._in_flight: _Batch | None = None
         self._is_scheduled = False
@@ -95,7 +98,7 @@ class RoomWriter:
         """Decide `command` at once; what is returned is done when its events are as safe as promised."""
         if not self.is_writable:
             raise StorageFull(_FULL.message, _FULL.hint)
-        events = decide(self.room, command, self._clock())
+        events = decide(self.room, command, self._clock(), self._rules)
         for event in events:
             self.room = apply(self.room, event)
             self._next.entries.append((event, encode_event(event)))

@@ -79,7 +79,7 @@ class Controls:
             case ControlVerb.DENY:
                 return await self._answer(keys.deny, item.choice)
             case ControlVerb.INTERRUPT:
-                return await self._interrupt()
+                return await self._interrupt(item.turn)
             case ControlVerb.RESTART:
                 return await self._restart()
             case _:
@@ -127,7 +127,10 @@ class Controls:
             self._sight.pane.note_answered()
         return is_closed
 
-    async def _interrupt(self) -> str:
+    async def _interrupt(self, turn: str | None) -> str:
+        if turn is not None and turn not in self._sight.tracker.tags:
+            # What a person has begun in the pane meanwhile is not the room's to stop.
+            return f"it is not at work on {turn}"
         if not self._sight.is_busy and self._sight.look().dialog is None:
             return "nothing is running"
         if not self._sight.profile.keys.interrupt:

@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from csp.wire.names import (
+    DEFAULT_THREAD,
     Capabilities,
     Ending,
     Id,
@@ -20,6 +21,7 @@ from csp.wire.names import (
     Text,
     Thread,
 )
+from csp.wire.sessions import Limits
 
 
 class RegisterBody(Struct, frozen=True):
@@ -107,9 +109,43 @@ class WorkingBody(Struct, frozen=True):
     note: Note = ""
 
 
+Rounds = Annotated[int, Meta(ge=1, le=1000)]
+
+
 class ModeBody(Struct, frozen=True):
+    """Which mode, about what, for whom; `agents` left out means all who are online."""
+
     mode: Annotated[str, Meta(max_length=64, examples=["freeform"])]
     topic: Text | None = None
+    agents: Annotated[tuple[Name, ...], Meta(max_length=1000)] | None = None
+    rounds: Rounds | None = None
+    steps: Rounds | None = None
+    first: Name | None = None
+    synth: Name | None = None
+    ballot: bool = False
+    respect_final: bool = False
+    soft_turns: bool = False
+    limits: Limits = Limits()
+    thread: Thread | None = None
+
+
+class SessionActionBody(Struct, frozen=True):
+    """Whom to skip or kick; by how much to extend, which without a number gives the open turns more time."""
+
+    agent: Name | None = None
+    rounds: Rounds | None = None
+    minutes: Annotated[float, Meta(gt=0, le=1e6)] | None = None
+
+
+class TurnBody(Struct, frozen=True):
+    thread: Thread | None = None
+
+
+class StopBody(Struct, frozen=True):
+    """Which thread to stop; `all` of them at once."""
+
+    thread: Thread | None = None
+    all: bool = False
 
 
 class ControlBody(Struct, frozen=True):
@@ -152,6 +188,10 @@ class HistoryParams(Struct, frozen=True):
 class InboxParams(Struct, frozen=True):
     after: Seq = 0
     wait: WaitS = 0
+
+
+class ThreadParams(Struct, frozen=True):
+    thread: Thread = DEFAULT_THREAD
 
 
 class WatchParams(Struct, frozen=True):

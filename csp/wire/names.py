@@ -8,10 +8,14 @@ from msgspec import Meta
 
 AgentId = NewType("AgentId", str)
 MessageId = NewType("MessageId", str)
+SessionId = NewType("SessionId", str)
+TurnId = NewType("TurnId", str)
 
 HUMAN: Final = AgentId("human")
 SYSTEM: Final = AgentId("system")
 ALL: Final = AgentId("all")
+#: Who passes a handoff's task on.
+ROUTER: Final = AgentId("router")
 
 MAX_TEXT_BYTES: Final = 256 * 1024
 # JSON may escape one byte of text as six, so the raw body is allowed more than the text in it.
@@ -133,6 +137,15 @@ class ControlVerb(StrEnum):
     RESTART = "restart"
 
 
+class SessionAction(StrEnum):
+    PAUSE = "pause"
+    RESUME = "resume"
+    EXTEND = "extend"
+    SKIP = "skip"
+    KICK = "kick"
+    STOP = "stop"
+
+
 class MessageAction(StrEnum):
     CANCEL = "cancel"
     RESEND = "resend"
@@ -142,6 +155,13 @@ class MessageAction(StrEnum):
 
 class Mode(StrEnum):
     FREEFORM = "freeform"
+    SINGLE = "single"
+    COLLABORATE = "collaborate"
+    AUTOPILOT = "autopilot"
+    ROUND_ROBIN = "round_robin"
+    ORCHESTRATOR = "orchestrator"
+    DEBATE = "debate"
+    CONSENSUS = "consensus"
 
 
 class DeliverKind(StrEnum):

@@ -18,6 +18,7 @@ from csp.wire.names import (
     Mode,
     Struct,
 )
+from csp.wire.sessions import EndReason, Status
 
 
 class ErrorView(Struct, frozen=True):
@@ -112,6 +113,8 @@ class Deliver(Struct, frozen=True):
     control: ControlVerb | None = None
     choice: int | None = None
     turn: str | None = None
+    turn_signal: str | None = field(name="turnSignal", default=None)
+    current_turn: str | None = field(name="currentTurn", default=None)
     ending: Ending = Ending.DONE
 
 
@@ -177,6 +180,55 @@ class ModeView(Struct, frozen=True, omit_defaults=False):
     reason: str | None = None
     started_at: float | None = field(name="startedAt", default=None)
     deadline: float | None = None
+
+
+class TurnView(Struct, frozen=True):
+    """Whose turn it is now, or that the mode is complete."""
+
+    success: bool | None = None
+    current_turn: str | None = field(name="currentTurn", default=None)
+    round: int | None = None
+    complete: bool = False
+
+
+class SessionView(Struct, frozen=True, omit_defaults=False):
+    """A session in short."""
+
+    id: str
+    thread: str
+    mode: Mode
+    topic: str
+    status: Status
+    reason: EndReason | None
+    agents: tuple[str, ...]
+    round: int
+    max_rounds: int = field(name="maxRounds")
+    turns: int
+    tokens: int
+    cost_usd: float
+    started_at: float = field(name="startedAt")
+    ended_at: float | None = field(name="endedAt")
+
+
+class SessionsView(Struct, frozen=True, omit_defaults=False):
+    items: tuple[SessionView, ...]
+
+
+class SessionDoneView(Struct, frozen=True):
+    success: bool
+    session: SessionView
+
+
+class SessionDetailView(Struct, frozen=True):
+    session: SessionView
+    orchestration: "ModeView"
+
+
+class SessionStartedView(Struct, frozen=True):
+    success: bool
+    id: str
+    thread: str
+    orchestration: "ModeView"
 
 
 class ModeSetView(Struct, frozen=True):

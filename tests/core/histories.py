@@ -29,7 +29,8 @@ from csp.core.commands import (
     Tick,
 )
 from csp.core.decide import decide
-from csp.core.room import Room, next_deadline, replay
+from csp.core.queues import next_deadline
+from csp.core.room import Room, replay
 from csp.errors import CspError
 from csp.events import KnownEvent
 from csp.wire import (
@@ -82,7 +83,7 @@ class Step(NamedTuple):
     room: Room
 
 
-class _Dice:
+class Dice:
     """Turn the bytes of one step into choices."""
 
     def __init__(self, data: bytes) -> None:
@@ -99,7 +100,7 @@ class _Player:
         self.count = 0
         self.reported: tuple[AgentId, MessageId] | None = None
 
-    def command(self, room: Room, dice: _Dice) -> AnyCommand:
+    def command(self, room: Room, dice: Dice) -> AnyCommand:
         self.count += 1
         return dice.pick(_WISHES)(self, room, dice)
 
@@ -107,44 +108,44 @@ class _Player:
         # Every text is said once, so a test can tell by it which message it sees.
         return f"<text {self.count}>" + "ü😀" * (self.count % 3)
 
-    def agent(self, room: Room, dice: _Dice) -> AgentId:
+    def agent(self, room: Room, dice: Dice) -> AgentId:
         return dice.pick([*list(room.participants) * 8, AgentId("mallory")])
 
-    def speaker(self, room: Room, dice: _Dice) -> AgentId:
+    def speaker(self, room: Room, dice: Dice) -> AgentId:
         return dice.pick([*list(room.participants) * 2, HUMAN])
 
-    def message(self, room: Room, dice: _Dice) -> MessageId:
+    def message(self, room: Room, dice: Dice) -> MessageId:
         """Return a message that is remembered, the newest most likely, or one that never was."""
         known = [*room.waiting, *room.messages][::-1]
         return dice.pick([*known[:3] * 4, *known * 3, MessageId("never")])
 
-    def id(self, room: Room, dice: _Dice) -> MessageId | None:
+    def id(self, room: Room, dice: Dice) -> MessageId | None:
         """Return no id, a new one, one that is remembered, or one of the room's own."""
         fresh = MessageId(f"c{self.count}")
         known = [message for message in [*room.waiting, *room.messages] if message.startswith("c")]
         return dice.pick([*[None, fresh] * 6, *known[-2:], *known[:1], MessageId("m-1")])
 
-    def reply_to(self, room: Room, dice: _Dice) -> MessageId | None:
+    def reply_to(self, room: Room, dice: Dice) -> MessageId | None:
         return self.message(room, dice) if dice.pick([True, False]) else None
 
     # --- one wish each ---
 
-    def join(self, room: Room, dice: _Dice) -> AnyCommand:
+    def join(self, room: Room, dice: Dice) -> AnyCommand:
         kind = dice.pick([Kind.CLI, Kind.API, Kind.CLI, Kind.MCP, Kind.HUMAN])
         role = dice.pick(list(JoinRole))
         return Join(name=dice.pick(NAMES), kind=kind, role=role, capabilities={"a": self.count})
 
-    def come_back(self, room: Room, dice: _Dice) -> AnyCommand:
+    def come_back(self, room: Room, dice: Dice) -> AnyCommand:
         capabilities: list[Capabilities | None] = [None, ["x"], {"y": 0.5}]
         return Return(agent=self.agent(room, dice), capabilities=dice.pick(capabilities))
 
-    def leave(self, room: Room, dice: _Dice) -> AnyCommand:
+    def leave(self, room: Room, dice: Dice) -> AnyCommand:
         return Leave(agent=self.agent(room, dice), reason="closed")
 
-    def remove(self, room: Room, dice: _Dice) -> AnyCommand:
+    def remove(self, room: Room, dice: Dice) -> AnyCommand:
         return Remove(agent=self.agent(room, dice))
 
-    def send(self, room: Room, dice: _Dice) -> AnyCommand:
+    def send(self, room: Room, dice: Dice) -> AnyCommand:
         sender = self.speaker(room, dice)
         others = [agent for agent in room.participants if agent != sender]
         return Send(
@@ -157,11 +158,11 @@ class _Player:
             ttl_s=TTL_S,
         )
 
-    def resend(self, room: Room, dice: _Dice) -> AnyCommand:
+    def resend(self, room: Room, dice: Dice) -> AnyCommand:
         only = tuple(room.participants)[1:]
         return Send(sender=HUMAN, to=ALL, text=self.text(), thread="again", only=only, ttl_s=TTL_S)
 
-    def answer(self, room: Room, dice: _Dice) -> AnyCommand:
+    def answer(self, room: Room, dice: Dice) -> AnyCommand:
         asked = room.message(self.message(room, dice))
         recipients = list(asked.deliveries) * 5 if asked is not None else []
         return Answer(
@@ -176,11 +177,11 @@ class _Player:
             ending=dice.pick([Ending.DONE, Ending.DONE, Ending.FAILED]),
         )
 
-    def tell(self, room: Room, dice: _Dice) -> AnyCommand:
+    def tell(self, room: Room, dice: Dice) -> AnyCommand:
         query = dice.pick([*list(room.queries) * 4, MessageId("never")])
         return Tell(query=query, text=f"[CSP: told {self.count}]", ttl_s=TTL_S)
 
-    def report(self, room: Room, dice: _Dice) -> AnyCommand:
+    def report(self, room: Room, dice: Dice) -> AnyCommand:
         """Report on what waits, on what was remembered, or once more on the same as last time."""
         if self.reported is None or dice.pick([True, False, True]):
             everybody = room.participants.values()
@@ -198,37 +199,37 @@ class _Player:
             reason=dice.pick([HeldReason.BUSY, HeldReason.STUCK, HeldReason.DRAFT, HeldReason.LOOP]),
         )
 
-    def set_state(self, room: Room, dice: _Dice) -> AnyCommand:
+    def set_state(self, room: Room, dice: Dice) -> AnyCommand:
         until = dice.pick([None, START])
         return SetState(agent=self.agent(room, dice), state=dice.pick(list(AgentState)), until=until)
 
-    def control(self, room: Room, dice: _Dice) -> AnyCommand:
+    def control(self, room: Room, dice: Dice) -> AnyCommand:
         choice = dice.pick([None, 2])
         return Control(agent=self.agent(room, dice), verb=dice.pick(list(ControlVerb)), choice=choice)
 
-    def cancel(self, room: Room, dice: _Dice) -> AnyCommand:
+    def cancel(self, room: Room, dice: Dice) -> AnyCommand:
         return Cancel(message=self.message(room, dice))
 
-    def release(self, room: Room, dice: _Dice) -> AnyCommand:
+    def release(self, room: Room, dice: Dice) -> AnyCommand:
         held = [
             m.id for m in room.messages.values() if any(d.reason == "loop" for d in m.deliveries.values())
         ]
         return Continue(message=dice.pick([*held, self.message(room, dice)]))
 
-    def redact(self, room: Room, dice: _Dice) -> AnyCommand:
+    def redact(self, room: Room, dice: Dice) -> AnyCommand:
         return Redact(message=self.message(room, dice))
 
-    def prune(self, room: Room, dice: _Dice) -> AnyCommand:
+    def prune(self, room: Room, dice: Dice) -> AnyCommand:
         return Prune(before=dice.pick([1, room.seq // 2, room.seq, room.seq + 1]))
 
-    def notice(self, room: Room, dice: _Dice) -> AnyCommand:
+    def notice(self, room: Room, dice: Dice) -> AnyCommand:
         return Notice(text="a notice", target=dice.pick([ALL, HUMAN]))
 
-    def tick(self, room: Room, dice: _Dice) -> AnyCommand:
+    def tick(self, room: Room, dice: Dice) -> AnyCommand:
         return Tick()
 
 
-_Wish = Callable[[_Player, Room, _Dice], AnyCommand]
+_Wish = Callable[[_Player, Room, Dice], AnyCommand]
 _WEIGHTS: Final[dict[_Wish, int]] = {
     _Player.send: 8,
     _Player.answer: 6,
@@ -267,7 +268,7 @@ def play(script: bytes, decide: Decide = decide) -> Iterator[Step]:
         room = replay(events, room)
         yield Step(command, events, None, room)
     for at in range(0, len(script), STEP_BYTES):
-        dice = _Dice(script[at : at + STEP_BYTES])
+        dice = Dice(script[at : at + STEP_BYTES])
         clock += dice.pick(PAUSES_S)
         error = dice.pick(ERRORS_S)
         command = player.command(room, dice)

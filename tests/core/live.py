@@ -6,7 +6,9 @@ import pytest
 
 from csp.core.commands import Answer, AnyCommand, Join, Report, Send
 from csp.core.decide import decide
-from csp.core.room import Participant, Room, apply, delivery_view, dump, pending
+from csp.core.house import DEFAULT_RULES, Rules
+from csp.core.queues import delivery_view, pending
+from csp.core.room import Participant, Room, apply, dump
 from csp.errors import CspError
 from csp.events import Event, KnownEvent, Said
 from csp.wire import AgentId, DeliveryState, MessageId
@@ -22,15 +24,16 @@ GEMINI = AgentId("gemini")
 class LiveRoom:
     """Hold a room, its journal and a clock that stands still until a test moves it."""
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, rules: Rules = DEFAULT_RULES) -> None:
         self.room = Room()
+        self.rules = rules
         self.journal: list[KnownEvent] = []
         self.now = 1000.0
         for name in names:
             self.do(Join(name=name))
 
     def do(self, command: AnyCommand) -> list[KnownEvent]:
-        events = decide(self.room, command, self.now)
+        events = decide(self.room, command, self.now, self.rules)
         for event in events:
             self.room = apply(self.room, event)
         self.journal += events
@@ -40,7 +43,7 @@ class LiveRoom:
         """Return why the room refuses `command`; the room must be untouched, byte by byte."""
         before = dump(self.room)
         with pytest.raises(kind) as caught:
-            decide(self.room, command, self.now)
+            decide(self.room, command, self.now, self.rules)
 
         assert dump(self.room) == before
         return caught.value

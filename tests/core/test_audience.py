@@ -6,9 +6,23 @@ import msgspec
 import pytest
 
 from csp.core.audience import concerns
-from csp.events import AnyEvent, KnownEvent, StateChanged, Unknown, type_of
-from csp.wire import ALL, AgentId, MessageId
+from csp.core.commands import Stop
+from csp.core.sessions import Sessions
+from csp.events import (
+    Activity,
+    AgentCall,
+    AgentResponse,
+    AnyEvent,
+    KnownEvent,
+    StateChanged,
+    Unknown,
+    Voted,
+    type_of,
+)
+from csp.wire import ALL, HUMAN, AgentId, MessageId
 from tests.core.examples import EVENTS
+from tests.core.live import CLAUDE, CODEX, GEMINI
+from tests.core.playing import BOSS, Play
 
 SENDER = AgentId("claude")
 TARGET = AgentId("codex")
@@ -17,6 +31,10 @@ OTHER = AgentId("mallory")
 
 # Who reads an event from claude to codex, with gemini among the recipients if it has any.
 READERS: dict[str, set[AgentId]] = {
+    "turn_signal": {SENDER, TARGET, LISTED},
+    "mode": {SENDER, TARGET, LISTED, OTHER},
+    "turn": {SENDER, TARGET, LISTED, OTHER},
+    "vote": {SENDER, TARGET, LISTED, OTHER},
     "human_message": {SENDER, TARGET, LISTED},
     "agent_call": {SENDER, TARGET, LISTED},
     "agent_response": {SENDER, TARGET, LISTED},
@@ -39,7 +57,7 @@ READERS: dict[str, set[AgentId]] = {
 }
 # Who reads the same event when its target is all.
 PUBLIC = {"human_message", "agent_call", "agent_response", "activity", "kept", "answer", "system"}
-PUBLIC |= {"joined", "left", "redacted", "pruned"}
+PUBLIC |= {"joined", "left", "redacted", "pruned", "mode", "turn", "vote", "turn_signal"}
 ALL_EVENTS: tuple[AnyEvent, ...] = (
     *EVENTS,
     Unknown(8, 1.0, "run.started", MessageId("e-8"), SENDER, TARGET),
@@ -49,23 +67,86 @@ ALL_EVENTS: tuple[AnyEvent, ...] = (
 @pytest.mark.parametrize("agent", [SENDER, TARGET, LISTED, OTHER])
 @pytest.mark.parametrize("event", ALL_EVENTS, ids=type_of)
 def test_agent_reads_what_concerns_it(event: AnyEvent, agent: AgentId) -> None:
-    assert concerns(event, agent) == (agent in READERS[type_of(event)])
+    assert concerns(event, agent, Sessions()) == (agent in READERS[type_of(event)])
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=type_of)
 def test_stranger_reads_what_is_for_all(event: KnownEvent) -> None:
     kind, fields = type(event), {name: getattr(event, name) for name in event.__struct_fields__}
 
-    assert concerns(kind(**(fields | {"target": ALL})), OTHER) == (type_of(event) in PUBLIC)
+    assert concerns(kind(**(fields | {"target": ALL})), OTHER, Sessions()) == (type_of(event) in PUBLIC)
 
 
 @pytest.mark.parametrize("agent", [SENDER, TARGET, OTHER])
 def test_everybody_reads_a_state_without_a_dialog(agent: AgentId) -> None:
     (event,) = (event for event in EVENTS if isinstance(event, StateChanged))
 
-    assert concerns(msgspec.structs.replace(event, dialog=None), agent)
+    assert concerns(msgspec.structs.replace(event, dialog=None), agent, Sessions())
 
 
 def test_table_has_every_kind_of_event() -> None:
     assert {type(event) for event in EVENTS} == set(get_args(KnownEvent))
     assert {type_of(event) for event in ALL_EVENTS} == set(READERS)
+
+
+# --- sealed phases -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sealed() -> Play:
+    play = Play()
+    play.start("consensus")
+    play.reply(CLAUDE, "my plan\n@send.codex psst")
+    return play
+
+
+def read_by(play: Play, agent: AgentId) -> list[str]:
+    said = (AgentResponse, AgentCall, Activity, Voted)
+    return [
+        event.text
+        for event in play.journal
+        if isinstance(event, said) and concerns(event, agent, play.room.sessions)
+    ]
+
+
+def test_sealed_words_are_read_by_their_author_alone(sealed: Play) -> None:
+    assert read_by(sealed, CLAUDE) == ["my plan\n@send.codex psst", "psst"]
+    assert read_by(sealed, CODEX) == []
+
+
+def test_words_are_read_once_their_phase_is_over(sealed: Play) -> None:
+    sealed.reply(CODEX, "another plan")
+    sealed.reply(GEMINI, "no plan")
+
+    assert read_by(sealed, GEMINI) == ["my plan\n@send.codex psst", "another plan", "no plan"]
+
+
+def test_votes_are_sealed_until_all_are_in(sealed: Play) -> None:
+    sealed.reply(CODEX)
+    sealed.reply(GEMINI)
+    sealed.reply(CLAUDE, "VOTE: [A]", activity=True)
+
+    assert "VOTE: [A]" in read_by(sealed, CLAUDE)
+    assert "VOTE: [A]" not in read_by(sealed, CODEX)
+
+
+def test_end_of_a_session_opens_its_seals(sealed: Play) -> None:
+    sealed.do(Stop(sender=HUMAN))
+
+    assert "my plan\n@send.codex psst" in read_by(sealed, CODEX)
+
+
+def test_words_of_a_session_nobody_remembers_are_open(sealed: Play) -> None:
+    (reply,) = sealed.all(AgentResponse)
+
+    assert concerns(reply, CODEX, Sessions())
+
+
+def test_sealed_words_wait_for_everybody_even_outside(sealed: Play) -> None:
+    sealed.join_boss()
+    sent = sealed.say(CODEX, BOSS, "between us")
+
+    assert sealed.shown(sent.id, BOSS) == "held(turn)"
+    sealed.reply(CODEX)
+    sealed.reply(GEMINI)
+    assert sealed.shown(sent.id, BOSS) == "queued"

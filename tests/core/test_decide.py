@@ -4,6 +4,7 @@ from typing import Any, cast, get_args
 
 import pytest
 
+from csp.core.batch import Batch
 from csp.core.commands import (
     Answer,
     AnyCommand,
@@ -11,7 +12,9 @@ from csp.core.commands import (
     Continue,
     Control,
     Join,
+    KeepTurn,
     Leave,
+    NextTurn,
     Notice,
     Prune,
     Redact,
@@ -19,19 +22,23 @@ from csp.core.commands import (
     Report,
     Return,
     Send,
+    SetMode,
     SetState,
+    Steer,
+    Stop,
     Tell,
     Tick,
 )
-from csp.core.decide import decide
+from csp.core.decide import decide, decide_session
+from csp.core.house import DEFAULT_RULES
 from csp.core.room import Room, dump
 from csp.errors import Refused
 from csp.events import type_of
-from csp.wire import ALL, HUMAN, AgentState, ControlVerb, DeliveryState, MessageId
+from csp.wire import ALL, HUMAN, AgentState, ControlVerb, DeliveryState, MessageId, SessionAction
 from tests.core.live import CLAUDE, CODEX, LiveRoom
 
 # What each command causes in the room of `a_room`: claude is there with m-3 queued, codex has left,
-# m-5 is held by the loop guard, e-8 is a question of claude.
+# m-5 is held by the loop guard, e-8 is a question of claude, s-9 asks codex for its one step.
 CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (Join(name="gemini"), ["joined"]),
     (Return(agent=CODEX), ["joined"]),
@@ -48,6 +55,14 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (Redact(message="m-3"), ["delivery", "redacted"]),
     (Prune(before=3), ["pruned"]),
     (Notice(text="note", target=ALL), ["system"]),
+    (
+        SetMode(sender=HUMAN, mode="single", agents=("claude",)),
+        ["mode", "system", "mode", "turn_signal", "system"],
+    ),
+    (NextTurn(thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
+    (KeepTurn(agent=CODEX), ["turn"]),
+    (Stop(sender=HUMAN, thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
+    (Steer(sender=HUMAN, session="s-9", action=SessionAction.PAUSE), ["mode", "system"]),
     (Tick(), ["delivery", "system"]),
 ]
 COMMANDS = [command for command, _ in CAUSED]
@@ -61,6 +76,7 @@ def a_room(monkeypatch: pytest.MonkeyPatch) -> LiveRoom:
     live.do(Leave(agent=CODEX, reason="closed"))
     live.say(CODEX, CLAUDE)
     live.do(Answer(sender=CLAUDE, text="@query.log"))
+    live.do(SetMode(sender=HUMAN, mode="round_robin", steps=1, agents=("codex",), thread="dev"))
     return live
 
 
@@ -91,6 +107,8 @@ def test_table_has_every_command() -> None:
 def test_command_of_no_known_kind_is_a_fault_of_ours() -> None:
     with pytest.raises(AssertionError):
         decide(Room(), cast(Any, object()), 1.0)
+    with pytest.raises(AssertionError):
+        decide_session(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
 
 
 @pytest.mark.parametrize(

@@ -16,18 +16,9 @@ from hypothesis import given, settings
 from csp.core import decide as deciding
 from csp.core.audience import concerns
 from csp.core.commands import Answer, AnyCommand, Prune, Send, Tick
-from csp.core.room import (
-    Participant,
-    Room,
-    apply,
-    dump,
-    is_pending,
-    load,
-    next_deadline,
-    pending,
-    replay,
-    without_texts,
-)
+from csp.core.queues import next_deadline, pending
+from csp.core.room import Participant, Room, apply, dump, is_pending, load, replay, without_texts
+from csp.core.sessions import Sessions
 from csp.errors import CspError
 from csp.events import (
     AgentCall,
@@ -393,7 +384,7 @@ def test_direct_message_between_others_is_never_seen(script: bytes) -> None:
                 assert agent in private.get(item.text, {agent})
     for event in events:
         for agent in seen_by - private.get(event.text, seen_by):
-            assert not concerns(event, agent)
+            assert not concerns(event, agent, Sessions())
 
 
 @given(histories())

@@ -19,7 +19,7 @@ from csp.core.commands import (
     Tick,
 )
 from csp.core.messages import MAX_HOPS, MAX_QUEUED, MAX_QUEUED_CHARS
-from csp.core.room import next_deadline
+from csp.core.queues import next_deadline
 from csp.errors import BadInput, NotFound, Refused, TooMany
 from csp.events import (
     AgentCall,

@@ -6,22 +6,8 @@ import msgspec
 import pytest
 
 from csp.core.commands import Answer, Cancel, Control, Leave, Redact, Remove, Return, Send, SetState, Tick
-from csp.core.room import (
-    WINDOW,
-    Participant,
-    Room,
-    apply,
-    delivery_view,
-    dump,
-    expired,
-    first_held,
-    is_pending,
-    load,
-    next_deadline,
-    pending,
-    replay,
-    without_texts,
-)
+from csp.core.queues import delivery_view, expired, first_held, next_deadline, pending
+from csp.core.room import WINDOW, Participant, Room, apply, dump, is_pending, load, replay, without_texts
 from csp.events import (
     Base,
     ControlSent,
@@ -203,8 +189,8 @@ def test_what_stops_a_participant_is_shown_first(
 # --- snapshots -----------------------------------------------------------------------------------
 
 
-def test_empty_room_is_an_empty_object() -> None:
-    assert dump(Room()) == b"{}"
+def test_empty_room_is_an_object_of_nothing() -> None:
+    assert dump(Room()) == b'{"sessions":{}}'
     assert load(b"{}") == Room()
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from csp.core.commands import Answer, Control, Join, Leave, Remove, Send, Tell
 from csp.core.messages import MAX_HOPS
-from csp.core.room import Room, dump, load, pending, replay
+from csp.core.queues import pending
+from csp.core.room import Room, dump, load, replay
 from csp.core.speech import MAX_COMMANDS
 from csp.errors import TooMany
 from csp.events import (
@@ -502,11 +503,22 @@ def test_question_that_is_refused_is_an_answer(live: LiveRoom) -> None:
 
 
 def test_unknown_mode_is_refused_with_the_known_ones(led: LiveRoom) -> None:
-    events = say(led, '@mode.set debate "x"', sender=BOSS)
+    events = say(led, '@mode.set debat "x"', sender=BOSS)
 
     assert types(events) == ["agent_response", "system"]
     assert (
-        "@mode.set was not run: unknown mode 'debate' (expected one of: freeform)" in notices(events)[0].text
+        "@mode.set was not run: unknown mode 'debat' (expected one of: freeform, " in notices(events)[0].text
+    )
+
+
+def test_orchestrator_sets_a_mode(led: LiveRoom) -> None:
+    events = say(led, '@mode.set debate "tabs" --rounds 2 --agents codex,claude', sender=BOSS)
+    session = led.room.sessions.live_in("default")
+
+    assert session is not None
+    assert (session.setup.topic, session.setup.rounds, session.agents) == ("tabs", 2, (CODEX, CLAUDE))
+    assert one(events, Told).text == (
+        "[CSP: the mode is debate on 'tabs'; s-6 is running, in positions; it waits for codex, claude]"
     )
 
 

@@ -64,7 +64,7 @@ def test_the_document_is_openapi_3_1(described: dict[str, Any]) -> None:
 
 
 def test_every_route_is_described(described: dict[str, Any]) -> None:
-    listed = [f"{route.method} {route.path}" for route in ROUTES if route.path != "/turn/next"]
+    listed = [f"{route.method} {route.path}" for route in ROUTES]
 
     assert sorted(_operations(described)) == sorted(listed)
 
@@ -108,7 +108,9 @@ def test_a_body_is_required_where_something_in_it_is(described: dict[str, Any]) 
     assert sorted(optional) == [
         "POST /agents/{id}/{verb}",
         "POST /messages/{id}/{action}",
+        "POST /sessions/{id}/{change}",
         "POST /stop",
+        "POST /turn/next",
         "POST /turn/working",
     ]
 
@@ -151,6 +153,9 @@ def _prepare(room: LiveRoom) -> tuple[str, str]:
     codex = room.gateway.post("/register", {"agentId": "codex"})["token"]
     for message in ("m-3", "m-4"):
         assert room.gateway.post("/message", {"to": "claude", "content": "hello"})["id"] == message
+    for session, thread in (("s-5", "dev"), ("s-10", "default")):
+        begun = {"mode": "autopilot", "agents": ["claude" if thread == "dev" else "codex"], "thread": thread}
+        assert room.gateway.post("/mode", begun)["orchestration"]["sessionId"] == session
     return str(claude), str(codex)
 
 

@@ -43,6 +43,10 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /mode": ORCHESTRATORS,
     "POST /stop": ORCHESTRATORS,
     "POST /turn/next": NO_TURN,
+    "GET /sessions": AGENTS,
+    "POST /sessions": ORCHESTRATORS,
+    "GET /sessions/{id}": AGENTS,
+    "POST /sessions/{id}/{change}": ORCHESTRATORS,
     "DELETE /agents/{id}": THE_ROOM,
     "POST /agents/{id}/{verb}": THE_ROOM,
     "GET /agents/{id}/screen": CLAUDES_SCREEN,
@@ -59,6 +63,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /agent-output": {"content": "done"},
     "POST /mode": {"mode": "freeform"},
     "POST /history/prune": {"before": 1},
+    "POST /sessions": {"mode": "single", "agents": ["codex"]},
 }
 UPGRADE = {
     "Connection": "Upgrade",
@@ -73,13 +78,15 @@ async def _prepare(room: ServedRoom) -> list[str | None]:
     claude, codex = await room.join("claude"), await room.join("codex")
     boss = await room.join("orchestrator", role="orchestrator")
     await room.send("claude", "for claude alone", id="for-claude")
+    await room.call("POST", "/mode", {"mode": "single", "agents": ["claude"], "thread": "dev"})
     return [None, "wrong", claude.token, codex.token, boss.token, room.token]
 
 
 async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
     method, path = row.split(" ")
     path = path.replace("{verb}", "pause").replace("{action}", "cancel")
-    path = path.replace("{id}", "for-claude" if "/messages/" in path else "claude")
+    named = {"messages": "for-claude", "sessions": "s-5"}.get(path.split("/")[1], "claude")
+    path = path.replace("{id}", named).replace("{change}", "pause")
     headers = UPGRADE if path == "/ws" else None
     answer = await room.call(method, path, BODIES.get(row), token=token, headers=headers)
     if answer.status in (101, 200, 201):

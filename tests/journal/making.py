@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from csp.events import AgentResponse, Delivered, KnownEvent, Late, Noticed, encode_event
+from csp.core import audience
+from csp.core.sessions import Sessions
+from csp.events import AgentResponse, AnyEvent, Delivered, KnownEvent, Late, Noticed, encode_event
 from csp.journal import JsonlJournal
 from csp.wire import ALL, AgentId, DeliveryState, Handoff, MessageId
 
@@ -104,3 +106,8 @@ def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess[str
     command = [sys.executable, "-c", code, *map(str, arguments)]
     root = Path(__file__).parents[2]
     return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+
+
+def concerns(event: AnyEvent, agent: AgentId) -> bool:
+    """Tell what an agent may read in a room without sessions."""
+    return audience.concerns(event, agent, Sessions())

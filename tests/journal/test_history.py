@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.core.audience import concerns
 from csp.events import HISTORY_TYPES, HumanMessage, KnownEvent, decode_event, type_of
 from csp.journal import JsonlJournal
 from csp.journal.history import History, HistoryPage
@@ -19,7 +18,7 @@ from csp.journal.index import SearchIndex
 from csp.journal.query import HIDDEN_TYPES, Facets, HistoryQuery, matches
 from csp.journal.scan import Hit, Scanner
 from csp.wire import AgentId, DeliveryState, MessageId
-from tests.journal.making import commit, delivered, encoded, late, lines_to, noticed, opened, said
+from tests.journal.making import commit, concerns, delivered, encoded, late, lines_to, noticed, opened, said
 
 AGENTS = ("claude", "codex", "gemini", "human")
 

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from csp.core.audience import concerns
 from csp.journal import JsonlJournal
 from csp.journal.history import History
 from csp.journal.index import SearchIndex
 from csp.journal.query import HistoryQuery, facets_of
 from csp.journal.tokens import Clause, tokens_of_line
-from tests.journal.making import commit, encoded, lines_to, opened, said
+from tests.journal.making import commit, concerns, encoded, lines_to, opened, said
 
 WORD = Clause(prefix="message")
 

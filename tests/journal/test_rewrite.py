@@ -4,7 +4,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from csp.core.audience import concerns
 from csp.errors import Broken, StorageFull
 from csp.events import Base, Said, decode_event, encode_event
 from csp.journal import JsonlJournal, snapshots
@@ -14,7 +13,17 @@ from csp.journal.query import HistoryQuery
 from csp.journal.rewrite import Transform, discard, finish, prepare, pruning, redaction
 from csp.journal.scrub import scrub
 from csp.wire import ALL, SYSTEM, MessageId
-from tests.journal.making import commit, delivered, encoded, lines_to, opened, read_all, run_python, said
+from tests.journal.making import (
+    commit,
+    concerns,
+    delivered,
+    encoded,
+    lines_to,
+    opened,
+    read_all,
+    run_python,
+    said,
+)
 
 SECRET = "xylophone"
 

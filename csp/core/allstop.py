@@ -1,0 +1,39 @@
+"""Allstop: the word that ends a session at once."""
+
+import re
+from typing import Final
+
+from csp.core.batch import Batch
+from csp.core.commands import Send, Stop
+from csp.core.house import Rules
+from csp.core.messages import is_person, is_repeated
+from csp.core.room import Room
+from csp.core.steering import stop
+from csp.events import AgentCall, HumanMessage
+from csp.wire import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole
+
+_OTHERS: Final = re.compile("[^a-z]+")
+#: Nobody in a hurry writes more around one word.
+_LONGEST: Final = 100
+
+
+def is_allstop(room: Room, sender: AgentId, text: str) -> bool:
+    """Tell whether somebody who may says nothing but the word, however it is spelt."""
+    if len(text) > _LONGEST or _OTHERS.sub("", text.lower()) != "allstop":
+        return False
+    participant = room.participants.get(sender)
+    is_lead = participant is not None and participant.role is JoinRole.ORCHESTRATOR
+    return is_lead or is_person(room, sender)
+
+
+def allstop(room: Room, command: Send, batch: Batch, rules: Rules) -> None:
+    """Stop the session of the thread, then keep the word; it is typed into no pane."""
+    if command.id is not None and is_repeated(room, command.sender, command.id):
+        return
+    thread = command.thread or DEFAULT_THREAD
+    is_needed = batch.sessions.live_in(thread) is not None
+    stop(room, Stop(sender=command.sender, thread=thread), batch, rules)
+    kind = HumanMessage if is_person(room, command.sender) else AgentCall
+    batch.add(kind, command.sender, ALL, command.text, {"recipients": ()}, thread=thread, id=command.id)
+    if not is_needed:
+        batch.notice(HUMAN, f"Allstop: no session is running in thread {thread}.")

@@ -1,0 +1,149 @@
+"""What an agent is told with its turn: the goal, the window, the round, the rules of the answer."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from csp.core.markdown import read_lines
+from csp.core.modes import row_of
+from csp.core.session import Item, Output, Session, shows
+from csp.core.tokens import CHARS_PER_TOKEN, cut, tokens_in
+from csp.wire import ALL, ROUTER, AgentId, Kind, Mode, PhaseKind
+
+WINDOW_ITEMS: Final = 8
+WINDOW_TOKENS: Final = 2500
+#: What the positions or proposals of all others may take together.
+POSITION_TOKENS: Final = 8000
+_AGREE: Final = re.compile(r"AGREE[.!]?[ \t]*\Z")
+_PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
+#: For a prompt without a template: everything that is known, nothing about what to do with it.
+BARE: Final = "{label}\n{goal}\n{window}\n{positions}\n{proposals}\n{format}"
+
+
+def render(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
+    """Fill a template; what is filled in is never read as a template itself."""
+    template = prompts.get(name, BARE)
+    text = _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+def prompt(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
+    """Return what an agent is asked; how it should answer comes last."""
+    shape = render(prompts, values["format"], values) if values["format"] in prompts else ""
+    return render(prompts, name, {**values, "format": shape})
+
+
+def prompt_values(session: Session, agent: AgentId, kind: Kind, round: int) -> dict[str, str]:
+    """Return what the placeholders of a turn's template stand for."""
+    setup = session.setup
+    others = [other for other in session.agents if other != agent]
+    return {
+        "agent": agent,
+        "others": ", ".join(others) or "nobody else",
+        "goal": setup.topic or "(no topic was given)",
+        "mode": setup.mode,
+        "phase": session.stage.name,
+        "label": round_label(session, round),
+        "window": "\n\n".join(_shown(item) for item in window(session, agent)) or "(nothing yet)",
+        "positions": positions(session, agent),
+        "proposals": proposals(session),
+        "labels": ", ".join(candidate.label for candidate in session.stage.candidates),
+        "format": "envelope" if kind is Kind.API else "lines",
+    }
+
+
+def round_label(session: Session, round: int) -> str:
+    """Say which round it is, as the mode counts."""
+    if session.setup.mode is Mode.AUTOPILOT:
+        return f"Round: {round} (Autopilot)"
+    cap = session.setup.rounds
+    return f"Round {round}" if cap is None else f"Round {round} of {cap}"
+
+
+# --- the window ----------------------------------------------------------------------------------
+
+
+def window(session: Session, agent: AgentId) -> list[Item]:
+    """Return the newest items that `agent` may know, oldest first; a task it has not read is among them."""
+    known = [item for item in session.items if shows(session, item, agent)]
+    if session.stage.kind is PhaseKind.BALLOT:
+        # Whose proposal is whose would show.
+        known = [item for item in known if item.sender not in session.setup.agents]
+    kept = {item.id for item in unread_tasks(known, agent)[-1:]}
+    budget = WINDOW_TOKENS - sum(tokens_in(item.text) for item in known if item.id in kept)
+    for item in reversed(known):
+        if item.id in kept:
+            continue
+        budget -= tokens_in(item.text)
+        if len(kept) == WINDOW_ITEMS or (budget < 0 and kept):
+            break
+        kept.add(item.id)
+    return [item for item in known if item.id in kept]
+
+
+def unread_tasks(items: list[Item], agent: AgentId) -> list[Item]:
+    """Return the tasks that were handed to `agent` since it spoke last."""
+    tasks: list[Item] = []
+    for item in items:
+        if item.sender == agent:
+            tasks.clear()
+        elif item.sender == ROUTER and item.target == agent:
+            tasks.append(item)
+    return tasks
+
+
+def _shown(item: Item) -> str:
+    to = "" if item.target == ALL else f" -> {item.target}"
+    return f"{item.sender}{to}: {cut(item.text, WINDOW_TOKENS * CHARS_PER_TOKEN)}"
+
+
+# --- what the others said ------------------------------------------------------------------------
+
+
+def positions(session: Session, agent: AgentId) -> str:
+    """Return the last position of everybody else, each no longer than its share; none in a ballot."""
+    if session.stage.kind is PhaseKind.BALLOT:
+        return ""
+    others = [(name, last) for name, last in last_outputs(session) if name != agent]
+    share = _share(len(others))
+    return "\n\n".join(f"{name} said:\n{cut(last.text, share)}" for name, last in others)
+
+
+def proposals(session: Session) -> str:
+    """Return what there is to vote on, without a name."""
+    named = session.stage.candidates
+    share = _share(len(named))
+    shown = [f"Proposal {one.label}:\n{cut(proposal_of(session, one.agent), share)}" for one in named]
+    return "\n\n".join(shown)
+
+
+def proposal_of(session: Session, agent: AgentId) -> str:
+    """Return what an agent said last before the vote."""
+    return next((one.text for name, one in last_outputs(session, is_over=True) if name == agent), "")
+
+
+def last_outputs(session: Session, *, is_over: bool = False) -> Iterator[tuple[AgentId, Output]]:
+    """Yield who has spoken, with its last word before the vote that others may read.
+
+    Once a phase `is_over`, they may read what was said in it.
+    """
+    hidden = 0 if is_over else session.seal
+    for agent in session.setup.agents:
+        said = session.outputs.get(agent, ())
+        outputs = [one for one in said if one.phase != hidden and not 0 < session.first_ballot <= one.phase]
+        if outputs:
+            yield agent, outputs[-1]
+
+
+def _share(count: int) -> int:
+    return max(POSITION_TOKENS * CHARS_PER_TOKEN // max(count, 1), 400)
+
+
+def agrees(text: str) -> bool:
+    """Tell whether a reply has a line that says AGREE, outside code."""
+    return any(not line.is_code and _AGREE.match(line.text) for line in read_lines(text))
+
+
+def max_rounds(session: Session) -> int | None:
+    """Return how many rounds the session has at most, as its mode counts."""
+    return session.setup.rounds if row_of(session.setup).rounds is not None else None

@@ -1,0 +1,123 @@
+"""One session on the desk of whoever decides what becomes of it."""
+
+from typing import Any, Final
+
+from csp.core.batch import Batch
+from csp.core.house import Rules
+from csp.core.modes import PhaseRow, row_of
+from csp.core.queues import delivery_view
+from csp.core.room import Participant, Room
+from csp.core.session import Session, Turn
+from csp.events import ControlSent, ModeChanged, Told, TurnMoved
+from csp.wire import (
+    ALL,
+    SYSTEM,
+    AgentId,
+    Change,
+    ControlVerb,
+    DeliveryState,
+    JoinRole,
+    SessionId,
+    TurnState,
+)
+
+MAX_DIGEST: Final = 2000
+INTERRUPT_TTL_S: Final = 30.0
+
+
+class Desk:
+    """Append events of a session; it is at once what they make it."""
+
+    def __init__(self, room: Room, batch: Batch, rules: Rules, session: SessionId) -> None:
+        self.room = room
+        self.batch = batch
+        self.rules = rules
+        self._id = session
+
+    @property
+    def session(self) -> Session:
+        return self.batch.sessions.by_id[self._id]
+
+    @property
+    def phase(self) -> PhaseRow:
+        """The row of the phase that the session is in."""
+        return row_of(self.session.setup).phases[self.session.stage.row]
+
+    def change(
+        self, change: Change, text: str, fields: dict[str, Any] | None = None, *, by: AgentId = SYSTEM
+    ) -> None:
+        """Note what happened to the session as a whole."""
+        thread = self.session.thread
+        known = {"session_id": self._id, "change": change}
+        self.batch.add(ModeChanged, by, ALL, text, known | (fields or {}), thread=thread)
+
+    def move(self, turn: Turn, state: TurnState, reason: str = "", *, warned: bool = False) -> None:
+        """Bring an open turn to another state."""
+        fields = {"turn": turn.id, "agent": turn.agent, "state": state, "round": turn.round}
+        text = f"{turn.agent}: {state}" + (f" ({reason})" if reason else "")
+        fields |= {"session_id": self._id, "reason": reason, "warned": warned}
+        self.batch.add(TurnMoved, turn.agent, ALL, text, fields, thread=self.session.thread)
+
+    def notice(self, text: str, target: AgentId = ALL) -> None:
+        """Tell the people something about the session."""
+        self.batch.notice(target, text, session=self._id, thread=self.session.thread)
+
+    # --- the asks of its turns -------------------------------------------------------------------
+
+    def delivery_of(self, turn: Turn) -> str:
+        """Return in one word why the ask of a turn has not arrived."""
+        message = self.room.message(turn.message)
+        if message is None:
+            return DeliveryState.QUEUED
+        view = delivery_view(self.room, message, turn.agent)
+        return view.reason or view.state
+
+    def withdraw(self, turn: Turn) -> bool:
+        """Take the ask of a turn back; tell whether that was still possible."""
+        message = self.room.message(turn.message)
+        # One that has arrived may be too old to be remembered.
+        has_arrived = turn.state is not TurnState.ASKED
+        is_gone = has_arrived or (message is not None and not message.deliveries[turn.agent].is_untouched)
+        if is_gone or (turn.message, turn.agent) in self.batch.stepped:
+            return False
+        thread = self.session.thread
+        self.batch.step(turn.message, SYSTEM, thread, turn.agent, DeliveryState.WITHDRAWN)
+        return True
+
+    def interrupt(self, turn: Turn) -> None:
+        """Stop the work on a turn, wherever it is under way."""
+        participant = self.room.participants.get(turn.agent)
+        if participant is not None and participant.online:
+            fields: dict[str, Any] = {"control": ControlVerb.INTERRUPT, "turn": turn.id}
+            fields["expires"] = self.batch.clock + INTERRUPT_TTL_S
+            self.batch.add(ControlSent, SYSTEM, turn.agent, ControlVerb.INTERRUPT, fields)
+
+    # --- the orchestrator ------------------------------------------------------------------------
+
+    def orchestrator(self) -> Participant | None:
+        """Return the participant that leads the room, if one is here."""
+        return next(
+            (
+                participant
+                for participant in self.room.participants.values()
+                if participant.role is JoinRole.ORCHESTRATOR and participant.online
+            ),
+            None,
+        )
+
+    def synthesisers(self) -> tuple[AgentId, ...]:
+        """Return who writes the synthesis: who was named for it, else the orchestrator, else nobody."""
+        orchestrator = self.orchestrator()
+        named = self.session.setup.synth or (orchestrator.id if orchestrator else None)
+        return (named,) if named is not None and named in self.room.participants else ()
+
+    def wake(self, text: str) -> None:
+        """Tell the orchestrator what it may want to act on, unless it takes part itself."""
+        orchestrator = self.orchestrator()
+        if orchestrator is None or orchestrator.id in (*self.session.agents, *self.session.turns):
+            return
+        setup = self.session.setup
+        whole = f"[CSP: {setup.mode} {self._id}: {text}]"
+        fields = {"recipients": (orchestrator.id,)}
+        cut = whole if len(whole) <= MAX_DIGEST else f"{whole[: MAX_DIGEST - 2]}…]"
+        self.batch.add(Told, SYSTEM, orchestrator.id, cut, fields, thread=self.session.thread)

@@ -1,0 +1,40 @@
+"""The end of a session, with everything that has to go with it."""
+
+from typing import Final
+
+from csp.core.desk import Desk
+from csp.core.summary import closing, summary
+from csp.wire import SYSTEM, AgentId, Change, DeliveryState, EndReason, HeldReason, TurnState
+
+#: Ends that a person wanted: whoever is told of them now would only be woken.
+BY_HAND: Final = frozenset({EndReason.STOPPED_BY_USER, EndReason.CANCELED, EndReason.SUPERSEDED})
+
+
+def end(desk: Desk, reason: EndReason, *, by: AgentId = SYSTEM) -> None:
+    """End the session: nothing is asked or posted in it any more."""
+    session = desk.session
+    for turn in list(session.turns.values()):
+        is_back = desk.withdraw(turn)
+        if reason is EndReason.STOPPED_BY_USER and not is_back:
+            desk.interrupt(turn)
+        desk.move(turn, TurnState.CANCELLED, reason)
+    # After a stop nobody wants what was held back for a turn that will not come.
+    let_go(desk, DeliveryState.WITHDRAWN if reason in BY_HAND else DeliveryState.QUEUED)
+    desk.change(Change.ENDED, f"{session.setup.mode} ended: {reason}", {"reason": reason}, by=by)
+    desk.notice(closing(session, reason))
+    desk.notice(summary(desk.session, reason, desk.batch.now))
+    if reason not in BY_HAND:
+        desk.wake(f"it has ended: {reason}. {desk.session.synthesis}")
+
+
+def let_go(desk: Desk, state: DeliveryState, but: tuple[AgentId, ...] = ()) -> None:
+    """End the wait of what the session holds back, for all `but` those who get it with their turn."""
+    for participant in desk.room.participants.values():
+        if participant.id in but:
+            continue
+        for message in desk.room.unfinished(participant.queue):
+            delivery = message.deliveries[participant.id]
+            is_held = (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN)
+            is_ours = message.session == desk.session.id
+            if is_held and is_ours and (message.id, participant.id) not in desk.batch.stepped:
+                desk.batch.deliver(message, participant.id, state)

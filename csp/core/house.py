@@ -1,0 +1,27 @@
+"""The rules a room is run with: times, limits, the texts of the prompts."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from csp.wire import Kind, Limits
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """What the settings say; they may differ from one start of the gateway to the next."""
+
+    warn_s: float = 90.0
+    timeout_s: float = 120.0
+    #: How long a turn may be kept open by signs of work, by a dialog, by a draft in the way.
+    longest_s: float = 1800.0
+    soft_turns: int = 25
+    soft_tokens: int = 50_000
+    limits: Limits = Limits(turns=200, tokens=200_000, minutes=20.0)
+    prompts: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    def timeout_of(self, kind: Kind) -> float:
+        """Return how long a turn may take; a model that thinks behind an API shows no sign of it."""
+        return self.timeout_s * 2.5 if kind is Kind.API else self.timeout_s
+
+
+DEFAULT_RULES = Rules()

@@ -1,0 +1,51 @@
+"""The limits of a session, for emergencies."""
+
+from collections.abc import Callable
+from typing import Final
+
+from csp.core.session import Session
+from csp.wire import EndReason, Limits, PhaseKind
+
+_Used = Callable[[Session, float], float]
+_Limit = Callable[[Limits], float | None]
+
+
+def minutes_used(session: Session, now: float) -> float:
+    """Return how long a session has been running, without its pauses."""
+    return (now - session.started_at - session.idle_s) / 60
+
+
+#: For each limit how much of it is used up, how much there is, in which unit.
+_GUARDS: Final[dict[EndReason, tuple[_Used, _Limit, str]]] = {
+    EndReason.EMERGENCY_TURNS: (lambda session, _: session.asked, lambda limits: limits.turns, "turns"),
+    EndReason.EMERGENCY_TOKENS: (lambda session, _: session.tokens, lambda limits: limits.tokens, "tokens"),
+    EndReason.EMERGENCY_MINUTES: (minutes_used, lambda limits: limits.minutes, "minutes"),
+    EndReason.EMERGENCY_COST: (lambda session, _: session.cost_usd, lambda limits: limits.cost, "US dollars"),
+}
+
+
+def limit_hit(session: Session, now: float) -> EndReason | None:
+    """Return which limit a session has reached; the turns do so only once the last of them is over."""
+    if session.stage.kind is PhaseKind.SOLO:
+        # This is the turn that a limit leaves.
+        return None
+    for reason, (used, limit, _) in _GUARDS.items():
+        most = limit(session.setup.limits)
+        is_open = reason is EndReason.EMERGENCY_TURNS and bool(session.turns)
+        if most is not None and used(session, now) >= most and not is_open:
+            return reason
+    return None
+
+
+def limit_text(session: Session, reason: EndReason) -> str:
+    """Say which limit was reached."""
+    _, limit, unit = _GUARDS[reason]
+    return f"Emergency cap: the session has reached its limit of {limit(session.setup.limits):g} {unit}."
+
+
+def minutes_over_at(session: Session) -> float | None:
+    """Return when the time of a session will be over."""
+    minutes = session.setup.limits.minutes
+    if minutes is None or session.stage.kind is PhaseKind.SOLO:
+        return None
+    return session.started_at + session.idle_s + minutes * 60

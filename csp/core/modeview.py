@@ -1,0 +1,99 @@
+"""How a session is shown to those who ask for the mode."""
+
+from csp.core.context import proposal_of
+from csp.core.house import Rules
+from csp.core.room import Room
+from csp.core.session import Session
+from csp.core.timers import deadlines
+from csp.wire import Mode, ModeView, SessionView, TurnState, TurnView
+
+_COMPLETED = frozenset({TurnState.REPLIED, TurnState.CANCELLED})
+
+
+def mode_view(room: Room, session: Session | None, rules: Rules) -> ModeView:
+    """Return a session in the names of the seeds; what is sealed is left out for everybody."""
+    if session is None:
+        return ModeView()
+    setup, current = session.setup, session.current
+    return ModeView(
+        mode=Mode.FREEFORM if session.is_over else setup.mode,
+        topic=setup.topic or None,
+        round=_round(session),
+        max_rounds=setup.rounds or 0,
+        turn_order=setup.agents,
+        current_turn_index=setup.agents.index(current) if current in setup.agents else 0,
+        completed_turns=tuple(
+            f"{done.agent}_round{done.round - 1}" for done in session.done if done.state in _COMPLETED
+        ),
+        round_outputs=_outputs(session),
+        proposals=_proposals(session),
+        votes=_votes(session),
+        current_turn=current,
+        waiting_for=session.waiting_for,
+        turn=session.turns[current].id if current else None,
+        turns={agent: turn.id for agent, turn in session.turns.items()},
+        phase=session.stage.name,
+        session_id=session.id,
+        status=session.status,
+        reason=session.reason,
+        started_at=session.started_at,
+        deadline=min(deadlines(room, session, rules), default=None),
+    )
+
+
+def _round(session: Session) -> int:
+    turn = session.turns[session.current] if session.current else None
+    return (turn.round if turn else session.stage.round) - 1
+
+
+def _outputs(session: Session) -> dict[str, dict[str, str]]:
+    shown: dict[str, dict[str, str]] = {}
+    for agent, outputs in session.outputs.items():
+        for one in outputs:
+            if one.phase != session.seal:
+                # A vote or a synthesis belongs to no round of its own.
+                shown.setdefault(agent, {}).setdefault(f"round{one.round - 1}", one.text)
+    return shown
+
+
+def _proposals(session: Session) -> dict[str, dict[str, str]]:
+    """Return what is or was voted on; whose it is stays hidden as long as the ballot goes on."""
+    named = session.stage.candidates or session.counted
+    is_open = bool(session.stage.candidates) and bool(session.seal)
+    return {
+        one.label: {"agent": "" if is_open else one.agent, "text": proposal_of(session, one.agent)}
+        for one in named
+    }
+
+
+def _votes(session: Session) -> dict[str, dict[str, str]]:
+    if session.stage.candidates and session.seal:
+        return {}
+    return {agent: {"label": vote.label, "reason": vote.reason} for agent, vote in session.votes.items()}
+
+
+def turn_view(session: Session | None) -> TurnView:
+    """Say whose turn it is now."""
+    if session is None or session.is_over:
+        return TurnView(complete=True)
+    return TurnView(success=True, current_turn=session.current, round=_round(session))
+
+
+def session_view(session: Session) -> SessionView:
+    """Return a session in short."""
+    return SessionView(
+        id=session.id,
+        thread=session.thread,
+        mode=session.setup.mode,
+        topic=session.setup.topic,
+        status=session.status,
+        reason=session.reason,
+        agents=session.agents,
+        round=_round(session),
+        max_rounds=session.setup.rounds or 0,
+        turns=session.asked,
+        tokens=session.tokens,
+        cost_usd=round(session.cost_usd, 6),
+        started_at=session.started_at,
+        ended_at=session.ended_at,
+    )

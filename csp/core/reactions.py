@@ -1,0 +1,73 @@
+"""What the sessions make of what happens to their agents."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from csp.core.batch import Batch
+from csp.core.desk import Desk
+from csp.core.flow import advance
+from csp.core.house import Rules
+from csp.core.room import Room
+from csp.core.session import Turn
+from csp.core.steering import kick
+from csp.core.turns import blocked, cancel, delivered, fail, working
+from csp.events import Delivered, Left, StateChanged
+from csp.wire import AgentId, AgentState, DeliveryState, TurnState
+
+_ARRIVED: Final = frozenset({DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
+_WAITS_FOR_PERSON: Final = frozenset({AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN})
+
+
+def react(room: Room, batch: Batch, rules: Rules) -> None:
+    """Let the sessions act on the events of the batch so far."""
+    for event in list(batch.events):
+        match event:
+            case Delivered():
+                _on_delivery(room, batch, rules, event)
+            case StateChanged():
+                _on_state(room, batch, rules, event)
+            case Left(removed=True):
+                _on_removal(room, batch, rules, event.sender)
+            case _:
+                pass
+
+
+def _turns_of(room: Room, batch: Batch, rules: Rules, agent: AgentId) -> Iterator[tuple[Desk, Turn]]:
+    for session in batch.sessions.live_with(agent):
+        if agent in session.turns:
+            yield Desk(room, batch, rules, session.id), session.turns[agent]
+
+
+def _on_delivery(room: Room, batch: Batch, rules: Rules, event: Delivered) -> None:
+    for desk, turn in _turns_of(room, batch, rules, event.agent):
+        if turn.message != event.message:
+            continue
+        if event.state in _ARRIVED:
+            delivered(desk, turn)
+        elif event.state is DeliveryState.FAILED:
+            fail(desk, turn, TurnState.FAILED, f"undelivered: {event.reason}")
+            advance(desk)
+        elif event.state is DeliveryState.WITHDRAWN:
+            cancel(desk, turn, "withdrawn")
+            advance(desk)
+
+
+def _on_state(room: Room, batch: Batch, rules: Rules, event: StateChanged) -> None:
+    for desk, turn in _turns_of(room, batch, rules, event.sender):
+        if event.state in _WAITS_FOR_PERSON:
+            blocked(desk, turn, event.detail)
+        elif event.state is AgentState.LIMITED:
+            fail(desk, turn, TurnState.FAILED, "it has reached its limit")
+            advance(desk)
+        elif event.state is not None and turn.state is TurnState.BLOCKED:
+            working(desk, turn)
+
+
+def _on_removal(room: Room, batch: Batch, rules: Rules, agent: AgentId) -> None:
+    for session in batch.sessions.live_with(agent):
+        desk = Desk(room, batch, rules, session.id)
+        if agent in session.agents:
+            kick(desk, agent)
+        else:
+            cancel(desk, session.turns[agent], "removed")
+            advance(desk)

@@ -1,0 +1,30 @@
+"""What the people are told of a session as it goes on."""
+
+from csp.core.desk import Desk
+from csp.core.modes import heeds_final, row_of
+from csp.core.session import Session
+from csp.wire import AgentId, Change, Mode
+
+_RUNNING = "Autopilot running. Say 'Allstop' to end."
+_SUGGESTS = "Agent suggests finish: press ALLSTOP to end or let them continue."
+
+
+def remind(desk: Desk, agent: AgentId) -> None:
+    """Say after a reply of `agent` what a person may want to act on."""
+    session = desk.session
+    is_open = row_of(session.setup).is_limited and not heeds_final(session.setup)
+    if is_open and session.last is not None and session.last.final:
+        desk.notice(f"{_SUGGESTS} ({agent})")
+    _, repeats = session.echoes[agent]
+    if repeats == 1:
+        desk.notice(f"{agent} said the same as before.")
+    due = _reminders_due(desk, session)
+    if due > session.reminders:
+        desk.change(Change.REMINDED, "reminded", {"rounds": due})
+        desk.notice(_RUNNING)
+
+
+def _reminders_due(desk: Desk, session: Session) -> int:
+    if session.setup.mode is not Mode.AUTOPILOT:
+        return 0
+    return max(session.replies // desk.rules.soft_turns, session.tokens // desk.rules.soft_tokens)

@@ -1,0 +1,267 @@
+"""What comes of a reply to a turn."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from csp.core import speech
+from csp.core.allstop import is_allstop
+from csp.core.batch import Batch
+from csp.core.commands import Answer, Stop
+from csp.core.context import max_rounds
+from csp.core.desk import Desk
+from csp.core.envelope import Envelope
+from csp.core.flow import advance
+from csp.core.grammar import SetMode, Speech, Spoken, Working, read_speech
+from csp.core.house import Rules
+from csp.core.messages import confirm, is_repeated
+from csp.core.modes import Speaker as Speaking
+from csp.core.modes import row_of
+from csp.core.reminders import remind
+from csp.core.room import Message, Room
+from csp.core.session import Choice, Turn
+from csp.core.speech import Speaker, kind_of, runnable
+from csp.core.steering import stop
+from csp.core.turns import ask_again, delivered, fail, is_api, working
+from csp.core.votes import read_vote
+from csp.events import Activity, AgentResponse, Late, Voted
+from csp.wire import (
+    ALL,
+    DEFAULT_THREAD,
+    HUMAN,
+    SYSTEM,
+    DeliverKind,
+    Ending,
+    Handoff,
+    PhaseKind,
+    TurnState,
+)
+
+_Words = Activity | AgentResponse
+
+
+def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
+    """Take what a participant wrote: as the reply to its turn, or as something else it said."""
+    if command.id is not None and is_repeated(room, command.sender, command.id):
+        return
+    ask = _ask_of(room, command) or _forgotten_ask(batch, command)
+    if is_allstop(room, command.sender, command.text):
+        heard = room.message(command.reply_to) if command.reply_to else ask
+        thread = command.thread or (heard.thread if heard else DEFAULT_THREAD)
+        stop(room, Stop(sender=command.sender, thread=thread), batch, rules)
+    if ask is not None:
+        _answer_turn(room, command, batch, rules, ask)
+    elif command.turn is not None:
+        _too_late(command, batch, {"turn": command.turn}, command.thread or DEFAULT_THREAD)
+    else:
+        speech.answer(room, command, batch, rules)
+
+
+def _ask_of(room: Room, command: Answer) -> Message | None:
+    """Return the ask that a reply is bound to, by its turn or by the message; of another's turn, nothing."""
+    message_id = command.reply_to if command.turn is None else f"m-{command.turn.removeprefix('t-')}"
+    message = room.message(message_id) if message_id else None
+    if message is not None and message.sender == SYSTEM and message.reply_to is not None:
+        # What the room answered to a question in a turn is a step on the way to its reply.
+        message = room.message(message.reply_to)
+    if message is None or message.kind is not DeliverKind.TURN or command.sender not in message.deliveries:
+        return None
+    return message
+
+
+def _forgotten_ask(batch: Batch, command: Answer) -> Message | None:
+    """Return the ask of an open turn that is too old to be remembered, as far as it is needed."""
+    for session in batch.sessions.live_with(command.sender):
+        turn = session.turns.get(command.sender)
+        if turn is None or (command.turn or command.reply_to) not in (turn.id, turn.message):
+            continue
+        return Message(
+            id=turn.message,
+            seq=session.seq,
+            sender=SYSTEM,
+            target=turn.agent,
+            thread=session.thread,
+            text="",
+            deliveries={},
+            kind=DeliverKind.TURN,
+            turn=turn.id,
+            session=session.id,
+        )
+    return None
+
+
+def _too_late(command: Answer, batch: Batch, fields: dict[str, Any], thread: str) -> None:
+    batch.add(Late, command.sender, HUMAN, command.text, fields, thread=thread)
+
+
+def _answer_turn(room: Room, command: Answer, batch: Batch, rules: Rules, ask: Message) -> None:
+    session = batch.sessions.get(ask.session)
+    if session is None or session.is_over:
+        _too_late(command, batch, {"turn": ask.turn, "session_id": ask.session}, ask.thread)
+        return
+    desk = Desk(room, batch, rules, session.id)
+    turn = session.turns.get(command.sender)
+    _Reply(desk, command, ask, turn if turn is not None and turn.id == ask.turn else None).take()
+
+
+class _Reply:
+    """What an agent wrote for a turn; `turn` is None where that is over already."""
+
+    def __init__(self, desk: Desk, command: Answer, ask: Message, turn: Turn | None) -> None:
+        self._desk = desk
+        self._command = command
+        self._ask = ask
+        self._turn = turn
+
+    def take(self) -> None:
+        """Act on it."""
+        confirm(self._ask, self._command.sender, self._desk.batch)
+        turn = self._turn
+        if turn is None:
+            self._post(Activity if self._command.activity else AgentResponse, self._command, late=True)
+        elif self._command.ending is not Ending.DONE:
+            self._broke_off(turn)
+        else:
+            said = read_speech(self._command.text)
+            kind = Activity if self._command.activity else kind_of(self._desk.room, self._command, said)
+            self._TAKERS[kind](self, turn, said)
+
+    # --- each kind of reply ----------------------------------------------------------------------
+
+    def _broke_off(self, turn: Turn) -> None:
+        if self._command.text.strip():
+            self._post(Activity, self._command)
+        fail(self._desk, turn, TurnState.FAILED, f"its answer was {self._command.ending}")
+        advance(self._desk)
+
+    def _go_on(self, turn: Turn, said: Speech) -> None:
+        """Post words from the midst of the work; the turn stays open."""
+        self._post(Activity, self._command)
+        vote = self._vote(said.commands)
+        if vote is not None:
+            self._cast(turn, vote)
+        self._speaker(self._command).run(runnable(said.commands))
+        notes = [spoken.note for spoken in said.commands if isinstance(spoken, Working)]
+        if turn.agent not in self._desk.session.turns:
+            return  # it has set another mode
+        if notes:
+            working(self._desk, turn, notes[-1])
+        else:
+            delivered(self._desk, turn)
+
+    def _say_nothing(self, turn: Turn, said: Speech) -> None:
+        self._desk.move(turn, TurnState.REPLIED, "nothing to say")
+        advance(self._desk)
+
+    def _reply(self, turn: Turn, said: Speech) -> None:
+        agent = self._command.sender
+        envelope = self._envelope(said.commands)
+        if not envelope.message.strip():
+            fail(self._desk, turn, TurnState.FAILED, "its answer was empty")
+            advance(self._desk)
+            return
+        if envelope.message != self._command.text:
+            said = read_speech(envelope.message)
+        vote = self._vote(said.commands)
+        is_voteless = self._is_ballot and vote is None and agent not in self._desk.session.votes
+        is_unreadable = envelope.malformed and is_api(self._desk, agent)
+        if (is_voteless or is_unreadable) and not turn.is_repair:
+            self._post(Activity, self._command)
+            ask_again(self._desk, turn, for_vote=is_voteless)
+            return
+        self._accept(turn, envelope, said, vote)
+
+    _TAKERS: ClassVar[dict[type[_Words] | None, Callable[["_Reply", Turn, Speech], None]]] = {
+        Activity: _go_on,
+        AgentResponse: _reply,
+        None: _say_nothing,
+    }
+
+    def _accept(self, turn: Turn, envelope: Envelope, said: Speech, vote: Choice | None) -> None:
+        """Post the reply, run its commands, let the session go on; a new mode comes after all that."""
+        desk = self._desk
+        command = replace(
+            self._command,
+            text=envelope.message,
+            handoff=self._handoff(envelope),
+            final=envelope.final,
+        )
+        self._post(AgentResponse, command, malformed=envelope.malformed)
+        if vote is not None:
+            self._cast(turn, vote)
+        speaker = self._speaker(command)
+        commands = runnable(said.commands)
+        speaker.run([spoken for spoken in commands if not isinstance(spoken, SetMode)])
+        desk.move(turn, TurnState.REPLIED)
+        remind(desk, command.sender)
+        advance(desk)
+        speaker.run([spoken for spoken in commands if isinstance(spoken, SetMode)])
+
+    # --- its parts -------------------------------------------------------------------------------
+
+    @property
+    def _is_ballot(self) -> bool:
+        return self._desk.session.stage.kind is PhaseKind.BALLOT
+
+    def _envelope(self, commands: tuple[Spoken, ...]) -> Envelope:
+        command = self._command
+        if command.handoff is not None or command.final:
+            # Its fields were sent beside the text: there is no envelope to read.
+            handoff = None if command.final else command.handoff
+            return Envelope(message=command.text, handoff=handoff, final=command.final)
+        is_relay = self._desk.phase.kind is PhaseKind.RELAY
+        is_needed = is_relay and row_of(self._desk.session.setup).needs_envelope
+        is_required = is_needed and is_api(self._desk, command.sender)
+        return Envelope.parse(command.text, commands, is_required=is_required)
+
+    def _handoff(self, envelope: Envelope) -> Handoff | None:
+        """Return the handoff if the mode knows any, if whom it names takes part."""
+        session, handoff = self._desk.session, envelope.handoff
+        if handoff is None or not row_of(session.setup).heeds_handoff:
+            return None
+        if self._desk.phase.speaker is Speaking.LEAD and self._command.sender != session.setup.lead:
+            return None
+        if handoff.to not in session.agents:
+            known = ", ".join(session.agents)
+            text = f"{self._command.sender} named {handoff.to!r}, who takes no part. Taking part: {known}."
+            self._desk.notice(text)
+            return None
+        return handoff
+
+    def _vote(self, commands: tuple[Spoken, ...]) -> Choice | None:
+        labels = [candidate.label for candidate in self._desk.session.stage.candidates]
+        return read_vote(commands, labels)
+
+    def _cast(self, turn: Turn, vote: Choice) -> None:
+        session = self._desk.session
+        text = f"VOTE: [{vote.label}]" + (f" REASON: {vote.reason}" if vote.reason else "")
+        fields: dict[str, Any] = {"label": vote.label, "reason": vote.reason, "turn": turn.id}
+        fields |= {"session_id": session.id, "sealed": session.seal}
+        self._desk.batch.add(Voted, self._command.sender, ALL, text, fields, thread=session.thread)
+
+    def _post(
+        self, kind: type[_Words], command: Answer, *, late: bool = False, malformed: bool = False
+    ) -> None:
+        session = self._desk.session
+        fields: dict[str, Any] = {
+            "recipients": (),
+            "session_id": session.id,
+            "turn": self._ask.turn,
+            "round": self._turn.round if self._turn else None,
+            "max_rounds": max_rounds(session),
+            "sealed": session.seal,
+            "late": late,
+            "malformed": malformed,
+            "reply_to": self._ask.id,
+            "usage": command.usage,
+            "ending": command.ending,
+            "handoff": None if late else command.handoff,
+            "final": command.final and not late,
+        }
+        thread = session.thread
+        self._desk.batch.add(kind, command.sender, ALL, command.text, fields, thread=thread, id=command.id)
+
+    def _speaker(self, command: Answer) -> Speaker:
+        desk = self._desk
+        return Speaker(desk.room, command, self._ask, desk.batch, desk.rules)

@@ -1,0 +1,175 @@
+"""The state of a session: what is asked in it, what was said, how far it has come."""
+
+from typing import Final
+
+import msgspec
+
+from csp.wire import (
+    ALL,
+    AgentId,
+    Candidate,
+    EndReason,
+    MessageId,
+    PhaseKind,
+    SessionId,
+    Setup,
+    Stage,
+    Status,
+    TurnId,
+    TurnState,
+)
+
+#: Timeouts in a row after which an agent is not asked until it speaks.
+STRIKES: Final = 2
+OPEN: Final = frozenset({TurnState.ASKED, TurnState.DELIVERED, TurnState.WORKING, TurnState.BLOCKED})
+FAILED: Final = frozenset({TurnState.FAILED, TurnState.TIMED_OUT})
+_FIRST: Final = Stage(number=0, kind=PhaseKind.RELAY, name="", row=-1)
+
+
+class _State(msgspec.Struct, frozen=True, omit_defaults=True):
+    pass
+
+
+class Turn(_State, frozen=True):
+    """An open turn; its clock runs from `since`."""
+
+    id: TurnId
+    agent: AgentId
+    message: MessageId
+    round: int
+    state: TurnState
+    asked_at: float
+    since: float
+    prompt_tokens: int = 0
+    delivered_at: float | None = None
+    warned: bool = False
+    is_repair: bool = False
+
+
+class Done(_State, frozen=True):
+    """A turn that is over."""
+
+    agent: AgentId
+    round: int
+    state: TurnState
+
+
+class Output(_State, frozen=True):
+    """What an agent said in its turn."""
+
+    message: MessageId
+    round: int
+    text: str
+    phase: int
+
+
+class Item(_State, frozen=True):
+    """Something said that belongs into the window of those who may know of it."""
+
+    id: MessageId
+    sender: AgentId
+    target: AgentId
+    text: str
+    sealed: int = 0
+
+
+class Reply(_State, frozen=True):
+    """What the last turn that was answered came to."""
+
+    turn: TurnId
+    agent: AgentId
+    to: AgentId | None = None
+    final: bool = False
+    malformed: bool = False
+
+
+class Choice(_State, frozen=True):
+    """The vote of one agent."""
+
+    label: str
+    reason: str = ""
+
+
+class Session(_State, frozen=True):
+    id: SessionId
+    seq: int
+    thread: str
+    setup: Setup
+    started_at: float
+    agents: tuple[AgentId, ...]
+    stage: Stage = _FIRST
+    status: Status = Status.RUNNING
+    reason: EndReason | None = None
+    ended_at: float | None = None
+    paused_at: float | None = None
+    #: How long it has been paused before.
+    idle_s: float = 0.0
+    #: Why the session will end once its synthesis is written.
+    winding: EndReason | None = None
+    #: Open turns, by agent.
+    turns: dict[AgentId, Turn] = msgspec.field(default_factory=dict)
+    #: The turns of this phase that are over.
+    done: tuple[Done, ...] = ()
+    last: Reply | None = None
+    outputs: dict[AgentId, tuple[Output, ...]] = msgspec.field(default_factory=dict)
+    votes: dict[AgentId, Choice] = msgspec.field(default_factory=dict)
+    #: The phase in which the first ballot was held; the last ballot, once it is over.
+    first_ballot: int = 0
+    counted: tuple[Candidate, ...] = ()
+    items: tuple[Item, ...] = ()
+    #: Turns that were asked for in this session, in this phase; that were answered.
+    asked: int = 0
+    asked_here: int = 0
+    replies: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    reminders: int = 0
+    #: Turns in a row, whoever's, that failed; turns of the lead in a row that named nobody.
+    fails: int = 0
+    stalls: int = 0
+    #: Timeouts in a row of each agent.
+    strikes: dict[AgentId, int] = msgspec.field(default_factory=dict)
+    #: A fingerprint of what each said last, for telling who repeats itself; how often in a row.
+    echoes: dict[AgentId, tuple[str, int]] = msgspec.field(default_factory=dict)
+    models: dict[AgentId, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def is_over(self) -> bool:
+        return self.status is Status.ENDED
+
+    @property
+    def is_running(self) -> bool:
+        return self.status is Status.RUNNING
+
+    def is_benched(self, agent: AgentId) -> bool:
+        """Tell whether an agent is not asked until it speaks."""
+        return self.strikes.get(agent, 0) >= STRIKES
+
+    @property
+    def seal(self) -> int:
+        """The phase whose texts nobody else may read yet; 0 where all may."""
+        return self.stage.number if self.stage.is_sealed and not self.is_over else 0
+
+    @property
+    def waiting_for(self) -> tuple[AgentId, ...]:
+        """Those who owe a reply, in the turn order; one from outside it comes last."""
+        inside = tuple(agent for agent in self.setup.agents if agent in self.turns)
+        return inside + tuple(agent for agent in self.turns if agent not in inside)
+
+    @property
+    def synthesis(self) -> str:
+        """What was written of the whole, if it was."""
+        said = [one for outputs in self.outputs.values() for one in outputs if one.phase == self.stage.number]
+        return said[-1].text if said and self.stage.kind is PhaseKind.SOLO else ""
+
+    @property
+    def current(self) -> AgentId | None:
+        """The first who owes a reply."""
+        return next(iter(self.waiting_for), None)
+
+
+def shows(session: Session, item: Item, agent: AgentId) -> bool:
+    """Tell whether `agent` may know of an item now."""
+    if item.sealed and item.sealed == session.seal and item.sender != agent:
+        return False
+    return agent in (item.sender, item.target) or item.target == ALL

@@ -1,0 +1,71 @@
+"""The sessions of a room: those that run, the last ones that have ended."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from csp.core.session import Session
+from csp.core.steps import started, step, without_message, without_texts
+from csp.events import AnyEvent, ModeChanged, Redacted
+from csp.wire import AgentId, Change, SessionId
+
+KEPT_ENDED: Final = 16
+
+
+class Sessions(msgspec.Struct, omit_defaults=True):
+    by_id: dict[SessionId, Session] = msgspec.field(default_factory=dict)
+    #: The newest session of each thread, over or not.
+    threads: dict[str, SessionId] = msgspec.field(default_factory=dict)
+
+    def copy(self) -> "Sessions":
+        """Return sessions that can go on by themselves."""
+        return Sessions(dict(self.by_id), dict(self.threads))
+
+    def get(self, session_id: str | None) -> Session | None:
+        """Return a session that is remembered."""
+        return None if session_id is None else self.by_id.get(SessionId(session_id))
+
+    def newest_in(self, thread: str) -> Session | None:
+        """Return the session of a thread, be it over."""
+        return self.get(self.threads.get(thread))
+
+    def live_in(self, thread: str) -> Session | None:
+        """Return the session that goes on in a thread."""
+        newest = self.newest_in(thread)
+        return None if newest is None or newest.is_over else newest
+
+    def live(self) -> Iterator[Session]:
+        """Yield the sessions that go on."""
+        return (session for session in self.by_id.values() if not session.is_over)
+
+    def live_with(self, agent: AgentId) -> list[Session]:
+        """Return the sessions that go on in which `agent` takes part."""
+        return [session for session in self.live() if agent in session.agents or agent in session.turns]
+
+    def take(self, event: AnyEvent) -> None:
+        """Bring the session that an event is about up to date."""
+        if isinstance(event, Redacted):
+            self.by_id = {key: without_message(session, event) for key, session in self.by_id.items()}
+            return
+        session_id = getattr(event, "session_id", None)
+        if session_id is None:
+            return
+        if isinstance(event, ModeChanged) and event.change is Change.STARTED and event.setup is not None:
+            self.by_id[session_id] = started(event, event.setup)
+            self.threads[event.thread] = session_id
+        elif session_id in self.by_id:
+            self.by_id[session_id] = step(self.by_id[session_id], event)
+            if isinstance(event, ModeChanged) and event.change is Change.ENDED:
+                self._forget_old()
+
+    def _forget_old(self) -> None:
+        ended = [session.id for session in self.by_id.values() if session.is_over]
+        for session_id in ended[:-KEPT_ENDED]:
+            thread = self.by_id.pop(session_id).thread
+            if self.threads.get(thread) == session_id:
+                del self.threads[thread]
+
+    def drop_texts(self) -> None:
+        """Take out everything that was said."""
+        self.by_id = {key: without_texts(session) for key, session in self.by_id.items()}

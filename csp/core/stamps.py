@@ -1,0 +1,36 @@
+"""The marks of a session on what is said beside its turns."""
+
+from typing import Any
+
+from csp.core.batch import Batch
+from csp.core.session import Session
+from csp.wire import AgentId
+
+
+def stamp(batch: Batch, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]) -> dict[str, Any]:
+    """Return the fields that make what an agent says part of a session that concerns it.
+
+    What is said in a sealed phase is sealed with it, so nobody gets it before that ends. Who takes part gets
+    what agents say with its next turn: nobody is woken to be thanked.
+    """
+    session = _session_for(batch, sender, thread, recipients) if batch.has_sessions else None
+    if session is None:
+        return {}
+    members = () if session.setup.soft_turns else session.agents
+    waits = recipients if session.seal else tuple(one for one in recipients if one in members)
+    return {"session_id": session.id, "sealed": session.seal, "waits": waits}
+
+
+def stamp_of_person(batch: Batch, thread: str) -> dict[str, Any]:
+    """Return the fields that make what a person says part of the session of its thread."""
+    session = batch.sessions.live_in(thread) if batch.has_sessions else None
+    return {} if session is None else {"session_id": session.id}
+
+
+def _session_for(
+    batch: Batch, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]
+) -> Session | None:
+    """Return the session of the thread, else one that is sealed, else any that one of them is in."""
+    found = [session for session in batch.sessions.live() if {sender, *recipients} & {*session.agents}]
+    found.sort(key=lambda session: (session.thread != thread, not session.seal))
+    return found[0] if found else None

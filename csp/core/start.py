@@ -1,0 +1,152 @@
+"""The beginning of a session: who takes part, on which terms."""
+
+from msgspec.structs import replace
+
+from csp.core.batch import Batch
+from csp.core.commands import SetMode
+from csp.core.desk import Desk
+from csp.core.ending import end
+from csp.core.flow import begin
+from csp.core.house import Rules
+from csp.core.identity import nearest
+from csp.core.modes import MODES, ModeRow, Speaker
+from csp.core.room import Participant, Room
+from csp.core.session import Session
+from csp.errors import BadInput, Refused
+from csp.events import ModeChanged
+from csp.wire import (
+    ALL,
+    HUMAN,
+    AgentId,
+    Change,
+    EndReason,
+    JoinRole,
+    Kind,
+    Limits,
+    Mode,
+    SessionId,
+    Setup,
+)
+
+
+def set_mode(room: Room, command: SetMode, batch: Batch, rules: Rules) -> None:
+    """Begin a session; what ran in its thread makes way for it."""
+    mode = known_mode(command.mode)
+    thread = command.thread or f"s-{batch.next_seq}"
+    before = batch.sessions.live_in(thread)
+    if mode is Mode.FREEFORM:
+        _to_freeform(room, batch, rules, before, command.sender)
+        return
+    setup = _setup(room, command, mode, rules)
+    _check_free(room, batch, setup, before)
+    if before is not None:
+        end(Desk(room, batch, rules, before.id), EndReason.SUPERSEDED, by=command.sender)
+    session_id = SessionId(f"s-{batch.next_seq}")
+    fields = {"session_id": session_id, "change": Change.STARTED, "setup": setup}
+    batch.add(ModeChanged, command.sender, ALL, f"{mode} started", fields, thread=thread)
+    desk = Desk(room, batch, rules, session_id)
+    desk.notice(f"Mode: {mode.upper()}")
+    if setup.topic:
+        desk.notice(f"Topic: {setup.topic}")
+    if mode is Mode.AUTOPILOT and command.rounds is not None:
+        desk.notice("Autopilot has no rounds, so theirs are ignored. Say 'Allstop' to end.")
+    begin(desk)
+
+
+def known_mode(mode: str) -> Mode:
+    """Return the mode of that name, or say which there are."""
+    if mode not in set(Mode):
+        raise BadInput(f"unknown mode {mode!r}", f"expected one of: {', '.join(Mode)}")
+    return Mode(mode)
+
+
+def _to_freeform(room: Room, batch: Batch, rules: Rules, before: Session | None, by: AgentId) -> None:
+    if before is not None:
+        desk = Desk(room, batch, rules, before.id)
+        end(desk, EndReason.CANCELED, by=by)
+        desk.notice(f"Mode: {Mode.FREEFORM.upper()}")
+
+
+def _setup(room: Room, command: SetMode, mode: Mode, rules: Rules) -> Setup:
+    row = MODES[mode]
+    agents = _agents(room, command)
+    lead = _lead(room, row, agents, command.first)
+    if lead is not None:
+        agents = (lead, *(agent for agent in agents if agent != lead))
+    if len(agents) < row.fewest:
+        raise BadInput(f"{mode} takes at least {row.fewest} agents, got {len(agents)}", "see: csp agents")
+    return Setup(
+        mode=mode,
+        agents=_rotated(agents, _member(agents, command.first, "first")),
+        topic=command.topic,
+        rounds=_rounds(row, command),
+        lead=lead,
+        synth=_member(tuple(room.participants), command.synth, "synth"),
+        ballot=command.ballot,
+        respect_final=command.respect_final,
+        soft_turns=command.soft_turns,
+        limits=_limits(command.limits, rules.limits) if row.is_limited else command.limits,
+    )
+
+
+def _agents(room: Room, command: SetMode) -> tuple[AgentId, ...]:
+    """Return who was named, or all agents that are here in the order of their coming."""
+    if command.agents is None:
+        return tuple(one.id for one in room.participants.values() if one.online and _is_asked(one))
+    named = tuple(AgentId(name.strip().lower()) for name in command.agents)
+    if not named:
+        raise BadInput("agents is empty", "name at least one agent, or leave agents out to take all")
+    for name in named:
+        known = room.participants.get(name)
+        if name == HUMAN or (known is not None and known.kind is Kind.HUMAN):
+            raise BadInput(f"{name!r} is a person, who takes no turns", "name agents alone")
+        if known is None:
+            raise BadInput(f"unknown agent {name!r}", nearest(name, list(room.participants)))
+    if len(set(named)) < len(named):
+        raise BadInput("an agent is named twice", "name each agent once")
+    return named
+
+
+def _is_asked(participant: Participant) -> bool:
+    return participant.kind is not Kind.HUMAN and participant.role is not JoinRole.ORCHESTRATOR
+
+
+def _lead(room: Room, row: ModeRow, agents: tuple[AgentId, ...], first: str | None) -> AgentId | None:
+    """Return who leads where the mode has a lead: the orchestrator, else who goes first."""
+    if row.phases[0].speaker is not Speaker.LEAD:
+        return None
+    leads = (one.id for one in room.participants.values() if one.role is JoinRole.ORCHESTRATOR and one.online)
+    return next(leads, _member(agents, first, "first") or next(iter(agents), None))
+
+
+def _member(agents: tuple[AgentId, ...], name: str | None, field: str) -> AgentId | None:
+    wanted = None if name is None else AgentId(name.strip().lower())
+    if wanted is not None and wanted not in agents:
+        raise BadInput(f"{field} {name!r} is not among the agents", nearest(wanted, list(agents)))
+    return wanted
+
+
+def _rotated(agents: tuple[AgentId, ...], first: AgentId | None) -> tuple[AgentId, ...]:
+    at = 0 if first is None else agents.index(first)
+    return agents[at:] + agents[:at]
+
+
+def _rounds(row: ModeRow, command: SetMode) -> int | None:
+    given = {"rounds": command.rounds or command.steps, "steps": command.steps or command.rounds}
+    return given.get(row.unit) or row.rounds
+
+
+def _limits(wanted: Limits, house: Limits) -> Limits:
+    own = {name: getattr(wanted, name) for name in Limits.__struct_fields__}
+    return replace(house, **{name: value for name, value in own.items() if value is not None})
+
+
+def _check_free(room: Room, batch: Batch, setup: Setup, before: Session | None) -> None:
+    """Refuse an agent that is in another session; only a model behind an API can be in two."""
+    for agent in setup.agents:
+        if room.participants[agent].kind is Kind.API:
+            continue
+        others = [session for session in batch.sessions.live_with(agent) if session is not before]
+        if others:
+            hint = f"end that one first with: csp stop, or choose others than {agent}"
+            raise Refused(f"{agent} is in session {others[0].id} ({others[0].setup.mode})", hint)

@@ -1,0 +1,128 @@
+"""What people do to a session from outside: stop, pause, extend, skip, kick."""
+
+from collections.abc import Callable
+from typing import Final
+
+from csp.core.batch import Batch
+from csp.core.commands import KeepTurn, NextTurn, Steer, Stop
+from csp.core.desk import Desk
+from csp.core.ending import end
+from csp.core.flow import advance
+from csp.core.house import Rules
+from csp.core.identity import nearest
+from csp.core.modes import row_of
+from csp.core.room import Room
+from csp.core.session import Turn
+from csp.core.turns import cancel, working
+from csp.errors import BadInput, NotFound, Refused
+from csp.wire import AgentId, Change, EndReason, SessionAction, Status
+
+
+def stop(room: Room, command: Stop, batch: Batch, rules: Rules) -> None:
+    """End the session of a thread, or all, before anything else; without one there is nothing to do."""
+    for session in list(batch.sessions.live()):
+        if command.thread in (None, session.thread):
+            end(Desk(room, batch, rules, session.id), EndReason.STOPPED_BY_USER, by=command.sender)
+
+
+def next_turn(room: Room, command: NextTurn, batch: Batch, rules: Rules) -> None:
+    """Take the current turn for done."""
+    session = batch.sessions.live_in(command.thread)
+    if session is None:
+        raise BadInput("Not in structured mode", "set a mode first")
+    desk = Desk(room, batch, rules, session.id)
+    cancel(desk, _current(desk, None), "passed on")
+    advance(desk)
+
+
+def keep_turn(room: Room, command: KeepTurn, batch: Batch, rules: Rules) -> None:
+    """Start the clock of an agent's turns again, for as long as a turn may be kept open."""
+    for session in batch.sessions.live_with(command.agent):
+        turn = session.turns.get(command.agent)
+        began = batch.now if turn is None or turn.delivered_at is None else turn.delivered_at
+        if turn is not None and batch.now - began < rules.longest_s:
+            working(Desk(room, batch, rules, session.id), turn, command.note)
+
+
+def steer(room: Room, command: Steer, batch: Batch, rules: Rules) -> None:
+    """Act on one session."""
+    session = batch.sessions.get(command.session)
+    if session is None:
+        known = [str(one.id) for one in batch.sessions.live()]
+        raise NotFound(f"unknown session {command.session!r}", nearest(command.session, known))
+    if session.is_over:
+        raise Refused(f"session {session.id} has ended: {session.reason}", "start a new one")
+    _ACTIONS[command.action](Desk(room, batch, rules, session.id), command)
+
+
+def _pause(desk: Desk, command: Steer) -> None:
+    if desk.session.status is Status.RUNNING:
+        desk.change(Change.PAUSED, "paused", by=command.sender)
+        desk.notice(f"{desk.session.setup.mode.upper()} paused.")
+
+
+def _resume(desk: Desk, command: Steer) -> None:
+    if desk.session.status is Status.PAUSED:
+        desk.change(Change.RESUMED, "resumed", by=command.sender)
+        desk.notice(f"{desk.session.setup.mode.upper()} goes on.")
+        advance(desk)
+
+
+def _extend(desk: Desk, command: Steer) -> None:
+    fields = {"rounds": command.rounds, "minutes": command.minutes}
+    desk.change(Change.EXTENDED, "extended", fields, by=command.sender)
+    given = [f"{value:g} {unit}" for unit, value in fields.items() if value is not None]
+    desk.notice(f"Extended by {' and '.join(given)}." if given else "The open turns got more time.")
+
+
+def _skip(desk: Desk, command: Steer) -> None:
+    turn = _current(desk, command.agent)
+    cancel(desk, turn, "skipped")
+    desk.notice(f"{turn.agent} was skipped.")
+    advance(desk)
+
+
+def _kick(desk: Desk, command: Steer) -> None:
+    known = [str(agent) for agent in desk.session.agents]
+    if command.agent not in known:
+        wanted = command.agent or ""
+        raise BadInput(f"agent {wanted!r} is not in session {desk.session.id}", nearest(wanted, known))
+    kick(desk, AgentId(command.agent))
+
+
+def kick(desk: Desk, agent: AgentId) -> None:
+    """Take an agent out of a session; too few end it."""
+    turn = desk.session.turns.get(agent)
+    desk.change(Change.KICKED, f"{agent} left the session", {"agent": agent})
+    desk.notice(f"{agent} no longer takes part.")
+    if turn is not None:
+        cancel(desk, turn, "left the session")
+    is_led = desk.session.setup.lead in (None, *desk.session.agents)
+    if len(desk.session.agents) < row_of(desk.session.setup).fewest or not is_led:
+        end(desk, EndReason.TOO_FEW)
+    else:
+        advance(desk)
+
+
+def _end(desk: Desk, command: Steer) -> None:
+    end(desk, EndReason.CANCELED, by=command.sender)
+
+
+_ACTIONS: Final[dict[SessionAction, Callable[[Desk, Steer], None]]] = {
+    SessionAction.PAUSE: _pause,
+    SessionAction.RESUME: _resume,
+    SessionAction.EXTEND: _extend,
+    SessionAction.SKIP: _skip,
+    SessionAction.KICK: _kick,
+    SessionAction.STOP: _end,
+}
+
+
+def _current(desk: Desk, agent: str | None) -> Turn:
+    """Return the turn that is meant: the one that is named, else the current one."""
+    wanted = AgentId(agent) if agent is not None else desk.session.current
+    turn = None if wanted is None else desk.session.turns.get(wanted)
+    if turn is None:
+        owing = ", ".join(desk.session.waiting_for) or "nobody"
+        raise Refused(f"{agent or 'nobody'} has no open turn in {desk.session.id}", f"who has: {owing}")
+    return turn

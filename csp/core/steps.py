@@ -1,0 +1,293 @@
+"""What an event does to a session.
+
+`step` is the one way from a session to the next. Whoever decides what happens uses it on the events of the
+batch, `apply` uses it on those of the journal: the two cannot come apart.
+"""
+
+from hashlib import sha256
+from typing import Final
+
+from msgspec.structs import replace
+
+from csp.core.session import FAILED, OPEN, Choice, Done, Item, Output, Reply, Session, Turn
+from csp.core.tokens import cut, tokens_in
+from csp.events import (
+    AgentCall,
+    AgentResponse,
+    AnyEvent,
+    HumanMessage,
+    ModeChanged,
+    Redacted,
+    Said,
+    TurnMoved,
+    TurnSignal,
+    Voted,
+)
+from csp.wire import (
+    ROUTER,
+    AgentId,
+    Change,
+    MessageId,
+    PhaseKind,
+    Setup,
+    Stage,
+    Status,
+    TurnId,
+    TurnState,
+)
+
+#: How much of a long session is remembered: of all that was said, of what each agent said, of who spoke.
+KEPT_ITEMS: Final = 24
+KEPT_OUTPUTS: Final = 20
+KEPT_DONE: Final = 200
+KEPT_CHARS: Final = 20_000
+
+
+def started(event: ModeChanged, setup: Setup) -> Session:
+    """Return the session that an event began."""
+    return Session(event.session_id, event.seq, event.thread, setup, event.ts, setup.agents)
+
+
+def step(session: Session, event: AnyEvent) -> Session:
+    """Return the session after `event`, which is one of its own."""
+    match event:
+        case ModeChanged():
+            return _changed(session, event)
+        case TurnSignal():
+            return _asked(session, event)
+        case TurnMoved():
+            return _moved(session, event)
+        case AgentResponse():
+            return _answered(session, event)
+        case AgentCall() | HumanMessage():
+            return _noted(_heard_from(session, event.sender), event)
+        case Voted():
+            return replace(session, votes=session.votes | {event.sender: Choice(event.label, event.reason)})
+        case _:
+            return session
+
+
+# --- the session as a whole ----------------------------------------------------------------------
+
+
+def _changed(session: Session, event: ModeChanged) -> Session:
+    match event.change:
+        case Change.PHASE if event.stage is not None:
+            return _next_stage(session, event, event.stage)
+        case Change.PAUSED:
+            return replace(session, status=Status.PAUSED, paused_at=event.ts)
+        case Change.RESUMED:
+            return _resumed(session, event.ts)
+        case Change.EXTENDED:
+            return _extended(session, event)
+        case Change.KICKED:
+            agents = tuple(agent for agent in session.agents if agent != event.agent)
+            return replace(session, agents=agents)
+        case Change.REMINDED:
+            return replace(session, reminders=event.rounds or session.reminders)
+        case Change.ENDED:
+            return replace(_unsealed(session), status=Status.ENDED, reason=event.reason, ended_at=event.ts)
+        case _:
+            return session
+
+
+def _next_stage(session: Session, event: ModeChanged, stage: Stage) -> Session:
+    return replace(
+        _unsealed(session),
+        stage=stage,
+        winding=event.reason or session.winding,
+        votes={} if stage.candidates else session.votes,
+        first_ballot=session.first_ballot or (stage.number if stage.kind is PhaseKind.BALLOT else 0),
+        done=(),
+        asked_here=0,
+        fails=0,
+    )
+
+
+def _unsealed(session: Session) -> Session:
+    return replace(session, counted=session.stage.candidates or session.counted)
+
+
+def _resumed(session: Session, now: float) -> Session:
+    """Start the clocks where they stood when the session was paused."""
+    paused_at = session.paused_at or now
+    turns = {agent: _resumed_turn(turn, paused_at, now) for agent, turn in session.turns.items()}
+    idle_s = session.idle_s + now - paused_at
+    return replace(session, status=Status.RUNNING, paused_at=None, turns=turns, idle_s=idle_s)
+
+
+def _resumed_turn(turn: Turn, paused_at: float, now: float) -> Turn:
+    def later(then: float) -> float:
+        return now - max(paused_at - then, 0.0)
+
+    delivered_at = None if turn.delivered_at is None else later(turn.delivered_at)
+    return replace(turn, asked_at=later(turn.asked_at), since=later(turn.since), delivered_at=delivered_at)
+
+
+def _extended(session: Session, event: ModeChanged) -> Session:
+    setup = session.setup
+    if event.rounds is not None and setup.rounds is not None:
+        setup = replace(setup, rounds=setup.rounds + event.rounds)
+    if event.minutes is not None and setup.limits.minutes is not None:
+        setup = replace(setup, limits=replace(setup.limits, minutes=setup.limits.minutes + event.minutes))
+    turns = {agent: _renewed(turn, event.ts) for agent, turn in session.turns.items()}
+    return replace(session, setup=setup, turns=turns)
+
+
+def _renewed(turn: Turn, now: float) -> Turn:
+    delivered_at = None if turn.delivered_at is None else now
+    return replace(turn, asked_at=now, since=now, delivered_at=delivered_at, warned=False)
+
+
+# --- its turns -----------------------------------------------------------------------------------
+
+
+def _asked(session: Session, event: TurnSignal) -> Session:
+    turn = Turn(
+        id=TurnId(event.turn or ""),
+        agent=event.target,
+        message=event.id,
+        round=event.round or session.stage.round,
+        state=TurnState.ASKED,
+        asked_at=event.ts,
+        since=event.ts,
+        prompt_tokens=tokens_in(event.text),
+        is_repair=event.is_repair,
+    )
+    # A second chance is the same turn for all who count.
+    count = 0 if event.is_repair else 1
+    return replace(
+        session,
+        turns=session.turns | {event.target: turn},
+        asked=session.asked + count,
+        asked_here=session.asked_here + count,
+    )
+
+
+def _moved(session: Session, event: TurnMoved) -> Session:
+    turn = session.turns.get(event.agent)
+    if event.state not in OPEN:
+        return _closed(session, event, is_new=turn is None)
+    if turn is None:
+        return session
+    if event.warned:
+        turn = replace(turn, warned=True)
+    else:
+        delivered_at = event.ts if turn.delivered_at is None else turn.delivered_at
+        turn = replace(turn, state=event.state, since=event.ts, warned=False, delivered_at=delivered_at)
+    return replace(session, turns=session.turns | {event.agent: turn})
+
+
+def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
+    """Take a turn out; one that was never asked for, because nobody could take it, counts all the same."""
+    turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
+    done = (*session.done, Done(event.agent, event.round, event.state))[-KEPT_DONE:]
+    session = replace(
+        session,
+        turns=turns,
+        done=done,
+        asked=session.asked + is_new,
+        asked_here=session.asked_here + is_new,
+        fails=session.fails + 1 if event.state in FAILED else 0,
+    )
+    if event.state is TurnState.TIMED_OUT:
+        return replace(
+            session, strikes=session.strikes | {event.agent: session.strikes.get(event.agent, 0) + 1}
+        )
+    if event.state is TurnState.REPLIED:
+        return _replied(session, event)
+    return session
+
+
+def _replied(session: Session, event: TurnMoved) -> Session:
+    last = session.last
+    if last is None or last.turn != event.turn:
+        # It had nothing to say.
+        last = Reply(event.turn, event.agent)
+    stalls = session.stalls
+    if event.agent == session.setup.lead:
+        _, repeats = session.echoes.get(event.agent, ("", 0))
+        stalls = stalls + 1 if last.to is None or repeats else 0
+    return replace(_heard_from(session, event.agent), last=last, replies=session.replies + 1, stalls=stalls)
+
+
+def _heard_from(session: Session, agent: AgentId) -> Session:
+    if agent not in session.strikes:
+        return session
+    strikes = {name: count for name, count in session.strikes.items() if name != agent}
+    return replace(session, strikes=strikes)
+
+
+# --- what is said in it --------------------------------------------------------------------------
+
+
+def _answered(session: Session, event: AgentResponse) -> Session:
+    session = _noted(_heard_from(session, event.sender), event)
+    if event.out_of_turn or event.late:
+        return session
+    turn = session.turns.get(event.sender)
+    round = event.round or session.stage.round
+    output = Output(event.id, round, cut(event.text, KEPT_CHARS), session.stage.number)
+    outputs = (*session.outputs.get(event.sender, ()), output)[-KEPT_OUTPUTS:]
+    to = AgentId(event.handoff.to) if event.handoff else None
+    return replace(
+        _spent(session, event, turn.prompt_tokens if turn else 0),
+        outputs=session.outputs | {event.sender: outputs},
+        last=Reply(TurnId(event.turn or ""), event.sender, to, event.final, event.malformed),
+        echoes=session.echoes | {event.sender: _echo(session, event)},
+    )
+
+
+def _spent(session: Session, event: AgentResponse, prompt_tokens: int) -> Session:
+    usage = event.usage
+    if usage is None:
+        return replace(session, tokens=session.tokens + prompt_tokens + tokens_in(event.text))
+    models = session.models if usage.model is None else session.models | {event.sender: usage.model}
+    return replace(
+        session,
+        tokens=session.tokens + usage.input + usage.output,
+        cost_usd=session.cost_usd + (usage.cost_usd or 0.0),
+        models=models,
+    )
+
+
+def _echo(session: Session, event: AgentResponse) -> tuple[str, int]:
+    text = "".join(event.text.casefold().split())
+    mark = sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+    before, count = session.echoes.get(event.sender, ("", 0))
+    return mark, count + 1 if mark == before else 0
+
+
+def _noted(session: Session, event: Said) -> Session:
+    """Put what was said, with the task of its handoff, among the items."""
+    items = [
+        *session.items,
+        Item(event.id, event.sender, event.target, cut(event.text, KEPT_CHARS), event.sealed),
+    ]
+    if event.handoff is not None:
+        task = MessageId(f"{event.id}.task")
+        items.append(Item(task, ROUTER, AgentId(event.handoff.to), event.handoff.task))
+    return replace(session, items=tuple(items[-KEPT_ITEMS:]))
+
+
+# --- what is taken out of it ---------------------------------------------------------------------
+
+
+def without_message(session: Session, event: Redacted) -> Session:
+    """Return the session without the text of one message."""
+    items = tuple(item for item in session.items if item.id.removesuffix(".task") != event.message)
+    outputs = {
+        agent: tuple(replace(one, text="") if one.message == event.message else one for one in outputs)
+        for agent, outputs in session.outputs.items()
+    }
+    return replace(session, items=items, outputs=outputs)
+
+
+def without_texts(session: Session) -> Session:
+    """Return the session without anything that was said in it; one that goes on keeps its topic."""
+    outputs = {
+        agent: tuple(replace(one, text="") for one in outputs) for agent, outputs in session.outputs.items()
+    }
+    votes = {agent: Choice(vote.label) for agent, vote in session.votes.items()}
+    setup = replace(session.setup, topic="") if session.is_over else session.setup
+    return replace(session, items=(), outputs=outputs, votes=votes, setup=setup)

@@ -1,0 +1,83 @@
+"""What a session came to, in a few lines."""
+
+from typing import Final
+
+from csp.core.context import last_outputs
+from csp.core.session import Choice, Session
+from csp.core.tokens import cut
+from csp.core.votes import tally_of
+from csp.wire import AgentId, EndReason
+
+_LINE: Final = 200
+_CLOSING: Final[dict[EndReason, str]] = {
+    EndReason.STOPPED_BY_USER: "Collaboration stopped by user (Allstop).",
+    EndReason.CANCELED: "Collaboration canceled by user.",
+    EndReason.DONE: "{mode} complete.",
+    EndReason.FINAL: "{mode} complete.",
+    EndReason.NO_HANDOFF: "{mode} ended: nobody was named to go on.",
+    EndReason.MALFORMED: "{mode} ended: the last reply was malformed, so it named nobody to go on.",
+    EndReason.CAP_REACHED: "{mode} ended: cap reached.",
+    EndReason.EMERGENCY_TURNS: "{mode} stopped: emergency cap of turns.",
+    EndReason.EMERGENCY_TOKENS: "{mode} stopped: emergency cap of tokens.",
+    EndReason.EMERGENCY_MINUTES: "{mode} stopped: emergency cap of minutes.",
+    EndReason.EMERGENCY_COST: "{mode} stopped: emergency cap of cost.",
+    EndReason.TOO_FEW: "{mode} ended: too few participants are left.",
+    EndReason.ALL_FAILED: "{mode} ended: nobody could take a turn.",
+    EndReason.TIE: "{mode} ended: the vote is tied.",
+    EndReason.NO_QUORUM: "{mode} ended: too few have voted.",
+    EndReason.SUPERSEDED: "{mode} ended: another session takes its place.",
+}
+
+
+def closing(session: Session, reason: EndReason) -> str:
+    """Return the line with which a session ends."""
+    return _CLOSING[reason].format(mode=session.setup.mode.upper())
+
+
+def summary(session: Session, reason: EndReason, now: float) -> str:
+    """Say who said what, how the vote went, what it took, why it ended."""
+    seconds = max(now - session.started_at - session.idle_s, 0.0)
+    head = (
+        f"Summary of {session.id} ({session.setup.mode}): {reason} after {session.replies} replies, "
+        f"about {session.tokens} tokens, {seconds:.0f} s."
+    )
+    cost = [f"Cost: {session.cost_usd:.4f} USD."] if session.cost_usd else []
+    votes = [tally_text(session)] if session.counted or session.stage.candidates else []
+    synthesis = [f"Synthesis: {_short(session.synthesis)}"] if session.synthesis else []
+    return "\n".join([head, *cost, *_said(session), *votes, *synthesis])
+
+
+def digest_of(session: Session) -> str:
+    """Say in short what each said last."""
+    return " ".join(_said(session))
+
+
+def _said(session: Session) -> list[str]:
+    return [f"- {agent}: {_short(output.text)}" for agent, output in last_outputs(session, is_over=True)]
+
+
+def _short(text: str) -> str:
+    return cut(" ".join(text.split()), _LINE)
+
+
+def tally_text(session: Session) -> str:
+    """Say how many votes each got, who won, who voted for what with which reason."""
+    named = {one.label: one.agent for one in (session.stage.candidates or session.counted)}
+    result = tally_of(session)
+    counts = ", ".join(f"{label} ({named[label]}) {count}" for label, count in result.counts.items())
+    lines = [f"Votes: {counts or 'none'}."]
+    if result.winner is not None:
+        dissent = [agent for agent, vote in session.votes.items() if vote.label != result.winner.label]
+        lines.append(f"Winner: {result.winner.label} ({result.winner.agent}).")
+        lines.append(f"Dissent: {', '.join(dissent) or 'none'}.")
+    lines += [_vote_line(agent, vote, named) for agent, vote in session.votes.items()]
+    models = {session.models.get(agent) for agent in session.votes}
+    if len(session.votes) > 1 and len(models) == 1 and None not in models:
+        lines.append(f"All voters run the same model, {models.pop()}.")
+    return "\n".join(lines)
+
+
+def _vote_line(agent: AgentId, vote: Choice, named: dict[str, AgentId]) -> str:
+    itself = " (its own)" if named.get(vote.label) == agent else ""
+    reason = f": {_short(vote.reason)}" if vote.reason else ""
+    return f"- {agent} voted {vote.label}{itself}{reason}"

@@ -1,0 +1,107 @@
+"""The clocks of a room: what has to happen when nothing else does."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from csp.core import messages, queues
+from csp.core.batch import Batch
+from csp.core.desk import Desk
+from csp.core.flow import advance
+from csp.core.house import Rules
+from csp.core.limits import minutes_over_at
+from csp.core.room import Room
+from csp.core.session import STRIKES, Session, Turn
+from csp.core.turns import fail
+from csp.wire import HUMAN, HeldReason, Kind, TurnState
+
+#: What keeps a prompt out of the composer until a person does something about it.
+_IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG})
+
+
+def next_deadline(room: Room, rules: Rules) -> float | None:
+    """Return when a tick will next have something to do."""
+    own = queues.next_deadline(room)
+    times = [time for session in room.sessions.live() for time in deadlines(room, session, rules)]
+    return min([*times, *([] if own is None else [own])], default=None)
+
+
+def deadlines(room: Room, session: Session, rules: Rules) -> Iterator[float]:
+    """Yield when something will happen to a session by itself."""
+    if session.is_running:
+        yield from (clock_of(room, turn, rules).at for turn in session.turns.values())
+        over_at = minutes_over_at(session)
+        if over_at is not None:
+            yield over_at
+
+
+class Clock(NamedTuple):
+    """When something happens to a turn by itself: it is warned of, or it is over."""
+
+    at: float
+    is_warning: bool = False
+
+
+def clock_of(room: Room, turn: Turn, rules: Rules) -> Clock:
+    """Return what happens next to a turn if nobody does anything."""
+    timeout_s = _timeout_s(room, turn, rules)
+    match turn.state:
+        case TurnState.ASKED:
+            return Clock(turn.asked_at + (rules.longest_s if turn.warned else timeout_s))
+        case TurnState.BLOCKED:
+            return Clock(turn.since + rules.longest_s)
+        case _ if not turn.warned and rules.warn_s < timeout_s:
+            return Clock(turn.since + rules.warn_s, is_warning=True)
+        case _:
+            return Clock(turn.since + timeout_s)
+
+
+def _timeout_s(room: Room, turn: Turn, rules: Rules) -> float:
+    participant = room.participants.get(turn.agent)
+    return rules.timeout_of(participant.kind if participant else Kind.CLI)
+
+
+def tick(room: Room, batch: Batch, rules: Rules) -> None:
+    """Let everything happen whose time has come."""
+    messages.tick(room, batch)
+    for session in list(batch.sessions.live()):
+        desk = Desk(room, batch, rules, session.id)
+        advance(desk)
+        while due := _due(desk):
+            for turn in due:
+                _ring(desk, turn)
+            advance(desk)
+
+
+def _due(desk: Desk) -> list[Turn]:
+    turns = desk.session.turns.values() if desk.session.is_running else ()
+    return [turn for turn in turns if clock_of(desk.room, turn, desk.rules).at <= desk.batch.clock]
+
+
+def _ring(desk: Desk, turn: Turn) -> None:
+    match turn.state:
+        case TurnState.ASKED:
+            _ring_undelivered(desk, turn)
+        case TurnState.BLOCKED:
+            fail(desk, turn, TurnState.FAILED, "it waited too long for a person")
+        case _ if clock_of(desk.room, turn, desk.rules).is_warning:
+            desk.move(turn, turn.state, "running late", warned=True)
+            desk.notice(f"{turn.agent} has been at its turn for {desk.rules.warn_s:g} s.")
+        case _:
+            _time_out(desk, turn)
+
+
+def _ring_undelivered(desk: Desk, turn: Turn) -> None:
+    reason = desk.delivery_of(turn)
+    if reason in _IN_THE_WAY and not turn.warned:
+        desk.move(turn, TurnState.ASKED, reason, warned=True)
+        desk.notice(f"The turn of {turn.agent} cannot be typed in: a {reason} is in the way.", HUMAN)
+        return
+    fail(desk, turn, TurnState.FAILED, f"undelivered: {reason}")
+    desk.wake(f"{turn.agent} could not be asked")
+
+
+def _time_out(desk: Desk, turn: Turn) -> None:
+    fail(desk, turn, TurnState.TIMED_OUT, f"no reply in {_timeout_s(desk.room, turn, desk.rules):g} s")
+    desk.wake(f"{turn.agent} timed out")
+    if desk.session.strikes[turn.agent] == STRIKES:
+        desk.notice(f"{turn.agent} is benched: it is not asked again until it speaks.")

@@ -1,0 +1,171 @@
+"""The turns of a session: who is asked, with what, how a turn goes on until its reply."""
+
+from typing import Any, Final
+
+from csp.core.context import max_rounds, prompt, prompt_values, window
+from csp.core.desk import Desk
+from csp.core.modes import Speaker, row_of
+from csp.core.room import Participant
+from csp.core.session import Turn
+from csp.core.summary import tally_text
+from csp.events import Said, TurnSignal
+from csp.wire import (
+    HUMAN,
+    SYSTEM,
+    AgentId,
+    AgentState,
+    DeliveryState,
+    HeldReason,
+    Kind,
+    MessageId,
+    PhaseKind,
+    TurnId,
+    TurnState,
+)
+
+_REPAIRS: Final = {True: "repair_vote", False: "repair_envelope"}
+
+
+def ask(desk: Desk, agent: AgentId) -> None:
+    """Give the turn to `agent`; where it cannot take it, note why."""
+    participant = desk.room.participants.get(agent)
+    reason = _why_not(desk, agent, participant)
+    if reason:
+        _pass_over(desk, agent, reason)
+        return
+    _signal(desk, agent, _template(desk, agent), _round(desk))
+    desk.notice(f"@{agent} - Your turn.")
+
+
+def ask_again(desk: Desk, turn: Turn, *, for_vote: bool) -> None:
+    """Ask once more for an answer in the form that was asked for."""
+    _signal(desk, turn.agent, _REPAIRS[for_vote], turn.round, is_repair=True)
+
+
+def _why_not(desk: Desk, agent: AgentId, participant: Participant | None) -> str:
+    if participant is None:
+        return "it has left the room"
+    if participant.state is AgentState.LIMITED and not _is_past(participant.until, desk.batch.clock):
+        return "it has reached its limit"
+    if desk.session.is_benched(agent):
+        return "it is benched until it speaks"
+    most = desk.session.setup.limits.turns
+    is_spent = most is not None and desk.session.asked >= most
+    return "no turns are left" if is_spent and desk.phase.kind is not PhaseKind.SOLO else ""
+
+
+def _is_past(until: float | None, now: float) -> bool:
+    return until is not None and until <= now
+
+
+def _pass_over(desk: Desk, agent: AgentId, reason: str) -> None:
+    seq = desk.batch.next_seq
+    never = Turn(
+        id=TurnId(f"t-{seq}"),
+        agent=agent,
+        message=MessageId(f"m-{seq}"),
+        round=_round(desk),
+        state=TurnState.ASKED,
+        asked_at=desk.batch.now,
+        since=desk.batch.now,
+    )
+    desk.move(never, TurnState.FAILED, reason)
+    desk.notice(f"{agent} is passed over: {reason}.")
+
+
+def _round(desk: Desk) -> int:
+    session = desk.session
+    is_counted = row_of(session.setup).is_round_a_turn and desk.phase.speaker is not Speaker.EACH
+    return session.asked_here + 1 if is_counted else session.stage.round
+
+
+def _template(desk: Desk, agent: AgentId) -> str:
+    is_led = desk.phase.speaker is Speaker.LEAD and agent != desk.session.setup.lead
+    return "assist" if is_led else desk.phase.prompt
+
+
+def _signal(desk: Desk, agent: AgentId, template: str, round: int, *, is_repair: bool = False) -> None:
+    session = desk.session
+    participant = desk.room.participants[agent]
+    values = prompt_values(session, agent, participant.kind, round)
+    values["votes"] = tally_text(session) if session.counted else ""
+    text = prompt(desk.rules.prompts, template, values)
+    fields: dict[str, Any] = {
+        "recipients": (agent,),
+        "turn": TurnId(f"t-{desk.batch.next_seq}"),
+        "session_id": session.id,
+        "round": round,
+        "max_rounds": max_rounds(session),
+        "is_repair": is_repair,
+        "current_agent": agent,
+        "waiting_for": tuple(dict.fromkeys((*session.waiting_for, agent))),
+    }
+    read = [item.id for item in window(session, agent)]
+    desk.batch.add(TurnSignal, SYSTEM, agent, text, fields, thread=session.thread)
+    _take_in(desk, agent, read, fields["turn"])
+
+
+def _take_in(desk: Desk, agent: AgentId, read: list[MessageId], turn: TurnId) -> None:
+    """End the deliveries of messages that were held for the turn: they stand in its window."""
+    reason = f"it came with {turn}"
+    known = [message for message in map(desk.room.message, read) if message is not None]
+    for message in known:
+        delivery = message.deliveries.get(agent)
+        if delivery and (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN):
+            desk.batch.deliver(message, agent, DeliveryState.WITHDRAWN, reason)
+    if len(known) < len(read):
+        _take_in_new(desk, agent, read, reason)
+
+
+def _take_in_new(desk: Desk, agent: AgentId, read: list[MessageId], reason: str) -> None:
+    """Do the same for messages of this batch, which the room does not know yet."""
+    new = [event for event in desk.batch.events if isinstance(event, Said) and agent in event.waits]
+    for event in new:
+        if event.id in read and not event.held:
+            desk.batch.step(event.id, event.sender, event.thread, agent, DeliveryState.WITHDRAWN, reason)
+
+
+# --- on the way to a reply -----------------------------------------------------------------------
+
+
+def delivered(desk: Desk, turn: Turn) -> None:
+    """Start the clock of a turn whose prompt has arrived."""
+    if turn.state is TurnState.ASKED:
+        desk.move(turn, TurnState.DELIVERED)
+
+
+def working(desk: Desk, turn: Turn, note: str = "") -> None:
+    """Start the clock of a turn again; in a sealed phase the note is nobody else's business."""
+    desk.move(turn, TurnState.WORKING, "" if desk.session.seal else note)
+
+
+def blocked(desk: Desk, turn: Turn, detail: str) -> None:
+    """Stop the clock of a turn: it waits for a person."""
+    if turn.state in (TurnState.DELIVERED, TurnState.WORKING):
+        desk.move(turn, TurnState.BLOCKED)
+        # What it wants to do is between the agent and the people of the room.
+        desk.notice(f"{turn.agent} waits for a person" + (f": {detail}" if detail else "."), HUMAN)
+        desk.wake(f"{turn.agent} is blocked: it waits for a person")
+
+
+def fail(desk: Desk, turn: Turn, state: TurnState, reason: str) -> None:
+    """End a turn that nobody answers."""
+    desk.withdraw(turn)
+    desk.move(turn, state, reason)
+    desk.notice(f"{turn.agent}: {_said(state)}, {reason}. The turn passes on.")
+
+
+def cancel(desk: Desk, turn: Turn, reason: str) -> None:
+    """End a turn because somebody said so."""
+    desk.withdraw(turn)
+    desk.move(turn, TurnState.CANCELLED, reason)
+
+
+def _said(state: TurnState) -> str:
+    return "timed out" if state is TurnState.TIMED_OUT else "its turn failed"
+
+
+def is_api(desk: Desk, agent: AgentId) -> bool:
+    """Tell whether an agent has to answer in an envelope."""
+    participant = desk.room.participants.get(agent)
+    return participant is not None and participant.kind is Kind.API

@@ -1,0 +1,127 @@
+"""The routes of the modes: begin a session, see it, steer it, stop it."""
+
+from collections.abc import Iterator
+
+from csp.core.commands import NextTurn, SetMode, Steer, Stop
+from csp.core.identity import nearest
+from csp.core.modeview import mode_view, session_view, turn_view
+from csp.core.session import Session
+from csp.errors import NotFound
+from csp.events import KnownEvent, ModeChanged
+from csp.gateway.calls import Answer, Call
+from csp.gateway.gateway import Gateway
+from csp.wire import (
+    DEFAULT_THREAD,
+    AgentId,
+    Change,
+    ModeBody,
+    ModeSetView,
+    ModeView,
+    SessionAction,
+    SessionActionBody,
+    SessionDetailView,
+    SessionDoneView,
+    SessionStartedView,
+    SessionsView,
+    StopBody,
+    StopView,
+    check_text,
+)
+
+
+async def get_mode(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
+    return _view(gateway, gateway.writer.room.sessions.newest_in(call.query.thread))
+
+
+async def set_mode(gateway: Gateway, call: Call) -> Answer:
+    thread = call.body.thread or DEFAULT_THREAD
+    await gateway.submit(_command(call.body, call.caller.id, thread))
+    newest = gateway.writer.room.sessions.newest_in(thread)
+    return ModeSetView(success=True, orchestration=_view(gateway, newest))
+
+
+async def next_turn(gateway: Gateway, call: Call) -> Answer:
+    thread = call.body.thread or DEFAULT_THREAD
+    await gateway.submit(NextTurn(thread=thread))
+    return turn_view(gateway.writer.room.sessions.newest_in(thread))
+
+
+async def stop(gateway: Gateway, call: Call) -> Answer:
+    body: StopBody = call.body
+    thread = None if body.all else body.thread or DEFAULT_THREAD
+    events = await gateway.submit(Stop(sender=call.caller.id, thread=thread))
+    return StopView(success=True, stopped=tuple(_changed(events, Change.ENDED)))
+
+
+async def list_sessions(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
+    return SessionsView(items=tuple(map(session_view, gateway.writer.room.sessions.by_id.values())))
+
+
+async def start_session(gateway: Gateway, call: Call) -> Answer:
+    events = await gateway.submit(_command(call.body, call.caller.id, call.body.thread))
+    session = _known(gateway, next(_changed(events, Change.STARTED), ""))
+    view = _view(gateway, session)
+    return SessionStartedView(success=True, id=session.id, thread=session.thread, orchestration=view)
+
+
+async def get_session(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
+    session = _known(gateway, call.path["id"])
+    return SessionDetailView(session=session_view(session), orchestration=_view(gateway, session))
+
+
+async def act_on_session(gateway: Gateway, call: Call) -> Answer:
+    try:
+        action = SessionAction(call.path["change"])
+    except ValueError as exc:
+        known = ", ".join(SessionAction)
+        raise NotFound(f"unknown action {call.path['change']!r}", f"expected one of: {known}") from exc
+    body: SessionActionBody = call.body
+    command = Steer(
+        sender=call.caller.id,
+        session=call.path["id"],
+        action=action,
+        agent=body.agent,
+        rounds=body.rounds,
+        minutes=body.minutes,
+    )
+    await gateway.submit(command)
+    return SessionDoneView(success=True, session=session_view(_known(gateway, call.path["id"])))
+
+
+def _command(body: ModeBody, sender: AgentId, thread: str | None) -> SetMode:
+    check_text(body.topic or "")
+    return SetMode(
+        sender=sender,
+        mode=body.mode,
+        topic=body.topic or "",
+        agents=body.agents,
+        rounds=body.rounds,
+        steps=body.steps,
+        first=body.first,
+        synth=body.synth,
+        ballot=body.ballot,
+        respect_final=body.respect_final,
+        soft_turns=body.soft_turns,
+        limits=body.limits,
+        thread=thread,
+    )
+
+
+def _changed(events: list[KnownEvent], change: Change) -> Iterator[str]:
+    return (event.session_id for event in events if isinstance(event, ModeChanged) and event.change is change)
+
+
+def _known(gateway: Gateway, session_id: str) -> Session:
+    sessions = gateway.writer.room.sessions
+    found = sessions.get(session_id)
+    if found is None:
+        known = [str(key) for key in sessions.by_id]
+        raise NotFound(f"unknown session {session_id!r}", nearest(session_id, known))
+    return found
+
+
+def _view(gateway: Gateway, session: Session | None) -> ModeView:
+    return mode_view(gateway.writer.room, session, gateway.rules)

@@ -1,0 +1,174 @@
+"""What stands in the prompt of a turn."""
+
+import pytest
+
+from csp.core.context import WINDOW_TOKENS, agrees, render, round_label, window
+from csp.core.session import Item, Session
+from csp.wire import ALL, HUMAN, ROUTER, AgentId, Handoff, Limits, MessageId, Mode, SessionId, Setup
+from tests.core.live import CLAUDE, CODEX, GEMINI
+from tests.core.playing import Play
+
+
+def item(number: int, text: str = "x", sender: AgentId = CLAUDE, target: AgentId = ALL) -> Item:
+    return Item(MessageId(f"m-{number}"), sender, target, text)
+
+
+def session_with(*items: Item, mode: Mode = Mode.COLLABORATE, rounds: int | None = 6) -> Session:
+    setup = Setup(mode=mode, agents=(CLAUDE, CODEX), rounds=rounds)
+    return Session(SessionId("s-1"), 1, "default", setup, 0.0, (CLAUDE, CODEX), items=items)
+
+
+def ids(session: Session, agent: AgentId = CODEX) -> list[str]:
+    return [one.id for one in window(session, agent)]
+
+
+# --- the window ----------------------------------------------------------------------------------
+
+
+def test_window_has_the_last_eight_oldest_first() -> None:
+    assert ids(session_with(*[item(number) for number in range(12)])) == [f"m-{n}" for n in range(4, 12)]
+
+
+def test_long_items_push_the_oldest_out() -> None:
+    share = "x" * (WINDOW_TOKENS * 4 // 3)
+
+    assert ids(session_with(*[item(number, share) for number in range(5)])) == ["m-3", "m-4"]
+
+
+def test_window_fills_its_budget_to_the_last_token() -> None:
+    half = "x" * (WINDOW_TOKENS * 4 // 2)
+
+    assert ids(session_with(*[item(number, half) for number in range(5)])) == ["m-3", "m-4"]
+
+
+def test_newest_item_stays_however_long_it_is() -> None:
+    assert ids(session_with(item(1), item(2, "x" * 100_000))) == ["m-2"]
+
+
+def test_task_that_was_not_read_is_never_dropped() -> None:
+    task = item(0, "look", ROUTER, CODEX)
+
+    assert ids(session_with(task, *[item(number) for number in range(1, 12)])) == [
+        "m-0",
+        *[f"m-{number}" for number in range(5, 12)],
+    ]
+
+
+def test_task_that_was_read_may_go() -> None:
+    task, answer = item(0, "look", ROUTER, CODEX), item(1, "done", CODEX)
+
+    assert "m-0" not in ids(session_with(task, answer, *[item(number) for number in range(2, 12)]))
+
+
+def test_window_shows_nothing_between_others() -> None:
+    private = item(1, "psst", CLAUDE, GEMINI)
+
+    assert ids(session_with(private)) == []
+    assert ids(session_with(private), CLAUDE) == ["m-1"]
+    assert ids(session_with(private), GEMINI) == ["m-1"]
+
+
+def test_window_stays_small_over_two_hundred_turns() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("autopilot", limits=Limits(tokens=10**9))
+    sizes = []
+    for number in range(150):
+        sizes.append(len(play.prompt(play.waiting[0])))
+        play.reply(play.waiting[0], f"{number:03} " + "word " * 30, handoff=Handoff(to="codex", task="go"))
+        if play.session.is_over:
+            break
+
+    assert max(sizes[20:]) <= max(sizes[10:20]) + 10
+    assert len(play.session.items) <= 24
+
+
+def test_human_speaks_into_the_window() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("autopilot")
+    play.say(HUMAN, CLAUDE, "mind the gap")
+    play.say(HUMAN, ALL, "all of you")
+    play.reply(CLAUDE)
+
+    assert "human: all of you" in play.prompt(CODEX)
+    assert "mind the gap" not in play.prompt(CODEX)
+
+
+def test_ballot_has_no_names_in_its_window() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("consensus")
+    play.reply_all("plan of {0}")
+    play.say(HUMAN, ALL, "choose well")
+    play.reply(CLAUDE, "no vote in here")
+
+    assert "claude:" not in play.prompt(CLAUDE)
+    assert "said:" not in play.prompt(CLAUDE)
+    assert "human: choose well" in play.prompt(CLAUDE)
+
+
+# --- labels, templates ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "rounds", "label"),
+    [
+        (Mode.COLLABORATE, 6, "Round 3 of 6"),
+        (Mode.AUTOPILOT, None, "Round: 3 (Autopilot)"),
+        (Mode.ORCHESTRATOR, None, "Round 3"),
+    ],
+)
+def test_round_is_labelled_as_its_mode_counts(mode: Mode, rounds: int | None, label: str) -> None:
+    assert round_label(session_with(mode=mode, rounds=rounds), 3) == label
+
+
+def test_what_is_filled_in_is_no_template() -> None:
+    assert render({"x": "{a} {b} {unknown}"}, "x", {"a": "{b}", "b": "1"}) == "{b} 1 {unknown}"
+
+
+def test_without_a_template_all_is_shown_that_is_known() -> None:
+    names = ("label", "goal", "window", "positions", "proposals", "format")
+    values = dict.fromkeys(names, "?") | {"goal": "tabs"}
+
+    assert render({}, "x", values) == "?\ntabs\n?\n?\n?\n?"
+
+
+def test_gaps_close() -> None:
+    assert render({"x": "a\n\n{b}\n\nc\n"}, "x", {"b": ""}) == "a\n\nc"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("AGREE", True),
+        ("well\nAGREE.\nbye", True),
+        ("I AGREE", False),
+        ("AGREE with that", False),
+        ("```\nAGREE\n```", False),
+        ("disagree", False),
+    ],
+)
+def test_agreement_is_a_line_of_its_own(text: str, expected: bool) -> None:
+    assert agrees(text) is expected
+
+
+# --- what the others said ------------------------------------------------------------------------
+
+
+def test_positions_share_the_room_there_is() -> None:
+    play = Play(CLAUDE, CODEX, GEMINI)
+    play.start("debate", rounds=2)
+    play.reply_all("{0} " + "x" * 30_000)
+
+    assert len(play.prompt(CLAUDE)) < 33_000 + 11_000
+    assert play.prompt(CLAUDE).count("[cut]") >= 2
+
+
+def test_synthesis_is_asked_with_the_proposals_and_the_votes() -> None:
+    play = Play(CLAUDE, CODEX, GEMINI)
+    play.start("consensus", synth="gemini")
+    play.reply_all("plan of {0}")
+    labels = {one.agent: one.label for one in play.session.stage.candidates}
+    for voter in (CLAUDE, GEMINI, CODEX):
+        play.reply(voter, f"VOTE: [{labels[CODEX]}]")
+
+    assert "claude said:\nplan of claude" in play.prompt(GEMINI)
+    assert "VOTE" not in play.prompt(GEMINI).partition("positions=")[2].partition("proposals=")[0]

@@ -1,0 +1,43 @@
+"""What people are reminded of."""
+
+from csp.core.house import Rules
+from csp.wire import Usage
+from tests.core.live import CLAUDE, CODEX
+from tests.core.playing import PROMPTS, Play
+
+RUNNING = "Autopilot running. Say 'Allstop' to end."
+
+
+def test_reminder_comes_every_so_many_turns() -> None:
+    play = Play(CLAUDE, CODEX, rules=Rules(soft_turns=3, prompts=PROMPTS))
+    play.start("autopilot")
+    for number in range(7):
+        play.reply(play.waiting[0], f"thought {number}")
+
+    assert play.notices.count(RUNNING) == 2
+
+
+def test_reminder_comes_every_so_many_tokens() -> None:
+    play = Play(CLAUDE, CODEX, rules=Rules(soft_tokens=100, prompts=PROMPTS))
+    play.start("autopilot")
+    play.reply(CLAUDE, "a", usage=Usage(input=350))
+    play.reply(CODEX, "b", usage=Usage(input=10))
+
+    assert (play.notices.count(RUNNING), play.session.reminders) == (1, 3)
+
+
+def test_bounded_modes_need_no_reminder() -> None:
+    play = Play(CLAUDE, CODEX, rules=Rules(soft_turns=1, prompts=PROMPTS))
+    play.start("round_robin")
+    play.reply(CLAUDE)
+
+    assert RUNNING not in play.notices
+
+
+def test_who_repeats_itself_is_noticed_once() -> None:
+    play = Play(CLAUDE)
+    play.start("round_robin")
+    for text in ("Yes, do it.", "yes,  do IT.", "yes, do it.", "no", "yes, do it."):
+        play.reply(CLAUDE, text)
+
+    assert play.notices.count("claude said the same as before.") == 1
