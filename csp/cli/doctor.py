@@ -90,10 +90,8 @@ def _check_terminal(env: Mapping[str, str]) -> Finding:
 def _check_state(path: Path) -> Finding:
     try:
         mode = path.stat().st_mode & 0o777
-    except FileNotFoundError:
-        return Finding("state folder", True, f"{path} will be made by the first gateway")
-    except OSError as exc:
-        return Finding("state folder", False, f"{path}: {(exc.strerror or '').lower()}")
+    except OSError:
+        return _check_new("state folder", path, "set XDG_CACHE_HOME to a folder of yours")
     if mode & 0o077:
         return Finding(
             "state folder", False, f"{path} is open to others (mode {mode:o})", f"chmod 700 {path}"
@@ -102,10 +100,16 @@ def _check_state(path: Path) -> Finding:
 
 
 def _check_history(path: Path) -> Finding:
+    return _check_new("history", path, "choose another with --history")
+
+
+def _check_new(name: str, path: Path, advice: str) -> Finding:
+    """Tell whether a folder can be written, or else be made."""
     place = next(folder for folder in (path, *path.parents) if folder.exists())
     if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
-        return Finding("history", True, str(path))
-    return Finding("history", False, f"{path}: {place} cannot be written", "choose another with --history")
+        will = "" if place == path else ", will be made by the first gateway"
+        return Finding(name, True, f"{path}{will}")
+    return Finding(name, False, f"{path}: {place} cannot be written", advice)
 
 
 def _check_port(settings: Settings, rooms: list[RunningRoom]) -> Finding:

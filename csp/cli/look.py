@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from csp.cli.call import Call
-from csp.cli.terminal import put, put_json
+from csp.cli.terminal import put, put_json, put_lines
 from csp.config import ROWS, shown
 from csp.errors import Forbidden
 from csp.oneshot import Object, field, objects
@@ -12,6 +12,8 @@ from csp.oneshot import Object, field, objects
 _TEXT: Final = 60
 _SUBJECT: Final = 200
 _DETAIL: Final = 100
+#: How much of what waits is shown; the rest is counted.
+_WAITING: Final = 20
 #: Why a message waits, and what ends the wait, by its reason or else by its state.
 _WHY: Final = {
     "queued": "{agent} has not taken it up yet",
@@ -35,21 +37,24 @@ def agents(call: Call) -> int:
     if call.is_json:
         put_json(found)
         return 0
-    for line in _agent_lines(found):
-        put(line)
+    put_lines(_agent_lines(found))
     return 0
 
 
 def status(call: Call) -> int:
-    """Show the room, its agents, and each message that waits with what it waits for."""
+    """Show the room, its sessions, its agents, and each message that waits with what it waits for."""
     health = call.gateway.get("/health")
     found = objects(call.gateway.get("/agents"))
+    sessions = objects(field(call.gateway.get("/sessions"), "items", list))
     queue = _queue(call)
     if call.is_json:
-        put_json({"url": call.address.url, "health": health, "agents": found, "queue": queue})
+        shown = {"health": health, "agents": found, "sessions": sessions, "queue": queue}
+        put_json({"url": call.address.url, **shown})
         return 0
-    for line in (*_health_lines(call.address.url, health), *_agent_lines(found), *_queue_lines(queue)):
-        put(line)
+    put_lines(_health_lines(call.address.url, health))
+    put_lines(_session_line(item) for item in sessions if not item.get("endedAt"))
+    put_lines(_agent_lines(found))
+    put_lines(_queue_lines(queue))
     return 0
 
 
@@ -77,6 +82,15 @@ def _queue(call: Call) -> list[Object] | None:
         return objects(field(call.gateway.get("/queue"), "items", list))
     except Forbidden:
         return None
+
+
+def _session_line(item: Object) -> str:
+    """Return one session as somebody wants it who asks what goes on."""
+    rounds = field(item, "maxRounds", int)
+    where = f"round {field(item, 'round', int) + 1}" + (f" of {rounds}" if rounds else "")
+    topic = _one_line(field(item, "topic", str), _TEXT)
+    status = field(item, "status", str)
+    return f"{field(item, 'mode', str)} {field(item, 'id', str)}: {status}, {where}, {topic or 'no topic'}"
 
 
 def _agent_lines(found: list[Object]) -> list[str]:
@@ -150,7 +164,9 @@ def _health_lines(url: str, health: object) -> list[str]:
 def _queue_lines(queue: list[Object] | None) -> list[str]:
     if queue is None:
         return ["what waits is shown with the room's token only"]
-    return [f"waiting: {_queue_line(item)}" for item in queue]
+    lines = [f"waiting: {_queue_line(item)}" for item in queue[:_WAITING]]
+    more = len(queue) - len(lines)
+    return [*lines, f"waiting: {more} more, all of them with: csp status --json"] if more else lines
 
 
 def _queue_line(item: Object) -> str:

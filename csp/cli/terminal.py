@@ -7,6 +7,7 @@ into a pipe or a file is left as it is.
 import json
 import re
 import sys
+from collections.abc import Iterable
 from typing import Final, TextIO
 
 from csp.errors import BadInput
@@ -36,6 +37,12 @@ def is_terminal(stream: TextIO | None) -> bool:
 def put(text: str) -> None:
     """Write one piece of data to stdout."""
     print(visible(text) if is_terminal(sys.stdout) else text)
+
+
+def put_lines(lines: Iterable[str]) -> None:
+    """Write pieces of data to stdout, a line each."""
+    for line in lines:
+        put(line)
 
 
 def put_json(value: object) -> None:

@@ -57,6 +57,15 @@ def test_a_bare_machine_is_fine_and_is_told_how_to_get_agents(place: Place) -> N
     assert found["cli codex"]["advice"] == "npm install -g @openai/codex; or go on without it"
 
 
+def test_a_state_folder_that_cannot_be_made_is_told(place: Place) -> None:
+    blocker = place.home / "blocker"
+    blocker.write_text("a file where a folder is needed")
+    found = findings(place, XDG_CACHE_HOME=str(blocker), XDG_RUNTIME_DIR="")["state folder"]
+
+    assert (found["ok"], found["detail"]) == (False, f"{blocker}/csp: {blocker} cannot be written")
+    assert found["advice"] == "set XDG_CACHE_HOME to a folder of yours"
+
+
 def test_a_machine_without_tmux_is_told_how_to_get_it(place: Place) -> None:
     path = program(place, "ps", "exit 0").partition(os.pathsep)[0]
     found = findings(place, PATH=path)["tmux"]

@@ -427,6 +427,30 @@ def test_status_says_what_waits_for_whom(place: Place) -> None:
     )
 
 
+def test_a_long_queue_is_counted_not_poured_out(place: Place) -> None:
+    claude, codex = place.agent("claude"), place.agent("codex")
+    for number in range(25):
+        codex.gateway.post("/message", {"to": "claude", "content": f"hello {number}"})
+    lines = [line for line in place.csp("status").out.splitlines() if line.startswith("waiting: ")]
+
+    assert claude.next_item()["text"] == "hello 0"
+    assert len(lines) == 21
+    assert lines[-1] == "waiting: 5 more, all of them with: csp status --json"
+
+
+def test_status_names_the_sessions_that_run(place: Place) -> None:
+    place.agent("claude")
+    place.agent("codex")
+    place.csp("mode", "set", "debate", "tabs or spaces", "--rounds", "2")
+    running = place.csp("status").out.splitlines()[1]
+    place.csp("stop")
+    ended = place.csp("status")
+
+    assert re.fullmatch(r"debate \S+: running, round 1 of 2, tabs or spaces", running)
+    assert "debate" not in ended.out
+    assert place.csp("status", "--json").json["sessions"][0]["reason"] == "stopped_by_user"
+
+
 def test_status_as_json_has_everything(place: Place) -> None:
     place.agent("claude")
     place.csp("send", "claude", "hello")
