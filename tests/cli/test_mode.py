@@ -66,7 +66,7 @@ def test_stop_ends_the_mode(place: Place) -> None:
     session = place.csp("mode", "set", "autopilot", "--json").json["orchestration"]["sessionId"]
 
     assert place.csp("stop").err == f"stopped {session}\n"
-    assert place.csp("stop").err == "nothing was running\n"
+    assert place.csp("stop").err == "no mode was running; csp interrupt AGENT stops an agent\n"
 
 
 @pytest.mark.parametrize(

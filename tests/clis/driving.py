@@ -41,8 +41,17 @@ class Driven:
             30.0,
             "the end of the answer",
         )
+        wait_until_sync(self._are_turns_over, 30.0, "the end of the turn")
         self.terminal.wait_gone(BUSY)
         self.terminal.wait_for(IDLE[name])
+
+    def _are_turns_over(self) -> bool:
+        """Tell what the screen of Codex does not: it drops what is typed while a turn is being closed."""
+        if self.cli.name != "codex":
+            return True
+        told = "".join(path.read_text("utf-8") for path in self.cli.transcripts())
+        ended = told.count('"type":"task_complete"') + told.count('"type":"turn_aborted"')
+        return told.count('"type":"task_started"') == ended
 
     def submit(self, text: str) -> None:
         """Paste a text, then press Enter until the model has it: an Enter too early is swallowed."""

@@ -36,6 +36,8 @@ _SIDE_TEXT: Final = json.dumps(
     }
 )
 _MAX_BODY: Final = 64 * 2**20
+#: Turns of the event loop from an accepted connection to one that its server knows, and one more.
+_ACCEPT_STEPS: Final = 4
 
 
 class ModelServer:
@@ -124,9 +126,14 @@ class ModelServer:
         # Cancelled when the client goes away, so that an abort is seen at once.
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        await web.SockSite(runner, self._listener).start()
+        site = web.SockSite(runner, self._listener)
+        await site.start()
         self._ready.set()
         await self._stopped.wait()
+        await site.stop()
+        for _ in range(_ACCEPT_STEPS):
+            # A connection that was accepted a moment ago must be known before all of them are closed.
+            await asyncio.sleep(0)
         await runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:

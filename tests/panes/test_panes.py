@@ -164,6 +164,8 @@ async def test_borders_follow_the_states_by_one_client(place: Place, monkeypatch
     for name, value in place.env.items():
         monkeypatch.setenv(name, value)
     human = str(place.pane("human")["id"])
+    # The room's own human pane has then shown what it knows, so it writes no more.
+    await wait_until(lambda: [place.pane(name)["state"] for name in ("ann", "ben")] == ["idle", "idle"])
     borders = PaneBorders({"CSP_PANES": "x", "TMUX_PANE": human})
     await borders.start()
     for agent, state in (("ann", "busy"), ("nobody", "busy"), ("ben", "offline")):
