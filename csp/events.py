@@ -61,6 +61,8 @@ class Said(Event, frozen=True, omit_defaults=True):
     held: str = ""
     expires: float | None = None
     turn: str | None = None
+    #: The same for what an agent was asked and what it answered.
+    call_id: str | None = None
     handoff: Handoff | None = None
     final: bool = False
     usage: Usage | None = None
@@ -122,9 +124,10 @@ class Queried(Event, frozen=True, omit_defaults=True, tag="query"):
 
 
 class Noticed(Event, frozen=True, omit_defaults=True, tag="system"):
-    """The room told its people something."""
+    """The room told its people something; `silent` is who has left its wake-ups unanswered, if it is that."""
 
     session_id: SessionId | None = None
+    silent: AgentId | None = None
 
 
 class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):

@@ -20,6 +20,8 @@ class Batch:
         self._seq = room.seq
         #: Deliveries that moved in this batch: the room does not know yet.
         self.stepped: set[tuple[MessageId, AgentId]] = set()
+        #: Why the orchestrator should hear of a session.
+        self.reasons: dict[SessionId, list[str]] = {}
         #: What the clock says, for deadlines; what the journal says, whose times never fall.
         self.clock = now
         self.now = max(now, room.ts)

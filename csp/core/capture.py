@@ -67,6 +67,13 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Using:
+    """A tool is about to run, of which the record will tell only when it has."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
     """A tool has run or was refused: what it had to ask is answered."""
 
@@ -154,6 +161,7 @@ Item = (
     | Prompted
     | Wrote
     | Called
+    | Using
     | Returned
     | Asked
     | Counted
@@ -183,6 +191,8 @@ class _State(msgspec.Struct, omit_defaults=True):
     awaited: list[str | None] = []
     blocks: list[_Block] = []
     counted: dict[str, Usage] = {}
+    #: Calls of tools that have not returned.
+    calls: list[str] = []
     replies: int = 0
     confirmed: dict[str, None] = {}
     seen: dict[str, None] = {}
@@ -224,6 +234,11 @@ class Tracker:
         known = [prompt.tag for prompt in prompts] + self._state.awaited
         return tuple(tag for tag in known if tag is not None)
 
+    @property
+    def runs_tool(self) -> bool:
+        """Tell whether a tool of the turn has not returned yet."""
+        return bool(self._state.calls)
+
     def feed(self, item: Item) -> list[Outcome]:
         """Take one item; return what follows from it."""
         match item:
@@ -242,8 +257,11 @@ class Tracker:
                 return self._wrote(item)
             case Called():
                 return self._called(item)
+            case Using():
+                self._begin_call(item.id)
+                return []
             case Returned():
-                return [item] if self._is_new(f"returned {item.id}") else []
+                return self._returned(item)
             case Counted():
                 self._state.counted[item.id] = item.usage
                 return []
@@ -280,6 +298,7 @@ class Tracker:
     def _called(self, item: Called) -> list[Outcome]:
         if not self._is_new(item.id):
             return []
+        self._begin_call(item.id)
         tag = self._tags()[0]
         earlier, last = self._state.blocks[:-1], self._state.blocks[-1:] or [_Block(item.id, "")]
         self._state.blocks = []
@@ -288,8 +307,19 @@ class Tracker:
             Activity(id=last[0].id, text=last[0].text, tag=tag, tool=item.tool, arguments=item.arguments),
         ]
 
+    def _begin_call(self, name: str) -> None:
+        # A hook may say that a tool has run before the record says that it was called.
+        if _returned(name) not in self._state.seen:
+            self._state.calls.append(name)
+
+    def _returned(self, item: Returned) -> list[Outcome]:
+        if item.id in self._state.calls:
+            self._state.calls.remove(item.id)
+        return [item] if self._is_new(_returned(item.id)) else []
+
     def _ended(self, item: Ended) -> list[Outcome]:
         state = self._state
+        state.calls = []
         if not state.is_running and state.awaited:
             # The CLI took prompts but wrote none of them down: those are what has ended.
             state.prompts = [_Prompt(f"#{tag}", tag) for tag in state.awaited if tag is not None]
@@ -318,7 +348,7 @@ class Tracker:
         state = self._state
         ended = self._ended(Ended(how=Ending.INTERRUPTED)) if self.tags else self._flush()
         state.prompts, state.awaited, state.counted, state.replies = [], [], {}, 0
-        state.is_running = False
+        state.is_running, state.calls = False, []
         return [*ended, *self._close(), item]
 
     def _flush(self) -> list[Outcome]:
@@ -351,6 +381,10 @@ class Tracker:
             return False
         _remember(self._state.seen, name)
         return True
+
+
+def _returned(name: str) -> str:
+    return f"returned {name}"
 
 
 def _remember(names: dict[str, None], name: str) -> None:

@@ -48,8 +48,19 @@ def prompt_values(session: Session, agent: AgentId, kind: Kind, round: int) -> d
         "positions": positions(session, agent),
         "proposals": proposals(session),
         "labels": ", ".join(candidate.label for candidate in session.stage.candidates),
-        "format": "envelope" if kind is Kind.API else "lines",
+        "format": _format(session, agent, kind),
     }
+
+
+def _format(session: Session, agent: AgentId, kind: Kind) -> str:
+    """Return which text tells an agent how to answer: what nobody would act on is not offered."""
+    mode = row_of(session.setup)
+    is_relay = session.stage.kind is PhaseKind.RELAY
+    can_hand_over = is_relay and mode.heeds_handoff and session.setup.lead in (None, agent)
+    if kind is Kind.API:
+        return "envelope" if can_hand_over else "message"
+    can_end = is_relay and mode.heeds_final and session.setup.lead in (None, agent)
+    return "lines" if can_hand_over else "last_line" if can_end else "words"
 
 
 def round_label(session: Session, round: int) -> str:

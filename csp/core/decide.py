@@ -5,7 +5,7 @@
 
 from typing import Final, assert_never
 
-from csp.core import membership, messages, replies, speech, start, steering, timers
+from csp.core import membership, messages, replies, speech, start, steering, timers, waking
 from csp.core.allstop import allstop, is_allstop
 from csp.core.batch import Batch
 from csp.core.commands import (
@@ -87,6 +87,7 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
             assert_never(command)
     if isinstance(command, _MOVES_AGENTS):
         react(room, batch, rules)
+    waking.wake(room, batch, rules)
     return batch.events
 
 

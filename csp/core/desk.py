@@ -8,7 +8,7 @@ from csp.core.modes import PhaseRow, row_of
 from csp.core.queues import delivery_view
 from csp.core.room import Participant, Room
 from csp.core.session import Session, Turn
-from csp.events import ControlSent, ModeChanged, Told, TurnMoved
+from csp.events import ControlSent, ModeChanged, TurnMoved
 from csp.wire import (
     ALL,
     SYSTEM,
@@ -21,7 +21,6 @@ from csp.wire import (
     TurnState,
 )
 
-MAX_DIGEST: Final = 2000
 INTERRUPT_TTL_S: Final = 30.0
 
 
@@ -111,13 +110,6 @@ class Desk:
         named = self.session.setup.synth or (orchestrator.id if orchestrator else None)
         return (named,) if named is not None and named in self.room.participants else ()
 
-    def wake(self, text: str) -> None:
-        """Tell the orchestrator what it may want to act on, unless it takes part itself."""
-        orchestrator = self.orchestrator()
-        if orchestrator is None or orchestrator.id in (*self.session.agents, *self.session.turns):
-            return
-        setup = self.session.setup
-        whole = f"[CSP: {setup.mode} {self._id}: {text}]"
-        fields = {"recipients": (orchestrator.id,)}
-        cut = whole if len(whole) <= MAX_DIGEST else f"{whole[: MAX_DIGEST - 2]}…]"
-        self.batch.add(Told, SYSTEM, orchestrator.id, cut, fields, thread=self.session.thread)
+    def wake(self, reason: str) -> None:
+        """Have the orchestrator hear of it, once everything has happened that comes of it."""
+        self.batch.reasons.setdefault(self._id, []).append(reason)

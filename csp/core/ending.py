@@ -24,7 +24,7 @@ def end(desk: Desk, reason: EndReason, *, by: AgentId = SYSTEM) -> None:
     desk.notice(closing(session, reason))
     desk.notice(summary(desk.session, reason, desk.batch.now))
     if reason not in BY_HAND:
-        desk.wake(f"it has ended: {reason}. {desk.session.synthesis}")
+        desk.wake(f"it has ended: {reason}")
 
 
 def let_go(desk: Desk, state: DeliveryState, but: tuple[AgentId, ...] = ()) -> None:

@@ -9,7 +9,7 @@ from csp.core.ending import end, let_go
 from csp.core.limits import limit_hit, limit_text
 from csp.core.modes import EMERGENCIES, Speaker, heeds_final, row_of, runs_of
 from csp.core.session import FAILED, Session
-from csp.core.summary import digest_of, tally_text
+from csp.core.summary import tally_text
 from csp.core.turns import ask, cancel
 from csp.core.votes import candidates, tally_of
 from csp.wire import AgentId, Candidate, Change, DeliveryState, EndReason, PhaseKind, Stage, TurnState
@@ -37,7 +37,9 @@ def _cut_short(desk: Desk, reason: EndReason) -> None:
     """Stop what goes on because of a limit; a synthesis may still be asked for."""
     desk.notice(limit_text(desk.session, reason))
     for turn in list(desk.session.turns.values()):
-        cancel(desk, turn, reason)
+        if not cancel(desk, turn, reason):
+            # Whoever is at it would go on spending for nothing.
+            desk.interrupt(turn)
     _phase_over(desk, reason)
 
 
@@ -56,7 +58,7 @@ def _phase_over(desk: Desk, reason: EndReason) -> None:
     round_before = session.stage.round
     _enter(desk, row, cycle, reason=reason)
     if not row_of(session.setup).is_round_a_turn and desk.session.stage.round > round_before:
-        desk.wake(f"round {round_before} is over. {digest_of(session)}")
+        desk.wake(f"round {round_before} is over")
 
 
 def _following(desk: Desk, reason: EndReason) -> tuple[int, int] | None:

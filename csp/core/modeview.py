@@ -4,7 +4,7 @@ from csp.core.context import proposal_of
 from csp.core.house import Rules
 from csp.core.room import Room
 from csp.core.session import Session
-from csp.core.timers import deadlines
+from csp.core.timers import ends
 from csp.wire import Mode, ModeView, SessionView, TurnState, TurnView
 
 _COMPLETED = frozenset({TurnState.REPLIED, TurnState.CANCELLED})
@@ -37,7 +37,7 @@ def mode_view(room: Room, session: Session | None, rules: Rules) -> ModeView:
         status=session.status,
         reason=session.reason,
         started_at=session.started_at,
-        deadline=min(deadlines(room, session, rules), default=None),
+        deadline=min(ends(room, session, rules), default=None),
     )
 
 

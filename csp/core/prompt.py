@@ -21,6 +21,9 @@ _SEQUENCES: Final = re.compile(
 )
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TAG: Final = r"(?P<tag>[A-Za-z0-9._:+=-]{1,128})"
+#: How our own prompts show the commands of an answer. A sign behind the `@` would be copied with it, and then
+#: it is no command any more; in backticks no CLI acts on it.
+_SHOWN: Final = re.compile(r"(?<=`)@(?=(?:handoff\.NAME task|final|working)`)")
 _HEADER: Final = re.compile(rf"\[(?:from [a-z0-9-]{{1,32}}|YOUR TURN) #{_TAG}\]")
 
 
@@ -55,7 +58,10 @@ def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -
     header = f"[YOUR TURN #{tag}]" if item.kind is DeliverKind.TURN else f"[from {item.sender} #{tag}]"
     body = without_controls(item.text)
     if after_at:
-        body = body.replace("@", "@" + after_at)
+        kept = {found.start() for found in _SHOWN.finditer(body)} if item.kind is DeliverKind.TURN else set()
+        body = "".join(
+            char + after_at if char == "@" and at not in kept else char for at, char in enumerate(body)
+        )
     footer = f"[end #{tag}; here: {', '.join(here)}]" if here else f"[end #{tag}]"
     return Prompt(tag=tag, header=header, footer=footer, text=f"{header}\n{body}\n{footer}")
 

@@ -10,12 +10,11 @@ from csp.core.house import Rules
 from csp.core.room import Room
 from csp.core.session import Turn
 from csp.core.steering import kick
-from csp.core.turns import blocked, cancel, delivered, fail, working
+from csp.core.turns import WAITS_FOR_PERSON, blocked, cancel, delivered, fail, working
 from csp.events import Delivered, Left, StateChanged
 from csp.wire import AgentId, AgentState, DeliveryState, TurnState
 
 _ARRIVED: Final = frozenset({DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
-_WAITS_FOR_PERSON: Final = frozenset({AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN})
 
 
 def react(room: Room, batch: Batch, rules: Rules) -> None:
@@ -54,7 +53,7 @@ def _on_delivery(room: Room, batch: Batch, rules: Rules, event: Delivered) -> No
 
 def _on_state(room: Room, batch: Batch, rules: Rules, event: StateChanged) -> None:
     for desk, turn in _turns_of(room, batch, rules, event.sender):
-        if event.state in _WAITS_FOR_PERSON:
+        if event.state in WAITS_FOR_PERSON:
             blocked(desk, turn, event.detail)
         elif event.state is AgentState.LIMITED:
             fail(desk, turn, TurnState.FAILED, "it has reached its limit")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
@@ -14,6 +14,7 @@ ROWS_ABOVE: Final = 12
 PARAGRAPHS_ABOVE: Final = 3
 _FRAME: Final = " │┃╭╮╰╯─━▄▀\xa0"
 _WORD: Final = re.compile(r"\w")
+_TOKENS: Final = re.compile(r"\d[\d.,]*k? tokens\b")
 # Emulators differ in which characters without width they keep.
 _UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
 
@@ -59,6 +60,8 @@ class Reading:
     blocked: Blocked | None = None
     is_busy: bool = False
     limit: Limit | None = None
+    said: str = field(default="", compare=False)
+    """What shows of the conversation. Signs of work are left out but for the tokens that they count."""
 
 
 def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
@@ -78,6 +81,7 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
         blocked=Blocked(kind=blocked[0].kind, text=places.text_around(*blocked)) if blocked else None,
         is_busy=any(True for _ in places.rows_with(rules.busy)),
         limit=next(places.limits(rules.limits), None),
+        said=places.said(rules),
     )
 
 
@@ -112,6 +116,15 @@ class _Places:
                 match = sign.pattern.search(text)
                 if match and (not sign.is_styled or _is_styled(rows[0], 0)):
                     yield Limit(text=text, until_text=(match.groupdict().get("until") or "").strip())
+
+    def said(self, rules: ScreenRules) -> str:
+        """Give the rows of the conversation; the clock in a sign of work moves even if nothing else does."""
+        patterns = [sign.pattern for sign in rules.busy] + ([rules.furniture] if rules.furniture else [])
+        lines: list[str] = []
+        for row in (*self._rows[Place.ABOVE], *self._rows[Place.BARE]):
+            is_sign = any(pattern.search(row.text) for pattern in patterns)
+            lines += _TOKENS.findall(row.text) if is_sign else [row.text]
+        return "\n".join(lines)
 
     def text_around(self, sign: Sign, row: Row) -> str:
         """Give the row itself beside a composer, else all of the dialog or screen."""

@@ -18,6 +18,7 @@ def remind(desk: Desk, agent: AgentId) -> None:
     _, repeats = session.echoes[agent]
     if repeats == 1:
         desk.notice(f"{agent} said the same as before.")
+        desk.wake(f"it stalls: {agent} said the same as before")
     due = _reminders_due(desk, session)
     if due > session.reminders:
         desk.change(Change.REMINDED, "reminded", {"rounds": due})

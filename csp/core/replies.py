@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from csp.core import speech
 from csp.core.allstop import is_allstop
 from csp.core.batch import Batch
-from csp.core.commands import Answer, Stop
+from csp.core.commands import Answer, KeepTurn, Stop
 from csp.core.context import max_rounds
 from csp.core.desk import Desk
 from csp.core.envelope import Envelope
@@ -22,8 +22,8 @@ from csp.core.reminders import remind
 from csp.core.room import Message, Room
 from csp.core.session import Choice, Turn
 from csp.core.speech import Speaker, kind_of, runnable
-from csp.core.steering import stop
-from csp.core.turns import ask_again, delivered, fail, is_api, working
+from csp.core.steering import keep_turn, stop
+from csp.core.turns import ask_again, delivered, fail, is_api, keep_open
 from csp.core.votes import read_vote
 from csp.events import Activity, AgentResponse, Late, Voted
 from csp.wire import (
@@ -56,6 +56,16 @@ def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
         _too_late(command, batch, {"turn": command.turn}, command.thread or DEFAULT_THREAD)
     else:
         speech.answer(room, command, batch, rules)
+        _keep_turn(room, command, batch, rules)
+
+
+def _keep_turn(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
+    """Give an agent more time that asks for it in words to somebody else."""
+    if any(command.sender in session.turns for session in batch.sessions.live_with(command.sender)):
+        said = read_speech(command.text).commands
+        notes = [spoken.note for spoken in said if isinstance(spoken, Working)]
+        if notes:
+            keep_turn(room, KeepTurn(agent=command.sender, note=notes[-1]), batch, rules)
 
 
 def _ask_of(room: Room, command: Answer) -> Message | None:
@@ -145,8 +155,8 @@ class _Reply:
         notes = [spoken.note for spoken in said.commands if isinstance(spoken, Working)]
         if turn.agent not in self._desk.session.turns:
             return  # it has set another mode
-        if notes:
-            working(self._desk, turn, notes[-1])
+        if notes or turn.state is not TurnState.ASKED:
+            keep_open(self._desk, turn, notes[-1] if notes else "")
         else:
             delivered(self._desk, turn)
 
@@ -188,6 +198,8 @@ class _Reply:
             final=envelope.final,
         )
         self._post(AgentResponse, command, malformed=envelope.malformed)
+        if envelope.malformed:
+            desk.notice(f"{command.sender}'s reply was malformed, so it is taken for plain text.")
         if vote is not None:
             self._cast(turn, vote)
         speaker = self._speaker(command)
@@ -248,6 +260,7 @@ class _Reply:
             "recipients": (),
             "session_id": session.id,
             "turn": self._ask.turn,
+            "call_id": self._ask.turn,
             "round": self._turn.round if self._turn else None,
             "max_rounds": max_rounds(session),
             "sealed": session.seal,

@@ -12,6 +12,7 @@ import msgspec
 
 from csp.core.delivery import PENDING, is_untouched
 from csp.core.sessions import Sessions
+from csp.core.wakeups import Wakeups
 from csp.events import (
     AnyEvent,
     Base,
@@ -141,6 +142,7 @@ class Room(msgspec.Struct, omit_defaults=True):
     #: Questions that the room has not answered yet.
     queries: dict[MessageId, Query] = msgspec.field(default_factory=dict)
     sessions: Sessions = msgspec.field(default_factory=Sessions)
+    wakeups: Wakeups = msgspec.field(default_factory=Wakeups)
 
     def message(self, message_id: str) -> Message | None:
         """Return a message that is still remembered."""
@@ -211,6 +213,7 @@ def apply(room: Room, event: AnyEvent) -> Room:
         case _:
             assert_never(event)
     room.sessions.take(event)
+    room.wakeups.take(event)
     room.seq = event.seq
     room.ts = event.ts
     return room

@@ -90,6 +90,13 @@ class Choice(_State, frozen=True):
     reason: str = ""
 
 
+class Spent(_State, frozen=True):
+    """What the turns of one agent took."""
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
 class Session(_State, frozen=True):
     id: SessionId
     seq: int
@@ -132,6 +139,7 @@ class Session(_State, frozen=True):
     #: A fingerprint of what each said last, for telling who repeats itself; how often in a row.
     echoes: dict[AgentId, tuple[str, int]] = msgspec.field(default_factory=dict)
     models: dict[AgentId, str] = msgspec.field(default_factory=dict)
+    spent: dict[AgentId, Spent] = msgspec.field(default_factory=dict)
 
     @property
     def is_over(self) -> bool:

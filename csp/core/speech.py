@@ -77,6 +77,9 @@ def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
     if not _stays(room, command):
         if kind := kind_of(room, command, speech):
             speaker.post(kind, speech.commands)
+        elif room.wakeups.is_owed_by(command.sender):
+            # That nothing needs to be done is an answer too.
+            speaker.keep()
     elif commands:
         speaker.keep()
     speaker.run(commands)

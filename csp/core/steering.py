@@ -13,7 +13,7 @@ from csp.core.identity import nearest
 from csp.core.modes import row_of
 from csp.core.room import Room
 from csp.core.session import Turn
-from csp.core.turns import cancel, working
+from csp.core.turns import cancel, keep_open
 from csp.errors import BadInput, NotFound, Refused
 from csp.wire import AgentId, Change, EndReason, SessionAction, Status
 
@@ -39,9 +39,8 @@ def keep_turn(room: Room, command: KeepTurn, batch: Batch, rules: Rules) -> None
     """Start the clock of an agent's turns again, for as long as a turn may be kept open."""
     for session in batch.sessions.live_with(command.agent):
         turn = session.turns.get(command.agent)
-        began = batch.now if turn is None or turn.delivered_at is None else turn.delivered_at
-        if turn is not None and batch.now - began < rules.longest_s:
-            working(Desk(room, batch, rules, session.id), turn, command.note)
+        if turn is not None:
+            keep_open(Desk(room, batch, rules, session.id), turn, command.note)
 
 
 def steer(room: Room, command: Steer, batch: Batch, rules: Rules) -> None:

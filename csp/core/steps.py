@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from csp.core.session import FAILED, OPEN, Choice, Done, Item, Output, Reply, Session, Turn
+from csp.core.session import FAILED, OPEN, Choice, Done, Item, Output, Reply, Session, Spent, Turn
 from csp.core.tokens import cut, tokens_in
 from csp.events import (
     AgentCall,
@@ -239,15 +239,17 @@ def _answered(session: Session, event: AgentResponse) -> Session:
 
 
 def _spent(session: Session, event: AgentResponse, prompt_tokens: int) -> Session:
-    usage = event.usage
-    if usage is None:
-        return replace(session, tokens=session.tokens + prompt_tokens + tokens_in(event.text))
-    models = session.models if usage.model is None else session.models | {event.sender: usage.model}
+    usage, agent = event.usage, event.sender
+    tokens = prompt_tokens + tokens_in(event.text) if usage is None else usage.input + usage.output
+    cost_usd = (usage.cost_usd or 0.0) if usage else 0.0
+    model = usage.model if usage else None
+    before = session.spent.get(agent, Spent())
     return replace(
         session,
-        tokens=session.tokens + usage.input + usage.output,
-        cost_usd=session.cost_usd + (usage.cost_usd or 0.0),
-        models=models,
+        tokens=session.tokens + tokens,
+        cost_usd=session.cost_usd + cost_usd,
+        spent=session.spent | {agent: Spent(before.tokens + tokens, before.cost_usd + cost_usd)},
+        models=session.models if model is None else session.models | {agent: model},
     )
 
 

@@ -41,15 +41,18 @@ def summary(session: Session, reason: EndReason, now: float) -> str:
         f"Summary of {session.id} ({session.setup.mode}): {reason} after {session.replies} replies, "
         f"about {session.tokens} tokens, {seconds:.0f} s."
     )
-    cost = [f"Cost: {session.cost_usd:.4f} USD."] if session.cost_usd else []
+    cost = [f"Cost: {session.cost_usd:.4f} USD ({_costs(session)})."] if session.cost_usd else []
     votes = [tally_text(session)] if session.counted or session.stage.candidates else []
     synthesis = [f"Synthesis: {_short(session.synthesis)}"] if session.synthesis else []
     return "\n".join([head, *cost, *_said(session), *votes, *synthesis])
 
 
-def digest_of(session: Session) -> str:
-    """Say in short what each said last."""
-    return " ".join(_said(session))
+def _costs(session: Session) -> str:
+    """Say what each agent has cost, with its model where that is known."""
+    return ", ".join(
+        f"{agent} {spent.cost_usd:.4f}" + (f" {session.models[agent]}" if agent in session.models else "")
+        for agent, spent in session.spent.items()
+    )
 
 
 def _said(session: Session) -> list[str]:

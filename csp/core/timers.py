@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from csp.core import messages, queues
+from csp.core import messages, queues, waking
 from csp.core.batch import Batch
 from csp.core.desk import Desk
 from csp.core.flow import advance
@@ -20,9 +20,9 @@ _IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG})
 
 def next_deadline(room: Room, rules: Rules) -> float | None:
     """Return when a tick will next have something to do."""
-    own = queues.next_deadline(room)
+    others = (queues.next_deadline(room), waking.next_deadline(room, rules))
     times = [time for session in room.sessions.live() for time in deadlines(room, session, rules)]
-    return min([*times, *([] if own is None else [own])], default=None)
+    return min([*times, *(time for time in others if time is not None)], default=None)
 
 
 def deadlines(room: Room, session: Session, rules: Rules) -> Iterator[float]:
@@ -32,6 +32,16 @@ def deadlines(room: Room, session: Session, rules: Rules) -> Iterator[float]:
         over_at = minutes_over_at(session)
         if over_at is not None:
             yield over_at
+
+
+def ends(room: Room, session: Session, rules: Rules) -> Iterator[float]:
+    """Yield when something of a session will be over by itself; warnings before that are not meant."""
+    for turn in session.turns.values() if session.is_running else ():
+        clock = clock_of(room, turn, rules)
+        yield turn.since + _timeout_s(room, turn, rules) if clock.is_warning else clock.at
+    over_at = minutes_over_at(session) if session.is_running else None
+    if over_at is not None:
+        yield over_at
 
 
 class Clock(NamedTuple):
@@ -70,6 +80,7 @@ def tick(room: Room, batch: Batch, rules: Rules) -> None:
             for turn in due:
                 _ring(desk, turn)
             advance(desk)
+    waking.tick(room, batch, rules)
 
 
 def _due(desk: Desk) -> list[Turn]:
@@ -95,6 +106,7 @@ def _ring_undelivered(desk: Desk, turn: Turn) -> None:
     if reason in _IN_THE_WAY and not turn.warned:
         desk.move(turn, TurnState.ASKED, reason, warned=True)
         desk.notice(f"The turn of {turn.agent} cannot be typed in: a {reason} is in the way.", HUMAN)
+        desk.wake(f"{turn.agent} is blocked: a {reason} is in the way of its turn")
         return
     fail(desk, turn, TurnState.FAILED, f"undelivered: {reason}")
     desk.wake(f"{turn.agent} could not be asked")

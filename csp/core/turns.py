@@ -23,6 +23,8 @@ from csp.wire import (
     TurnState,
 )
 
+#: What an agent is in when it can do nothing by itself.
+WAITS_FOR_PERSON: Final = frozenset({AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN})
 _REPAIRS: Final = {True: "repair_vote", False: "repair_envelope"}
 
 
@@ -90,9 +92,11 @@ def _signal(desk: Desk, agent: AgentId, template: str, round: int, *, is_repair:
     values = prompt_values(session, agent, participant.kind, round)
     values["votes"] = tally_text(session) if session.counted else ""
     text = prompt(desk.rules.prompts, template, values)
+    turn = TurnId(f"t-{desk.batch.next_seq}")
     fields: dict[str, Any] = {
         "recipients": (agent,),
-        "turn": TurnId(f"t-{desk.batch.next_seq}"),
+        "turn": turn,
+        "call_id": turn,
         "session_id": session.id,
         "round": round,
         "max_rounds": max_rounds(session),
@@ -102,7 +106,7 @@ def _signal(desk: Desk, agent: AgentId, template: str, round: int, *, is_repair:
     }
     read = [item.id for item in window(session, agent)]
     desk.batch.add(TurnSignal, SYSTEM, agent, text, fields, thread=session.thread)
-    _take_in(desk, agent, read, fields["turn"])
+    _take_in(desk, agent, read, turn)
 
 
 def _take_in(desk: Desk, agent: AgentId, read: list[MessageId], turn: TurnId) -> None:
@@ -139,6 +143,20 @@ def working(desk: Desk, turn: Turn, note: str = "") -> None:
     desk.move(turn, TurnState.WORKING, "" if desk.session.seal else note)
 
 
+def keep_open(desk: Desk, turn: Turn, note: str = "") -> None:
+    """Start the clock of a turn again, for as long as a turn may be kept open."""
+    began = desk.batch.now if turn.delivered_at is None else turn.delivered_at
+    is_spent = desk.batch.now - began >= desk.rules.longest_s
+    if not is_spent and (turn.state is not TurnState.BLOCKED or not _waits_for_person(desk, turn.agent)):
+        working(desk, turn, note)
+
+
+def _waits_for_person(desk: Desk, agent: AgentId) -> bool:
+    """Tell whether an agent can do nothing now, whatever is said of its work."""
+    participant = desk.room.participants.get(agent)
+    return participant is not None and participant.state in WAITS_FOR_PERSON
+
+
 def blocked(desk: Desk, turn: Turn, detail: str) -> None:
     """Stop the clock of a turn: it waits for a person."""
     if turn.state in (TurnState.DELIVERED, TurnState.WORKING):
@@ -155,10 +173,11 @@ def fail(desk: Desk, turn: Turn, state: TurnState, reason: str) -> None:
     desk.notice(f"{turn.agent}: {_said(state)}, {reason}. The turn passes on.")
 
 
-def cancel(desk: Desk, turn: Turn, reason: str) -> None:
-    """End a turn because somebody said so."""
-    desk.withdraw(turn)
+def cancel(desk: Desk, turn: Turn, reason: str) -> bool:
+    """End a turn because somebody said so; tell whether nobody has begun with it."""
+    is_back = desk.withdraw(turn)
     desk.move(turn, TurnState.CANCELLED, reason)
+    return is_back
 
 
 def _said(state: TurnState) -> str:

@@ -7,6 +7,7 @@ there are, is not asked here: the same line always means the same.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Final
 
 ROUTER: Final = "router"
@@ -58,6 +59,7 @@ class SetMode:
     topic: str = ""
     agents: tuple[str, ...] | None = None
     numbers: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
 
@@ -93,6 +95,8 @@ def read_line(line: str) -> TypedLine:
         return Send(text=text[1:])
     if text.startswith("/"):
         return _read_command(text)
+    if text in ("@", "!"):
+        return Wrong(problem="expected a name behind it", hint=f"{text}claude text; {text}all text")
     if text[:1] in ("@", "!") and (match := _ADDRESS.match(text)):
         return _read_address(match["to"].lower(), (match["text"] or "").strip(), urgent=text[0] == "!")
     return Stop() if is_allstop(text) else Send(text=text)
@@ -128,16 +132,19 @@ def _first_word(text: str) -> str:
 # --- modes ---------------------------------------------------------------------------------------
 
 _NUMBERS: Final = ("rounds", "steps")
+_LIMITS: Final = ("turns", "tokens", "minutes", "cost")
 _NAMES: Final = ("first", "synth")
 _FLAGS: Final = ("ballot", "respect-final", "soft-turns")
+_VALUED: Final = (*_NUMBERS, *_LIMITS, *_NAMES, "agents")
 #: What may stand behind /mode, for completion.
-MODE_OPTIONS: Final = tuple(f"--{name}" for name in (*_NUMBERS, "agents", *_NAMES, *_FLAGS))
+MODE_OPTIONS: Final = tuple(f"--{name}" for name in (*_NUMBERS, "agents", *_NAMES, *_FLAGS, *_LIMITS))
 _QUOTED: Final = r'"[^"]*"|“[^”]*”'
 _PIECE: Final = re.compile(
     rf"(?P<quoted>{_QUOTED})|(?<!\S)--(?P<flag>{'|'.join(_FLAGS)})(?!\S)\s*"
     rf"|(?<!\S)--(?P<name>[A-Za-z][\w-]*)(?:(?:\s*=\s*|\s+)(?P<value>{_QUOTED}|(?!--)\S+))?\s*",
 )
 _COUNT: Final = re.compile(r"[0-9]{1,6}")
+_AMOUNT: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 _ROUTED: Final = re.compile(r"(?P<mode>[A-Za-z_]+)\s*(?P<agents>[^:]*):\s*(?P<goal>.+)\Z", re.DOTALL)
 _BETWEEN: Final = re.compile(r"[\s,]+")
 
@@ -167,28 +174,40 @@ def read_mode(rest: str) -> TypedLine:
         return ""
 
     topic = _unquoted(_PIECE.sub(take, tail).strip())
-    problem = _problem_of(given)
-    if problem:
-        return Wrong(problem=problem, hint=MODE_USAGE)
+    wrong = _wrong_in(given)
+    if wrong:
+        return wrong
     values = {name: _unquoted(value or "") for name, value in given.items()}
     return SetMode(
         mode=mode.lower(),
         topic=topic,
         agents=_ids(values["agents"]) if "agents" in values else None,
         numbers={name: int(values[name]) for name in _NUMBERS if name in values},
+        limits={name: float(values[name]) for name in _LIMITS if name in values},
         names={name: _unsigned(values[name]) for name in _NAMES if name in values},
         flags=tuple(flags),
     )
 
 
-def _problem_of(given: Mapping[str, str | None]) -> str:
+def _wrong_in(given: Mapping[str, str | None]) -> Wrong | None:
     for name, value in given.items():
-        if name not in (*_NUMBERS, *_NAMES, "agents"):
-            return f"unknown option --{name}, expected one of: {', '.join(MODE_OPTIONS)}"
-        if value is None:
-            return f"expected a value behind --{name}"
-        if name in _NUMBERS and not _COUNT.fullmatch(value):
-            return f"--{name}: expected a whole number, got {value!r}"
+        if name not in _VALUED:
+            close = get_close_matches(name, [option[2:] for option in MODE_OPTIONS], n=1)
+            hint = f"did you mean '--{close[0]}'?" if close else f"there are: {', '.join(MODE_OPTIONS)}"
+            return Wrong(problem=f"unknown option --{name}", hint=hint)
+        problem = _problem_of(name, value)
+        if problem:
+            return Wrong(problem=problem, hint=MODE_USAGE)
+    return None
+
+
+def _problem_of(name: str, value: str | None) -> str:
+    if value is None:
+        return f"expected a value behind --{name}"
+    if name in _NUMBERS and not _COUNT.fullmatch(value):
+        return f"--{name}: expected a whole number, got {value!r}"
+    if name in _LIMITS and not _AMOUNT.fullmatch(value):
+        return f"--{name}: expected a number, got {value!r}"
     return ""
 
 

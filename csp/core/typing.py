@@ -105,6 +105,7 @@ class Typing:
     _shown_at: float | None = None
     _problem: str = ""
     _is_resumed: bool = False
+    _given_up: str = ""
 
     @classmethod
     def resumed(cls, rules: TypingRules, now: float) -> Self:
@@ -119,6 +120,10 @@ class Typing:
     def has_touched(self) -> bool:
         """Tell whether something of the message may stand in the composer."""
         return self.phase in (Phase.PASTED, Phase.SHOWN, Phase.CLEARING, Phase.STUCK)
+
+    def give_up(self, reason: str) -> None:
+        """Press Enter no more: take the message out of the composer; it may have been sent all the same."""
+        self._given_up = reason
 
     def step(self, seen: Seen, now: float) -> list[Step]:
         """Return what to do next; nothing while there is only waiting to do."""
@@ -140,6 +145,8 @@ class Typing:
         return now >= at
 
     def _wait(self, seen: Seen, now: float) -> list[Step]:
+        if self._given_up:
+            return self._end(DeliveryState.FAILED, self._given_up)
         if seen.gate is not None:
             return self._hold(seen.gate)
         self._held = None
@@ -153,6 +160,8 @@ class Typing:
         return [Tell(state=DeliveryState.HELD, reason=reason)]
 
     def _paste(self, seen: Seen, now: float) -> list[Step]:
+        if self._given_up:
+            return self._end(DeliveryState.FAILED, self._given_up)
         if seen.gate is not None:
             # The gate fell shut while the room wrote its line; nothing has been typed yet.
             self._enter_phase(Phase.WAITING, now)
@@ -197,6 +206,9 @@ class Typing:
         return [Do.RELEASE, *self._wait(seen, now)]
 
     def _press_enter(self, now: float) -> list[Step]:
+        if self._given_up:
+            self._problem = self._given_up
+            return self._clear(now)
         wait = self.rules.enter_again_s[min(self._entered, len(self.rules.enter_again_s) - 1)]
         self._first_enter = self._first_enter if self._entered else now
         self._entered += 1

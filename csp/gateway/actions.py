@@ -1,10 +1,12 @@
 """What a participant can do, the same over HTTP as over WebSocket."""
 
+import logging
+
 from csp.core.commands import Answer, KeepTurn, Report, Send, SetState
 from csp.core.membership import known_participant
 from csp.core.room import Message
 from csp.errors import BadInput, Forbidden, NotFound, Refused
-from csp.events import KnownEvent, Late, Said
+from csp.events import AgentResponse, KnownEvent, Late, Said
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
 from csp.wire import (
@@ -30,6 +32,8 @@ from csp.wire import (
     WorkingView,
     check_text,
 )
+
+log = logging.getLogger(__name__)
 
 
 async def send_message(gateway: Gateway, caller: Caller, body: MessageBody) -> SentView:
@@ -76,6 +80,8 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
     )
     events = await gateway.submit(command)
     first = next((event for event in events if isinstance(event, Said | Late)), None)
+    if isinstance(first, AgentResponse) and first.malformed:
+        log.warning("reply malformed", extra={"agent": first.sender, "message_id": first.id})
     if isinstance(first, Late):
         return OutputView(success=True, id=first.id, seq=first.seq, recipients=(), late=True)
     if first is not None:

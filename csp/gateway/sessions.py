@@ -1,5 +1,6 @@
 """The routes of the modes: begin a session, see it, steer it, stop it."""
 
+import logging
 from collections.abc import Iterator
 
 from csp.core.commands import NextTurn, SetMode, Steer, Stop
@@ -28,6 +29,8 @@ from csp.wire import (
     check_text,
 )
 
+log = logging.getLogger(__name__)
+
 
 async def get_mode(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
@@ -51,7 +54,10 @@ async def stop(gateway: Gateway, call: Call) -> Answer:
     body: StopBody = call.body
     thread = None if body.all else body.thread or DEFAULT_THREAD
     events = await gateway.submit(Stop(sender=call.caller.id, thread=thread))
-    return StopView(success=True, stopped=tuple(_changed(events, Change.ENDED)))
+    stopped = tuple(_changed(events, Change.ENDED))
+    if not stopped:
+        log.info("stop was a no-op, nothing is running", extra={"of_thread": thread or "all"})
+    return StopView(success=True, stopped=stopped)
 
 
 async def list_sessions(gateway: Gateway, call: Call) -> Answer:

@@ -23,7 +23,7 @@ PROMPTS = {
     name: f"<{name}> {{label}} goal={{goal}} window={{window}} positions={{positions}} "
     "proposals={proposals} labels={labels} format={format}"
     for name in NAMES
-} | {"envelope": "JSON", "lines": "LINES"}
+} | {"envelope": "JSON", "message": "JSON only", "lines": "LINES", "last_line": "END", "words": "WORDS"}
 RULES = Rules(prompts=PROMPTS)
 
 

@@ -22,6 +22,7 @@ from csp.core.capture import (
     Switched,
     Tracker,
     Turn,
+    Using,
     Wrote,
 )
 from csp.wire import Ending, Usage
@@ -340,3 +341,35 @@ def test_what_is_fed_again_after_a_crash_gives_nothing_new(at: int) -> None:
 @pytest.mark.parametrize("dumped", [b"", b"{", b'{"seen": 7}', b"\xff"])
 def test_a_dump_that_cannot_be_read_is_as_none(dumped: bytes) -> None:
     assert feed(Tracker.load(dumped), prompt("p", "1")) == [Confirmed(tag="1"), OPEN]
+
+
+def test_a_tool_runs_from_its_call_until_it_returns() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p"), called("one"), called("two"), Returned(id="one"))
+    assert tracker.runs_tool
+    assert Tracker.load(tracker.dump()).runs_tool
+    feed(tracker, Returned(id="two"))
+    assert not tracker.runs_tool
+
+
+def test_a_tool_that_only_a_hook_tells_of_runs_too() -> None:
+    tracker = Tracker()
+    assert feed(tracker, prompt("p"), Using(id="shell@1")) == [OPEN]
+    assert tracker.runs_tool
+    feed(tracker, Returned(id="shell@1"))
+    assert not tracker.runs_tool
+
+
+def test_a_call_that_is_written_down_after_its_return_runs_no_more() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p"), Returned(id="one"), called("one"))
+
+    assert not tracker.runs_tool
+
+
+@pytest.mark.parametrize("item", [Ended(how=Ending.INTERRUPTED), SWITCHED])
+def test_no_tool_outlives_its_turn(item: Item) -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p", "1"), called("one"), item)
+
+    assert not tracker.runs_tool

@@ -4,7 +4,7 @@ import pytest
 
 from csp.core.context import WINDOW_TOKENS, agrees, render, round_label, window
 from csp.core.session import Item, Session
-from csp.wire import ALL, HUMAN, ROUTER, AgentId, Handoff, Limits, MessageId, Mode, SessionId, Setup
+from csp.wire import ALL, HUMAN, ROUTER, AgentId, Handoff, Kind, Limits, MessageId, Mode, SessionId, Setup
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import Play
 
@@ -172,3 +172,34 @@ def test_synthesis_is_asked_with_the_proposals_and_the_votes() -> None:
 
     assert "claude said:\nplan of claude" in play.prompt(GEMINI)
     assert "VOTE" not in play.prompt(GEMINI).partition("positions=")[2].partition("proposals=")[0]
+
+
+# --- how to answer -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "shape"),
+    [
+        ("collaborate", Kind.CLI, "LINES"),
+        ("autopilot", Kind.CLI, "LINES"),
+        ("round_robin", Kind.CLI, "END"),
+        ("debate", Kind.CLI, "WORDS"),
+        ("consensus", Kind.CLI, "WORDS"),
+        ("collaborate", Kind.API, "JSON"),
+        ("debate", Kind.API, "JSON only"),
+    ],
+)
+def test_only_what_the_mode_heeds_is_offered(mode: str, kind: Kind, shape: str) -> None:
+    play = Play(CLAUDE, CODEX, kind=kind)
+    play.start(mode)
+
+    assert play.prompt(CLAUDE).endswith(f"format={shape}")
+
+
+def test_only_the_lead_is_told_how_to_hand_over() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("orchestrator")
+    play.reply(CLAUDE, handoff=Handoff(to="codex", task="go"))
+
+    assert play.prompt(CLAUDE).endswith("format=LINES")
+    assert play.prompt(CODEX).endswith("format=WORDS")

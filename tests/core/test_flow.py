@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from csp.core.commands import NextTurn, SetMode
-from csp.events import AgentResponse, ModeChanged, Told, TurnSignal, Voted, type_of
+from csp.events import AgentResponse, ControlSent, ModeChanged, Told, TurnSignal, Voted, type_of
 from csp.wire import HUMAN, AgentId, Change, Handoff, Kind, Limits, Usage
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import BOSS, Play
@@ -114,6 +114,7 @@ def test_malformed_envelope_ends_a_collaboration() -> None:
     play.reply(CLAUDE, '{"message": "x", "handoff": {"to": "codex"}}')
 
     assert play.ended == "malformed"
+    assert "claude's reply was malformed, so it is taken for plain text." in play.notices
     assert play.all(AgentResponse)[0].text == '{"message": "x", "handoff": {"to": "codex"}}'
 
 
@@ -211,6 +212,18 @@ def test_limit_of_minutes_needs_no_reply() -> None:
     assert play.deadline() == play.now + 60
     play.wait(60)
     assert play.ended == "emergency_minutes"
+    assert play.all(ControlSent) == []
+
+
+def test_limit_interrupts_whoever_is_at_its_turn() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("debate", limits=Limits(minutes=1))
+    play.deliver(CLAUDE)
+    turn = play.turn(CLAUDE)
+    play.wait(60)
+    (control,) = play.all(ControlSent)
+
+    assert (control.target, control.control, control.turn) == (CLAUDE, "interrupt", turn.id)
 
 
 # --- round robin ---------------------------------------------------------------------------------
@@ -431,10 +444,7 @@ def test_orchestrator_is_woken_at_the_end_of_a_round() -> None:
     told = play.all(Told)
 
     assert [event.recipients for event in told] == [(BOSS,)]
-    assert (
-        told[0].text
-        == f"[CSP: debate {play.session.id}: round 1 is over. - claude: I am claude - codex: I am codex]"
-    )
+    assert "round 1 is over" in told[0].text
 
 
 def test_orchestrator_writes_the_synthesis() -> None:
@@ -574,7 +584,7 @@ def test_every_mode_begins_with_its_topic_and_a_turn(mode: str) -> None:
     types = [type_of(event) for event in play.start(mode)]
 
     assert types[:5] == ["mode", "system", "system", "mode", "turn_signal"]
-    assert play.prompt(CLAUDE).endswith("format=JSON")
+    assert "format=JSON" in play.prompt(CLAUDE)
 
 
 def test_reply_carries_its_session_round_and_turn() -> None:

@@ -1,5 +1,7 @@
 """What is typed for a message begins and ends with lines of ours, whatever the sender wrote."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,3 +104,21 @@ def test_without_bracketed_paste_it_is_one_line() -> None:
     keys = prompt_for(item("one\n\ttwo\n\nthree")).keys(is_pasted=False)
 
     assert keys == b"[from human #418] one two three [end #418]"
+
+
+def test_commands_that_a_turn_asks_for_can_be_copied() -> None:
+    body = "a line `@handoff.NAME task`, a line `@final`, only `@working`; @final, `@finals`"
+    turn = item(body, kind=DeliverKind.TURN, turn="t-7")
+
+    shown = "a line `@handoff.NAME task`, a line `@final`, only `@working`; @\u2060final, `@\u2060finals`"
+    assert f"\n{shown}\n" in prompt_for(turn, after_at="\u2060").text
+    assert "`@\u2060final`" in prompt_for(item(body), after_at="\u2060").text
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "prompts").glob("*.md")), ids=str)
+def test_prompts_of_turns_show_no_command_in_another_way(path: Path) -> None:
+    text = path.read_text("utf-8")
+    typed = prompt_for(item(text, kind=DeliverKind.TURN, turn="t-7"), after_at="\u2060").text
+
+    # The rules of the room are not typed into a CLI but are part of what it starts with.
+    assert path.stem in ("rules", "orchestrator") or "\u2060" not in typed

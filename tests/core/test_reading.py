@@ -293,3 +293,30 @@ def test_busy(above: str, below: str, is_busy: bool) -> None:
 )
 def test_limits_are_read_from_whole_paragraphs(above: str, limit: Limit | None) -> None:
     assert read(f"{above}\n\n{LINE}\n❯ █\n{LINE}").limit == limit
+
+
+def said(above: str) -> str:
+    rules = replace(BORDERED, furniture=re.compile("^Tip: "))
+    return read_screen(drawn(f"{above}\n{LINE}\n❯ █\n{LINE}\nesc to interrupt"), rules).said
+
+
+def test_what_is_said_has_neither_clocks_nor_tips() -> None:
+    rules = replace(BORDERED, busy=(sign(r"^\+ Working", Place.ABOVE, is_styled=True),))
+    shown = [
+        read_screen(drawn(f"answer\n+ Working ({seconds}s)\n{LINE}\n❯ █\n{LINE}"), rules).said
+        for seconds in (3, 4)
+    ]
+
+    assert shown[0] == shown[1]
+    assert said("answer") == said("answer\nTip: use it")
+    assert said("answer") != said("answer\nmore")
+
+
+def test_tokens_that_a_sign_of_work_counts_are_said() -> None:
+    rules = replace(BORDERED, busy=(sign(r"^\+ Working", Place.ABOVE),))
+    shown = [
+        read_screen(drawn(f"+ Working (3s, {count} tokens)\n{LINE}\n❯ █\n{LINE}"), rules).said
+        for count in ("12", "1.2k")
+    ]
+
+    assert shown == [f"12 tokens\n{LINE}", f"1.2k tokens\n{LINE}"]

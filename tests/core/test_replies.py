@@ -147,6 +147,36 @@ def test_activity_shows_that_the_prompt_has_arrived(play: Play) -> None:
     assert play.all(Activity)[0].turn == play.turn(CLAUDE).id
 
 
+def test_activity_in_the_midst_of_work_moves_the_deadline(play: Play) -> None:
+    play.deliver(CLAUDE)
+    play.wait(100)
+    play.reply(CLAUDE, "now I write the tests", activity=True)
+
+    assert (play.waiting, play.deadline()) == ((CLAUDE,), play.now + 90)
+
+
+@pytest.mark.parametrize("text", ["@working for ever", "reading on"])
+def test_nothing_keeps_a_turn_open_for_more_than_half_an_hour(play: Play, text: str) -> None:
+    play.deliver(CLAUDE)
+    for _ in range(18):
+        play.wait(100)
+        play.reply(CLAUDE, text, activity=True)
+    play.wait(100)
+
+    assert play.waiting == (CODEX,)
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_working_said_to_somebody_else_keeps_the_turn_open(play: Play, *, local: bool) -> None:
+    play.deliver(CLAUDE)
+    play.wait(80)
+    asked = play.say(HUMAN, CLAUDE, "how is it going?")
+    play.do(Answer(sender=CLAUDE, text="@working nearly there", reply_to=asked.id, local=local))
+    play.do(Answer(sender=CODEX, text="@working too"))
+
+    assert (play.waiting, play.deadline()) == ((CLAUDE,), play.now + 90)
+
+
 def test_noop_in_the_midst_of_work_ends_nothing(play: Play) -> None:
     play.reply(CLAUDE, "NOOP", activity=True)
 

@@ -4,11 +4,21 @@ import pytest
 from msgspec.structs import replace
 
 from csp.core.batch import Batch
-from csp.core.commands import Cancel, Leave, NextTurn, Remove, Report, Steer, Stop
+from csp.core.commands import Cancel, KeepTurn, Leave, NextTurn, Remove, Report, SetState, Steer, Stop
 from csp.core.desk import Desk
 from csp.errors import BadInput, NotFound, Refused
 from csp.events import AgentResponse, ControlSent, TurnSignal
-from csp.wire import HUMAN, ControlVerb, DeliveryState, Handoff, MessageId, SessionAction, Status, TurnState
+from csp.wire import (
+    HUMAN,
+    AgentState,
+    ControlVerb,
+    DeliveryState,
+    Handoff,
+    MessageId,
+    SessionAction,
+    Status,
+    TurnState,
+)
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import BOSS, Play
 
@@ -341,3 +351,14 @@ def test_orchestrator_is_not_woken_by_what_a_person_ends() -> None:
 
     assert play.due(BOSS) == []
     assert play.all(TurnSignal)[0].target == CLAUDE
+
+
+# --- more time -----------------------------------------------------------------------------------
+
+
+def test_word_of_work_does_not_answer_a_dialog(play: Play) -> None:
+    play.deliver(CLAUDE)
+    play.do(SetState(agent=CLAUDE, state=AgentState.NEEDS_APPROVAL))
+
+    assert play.do(KeepTurn(agent=CLAUDE, note="Bash")) == []
+    assert play.turn(CLAUDE).state is TurnState.BLOCKED

@@ -22,11 +22,11 @@ def test_summary_says_who_said_what_for_how_much() -> None:
     play.start("debate", rounds=1)
     play.now += 65
     play.reply(CLAUDE, "tabs\n are  better", usage=Usage(input=1000, output=200, cost_usd=0.5))
-    play.reply(CODEX, "x" * 500, usage=Usage(input=10, output=2))
+    play.reply(CODEX, "x" * 500, usage=Usage(input=10, output=2, model="small"))
 
     assert play.notices[-1].split("\n") == [
         f"Summary of {play.session.id} (debate): done after 2 replies, about 1212 tokens, 65 s.",
-        "Cost: 0.5000 USD.",
+        "Cost: 0.5000 USD (claude 0.5000, codex 0.0000 small).",
         "- claude: tabs are better",
         f"- codex: {'x' * 194} [cut]",
     ]

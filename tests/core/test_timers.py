@@ -4,8 +4,9 @@ import pytest
 
 from csp.core.commands import KeepTurn, SetState
 from csp.core.house import Rules
+from csp.core.modeview import mode_view
 from csp.events import Noticed, Told, TurnMoved
-from csp.wire import HUMAN, AgentState, DeliveryState, Kind, TurnState
+from csp.wire import HUMAN, AgentState, DeliveryState, Kind, Limits, SessionAction, TurnState
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import PROMPTS, Play
 
@@ -267,9 +268,35 @@ def test_orchestrator_hears_of_what_went_wrong() -> None:
     play.wait(1800)
     play.deliver(CODEX)
     play.wait(120)
-    head = f"[CSP: round_robin {play.session.id}"
 
-    assert [event.text for event in play.all(Told)][:2] == [
-        f"{head}: claude is blocked: it waits for a person]",
-        f"{head}: codex timed out]",
-    ]
+    blocked, timed_out = play.all(Told)[:2]
+    assert "claude is blocked: it waits for a person" in blocked.text
+    assert "codex timed out" in timed_out.text
+
+
+# --- what a person counts down to ----------------------------------------------------------------
+
+
+def shown_deadline(play: Play) -> float | None:
+    return mode_view(play.room, play.session, play.rules).deadline
+
+
+def test_clock_that_is_shown_runs_to_the_end_of_the_turn_not_to_the_warning() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("round_robin")
+    play.now += 10
+    play.deliver(CLAUDE)
+    over_at = play.now + 120
+
+    assert shown_deadline(play) == over_at
+    play.wait(90)
+    assert shown_deadline(play) == over_at
+
+
+def test_clock_that_is_shown_runs_to_the_end_of_the_session_if_that_is_sooner() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("autopilot", limits=Limits(minutes=1.0))
+    assert shown_deadline(play) == play.now + 60
+    play.steer(SessionAction.PAUSE)
+
+    assert shown_deadline(play) is None

@@ -138,6 +138,10 @@ def test_other_words_stop_nothing(text: str) -> None:
         ('/mode debate tabs --agents ""', SetMode(mode="debate", topic="tabs", agents=())),
         ("/mode debate\ntabs or\nspaces", SetMode(mode="debate", topic="tabs or\nspaces")),
         ("/mode freeform", SetMode(mode="freeform")),
+        (
+            "/mode autopilot go --turns 9 --cost 0.5",
+            SetMode(mode="autopilot", topic="go", limits={"turns": 9.0, "cost": 0.5}),
+        ),
     ],
 )
 def test_a_mode_is_read_with_its_options(line: str, meant: TypedLine) -> None:
@@ -147,11 +151,11 @@ def test_a_mode_is_read_with_its_options(line: str, meant: TypedLine) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("/mode debate x --rouns 2", "unknown option --rouns, expected one of: "),
         ("/mode debate x --rounds", "expected a value behind --rounds"),
         ("/mode debate x --agents --rounds 2", "expected a value behind --agents"),
         ("/mode debate x --rounds two", "--rounds: expected a whole number, got 'two'"),
         ("/mode debate x --steps -1", "--steps: expected a whole number, got '-1'"),
+        ("/mode autopilot x --cost much", "--cost: expected a number, got 'much'"),
     ],
 )
 def test_a_wrong_option_is_named(line: str, problem: str) -> None:
@@ -160,6 +164,23 @@ def test_a_wrong_option_is_named(line: str, problem: str) -> None:
     assert isinstance(meant, Wrong)
     assert meant.problem.startswith(problem)
     assert meant.hint == MODE_USAGE
+
+
+def test_an_unknown_option_brings_the_nearest_or_all() -> None:
+    assert read_line("/mode debate x --rouns 2") == Wrong(
+        problem="unknown option --rouns", hint="did you mean '--rounds'?"
+    )
+    meant = read_line("/mode debate x --colour blue")
+    assert isinstance(meant, Wrong)
+    assert meant.hint.startswith("there are: --rounds, --steps, --agents, ")
+
+
+@pytest.mark.parametrize("sign", ["@", "!", " @ "])
+def test_a_sign_without_a_name_is_no_text(sign: str) -> None:
+    meant = read_line(sign)
+
+    assert isinstance(meant, Wrong)
+    assert meant.problem == "expected a name behind it"
 
 
 @pytest.mark.parametrize(

@@ -370,3 +370,42 @@ def test_laws_of_typing(history: list[tuple[Seen, float]]) -> None:
             assert seen.is_in_composer and not seen.has_dialog
         if step is Do.CLEAR:
             assert seen.is_in_composer and not seen.has_dialog
+
+
+# --- given up ------------------------------------------------------------------------------------
+
+OVER = failed("its turn is over")
+
+
+def test_what_is_given_up_before_the_paste_is_not_pasted() -> None:
+    waiting, announced = Typing(rules=RULES), Typing(rules=RULES)
+    announced.step(IDLE, 0.9)
+    for typing in (waiting, announced):
+        typing.give_up("its turn is over")
+
+        assert typing.step(replace(IDLE, is_announced=True), 1.0) == [OVER, Do.RELEASE]
+
+
+def test_what_is_given_up_after_the_paste_is_taken_out_again() -> None:
+    typing = pasted()
+    typing.give_up("its turn is over")
+    typing.step(SHOWN, 1.0)
+
+    assert typing.step(SHOWN, 1.1) == [Do.CLEAR]
+    assert typing.step(EMPTY, 1.2) == [OVER, Do.RELEASE]
+
+
+def test_what_is_given_up_after_its_enter_may_have_been_sent() -> None:
+    typing = entered()
+    typing.give_up("its turn is over")
+
+    assert typing.step(EMPTY, 1.2) == [Do.RELEASE]
+    assert typing.step(replace(EMPTY, is_proven=True), 1.3) == [CONFIRMED, Do.RELEASE]
+
+
+def test_enter_is_not_pressed_again_for_what_is_given_up() -> None:
+    typing = entered()
+    typing.give_up("its turn is over")
+
+    assert typing.step(SHOWN, 1.7) == [Do.CLEAR]
+    assert typing.step(EMPTY, 1.8) == [OVER, Do.RELEASE]
