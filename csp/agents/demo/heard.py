@@ -2,7 +2,8 @@
 
 A prompt comes between our first line, such as `[from human #418]` or `[YOUR TURN #t-17]`, and our last,
 `[end #418]`. What others have said may stand in it as `codex: text`, `- codex said: "text"` or below a
-heading `## codex`; the options of a ballot as `[A] text`, `A: text` or `A) text`.
+heading `## codex`; the options of a ballot as `[A] text`, `A: text` or `A) text`. Prompts of our own modes
+are taken apart exactly, see csp.agents.demo.asked.
 """
 
 import re
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from csp.agents.demo.asked import Asked, take_apart
 
 _HEADER: Final = re.compile(
     r"\[(?:from (?P<sender>[a-z0-9-]{1,32})|(?P<turn>YOUR TURN)) #[^\]\s]{1,128}\][ \t]*"
@@ -92,6 +95,11 @@ _SYNTHESIS_ASKED: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _BLANK: Final = re.compile(r"\n[ \t]*\n")
+#: How the prompts of the modes introduce those who could go on.
+_OTHERS: Final = re.compile(r"(?:Also taking part|You can ask): (?P<names>[a-z0-9, -]+)\.")
+
+
+_DIGEST: Final = re.compile(r"\W{0,4}digest\b|\[CSP: ", re.IGNORECASE)
 
 
 class Kind(StrEnum):
@@ -103,6 +111,7 @@ class Kind(StrEnum):
     REBUTTAL = "rebuttal"
     VOTE = "vote"
     WORK = "work"
+    LEAD = "lead"
     SYNTHESIS = "synthesis"
     DIGEST = "digest"
 
@@ -130,11 +139,23 @@ class Heard:
     round: int | None = None
     last_round: int | None = None
     is_autopilot: bool = False
+    is_turn: bool = False
+    #: What somebody else has asked this participant to do next.
+    task: str = ""
+    can_hand_over: bool = True
+    can_finish: bool = True
 
     @property
     def theirs(self) -> tuple[Said, ...]:
         """What the others have said."""
         return tuple(one for one in self.said if one.name != self.me)
+
+
+_INTROS: Final = {
+    "You write its synthesis": Kind.SYNTHESIS,
+    "look for a common solution": Kind.PROPOSAL,
+    "You lead a session": Kind.LEAD,
+}
 
 
 def hear(prompt: str, me: str) -> Heard:
@@ -143,6 +164,53 @@ def hear(prompt: str, me: str) -> Heard:
     body = prompt[header.end() :] if header else prompt
     body = _FOOTER.sub("", body.strip("\n")) if header else body.strip()
     is_turn = bool(header and header["turn"])
+    asked = take_apart(body, me) if is_turn else None
+    return (
+        _asked(asked, body, me)
+        if asked
+        else _guessed(body, me, header["sender"] or "" if header else "", is_turn=is_turn)
+    )
+
+
+def _asked(asked: Asked, body: str, me: str) -> Heard:
+    """Return what a mode asks for."""
+    kind = _kind_asked(asked)
+    others = _OTHERS.search(asked.intro)
+    counted = _ROUND.search(asked.intro)
+    is_autopilot = "(Autopilot)" in asked.intro
+    return Heard(
+        kind=kind,
+        text=asked.goal if kind is Kind.TALK else body,
+        me=me,
+        topic=asked.goal,
+        said=tuple(Said(name=name, text=text) for name, text in (*asked.positions, *asked.items)),
+        options=asked.proposals,
+        others=tuple(others["names"].split(", ")) if others else (),
+        round=int(counted["n"]) if counted else None,
+        last_round=int(counted["m"]) if counted and counted["m"] else None,
+        is_autopilot=is_autopilot,
+        is_turn=True,
+        task=asked.task,
+        can_hand_over="hand over to" in asked.todo.lower(),
+        can_finish="final" in asked.todo or is_autopilot,
+    )
+
+
+def _kind_asked(asked: Asked) -> Kind:
+    if asked.proposals:
+        return Kind.VOTE
+    if asked.is_request:
+        return Kind.TALK
+    for words, kind in _INTROS.items():
+        if words in asked.intro:
+            return kind
+    if "in a debate" in asked.intro:
+        return Kind.REBUTTAL if asked.positions else Kind.POSITION
+    return Kind.WORK
+
+
+def _guessed(body: str, me: str, sender: str, *, is_turn: bool) -> Heard:
+    """Return what a prompt asks for that somebody else may have written."""
     listed = _participants(body)
     # In a list of the participants stands what they are, not what they say.
     said, rest = _speeches(_LISTED_BELOW.sub("\n", body), listed)
@@ -153,7 +221,7 @@ def hear(prompt: str, me: str) -> Heard:
         kind=_kind(rest, theirs, options, is_turn=is_turn, has_others=bool(listed)),
         text=body,
         me=me,
-        sender=(header["sender"] or "") if header else "",
+        sender=sender,
         topic=_topic(body, rest),
         said=said,
         options=options,
@@ -161,6 +229,7 @@ def hear(prompt: str, me: str) -> Heard:
         round=int(counted["n"]) if counted else None,
         last_round=int(counted["m"]) if counted and counted["m"] else None,
         is_autopilot="autopilot" in rest.lower(),
+        is_turn=is_turn,
     )
 
 
@@ -175,7 +244,7 @@ def _kind(
     if options:
         return Kind.VOTE
     if not is_turn:
-        return Kind.DIGEST if re.match(r"\W{0,4}digest\b", rest, re.IGNORECASE) else Kind.TALK
+        return Kind.DIGEST if _DIGEST.match(rest) else Kind.TALK
     if _SYNTHESIS_ASKED.search(rest):
         return Kind.SYNTHESIS
     found = _KINDS.search(rest)

@@ -11,6 +11,8 @@ from typing import Final, TypeVar
 
 from csp.agents.demo.heard import Heard, Kind, Said, first_paragraph, hear
 from csp.agents.demo.personas import CONDUCTOR, PERSONAS, Persona
+from csp.agents.demo.wishes import mode_command, shaped, wanted_cap, wants_end, wants_no_end, wants_time
+from csp.core.grammar import Finish, HandOver
 
 T = TypeVar("T")
 
@@ -39,6 +41,7 @@ _LEAD: Final = re.compile(
     r"whether|which|what|discuss|debate|decide|choose|between)\b[ \t]*",
     re.IGNORECASE,
 )
+_TRAIL: Final = re.compile(r"[ \t]+(?:in|for|on|at|of|with|when|if|as)\b", re.IGNORECASE)
 
 
 def reply(persona_name: str, prompt: str, turn_count: int, me: str = "") -> str:
@@ -47,6 +50,8 @@ def reply(persona_name: str, prompt: str, turn_count: int, me: str = "") -> str:
     heard = hear(prompt, me or persona_name)
     if persona is CONDUCTOR and heard.kind in (Kind.POSITION, Kind.PROPOSAL, Kind.REBUTTAL):
         return _synthesis(persona, heard, turn_count)
+    if heard.is_turn and wants_time(heard.topic):
+        return f"@working on turn {turn_count + 1} of mine, taking my time"
     return _ANSWERS[heard.kind](persona, heard, turn_count)
 
 
@@ -62,13 +67,16 @@ def _pick(choices: Sequence[T], *seed: object) -> T:
     return choices[_number(*seed) % len(choices)]
 
 
-def quote(text: str, *seed: object) -> str:
-    """Return a few words that stand in `text` one behind the other; three at least, if it has so many."""
+def quote(text: str, *seed: object, among: int = 4) -> str:
+    """Return a few words that stand in `text` one behind the other; three at least, if it has so many.
+
+    They come from one of the first clauses, as many as `among` says.
+    """
     spoken = _CONTROLS.sub("\n", first_paragraph(text))
     clauses = [clause.strip(" \t-'’") for clause in _CLAUSE.findall(spoken)]
     long_enough = [clause for clause in clauses if len(clause.split()) >= FEWEST_WORDS]
     if long_enough:
-        return _shortened(_pick(long_enough[:4], "clause", *seed))
+        return _shortened(_pick(long_enough[:among], "clause", *seed))
     whole = spoken.strip().rstrip(".!?,;:")
     if whole and not _MARKS.search(whole) and "\n" not in whole:
         return _shortened(whole)
@@ -108,7 +116,7 @@ def _side(words: str, *, last: bool) -> str:
     plain = words.strip()
     while (lead := _LEAD.match(plain)) and lead.end() < len(plain):
         plain = plain[lead.end() :]
-    parts = plain.split()
+    parts = _TRAIL.split(plain)[0].split() or plain.split()
     return " ".join(parts[-3:] if last else parts[:3]) or "it"
 
 
@@ -121,6 +129,9 @@ def _fill(phrase: str, persona: Persona, heard: Heard, *, quoted: str = "", name
 
 
 def _talk(persona: Persona, heard: Heard, turn: int) -> str:
+    command = mode_command(heard.text) if persona is CONDUCTOR and heard.sender == "human" else ""
+    if command:
+        return command
     quoted = quote(heard.text, persona.name, heard.text)
     to = f"{heard.sender}: " if heard.sender not in ("", "human") else ""
     if _GREETING.match(heard.text):
@@ -171,19 +182,30 @@ def _rebuttal(persona: Persona, heard: Heard, turn: int) -> str:
     others = [one for one in speakers if one is not chosen]
     if others and not persona.is_brief:
         also = _pick(others, persona.name, heard.topic, heard.round)
-        said.append(f'And {also.name}, your "{quote(also.text, persona.name, also.text)}" I grant you half.')
+        words = _words_of(also.text, heard, persona.name, also.text)
+        said.append(f'And {also.name}, your "{words}" I grant you half.')
     reason = _pick(persona.reasons, heard.text, turn)
     return f"{' '.join(said)}\n\nWhat stands: {reason}."
 
 
 def _answer_to(persona: Persona, heard: Heard, one: Said) -> str:
     phrase = _pick(persona.rebuttals, persona.name, one.text, heard.round)
-    return _fill(phrase, persona, heard, quoted=quote(one.text, persona.name, one.text), name=one.name)
+    return _fill(
+        phrase, persona, heard, quoted=_words_of(one.text, heard, persona.name, one.text), name=one.name
+    )
+
+
+def _words_of(text: str, heard: Heard, *seed: object, among: int = 4) -> str:
+    """Return words of a speaker's own, not of the topic it speaks about."""
+    return quote(text.replace(_topic(heard), "\n"), *seed, among=among)
 
 
 def _latest(said: Sequence[Said]) -> list[Said]:
     """Return what each agent said last; people are heard only where nobody else speaks."""
-    last = {one.name: one for one in said}
+    last: dict[str, Said] = {}
+    for one in said:
+        last.pop(one.name, None)
+        last[one.name] = one
     agents = [one for name, one in last.items() if name != "human"]
     return agents or list(last.values())
 
@@ -197,17 +219,18 @@ def _proposal(persona: Persona, heard: Heard, turn: int) -> str:
 def _vote(persona: Persona, heard: Heard, turn: int) -> str:
     label, text = max(heard.options, key=lambda option: _liking(persona, option[1]))
     why = (
-        f'"{quote(text, persona.name, text)}": {_pick(persona.verdicts, text)}'
+        f'"{_words_of(text, heard, among=1)}": {_pick(persona.verdicts, text)}'
         if text
         else "it is as good as any"
     )
     return f"VOTE: [{label}]\nREASON: {why}."
 
 
-def _liking(persona: Persona, text: str) -> tuple[int, int]:
-    """Return how much a text is to the taste of an agent, whatever place it has on the ballot."""
+def _liking(persona: Persona, text: str) -> tuple[bool, int, int]:
+    """Return how much a text is to the taste of an agent, whatever place it has; its own comes last."""
     words = set(re.findall(r"\w+", text.lower()))
-    return sum(word in words for word in persona.likes), _number(persona.name, text)
+    is_own = any(reason in text for reason in persona.reasons)
+    return not is_own, sum(word in words for word in persona.likes), _number(persona.name, text)
 
 
 def _work(persona: Persona, heard: Heard, turn: int) -> str:
@@ -215,33 +238,57 @@ def _work(persona: Persona, heard: Heard, turn: int) -> str:
     number = heard.round if heard.round is not None else turn + 1
     step = _pick(persona.steps, heard.text, turn)
     last = _latest(heard.theirs)[-1:]
-    built = f', building on {last[0].name}, who said "{quote(last[0].text, turn)}"' if last else ""
-    said = f"Step {number}, my turn {turn + 1} on {_topic(heard)}: {step}{built}."
-    command = _next(persona, heard, turn, number)
-    return f"{said}\n\n{command}" if command else said
+    built = (
+        f' {last[0].name} said "{_words_of(last[0].text, heard, among=1)}", so I began there.' if last else ""
+    )
+    if heard.task:
+        built = f' The task was "{_words_of(heard.task, heard, among=1)}".{built}'
+    said = f"{step}. This is step {number}, turn {turn + 1} of mine, on {_topic(heard)}.{built}"
+    return _handed_on(said, _next(persona, heard, turn, number), heard)
 
 
-def _next(persona: Persona, heard: Heard, turn: int, number: int) -> str:
-    if not heard.is_autopilot and _is_done(heard, turn, number):
-        return "@final"
+def _handed_on(said: str, command: HandOver | Finish | None, heard: Heard) -> str:
+    line = f"@handoff.{command.to} {command.task}" if isinstance(command, HandOver) else "@final"
+    return shaped(heard.topic, said, command, line if command else "")
+
+
+def _next(persona: Persona, heard: Heard, turn: int, number: int) -> HandOver | Finish | None:
+    if heard.can_finish and _is_done(heard, turn, number):
+        return Finish()
     is_free = heard.is_autopilot and _number("next", heard.text, turn) % 2
-    if not heard.others or is_free:
-        return ""
+    if not heard.others or not heard.can_hand_over or is_free:
+        return None
     to = _pick(heard.others, persona.name, heard.text, turn)
-    return f"@handoff.{to} {_fill(_pick(persona.tasks, heard.text, turn), persona, heard)}"
+    return HandOver(to=to, task=_fill(_pick(persona.tasks, heard.text, turn), persona, heard))
 
 
 def _is_done(heard: Heard, turn: int, number: int) -> bool:
-    if heard.last_round is not None and number >= heard.last_round:
+    if wants_end(heard.topic):
         return True
+    if wants_no_end(heard.topic) or heard.is_autopilot:
+        return False
+    wanted = wanted_cap(heard.topic)
+    caps = [cap for cap in (heard.last_round, wanted) if cap is not None]
+    if wanted is not None or (caps and number >= min(caps)):
+        return number >= min(caps)
     return number >= ENOUGH_ROUNDS and _number("final", heard.text, turn) % 4 == 0
 
 
+def _lead(persona: Persona, heard: Heard, turn: int) -> str:
+    """Hand the next task to one who has not reported yet; sum up when all have."""
+    reported = {one.name for one in heard.theirs}
+    idle = [name for name in heard.others if name not in reported]
+    if not idle:
+        return f"{_synthesis(persona, heard, turn)}\n\n@final"
+    task = _fill(_pick(persona.tasks, heard.topic, turn), persona, heard)
+    return f"{idle[0]} has not been heard yet.\n\n@handoff.{idle[0]} {task}"
+
+
 def _synthesis(persona: Persona, heard: Heard, turn: int) -> str:
-    speakers = list({one.name: one for one in heard.said}.values())
+    speakers = list({one.name: one for one in heard.theirs}.values())
     if not speakers:
         return f"On {_topic(heard)} nobody has spoken yet; I wait for the first word."
-    lines = "\n".join(f'- {one.name} holds "{quote(one.text, one.name, one.text)}"' for one in speakers)
+    lines = "\n".join(f'- {one.name} holds "{_words_of(one.text, heard, among=1)}"' for one in speakers)
     side, _ = _sides(persona, heard)
     return (
         f"What I heard on {_topic(heard)}:\n\n{lines}\n\nIn short: {len(speakers)} voices, a lean to {side}."
@@ -249,10 +296,12 @@ def _synthesis(persona: Persona, heard: Heard, turn: int) -> str:
 
 
 def _digest(persona: Persona, heard: Heard, turn: int) -> str:
+    if heard.text.startswith("[CSP:"):
+        return "NOOP"
     speakers = list({one.name: one for one in heard.said}.values())
     if not speakers:
         return f'Noted: "{quote(heard.text, turn)}". Nothing for me to do.'
-    heard_of = "; ".join(f'{one.name} "{quote(one.text, one.name, one.text)}"' for one in speakers[:4])
+    heard_of = "; ".join(f'{one.name} "{_words_of(one.text, heard, among=1)}"' for one in speakers[:4])
     return f"Noted: {heard_of}. The room is doing fine."
 
 
@@ -263,6 +312,7 @@ _ANSWERS: Final[dict[Kind, Callable[[Persona, Heard, int], str]]] = {
     Kind.REBUTTAL: _rebuttal,
     Kind.VOTE: _vote,
     Kind.WORK: _work,
+    Kind.LEAD: _lead,
     Kind.SYNTHESIS: _synthesis,
     Kind.DIGEST: _digest,
 }
