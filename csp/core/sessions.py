@@ -57,6 +57,8 @@ class Sessions(msgspec.Struct, omit_defaults=True):
         elif session_id in self.by_id:
             self.by_id[session_id] = step(self.by_id[session_id], event)
             if isinstance(event, ModeChanged) and event.change is Change.ENDED:
+                # In the order of their ends: one that outlives many others is not the first to go.
+                self.by_id[session_id] = self.by_id.pop(session_id)
                 self._forget_old()
 
     def _forget_old(self) -> None:

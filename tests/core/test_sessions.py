@@ -20,6 +20,20 @@ def test_only_the_last_ended_sessions_are_remembered() -> None:
     assert play.room.sessions.newest_in("thread-0") is None
 
 
+def test_session_that_outlives_many_others_ends_like_them() -> None:
+    play = Play()
+    play.start("single", agents=("claude",))
+    oldest = play.session.id
+    for number in range(KEPT_ENDED + 3):
+        play.do(SetMode(sender=HUMAN, mode="single", thread=f"thread-{number}", agents=("codex",)))
+        play.do(Stop(sender=HUMAN, thread=f"thread-{number}"))
+    play.do(Stop(sender=HUMAN, thread="default"))
+
+    ended = play.room.sessions.get(oldest)
+    assert ended is not None and ended.is_over
+    assert len(play.room.sessions.by_id) == KEPT_ENDED
+
+
 def test_thread_whose_old_session_is_forgotten_keeps_its_new_one() -> None:
     play = Play()
     for _ in range(KEPT_ENDED + 3):
