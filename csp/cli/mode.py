@@ -99,5 +99,9 @@ def _lines(view: Object) -> list[str]:
     lines.append(f"waiting for: {waiting or '-'}")
     state = f"{view.get('status')}" + (f" ({view['reason']})" if view.get("reason") else "")
     lines.append(f"session: {view.get('sessionId')}  {state}")
-    lines += [f"vote: {agent} -> {vote['label']}" for agent, vote in field(view, "votes", dict).items()]
-    return lines
+    return lines + [_vote_line(agent, vote) for agent, vote in field(view, "votes", dict).items()]
+
+
+def _vote_line(agent: str, vote: Object) -> str:
+    reason = " ".join(str(vote.get("reason") or "").split())
+    return f"vote: {agent} -> {vote.get('label')}" + (f": {reason}" if reason else "")

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from csp.core import typed
-from csp.errors import BadInput, NotFound, Refused
-from csp.human.bottom import session_of
+from csp.errors import BadInput, CspError, NotFound, Refused
+from csp.human.bottom import Session, session_of
 from csp.human.text import one_line, visible
 from csp.oneshot import field, objects, segment
+from csp.panes.borders import HUMAN, MARK
 
 if TYPE_CHECKING:
     from csp.human.chat import Chat
@@ -25,10 +26,13 @@ _PRESSED: Final = {
 }
 _ACTED: Final = {"cancel": "withdrew", "resend": "sent again as", "continue": "released"}
 _STEERED: Final = {"pause": "paused", "resume": "resumed", "extend": "extended", "skip": "skipped a turn of"}
+#: What a mode has to be for these to change anything.
+_BEFORE: Final = {"pause": "running", "resume": "paused"}
 _NO_SESSION: Final = "no mode is running"
-_START: Final = typed.MODE_USAGE
+_START: Final = 'begin one: /mode debate "topic"'
 #: Allstop ends a mode; outside of one nobody can know which of the agents' own work is meant.
 _NOTHING: Final = "no mode was running; /interrupt AGENT stops what an agent does"
+_NOT_HERE: Final = "start it again where it ran: csp sidecar --name {agent} -- COMMAND"
 
 
 # --- agents --------------------------------------------------------------------------------------
@@ -46,6 +50,19 @@ async def press(chat: "Chat", verb: str, words: list[str]) -> None:
         chat.ticks.accept(str(pressed), 0, (agent,), now)
     if verb in _PRESSED:
         chat.out.put(f"{_PRESSED[verb]} {chat.look.name(agent)}")
+
+
+async def restart(chat: "Chat", words: list[str]) -> None:
+    """Start the CLI of an agent again; one whose pane has ended gets it back."""
+    agent = words[0]
+    if any(item.get("id") == agent and item.get("online") for item in await chat.agents()):
+        return await press(chat, "restart", words)
+    if MARK not in chat.order.env:
+        raise Refused(f"{agent} has ended", _NOT_HERE.format(agent=agent))
+    chat.out.put(f"starting {chat.look.name(agent)} again")
+    await _csp(chat, "up", "--detach", "--agents", agent)
+    chat.out.put(f"{chat.look.name(agent)} is here again")
+    return None
 
 
 async def pause(chat: "Chat", words: list[str]) -> None:
@@ -103,6 +120,29 @@ async def focus(chat: "Chat", words: list[str]) -> None:
             raise Refused(f"tmux could not go to the pane of {words[0]}: {one_line(said, 200)}")
 
 
+async def leave(chat: "Chat") -> None:
+    """End the pane; that of a room's own session stays, and who looks at it is brought out of there."""
+    if not await _is_room_pane(chat):
+        chat.out.leave()
+        return
+    form = "#{client_control_mode} #{client_activity} #{client_name}"
+    pane = chat.order.env["TMUX_PANE"]
+    _, listed, _ = await _run(chat, "tmux", "list-clients", "-t", pane, "-F", form)
+    people = sorted(row.split(" ", 2)[1:] for row in listed.splitlines() if row.startswith("0 "))
+    chat.out.put("the room goes on; come back with: csp up; end it with: csp down")
+    if people:
+        await _run(chat, "tmux", "detach-client", "-t", people[-1][1])
+
+
+async def _is_room_pane(chat: "Chat") -> bool:
+    """Tell whether this is the pane that belongs to the room, not one that somebody has opened beside it."""
+    pane = chat.order.env.get("TMUX_PANE", "")
+    if not pane or MARK not in chat.order.env:
+        return False
+    code, agent, _ = await _run(chat, "tmux", "display-message", "-p", "-t", pane, "#{@csp_agent}")
+    return code == 0 and agent.strip() == HUMAN
+
+
 # --- messages ------------------------------------------------------------------------------------
 
 
@@ -115,7 +155,13 @@ async def forward(chat: "Chat", words: list[str]) -> None:
 async def act_on_message(chat: "Chat", action: str, words: list[str]) -> None:
     """Do something with a message that was sent before; without an id it is the last own one."""
     message = await message_id(chat, words[0] if words else "")
-    answer = await chat.ask("POST", f"/messages/{segment(message)}/{action}")
+    try:
+        answer = await chat.ask("POST", f"/messages/{segment(message)}/{action}")
+    except CspError as error:
+        # The person knows it by its number.
+        number = words[0].removeprefix("#") if words else ""
+        shown = f"#{number}" if number.isdigit() else number or chat.ticks.label_of(message) or "it"
+        raise type(error)(error.message.replace(message, shown), error.hint) from error
     sent, seq = field(answer, "id", str), field(answer, "seq", int)
     if action == "resend":
         now = time.monotonic()
@@ -162,6 +208,8 @@ async def item_at(chat: "Chat", seq: int) -> dict[str, Any]:
 
 async def set_mode(chat: "Chat", wish: typed.SetMode) -> None:
     """Begin a mode; the room says so itself."""
+    if wish.mode == typed.FREEFORM:
+        return await end(chat, [])
     names = {name: chat.known(agent) for name, agent in wish.names.items()}
     body: dict[str, Any] = {"mode": wish.mode, **wish.numbers, **names}
     body |= {flag.replace("-", "_"): True for flag in wish.flags}
@@ -169,63 +217,89 @@ async def set_mode(chat: "Chat", wish: typed.SetMode) -> None:
         body["topic"] = wish.topic
     if wish.agents is not None:
         body["agents"] = [chat.known(agent) for agent in wish.agents]
+    if wish.limits:
+        # Turns and tokens are counted, so they are whole.
+        body["limits"] = {
+            name: int(most) if most == int(most) else most for name, most in wish.limits.items()
+        }
     await chat.ask("POST", "/mode", body)
+    _done(chat, f"began {wish.mode}")
+    return None
+
+
+async def _running(chat: "Chat") -> Session:
+    """Return the mode that runs, or raise saying how to begin one."""
+    session = session_of(await chat.ask("GET", "/mode"))
+    if not session.is_running:
+        raise Refused(_NO_SESSION, _START)
+    return session
+
+
+def _done(chat: "Chat", text: str) -> None:
+    """Say what was done to a script; a person reads what the room itself says of it."""
     chat.roster.wake()
+    if not chat.order.is_person:
+        chat.out.put(text)
 
 
 async def end(chat: "Chat", words: list[str]) -> None:
     """End the running mode in order."""
+    await _running(chat)
     await chat.ask("POST", "/mode", {"mode": typed.FREEFORM})
-    chat.roster.wake()
-    chat.out.put("back in freeform")
+    _done(chat, "back in freeform")
 
 
 async def stop(chat: "Chat", words: list[str]) -> None:
     """Stop what is running at once."""
+    if words and words != ["all"]:
+        raise BadInput(f"{words[0]!r} cannot be stopped", "/stop, /stop all or /interrupt AGENT")
     answer = await chat.ask("POST", "/stop", {"all": True} if words else {})
     stopped = field(answer, "stopped", list)
-    chat.roster.wake()
-    chat.out.put(f"stopped {', '.join(map(str, stopped))}" if stopped else _NOTHING)
+    if stopped:
+        _done(chat, f"stopped {', '.join(map(str, stopped))}")
+    else:
+        chat.out.put(_NOTHING)
 
 
 async def next_turn(chat: "Chat", words: list[str]) -> None:
     """Pass the turn on."""
-    answer = await chat.ask("POST", "/turn/next")
-    chat.roster.wake()
+    await _running(chat)
+    answer = await chat.ask("POST", "/turn/next", {})
     current = answer.get("currentTurn") if isinstance(answer, dict) else None
-    chat.out.put(f"it is the turn of {visible(str(current))}" if current else "that was the last turn")
+    _done(chat, f"it is the turn of {visible(str(current))}" if current else "that was the last turn")
 
 
 async def steer(chat: "Chat", verb: str, words: list[str]) -> None:
     """Do something with the running mode."""
-    session = session_of(await chat.ask("GET", "/mode"))
-    if not session.is_running or not session.id:
-        raise Refused(_NO_SESSION, _START)
+    session = await _running(chat)
+    if session.status != _BEFORE.get(verb, session.status):
+        chat.out.put(f"{visible(session.mode)} is {visible(session.status)} already")
+        return
     body: dict[str, Any] = {}
     if words:
         body = {"agent": words[0]} if verb == "skip" else {"rounds": int(words[0])}
-    try:
-        await chat.ask("POST", f"/sessions/{segment(session.id)}/{verb}", body)
-    except NotFound as exc:
-        raise Refused(f"this gateway cannot {verb} a mode", "/end or /stop end it") from exc
-    chat.roster.wake()
-    chat.out.put(f"{_STEERED[verb]} {session.mode}")
+    await chat.ask("POST", f"/sessions/{segment(session.id)}/{verb}", body)
+    _done(chat, f"{_STEERED[verb]} {session.mode}")
 
 
 # --- other programs ------------------------------------------------------------------------------
 
 
 async def export(chat: "Chat", words: list[str]) -> None:
-    """Write the whole history to a new file."""
-    room = chat.order.address.room or "room"
-    path = Path(words[0]) if words else Path(time.strftime(f"csp-{room}-%Y%m%d-%H%M%S.md"))
-    path = chat.order.cwd / path.expanduser()
-    form = "json" if path.suffix == ".json" else "md"
+    """Write the whole history to a new file, or into a folder."""
+    path = chat.order.cwd / Path(words[0] if words else ".").expanduser()
+    if path.is_dir():
+        room = chat.order.address.room or "room"
+        path /= time.strftime(f"csp-{room}-%Y%m%d-%H%M%S.md")
     if path.exists():
-        raise Refused(f"{str(path)!r} is there already", "name another file: /export FILE.md")
-    text = await _csp(chat, "export", "--format", form)
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text)
+        raise Refused(f"there is a file {str(path)!r} already", "name a new one: /export FILE.md")
+    text = await _csp(chat, "export", "--format", "json" if path.suffix == ".json" else "md")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as exc:
+        hint = "name another one: /export FILE.md"
+        raise Refused(f"{str(path)!r} cannot be written: {(exc.strerror or '').lower()}", hint) from exc
     chat.out.put(f"wrote {visible(str(path))}")
 
 

@@ -14,6 +14,8 @@ _WORDS: Final = {
     AgentState.LIMITED: "limited",
 }
 _FREEFORM: Final = "freeform"
+#: Phases that come when the rounds are over.
+_LAST_PHASES: Final = ("ballot", "synthesis")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class Session:
     status: str = ""
     deadline: float | None = None
     id: str = ""
+    phase: str = ""
 
     @property
     def is_running(self) -> bool:
@@ -58,6 +61,7 @@ def session_of(answer: object) -> Session:
         status=str(given.get("status") or ""),
         deadline=float(deadline) if isinstance(deadline, int | float) else None,
         id=str(given.get("sessionId") or ""),
+        phase=str(given.get("phase") or ""),
     )
 
 
@@ -67,17 +71,25 @@ def _whole(value: object) -> int:
 
 def session_text(session: Session, signs: Signs, now: float) -> str:
     """Return the mode with its turn clock: Debate 2/3 · codex 0:42."""
+    text = mode_text(session, signs)
+    if text and session.current and session.deadline is not None:
+        text += f" {minutes(session.deadline - now)}"
+    return text
+
+
+def mode_text(session: Session, signs: Signs) -> str:
+    """Return the mode with who owes a reply: Debate 2/3 · codex; nothing in freeform."""
     if not session.is_running:
         return ""
     mode = session.mode.replace("_", " ").capitalize()
-    rounds = f" {session.round + 1}/{session.max_rounds}" if session.max_rounds else ""
+    number = session.round + 1
+    rounds = f" {number}/{session.max_rounds}" if session.max_rounds else f" turn {number}"
+    phase = f" {session.phase}" if session.phase in _LAST_PHASES else ""
     status = " (paused)" if session.status == "paused" else ""
     turn = session.current
     if turn and len(session.waiting_for) > 1:
         turn += f" +{len(session.waiting_for) - 1}"
-    if turn and session.deadline is not None:
-        turn += f" {minutes(session.deadline - now)}"
-    return visible(f"{mode}{rounds}{status}" + (f" {signs.dot} {turn}" if turn else ""))
+    return visible(f"{mode}{rounds}{phase}{status}" + (f" {signs.dot} {turn}" if turn else ""))
 
 
 def bottom_text(

@@ -14,8 +14,9 @@ from csp.client.tasks import in_thread
 from csp.config import nearest
 from csp.core import typed
 from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
-from csp.events import AgentCall, AgentResponse, AnyEvent, Delivered, Said, StateChanged
-from csp.human import commands
+from csp.events import AgentCall, AgentResponse, AnyEvent, Delivered, Noticed, Said, StateChanged, Voted
+from csp.human import acts, commands
+from csp.human.bottom import mode_text
 from csp.human.face import Order, Out
 from csp.human.lines import Call, call_line, news_line, own_line, said_line, spoken_of
 from csp.human.look import Look
@@ -125,6 +126,8 @@ class Chat:
         """Show what the roster has learnt, here and in the borders of the agents' panes."""
         for seat in self.roster.seats:
             self._borders.set_state(seat.id, seat.state)
+        session = self.roster.session
+        self._borders.set_mode(mode_text(session, self.look.signs), session.deadline)
         self.out.refresh()
 
     async def _greet(self) -> None:
@@ -151,6 +154,10 @@ class Chat:
                 self.ticks.accept(event.id, event.seq, event.recipients, now)
             case Delivered():
                 self.ticks.move(event.message, event.agent, event.state, event.reason, now)
+            case Noticed() if self.ticks.tells(event.text):
+                pass
+            case Voted() if "VOTE" in self._last_words.get(event.sender, ""):
+                pass  # it stands in what the agent has just said
             case _:
                 self._show(event)
         if isinstance(event, AgentCall | AgentResponse) and event.text:
@@ -237,6 +244,10 @@ class Chat:
         else:
             self._lane.put_nowait(what)
 
+    def quit(self) -> None:
+        """Leave, whatever else is still to be done."""
+        self._start(self._guarded(acts.leave(self)))
+
     def stop(self) -> None:
         """Stop what is running, before anything else that waits to be done."""
         self._keep(self._start(self._guarded(self._stop())))
@@ -294,7 +305,7 @@ class Chat:
     def fail(self, error: CspError, about: str = "") -> None:
         """Say in one line what could not be done."""
         self.failures += 1
-        hint = f" ({error.hint})" if error.hint else ""
+        hint = f" ({commands.as_typed_here(error.hint)})" if error.hint else ""
         self.out.talk(visible(one_line(f"{about}{error.message}{hint}", 1000)))
 
     async def _do(self, what: typed.TypedLine) -> None:

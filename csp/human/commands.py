@@ -4,6 +4,7 @@ A row says what a command takes, what it does, which function does it; /help, co
 what was typed all read this table.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,6 +14,7 @@ from csp.core import typed
 from csp.errors import BadInput, NotFound
 from csp.human import acts, views
 from csp.human.text import columns
+from csp.wire import Mode
 
 if TYPE_CHECKING:
     from csp.human.chat import Chat
@@ -32,13 +34,15 @@ class Take(StrEnum):
     MAYBE_MODE = "[MODE]"
 
 
+_USE: Final = (
+    *(Mode.DEBATE, Mode.CONSENSUS, Mode.COLLABORATE, Mode.AUTOPILOT, Mode.ROUND_ROBIN),
+    *(Mode.ORCHESTRATOR, Mode.SINGLE, Mode.FREEFORM),
+)
 _AGENTS: Final = (Take.AGENT, Take.MAYBE_AGENT)
 _TEXTS: Final = (Take.TEXT, Take.MAYBE_TEXT, Take.MAYBE_MODE)
 _REQUIRED: Final = (Take.AGENT, Take.TEXT)
-MODES: Final = (
-    *("debate", "consensus", "collaborate", "autopilot", "round_robin", "orchestrator", "single", "review"),
-    "freeform",
-)
+#: The modes, those that are used most first.
+MODES: Final = tuple(str(mode) for mode in dict.fromkeys((*_USE, *Mode)))
 Do = Callable[["Chat", list[str]], Awaitable[None]]
 
 
@@ -92,11 +96,19 @@ async def _mode(chat: "Chat", words: list[str]) -> None:
 
 
 async def _quit(chat: "Chat", words: list[str]) -> None:
-    chat.out.leave()
+    await acts.leave(chat)
 
 
 stop = acts.stop
-set_mode = acts.set_mode
+
+
+async def set_mode(chat: "Chat", wish: typed.SetMode) -> None:
+    """Begin a mode, if there is one of this name."""
+    if wish.mode not in MODES:
+        hint = nearest(wish.mode, list(MODES)) or f"there are: {', '.join(MODES)}"
+        raise NotFound(f"unknown mode {wish.mode!r}", hint)
+    await acts.set_mode(chat, wish)
+
 
 _A, _MA = Take.AGENT, Take.MAYBE_AGENT
 # fmt: off
@@ -130,7 +142,7 @@ ROWS: Final = (
     Row("interrupt", "stop what an agent is doing", _button("interrupt"), (_A,)),
     Row("share", "post what an agent answers in its own pane", _button("share"), (_A,)),
     Row("noshare", "keep what an agent answers there in its pane", _button("noshare"), (_A,)),
-    Row("restart", "start an agent again", _button("restart"), (_A,)),
+    Row("restart", "start an agent again, also one that has ended", acts.restart, (_A,)),
     Row("add", "start one more agent in the room", acts.add, (Take.TEXT,), "NAME -- COMMAND"),
     Row("remove", "remove an agent from the room", acts.remove, (_A,)),
     Row("focus", "go to the pane of an agent", acts.focus, (_A,)),
@@ -142,6 +154,7 @@ ROWS: Final = (
 # fmt: on
 _ALIASES: Final = {"exit": "quit", "forward": "fwd", "who": "agents", "h": "help", "q": "quit"}
 _BY_NAME: Final = {row.name: row for row in ROWS}
+_IN_A_SHELL: Final = re.compile(r"\bcsp ([a-z]+)\b")
 
 
 def find(name: str) -> Row:
@@ -151,6 +164,11 @@ def find(name: str) -> Row:
         hint = nearest(name, list(_BY_NAME)) or "see /help; a text that begins with a slash has two"
         raise NotFound(f"unknown command '/{name}'", hint.replace("mean '", "mean '/"))
     return row
+
+
+def as_typed_here(hint: str) -> str:
+    """Return a hint with what `csp` does in a shell as this pane does it."""
+    return _IN_A_SHELL.sub(lambda found: f"/{found[1]}" if found[1] in _BY_NAME else found[0], hint)
 
 
 async def run(chat: "Chat", command: typed.Command) -> None:

@@ -62,7 +62,9 @@ def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
         return []
     if name == MODE and place > 0:
         before = words[-2] if word else words[-1]
-        return agents if before in ("--agents", "--first", "--synth") else list(MODE_OPTIONS)
+        if before == "--agents":
+            return _further(word, agents)
+        return agents if before in ("--first", "--synth") else list(MODE_OPTIONS)
     takes = _BY_NAME[name].takes
     if place >= len(takes):
         return []
@@ -73,6 +75,12 @@ def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
         Take.MAYBE_COMMAND: [row.name for row in ROWS],
         Take.MAYBE_WORD: agents if name == "history" else ["all"] if name == "stop" else [],
     }.get(takes[place], [])
+
+
+def _further(word: str, agents: list[str]) -> list[str]:
+    """Return a list of agents with one more of them."""
+    given = word.split(",")[:-1]
+    return [",".join((*given, agent)) for agent in agents if agent not in given]
 
 
 def _starting(names: Iterable[str], start: str) -> list[str]:

@@ -1,14 +1,27 @@
 """Turn what happens in the room into lines for a person."""
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from csp.events import HISTORY_TYPES, AnyEvent, Joined, Left, Redacted, Said, StateChanged, Unknown, type_of
+from csp.events import (
+    HISTORY_TYPES,
+    AnyEvent,
+    Joined,
+    Left,
+    Redacted,
+    Said,
+    StateChanged,
+    TurnMoved,
+    TurnSignal,
+    Unknown,
+    type_of,
+)
 from csp.human.look import Look
-from csp.human.text import clock, folded, one_line, visible
-from csp.wire import ALL, HUMAN, SYSTEM, AgentState, Dialog, Ending
+from csp.human.text import clock, folded, one_line, visible, wrapped
+from csp.wire import ALL, HUMAN, SYSTEM, AgentState, Dialog, Ending, TurnState
 
 _SUBJECT: Final = 200
 _QUESTION: Final = 300
@@ -17,6 +30,9 @@ _ENDINGS: Final = {
     Ending.FAILED: "(failed)",
     Ending.LIMITED: "(reached a usage limit)",
 }
+#: Notices that divide the talk of a mode into its parts, and those that call somebody up.
+_PART: Final = re.compile(r"Mode: [A-Z_]+|Round \d+|[A-Z_]+ (?:complete|paused|goes on|ended|stopped)\b.*")
+_CALLED: Final = re.compile(r"@([a-z0-9-]{1,32}) - Your turn\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +45,8 @@ class Spoken:
     target: str
     text: str
     ending: str = ""
+    #: What a person should know about the words: that nobody else can read them yet, that they moved nothing.
+    mark: str = ""
     is_notice: bool = False
 
 
@@ -44,8 +62,16 @@ def spoken_of(event: AnyEvent) -> Spoken | None:
         target=event.target,
         text=event.text,
         ending=ending,
+        mark=_mark(sealed=event.sealed, late=event.late, stray=event.out_of_turn)
+        if isinstance(event, Said)
+        else "",
         is_notice=type_of(event) == "system",
     )
+
+
+def _mark(*, sealed: object, late: object, stray: object) -> str:
+    words = {"sealed": sealed, "late": late, "out of turn": stray}
+    return ", ".join(word for word, is_so in words.items() if is_so)
 
 
 def spoken_in(item: Mapping[str, Any]) -> Spoken:
@@ -58,6 +84,8 @@ def spoken_in(item: Mapping[str, Any]) -> Spoken:
         target=str(item.get("target") or ""),
         text=str(item.get("text") or ""),
         ending=f"({ending})" if ending else "",
+        # By now a seal may be broken.
+        mark=_mark(sealed=False, late=item.get("late"), stray=item.get("out_of_turn")),
         is_notice=item.get("type") == "system",
     )
 
@@ -67,8 +95,16 @@ def said_line(look: Look, spoken: Spoken, *, is_whole: bool = False) -> str:
     text = spoken.text if is_whole else folded(spoken.text, f"/show {spoken.seq}")
     head = f"{clock(spoken.ts)} {look.faint(f'#{spoken.seq}')}"
     if spoken.is_notice:
-        return f"{head} {look.signs.dot} {indented(text)}"
-    return f"{head} {_way(look, spoken.sender, spoken.target)}: {indented(f'{spoken.ending} {text}'.strip())}"
+        taken = len(f"{clock(spoken.ts)} #{spoken.seq} {look.signs.dot} ")
+        return f"{head} {look.signs.dot} {_notice(look, wrapped(visible(text), taken, look.columns()))}"
+    way = _way(look, spoken.sender, spoken.target) + (look.faint(f" ({spoken.mark})") if spoken.mark else "")
+    return f"{head} {way}: {indented(f'{spoken.ending} {text}'.strip())}"
+
+
+def _notice(look: Look, text: str) -> str:
+    if _PART.fullmatch(text):
+        return look.strong(text)
+    return _CALLED.sub(lambda found: f"@{look.name(found[1])} - Your turn.", text)
 
 
 def own_line(look: Look, to: str, text: str, *, urgent: bool = False) -> str:
@@ -99,11 +135,18 @@ def news_line(look: Look, event: AnyEvent) -> str:
         case Joined():
             return f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} joined"
         case Left():
-            why = f" ({visible(one_line(event.reason, _SUBJECT))})" if event.reason else ""
             verb = "was removed" if event.removed else "left"
+            is_news = event.reason and event.reason not in verb
+            why = f" ({visible(one_line(event.reason, _SUBJECT))})" if is_news else ""
             return f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} {verb}{why}"
         case Redacted():
             return f"{clock(event.ts)} {look.signs.dot} the text of {visible(event.message)} was redacted"
+        case TurnSignal(is_repair=True):
+            what = "is asked once more: the form of its answer was wrong"
+            return f"{clock(event.ts)} {look.signs.dot} {look.name(event.target)} {what}"
+        case TurnMoved(state=TurnState.WORKING) if event.reason:
+            note = visible(one_line(event.reason, _SUBJECT))
+            return f"{clock(event.ts)} {look.signs.dot} {look.name(event.agent)} is working: {note}"
         case StateChanged(state=AgentState.LIMITED):
             until = f" until {clock(event.until)}" if event.until else ""
             return (

@@ -1,6 +1,6 @@
 """How the pane looks: signs by what the terminal can show, colours by agent."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,6 +37,8 @@ class Look:
         self.signs = signs
         self.has_colour = has_colour
         self._colours: dict[str, str] = {}
+        #: How wide a line may be; 0 where nobody knows.
+        self.columns: Callable[[], int] = lambda: 0
 
     def name(self, agent: str) -> str:
         """Return a name in the colour that it keeps for as long as the pane lives."""
@@ -49,6 +51,10 @@ class Look:
     def faint(self, text: str) -> str:
         """Return what matters less than the rest."""
         return self._paint(_FAINT, text)
+
+    def strong(self, text: str) -> str:
+        """Return what divides one part of the talk from the next."""
+        return self._paint(_BOLD, text)
 
     def alert(self, text: str) -> str:
         """Return what somebody has to see."""

@@ -21,6 +21,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VerticalAlign, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
@@ -43,6 +44,11 @@ FLUSH_S: Final = 0.08
 _MAX_WRITE: Final = 32 * 1024
 _MAX_INPUT_ROWS: Final = 6
 _CLOCK_S: Final = 1.0
+#: A terminal that does not mark a paste sends it as keys: as many of them wait behind an Enter at once.
+_BURST_LINES: Final = 3
+_BURST_KEYS: Final = 200
+_BURST_S: Final = 0.3
+_ENTERS: Final = (Keys.ControlM, Keys.ControlJ)
 _STYLE: Final = Style.from_dict({"bottom": "reverse", "prompt": "bold", "chosen": "bold underline"})
 
 
@@ -102,6 +108,8 @@ class Pane:
         self._has_bell = False
         self._stdout = stdout
         self._empty_breaks = 0
+        self._burst_until = 0.0
+        look.columns = lambda: self._size().columns
         self.chat = Chat(order, self, look)
         self._output = _Output(stdout, self._size, order.env.get("TERM"), has_colour=look.has_colour)
         self._buffer = Buffer(
@@ -159,7 +167,7 @@ class Pane:
         return max(1, min(_MAX_INPUT_ROWS, self._size().rows // 2 - 1))
 
     def _fold(self) -> StyleAndTextTuples:
-        lines = count(self._buffer.document.line_count, "line")
+        lines = count(self._buffer.text.rstrip("\n").count("\n") + 1, "line")
         return [("class:prompt", f"{lines} to {self.chat.target}: Enter sends them as one message")]
 
     def _bottom(self) -> StyleAndTextTuples:
@@ -255,16 +263,29 @@ class Pane:
         keys = KeyBindings()
         is_typing = ~is_searching
         is_empty = Condition(lambda: not self._buffer.text)
-        keys.add("enter", filter=is_typing)(lambda event: self._buffer.validate_and_handle())
-        keys.add("c-j", filter=is_typing)(lambda event: self._buffer.validate_and_handle())
+        keys.add("enter", filter=is_typing)(self._enter)
+        keys.add("c-j", filter=is_typing)(self._enter)
         keys.add("escape", "enter", filter=is_typing)(lambda event: self._buffer.insert_text("\n"))
         keys.add("c-c", filter=is_typing)(self._break)
         keys.add("<sigint>", filter=is_typing)(self._break)
         keys.add("tab", filter=is_typing)(self._complete)
-        keys.add("c-d", filter=is_typing & is_empty)(lambda event: self.leave())
+        keys.add("c-d", filter=is_typing & is_empty)(lambda event: self.chat.quit())
         keys.add("c-z")(self._suspend)
         keys.add("f12")(lambda event: self.chat.stop())
         return keys
+
+    def _enter(self, event: KeyPressEvent) -> None:
+        """Send what was typed; of lines that come faster than anybody types, make one message to be sent."""
+        now = time.monotonic()
+        ahead = event.key_processor.input_queue
+        lines_ahead = sum(press.key in _ENTERS for press in ahead)
+        is_burst = lines_ahead >= _BURST_LINES or len(ahead) >= _BURST_KEYS
+        if not is_burst and now >= self._burst_until:
+            self._buffer.validate_and_handle()
+            return
+        self._buffer.insert_text("\n")
+        if ahead:
+            self._burst_until = now + _BURST_S
 
     def _complete(self, event: KeyPressEvent) -> None:
         """Complete at once what has only one end, so that typing on in a hurry is safe; else offer a menu."""

@@ -17,8 +17,6 @@ from csp.wire import AgentState, Dialog
 #: Changes come in bursts: one look for all of them, and not too many looks.
 _GATHER_S: Final = 0.15
 _REST_S: Final = 0.6
-#: A running mode moves its clock without an event.
-_RUNNING_S: Final = 3.0
 
 Ask = Callable[[str, str], Awaitable[Any]]
 
@@ -83,9 +81,7 @@ class Roster:
     async def keep_fresh(self) -> None:
         """Look again whenever something has changed."""
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_RUNNING_S if self.session.is_running else None):
-                    await self._stale.wait()
+            await self._stale.wait()
             await asyncio.sleep(_GATHER_S)
             self._stale.clear()
             with contextlib.suppress(CspError):

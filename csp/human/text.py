@@ -1,6 +1,7 @@
 """Make texts fit to be shown: nobody's words drive the terminal, none fill it."""
 
 import re
+import textwrap
 import time
 from typing import Final
 
@@ -9,6 +10,7 @@ _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u2
 _PICTURES: Final = 0x2400
 _DELETE: Final = 0x7F
 MAX_LINES: Final = 30
+_NARROW: Final = 40
 MAX_CHARS: Final = 6000
 
 
@@ -43,6 +45,23 @@ def folded(text: str, how_to_see: str, max_lines: int = MAX_LINES) -> str:
     middle = f"({len(lines) - head - tail} more lines: {how_to_see})"
     shown = "\n".join([*lines[:head], middle, *lines[-tail:]])
     return shown if len(shown) <= 2 * MAX_CHARS else folded(shown, how_to_see, max_lines=len(lines))
+
+
+def wrapped(text: str, taken: int, columns: int) -> str:
+    """Return text broken between words, all but its first line further in; `taken` stands before that."""
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n")):
+        start = "  " if number else " " * taken
+        further = "    " if line.startswith("- ") else "  "
+        words = textwrap.TextWrapper(
+            width=columns if columns >= _NARROW else len(line) + taken + 2,
+            initial_indent=start,
+            subsequent_indent=further,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines += words.wrap(line) or [start]
+    return "\n".join(lines)[taken:]
 
 
 def clock(when: float) -> str:

@@ -85,6 +85,16 @@ class Ticks:
         """Tell whether a message is being followed."""
         return message in self._own
 
+    def label_of(self, message: str) -> str:
+        """Return how the person knows a message that is being followed: by its number."""
+        return self._own[message].label if message in self._own else ""
+
+    def tells(self, notice: str) -> bool:
+        """Tell whether a notice says no more than the tick of a message will."""
+        # A button has its own name there, a message its id.
+        named = [*self._own, *(own.label for own in self._own.values() if own.label)]
+        return any(notice.startswith(f"{name} to ") for name in named)
+
     def forget(self, message: str) -> None:
         """Follow a message no longer."""
         self._own.pop(message, None)

@@ -7,8 +7,9 @@ from csp.errors import BadInput
 from csp.human.acts import item_at
 from csp.human.bottom import session_of, session_text
 from csp.human.lines import said_line, spoken_in
-from csp.human.text import clock, columns, count, minutes, one_line, visible
+from csp.human.text import clock, columns, count, minutes, one_line, visible, wrapped
 from csp.human.ticks import why_held
+from csp.human.votes import vote_lines
 from csp.oneshot import Object, field, objects
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ async def status(chat: "Chat", words: list[str]) -> None:
         chat.out.put(session_text(session, chat.look.signs, time.time()))
         if topic:
             chat.out.put(f"  topic: {visible(one_line(str(topic), 300))}")
-        if session.waiting_for:
-            chat.out.put(f"  waiting for {visible(', '.join(session.waiting_for))}")
+        phase = f"{visible(session.phase)}, " if session.phase else ""
+        chat.out.put(f"  {phase}waiting for {visible(', '.join(session.waiting_for)) or 'nobody'}")
     else:
         ended = answer.get("reason") if isinstance(answer, dict) else None
         chat.out.put("Mode: freeform" + (f" (the last one ended: {visible(str(ended))})" if ended else ""))
@@ -97,6 +98,8 @@ async def search(chat: "Chat", words: list[str]) -> None:
 
 
 def _show_items(chat: "Chat", items: list[dict[str, Any]], nothing: str) -> None:
+    # A vote stands in the words of who cast it.
+    items = [item for item in items if item.get("type") != "vote"]
     for item in items:
         chat.out.put(said_line(chat.look, spoken_in(item)))
     chat.out.put(chat.look.faint(f"--- {count(len(items), 'message')} ---") if items else visible(nothing))
@@ -122,15 +125,7 @@ def _is_long(item: Object) -> bool:
 
 
 async def votes(chat: "Chat", words: list[str]) -> None:
-    """Show proposals with their votes, as far as they are unsealed."""
+    """Show the tally with the proposals and the reasons, as far as they are unsealed."""
     answer = await chat.ask("GET", "/mode")
-    given = answer if isinstance(answer, dict) else {}
-    proposals, cast = given.get("proposals") or {}, given.get("votes") or {}
-    if not proposals and not cast:
-        chat.out.put("there are no votes to show")
-    for label, proposal in proposals.items():
-        text = one_line(str(proposal.get("text") or ""), 200)
-        chat.out.put(visible(f"{label}: {proposal.get('agent')}: {text}"))
-    for agent, vote in cast.items():
-        reason = one_line(str(vote.get("reason") or ""), 200)
-        chat.out.put(visible(f"{agent} votes {vote.get('label')}" + (f": {reason}" if reason else "")))
+    for line in vote_lines(answer if isinstance(answer, dict) else {}):
+        chat.out.put(wrapped(line, 0, chat.look.columns()))

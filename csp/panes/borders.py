@@ -1,4 +1,4 @@
-"""Show what each agent does in the border of its pane.
+"""Show what each agent does in the border of its pane, the mode in the status line.
 
 One tmux client in control mode is held for as long as somebody wants to show states, so that no process is
 started for a change of them. The same client lays the panes out anew when the window changes its size.
@@ -26,11 +26,27 @@ WINDOW_OPTIONS: Final = (
     ("allow-rename", "off"),
     ("window-size", "latest"),
 )
-_FORM: Final = "#{pane_id} #{window_id} #{window_width} #{window_height} #{?@csp_agent,#{@csp_agent},-}"
+#: How long until the turn that runs is over. tmux knows the time of day as %s in its status line.
+_LEFT_S: Final = "#{e|-:#{@csp_until},%s}"
+_SECONDS: Final = f"#{{e|m:{_LEFT_S},60}}"
+_CLOCK: Final = (
+    f"#{{?#{{e|>:{_LEFT_S},0}},#{{e|/:{_LEFT_S},60}}:#{{?#{{e|<:{_SECONDS},10}},0,}}{_SECONDS},0:00}}"
+)
+#: The mode with its turn clock, before whatever else stands at the right end of the status line.
+MODE_STATUS: Final = f"#{{?@csp_mode,#{{@csp_mode}}#{{?@csp_until, {_CLOCK},}} | ,}}"
+#: The windows of ours that have no place for the human pane.
+FURTHER: Final = "agents"
+
+_FORM: Final = (
+    "#{pane_id} #{window_id} #{window_width} #{window_height} #{?@csp_agent,#{@csp_agent},-} #{window_name}"
+)
 _LIST: Final = f"list-panes -s -F '{_FORM}'"
+#: Said by tmux once panes have been moved: what it tells of them before that is old.
+_MOVED: Final = "csp-panes-moved"
 _CHANGED: Final = re.compile(r"%layout-change (@\d+) [0-9a-f]{4},(\d+)x(\d+),\S+ \S+ ?(\S*)")
-_PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+)")
+_PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+) (.*)")
 _WORD: Final = re.compile(r"[^a-z0-9_ :.-]")
+_NO_FORMAT: Final = re.compile(r"['#\x00-\x1f\x7f]")
 _CLOSE_S: Final = 1.0
 _AGAIN_S: Final = 1.0
 
@@ -48,7 +64,12 @@ class PaneBorders:
         self._states: dict[str, str] = {}
         self._shown: dict[str, str] = {}
         self._panes: dict[str, tuple[str, str]] = {}
+        #: Who is in a window of ours without the human pane, in the order of the windows.
+        self._outside: dict[str, None] = {}
+        self._mode: tuple[str, float | None] = "", None
+        self._shown_mode: tuple[str, float | None] | None = None
         self._sizes: dict[str, Size] = {}
+        self._moves = 0
 
     async def start(self) -> None:
         """Connect to tmux; outside of it do nothing."""
@@ -81,8 +102,26 @@ class PaneBorders:
         else:
             self._tell(_LIST)
 
+    def set_mode(self, text: str, until: float | None) -> None:
+        """Show the mode in the status line, with the time until its turn is over; no text shows nothing."""
+        self._mode = _NO_FORMAT.sub("", text), until if text else None
+        self._show_mode()
+
+    def _show_mode(self) -> None:
+        if self._mode == self._shown_mode:
+            return
+        self._shown_mode = text, until = self._mode
+        self._tell(f"set-option -t {self._pane} @csp_mode '{text}'")
+        self._tell(f"set-option -t {self._pane} @csp_until '{'' if until is None else int(until)}'")
+        # tmux itself moves the clock on, and draws no more than that line for it.
+        self._tell(
+            f"set-option {'-u' if until is None else ''} -t {self._pane} status-interval {_every(until)}"
+        )
+
     async def close(self) -> None:
-        """Leave tmux; the borders stay as they are."""
+        """Leave tmux; the borders stay as they are, a mode that nobody keeps true does not."""
+        if self._panes.get(HUMAN, ("", ""))[0] == self._pane:
+            self.set_mode("", None)
         process, self._process = self._process, None
         if process is None:
             return
@@ -119,16 +158,27 @@ class PaneBorders:
         await asyncio.sleep(_AGAIN_S)
         self._shown.clear()
         self._panes.clear()
+        self._outside.clear()
+        self._moves = 0
         if self._process is not None:
             await self._process.wait()
             self._process = await self._connect()
+            self._shown_mode = None
+            self._show_mode()
 
     def _take(self, line: str) -> None:
-        if found := _PANE.fullmatch(line):
-            pane, window, cols, rows, agent = found.groups()
+        if line == _MOVED:
+            self._moves -= 1
+        elif self._moves and not line.startswith("%layout-change"):
+            pass
+        elif found := _PANE.fullmatch(line):
+            pane, window, cols, rows, agent, name = found.groups()
             self._sizes.setdefault(window, Size(cols=int(cols), rows=int(rows)))
             if agent != "-":
                 is_new = self._panes.get(agent) != (pane, window)
+                self._outside.pop(agent, None)
+                if name == FURTHER:
+                    self._outside[agent] = None
                 self._panes[agent] = pane, window
                 if is_new:
                     self._shown.pop(agent, None)
@@ -163,20 +213,40 @@ class PaneBorders:
 
     def _lay_out(self, window: str, size: Size) -> None:
         agents, has_human = self._agents_in(window)
-        count = min(len(agents), capacity(size, has_human=has_human))
-        for agent in agents[count:]:
+        most = capacity(size, has_human=has_human)
+        for agent in agents[most:]:
             self._move_out(agent)
-        if count > 0:
+        self._select_layout(window, size)
+        missing = list(self._outside)[: max(0, most - len(agents))] if has_human else []
+        for agent in missing:
+            self._move_in(agent, window)
+            # Each needs a pane to split that is large enough.
+            self._select_layout(window, size)
+        if missing or len(agents) > most:
+            self._moves += 1
+            self._tell(f"display-message -p {_MOVED}")
+            self._tell(_LIST)
+
+    def _select_layout(self, window: str, size: Size) -> None:
+        agents, has_human = self._agents_in(window)
+        if agents:
             # Unquoted, its braces would be taken for a block of commands.
-            self._tell(f"select-layout -t {window} '{layout(count, size, has_human=has_human)}'")
+            self._tell(f"select-layout -t {window} '{layout(len(agents), size, has_human=has_human)}'")
 
     def _move_out(self, agent: str) -> None:
         """Give an agent a window of its own, where there is no place left that it could be used in."""
         pane, _ = self._panes.pop(agent)
-        self._tell(f"break-pane -d -n agents -s {pane}")
+        self._tell(f"break-pane -d -n {FURTHER} -s {pane}")
         for name, value in WINDOW_OPTIONS:
             self._tell(f"set-option -w -t {pane} {name} '{value}'")
-        self._tell(_LIST)
+
+    def _move_in(self, agent: str, window: str) -> None:
+        """Bring an agent back to the human pane, now that there is a place for it."""
+        pane, _ = self._panes.pop(agent)
+        last = [pane for pane, where in self._panes.values() if where == window][-1]
+        self._tell(f"join-pane -d -s {pane} -t {last}")
+        self._outside.pop(agent)
+        self._panes[agent] = pane, window
 
     # --- to tmux ---------------------------------------------------------------------------------
 
@@ -191,3 +261,8 @@ class PaneBorders:
         stream = self._process.stdin if self._process else None
         if stream is not None and not stream.is_closing():
             stream.write(f"{command}\n".encode())
+
+
+def _every(until: float | None) -> str:
+    """Return how often the status line is drawn: every second where a clock runs, else as it was before."""
+    return "" if until is None else "1"

@@ -66,6 +66,11 @@ class Wish:
         """Tell whether somebody chose who takes part."""
         return self.demo or self.orchestrator or bool(self.only)
 
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether agents were chosen by nothing but their names."""
+        return bool(self.only) and not self.demo and not self.orchestrator
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineup:

@@ -94,12 +94,13 @@ class Opening:
         """Start what is missing; return how each agent came up."""
         _check_history(self._settings.history_dir)
         self._room = find_running(self._settings, self._show)
-        members = self._members()
+        everybody = self._members()
+        members = self._wanted(everybody)
         places = [self._place(member) for member in members]
         self._say_what_is_found()
         if self._room is None:
             self._room = start_gateway(self._settings, self._wish.dir, self._cwd, self._env, self._show)
-        save_lineup(lineup_path(self._settings.state_dir, self._settings.room), members)
+        save_lineup(lineup_path(self._settings.state_dir, self._settings.room), everybody)
         self._is_new = not self.panes.id
         if self._is_new:
             size = self.panes.client_size(self._env) if terminal else None
@@ -120,13 +121,24 @@ class Opening:
         """Return who takes part: those who did when the room was opened, with whom was asked for now."""
         path = lineup_path(self._settings.state_dir, self._settings.room)
         before = load_lineup(path) if self._room or self.panes.id else ()
-        if before and not self._wish.is_special:
+        if before and (not self._wish.is_special or self._names_only(before)):
             return before
         lineup = choose(self._settings, self._wish, self._env)
         for note in lineup.notes:
             self._tell(note)
         new = {member.agent for member in lineup.members}
         return (*lineup.members, *(member for member in before if member.agent not in new))
+
+    def _names_only(self, members: Sequence[Member]) -> bool:
+        """Tell whether agents were named, all of them among these."""
+        known = {name for member in members for name in (member.agent, member.name)}
+        return self._wish.is_plain and set(self._wish.only) <= known
+
+    def _wanted(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
+        """Return whom to start: all, or in a room that is open already those who were named."""
+        if not (self._room or self.panes.id) or not self._names_only(members):
+            return members
+        return tuple(member for member in members if {member.agent, member.name} & set(self._wish.only))
 
     def _place(self, member: Member) -> Member:
         """Return the agent with the directory that it is to work in."""

@@ -20,7 +20,7 @@ from libtmux.common import tmux_cmd
 
 from csp.core.layout import HUMAN_MIN_ROWS, LOW_WINDOW_ROWS, Size, capacity, layout
 from csp.errors import Broken, NotFound, Refused
-from csp.panes.borders import HUMAN, MARK, WINDOW_OPTIONS
+from csp.panes.borders import FURTHER, HUMAN, MARK, MODE_STATUS, WINDOW_OPTIONS
 from csp.panes.gateway import IDENTITY
 
 OLDEST_TMUX: Final = (3, 2)
@@ -36,6 +36,9 @@ _PLACEHOLDER: Final = "cat"
 #: Short enough for a narrow pane.
 _ENDED: Final = "#{@csp_agent} ended#{?pane_dead_status, (#{pane_dead_status}),}; start it: csp up"
 _ENDED_LINE: Final = re.compile(r"\S* ended(?: \(\d+\))?; start it|Pane is dead")
+#: Beside the name of the session: brackets, a space, a little of what a user has put there.
+_STATUS_LEFT: Final = 20
+_STATUS_RIGHT: Final = 100
 _BUSY_SERVER: Final = ("server exited", "lost server")
 _TRIES: Final = 5
 _SERVER_END_S: Final = 2.0
@@ -115,6 +118,7 @@ class Panes:
         if not self.id:
             raise Broken("tmux did not make the session", "see: tmux list-sessions")
         (seat,) = self._rows()
+        self._dress_status()
         self._dress_window(seat.window, human=seat.pane)
         self._name_pane(seat.pane, HUMAN, "")
 
@@ -134,6 +138,16 @@ class Panes:
                 break
         if done.returncode or problem:
             raise Broken(f"tmux failed: {problem or done.returncode}")
+
+    def _dress_status(self) -> None:
+        """Give the session's name its place in the status line, the mode one before what stands there."""
+        own = "\n".join(self._try("show-options", "-gv", "status-right").stdout)
+        for name, value in (
+            ("status-left-length", str(len(self.name) + _STATUS_LEFT)),
+            ("status-right-length", str(_STATUS_RIGHT)),
+            ("status-right", MODE_STATUS + own),
+        ):
+            self._try("set-option", "-t", f"{self.name}:", name, value)
 
     def _dress_window(self, window: str, human: str = "") -> None:
         for name, value in WINDOW_OPTIONS:
@@ -179,7 +193,7 @@ class Panes:
 
     def _new_window(self, agent: str) -> str:
         words = ("new-window", "-d", "-P", "-F", "#{window_id} #{pane_id}", "-t", f"{self.id}:")
-        window, pane = self._do(*words, "-n", "agents", _PLACEHOLDER)[0].split()
+        window, pane = self._do(*words, "-n", FURTHER, _PLACEHOLDER)[0].split()
         self._dress_window(window)
         return pane
 

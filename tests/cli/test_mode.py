@@ -62,6 +62,19 @@ def test_mode_of_another_thread(place: Place) -> None:
     assert "mode: autopilot" in place.csp("mode", "show", "--thread", "dev").out
 
 
+def test_votes_are_shown_with_their_reasons(place: Place) -> None:
+    agents = [place.agent(name) for name in ("ada", "bob")]
+    place.csp("mode", "set", "consensus", "which name", "--agents", "ada,bob")
+    for text in ("call it {0}", "VOTE: [A]\nREASON: {0} is sure"):
+        for agent in agents:
+            agent.reply(agent.next_item(), text.format(agent.id))
+
+    assert [line for line in place.csp("mode").out.splitlines() if line.startswith("vote: ")] == [
+        "vote: ada -> A: ada is sure",
+        "vote: bob -> A: bob is sure",
+    ]
+
+
 def test_stop_ends_the_mode(place: Place) -> None:
     session = place.csp("mode", "set", "autopilot", "--json").json["orchestration"]["sessionId"]
 

@@ -41,6 +41,21 @@ class Agent:
     def reply(self, item: dict[str, Any], text: str) -> None:
         self.gateway.post("/agent-output", {"content": text, "replyTo": item["id"]})
 
+    def next_turn(self) -> dict[str, Any]:
+        """Wait until the agent is asked for its turn."""
+
+        def found() -> dict[str, Any] | None:
+            items = self.gateway.get(f"/inbox/{self.id}")["items"]
+            return next((item for item in items if item["kind"] == "turn"), None)
+
+        item = wait_until_sync(found, 20.0, f"a turn of {self.id}")
+        assert item is not None
+        return item
+
+    def take_turn(self, text: str) -> None:
+        """Answer the turn that the agent is asked for, as soon as it is."""
+        self.gateway.post("/agent-output", {"content": text, "turn": self.next_turn()["turn"]})
+
     def say(self, to: str, text: str) -> None:
         self.gateway.post("/message", {"to": to, "content": text})
 
@@ -48,13 +63,14 @@ class Agent:
         self.gateway.post("/state", {"state": state, **more})
 
 
-def join(room: LiveRoom, name: str) -> Agent:
-    answer = room.gateway.post("/register", {"agentId": name})
+def join(room: LiveRoom, name: str, **more: str) -> Agent:
+    answer = room.gateway.post("/register", {"agentId": name, **more})
     return Agent(answer["agentId"], Gateway(room.url, answer["token"]))
 
 
 def empty(room: LiveRoom) -> None:
-    """Send every agent away."""
+    """End what runs, send every agent away."""
+    room.gateway.post("/stop", {"all": True})
     for agent in room.gateway.get("/agents"):
         room.gateway.delete(f"/agents/{agent['id']}")
 

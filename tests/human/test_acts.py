@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from csp.core.typed import Command, SetMode, Stop, read_line
-from csp.errors import CspError, NotFound, Refused
+from csp.errors import CspError, Refused
 from csp.human import commands
 from csp.human.chat import Chat
 from csp.human.face import Order
@@ -28,7 +28,8 @@ RUNNING = {
     "votes": {"claude": {"label": "A", "reason": "\x1b[1mgood"}},
 }
 AGENTS = [
-    {"id": name, "state": "idle", "kind": "cli", "role": "agent", "queued": 0} for name in ("claude", "codex")
+    {"id": name, "state": "idle", "kind": "cli", "role": "agent", "queued": 0, "online": True}
+    for name in ("claude", "codex")
 ]
 
 
@@ -121,9 +122,21 @@ async def chat(tmp_path: Path) -> Modes:
             {"mode": "collaborate", "topic": "build it", "agents": ["claude", "codex"]},
         ),
         ("/end", "POST", "/mode", {"mode": "freeform"}),
-        ("/next", "POST", "/turn/next", None),
+        ("/mode freeform", "POST", "/mode", {"mode": "freeform"}),
+        (
+            "/mode autopilot go --turns 9 --cost 0.5 --respect-final --soft-turns",
+            "POST",
+            "/mode",
+            {
+                "mode": "autopilot",
+                "topic": "go",
+                "limits": {"turns": 9, "cost": 0.5},
+                "respect_final": True,
+                "soft_turns": True,
+            },
+        ),
+        ("/next", "POST", "/turn/next", {}),
         ("/pause", "POST", "/sessions/s-4/pause", {}),
-        ("/resume", "POST", "/sessions/s-4/resume", {}),
         ("/extend 3", "POST", "/sessions/s-4/extend", {"rounds": 3}),
         ("/extend", "POST", "/sessions/s-4/extend", {}),
         ("/skip", "POST", "/sessions/s-4/skip", {}),
@@ -151,7 +164,11 @@ async def test_the_status_names_the_turn_and_the_topic(chat: Modes) -> None:
 
 
 async def test_votes_are_shown_with_their_reasons(chat: Modes) -> None:
-    assert await chat.do("/votes") == ["A: codex: one two", "claude votes A: ␛[1mgood"]
+    assert await chat.do("/votes") == [
+        "votes: A (codex) 1; winner: A (codex)",
+        "  A by codex: one two",
+        "  claude voted A: ␛[1mgood",
+    ]
 
 
 async def test_a_mode_that_ended_says_why(chat: Modes) -> None:
@@ -160,15 +177,33 @@ async def test_a_mode_that_ended_says_why(chat: Modes) -> None:
     assert (await chat.do("/status"))[0] == "Mode: freeform (the last one ended: cap_reached)"
 
 
-async def test_a_gateway_that_cannot_steer_a_mode_is_named(chat: Modes) -> None:
-    chat.answers["/sessions/s-4/pause"] = NotFound("no such route")
+async def test_a_paused_mode_is_resumed(chat: Modes) -> None:
+    chat.answers["/mode"] = RUNNING | {"status": "paused"}
+    await chat.do("/resume")
 
-    with pytest.raises(Refused, match="this gateway cannot pause a mode"):
-        await chat.do("/pause")
+    assert chat.asked == [("POST", "/sessions/s-4/resume", {})]
 
 
-async def test_what_was_stopped_is_named(chat: Modes) -> None:
-    assert await chat.do("/stop") == ["stopped s-4"]
+@pytest.mark.parametrize(("line", "status"), [("/pause", "paused"), ("/resume", "running")])
+async def test_what_is_so_already_is_said(chat: Modes, line: str, status: str) -> None:
+    chat.answers["/mode"] = RUNNING | {"status": status}
+
+    assert await chat.do(line) == [f"consensus is {status} already"]
+    assert chat.asked == []
+
+
+@pytest.mark.parametrize("line", ["/stop", "/end", "/next", "/skip"])
+async def test_a_person_reads_what_the_room_says_of_it(chat: Modes, line: str) -> None:
+    assert await chat.do(line) == []
+
+
+@pytest.mark.parametrize("line", ["/pause", "/resume", "/extend", "/skip", "/next", "/end"])
+async def test_without_a_mode_nothing_is_asked(chat: Modes, line: str) -> None:
+    chat.answers["/mode"] = {"mode": "freeform", "status": "ended", "sessionId": "s-4"}
+
+    with pytest.raises(Refused, match="no mode is running"):
+        await chat.do(line)
+    assert chat.asked == []
 
 
 def test_the_word_alone_is_a_stop() -> None:

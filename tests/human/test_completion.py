@@ -5,7 +5,7 @@ from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import Completion
 from prompt_toolkit.document import Document
 
-from csp.human.commands import ROWS
+from csp.human.commands import MODES, ROWS
 from csp.human.completion import choices_row, common_start, completions
 
 AGENTS = ["claude", "codex", "gemini"]
@@ -39,6 +39,10 @@ def offered(text: str) -> list[str]:
         ("/fwd claude codex ", []),
         ("/mode de", ["debate"]),
         ("/mode debate --r", ["--rounds", "--respect-final"]),
+        ("/mode ", list(MODES)),
+        ("/mode debate --agents ", AGENTS),
+        ("/mode debate --agents codex,", ["codex,claude", "codex,gemini"]),
+        ("/mode debate --agents codex,cl", ["codex,claude"]),
         ("/mode debate --first ", AGENTS),
         ("/mode debate --first co", ["codex"]),
         ("/help pa", ["pause"]),

@@ -124,9 +124,19 @@ REFUSED: Final = [
     ("/approve", "expected an agent (/approve AGENT [N])"),
     ("/approve claude two", "expected a number, got 'two' (/approve AGENT [N])"),
     ("/agents now", "'now' is too much (/agents)"),
-    ("/pause", 'no mode is running (/mode debate "topic" --rounds 2 --agents a,b --first a --synth b)'),
-    ("/skip", 'no mode is running (/mode debate "topic" --rounds 2 --agents a,b --first a --synth b)'),
-    ("/next", "Not in structured mode (set a mode first)"),
+    ("/pause", 'no mode is running (begin one: /mode debate "topic")'),
+    ("/skip", 'no mode is running (begin one: /mode debate "topic")'),
+    ("/next", 'no mode is running (begin one: /mode debate "topic")'),
+    ("/end", 'no mode is running (begin one: /mode debate "topic")'),
+    ("/mode freeform", 'no mode is running (begin one: /mode debate "topic")'),
+    ("/mode debat x", "unknown mode 'debat' (did you mean 'debate'?)"),
+    ("@router talk claude codex: x", "unknown mode 'talk' (there are: debate, consensus, collaborate, "),
+    ("/mode debate x --agents claude", "debate takes at least 2 agents, got 1 (see: /agents)"),
+    ("/mode debate x --rouns 2", "unknown option --rouns (did you mean '--rounds'?)"),
+    ("/stop claude", "'claude' cannot be stopped (/stop, /stop all or /interrupt AGENT)"),
+    ("@", "expected a name behind it (@claude text; @all text)"),
+    ("!", "expected a name behind it (!claude text; !all text)"),
+    ("/export /proc/nowhere/x.md", "'/proc/nowhere/x.md' cannot be written: no such file or directory"),
     ("/continue", "the loop guard holds nothing (see: /queue)"),
     ("/cancel", "no message was sent from here yet (name one by its number; see /history)"),
     ("/cancel 999999", "there is no message #999999 (see: /history)"),
@@ -221,20 +231,54 @@ def test_the_history_is_exported_to_a_new_file(room: LiveRoom) -> None:
     path = room.dir / "talk.md"
 
     assert done.stdout == f"wrote {path}\n"
-    assert "is there already" in done.stderr
+    assert done.stderr == f"there is a file '{path}' already (name a new one: /export FILE.md)\n"
     assert "worth keeping" in path.read_text("utf-8")
 
 
-def test_a_gateway_is_asked_for_modes_as_it_wants_them(room: LiveRoom) -> None:
-    join(room, "claude")
-    done = plain(room, "/mode debate x\n/mode\n/end\n/votes\n")
+def test_the_history_is_exported_into_a_folder(room: LiveRoom) -> None:
+    folder = room.dir / "kept"
+    folder.mkdir()
+    done = plain(room, "/export kept\n")
+    (path,) = folder.iterdir()
 
-    assert done.stderr.startswith("unknown mode 'debate' (expected one of: ")
-    assert done.stdout.splitlines() == [
-        "Mode: freeform",
-        "claude  idle  cli",
+    assert done.stdout == f"wrote {path}\n"
+    assert path.name.startswith("csp-default-")
+
+
+def test_a_message_that_has_arrived_is_named_by_its_number(room: LiveRoom) -> None:
+    claude = join(room, "claude")
+    sent = room.gateway.post("/message", {"to": "claude", "content": "too late", "id": "an-id-of-its-own"})
+    claude.report(claude.next_item(), "confirmed")
+    done = plain(room, f"/cancel {sent['seq']}\n")
+
+    said = (
+        f"#{sent['seq']} can no longer be withdrawn: claude has it confirmed (see what waits with: /status)\n"
+    )
+    assert done.stderr == said
+    assert plain(room, f"/cancel #{sent['seq']}\n").stderr == said
+
+
+def test_an_agent_that_has_ended_outside_of_our_panes_is_started_again_by_hand(room: LiveRoom) -> None:
+    join(room, "claude").set_state("offline")
+    done = plain(room, "/restart claude\n")
+
+    assert done.stderr == (
+        "claude has ended (start it again where it ran: csp sidecar --name claude -- COMMAND)\n"
+    )
+
+
+def test_a_script_is_answered_for_each_step_of_a_mode(room: LiveRoom) -> None:
+    join(room, "claude")
+    join(room, "codex")
+    lines = ["/mode debate tabs", "/pause", "/pause", "/resume", "/extend 1", "/skip codex", "/next"]
+    done = plain(room, "".join(f"{line}\n" for line in [*lines, "/votes", "/end"]))
+    own = [line for line in done.stdout.splitlines() if not re.match(r"\d\d:\d\d |  ", line)]
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert own == [
+        *("began debate", "paused debate", "debate is paused already", "resumed debate", "extended debate"),
+        *("skipped a turn of debate", "it is the turn of claude", "there are no votes to show"),
         "back in freeform",
-        "there are no votes to show",
     ]
 
 

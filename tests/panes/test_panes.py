@@ -226,6 +226,28 @@ def test_a_window_that_shrinks_gives_agents_windows_of_their_own(place: Place) -
     assert (
         place.tmux("show-options", "-wv", "-t", str(place.pane(SEVEN[-1])["id"]), "remain-on-exit") == "on\n"
     )
+    place.wait(lambda: len({pane["window"] for pane in place.panes()}) > 1, "more windows")
+    terminal.setwinsize(50, 200)
+
+    def is_as_before() -> bool:
+        panes = place.panes()
+        return [pane["agent"] for pane in panes if pane["window"] == 0] == ["human", *SEVEN]
+
+    place.wait(is_as_before, "everybody in one window again", 20)
+    place.wait(lambda: is_usable() and place.pane("human")["rows"] in (8, 9), "the layout of the beginning")
+    terminal.close(force=True)
+
+
+def test_a_pane_that_somebody_has_moved_stays_there(place: Place) -> None:
+    place.agents("ann", "ben")
+    terminal = place.terminal("up", rows=30, cols=100)
+    place.wait(lambda: place.attached() == ["csp"], "attached", 90)
+    place.watch()
+    place.tmux("break-pane", "-d", "-n", "mine", "-s", str(place.pane("ben")["id"]))
+    terminal.setwinsize(50, 200)
+    place.wait(lambda: place.pane("ann")["cols"] == 200, "the new size")
+
+    assert place.pane("ben")["window"] == 1
     terminal.close(force=True)
 
 

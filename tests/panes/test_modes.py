@@ -1,0 +1,246 @@
+"""Modes in the real room of the demo: typed in its human pane, shown in its status line."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pexpect
+import pytest
+
+from csp.errors import Forbidden
+from csp.oneshot import Gateway
+from tests.panes.place import Place
+
+#: Wide enough that nothing a test looks for is broken into two rows.
+_ROWS: Final = 50
+_COLS: Final = 200
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Place]:
+    """An open demo room whose agents answer at once."""
+    with Place(tmp_path) as place:
+        place.set(CSP_DEMO_SPEED="0")
+        yield place
+
+
+def type_in(place: Place, line: str, agent: str = "human") -> None:
+    pane = str(place.pane(agent)["id"])
+    place.tmux("send-keys", "-t", pane, "-l", line)
+    place.tmux("send-keys", "-t", pane, "Enter")
+
+
+def scrollback(place: Place, agent: str) -> str:
+    return place.tmux("capture-pane", "-p", "-J", "-S", "-", "-t", str(place.pane(agent)["id"]))
+
+
+def status(place: Place) -> str:
+    """Return the mode in the status line of the session, as tmux draws it."""
+    shown = place.tmux("display-message", "-p", "-t", "csp", "#{T:status-right}")
+    found = re.match(r"(.*?) \| ", shown)
+    return found[1] if found else ""
+
+
+def mode(place: Place) -> dict[str, Any]:
+    answer: dict[str, Any] = place.gateway.get("/mode")
+    return answer
+
+
+def notices(place: Place, text: str) -> list[str]:
+    items = place.gateway.get("/history", types="system", limit=1000)["items"]
+    return [item["text"] for item in items if text in item["text"]]
+
+
+def test_a_debate_typed_in_the_room_pane_runs_to_its_end(demo: Place) -> None:
+    demo.up("--demo")
+    # Who is paused gets no turn typed in, so the debate stands still where a test wants to look at it.
+    type_in(demo, "/pause cy")
+    demo.wait(lambda: demo.pane("cy")["state"] == "paused", "the pause")
+    assert status(demo) == ""
+    type_in(demo, '/mode debate "tabs or spaces" --rounds 2')
+    demo.wait(lambda: re.fullmatch(r"Debate 1/2 · cy [12]:\d\d", status(demo)), "the first round, cy's clock")
+    demo.wait(lambda: re.search(r"Debate 1/2 · cy [12]:\d\d", demo.screen("human")), "the same in the pane")
+    assert demo.tmux("show-options", "-v", "-t", "csp", "status-interval") == "1\n"
+    type_in(demo, "/resume cy")
+    demo.wait(lambda: mode(demo)["status"] == "ended", "the end of the debate")
+    demo.wait(lambda: "DEBATE complete." in scrollback(demo, "human"), "the notice of the end")
+    demo.wait(lambda: status(demo) == "", "an empty status line")
+
+    text = scrollback(demo, "human")
+    for said in ("Mode: DEBATE", "Topic: tabs or spaces", "@ada - Your turn.", "Round 2", "Summary of s-"):
+        assert said in text
+    assert mode(demo)["reason"] == "done"
+    assert set(mode(demo)["roundOutputs"]) == {"ada", "bob", "cy"}
+    assert "Debate" not in demo.screen("human").splitlines()[-1]
+    assert demo.tmux("show-options", "-v", "-t", "csp", "status-interval") == ""
+    assert demo.tmux("show-options", "-gv", "status-right").count("@csp_mode") == 0
+
+
+def test_a_mode_is_steered_from_the_room_pane(demo: Place) -> None:
+    demo.up("--demo")
+    for agent in ("ada", "bob"):
+        type_in(demo, f"/pause {agent}")
+        demo.wait(lambda: demo.pane(agent)["state"] == "paused", "the pause")  # noqa: B023
+    type_in(demo, "/mode round_robin go --steps 3 --agents ada,bob")
+    demo.wait(lambda: status(demo).startswith("Round robin 1/3 · ada "), "ada's turn")
+    type_in(demo, "/pause")
+    demo.wait(lambda: status(demo) == "Round robin 1/3 (paused) · ada", "no clock in a pause")
+    type_in(demo, "/resume")
+    demo.wait(lambda: status(demo).startswith("Round robin 1/3 · ada "), "the clock again")
+    type_in(demo, "/extend 1")
+    demo.wait(lambda: status(demo).startswith("Round robin 1/4 · ada "), "one more round")
+    type_in(demo, "/skip")
+    demo.wait(lambda: status(demo).startswith("Round robin 2/4 · bob "), "bob's turn")
+    type_in(demo, "/stop")
+    demo.wait(lambda: status(demo) == "", "an empty status line")
+
+    assert mode(demo)["reason"] == "stopped_by_user"
+    assert notices(demo, "Collaboration stopped by user (Allstop).")
+
+
+def test_votes_with_their_reasons_are_shown_in_the_room_pane(demo: Place) -> None:
+    demo.up("--demo")
+    type_in(demo, "/mode consensus which name for the tool")
+    demo.wait(lambda: mode(demo)["status"] == "ended", "the end of the consensus")
+    type_in(demo, "/votes")
+    demo.wait(
+        lambda: re.search(r"^votes: [ABC] \((ada|bob|cy)\) \d", scrollback(demo, "human"), re.M), "the tally"
+    )
+
+    text = scrollback(demo, "human")
+    cast = mode(demo)["votes"]
+    assert set(cast) == {"ada", "bob", "cy"}
+    for agent, vote in cast.items():
+        assert re.search(rf"^  {agent} voted {vote['label']}.*: \S", text, re.M), agent
+
+
+def test_the_status_line_is_right_after_a_restart_of_the_gateway(demo: Place) -> None:
+    demo.up("--demo")
+    type_in(demo, "/pause ada")
+    demo.wait(lambda: demo.pane("ada")["state"] == "paused", "the pause")
+    type_in(demo, "/mode round_robin go --steps 2 --agents ada,bob")
+    demo.wait(lambda: status(demo).startswith("Round robin 1/2 · ada "), "ada's turn")
+    before = demo.room.pid
+    demo.tmux("run-shell", f"kill -9 {before}")
+    demo.wait(lambda: demo.room.pid != before and mode(demo)["status"] == "running", "the next gateway")
+    type_in(demo, "/skip")
+    demo.wait(lambda: mode(demo)["status"] == "ended", "the end")
+
+    demo.wait(lambda: status(demo) == "", "an empty status line")
+
+
+# --- the orchestrator ----------------------------------------------------------------------------
+
+
+def test_wakeups_arrive_in_the_pane_of_the_orchestrator(demo: Place) -> None:
+    demo.up("--demo", "--orchestrator")
+    type_in(demo, '/mode debate "tabs or spaces" --rounds 2 --agents ada,bob --synth ada')
+    demo.wait(lambda: mode(demo)["status"] == "ended", "the end of the debate")
+    demo.wait(lambda: scrollback(demo, "orchestrator").count("digest of debate") == 2, "two digests")
+    demo.wait(lambda: demo.online()["orchestrator"] == "idle", "its rest")
+
+    text = scrollback(demo, "orchestrator")
+    assert "round 1 is over" in text
+    assert "YOUR TURN" not in text
+    woken = demo.gateway.get("/history", types="answer")["items"]
+    assert [item["target"] for item in woken] == ["orchestrator", "orchestrator"]
+    assert notices(demo, "wake-ups unanswered") == []
+
+
+def test_a_silent_orchestrator_is_told_once(demo: Place) -> None:
+    demo.set(CSP_TURN_WARN_MS="1000", CSP_TURN_TIMEOUT_MS="3000")
+    demo.up("--demo", "--orchestrator")
+    type_in(demo, "/pause orchestrator")
+    demo.wait(lambda: demo.pane("orchestrator")["state"] == "paused", "the pause")
+    for topic in ("one", "two"):
+        type_in(demo, f"/mode debate {topic} or not --rounds 2 --agents ada,bob --synth ada")
+        demo.wait(
+            lambda: (found := mode(demo))["topic"] == f"{topic} or not" and found["status"] == "ended",  # noqa: B023
+            "the end of a debate",
+        )
+    demo.wait(lambda: notices(demo, "wake-ups unanswered"), "the warning")
+    demo.wait(lambda: "has left 2 wake-ups unanswered" in scrollback(demo, "human"), "it in the pane")
+    type_in(demo, "/resume orchestrator")
+    demo.wait(lambda: scrollback(demo, "orchestrator").count("digest of debate") == 4, "all digests")
+
+    assert notices(demo, "wake-ups unanswered") == [
+        "orchestrator has left 2 wake-ups unanswered. It is paused. The modes go on without it."
+    ]
+
+
+def test_the_orchestrator_sets_a_mode_and_another_agent_cannot(demo: Place) -> None:
+    demo.up("--demo", "--orchestrator")
+    type_in(demo, '@orchestrator start a debate on "tabs or spaces" in 2 rounds')
+    demo.wait(
+        lambda: mode(demo)["topic"] == "tabs or spaces" and mode(demo)["status"] == "ended", "its debate"
+    )
+    eve = Gateway(demo.room.url, demo.gateway.post("/register", {"agentId": "eve"})["token"])
+    for command in ('@mode.set debate "mine"', "@mode.status"):
+        eve.post("/agent-output", {"content": f"I lead now\n{command}"})
+    with pytest.raises(Forbidden):
+        eve.post("/mode", {"mode": "debate", "topic": "mine"})
+
+    items = demo.gateway.get("/history", types="mode")["items"]
+    assert [item["sender"] for item in items if item["change"] == "started"] == ["orchestrator"]
+    assert len(notices(demo, "the mode is the orchestrator's to ask for or to set")) == 2
+    assert eve.get("/inbox/eve")["items"] == []
+
+
+# --- leaving, coming back ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["/quit\r", "\x04"])
+def test_quit_in_the_room_pane_detaches_and_the_room_goes_on(demo: Place, way: str) -> None:
+    demo.up("--demo")
+    client = pexpect.spawn(
+        "tmux", ["attach", "-t", "csp"], env=demo.env, dimensions=(_ROWS, _COLS), encoding="utf-8", timeout=30
+    )
+    demo.wait(lambda: demo.attached() == ["csp"], "the client")
+    client.expect("→all>")
+    client.send(way)
+    client.expect("detached")
+    demo.wait(lambda: demo.attached() == [], "nobody attached")
+
+    assert not demo.pane("human")["dead"]
+    demo.wait(lambda: "come back with: csp up; end it with: csp down" in scrollback(demo, "human"), "a word")
+    demo.csp("pause", "ada")
+    demo.wait(lambda: demo.pane("ada")["state"] == "paused", "borders that are still kept true")
+    client.close(force=True)
+
+
+def test_quit_in_another_pane_of_the_session_ends_that_pane(demo: Place) -> None:
+    demo.up("--demo", "--agents", "ada")
+    chat = shlex.join([*demo.command, "chat"])
+    pane = demo.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "csp:", "-n", "mine", chat).strip()
+    demo.wait(lambda: "→all>" in demo.tmux("capture-pane", "-p", "-t", pane), "the second chat")
+    demo.tmux("send-keys", "-t", pane, "C-d")
+
+    demo.wait(lambda: pane not in demo.tmux("list-panes", "-s", "-t", "csp", "-F", "#{pane_id}"), "its end")
+    assert not demo.pane("human")["dead"]
+
+
+def test_an_agent_whose_pane_has_ended_is_started_again(demo: Place) -> None:
+    demo.up("--demo")
+    for agent in ("ada", "bob"):
+        demo.tmux("send-keys", "-t", str(demo.pane(agent)["id"]), "C-d")
+        demo.wait(lambda: demo.pane(agent)["dead"], "its end")  # noqa: B023
+    demo.wait(lambda: set(demo.online()) == {"cy"}, "two who are gone")
+    type_in(demo, "/restart ada")
+    demo.wait(lambda: "ada is here again" in scrollback(demo, "human"), "ada", 60)
+
+    assert set(demo.online()) == {"ada", "cy"}
+    assert not demo.pane("ada")["dead"]
+    assert demo.pane("bob")["dead"]
+
+
+# --- the session ---------------------------------------------------------------------------------
+
+
+def test_the_name_of_the_session_is_shown_whole(demo: Place) -> None:
+    demo.up("--demo", "--agents", "ada", "--room", "a-room-with-a-long-name")
+    session = "csp-a-room-with-a-long-name"
+    shown = demo.tmux("display-message", "-p", "-t", session, "#{T;=/#{status-left-length}:status-left}")
+
+    assert shown.strip() == f"[{session}]"
