@@ -40,6 +40,7 @@ from csp.events import AnyEvent, Delivered, Joined, StateChanged
 from csp.sidecar import frames
 from csp.sidecar.company import Company
 from csp.sidecar.controls import Controls
+from csp.sidecar.diligence import Diligence
 from csp.sidecar.note import Note
 from csp.sidecar.own_words import OwnWords
 from csp.sidecar.port import Port
@@ -111,7 +112,9 @@ class Brain:
         self._poster = Poster(client, self._tags, run.agent, self._on_posted)
         self._reporter = Reporter(self._sight, client)
         self._shower = Shower(self._sight, client)
-        self._controls = Controls(self._sight, client, self._restart_cli, self._leave_note, note.controls)
+        self._controls = Controls(
+            self._sight, client, self._typist, self._restart_cli, self._leave_note, note.controls
+        )
         self._settler = Settler(self._sight, self._take_items, note.unsettled)
         self._unsettled = note.unsettled
         if profile.capture == "screen":
@@ -145,6 +148,7 @@ class Brain:
             self._settler.run(),
             self._watch_for_stops(),
             self._shower.run(),
+            Diligence(self._sight, self._client, self._tags).run(),
             self._check_version(),
             self._watch_room(),
             self._watch_space(),

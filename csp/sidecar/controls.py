@@ -12,6 +12,7 @@ from csp.core.typing import UNKNOWN
 from csp.errors import CspError, Unreachable
 from csp.sidecar.profile import Answer
 from csp.sidecar.sight import Sight
+from csp.sidecar.typist import Typist
 from csp.wire import ControlVerb, Deliver, ReportedState
 
 log = logging.getLogger(__name__)
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 ANSWERED_S: Final = 5.0
 PRESSES: Final = 2
 STOPPED_S: Final = 8.0
+#: How long it may take to get a prompt out of the composer.
+GIVEN_UP_S: Final = 15.0
 BEGUN_KEPT: Final = 50
 #: A dialog that is only just being drawn may not take keys yet.
 DRAWN_S: Final = 0.15
@@ -32,12 +35,14 @@ class Controls:
         self,
         sight: Sight,
         client: Client,
+        typist: Typist,
         restart: Callable[[], Awaitable[str]],
         leave_note: Callable[[], None],
         begun: Iterable[str] = (),
     ) -> None:
         self._sight = sight
         self._client = client
+        self._typist = typist
         self._restart = restart
         self._leave_note = leave_note
         #: Controls that were begun, by this brain or by those before it.
@@ -128,9 +133,12 @@ class Controls:
         return is_closed
 
     async def _interrupt(self, turn: str | None) -> str:
-        if turn is not None and turn not in self._sight.tracker.tags:
-            # What a person has begun in the pane meanwhile is not the room's to stop.
-            return f"it is not at work on {turn}"
+        if turn is not None:
+            was_typed = self._typist.give_up(turn)
+            await self._until(lambda: not self._typist.is_at(turn), GIVEN_UP_S)
+            if turn not in self._sight.tracker.tags:
+                # What a person has begun in the pane meanwhile is not the room's to stop.
+                return "" if was_typed else f"it is not at work on {turn}"
         if not self._sight.is_busy and self._sight.look().dialog is None:
             return "nothing is running"
         if not self._sight.profile.keys.interrupt:

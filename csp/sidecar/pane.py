@@ -49,6 +49,8 @@ class Pane:
         self._emulator: Emulator = make_emulator(rows, cols)
         self._reading = _NOTHING
         self._read_at = -1
+        #: When the conversation on the screen last changed.
+        self.said_at: float | None = None
         #: What each source of signals said last: the title, an OSC of the CLI's own.
         self._signs: dict[int, str] = {}
         self._quiet_since: float | None = None
@@ -155,7 +157,9 @@ class Pane:
         if self._emulator.dirty != self._read_at:
             self._read_at = self._emulator.dirty
             self._take_signs()
-            self._reading = read_screen(self.screen, self.profile.rules)
+            before, self._reading = self._reading, read_screen(self.screen, self.profile.rules)
+            if self._reading.dialog is None and self._reading.said != before.said:
+                self.said_at = now
         self._note_rest(now)
         self._note_dialog(now)
         if not self.is_ready:

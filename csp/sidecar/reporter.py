@@ -33,6 +33,10 @@ class Shown:
     until: float | None = None
     dialog: DialogBody | None = None
 
+    @property
+    def needs_person(self) -> bool:
+        return self.state in (ReportedAgentState.NEEDS_APPROVAL, ReportedAgentState.NEEDS_HUMAN)
+
 
 class Reporter:
     """Reports each state once it has settled."""
@@ -55,10 +59,15 @@ class Reporter:
             if shown != self._told:
                 # The first word is that we are here at all, so it does not wait.
                 await asyncio.sleep(STANDS_S if self._told else 0)
-                if self.shown() == shown:
-                    await self._tell(shown)
+                now = self.shown()
+                if now == shown or self._is_freed(shown, now):
+                    await self._tell(now)
                 continue
             await self._sight.wait(time.monotonic() + LOOK_S)
+
+    def _is_freed(self, *shown: Shown) -> bool:
+        """Tell whether a person is needed no more, although what comes of it changes from look to look."""
+        return self._told is not None and self._told.needs_person and not any(s.needs_person for s in shown)
 
     async def _tell(self, shown: Shown) -> None:
         self._told = shown

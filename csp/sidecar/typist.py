@@ -25,6 +25,7 @@ LOOK_S: Final = 0.5
 RETRY_S: Final = 2.0
 #: In a profile's clear key: as many backspaces as the prompt has characters.
 BACKSPACES: Final = "{backspaces}"
+GIVEN_UP: Final = "its turn is over"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,6 +90,18 @@ class Typist:
         if self._job is not None and self._job.item.id == message:
             self._job.is_gone = True
             self._sight.changed()
+
+    def is_at(self, turn: str) -> bool:
+        """Tell whether the prompt of a turn is on its way into the composer."""
+        return self._job is not None and self._job.item.turn == turn
+
+    def give_up(self, turn: str) -> bool:
+        """Do not send the prompt of a turn that is over; tell whether it was on its way."""
+        if self._job is None or not self.is_at(turn):
+            return False
+        self._job.typing.give_up(GIVEN_UP)
+        self._sight.changed()
+        return True
 
     def note_proof(self, tag: str) -> None:
         """Tell the room of a proof that came after all."""

@@ -21,7 +21,7 @@ CLAUDE_EVENTS = (
     *("SessionStart", "UserPromptSubmit", "PermissionRequest"),
     *("PostToolUse", "PostToolUseFailure", "Stop", "StopFailure"),
 )
-GEMINI_EVENTS = ("SessionStart", "BeforeAgent", "AfterAgent", "AfterTool", "Notification")
+GEMINI_EVENTS = ("SessionStart", "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
 CODEX_EVENTS = ("PermissionRequest",)
 HOOK_TIMEOUT_S = 10
 RULES_FILE = "CSP-RULES.md"

@@ -26,7 +26,8 @@ from csp.sidecar.spool import Event
 from csp.sidecar.transcripts import Line, seconds, until
 from csp.wire import Ending, Usage
 
-_CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
+_SEARCH: Final = "web_search_call"
+_CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", _SEARCH)
 _RESULTS: Final = ("function_call_output", "custom_tool_call_output")
 _LIMIT: Final = "usage_limit"
 _NOTHING: Final = msgspec.Raw(b"")
@@ -176,6 +177,9 @@ def _tool(payload: _Payload) -> Iterator[Item]:
     if payload.type in _CALLS:
         arguments = payload.arguments or payload.input or bytes(payload.action).decode()
         yield Called(id=name, tool=payload.name or payload.type, arguments=arguments)
+        if payload.type == _SEARCH:
+            # It is written down when it is over, and nothing else tells that it is.
+            yield Returned(id=name)
     elif payload.type in _RESULTS:
         yield Returned(id=name)
 

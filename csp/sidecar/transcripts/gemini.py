@@ -25,6 +25,7 @@ from csp.core.capture import (
     Started,
     Submitted,
     Switched,
+    Using,
     Wrote,
 )
 from csp.sidecar.spool import Event
@@ -82,6 +83,8 @@ class _State(msgspec.Struct):
     waiting: list[_Prompt] = []
     fault: str = ""
     fault_due: float | None = None
+    #: Tools that were begun: name, id.
+    tools: list[tuple[str, str]] = []
 
     @property
     def is_open(self) -> bool:
@@ -138,9 +141,20 @@ class GeminiReader:
                 yield from self._end(_failed(state.fault) if state.fault else Ended())
             case "Notification" if hook.notification_type == "ToolPermission":
                 yield Asked(tool=_title(hook.details), arguments=bytes(hook.details).decode())
+            case "BeforeTool":
+                # The hooks do not say which call it was; the chat file does, when it is over.
+                tool = f"{hook.tool_name}@{hook.timestamp or at}"
+                state.tools.append((hook.tool_name, tool))
+                yield Using(id=tool)
             case "AfterTool":
-                # The hook does not say which call it was; the chat file does, a little later.
-                yield Returned(id=f"{hook.tool_name}@{hook.timestamp or at}")
+                yield Returned(id=self._begun(hook.tool_name) or f"{hook.tool_name}@{hook.timestamp or at}")
+
+    def _begun(self, tool: str) -> str:
+        """Return the id of the first tool of that name that was begun."""
+        found = next((one for one in self._state.tools if one[0] == tool), ("", ""))
+        if found[1]:
+            self._state.tools.remove(found)
+        return found[1]
 
     def _take(self, name: str, text: str) -> Iterator[Item]:
         # A prompt of one turn may have gone through BeforeAgent already, for each model it was tried on.
@@ -168,12 +182,13 @@ class GeminiReader:
         state = self._state
         yield from self._begin()
         if state.prompt:
-            state.prompt, state.fault, state.fault_due = None, "", None
+            state.prompt, state.fault, state.fault_due, state.tools = None, "", None, []
             yield ended
 
     def _forget_turns(self) -> None:
         state = self._state
         state.prompt, state.waiting, state.fault, state.fault_due = None, [], "", None
+        state.tools = []
 
     def _message(self, record: _Record, at: float, now: float) -> Iterator[Item]:
         state = self._state
