@@ -23,15 +23,16 @@ BASE: Final = {"wire", "events", "errors", "config", "light", "values", "__init_
 CORE: Final = "core"
 SHELLS: Final = {
     *("agents", "bench", "cli", "client", "gateway", "human", "journal", "mcp", "oneshot", "panes"),
-    *("rooms", "sidecar", "web", "whiteboard"),
+    *("prices", "rooms", "sidecar", "web", "whiteboard"),
 }
 # A shell without a row here may use any shell but those that run the others.
 SHELL_MAY_USE: Final[dict[str, set[str]]] = {
     "journal": set(),
     "client": {"oneshot"},
     "oneshot": set(),
+    "prices": set(),
     "rooms": set(),
-    "gateway": {"journal", "rooms"},
+    "gateway": {"journal", "prices", "rooms"},
     "cli": SHELLS,
     "bench": SHELLS - {"cli"},
 }

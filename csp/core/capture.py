@@ -399,5 +399,8 @@ def _sum(counted: list[Usage]) -> Usage | None:
     return Usage(
         input=sum(usage.input for usage in counted),
         output=sum(usage.output for usage in counted),
+        cache_read=sum(usage.cache_read for usage in counted),
+        cache_write=sum(usage.cache_write for usage in counted),
+        reasoning=sum(usage.reasoning for usage in counted),
         model=next((usage.model for usage in reversed(counted) if usage.model), None),
     )

@@ -24,6 +24,11 @@ _GUARDS: Final[dict[EndReason, tuple[_Used, _Limit, str]]] = {
 }
 
 
+#: Of these people are told before it is too late.
+_WARNED_OF: Final = (EndReason.EMERGENCY_TOKENS, EndReason.EMERGENCY_COST)
+NEAR: Final = 0.8
+
+
 def limit_hit(session: Session, now: float) -> EndReason | None:
     """Return which limit a session has reached; the turns do so only once the last of them is over."""
     if session.stage.kind is PhaseKind.SOLO:
@@ -35,6 +40,24 @@ def limit_hit(session: Session, now: float) -> EndReason | None:
         if most is not None and used(session, now) >= most and not is_open:
             return reason
     return None
+
+
+def limits_near(session: Session) -> list[EndReason]:
+    """Return the limits on what costs money that are nearly used up."""
+    found = []
+    for reason in _WARNED_OF:
+        used, limit, _ = _GUARDS[reason]
+        most = limit(session.setup.limits)
+        if most is not None and NEAR * most <= used(session, 0.0) < most:
+            found.append(reason)
+    return found
+
+
+def near_text(session: Session, reason: EndReason) -> str:
+    """Say how much of a limit is used up."""
+    used, limit, unit = _GUARDS[reason]
+    most = limit(session.setup.limits) or 0.0
+    return f"{used(session, 0.0):,.6g} of {most:,.6g} {unit} are used: the session stops at its limit."
 
 
 def limit_text(session: Session, reason: EndReason) -> str:

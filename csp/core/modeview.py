@@ -4,8 +4,9 @@ from csp.core.context import proposal_of
 from csp.core.house import Rules
 from csp.core.room import Room
 from csp.core.session import Session
+from csp.core.spending import Ledger
 from csp.core.timers import ends
-from csp.wire import Mode, ModeView, SessionView, TurnState, TurnView
+from csp.wire import Mode, ModeView, SessionView, SpentView, TurnState, TurnView
 
 _COMPLETED = frozenset({TurnState.REPLIED, TurnState.CANCELLED})
 
@@ -96,4 +97,22 @@ def session_view(session: Session) -> SessionView:
         cost_usd=round(session.cost_usd, 6),
         started_at=session.started_at,
         ended_at=session.ended_at,
+        spent=spent_view(session.spent),
+    )
+
+
+def spent_view(ledger: Ledger) -> tuple[SpentView, ...]:
+    """Return a ledger as those see it who ask what it all costs."""
+    return tuple(
+        SpentView(
+            agent=row.agent,
+            model=row.model or None,
+            replies=row.replies,
+            input=row.input,
+            output=row.output,
+            cost_usd=None if row.known_cost is None else round(row.cost_usd, 6),
+            unpriced=row.unpriced,
+            estimated=row.estimated,
+        )
+        for row in ledger
     )

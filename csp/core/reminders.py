@@ -1,6 +1,7 @@
 """What the people are told of a session as it goes on."""
 
 from csp.core.desk import Desk
+from csp.core.limits import limits_near, near_text
 from csp.core.modes import heeds_final, row_of
 from csp.core.session import Session
 from csp.wire import AgentId, Change, Mode
@@ -19,6 +20,10 @@ def remind(desk: Desk, agent: AgentId) -> None:
     if repeats == 1:
         desk.notice(f"{agent} said the same as before.")
         desk.wake(f"it stalls: {agent} said the same as before")
+    for reason in limits_near(session):
+        if reason not in session.warned:
+            desk.change(Change.WARNED, "warned", {"reason": reason})
+            desk.notice(near_text(session, reason))
     due = _reminders_due(desk, session)
     if due > session.reminders:
         desk.change(Change.REMINDED, "reminded", {"rounds": due})

@@ -12,6 +12,7 @@ import msgspec
 
 from csp.core.delivery import PENDING, is_untouched
 from csp.core.sessions import Sessions
+from csp.core.spending import Ledger, spend
 from csp.core.wakeups import Wakeups
 from csp.events import (
     AnyEvent,
@@ -143,6 +144,8 @@ class Room(msgspec.Struct, omit_defaults=True):
     queries: dict[MessageId, Query] = msgspec.field(default_factory=dict)
     sessions: Sessions = msgspec.field(default_factory=Sessions)
     wakeups: Wakeups = msgspec.field(default_factory=Wakeups)
+    #: What all replies took, in sessions or not.
+    spent: Ledger = ()
 
     def message(self, message_id: str) -> Message | None:
         """Return a message that is still remembered."""
@@ -242,6 +245,8 @@ def _said(room: Room, event: Said) -> None:
         message.deliveries[agent] = Delivery(DeliveryState.HELD, event.ts, event.held or HeldReason.TURN)
     if isinstance(event, Told) and event.query is not None:
         room.queries.pop(event.query, None)
+    if event.usage is not None:
+        room.spent = spend(room.spent, event.sender, event.usage)
     _mark_answered(room, event)
     _remember(room, message)
 

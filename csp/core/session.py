@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from csp.core.spending import Ledger
 from csp.wire import (
     ALL,
     AgentId,
@@ -90,13 +91,6 @@ class Choice(_State, frozen=True):
     reason: str = ""
 
 
-class Spent(_State, frozen=True):
-    """What the turns of one agent took."""
-
-    tokens: int = 0
-    cost_usd: float = 0.0
-
-
 class Session(_State, frozen=True):
     id: SessionId
     seq: int
@@ -131,6 +125,8 @@ class Session(_State, frozen=True):
     tokens: int = 0
     cost_usd: float = 0.0
     reminders: int = 0
+    #: The limits of which people were told that they are near.
+    warned: tuple[EndReason, ...] = ()
     #: Turns in a row, whoever's, that failed; turns of the lead in a row that named nobody.
     fails: int = 0
     stalls: int = 0
@@ -139,7 +135,7 @@ class Session(_State, frozen=True):
     #: A fingerprint of what each said last, for telling who repeats itself; how often in a row.
     echoes: dict[AgentId, tuple[str, int]] = msgspec.field(default_factory=dict)
     models: dict[AgentId, str] = msgspec.field(default_factory=dict)
-    spent: dict[AgentId, Spent] = msgspec.field(default_factory=dict)
+    spent: Ledger = ()
 
     @property
     def is_over(self) -> bool:

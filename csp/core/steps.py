@@ -9,7 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from csp.core.session import FAILED, OPEN, Choice, Done, Item, Output, Reply, Session, Spent, Turn
+from csp.core.session import FAILED, OPEN, Choice, Done, Item, Output, Reply, Session, Turn
+from csp.core.spending import spend
 from csp.core.tokens import cut, tokens_in
 from csp.events import (
     AgentCall,
@@ -34,6 +35,7 @@ from csp.wire import (
     Status,
     TurnId,
     TurnState,
+    Usage,
 )
 
 #: How much of a long session is remembered: of all that was said, of what each agent said, of who spoke.
@@ -83,6 +85,8 @@ def _changed(session: Session, event: ModeChanged) -> Session:
         case Change.KICKED:
             agents = tuple(agent for agent in session.agents if agent != event.agent)
             return replace(session, agents=agents)
+        case Change.WARNED if event.reason is not None:
+            return replace(session, warned=(*session.warned, event.reason))
         case Change.REMINDED:
             return replace(session, reminders=event.rounds or session.reminders)
         case Change.ENDED:
@@ -239,17 +243,15 @@ def _answered(session: Session, event: AgentResponse) -> Session:
 
 
 def _spent(session: Session, event: AgentResponse, prompt_tokens: int) -> Session:
-    usage, agent = event.usage, event.sender
-    tokens = prompt_tokens + tokens_in(event.text) if usage is None else usage.input + usage.output
-    cost_usd = (usage.cost_usd or 0.0) if usage else 0.0
-    model = usage.model if usage else None
-    before = session.spent.get(agent, Spent())
+    guess = Usage(input=prompt_tokens, output=tokens_in(event.text), estimated=True)
+    usage = event.usage or guess
+    models = session.models if usage.model is None else session.models | {event.sender: usage.model}
     return replace(
         session,
-        tokens=session.tokens + tokens,
-        cost_usd=session.cost_usd + cost_usd,
-        spent=session.spent | {agent: Spent(before.tokens + tokens, before.cost_usd + cost_usd)},
-        models=session.models if model is None else session.models | {agent: model},
+        models=models,
+        tokens=session.tokens + usage.input + usage.output,
+        cost_usd=session.cost_usd + (usage.cost_usd or 0.0),
+        spent=spend(session.spent, event.sender, usage),
     )
 
 

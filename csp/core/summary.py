@@ -4,6 +4,7 @@ from typing import Final
 
 from csp.core.context import last_outputs
 from csp.core.session import Choice, Session
+from csp.core.spending import Spent
 from csp.core.tokens import cut
 from csp.core.votes import tally_of
 from csp.wire import AgentId, EndReason
@@ -50,9 +51,12 @@ def summary(session: Session, reason: EndReason, now: float) -> str:
 def _costs(session: Session) -> str:
     """Say what each agent has cost, with its model where that is known."""
     return ", ".join(
-        f"{agent} {spent.cost_usd:.4f}" + (f" {session.models[agent]}" if agent in session.models else "")
-        for agent, spent in session.spent.items()
+        f"{row.agent} {_price(row)}" + (f" with {row.model}" if row.model else "") for row in session.spent
     )
+
+
+def _price(row: Spent) -> str:
+    return "at an unknown price" if row.known_cost is None else f"{row.cost_usd:.4f}"
 
 
 def _said(session: Session) -> list[str]:

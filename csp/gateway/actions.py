@@ -2,6 +2,8 @@
 
 import logging
 
+import msgspec
+
 from csp.core.commands import Answer, KeepTurn, Report, Send, SetState
 from csp.core.membership import known_participant
 from csp.core.room import Message
@@ -9,6 +11,7 @@ from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.events import AgentResponse, KnownEvent, Late, Said
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
+from csp.prices import cost_usd
 from csp.wire import (
     SYSTEM,
     AgentId,
@@ -28,6 +31,7 @@ from csp.wire import (
     ScreenAnswer,
     SentView,
     StateBody,
+    Usage,
     WorkingBody,
     WorkingView,
     check_text,
@@ -70,7 +74,7 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
         reply_to=_id(body.reply_to),
         handoff=body.handoff,
         final=body.final,
-        usage=body.usage,
+        usage=_priced(body.usage),
         thread=body.thread,
         id=_id(body.id),
         ttl_s=gateway.settings.message_ttl_s,
@@ -91,6 +95,13 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
         return _output_view(known.id, known.seq, tuple(known.deliveries), known.target)
     # There was nothing to post.
     return _output_view(body.id or "", gateway.writer.safe_seq, (), SYSTEM)
+
+
+def _priced(usage: Usage | None) -> Usage | None:
+    """Add what a reply cost, where its sender did not say but the list of prices does."""
+    if usage is None or usage.model is None or usage.cost_usd is not None:
+        return usage
+    return msgspec.structs.replace(usage, cost_usd=cost_usd(usage.model, usage))
 
 
 def _output_view(id: str, seq: int, recipients: tuple[AgentId, ...], target: AgentId) -> OutputView:

@@ -6,6 +6,7 @@ Five counters and some gauges do not need a client library, so there is none.
 from collections import Counter
 
 from csp.core.room import Room
+from csp.core.spending import Ledger
 from csp.events import AnyEvent, type_of
 
 
@@ -38,7 +39,27 @@ class Metrics:
         lines += _metric("csp_deliveries_waiting", "gauge", queued)
         lines += _metric("csp_watchers", "gauge", watchers)
         lines += _metric("csp_journal_bytes", "gauge", journal_bytes)
+        lines += _spending(room.spent)
         return "\n".join(lines) + "\n"
+
+
+def _spending(ledger: Ledger) -> list[str]:
+    """Return tokens and money of each agent's models; what has no price adds nothing to the money."""
+    lines = ["# TYPE csp_tokens_total counter"]
+    for row in ledger:
+        who = f'agent="{_label(row.agent)}",model="{_label(row.model)}"'
+        lines.append(f'csp_tokens_total{{{who},kind="input"}} {row.input}')
+        lines.append(f'csp_tokens_total{{{who},kind="output"}} {row.output}')
+    lines.append("# TYPE csp_cost_usd_total counter")
+    for row in ledger:
+        who = f'agent="{_label(row.agent)}",model="{_label(row.model)}"'
+        lines.append(f"csp_cost_usd_total{{{who}}} {row.cost_usd:.6f}")
+    return lines
+
+
+def _label(text: str) -> str:
+    """Return a text as it stands inside a label; models are named by their agents."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _metric(name: str, kind: str, value: int) -> list[str]:

@@ -10,11 +10,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from csp import __version__
+from csp import __version__, prices
 from csp.core.commands import Cancel, Continue, Control, Join, Remove, Return, Send
 from csp.core.delivery import UNDELIVERED
 from csp.core.identity import allows
 from csp.core.membership import known_participant
+from csp.core.modeview import spent_view
 from csp.core.queues import delivery_view, first_held, pending
 from csp.core.room import Participant
 from csp.errors import Forbidden, NotFound, Refused
@@ -72,6 +73,7 @@ from csp.wire import (
     ThreadParams,
     TurnBody,
     TurnView,
+    UsageView,
     WaitingView,
     WorkingBody,
     WorkingView,
@@ -361,6 +363,11 @@ async def metrics(gateway: Gateway, call: Call) -> Answer:
     return PlainText(gateway.metrics.render(gateway.writer.room, len(gateway.sockets), journal_bytes))
 
 
+async def usage(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
+    return UsageView(items=spent_view(gateway.writer.room.spent), prices=prices.source())
+
+
 async def openapi(gateway: Gateway, call: Call) -> Answer:
     from csp.gateway.openapi import document
 
@@ -404,6 +411,7 @@ ROUTES: Final = (
     Route("POST", "/sessions/{id}/{change}", O, sessions.act_on_session,
           "Pause, resume, extend or stop a session; skip or kick an agent of it",
           SessionDoneView, SessionActionBody),
+    Route("GET", "/usage", A, usage, "Show the tokens and the money of each agent", UsageView),
     Route("GET", "/health", N, health, "Tell whether the room is well", HealthView),
     Route("GET", "/metrics", R, metrics, "Figures for Prometheus", str),
     Route("GET", "/openapi.json", N, openapi, "This description", dict[str, Any]),

@@ -45,13 +45,24 @@ class Handoff(Struct, frozen=True):
     task: Annotated[str, Meta(min_length=1, max_length=500)]
 
 
-class Usage(Struct, frozen=True):
-    """Tokens and money of one reply, as the provider or the CLI's transcript counted them."""
+Tokens = Annotated[int, Meta(ge=0, le=2**53)]
 
-    input: Annotated[int, Meta(ge=0, le=2**53)] = 0
-    output: Annotated[int, Meta(ge=0, le=2**53)] = 0
+
+class Usage(Struct, frozen=True):
+    """Tokens and money of one reply, as the provider or the CLI's transcript counted them.
+
+    `input` is all of it, with what was read from a cache or written to one; `output` includes reasoning.
+    `estimated`: nobody had counted, so it is a guess by the length of the texts.
+    """
+
+    input: Tokens = 0
+    output: Tokens = 0
     cost_usd: Annotated[float, Meta(ge=0, le=1e9)] | None = None
     model: Annotated[str, Meta(max_length=128)] | None = None
+    cache_read: Tokens = 0
+    cache_write: Tokens = 0
+    reasoning: Tokens = 0
+    estimated: bool = False
 
 
 class OutputBody(Struct, frozen=True):

@@ -61,6 +61,7 @@ class Change(StrEnum):
     EXTENDED = "extended"
     KICKED = "kicked"
     REMINDED = "reminded"
+    WARNED = "warned"
     ENDED = "ended"
 
 

@@ -191,6 +191,30 @@ class TurnView(Struct, frozen=True):
     complete: bool = False
 
 
+class SpentView(Struct, frozen=True, omit_defaults=False):
+    """What one agent has used of one model.
+
+    `cost_usd` is null where no price is known; `unpriced` counts the replies without one, `estimated` those
+    whose tokens nobody had counted.
+    """
+
+    agent: str
+    model: str | None
+    replies: int
+    input: int
+    output: int
+    cost_usd: float | None
+    unpriced: int
+    estimated: int
+
+
+class UsageView(Struct, frozen=True, omit_defaults=False):
+    """What all replies of the room took, in sessions or not; `prices` names the list of prices."""
+
+    items: tuple[SpentView, ...]
+    prices: str | None
+
+
 class SessionView(Struct, frozen=True, omit_defaults=False):
     """A session in short."""
 
@@ -208,6 +232,7 @@ class SessionView(Struct, frozen=True, omit_defaults=False):
     cost_usd: float
     started_at: float = field(name="startedAt")
     ended_at: float | None = field(name="endedAt")
+    spent: tuple[SpentView, ...]
 
 
 class SessionsView(Struct, frozen=True, omit_defaults=False):

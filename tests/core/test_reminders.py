@@ -1,7 +1,7 @@
 """What people are reminded of."""
 
 from csp.core.house import Rules
-from csp.wire import Usage
+from csp.wire import EndReason, Limits, Usage
 from tests.core.live import CLAUDE, CODEX
 from tests.core.playing import PROMPTS, Play
 
@@ -41,3 +41,29 @@ def test_who_repeats_itself_is_noticed_once() -> None:
         play.reply(CLAUDE, text)
 
     assert play.notices.count("claude said the same as before.") == 1
+
+
+def test_a_limit_on_tokens_is_told_once_when_it_is_near() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("autopilot", limits=Limits(tokens=1000))
+    play.reply(CLAUDE, "a", usage=Usage(input=799))
+    before = [text for text in play.notices if "of 1,000 tokens" in text]
+    play.reply(CODEX, "b", usage=Usage(input=11))
+    play.reply(CLAUDE, "c", usage=Usage(input=1))
+
+    assert before == []
+    near = [text for text in play.notices if "of 1,000 tokens" in text]
+    assert near == ["810 of 1,000 tokens are used: the session stops at its limit."]
+    assert play.session.is_running
+
+
+def test_a_limit_on_money_is_told_when_it_is_near_and_holds() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("autopilot", limits=Limits(cost=0.5))
+    play.reply(CLAUDE, "a", usage=Usage(cost_usd=0.4))
+    near = [text for text in play.notices if "US dollars" in text]
+    play.reply(CODEX, "b", usage=Usage(cost_usd=0.1))
+
+    assert near == ["0.4 of 0.5 US dollars are used: the session stops at its limit."]
+    assert play.session.reason == EndReason.EMERGENCY_COST
+    assert play.session.warned == (EndReason.EMERGENCY_COST,)

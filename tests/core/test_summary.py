@@ -26,7 +26,7 @@ def test_summary_says_who_said_what_for_how_much() -> None:
 
     assert play.notices[-1].split("\n") == [
         f"Summary of {play.session.id} (debate): done after 2 replies, about 1212 tokens, 65 s.",
-        "Cost: 0.5000 USD (claude 0.5000, codex 0.0000 small).",
+        "Cost: 0.5000 USD (claude 0.5000, codex at an unknown price with small).",
         "- claude: tabs are better",
         f"- codex: {'x' * 194} [cut]",
     ]

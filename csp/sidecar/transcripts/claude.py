@@ -401,8 +401,14 @@ def _remember(names: dict[str, None], name: str) -> None:
 
 
 def _usage(tokens: _Tokens, model: str) -> Usage:
-    cached = tokens.cache_creation_input_tokens + tokens.cache_read_input_tokens
-    return Usage(input=tokens.input_tokens + cached, output=tokens.output_tokens, model=model[:128] or None)
+    written, read = tokens.cache_creation_input_tokens, tokens.cache_read_input_tokens
+    return Usage(
+        input=tokens.input_tokens + written + read,
+        output=tokens.output_tokens,
+        cache_read=read,
+        cache_write=written,
+        model=model[:128] or None,
+    )
 
 
 def _failure(error: str, text: str = "") -> Ending:

@@ -47,7 +47,10 @@ class _Content(msgspec.Struct):
 
 class _Tokens(msgspec.Struct):
     input_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_input_tokens: int = 0
     output_tokens: int = 0
+    reasoning_output_tokens: int = 0
 
 
 class _Fault(msgspec.Struct):
@@ -130,8 +133,7 @@ class CodexReader:
             case "turn_context":
                 self._state.model = payload.model
             case "token_usage_record" if payload.usage:
-                tokens = payload.usage
-                usage = Usage(input=tokens.input_tokens, output=tokens.output_tokens, model=self._state.model)
+                usage = _usage(payload.usage, self._state.model)
                 yield Counted(id=payload.response_id or record.timestamp, usage=usage)
 
     def _event(self, path: str, payload: _Payload) -> Iterator[Item]:
@@ -190,3 +192,14 @@ def _ended(fault: _Fault | None) -> Ended:
     is_limit = _LIMIT in bytes(fault.codex_error_info).decode()
     how = Ending.LIMITED if is_limit else Ending.FAILED
     return Ended(how=how, text=fault.message, until=until(fault.message))
+
+
+def _usage(tokens: _Tokens, model: str | None) -> Usage:
+    return Usage(
+        input=tokens.input_tokens,
+        output=tokens.output_tokens,
+        cache_read=tokens.cached_input_tokens,
+        cache_write=tokens.cache_write_input_tokens,
+        reasoning=tokens.reasoning_output_tokens,
+        model=model,
+    )

@@ -43,6 +43,7 @@ _NOTHING: Final = msgspec.Raw(b"{}")
 class _Tokens(msgspec.Struct):
     input: int = 0
     output: int = 0
+    cached: int = 0
     thoughts: int = 0
 
 
@@ -224,11 +225,19 @@ def _record(data: bytes) -> _Record | None:
     return record if record.type else None
 
 
+def _usage(tokens: _Tokens, model: str | None) -> Usage:
+    return Usage(
+        input=tokens.input,
+        output=tokens.output + tokens.thoughts,
+        cache_read=tokens.cached,
+        reasoning=tokens.thoughts,
+        model=model[:128] if model else None,
+    )
+
+
 def _answer(record: _Record) -> Iterator[Item]:
     if record.tokens:
-        output = record.tokens.output + record.tokens.thoughts
-        model = record.model[:128] if record.model else None
-        yield Counted(id=record.id, usage=Usage(input=record.tokens.input, output=output, model=model))
+        yield Counted(id=record.id, usage=_usage(record.tokens, record.model))
     if isinstance(record.content, str):
         yield Wrote(id=record.id, text=record.content)
     for call in record.toolCalls:

@@ -1,0 +1,60 @@
+"""Who has used how many tokens of which model, what that cost."""
+
+from typing import Final
+
+import msgspec
+
+from csp.wire import AgentId, Usage
+
+#: Models come by the names their agents give them; beyond so many rows the name is left out.
+MOST_ROWS: Final = 256
+
+
+class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the replies of one agent took of one model; some may have no known price, or be estimates."""
+
+    agent: AgentId
+    model: str = ""
+    replies: int = 0
+    input: int = 0
+    output: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    estimated: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output
+
+    @property
+    def known_cost(self) -> float | None:
+        """What it cost; None where no reply has a price."""
+        return None if self.unpriced == self.replies else self.cost_usd
+
+
+Ledger = tuple[Spent, ...]
+
+
+def spend(ledger: Ledger, agent: AgentId, usage: Usage) -> Ledger:
+    """Return the ledger with one more reply in it."""
+    model = usage.model or ""
+    place = _place(ledger, agent, model)
+    if place is None and len(ledger) >= MOST_ROWS:
+        model = ""
+        place = _place(ledger, agent, model)
+    before = Spent(agent, model) if place is None else ledger[place]
+    after = Spent(
+        agent,
+        model,
+        replies=before.replies + 1,
+        input=before.input + usage.input,
+        output=before.output + usage.output,
+        cost_usd=before.cost_usd + (usage.cost_usd or 0.0),
+        unpriced=before.unpriced + (usage.cost_usd is None),
+        estimated=before.estimated + usage.estimated,
+    )
+    return (*ledger, after) if place is None else (*ledger[:place], after, *ledger[place + 1 :])
+
+
+def _place(ledger: Ledger, agent: AgentId, model: str) -> int | None:
+    return next((i for i, row in enumerate(ledger) if (row.agent, row.model) == (agent, model)), None)

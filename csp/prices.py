@@ -1,0 +1,44 @@
+"""What the tokens of a call cost, by the list of prices that is installed."""
+
+from importlib import metadata
+from typing import Final
+
+from csp.wire import Usage
+
+_PACKAGE: Final = "genai-prices"
+
+
+def cost_usd(
+    model: str, usage: Usage, *, provider: str | None = None, url: str | None = None
+) -> float | None:
+    """Return the price of a call; None for a model without a known price, or without the list.
+
+    Who serves the model is told by the name of the provider in the list, else by the address.
+    """
+    try:
+        from genai_prices import Usage as Counted
+        from genai_prices import calc_price
+    except ImportError:
+        return None
+    counted = Counted(
+        input_tokens=usage.input,
+        cache_read_tokens=usage.cache_read,
+        cache_write_tokens=usage.cache_write,
+        output_tokens=usage.output,
+    )
+    try:
+        if provider is not None:
+            found = calc_price(counted, model, provider_id=provider)
+        else:
+            found = calc_price(counted, model, provider_api_url=url)
+    except (LookupError, ValueError):
+        return None
+    return float(found.total_price)
+
+
+def source() -> str | None:
+    """Name the list of prices with its version, which stands for its date: the package tells no other."""
+    try:
+        return f"{_PACKAGE} {metadata.version(_PACKAGE)}"
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,53 @@
+"""Who has used what, for how much."""
+
+from csp.core.commands import Answer
+from csp.core.modeview import spent_view
+from csp.core.spending import MOST_ROWS, Ledger, Spent, spend
+from csp.wire import Usage
+from tests.core.live import CLAUDE, CODEX
+from tests.core.playing import Play
+
+
+def test_replies_add_up_by_agent_and_model() -> None:
+    ledger: Ledger = ()
+    for agent, usage in (
+        (CLAUDE, Usage(input=10, output=2, cost_usd=0.5, model="opus")),
+        (CODEX, Usage(input=7, output=1, model="gpt")),
+        (CLAUDE, Usage(input=20, output=3, cost_usd=0.25, model="opus")),
+        (CLAUDE, Usage(input=1, output=1, model="haiku", estimated=True)),
+    ):
+        ledger = spend(ledger, agent, usage)
+
+    assert ledger == (
+        Spent(CLAUDE, "opus", replies=2, input=30, output=5, cost_usd=0.75),
+        Spent(CODEX, "gpt", replies=1, input=7, output=1, unpriced=1),
+        Spent(CLAUDE, "haiku", replies=1, input=1, output=1, unpriced=1, estimated=1),
+    )
+    assert [row.tokens for row in ledger] == [35, 8, 2]
+
+
+def test_a_price_that_nobody_knows_is_not_nothing() -> None:
+    ledger = spend((), CODEX, Usage(input=7, model="gpt"))
+    free = spend((), CODEX, Usage(input=7, cost_usd=0.0, model="gpt"))
+    mixed = spend(ledger, CODEX, Usage(input=7, cost_usd=0.5, model="gpt"))
+
+    assert [row.known_cost for row in (*ledger, *free, *mixed)] == [None, 0.0, 0.5]
+    assert [row.cost_usd for row in spent_view((*ledger, *mixed))] == [None, 0.5]
+
+
+def test_invented_names_of_models_do_not_fill_the_memory() -> None:
+    ledger: Ledger = ()
+    for number in range(MOST_ROWS + 5):
+        ledger = spend(ledger, CLAUDE, Usage(input=1, model=f"model-{number}"))
+
+    assert len(ledger) == MOST_ROWS + 1
+    assert ledger[-1] == Spent(CLAUDE, "", replies=5, input=5, unpriced=5)
+    assert sum(row.input for row in ledger) == MOST_ROWS + 5
+
+
+def test_the_room_counts_what_is_said_outside_of_sessions_too() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.do(Answer(sender=CLAUDE, text="hello", usage=Usage(input=5, output=1, model="opus")))
+    play.do(Answer(sender=CLAUDE, text="nobody counted this"))
+
+    assert play.room.spent == (Spent(CLAUDE, "opus", replies=1, input=5, output=1, unpriced=1),)
