@@ -23,3 +23,15 @@ def test_a_plain_up_joins_a_demo_room_as_it_is(place: Place) -> None:
     place.up()
 
     assert set(place.online()) == {"ada", "bob", "cy"}
+
+
+def test_a_narrow_pane_shows_whole_rows_and_takes_messages(place: Place) -> None:
+    place.set(CSP_DEMO_SPEED="0")
+    place.up("--demo", "--agents", "ada")
+    place.tmux("resize-window", "-t", "csp", "-x", "16", "-y", "40")
+    place.wait(lambda: "❯ Say something\n" in place.screen("ada"), "a placeholder that fits")
+    done = place.csp("send", "ada", "hello", "--wait", "--timeout", "20")
+
+    assert done.code == 0, done.err
+    place.wait(lambda: "❯ Say something\n" in place.screen("ada"), "the placeholder again")
+    assert all(len(row) <= 16 for row in place.screen("ada").splitlines())

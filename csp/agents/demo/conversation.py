@@ -28,9 +28,10 @@ class Busy:
     what: str
     elapsed_s: float
 
-    def row(self) -> str:
+    def row(self, cols: int) -> str:
         mark = _SPINNER[int(self.elapsed_s / _FRAME_S) % len(_SPINNER)]
-        return f"{FAINT}{mark} {self.what}… ({int(self.elapsed_s)}s · esc to interrupt){PLAIN}"
+        text = f"{mark} {self.what}… ({int(self.elapsed_s)}s · esc to interrupt)"
+        return f"{FAINT}{_fitted(text, cols)}{PLAIN}"
 
 
 class Conversation:
@@ -105,7 +106,8 @@ class Conversation:
         rows = wrapped(text.replace("\t", " "), self._cols - 2)
         if kind == "prompt":
             more = len(rows) - MAX_ECHO_ROWS
-            rows = [*rows[:MAX_ECHO_ROWS], f"… {more} more rows"] if more > 1 else rows
+            last = _fitted(f"… {more} more rows", self._cols - 2)
+            rows = [*rows[:MAX_ECHO_ROWS], last] if more > 1 else rows
             return ["", *(f"{FAINT}> {row}{PLAIN}" for row in rows)]
         if kind == "answer":
             mark = f"{self._colour}●{PLAIN} "
@@ -121,7 +123,7 @@ class Conversation:
         """Draw what is new, with the composer below it."""
         box, cursor = self._box(composer)
         partial = self._answer_rows()[self._gone_up :]
-        above = [*partial, "", *([busy.row(), ""] if busy else [])]
+        above = [*partial, "", *([busy.row(self._cols), ""] if busy else [])]
         line = "─" * self._cols
         below = f"{FAINT}  {wrapped(hint, self._cols - 2)[0]}{PLAIN}"
         rows = [*above, f"{FAINT}{line}{PLAIN}", *box, f"{FAINT}{line}{PLAIN}", below]
@@ -135,7 +137,8 @@ class Conversation:
     def _box(self, composer: Composer) -> tuple[list[str], Place]:
         """Return the rows of the composer that are to be seen, with the place of the cursor in them."""
         if not composer.text:
-            return [f"{_SIGN}{FAINT}Say something to {self._name}{PLAIN}"], Place(0, len(_SIGN))
+            hint = _fitted(f"Say something to {self._name}", self._cols - len(_SIGN))
+            return [f"{_SIGN}{FAINT}{hint}{PLAIN}"], Place(0, len(_SIGN))
         width = self._cols - len(_SIGN) - 1
         rows = cut_in_rows(composer.text.replace("\t", " "), width)
         cursor = place_in(composer.text.replace("\t", " "), composer.cursor, width)
@@ -144,6 +147,11 @@ class Conversation:
         seen = rows[first : first + size]
         box = [(_SIGN if not at else "  ") + row for at, row in enumerate(seen)]
         return box, Place(cursor.row - first, cursor.column + len(_SIGN))
+
+
+def _fitted(text: str, width: int) -> str:
+    """Return a row that is no wider than this: the terminal would write its end over the last column."""
+    return cut_in_rows(text, max(1, width))[0].rstrip()
 
 
 def _emphasised(row: str) -> str:
