@@ -208,11 +208,12 @@ class Client:
         activity: bool = False,
         local: bool = False,
         ending: Ending = Ending.DONE,
+        reason: str = "",
     ) -> Sent:
         """Post what this participant wrote; with `reply_to` it goes to whoever asked.
 
         `activity` is no answer yet; `local` answers what a person typed in the pane, which is posted only if
-        that is shared; an `ending` other than done says how the turn broke off.
+        that is shared; an `ending` other than done says how the turn broke off, `reason` why.
         """
         check_text(text)
         body = OutputBody(
@@ -227,6 +228,7 @@ class Client:
             activity=activity,
             local=local,
             ending=ending,
+            reason=reason,
         )
         sent = _sent(await self._ask("output", body))
         if reply_to is not None:

@@ -80,6 +80,7 @@ class Answer(Command, frozen=True, kw_only=True):
     activity: bool = False
     local: bool = False
     ending: Ending = Ending.DONE
+    reason: str = ""
 
 
 class Tell(Command, frozen=True, kw_only=True):

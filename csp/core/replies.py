@@ -130,6 +130,8 @@ class _Reply:
         turn = self._turn
         if turn is None:
             self._post(Activity if self._command.activity else AgentResponse, self._command, late=True)
+            # It was paid for, so a limit may be reached.
+            advance(self._desk)
         elif self._command.ending is not Ending.DONE:
             self._broke_off(turn)
         else:
@@ -142,12 +144,16 @@ class _Reply:
     def _broke_off(self, turn: Turn) -> None:
         if self._command.text.strip():
             self._post(Activity, self._command)
-        fail(self._desk, turn, TurnState.FAILED, f"its answer was {self._command.ending}")
+        why = f"its answer was {self._command.ending}"
+        if self._command.reason:
+            why += f": {self._command.reason}"
+        fail(self._desk, turn, TurnState.FAILED, why)
         advance(self._desk)
 
     def _go_on(self, turn: Turn, said: Speech) -> None:
         """Post words from the midst of the work; the turn stays open."""
-        self._post(Activity, self._command)
+        if not self._note(turn):
+            return
         vote = self._vote(said.commands)
         if vote is not None:
             self._cast(turn, vote)
@@ -177,8 +183,8 @@ class _Reply:
         is_voteless = self._is_ballot and vote is None and agent not in self._desk.session.votes
         is_unreadable = envelope.malformed and is_api(self._desk, agent)
         if (is_voteless or is_unreadable) and not turn.is_repair:
-            self._post(Activity, self._command)
-            ask_again(self._desk, turn, for_vote=is_voteless)
+            if self._note(turn):
+                ask_again(self._desk, turn, for_vote=is_voteless)
             return
         self._accept(turn, envelope, said, vote)
 
@@ -209,6 +215,12 @@ class _Reply:
         remind(desk, command.sender)
         advance(desk)
         speaker.run([spoken for spoken in commands if isinstance(spoken, SetMode)])
+
+    def _note(self, turn: Turn) -> bool:
+        """Post words that are no reply yet; tell whether the turn goes on: they may use up a limit."""
+        self._post(Activity, self._command)
+        advance(self._desk)
+        return turn.agent in self._desk.session.turns
 
     # --- its parts -------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from csp.core.session import FAILED, OPEN, Choice, Done, Item, Output, Reply, Se
 from csp.core.spending import spend
 from csp.core.tokens import cut, tokens_in
 from csp.events import (
+    Activity,
     AgentCall,
     AgentResponse,
     AnyEvent,
@@ -61,6 +62,9 @@ def step(session: Session, event: AnyEvent) -> Session:
             return _moved(session, event)
         case AgentResponse():
             return _answered(session, event)
+        case Activity() if event.usage is not None:
+            # Such as a first answer that was malformed: it was paid for.
+            return _spent(session, event, 0)
         case AgentCall() | HumanMessage():
             return _noted(_heard_from(session, event.sender), event)
         case Voted():
@@ -228,7 +232,7 @@ def _heard_from(session: Session, agent: AgentId) -> Session:
 def _answered(session: Session, event: AgentResponse) -> Session:
     session = _noted(_heard_from(session, event.sender), event)
     if event.out_of_turn or event.late:
-        return session
+        return session if event.usage is None else _spent(session, event, 0)
     turn = session.turns.get(event.sender)
     round = event.round or session.stage.round
     output = Output(event.id, round, cut(event.text, KEPT_CHARS), session.stage.number)
@@ -242,7 +246,7 @@ def _answered(session: Session, event: AgentResponse) -> Session:
     )
 
 
-def _spent(session: Session, event: AgentResponse, prompt_tokens: int) -> Session:
+def _spent(session: Session, event: AgentResponse | Activity, prompt_tokens: int) -> Session:
     guess = Usage(input=prompt_tokens, output=tokens_in(event.text), estimated=True)
     usage = event.usage or guess
     models = session.models if usage.model is None else session.models | {event.sender: usage.model}

@@ -81,6 +81,7 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
         activity=body.activity,
         local=body.local,
         ending=body.ending,
+        reason=body.reason,
     )
     events = await gateway.submit(command)
     first = next((event for event in events if isinstance(event, Said | Late)), None)

@@ -69,7 +69,8 @@ class OutputBody(Struct, frozen=True):
     """What a participant wrote.
 
     `activity` is text from the midst of a turn, not its answer; `local` answers what a person typed in the
-    pane, so it is posted only if that is shared; only a turn that broke off may have no content.
+    pane, so it is posted only if that is shared; only a turn that broke off may have no content, and may
+    say its `reason`.
     """
 
     content: MaybeText
@@ -83,6 +84,7 @@ class OutputBody(Struct, frozen=True):
     activity: bool = False
     local: bool = False
     ending: Ending = Ending.DONE
+    reason: Note = ""
 
 
 class DeliveryBody(Struct, frozen=True):

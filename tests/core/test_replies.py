@@ -201,6 +201,13 @@ def test_question_in_a_turn_leads_back_to_it(play: Play) -> None:
 # --- what a reply may be -------------------------------------------------------------------------
 
 
+def test_answer_that_broke_off_says_why(play: Play) -> None:
+    play.reply(CLAUDE, "", ending=Ending.FAILED, reason="the provider answered 500")
+
+    told = "claude: its turn failed, its answer was failed: the provider answered 500. The turn passes on."
+    assert told in play.notices
+
+
 @pytest.mark.parametrize("ending", [Ending.FAILED, Ending.INTERRUPTED, Ending.LIMITED])
 def test_answer_that_broke_off_passes_the_turn_on(play: Play, ending: Ending) -> None:
     play.reply(CLAUDE, "half a", ending=ending)

@@ -3,7 +3,8 @@
 from csp.core.commands import Answer
 from csp.core.modeview import spent_view
 from csp.core.spending import MOST_ROWS, Ledger, Spent, spend
-from csp.wire import Usage
+from csp.events import TurnSignal
+from csp.wire import EndReason, Kind, Limits, Usage
 from tests.core.live import CLAUDE, CODEX
 from tests.core.playing import Play
 
@@ -51,3 +52,33 @@ def test_the_room_counts_what_is_said_outside_of_sessions_too() -> None:
     play.do(Answer(sender=CLAUDE, text="nobody counted this"))
 
     assert play.room.spent == (Spent(CLAUDE, "opus", replies=1, input=5, output=1, unpriced=1),)
+
+
+def test_what_moved_nothing_was_paid_for_all_the_same() -> None:
+    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play.start("collaborate")
+    play.reply(CLAUDE, "{not json", usage=Usage(input=10))  # is asked once more
+    play.reply(CLAUDE, '{"message": "m", "handoff": {"to": "codex", "task": "t"}}', usage=Usage(input=20))
+    turn = play.turn(CODEX).id
+    play.wait(play.rules.timeout_s + 300)
+    play.reply(CODEX, '{"message": "too late"}', turn=turn, usage=Usage(input=300))
+
+    assert [(row.agent, row.input) for row in play.session.spent] == [(CLAUDE, 30), (CODEX, 300)]
+    assert play.session.tokens == 330
+
+
+def test_no_call_follows_once_a_limit_is_used_up_by_what_moved_nothing() -> None:
+    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play.start("collaborate", limits=Limits(tokens=100))
+    play.reply(CLAUDE, "{not json", usage=Usage(input=100))
+
+    assert play.session.reason == EndReason.EMERGENCY_TOKENS
+    assert len(play.all(TurnSignal)) == 1
+
+
+def test_activity_that_uses_up_a_limit_ends_the_session() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("autopilot", limits=Limits(tokens=100))
+    play.reply(CLAUDE, "looking around", activity=True, usage=Usage(input=100))
+
+    assert play.session.reason == EndReason.EMERGENCY_TOKENS
