@@ -1,24 +1,56 @@
-"""Set, show, move, end the mode of a room."""
+"""Set, show, steer, end the mode of a room."""
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 from csp.cli.call import Call
-from csp.cli.terminal import put, put_json, talk
-from csp.errors import BadInput
-from csp.oneshot import Object, field
+from csp.cli.terminal import put_json, put_lines, talk
+from csp.config import nearest
+from csp.errors import BadInput, NotFound, Refused
+from csp.oneshot import Object, field, segment
 
-_FORMS: Final = "set, show, next or end"
+#: More words than a command line has.
+_ANY: Final = 1 << 20
+_HELP: Final = "see: csp mode --help"
+_START: Final = "begin one: csp mode set debate 'tabs or spaces'"
+#: What the options are called in a body; those of the limits go into one of their own.
+_SET: Final = ("rounds", "steps", "first", "synth", "ballot", "respect_final", "soft_turns")
+_LIMITS: Final = ("turns", "tokens", "minutes", "cost")
+_OPTIONS: Final = ("agents", *_SET, *_LIMITS)
+
+
+class _Form(NamedTuple):
+    """One form: what it does, how many words behind it are understood, which options."""
+
+    do: Callable[[Call, list[str]], int]
+    words: int = 0
+    options: tuple[str, ...] = ()
 
 
 def mode(call: Call) -> int:
     """Do what the first word says."""
-    form, *words = call.args.form or ["show"]
-    action = _ACTIONS.get(form)
-    if action is None:
-        raise BadInput(f"unknown form {form!r} of mode, expected one of: {_FORMS}", "see: csp mode --help")
-    if words and form != "set":
-        raise BadInput(f"csp mode {form} takes no further words", "see: csp mode --help")
-    return action(call, words)
+    name, *words = call.args.form or ["show"]
+    form = _FORMS.get(name)
+    if form is None:
+        raise _unknown(name)
+    if len(words) > form.words:
+        raise BadInput(f"csp mode {name} takes no {words[form.words]!r}", _HELP)
+    for option in _OPTIONS:
+        if option not in form.options and getattr(call.args, option) not in (None, False):
+            raise BadInput(f"csp mode {name} takes no --{option.replace('_', '-')}", _HELP)
+    return form.do(call, words)
+
+
+def _unknown(name: str) -> BadInput:
+    from csp.wire import Mode
+
+    if name in set(Mode):
+        return BadInput(f"unknown form {name!r} of mode", f"begin it with: csp mode set {name}")
+    hint = nearest(name, list(_FORMS)) or _HELP
+    return BadInput(f"unknown form {name!r} of mode, expected one of: {', '.join(_FORMS)}", hint)
+
+
+# --- beginning, looking ----------------------------------------------------------------------------
 
 
 def _set(call: Call, words: list[str]) -> int:
@@ -30,29 +62,37 @@ def _set(call: Call, words: list[str]) -> int:
 
 
 def _body(call: Call, mode: str, topic: str) -> dict[str, Any]:
-    args = call.args
-    body: dict[str, Any] = {
-        "mode": mode,
-        "topic": topic or None,
-        "agents": None if args.agents is None else [name for name in args.agents.split(",") if name],
-        "rounds": args.rounds,
-        "first": args.first,
-        "synth": args.synth,
-        "ballot": args.ballot or None,
-        "respect_final": args.respect_final or None,
-        "thread": args.thread,
-    }
-    return {name: value for name, value in body.items() if value is not None}
+    """Return what was asked for; what was left out is left to the room."""
+    args = vars(call.args)
+    body: dict[str, Any] = {"mode": mode, "topic": topic, **{name: args[name] for name in _SET}}
+    body = {name: value for name, value in body.items() if value not in (None, False, "")}
+    if args["agents"] is not None:
+        body["agents"] = [name for name in args["agents"].split(",") if name]
+    limits = {name: args[name] for name in _LIMITS if args[name] is not None}
+    return body | _thread(call) | ({"limits": limits} if limits else {})
 
 
 def _show(call: Call, words: list[str]) -> int:
-    view = call.gateway.get("/mode", **({"thread": call.args.thread} if call.args.thread else {}))
+    view = _view(call)
     if call.is_json:
         put_json(view)
         return 0
-    for line in _lines(view):
-        put(line)
+    put_lines(_lines(view))
     return 0
+
+
+def _votes(call: Call, words: list[str]) -> int:
+    view = _view(call)
+    if call.is_json:
+        put_json({name: view.get(name) or {} for name in ("proposals", "votes")})
+        return 0
+    from csp.human.votes import vote_lines
+
+    put_lines(vote_lines(view))
+    return 0
+
+
+# --- steering --------------------------------------------------------------------------------------
 
 
 def _next(call: Call, words: list[str]) -> int:
@@ -67,7 +107,79 @@ def _end(call: Call, words: list[str]) -> int:
     return _answer(call, answer, "the mode is freeform")
 
 
-_ACTIONS: Final = {"set": _set, "show": _show, "next": _next, "end": _end}
+def _pause(call: Call, words: list[str]) -> int:
+    return _halt(call, "pause", "paused")
+
+
+def _resume(call: Call, words: list[str]) -> int:
+    return _halt(call, "resume", "running")
+
+
+def _halt(call: Call, verb: str, status: str) -> int:
+    """Pause or resume; what is so already is no fault, but it is said."""
+    view = _running(call)
+    already = " already" if view.get("status") == status else ""
+    return _answer(call, _steer(call, view, verb), f"{view['mode']} is {status}{already}")
+
+
+def _extend(call: Call, words: list[str]) -> int:
+    view = _running(call)
+    given = {name: getattr(call.args, name) for name in ("rounds", "minutes")}
+    body = {name: value for name, value in given.items() if value is not None}
+    amounts = " and ".join(f"{value:g} {name}" for name, value in body.items())
+    text = f"extended {view['mode']} by {amounts}" if amounts else "the open turns got more time"
+    return _answer(call, _steer(call, view, "extend", body), text)
+
+
+def _skip(call: Call, words: list[str]) -> int:
+    view = _running(call)
+    known = list(map(str, field(view, "turnOrder", list)))
+    if words and words[0] not in known:
+        hint = nearest(words[0], known) or f"in it are: {', '.join(known)}"
+        raise NotFound(f"agent {words[0]!r} is not in this {view['mode']}", hint)
+    body = {"agent": words[0]} if words else {}
+    skipped = words[0] if words else view.get("currentTurn")
+    return _answer(call, _steer(call, view, "skip", body), f"skipped {skipped}")
+
+
+def _stop(call: Call, words: list[str]) -> int:
+    view = _running(call)
+    return _answer(call, _steer(call, view, "stop"), f"ended {view['mode']} ({view['sessionId']})")
+
+
+def _running(call: Call) -> Object:
+    """Return the mode that runs, or raise saying how to begin one."""
+    view = _view(call)
+    if view.get("sessionId") is None or view.get("status") == "ended":
+        raise Refused("no mode is running", _START)
+    return view
+
+
+def _steer(call: Call, view: Object, verb: str, body: Object | None = None) -> Object:
+    answer: Object = call.gateway.post(f"/sessions/{segment(field(view, 'sessionId', str))}/{verb}", body)
+    return answer
+
+
+_FORMS: Final = {
+    "set": _Form(_set, _ANY, _OPTIONS),
+    "show": _Form(_show),
+    "next": _Form(_next),
+    "pause": _Form(_pause),
+    "resume": _Form(_resume),
+    "extend": _Form(_extend, 0, ("rounds", "minutes")),
+    "skip": _Form(_skip, 1),
+    "votes": _Form(_votes),
+    "end": _Form(_end),
+    "stop": _Form(_stop),
+}
+
+
+# --- what is said ----------------------------------------------------------------------------------
+
+
+def _view(call: Call) -> Object:
+    view: Object = call.gateway.get("/mode", **_thread(call))
+    return view
 
 
 def _thread(call: Call) -> dict[str, str]:

@@ -152,15 +152,36 @@ _HISTORY: Final = (
 )
 
 _MODE: Final = (
-    Arg(("form",), "set MODE TOPIC, show, next or end", {"metavar": "FORM", "nargs": "*"}),
+    Arg(
+        ("form",),
+        "set MODE TOPIC, show, next, pause, resume, extend, skip [AGENT], votes, end or stop; default: show",
+        {"metavar": "FORM", "nargs": "*"},
+    ),
     _value("--agents", "A,B", "who takes part, in this order; default: all who are online"),
-    _value("--rounds", "N", "rounds or steps, as the mode counts", type=_WHOLE),
+    _value("--rounds", "N", "rounds as the mode counts; with extend: that many more", type=_WHOLE),
+    _value("--steps", "N", "turns of a round robin", type=_WHOLE),
     _value("--first", "AGENT", "who speaks first"),
     _value("--synth", "AGENT", "who writes the synthesis"),
     _switch("--ballot", "end a debate with a vote"),
     _switch("--respect-final", "let an agent end an autopilot"),
+    _switch("--soft-turns", "type what agents say to one that waits at once, not with its turn"),
+    _value("--turns", "N", "end after so many turns", type=_WHOLE),
+    _value("--tokens", "N", "end after so many tokens", type=_WHOLE),
+    _value("--minutes", "M", "end after so many minutes; with extend: that many more", type=_SECONDS),
+    _value("--cost", "USD", "end after so many US dollars", type=_SECONDS),
     _value("--thread", "T", "thread of the session"),
     _JSON,
+)
+
+_MODE_EXAMPLES: Final = "\n  ".join(
+    (
+        "csp mode set debate 'tabs or spaces' --rounds 2 --agents claude,codex",
+        "csp mode set autopilot 'make the tests pass' --turns 50 --minutes 10",
+        "csp mode pause",
+        "csp mode extend --rounds 2",
+        "csp mode skip codex",
+        "csp mode votes",
+    )
 )
 
 _EXPORT: Final = (
@@ -210,7 +231,7 @@ VERBS: Final = (
     Verb("export", "print the whole history", "csp export --format md > chat.md", "export:export", _EXPORT),
     Verb("replay", "show a room's history as it came", "csp replay --speed 20", "replay:replay", _REPLAY),
     Verb("logs", "show what the gateway or a sidecar logged", "csp logs codex", "replay:logs", _LOGS),
-    Verb("mode", "set, show or end the mode", "csp mode set debate 'tabs or spaces'", "mode:mode", _MODE),
+    Verb("mode", "set, show, steer or end the mode", _MODE_EXAMPLES, "mode:mode", _MODE),
     Verb(
         "stop",
         "stop what is running in the room",

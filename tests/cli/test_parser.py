@@ -101,7 +101,8 @@ def test_the_example_of_a_verb_can_be_parsed(verb: object) -> None:
     import shlex
 
     row = next(row for row in VERBS if row == verb)
-    words = shlex.split(row.example.partition(" > ")[0])
+    for line in row.example.splitlines():
+        words = shlex.split(line.partition(" > ")[0])
 
-    found, _ = parse(words[1:])
-    assert found == row
+        found, _ = parse(words[1:])
+        assert found == row
