@@ -30,11 +30,12 @@ class Finding(NamedTuple):
 
 
 class Cli(NamedTuple):
-    """One CLI as the settings name it."""
+    """One CLI as the settings name it; `source` is the variable or the file that has set its command."""
 
     name: str
     command: tuple[str, ...]
     install: str = ""
+    source: str = ""
 
 
 def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[Finding]:
@@ -42,11 +43,20 @@ def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterato
     for cli in _clis(settings):
         path = shutil.which(cli.command[0], path=env.get("PATH"))
         if path is None:
-            missing = f"{cli.command[0]} is not installed"
-            advice = f"{cli.install}; or go on without it" if cli.install else "check its command in csp.toml"
-            yield Finding(f"cli {cli.name}", not _is_needed(settings, cli), missing, advice)
+            yield _missing(settings, cli)
             continue
         yield from _check_cli(cli, path, env, cwd)
+
+
+def _missing(settings: Settings, cli: Cli) -> Finding:
+    """Say of a CLI that it is not there: a fault only where somebody has asked for it."""
+    name, command = f"cli {cli.name}", cli.command[0]
+    if cli.source:
+        advice = f"check its spelling, or unset {cli.source}"
+        return Finding(name, False, f"{cli.source}: {command} was not found", advice)
+    advice = f"{cli.install}; or go on without it" if cli.install else "check its command in csp.toml"
+    is_needed = settings.strict_cli_check or bool(settings.agents)
+    return Finding(name, not is_needed, f"{command} is not installed", advice)
 
 
 def _clis(settings: Settings) -> list[Cli]:
@@ -58,11 +68,15 @@ def _clis(settings: Settings) -> list[Cli]:
             (spec.name, spec.command or known.get(spec.profile or spec.name, ())) for spec in settings.agents
         ]
         return [Cli(name, command) for name, command in named if command]
-    return [Cli(name, getattr(settings, row.setting), row.install) for name, row in CLIS.items()]
-
-
-def _is_needed(settings: Settings, cli: Cli) -> bool:
-    return settings.strict_cli_check or bool(settings.agents)
+    return [
+        Cli(
+            name,
+            getattr(settings, row.setting),
+            row.install,
+            settings.sources[row.setting] if settings.is_set(row.setting) else "",
+        )
+        for name, row in CLIS.items()
+    ]
 
 
 def _check_cli(cli: Cli, path: str, env: Mapping[str, str], cwd: Path) -> Iterator[Finding]:

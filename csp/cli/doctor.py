@@ -74,12 +74,12 @@ def _check_terminal(env: Mapping[str, str]) -> Finding:
         return Finding("terminal", True, "this is none, so it was not checked")
     import curses
 
+    from csp.panes.session import check_terminal
+
     try:
-        curses.setupterm(name or "unknown")
-    except curses.error:
-        return Finding(
-            "terminal", False, f"{name!r} is not known on this machine", "set TERM to xterm-256color"
-        )
+        check_terminal(env)
+    except CspError as exc:
+        return Finding("terminal", False, exc.message.removeprefix("terminal "), exc.hint)
     if "utf" not in locale.lower():
         advice = "set LANG to one such as C.UTF-8, or tmux shows letters as _"
         return Finding("terminal", False, f"locale {locale or 'C'} is not UTF-8", advice)
@@ -137,9 +137,13 @@ def _bind_error(host: str, port: int) -> str:
 
 
 def _check_room(room: RunningRoom) -> Finding:
+    from csp.panes.gateway import has_lost_supervisor
+
     name = f"room {room.room}"
     try:
         health = Gateway(room.url, room.token).get("/health")
+        if has_lost_supervisor(room):
+            return Finding(name, False, "its supervisor is gone, nobody would start it again", "csp up")
         return Finding(name, True, f"{field(health, 'status', str)} at {room.url}")
     except CspError as exc:
         return Finding(name, False, exc.message, exc.hint or f"csp down --room {room.room}, then csp up")

@@ -7,6 +7,7 @@ from csp.cli.call import Call
 from csp.cli.terminal import put, put_json, put_lines
 from csp.config import ROWS, shown
 from csp.errors import Forbidden
+from csp.human.turn import bracketed, owing, takes_part, turn_word
 from csp.oneshot import Object, field, objects
 
 _TEXT: Final = 60
@@ -37,7 +38,7 @@ def agents(call: Call) -> int:
     if call.is_json:
         put_json(found)
         return 0
-    put_lines(_agent_lines(found))
+    put_lines(_agent_lines(found, call.gateway.get("/mode")))
     return 0
 
 
@@ -53,7 +54,7 @@ def status(call: Call) -> int:
         return 0
     put_lines(_health_lines(call.address.url, health))
     put_lines(_session_line(item) for item in sessions if not item.get("endedAt"))
-    put_lines(_agent_lines(found))
+    put_lines(_agent_lines(found, call.gateway.get("/mode")))
     put_lines(_queue_lines(queue))
     return 0
 
@@ -93,15 +94,16 @@ def _session_line(item: Object) -> str:
     return f"{field(item, 'mode', str)} {field(item, 'id', str)}: {status}, {where}, {topic or 'no topic'}"
 
 
-def _agent_lines(found: list[Object]) -> list[str]:
+def _agent_lines(found: list[Object], mode: Object) -> list[str]:
     if not found:
         return ["no agents"]
-    rows = _columns([_agent_row(item) for item in found])
+    rows = _columns([_agent_row(item, mode) for item in found])
     return [line for row, item in zip(rows, found, strict=True) for line in (row, *_dialog_lines(item))]
 
 
-def _agent_row(item: Object) -> list[str]:
-    state = field(item, "state", str)
+def _agent_row(item: Object, mode: Object) -> list[str]:
+    word = turn_word(field(item, "id", str), field(item, "state", str), takes_part(mode), owing(mode))
+    state = bracketed(word)
     until, detail = item.get("until"), item.get("detail")
     if isinstance(until, int | float):
         state += f" until {_clock(until)}"

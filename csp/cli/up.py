@@ -5,32 +5,38 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from csp.cli.call import Call
 from csp.cli.terminal import Progress, confirm, is_terminal, put, put_json, talk
 from csp.config import process_environment
 from csp.errors import BadInput, CspError, Refused
-from csp.panes.lineup import Lineup, Wish, choose, member_for, need
+from csp.panes.lineup import Wish, member_for, need
 from csp.panes.lock import locked
+
+if TYPE_CHECKING:
+    from csp.panes.session import Panes
+
+#: The room of those who name none.
+DEFAULT: Final = "default"
 
 
 def up(call: Call) -> int:
     """Open the room, or join the one that runs; return when all agents are there, or attach."""
-    from csp.panes.opening import Opening
-    from csp.panes.session import check_tmux
+    from csp.panes.opening import Opening, plan
+    from csp.panes.session import check_terminal, check_tmux
 
     _check_place(call)
     env = process_environment()
     wish = _wish(call)
-    if call.args.dry_run:
-        return _show_plan(call, choose(call.settings, wish, env), wish.dir)
     check_tmux(env)
+    if call.args.dry_run:
+        return _show_plan(call, plan(call.settings, wish, env, _terminal_size()))
     attaches = not call.args.detach and not call.is_json
     if attaches and not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         attaches = False
     if attaches:
-        _check_terminal(env)
+        check_terminal(env)
     with _at_work(call.settings.state_dir, call.settings.room) as progress:
         opening = Opening(
             call.settings, wish, call.cwd, env, progress.show, lambda line: _say(progress, line)
@@ -44,7 +50,6 @@ def down(call: Call) -> int:
     """End the room's panes with its gateway; the history stays unless it is to be purged."""
     from csp.panes.ending import check_ended, end_room, purge
     from csp.panes.gateway import running_room
-    from csp.panes.session import Panes
 
     settings, env = call.settings, process_environment()
     _refuse_agents(call)
@@ -59,10 +64,7 @@ def down(call: Call) -> int:
         talk("nothing was ended")
         return 1
     with _at_work(settings.state_dir, room) as progress:
-        try:
-            panes = Panes(room, settings.state_dir)
-        except (CspError, _tmux_missing()):
-            panes = None
+        panes = _panes(settings.state_dir, room)
         report = end_room(settings.state_dir, room, history, progress.show, panes)
         kept = purge(history, env) if call.args.purge else []
     if call.is_json:
@@ -107,7 +109,9 @@ def add(call: Call) -> int:
     if call.is_json:
         put_json(outcome._asdict())
     else:
-        talk(f"csp: {outcome.problem}" if outcome.problem else f"{outcome.agent} is here ({outcome.state})")
+        taken = "" if outcome.agent == member.agent else f"; the name {member.agent!r} was taken"
+        here = f"{outcome.agent} is here ({outcome.state}){taken}"
+        talk(f"csp: {outcome.problem}" if outcome.problem else here)
     return 1 if outcome.problem else 0
 
 
@@ -152,17 +156,6 @@ def _room_name(call: Call) -> str:
         return call.settings.room
 
 
-def _check_terminal(env: dict[str, str]) -> None:
-    """Refuse a terminal that tmux could not draw on."""
-    import curses
-
-    name = env.get("TERM", "")
-    try:
-        curses.setupterm(name or "unknown")
-    except curses.error as exc:
-        raise Refused(f"terminal {name!r} is not known on this machine", "set TERM, or add --detach") from exc
-
-
 def _terminal_size() -> tuple[int, int] | None:
     try:
         size = os.get_terminal_size()
@@ -188,8 +181,35 @@ def _at_work(state_dir: Path, room: str) -> Iterator[Progress]:
     try:
         with locked(state_dir, room, progress.show):
             yield progress
+    except KeyboardInterrupt:
+        _say(progress, _what_is_left(state_dir, room))
+        raise
     finally:
         progress.clear()
+
+
+def _what_is_left(state_dir: Path, room: str) -> str:
+    """Say to somebody who has interrupted us what still runs, with what can be done about it."""
+    from csp.panes.gateway import running_room
+
+    running, panes = running_room(state_dir, room), _panes(state_dir, room)
+    left = [f"the gateway at {running.url}"] if running else []
+    left += [f"tmux session {panes.name}"] if panes and panes.id else []
+    which = "" if room == DEFAULT else f" --room {room}"
+    if not left:
+        return f"interrupted; nothing of room {room} is running"
+    todo = f"go on with: csp up{which}; end it with: csp down{which}"
+    return f"interrupted; still running: {', '.join(left)} ({todo})"
+
+
+def _panes(state_dir: Path, room: str) -> "Panes | None":
+    """Return the panes of a room, or nothing on a machine without tmux."""
+    from csp.panes.session import Panes
+
+    try:
+        return Panes(room, state_dir)
+    except (CspError, _tmux_missing()):
+        return None
 
 
 def _say(progress: Progress, line: str) -> None:
@@ -197,14 +217,11 @@ def _say(progress: Progress, line: str) -> None:
     talk(f"csp: {line}")
 
 
-def _show_plan(call: Call, lineup: Lineup, dir: Path) -> int:
-    from csp.panes.opening import plan
-
-    found = plan(call.settings, lineup, dir, _terminal_size())
+def _show_plan(call: Call, found: dict[str, Any]) -> int:
     if call.is_json:
         put_json(found)
         return 0
-    for note in lineup.notes:
+    for note in found["notes"]:
         talk(f"csp: {note}")
     put(f"room {found['room']}, history in {found['history']}")
     put(f"tmux session {found['session']}")

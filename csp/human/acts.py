@@ -90,10 +90,8 @@ async def add(chat: "Chat", words: list[str]) -> None:
         raise BadInput(f"the command cannot be read: {str(exc).lower()}", "check its quotes") from exc
     name, *rest = given
     options, _, command = _split(rest)
-    said = await _csp(chat, "add", name, "--json", *options, "--", *command)
-    chat.out.put(
-        f"started {visible(name)}" + (f": {visible(one_line(said, 200))}" if not said.startswith("{") else "")
-    )
+    said = await _csp(chat, "add", name, *options, "--", *command)
+    chat.out.put(visible(one_line(said, 200)))
 
 
 def _split(words: list[str]) -> tuple[list[str], str, list[str]]:
@@ -304,12 +302,12 @@ async def export(chat: "Chat", words: list[str]) -> None:
 
 
 async def _csp(chat: "Chat", verb: str, *words: str) -> str:
-    """Run a csp command in this room; return what it printed, raise what it complained about."""
+    """Run a csp command in this room; return what it printed or said, raise what it complained about."""
     room = ("--room", chat.order.address.room) if chat.order.address.room else ()
     code, out, said = await _run(chat, sys.executable, "-m", "csp.cli", verb, *room, *words)
     if code:
         raise Refused(one_line(said.removeprefix("csp: "), 500) or f"csp {verb} failed with code {code}")
-    return out
+    return out or said
 
 
 async def _run(chat: "Chat", *command: str) -> tuple[int, str, str]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from csp.human.look import Signs
 from csp.human.text import minutes, one_line, visible
+from csp.human.turn import owing, takes_part, turn_word
 from csp.wire import AgentState
 
 _WORDS: Final = {
@@ -41,27 +42,32 @@ class Session:
     deadline: float | None = None
     id: str = ""
     phase: str = ""
+    agents: tuple[str, ...] = ()
 
     @property
     def is_running(self) -> bool:
         return self.mode != _FREEFORM
 
+    def word_for(self, agent: str, state: str) -> str:
+        """Return what an agent does, or whether it is its turn."""
+        return turn_word(agent, state, self.agents, self.waiting_for)
+
 
 def session_of(answer: object) -> Session:
     """Read GET /mode of this gateway or another version of it; what is not there is left out."""
     given: dict[str, Any] = answer if isinstance(answer, dict) else {}
-    waiting = given.get("waitingFor")
     deadline = given.get("deadline")
     return Session(
         mode=str(given.get("mode") or _FREEFORM),
         round=_whole(given.get("round")),
         max_rounds=_whole(given.get("maxRounds")),
         current=str(given.get("currentTurn") or ""),
-        waiting_for=tuple(str(agent) for agent in waiting) if isinstance(waiting, list) else (),
+        waiting_for=owing(given),
         status=str(given.get("status") or ""),
         deadline=float(deadline) if isinstance(deadline, int | float) else None,
         id=str(given.get("sessionId") or ""),
         phase=str(given.get("phase") or ""),
+        agents=takes_part(given),
     )
 
 

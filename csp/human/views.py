@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from csp.errors import BadInput
 from csp.human.acts import item_at
-from csp.human.bottom import session_of, session_text
+from csp.human.bottom import Session, session_of, session_text
 from csp.human.lines import said_line, spoken_in
 from csp.human.text import clock, columns, count, minutes, one_line, visible, wrapped
 from csp.human.ticks import why_held
+from csp.human.turn import bracketed
 from csp.human.votes import vote_lines
 from csp.oneshot import Object, field, objects
 
@@ -23,16 +24,19 @@ _TEXT: Final = 60
 
 async def agents(chat: "Chat", words: list[str]) -> None:
     """List the agents with what each does."""
-    found = await chat.agents()
+    _show_agents(chat, await chat.agents(), session_of(await chat.ask("GET", "/mode")))
+
+
+def _show_agents(chat: "Chat", found: list[Object], session: Session) -> None:
     if not found:
         chat.out.put("nobody is here yet; /add NAME -- COMMAND starts an agent")
         return
-    for line in columns([_agent_row(item) for item in found]):
+    for line in columns([_agent_row(item, session) for item in found]):
         chat.out.put(line)
 
 
-def _agent_row(item: Object) -> list[str]:
-    state = field(item, "state", str).replace("_", " ")
+def _agent_row(item: Object, session: Session) -> list[str]:
+    state = bracketed(session.word_for(field(item, "id", str), field(item, "state", str))).replace("_", " ")
     until, detail, queued = item.get("until"), item.get("detail"), field(item, "queued", int)
     if isinstance(until, int | float):
         state += f" until {clock(until)}"
@@ -63,7 +67,7 @@ async def status(chat: "Chat", words: list[str]) -> None:
         ended = answer.get("reason") if isinstance(answer, dict) else None
         chat.out.put("Mode: freeform" + (f" (the last one ended: {visible(str(ended))})" if ended else ""))
     if not words:
-        await agents(chat, [])
+        _show_agents(chat, await chat.agents(), session)
 
 
 async def queue(chat: "Chat", words: list[str]) -> None:

@@ -45,7 +45,7 @@ _LIST: Final = f"list-panes -s -F '{_FORM}'"
 _MOVED: Final = "csp-panes-moved"
 _CHANGED: Final = re.compile(r"%layout-change (@\d+) [0-9a-f]{4},(\d+)x(\d+),\S+ \S+ ?(\S*)")
 _PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+) (.*)")
-_WORD: Final = re.compile(r"[^a-z0-9_ :.-]")
+_WORD: Final = re.compile(r"[^A-Za-z0-9_ :.-]")
 _NO_FORMAT: Final = re.compile(r"['#\x00-\x1f\x7f]")
 _CLOSE_S: Final = 1.0
 _AGAIN_S: Final = 1.0
@@ -96,7 +96,7 @@ class PaneBorders:
 
     def set_state(self, agent: str, word: str) -> None:
         """Show a state, as soon as there is a pane to show it at."""
-        self._states[agent] = _WORD.sub("", word.lower())
+        self._states[agent] = _WORD.sub("", word)
         if agent in self._panes:
             self._show(agent)
         else:

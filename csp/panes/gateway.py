@@ -1,7 +1,10 @@
 """Start the gateway of a room in the background."""
 
+import ast
 import contextlib
 import os
+import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -12,14 +15,17 @@ from csp.config import Settings
 from csp.errors import Broken, CspError, Unreachable
 from csp.oneshot import Gateway
 from csp.panes.lineup import CSP
-from csp.panes.processes import family
+from csp.panes.processes import end, family, is_child
 from csp.rooms import RunningRoom, running_rooms
 
 READY_S: Final = 30.0
 RESTART_S: Final = 10.0
+_END_S: Final = 10.0
 _POLL_S: Final = 0.05
 _MAX_LOG_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 4096
+#: How the child of a supervisor logs what it ended of.
+_FAILED: Final = re.compile(r"gateway failed problem=(?P<problem>'.*'|\".*\") hint=(?P<hint>'.*'|\".*\")\Z")
 #: The gateway is nobody's agent, nor does it talk to another one.
 IDENTITY: Final = ("CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL")
 
@@ -35,13 +41,21 @@ def running_room(state_dir: Path, name: str) -> RunningRoom | None:
 
 
 def start_gateway(
-    settings: Settings, dir: Path, cwd: Path, env: Mapping[str, str], show: Callable[[str], None]
+    settings: Settings,
+    dir: Path,
+    cwd: Path,
+    env: Mapping[str, str],
+    show: Callable[[str], None],
+    history: Path | None = None,
+    port: str = "",
 ) -> RunningRoom:
     """Start a supervised gateway that outlives us; return when it answers."""
     path = log_path(settings.state_dir, settings.room)
     argv = [*CSP, "gateway", "--supervise", "--room", settings.room]
-    argv += ["--dir", str(dir), "--history", str(settings.history_dir)]
+    argv += ["--dir", str(dir), "--history", str(history or settings.history_dir)]
+    argv += ["--port", port] if port else []
     with _open_log(path) as log:
+        before = log.tell()
         process = subprocess.Popen(
             argv,
             cwd=cwd,
@@ -52,11 +66,30 @@ def start_gateway(
             start_new_session=True,
         )
     try:
-        return _wait(settings, process, path, show)
+        return _wait(settings, process, path, before, show)
     except BaseException:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
             process.terminate()
+            process.wait(_END_S)
         raise
+
+
+def supervise_again(
+    settings: Settings, room: RunningRoom, env: Mapping[str, str], show: Callable[[str], None]
+) -> RunningRoom:
+    """Start the gateway of a room again, at the same place, with a supervisor as it had one before."""
+    show("waiting for the gateway to end…")
+    processes = family([room.pid])
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(room.pid, signal.SIGTERM)
+    end(processes)
+    port = room.url.rpartition(":")[2]
+    return start_gateway(settings, room.dir, room.dir, env, show, room.history.parent, port)
+
+
+def has_lost_supervisor(room: RunningRoom) -> bool:
+    """Tell whether a gateway that was to be started again after its death would not be any more."""
+    return room.supervisor is not None and not is_child(room.pid, room.supervisor)
 
 
 def _open_log(path: Path) -> BinaryIO:
@@ -70,7 +103,11 @@ def _open_log(path: Path) -> BinaryIO:
 
 
 def _wait(
-    settings: Settings, process: "subprocess.Popen[bytes]", log: Path, show: Callable[[str], None]
+    settings: Settings,
+    process: "subprocess.Popen[bytes]",
+    log: Path,
+    before: int,
+    show: Callable[[str], None],
 ) -> RunningRoom:
     deadline = time.monotonic() + READY_S
     while time.monotonic() < deadline:
@@ -79,7 +116,8 @@ def _wait(
         if room is not None and answers(room):
             return room
         if process.poll() is not None:
-            raise Broken(f"the gateway did not start: {_last_words(log)}", f"its log is {log}")
+            problem, hint = _last_words(log, before)
+            raise Broken(f"the gateway did not start: {problem}", hint)
         time.sleep(_POLL_S)
     raise Unreachable(f"the gateway gave no answer within {READY_S:g} s", f"its log is {log}")
 
@@ -109,10 +147,23 @@ def answers(room: RunningRoom) -> bool:
     return False
 
 
-def _last_words(log: Path) -> str:
-    """Return the last thing a gateway said before it gave up."""
+def _last_words(log: Path, before: int) -> tuple[str, str]:
+    """Return what a gateway gave up for, with what to do; it has logged it behind `before`."""
     with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        file.seek(max(before, log.stat().st_size - _TAIL_BYTES))
         lines = file.read().decode(errors="replace").splitlines()
-    said = [line.removeprefix("csp: ") for line in lines if line.startswith("csp: ")]
-    return (said or lines or ["it said nothing"])[-1]
+    for line in reversed(lines):
+        if line.startswith("csp: "):
+            # What to do stands in it already.
+            return line.removeprefix("csp: "), ""
+        if found := _FAILED.search(line):
+            return _unquoted(found["problem"]), _unquoted(found["hint"]) or f"its log is {log}"
+    return (lines or ["it said nothing"])[-1], f"its log is {log}"
+
+
+def _unquoted(text: str) -> str:
+    """Return what a log shows in quotes."""
+    try:
+        return str(ast.literal_eval(text))
+    except (ValueError, SyntaxError):
+        return text

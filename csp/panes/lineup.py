@@ -35,7 +35,10 @@ CLIS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One agent that is to have a pane; an empty profile means the one of its command."""
+    """One agent that is to have a pane; an empty profile means the one of its command.
+
+    `source` is the variable or the file that has set the command of a known CLI.
+    """
 
     name: str
     agent: str
@@ -44,6 +47,7 @@ class Member:
     profile: str = ""
     role: str = "agent"
     worktree: bool = False
+    source: str = ""
 
     @property
     def shown_command(self) -> str:
@@ -87,13 +91,13 @@ def choose(settings: Settings, wish: Wish, env: Mapping[str, str]) -> Lineup:
     wanted = _candidates(settings, wish)
     there = [member for member in wanted if is_installed(member, env)]
     missing = [member for member in wanted if member not in there]
+    # What somebody has chosen is worth more than what could be there.
+    missing.sort(key=lambda member: not member.source)
     if missing and (settings.strict_cli_check or wish.only):
         raise _not_installed(missing[0])
-    notes = [f"{_problem(member)}; going on without it ({_advice(member)})" for member in missing]
+    notes = [_going_on(member) for member in missing]
     if not there and not settings.agents:
-        notes = ["none of claude, codex, gemini is installed, so the demo agents come instead"]
-        lineup = _demo(settings, wish)
-        return replace(lineup, notes=tuple(notes))
+        return _demo_instead(settings, wish, env, missing)
     if not there:
         raise _not_installed(missing[0])
     return Lineup(members=_checked(_with_orchestrator(there, settings, wish, env)), notes=tuple(notes))
@@ -103,11 +107,14 @@ def member_for(
     name: str, command: Sequence[str], settings: Settings, dir: Path, profile: str = "", role: str = "agent"
 ) -> Member:
     """Return one agent; a known CLI needs no command."""
-    words = tuple(command) or _default_command(name, profile, settings)
+    setting = _setting(name, profile, role) if not command else ""
+    words = tuple(command) or (getattr(settings, setting) if setting else ())
     if not words:
         raise BadInput(f"agent {name!r} has no command", f"give it one: csp add {name} -- COMMAND")
+    _check_profile(name, profile)
     agent = to_id(name, JoinRole(role))
-    return Member(name=name, agent=agent, command=words, cwd=dir, profile=profile, role=role)
+    source = settings.sources[setting] if setting and settings.is_set(setting) else ""
+    return Member(name=name, agent=agent, command=words, cwd=dir, profile=profile, role=role, source=source)
 
 
 def is_installed(member: Member, env: Mapping[str, str]) -> bool:
@@ -138,21 +145,30 @@ def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> Member:
     place = dir / spec.cwd if spec.cwd else dir
     if not place.is_dir():
         raise BadInput(f"csp.toml: agent {spec.name!r}: expected a directory, got cwd {str(spec.cwd)!r}")
-    command = spec.command
-    if not command and spec.role == "orchestrator":
-        command = settings.orch_cmd
     try:
-        member = member_for(spec.name, command, settings, place, spec.profile, spec.role)
+        member = member_for(spec.name, spec.command, settings, place, spec.profile, spec.role)
     except BadInput as exc:
-        hint = "set command = ..." if "command" in exc.message else exc.hint
+        hint = "set command = ..." if exc.message.endswith("has no command") else exc.hint
         raise BadInput(f"csp.toml: {exc.message}", hint) from exc
     return replace(member, worktree=spec.worktree)
 
 
-def _default_command(name: str, profile: str, settings: Settings) -> tuple[str, ...]:
+def _check_profile(name: str, profile: str) -> None:
+    """Refuse a profile that there is not, before anything is started for it."""
+    from csp.sidecar.profile import profile_names
+
+    known = profile_names()
+    if profile and profile not in known:
+        hint = nearest(profile, known) or f"there are: {', '.join(known)}"
+        raise BadInput(f"agent {name!r}: unknown profile {profile!r}", hint)
+
+
+def _setting(name: str, profile: str, role: str) -> str:
+    """Return the setting that has the command of an agent whose own is not given, if there is one."""
+    if role == ORCHESTRATOR:
+        return "orch_cmd"
     cli = CLIS.get(profile or to_id(name, JoinRole.AGENT))
-    command: tuple[str, ...] = getattr(settings, cli.setting) if cli else ()
-    return command
+    return cli.setting if cli else ""
 
 
 def _only(members: list[Member], wish: Wish) -> list[Member]:
@@ -181,6 +197,19 @@ def _demo(settings: Settings, wish: Wish) -> Lineup:
     return Lineup(members=tuple(members))
 
 
+def _demo_instead(
+    settings: Settings, wish: Wish, env: Mapping[str, str], missing: Sequence[Member]
+) -> Lineup:
+    """Return the demo where no CLI is installed; what was chosen by a setting is not dropped in silence."""
+    lineup = _demo(settings, wish)
+    chosen = [member for member in missing if member.source]
+    if lineup.members[0].role == ORCHESTRATOR and settings.is_set("orch_cmd"):
+        first = member_for(ORCHESTRATOR, (), settings, wish.dir, role=ORCHESTRATOR)
+        chosen += [] if is_installed(first, env) else [first]
+    why = "none of claude, codex, gemini is installed, so the demo agents come instead"
+    return replace(lineup, notes=(*map(_going_on, chosen), why))
+
+
 def _demo_member(name: str, persona: str, dir: Path, role: str = "agent") -> Member:
     command = (*CSP, "demo", persona)
     return Member(name=name, agent=name, command=command, cwd=dir, profile=DEMO_PROFILE, role=role)
@@ -197,7 +226,7 @@ def _with_orchestrator(
     others = [member for member in members if member.role != "orchestrator"]
     if not first and (wish.orchestrator or settings.orchestrator):
         first = [
-            member_for(ORCHESTRATOR, settings.orch_cmd, settings, wish.dir, role="orchestrator"),
+            member_for(ORCHESTRATOR, (), settings, wish.dir, role="orchestrator"),
         ]
         need(first[0], env)
     return [*first, *others]
@@ -223,8 +252,13 @@ def _not_installed(member: Member) -> NotFound:
     return NotFound(_problem(member), _advice(member))
 
 
+def _going_on(member: Member) -> str:
+    return f"{_problem(member)}; going on without it ({_advice(member)})"
+
+
 def _problem(member: Member) -> str:
-    return f"the command {member.command[0]!r} of agent {member.name!r} was not found"
+    by = f"{member.source}: " if member.source else ""
+    return f"{by}the command {member.command[0]!r} of agent {member.name!r} was not found"
 
 
 def _advice(member: Member) -> str:

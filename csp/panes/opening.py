@@ -11,10 +11,17 @@ from csp.config import Settings
 from csp.core.identity import numbered
 from csp.core.layout import Size, share_out
 from csp.errors import Broken, CspError, Refused
+from csp.human.bottom import Session, session_of
 from csp.oneshot import Gateway, field, objects
 from csp.panes.borders import HUMAN
-from csp.panes.gateway import find_running, running_room, start_gateway
-from csp.panes.lineup import CSP, Lineup, Member, Wish, choose
+from csp.panes.gateway import (
+    find_running,
+    has_lost_supervisor,
+    running_room,
+    start_gateway,
+    supervise_again,
+)
+from csp.panes.lineup import CSP, Member, Wish, choose
 from csp.panes.record import (
     Conversation,
     conversations_of,
@@ -29,7 +36,7 @@ from csp.panes.record import (
 )
 from csp.panes.session import DEFAULT_SIZE, Panes, session_name
 from csp.panes.waiting import Outcome, Waiting
-from csp.panes.worktrees import ensure_worktree
+from csp.panes.worktrees import check_worktree, ensure_worktree
 from csp.rooms import Address, RunningRoom
 from csp.sidecar.run import Run, agents_dir
 from csp.wire import AgentId
@@ -38,8 +45,16 @@ Tell = Callable[[str], None]
 _STATUS_LINE: Final = 1
 
 
-def plan(settings: Settings, lineup: Lineup, dir: Path, terminal: tuple[int, int] | None) -> dict[str, Any]:
-    """Return what `up` would do, as data."""
+def plan(
+    settings: Settings, wish: Wish, env: Mapping[str, str], terminal: tuple[int, int] | None
+) -> dict[str, Any]:
+    """Return what `up` would do, as data; raise what it would raise."""
+    _check_history(settings)
+    Panes(settings.room, settings.state_dir)
+    lineup = choose(settings, wish, env)
+    for member in lineup.members:
+        if member.worktree:
+            check_worktree(member.cwd, member.agent, env)
     size = _window_size(terminal)
     names = [member.agent for member in lineup.members]
     windows, at = [], 0
@@ -49,7 +64,7 @@ def plan(settings: Settings, lineup: Lineup, dir: Path, terminal: tuple[int, int
     return {
         "room": settings.room,
         "session": session_name(settings.room),
-        "dir": str(dir),
+        "dir": str(wish.dir),
         "history": str(settings.history_dir / settings.room),
         "size": [size.cols, size.rows],
         "windows": windows,
@@ -92,8 +107,9 @@ class Opening:
 
     def open(self, terminal: tuple[int, int] | None) -> list[Outcome]:
         """Start what is missing; return how each agent came up."""
-        _check_history(self._settings.history_dir)
+        _check_history(self._settings)
         self._room = find_running(self._settings, self._show)
+        self._mend_supervision()
         everybody = self._members()
         members = self._wanted(everybody)
         places = [self._place(member) for member in members]
@@ -111,6 +127,13 @@ class Opening:
             outcomes = self._wait(members)
         self._save()
         return outcomes
+
+    def _mend_supervision(self) -> None:
+        """Start a gateway whose supervisor was killed again with one: its death would be the end."""
+        room = self._room
+        if room is not None and has_lost_supervisor(room) and room.dir.is_dir():
+            self._tell(f"the supervisor of room {room.room} is gone; its gateway is started again with one")
+            self._room = supervise_again(self._settings, room, self._env, self._show)
 
     def summary(self) -> dict[str, Any]:
         """Return where the room is."""
@@ -238,10 +261,18 @@ class Opening:
             [member.agent for member in members], self._show
         )
         seats = self.panes.seats()
+        session = self._session()
         for outcome in outcomes:
             if outcome.agent in seats:
-                self.panes.set_state(seats[outcome.agent].pane, outcome.state)
+                word = session.word_for(outcome.agent, outcome.state)
+                self.panes.set_state(seats[outcome.agent].pane, word)
         return outcomes
+
+    def _session(self) -> Session:
+        """Return the mode that runs, none if the gateway has just gone again."""
+        with contextlib.suppress(CspError):
+            return session_of(_gateway(self._settings, self._settings.room).get("/mode"))
+        return Session()
 
 
 class Joining:
@@ -301,8 +332,10 @@ def _gateway(settings: Settings, room: str) -> Gateway:
     return Gateway(found.url, found.token)
 
 
-def _check_history(path: Path) -> None:
+def _check_history(settings: Settings) -> None:
     """Refuse a folder of history that cannot be written."""
-    place = next(folder for folder in (path, *path.parents) if folder.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise Refused(f"history folder {str(path)!r} cannot be written", "choose another one with --history")
+    for path in (settings.history_dir, settings.history_dir / settings.room):
+        place = next(folder for folder in (path, *path.parents) if folder.exists())
+        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+            hint = "choose another one with --history"
+            raise Refused(f"history folder {str(path)!r} cannot be written", hint)

@@ -76,6 +76,12 @@ def family(pids: Iterable[int]) -> set[Process]:
     return found - {process for process in found if process.pid == os.getpid()}
 
 
+def is_child(pid: int, parent: int) -> bool:
+    """Tell whether a process is a child of another; that of a parent who has died is somebody else's."""
+    row = _table().get(pid)
+    return row is not None and row.parent == parent
+
+
 def matching(words: str) -> set[Process]:
     """Return the processes whose command line has these words in it."""
     rows = _table().values()

@@ -39,6 +39,9 @@ _ENDED_LINE: Final = re.compile(r"\S* ended(?: \(\d+\))?; start it|Pane is dead"
 #: Beside the name of the session: brackets, a space, a little of what a user has put there.
 _STATUS_LEFT: Final = 20
 _STATUS_RIGHT: Final = 100
+#: Without these tmux does not attach.
+_ABILITIES: Final = ("clear", "cup")
+_OTHER_TERMINAL: Final = "set TERM to one such as xterm-256color, or stay out of it with --detach"
 _BUSY_SERVER: Final = ("server exited", "lost server")
 _TRIES: Final = 5
 _SERVER_END_S: Final = 2.0
@@ -67,6 +70,22 @@ def check_tmux(env: Mapping[str, str]) -> str:
     if found and (int(found[1]), int(found[2])) < OLDEST_TMUX:
         raise Refused(f"{said} is too old, expected tmux 3.2 or newer", "install a newer tmux")
     return said
+
+
+def check_terminal(env: Mapping[str, str]) -> None:
+    """Raise where tmux could not draw on this terminal; inside tmux another one is drawn on already."""
+    import curses
+
+    if env.get("TMUX"):
+        return
+    name = env.get("TERM", "")
+    try:
+        curses.setupterm(name or "unknown")
+        is_enough = all(curses.tigetstr(ability) for ability in _ABILITIES)
+    except curses.error as exc:
+        raise Refused(f"terminal {name!r} is not known on this machine", _OTHER_TERMINAL) from exc
+    if not is_enough:
+        raise Refused(f"terminal {name!r} cannot show a tmux session", _OTHER_TERMINAL)
 
 
 def session_name(room: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 from csp.errors import BadInput, Broken
 
 _FOLDER: Final = "worktrees"
+_COMMIT: Final = "make a first one: git commit --allow-empty -m start"
 
 
 def worktree_path(history: Path, agent: str) -> Path:
@@ -15,17 +16,25 @@ def worktree_path(history: Path, agent: str) -> Path:
     return history / _FOLDER / agent
 
 
-def ensure_worktree(dir: Path, history: Path, room: str, agent: str, env: Mapping[str, str]) -> Path:
-    """Return the agent's own copy of `dir`, made at the first time, used again as it is afterwards."""
+def check_worktree(dir: Path, agent: str, env: Mapping[str, str]) -> str:
+    """Return where in its repository a directory lies; raise where no worktree of it can be made."""
     inside = _git(dir, env, "rev-parse", "--show-prefix")
     if inside is None:
         raise BadInput(
             f"agent {agent!r}: worktree needs a git repository, {str(dir)!r} is in none", "git init"
         )
+    if _git(dir, env, "rev-parse", "--verify", "--quiet", "HEAD") is None:
+        raise BadInput(f"agent {agent!r}: worktree needs a commit, {str(dir)!r} has none yet", _COMMIT)
+    return inside.strip()
+
+
+def ensure_worktree(dir: Path, history: Path, room: str, agent: str, env: Mapping[str, str]) -> Path:
+    """Return the agent's own copy of `dir`, made at the first time, used again as it is afterwards."""
+    inside = check_worktree(dir, agent, env)
     path = worktree_path(history, agent)
     if _git(path, env, "rev-parse", "--is-inside-work-tree") is None or not (path / ".git").exists():
         _add(dir, path, f"csp/{room}/{agent}", env)
-    place = path / inside.strip()
+    place = path / inside
     return place if place.is_dir() else path
 
 
@@ -37,8 +46,7 @@ def _add(dir: Path, path: Path, branch: str, env: Mapping[str, str]) -> None:
     done = _run(dir, env, *words, *([branch] if is_known else []))
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.startswith(("fatal", "error"))]
-        hint = "a repository needs a first commit: git commit --allow-empty -m start"
-        raise Broken(f"cannot make a worktree at {str(path)!r}: {' '.join(said) or 'git failed'}", hint)
+        raise Broken(f"cannot make a worktree at {str(path)!r}: {' '.join(said) or 'git failed'}")
 
 
 def remove_worktrees(history: Path, env: Mapping[str, str]) -> list[Path]:

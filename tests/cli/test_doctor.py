@@ -121,6 +121,13 @@ def test_agents_of_csp_toml_are_needed(place: Place) -> None:
     assert (found["cli mine"]["ok"], found["cli mine"]["detail"]) == (False, "no-such-cli is not installed")
 
 
+def test_a_variable_that_names_no_command_is_a_fault(place: Place) -> None:
+    found = findings(place, CSP_CODEX_CMD="no-such-cli --fast")["cli codex"]
+
+    assert (found["ok"], found["detail"]) == (False, "CSP_CODEX_CMD: no-such-cli was not found")
+    assert found["advice"] == "check its spelling, or unset CSP_CODEX_CMD"
+
+
 def test_an_unknown_terminal_is_found(place: Place) -> None:
     env = place.env(TERM="no-such-terminal")
     child = pexpect.spawn(

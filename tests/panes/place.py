@@ -197,7 +197,7 @@ class Place:
         names += ["pane_dead", "pane_id"]
         form = " ".join(f"#{{{name}}}" for name in names) + " #{?@csp_state,#{@csp_state},-}"
         rows = [
-            row.split(" ") for row in self.tmux("list-panes", "-s", "-t", session, "-F", form).splitlines()
+            row.split(" ", 8) for row in self.tmux("list-panes", "-s", "-t", session, "-F", form).splitlines()
         ]
         keys = ("agent", "window", "cols", "rows", "left", "top", "dead", "id", "state")
         return [

@@ -100,6 +100,35 @@ def test_a_mode_is_steered_from_the_room_pane(demo: Place) -> None:
     assert notices(demo, "Collaboration stopped by user (Allstop).")
 
 
+def test_the_borders_say_whose_turn_it_is(demo: Place) -> None:
+    demo.up("--demo", "--agents", "ada,bob")
+    # A turn is not typed into a draft, so ada rests while it is hers.
+    demo.tmux("send-keys", "-t", str(demo.pane("ada")["id"]), "-l", "a draft")
+    demo.wait(lambda: "a draft" in demo.screen("ada"), "the draft")
+    type_in(demo, "/mode round_robin go --steps 2 --agents ada,bob")
+    demo.wait(lambda: demo.pane("ada")["state"] == "YOUR TURN", "ada's turn")
+    assert demo.pane("bob")["state"] == "WAITING"
+    assert (border(demo, "ada"), border(demo, "bob")) == ("ada [YOUR TURN]", "bob [WAITING]")
+    demo.up()
+    assert [demo.pane(agent)["state"] for agent in ("ada", "bob")] == ["YOUR TURN", "WAITING"]
+    for shown in (demo.csp("agents").out, demo.csp("status").out):
+        assert re.search(r"^ada +\[YOUR TURN\]  cli", shown, re.M) and re.search(
+            r"^bob +\[WAITING\] +cli", shown, re.M
+        )
+    type_in(demo, "/agents")
+    demo.wait(lambda: re.search(r"^bob +\[WAITING\] +cli", scrollback(demo, "human"), re.M), "it in the pane")
+    type_in(demo, "/stop")
+
+    demo.wait(lambda: [demo.pane(agent)["state"] for agent in ("ada", "bob")] == ["idle", "idle"], "freeform")
+    assert "WAITING" not in demo.csp("agents").out
+
+
+def border(place: Place, agent: str) -> str:
+    """Return the border of a pane as tmux draws it."""
+    form = place.tmux("show-options", "-wv", "-t", "csp:0", "pane-border-format").rstrip("\n")
+    return place.tmux("display-message", "-p", "-t", str(place.pane(agent)["id"]), form).strip()
+
+
 def test_votes_with_their_reasons_are_shown_in_the_room_pane(demo: Place) -> None:
     demo.up("--demo")
     type_in(demo, "/mode consensus which name for the tool")
@@ -233,6 +262,17 @@ def test_an_agent_whose_pane_has_ended_is_started_again(demo: Place) -> None:
     assert set(demo.online()) == {"ada", "cy"}
     assert not demo.pane("ada")["dead"]
     assert demo.pane("bob")["dead"]
+
+
+def test_an_agent_is_added_from_the_room_pane(demo: Place) -> None:
+    demo.up("--demo", "--agents", "ada")
+    type_in(demo, "/add ada --profile demo -- " + shlex.join([*demo.command, "demo", "bob"]))
+    taken = re.compile(r"ada-2 is here \(\w+\); the name 'ada' was taken")
+    demo.wait(lambda: taken.search(scrollback(demo, "human")), "ada-2")
+    type_in(demo, "/add bad --profile generic -- sh -c 'echo no key here; exit 3'")
+
+    demo.wait(lambda: "bad has ended: no key here" in scrollback(demo, "human"), "why bad has ended")
+    assert set(demo.online()) == {"ada", "ada-2"}
 
 
 # --- the session ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.errors import BadInput, Broken
+from csp.errors import BadInput
 from csp.panes.lineup import Member
 from csp.panes.record import (
     Conversation,
@@ -238,5 +238,5 @@ def test_no_repository_is_a_clear_error(tmp_path: Path, repo: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     git(empty, "init", "-q")
-    with pytest.raises(Broken, match="cannot make a worktree"):
+    with pytest.raises(BadInput, match="worktree needs a commit"):
         ensure_worktree(empty, tmp_path / "history", "default", "ann", ENV)
