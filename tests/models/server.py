@@ -130,9 +130,9 @@ class ModelServer:
         await site.start()
         self._ready.set()
         await self._stopped.wait()
-        await site.stop()
+        # Python 3.11 never closes a connection that was accepted in the moment before its server closes.
+        self._loop.remove_reader(self._listener)
         for _ in range(_ACCEPT_STEPS):
-            # A connection that was accepted a moment ago must be known before all of them are closed.
             await asyncio.sleep(0)
         await runner.cleanup()
 
