@@ -1,14 +1,13 @@
 """Brings up a real CLI with no human: scratch home, made-up key, the model server as its only model."""
 
 import json
-import os
 import shlex
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.clis.install import BIN, NODE
+from tests.clis.install import BIN, node_path
 from tests.clis.loopback import Loopback
 from tests.models.server import ModelServer
 
@@ -111,7 +110,7 @@ def bring_up(
 def _environment(home: Path) -> dict[str, str]:
     return {
         "HOME": str(home),
-        "PATH": f"{home / 'bin'}:{NODE / 'bin'}:{os.environ['PATH']}",
+        "PATH": f"{home / 'bin'}:{node_path()}",
         "TERM": "xterm-256color",
         "LANG": "C.UTF-8",
         "SHELL": "/bin/bash",
