@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -11,6 +12,9 @@ from hypothesis import HealthCheck, settings
 # A token or an address in the developer's shell must not reach a test.
 for _name in [name for name in os.environ if name.startswith("CSP_")]:
     del os.environ[_name]
+
+# A shell lets what it runs in the background ignore Ctrl-C, which what tests start would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `ci` gives every run the same examples; `deep` searches on: pytest tests/core --hypothesis-profile=deep
 settings.register_profile(

@@ -38,6 +38,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /agent-output": AGENTS,
     "GET /history": AGENTS,
     "GET /mode": AGENTS,
+    "GET /usage": AGENTS,
     "POST /turn/working": AGENTS,
     "GET /ws": AGENTS,
     "POST /mode": ORCHESTRATORS,

@@ -88,17 +88,19 @@ def test_the_default_port_gives_way_to_the_next_free_one(tmp_path: Path) -> None
     process = Process(tmp_path)
     process.has_port = False
     with socket.socket() as taken:
-        # If this fails, somebody else has taken it for us.
+        is_ours = False
         with contextlib.suppress(OSError):
             taken.bind(("127.0.0.1", DEFAULT_PORT))
             taken.listen()
+            is_ours = True
         try:
             process.launch()
             port = int(wait_for_room(process.state_dir).url.rpartition(":")[2])
         finally:
             process.stop()
 
-    assert DEFAULT_PORT < port < DEFAULT_PORT + 100
+    # Somebody else who had it may have left it in the meantime.
+    assert DEFAULT_PORT + is_ours <= port < DEFAULT_PORT + 100
 
 
 # --- an orderly stop -----------------------------------------------------------------------------

@@ -272,7 +272,7 @@ def test_an_agent_is_added_from_the_room_pane(demo: Place) -> None:
     type_in(demo, "/add bad --profile generic -- sh -c 'echo no key here; exit 3'")
 
     demo.wait(lambda: "bad has ended: no key here" in scrollback(demo, "human"), "why bad has ended")
-    assert set(demo.online()) == {"ada", "ada-2"}
+    demo.wait(lambda: set(demo.online()) == {"ada", "ada-2"}, "bad to be gone")
 
 
 # --- the session ---------------------------------------------------------------------------------
