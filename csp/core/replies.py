@@ -159,7 +159,7 @@ class _Reply:
             self._cast(turn, vote)
         self._speaker(self._command).run(runnable(said.commands))
         notes = [spoken.note for spoken in said.commands if isinstance(spoken, Working)]
-        if turn.agent not in self._desk.session.turns:
+        if not self._is_open(turn):
             return  # it has set another mode
         if notes or turn.state is not TurnState.ASKED:
             keep_open(self._desk, turn, notes[-1] if notes else "")
@@ -220,7 +220,12 @@ class _Reply:
         """Post words that are no reply yet; tell whether the turn goes on: they may use up a limit."""
         self._post(Activity, self._command)
         advance(self._desk)
-        return turn.agent in self._desk.session.turns
+        return self._is_open(turn)
+
+    def _is_open(self, turn: Turn) -> bool:
+        """Tell whether a turn still waits for its reply; its agent may have got another one instead."""
+        now = self._desk.session.turns.get(turn.agent)
+        return now is not None and now.id == turn.id
 
     # --- its parts -------------------------------------------------------------------------------
 

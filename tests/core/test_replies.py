@@ -17,7 +17,7 @@ from csp.events import (
     TurnMoved,
     Voted,
 )
-from csp.wire import ALL, HUMAN, Ending, Handoff, Kind, Limits, MessageId, TurnState
+from csp.wire import ALL, HUMAN, Ending, Handoff, Kind, Limits, MessageId, TurnState, Usage
 from tests.core.live import CLAUDE, CODEX, GEMINI, one
 from tests.core.playing import BOSS, Play
 
@@ -337,6 +337,17 @@ def test_voter_without_a_vote_is_asked_once_more(voting: Play) -> None:
     assert voting.prompt(CLAUDE).startswith("<repair_vote>")
     voting.reply(CLAUDE, "really all")
     assert (CLAUDE in voting.waiting, voting.all(Voted)) == (False, [])
+
+
+def test_vote_that_uses_up_a_limit_is_not_asked_for_again() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("consensus", synth="codex", limits=Limits(cost=0.5))
+    play.reply_all()
+    play.reply(CODEX, "I cannot say", usage=Usage(input=1, output=1, cost_usd=0.6))
+
+    assert play.session.stage.name == "synthesis"
+    assert "<synthesise>" in play.prompt(CODEX)
+    assert not play.turn(CODEX).is_repair
 
 
 def test_vote_in_the_midst_of_work_counts(voting: Play) -> None:
