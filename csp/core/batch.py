@@ -18,8 +18,8 @@ class Batch:
         self._room = room
         self._sessions: Sessions | None = None
         self._seq = room.seq
-        #: Deliveries that moved in this batch: the room does not know yet.
-        self.stepped: set[tuple[MessageId, AgentId]] = set()
+        #: Where deliveries moved to in this batch: the room does not know yet.
+        self.stepped: dict[tuple[MessageId, AgentId], DeliveryState] = {}
         #: Why the orchestrator should hear of a session.
         self.reasons: dict[SessionId, list[str]] = {}
         #: What the clock says, for deadlines; what the journal says, whose times never fall.
@@ -92,4 +92,4 @@ class Batch:
         text = f"{state}: {reason}" if reason else str(state)
         fields = {"message": message, "agent": agent, "state": state, "reason": reason}
         self.add(Delivered, agent, sender, text, fields, thread=thread)
-        self.stepped.add((message, agent))
+        self.stepped[message, agent] = state

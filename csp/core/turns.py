@@ -115,7 +115,9 @@ def _take_in(desk: Desk, agent: AgentId, read: list[MessageId], turn: TurnId) ->
     known = [message for message in map(desk.room.message, read) if message is not None]
     for message in known:
         delivery = message.deliveries.get(agent)
-        if delivery and (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN):
+        # One who is asked twice in a batch has taken it in with the first ask.
+        is_new = (message.id, agent) not in desk.batch.stepped
+        if delivery and is_new and (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN):
             desk.batch.deliver(message, agent, DeliveryState.WITHDRAWN, reason)
     if len(known) < len(read):
         _take_in_new(desk, agent, read, reason)
@@ -125,7 +127,7 @@ def _take_in_new(desk: Desk, agent: AgentId, read: list[MessageId], reason: str)
     """Do the same for messages of this batch, which the room does not know yet."""
     new = [event for event in desk.batch.events if isinstance(event, Said) and agent in event.waits]
     for event in new:
-        if event.id in read and not event.held:
+        if event.id in read and not event.held and (event.id, agent) not in desk.batch.stepped:
             desk.batch.step(event.id, event.sender, event.thread, agent, DeliveryState.WITHDRAWN, reason)
 
 

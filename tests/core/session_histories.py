@@ -160,7 +160,8 @@ class Player:
         sender = dice.pick([HUMAN, *room.participants])
         text = dice.pick([f"<text {self.count}>"] * 6 + ["All stop!"])
         to = dice.pick([ALL, *room.participants])
-        return Send(sender=sender, to=to, text=text, thread=dice.pick(THREADS))
+        thread, ttl_s = dice.pick(THREADS), dice.pick([None, None, 90.0, 120.0])
+        return Send(sender=sender, to=to, text=text, thread=thread, ttl_s=ttl_s)
 
     def report(self, room: Room, dice: Dice) -> AnyCommand:
         turn = self.open_turn(room, dice)

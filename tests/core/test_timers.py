@@ -2,10 +2,10 @@
 
 import pytest
 
-from csp.core.commands import KeepTurn, SetState
+from csp.core.commands import KeepTurn, Send, SetState
 from csp.core.house import Rules
 from csp.core.modeview import mode_view
-from csp.events import Noticed, Told, TurnMoved
+from csp.events import Delivered, Noticed, Told, TurnMoved
 from csp.wire import HUMAN, AgentState, DeliveryState, Kind, Limits, SessionAction, TurnState
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import PROMPTS, Play
@@ -172,6 +172,16 @@ def test_failed_delivery_passes_the_turn_on(play: Play) -> None:
 
     assert play.waiting == (CODEX,)
     assert any("undelivered: gone" in text for text in play.notices)
+
+
+def test_message_that_expires_as_the_turn_of_its_reader_comes_is_ended_once(play: Play) -> None:
+    call = play.do(Send(sender=CLAUDE, to=CODEX, text="a hint", ttl_s=120))[0]
+    assert play.shown(call.id, CODEX) == "held(turn)"
+    play.wait(120)
+
+    assert play.waiting == (CODEX,)
+    assert play.shown(call.id, CODEX) == "expired"
+    assert len([event for event in play.all(Delivered) if event.message == call.id]) == 1
 
 
 # --- dialogs -------------------------------------------------------------------------------------
