@@ -13,7 +13,7 @@ from csp.core.context import max_rounds
 from csp.core.desk import Desk
 from csp.core.envelope import Envelope
 from csp.core.flow import advance
-from csp.core.grammar import SetMode, Speech, Spoken, Working, read_speech
+from csp.core.grammar import HandOver, SetMode, Speech, Spoken, Working, read_speech
 from csp.core.house import Rules
 from csp.core.messages import confirm, is_repeated
 from csp.core.modes import Speaker as Speaking
@@ -115,6 +115,11 @@ def _answer_turn(room: Room, command: Answer, batch: Batch, rules: Rules, ask: M
     _Reply(desk, command, ask, turn if turn is not None and turn.id == ask.turn else None).take()
 
 
+def _is_taken(spoken: Spoken, envelope: Envelope) -> bool:
+    """Tell whether a line hands over as the envelope says, which the session has acted on already."""
+    return isinstance(spoken, HandOver) and envelope.handoff is not None and spoken.to == envelope.handoff.to
+
+
 class _Reply:
     """What an agent wrote for a turn; `turn` is None where that is over already."""
 
@@ -209,7 +214,7 @@ class _Reply:
         if vote is not None:
             self._cast(turn, vote)
         speaker = self._speaker(command)
-        commands = runnable(said.commands)
+        commands = [spoken for spoken in runnable(said.commands) if not _is_taken(spoken, envelope)]
         speaker.run([spoken for spoken in commands if not isinstance(spoken, SetMode)])
         desk.move(turn, TurnState.REPLIED)
         remind(desk, command.sender)

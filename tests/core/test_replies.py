@@ -12,6 +12,7 @@ from csp.events import (
     Delivered,
     HumanMessage,
     Late,
+    Noticed,
     Queried,
     Told,
     TurnMoved,
@@ -235,6 +236,15 @@ def test_unknown_name_in_a_handoff_is_ignored_aloud(play: Play) -> None:
 
     assert play.ended == "no_handoff"
     assert any(text.startswith("claude named 'mallory', who takes no part.") for text in play.notices)
+
+
+@pytest.mark.parametrize("name", ["mallory", "human"])
+def test_line_that_hands_over_to_nobody_costs_one_notice(play: Play, name: str) -> None:
+    events = play.reply(CLAUDE, f"x\n@handoff.{name} go")
+    first, *others = [event.text for event in events if isinstance(event, Noticed)]
+
+    assert first == f"claude named {name!r}, who takes no part. Taking part: claude, codex, gemini."
+    assert others[0].startswith("COLLABORATE ended")
 
 
 def test_envelope_is_posted_as_what_it_says(play: Play) -> None:
