@@ -51,6 +51,8 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
                 allstop(room, command, batch, rules)
             else:
                 messages.send(room, command, batch)
+                if batch.events:  # else it was sent before
+                    replies.heed_working(room, command, batch, rules)
         case Answer():
             replies.answer(room, command, batch, rules)
         case Tell():

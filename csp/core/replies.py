@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from csp.core import speech
 from csp.core.allstop import is_allstop
 from csp.core.batch import Batch
-from csp.core.commands import Answer, KeepTurn, Stop
+from csp.core.commands import Answer, KeepTurn, Send, Stop
 from csp.core.context import max_rounds
 from csp.core.desk import Desk
 from csp.core.envelope import Envelope
@@ -56,12 +56,14 @@ def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
         _too_late(command, batch, {"turn": command.turn}, command.thread or DEFAULT_THREAD)
     else:
         speech.answer(room, command, batch, rules)
-        _keep_turn(room, command, batch, rules)
+        heed_working(room, command, batch, rules)
 
 
-def _keep_turn(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
+def heed_working(room: Room, command: Answer | Send, batch: Batch, rules: Rules) -> None:
     """Give an agent more time that asks for it in words to somebody else."""
-    if any(command.sender in session.turns for session in batch.sessions.live_with(command.sender)):
+    if batch.has_sessions and any(
+        command.sender in session.turns for session in batch.sessions.live_with(command.sender)
+    ):
         said = read_speech(command.text).commands
         notes = [spoken.note for spoken in said if isinstance(spoken, Working)]
         if notes:

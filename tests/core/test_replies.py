@@ -178,6 +178,18 @@ def test_working_said_to_somebody_else_keeps_the_turn_open(play: Play, *, local:
     assert (play.waiting, play.deadline()) == ((CLAUDE,), play.now + 90)
 
 
+def test_working_sent_as_a_message_keeps_the_turn_open(play: Play) -> None:
+    play.deliver(CLAUDE)
+    play.wait(80)
+    play.do(Send(sender=CODEX, to=CLAUDE, text="WORKING on mine"))
+    assert play.deadline() == play.now + 10
+    again = Send(sender=CLAUDE, to=ALL, text="WORKING on it", id=MessageId("mine"))
+    play.do(again)
+
+    assert play.deadline() == play.now + 90
+    assert play.do(again) == []
+
+
 def test_noop_in_the_midst_of_work_ends_nothing(play: Play) -> None:
     play.reply(CLAUDE, "NOOP", activity=True)
 
