@@ -30,7 +30,7 @@ _REPAIRS: Final = {True: "repair_vote", False: "repair_envelope"}
 
 def ask(desk: Desk, agent: AgentId) -> None:
     """Give the turn to `agent`; where it cannot take it, note why."""
-    participant = desk.room.participants.get(agent)
+    participant = desk.participant(agent)
     reason = _why_not(desk, agent, participant)
     if reason:
         _pass_over(desk, agent, reason)
@@ -155,7 +155,7 @@ def keep_open(desk: Desk, turn: Turn, note: str = "") -> None:
 
 def _waits_for_person(desk: Desk, agent: AgentId) -> bool:
     """Tell whether an agent can do nothing now, whatever is said of its work."""
-    participant = desk.room.participants.get(agent)
+    participant = desk.participant(agent)
     return participant is not None and participant.state in WAITS_FOR_PERSON
 
 
@@ -188,5 +188,5 @@ def _said(state: TurnState) -> str:
 
 def is_api(desk: Desk, agent: AgentId) -> bool:
     """Tell whether an agent has to answer in an envelope."""
-    participant = desk.room.participants.get(agent)
+    participant = desk.participant(agent)
     return participant is not None and participant.kind is Kind.API

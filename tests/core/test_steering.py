@@ -252,6 +252,28 @@ def test_removed_agent_leaves_its_session(play: Play) -> None:
     assert (play.waiting, play.session.agents) == ((CODEX,), (CODEX, GEMINI))
 
 
+def test_removed_agent_is_not_asked_in_the_next_phase() -> None:
+    play = Play()
+    play.start("consensus")
+    play.reply(CLAUDE)
+    play.reply(CODEX)
+    play.do(Remove(agent=GEMINI))
+
+    assert (play.session.stage.name, play.waiting) == ("ballot", (CLAUDE, CODEX))
+    assert len(play.asks(GEMINI)) == 1
+
+
+def test_removed_agent_is_not_asked_for_the_synthesis() -> None:
+    play = Play()
+    play.start("consensus", synth="gemini")
+    play.reply_all()
+    for agent in (CLAUDE, CODEX):
+        play.reply(agent, "VOTE: [A]")
+    play.do(Remove(agent=GEMINI))
+
+    assert (play.ended, len(play.asks(GEMINI))) == ("done", 2)
+
+
 def test_removed_synthesiser_leaves_no_turn_behind() -> None:
     play = Play()
     play.start("round_robin", agents=("claude",), steps=1, synth="gemini")

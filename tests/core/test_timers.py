@@ -248,6 +248,17 @@ def test_agent_at_its_limit_loses_its_turn(play: Play) -> None:
     assert (play.waiting, play.shown(ask, CLAUDE)) == ((CODEX,), "withdrawn")
 
 
+def test_agent_that_reaches_its_limit_is_not_asked_in_the_next_phase() -> None:
+    play = Play()
+    play.start("consensus")
+    play.reply(CLAUDE)
+    play.reply(CODEX)
+    play.do(SetState(agent=GEMINI, state=AgentState.LIMITED))
+
+    assert (play.session.stage.name, play.waiting) == ("ballot", (CLAUDE, CODEX))
+    assert "gemini is passed over: it has reached its limit." in play.notices
+
+
 def test_agent_at_its_limit_is_passed_over_until_then(play: Play) -> None:
     play.do(SetState(agent=CODEX, state=AgentState.LIMITED, until=play.now + 50))
     play.reply(CLAUDE)
