@@ -108,7 +108,9 @@ def test_next_without_an_open_turn_is_refused(play: Play) -> None:
     play.steer(A.PAUSE)
     play.reply(CLAUDE)
 
-    assert play.refuse(NextTurn(), Refused).message == f"nobody has no open turn in {play.session.id}"
+    refused = play.refuse(NextTurn(), Refused)
+    assert refused.message == f"no turn is open in {play.session.id}, it is paused"
+    assert refused.hint == "resume it first"
 
 
 # --- pause, resume -------------------------------------------------------------------------------
@@ -362,7 +364,10 @@ def test_session_that_is_over_cannot_be_steered(play: Play) -> None:
 
 
 def test_session_that_never_was_cannot_be_steered(play: Play) -> None:
-    play.refuse(Steer(sender=HUMAN, session="s-0", action=A.PAUSE), NotFound)
+    command = Steer(sender=HUMAN, session="s-0", action=A.PAUSE)
+    assert play.refuse(command, NotFound).hint == f"did you mean '{play.session.id}'?"
+    play.do(Stop(sender=HUMAN))
+    assert play.refuse(command, NotFound).hint == "no session is running"
 
 
 def test_orchestrator_is_not_woken_by_what_a_person_ends() -> None:
