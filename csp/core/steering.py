@@ -69,7 +69,12 @@ def _resume(desk: Desk, command: Steer) -> None:
 
 
 def _extend(desk: Desk, command: Steer) -> None:
-    fields = {"rounds": command.rounds, "minutes": command.minutes}
+    """Give more of what is limited; what is not, or cannot be set for the mode, stays as it is."""
+    setup = desk.session.setup
+    fields = {
+        "rounds": command.rounds if row_of(setup).unit else None,
+        "minutes": command.minutes if setup.limits.minutes is not None else None,
+    }
     desk.change(Change.EXTENDED, "extended", fields, by=command.sender)
     given = [f"{value:g} {unit}" for unit, value in fields.items() if value is not None]
     desk.notice(f"Extended by {' and '.join(given)}." if given else "The open turns got more time.")

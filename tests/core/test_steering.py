@@ -14,6 +14,7 @@ from csp.wire import (
     ControlVerb,
     DeliveryState,
     Handoff,
+    Limits,
     MessageId,
     SessionAction,
     Status,
@@ -182,7 +183,22 @@ def test_extend_adds_rounds_and_minutes(play: Play) -> None:
     play.start("debate", rounds=2)
     play.steer(A.EXTEND, rounds=3, minutes=1.0)
     assert (play.session.setup.rounds, play.session.setup.limits.minutes) == (5, None)
-    assert "Extended by 3 rounds and 1 minutes." in play.notices
+    assert [text for text in play.notices if "Extended" in text] == [
+        *("Extended by 5 minutes.", "Extended by 3 rounds."),
+    ]
+    play.start("debate", rounds=2, limits=Limits(minutes=2.0))
+    play.steer(A.EXTEND, rounds=3, minutes=1.0)
+    assert play.notices[-1] == "Extended by 3 rounds and 1 minutes."
+
+
+@pytest.mark.parametrize("mode", ["single", "consensus"])
+def test_extend_adds_no_rounds_to_a_mode_that_has_its_own(mode: str) -> None:
+    play = Play()
+    play.start(mode)
+    play.steer(A.EXTEND, rounds=3)
+
+    assert play.session.setup.rounds == 2
+    assert play.notices[-1] == "The open turns got more time."
 
 
 # --- skip, kick ----------------------------------------------------------------------------------
