@@ -54,6 +54,14 @@ def test_submitted_is_delivered(play: Play, state: DeliveryState) -> None:
     assert play.turn(CLAUDE).state is TurnState.DELIVERED
 
 
+def test_message_that_answers_the_ask_proves_that_it_has_arrived(play: Play) -> None:
+    play.wait(60)
+    play.do(Send(sender=CLAUDE, to=CODEX, text="I am asked", reply_to=play.turn(CLAUDE).message))
+
+    assert (play.waiting, play.turn(CLAUDE).state) == ((CLAUDE,), TurnState.DELIVERED)
+    assert play.deadline() == play.now + 90
+
+
 def test_proof_after_the_submission_starts_no_clock_anew(play: Play) -> None:
     play.deliver(CLAUDE, S.SUBMITTED)
     since = play.turn(CLAUDE).since
