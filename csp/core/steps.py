@@ -189,7 +189,9 @@ def _moved(session: Session, event: TurnMoved) -> Session:
 def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
     """Take a turn out; one that was never asked for, because nobody could take it, counts all the same."""
     turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
-    done = (*session.done, Done(event.agent, event.round, event.state))[-KEPT_DONE:]
+    # In a round in which each speaks once, all who have spoken must be known.
+    kept = max(KEPT_DONE, len(session.setup.agents))
+    done = (*session.done, Done(event.agent, event.round, event.state))[-kept:]
     session = replace(
         session,
         turns=turns,
