@@ -277,7 +277,15 @@ def _noted(session: Session, event: Said) -> Session:
     if event.handoff is not None:
         task = MessageId(f"{event.id}.task")
         items.append(Item(task, ROUTER, AgentId(event.handoff.to), event.handoff.task))
-    return replace(session, items=tuple(items[-KEPT_ITEMS:]))
+    return replace(session, items=(*_open_task(items), *items[-KEPT_ITEMS:]))
+
+
+def _open_task(items: list[Item]) -> list[Item]:
+    """Return the last task, of those that are too old to be kept, whose agent has not spoken since."""
+    old = enumerate(items[:-KEPT_ITEMS])
+    tasks = [(at, item) for at, item in old if item.sender == ROUTER]
+    unread = [item for at, item in tasks if all(one.sender != item.target for one in items[at:])]
+    return unread[-1:]
 
 
 # --- what is taken out of it ---------------------------------------------------------------------

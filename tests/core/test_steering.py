@@ -9,6 +9,7 @@ from csp.core.desk import Desk
 from csp.errors import BadInput, NotFound, Refused
 from csp.events import AgentResponse, ControlSent, TurnSignal
 from csp.wire import (
+    ALL,
     HUMAN,
     AgentState,
     ControlVerb,
@@ -154,6 +155,22 @@ def test_pause_and_resume_twice_is_once(play: Play) -> None:
     assert play.steer(A.PAUSE) == []
     play.steer(A.RESUME)
     assert play.steer(A.RESUME) == []
+
+
+def test_task_of_a_handoff_outlives_all_that_is_said_in_a_pause() -> None:
+    play = Play()
+    play.start("collaborate")
+    play.steer(A.PAUSE)
+    play.reply(CLAUDE, "@handoff.codex write the parser")
+    for number in range(40):
+        play.say(HUMAN, GEMINI, f"remark {number}")
+        play.say(HUMAN, ALL, f"word {number}")
+    play.steer(A.RESUME)
+    assert "router -> codex: write the parser" in play.prompt(CODEX)
+    assert len(play.session.items) == 25
+    play.reply(CODEX, "done")
+
+    assert len(play.session.items) == 24
 
 
 # --- extend --------------------------------------------------------------------------------------
