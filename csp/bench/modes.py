@@ -1,13 +1,21 @@
 """Measure the modes: what a turn costs beside the time of its agent."""
 
+import json
+import re
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Final
 
+from websockets.sync.client import ClientConnection, connect
+
 from csp.bench.figures import Figures
+from csp.bench.peers import Client
 from csp.bench.process import TOKEN, start_gateway
 from csp.config import Settings
 from csp.core.commands import Answer, AnyCommand, Join, SetMode
@@ -23,19 +31,21 @@ from csp.wire import HUMAN, AgentId, Limits
 CROWDS: Final = (2, 10, 100)
 WORDS: Final = "the parser now keeps the order of its arguments, see the test beside it. " * 4
 TURNS: Final = 200
+RELAY: Final = "gateway, fsync, a reply to the next ask"
 
 OnStep = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is measured: `debate` is the number of rounds of each debate."""
+    """How much is measured: `debate` is rounds of each debate, `relay` turns of a relay."""
 
     debate: int
     rounds: int = 3
+    relay: int = 300
 
 
-QUICK: Final = Effort(debate=3, rounds=1)
+QUICK: Final = Effort(debate=3, rounds=1, relay=100)
 FULL: Final = Effort(debate=10)
 
 
@@ -49,6 +59,9 @@ def measure(effort: Effort, on_step: OnStep) -> Figures:
             _measure_gateway(crowd, effort, figures)
         on_step(f"round {turn + 1} of {effort.rounds}: {TURNS} turns of autopilot")
         _measure_window(figures)
+        spent_ms, commits = relay_turn(effort.relay)
+        figures.add(RELAY, "ms/turn", spent_ms)
+        figures.add("commits to disk from a reply to the next ask", "", commits)
     return figures
 
 
@@ -118,6 +131,46 @@ def _measure_gateway(crowd: int, effort: Effort, figures: Figures) -> None:
 def _take_turn(gateway: Gateway, agent: str) -> None:
     (ask,) = gateway.get(f"/inbox/{agent}")["items"]
     gateway.post("/agent-output", {"content": f"{agent}: {WORDS}", "turn": ask["turn"]})
+
+
+def relay_turn(turns: int) -> tuple[float, float]:
+    """Return what a turn takes of two agents at WebSockets that answer at once: the median in ms, commits."""
+    with tempfile.TemporaryDirectory(prefix="csp-bench-") as name, start_gateway(Path(name)) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        room = Gateway(url, TOKEN)
+        said = [room.post("/register", {"agentId": f"agent-{number}"}) for number in range(2)]
+        with ExitStack() as stack:
+            agents = [stack.enter_context(_listen(server.port, one["token"])) for one in said]
+            limits = {"turns": turns + 1, "tokens": 10**9, "minutes": 1e5}
+            room.post("/mode", {"mode": "autopilot", "topic": "tabs", "limits": limits})
+            ask = _next_ask(agents[0])
+            before, times = _commits(server.port), [time.perf_counter()]
+            for number in range(turns):
+                reply = {"op": "output", "ref": number, "content": f"{number}: {WORDS}", "turn": ask}
+                agents[number % 2].send(json.dumps(reply))
+                ask = _next_ask(agents[(number + 1) % 2])
+                times.append(time.perf_counter())
+            spent = median(later - sooner for sooner, later in pairwise(times))
+            return spent * 1000, (_commits(server.port) - before) / turns
+
+
+def _listen(port: int, token: str) -> ClientConnection:
+    return connect(f"ws://127.0.0.1:{port}/ws", additional_headers={"X-Auth-Token": token}, max_size=None)
+
+
+def _next_ask(agent: ClientConnection) -> str:
+    """Return the turn that an agent is given next; of all else it hears only deliveries are read."""
+    while True:
+        frame = str(agent.recv(timeout=60))
+        if frame.startswith('{"deliver"') and (turn := json.loads(frame)["deliver"].get("turn")):
+            return str(turn)
+
+
+def _commits(port: int) -> int:
+    client = Client(port, TOKEN)
+    found = re.search(rb"^csp_commits_total (\d+)", client.get("/metrics"), re.MULTILINE)
+    client.close()
+    return int(found[1]) if found else 0
 
 
 def _measure_window(figures: Figures) -> None:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from csp.core.room import Message, Room
 from csp.core.sessions import Sessions
-from csp.events import ControlSent, Delivered, KnownEvent, Noticed, Said
+from csp.events import ControlSent, Delivered, KnownEvent, Left, Noticed, Said, StateChanged
 from csp.wire import DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId, SessionId
 
 _MESSAGES: Final = (Said, ControlSent)
@@ -18,8 +18,10 @@ class Batch:
         self._room = room
         self._sessions: Sessions | None = None
         self._seq = room.seq
-        #: Deliveries that moved in this batch: the room does not know yet.
-        self.stepped: set[tuple[MessageId, AgentId]] = set()
+        #: Where deliveries moved to in this batch: the room does not know yet.
+        self.stepped: dict[tuple[MessageId, AgentId], DeliveryState] = {}
+        #: What became of participants in this batch.
+        self.news: dict[AgentId, Left | StateChanged] = {}
         #: Why the orchestrator should hear of a session.
         self.reasons: dict[SessionId, list[str]] = {}
         #: What the clock says, for deadlines; what the journal says, whose times never fall.
@@ -42,6 +44,8 @@ class Batch:
         own = f"m-{self._seq}" if issubclass(kind, _MESSAGES) else f"e-{self._seq}"
         event = kind(self._seq, self.now, id or MessageId(own), sender, target, thread, text, **fields)
         self.events.append(event)
+        if isinstance(event, Left | StateChanged):
+            self.news[sender] = event
         if self._sessions is not None:
             self._sessions.take(event)
 
@@ -92,4 +96,4 @@ class Batch:
         text = f"{state}: {reason}" if reason else str(state)
         fields = {"message": message, "agent": agent, "state": state, "reason": reason}
         self.add(Delivered, agent, sender, text, fields, thread=thread)
-        self.stepped.add((message, agent))
+        self.stepped[message, agent] = state

@@ -39,7 +39,7 @@ from csp.core.room import Room
 from csp.events import KnownEvent
 
 #: After these the sessions look what has happened to their agents.
-_MOVES_AGENTS: Final = (Report, SetState, Cancel, Remove, Redact)
+_MOVES_AGENTS: Final = (Report, Send, SetState, Cancel, Remove, Redact)
 
 
 def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_RULES) -> list[KnownEvent]:
@@ -51,6 +51,8 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
                 allstop(room, command, batch, rules)
             else:
                 messages.send(room, command, batch)
+                if batch.events:  # else it was sent before
+                    replies.heed_working(room, command, batch, rules)
         case Answer():
             replies.answer(room, command, batch, rules)
         case Tell():
@@ -85,7 +87,7 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
             timers.tick(room, batch, rules)
         case _:
             assert_never(command)
-    if isinstance(command, _MOVES_AGENTS):
+    if isinstance(command, _MOVES_AGENTS) and batch.has_sessions:
         react(room, batch, rules)
     waking.wake(room, batch, rules)
     return batch.events

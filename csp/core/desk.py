@@ -2,13 +2,15 @@
 
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from csp.core.batch import Batch
 from csp.core.house import Rules
 from csp.core.modes import PhaseRow, row_of
 from csp.core.queues import delivery_view
 from csp.core.room import Participant, Room
 from csp.core.session import Session, Turn
-from csp.events import ControlSent, ModeChanged, TurnMoved
+from csp.events import ControlSent, Left, ModeChanged, StateChanged, TurnMoved
 from csp.wire import (
     ALL,
     SYSTEM,
@@ -61,6 +63,15 @@ class Desk:
         """Tell the people something about the session."""
         self.batch.notice(target, text, session=self._id, thread=self.session.thread)
 
+    def participant(self, agent: AgentId) -> Participant | None:
+        """Return a participant as it is after the events of the batch, if it is still in the room."""
+        known, news = self.room.participants.get(agent), self.batch.news.get(agent)
+        if known is None or (isinstance(news, Left) and news.removed):
+            return None
+        if isinstance(news, StateChanged) and news.state is not None:
+            return replace(known, state=news.state, until=news.until)
+        return known
+
     # --- the asks of its turns -------------------------------------------------------------------
 
     def delivery_of(self, turn: Turn) -> str:
@@ -85,7 +96,7 @@ class Desk:
 
     def interrupt(self, turn: Turn) -> None:
         """Stop the work on a turn, wherever it is under way."""
-        participant = self.room.participants.get(turn.agent)
+        participant = self.participant(turn.agent)
         if participant is not None and participant.online:
             fields: dict[str, Any] = {"control": ControlVerb.INTERRUPT, "turn": turn.id}
             fields["expires"] = self.batch.clock + INTERRUPT_TTL_S
@@ -95,20 +106,14 @@ class Desk:
 
     def orchestrator(self) -> Participant | None:
         """Return the participant that leads the room, if one is here."""
-        return next(
-            (
-                participant
-                for participant in self.room.participants.values()
-                if participant.role is JoinRole.ORCHESTRATOR and participant.online
-            ),
-            None,
-        )
+        here = filter(None, map(self.participant, self.room.participants))
+        return next((one for one in here if one.role is JoinRole.ORCHESTRATOR and one.online), None)
 
     def synthesisers(self) -> tuple[AgentId, ...]:
         """Return who writes the synthesis: who was named for it, else the orchestrator, else nobody."""
         orchestrator = self.orchestrator()
         named = self.session.setup.synth or (orchestrator.id if orchestrator else None)
-        return (named,) if named is not None and named in self.room.participants else ()
+        return (named,) if named is not None and self.participant(named) else ()
 
     def wake(self, reason: str) -> None:
         """Have the orchestrator hear of it, once everything has happened that comes of it."""

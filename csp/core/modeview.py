@@ -43,8 +43,10 @@ def mode_view(room: Room, session: Session | None, rules: Rules) -> ModeView:
 
 
 def _round(session: Session) -> int:
-    turn = session.turns[session.current] if session.current else None
-    return (turn.round if turn else session.stage.round) - 1
+    """Return the round of the open turn, else that of the last one; from 0 on."""
+    if session.current:
+        return session.turns[session.current].round - 1
+    return (session.done[-1].round if session.done else session.stage.round) - 1
 
 
 def _outputs(session: Session) -> dict[str, dict[str, str]]:

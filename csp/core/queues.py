@@ -84,16 +84,16 @@ def expired(room: Room, now: float) -> list[tuple[Message, AgentId]]:
 
 
 def _expiring(room: Room, now: float = -math.inf) -> Iterator[tuple[Message, AgentId]]:
-    # Messages live equally long, so the first of a queue that is not over at `now` ends the search;
-    # what has been typed can no longer expire. Controls are few, each of them counts.
+    # Messages live equally long, so the first of a queue that is not over at `now` ends the search; asks
+    # have clocks of their own, what has been typed can no longer expire. Controls are few: each counts.
     for agent, participant in room.participants.items():
         for message in room.unfinished(participant.controls):
             if message.deliveries[agent].is_untouched:
                 yield message, agent
         for message in room.unfinished(participant.queue):
-            if message.deliveries[agent].is_untouched:
+            if message.expires is not None and message.deliveries[agent].is_untouched:
                 yield message, agent
-                if message.expires is None or message.expires > now:
+                if message.expires > now:
                     break
 
 

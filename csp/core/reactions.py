@@ -19,14 +19,17 @@ _ARRIVED: Final = frozenset({DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
 
 def react(room: Room, batch: Batch, rules: Rules) -> None:
     """Let the sessions act on the events of the batch so far."""
-    for event in list(batch.events):
+    events = list(batch.events)
+    # Who was removed is out of the session before anything that comes of it: it must not be asked again.
+    for event in events:
+        if isinstance(event, Left) and event.removed:
+            _on_removal(room, batch, rules, event.sender)
+    for event in events:
         match event:
             case Delivered():
                 _on_delivery(room, batch, rules, event)
             case StateChanged():
                 _on_state(room, batch, rules, event)
-            case Left(removed=True):
-                _on_removal(room, batch, rules, event.sender)
             case _:
                 pass
 

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from csp.core import speech
 from csp.core.allstop import is_allstop
 from csp.core.batch import Batch
-from csp.core.commands import Answer, KeepTurn, Stop
+from csp.core.commands import Answer, KeepTurn, Send, Stop
 from csp.core.context import max_rounds
 from csp.core.desk import Desk
 from csp.core.envelope import Envelope
 from csp.core.flow import advance
-from csp.core.grammar import SetMode, Speech, Spoken, Working, read_speech
+from csp.core.grammar import HandOver, SetMode, Speech, Spoken, Working, read_speech
 from csp.core.house import Rules
 from csp.core.messages import confirm, is_repeated
 from csp.core.modes import Speaker as Speaking
@@ -56,12 +56,14 @@ def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
         _too_late(command, batch, {"turn": command.turn}, command.thread or DEFAULT_THREAD)
     else:
         speech.answer(room, command, batch, rules)
-        _keep_turn(room, command, batch, rules)
+        heed_working(room, command, batch, rules)
 
 
-def _keep_turn(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
+def heed_working(room: Room, command: Answer | Send, batch: Batch, rules: Rules) -> None:
     """Give an agent more time that asks for it in words to somebody else."""
-    if any(command.sender in session.turns for session in batch.sessions.live_with(command.sender)):
+    if batch.has_sessions and any(
+        command.sender in session.turns for session in batch.sessions.live_with(command.sender)
+    ):
         said = read_speech(command.text).commands
         notes = [spoken.note for spoken in said if isinstance(spoken, Working)]
         if notes:
@@ -113,6 +115,11 @@ def _answer_turn(room: Room, command: Answer, batch: Batch, rules: Rules, ask: M
     desk = Desk(room, batch, rules, session.id)
     turn = session.turns.get(command.sender)
     _Reply(desk, command, ask, turn if turn is not None and turn.id == ask.turn else None).take()
+
+
+def _is_taken(spoken: Spoken, envelope: Envelope) -> bool:
+    """Tell whether a line hands over as the envelope says, which the session has acted on already."""
+    return isinstance(spoken, HandOver) and envelope.handoff is not None and spoken.to == envelope.handoff.to
 
 
 class _Reply:
@@ -209,7 +216,7 @@ class _Reply:
         if vote is not None:
             self._cast(turn, vote)
         speaker = self._speaker(command)
-        commands = runnable(said.commands)
+        commands = [spoken for spoken in runnable(said.commands) if not _is_taken(spoken, envelope)]
         speaker.run([spoken for spoken in commands if not isinstance(spoken, SetMode)])
         desk.move(turn, TurnState.REPLIED)
         remind(desk, command.sender)

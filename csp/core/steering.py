@@ -48,7 +48,8 @@ def steer(room: Room, command: Steer, batch: Batch, rules: Rules) -> None:
     session = batch.sessions.get(command.session)
     if session is None:
         known = [str(one.id) for one in batch.sessions.live()]
-        raise NotFound(f"unknown session {command.session!r}", nearest(command.session, known))
+        hint = nearest(command.session, known) if known else "no session is running"
+        raise NotFound(f"unknown session {command.session!r}", hint)
     if session.is_over:
         raise Refused(f"session {session.id} has ended: {session.reason}", "start a new one")
     _ACTIONS[command.action](Desk(room, batch, rules, session.id), command)
@@ -68,7 +69,12 @@ def _resume(desk: Desk, command: Steer) -> None:
 
 
 def _extend(desk: Desk, command: Steer) -> None:
-    fields = {"rounds": command.rounds, "minutes": command.minutes}
+    """Give more of what is limited; what is not, or cannot be set for the mode, stays as it is."""
+    setup = desk.session.setup
+    fields = {
+        "rounds": command.rounds if row_of(setup).unit else None,
+        "minutes": command.minutes if setup.limits.minutes is not None else None,
+    }
     desk.change(Change.EXTENDED, "extended", fields, by=command.sender)
     given = [f"{value:g} {unit}" for unit, value in fields.items() if value is not None]
     desk.notice(f"Extended by {' and '.join(given)}." if given else "The open turns got more time.")
@@ -121,7 +127,9 @@ def _current(desk: Desk, agent: str | None) -> Turn:
     """Return the turn that is meant: the one that is named, else the current one."""
     wanted = AgentId(agent) if agent is not None else desk.session.current
     turn = None if wanted is None else desk.session.turns.get(wanted)
-    if turn is None:
-        owing = ", ".join(desk.session.waiting_for) or "nobody"
-        raise Refused(f"{agent or 'nobody'} has no open turn in {desk.session.id}", f"who has: {owing}")
-    return turn
+    if turn is not None:
+        return turn
+    if wanted is None:
+        raise Refused(f"no turn is open in {desk.session.id}, it is paused", "resume it first")
+    owing = ", ".join(desk.session.waiting_for) or "nobody"
+    raise Refused(f"{wanted} has no open turn in {desk.session.id}", f"who has: {owing}")

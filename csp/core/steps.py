@@ -189,7 +189,9 @@ def _moved(session: Session, event: TurnMoved) -> Session:
 def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
     """Take a turn out; one that was never asked for, because nobody could take it, counts all the same."""
     turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
-    done = (*session.done, Done(event.agent, event.round, event.state))[-KEPT_DONE:]
+    # In a round in which each speaks once, all who have spoken must be known.
+    kept = max(KEPT_DONE, len(session.setup.agents))
+    done = (*session.done, Done(event.agent, event.round, event.state))[-kept:]
     session = replace(
         session,
         turns=turns,
@@ -275,7 +277,15 @@ def _noted(session: Session, event: Said) -> Session:
     if event.handoff is not None:
         task = MessageId(f"{event.id}.task")
         items.append(Item(task, ROUTER, AgentId(event.handoff.to), event.handoff.task))
-    return replace(session, items=tuple(items[-KEPT_ITEMS:]))
+    return replace(session, items=(*_open_task(items), *items[-KEPT_ITEMS:]))
+
+
+def _open_task(items: list[Item]) -> list[Item]:
+    """Return the last task, of those that are too old to be kept, whose agent has not spoken since."""
+    old = enumerate(items[:-KEPT_ITEMS])
+    tasks = [(at, item) for at, item in old if item.sender == ROUTER]
+    unread = [item for at, item in tasks if all(one.sender != item.target for one in items[at:])]
+    return unread[-1:]
 
 
 # --- what is taken out of it ---------------------------------------------------------------------

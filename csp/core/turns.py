@@ -30,7 +30,7 @@ _REPAIRS: Final = {True: "repair_vote", False: "repair_envelope"}
 
 def ask(desk: Desk, agent: AgentId) -> None:
     """Give the turn to `agent`; where it cannot take it, note why."""
-    participant = desk.room.participants.get(agent)
+    participant = desk.participant(agent)
     reason = _why_not(desk, agent, participant)
     if reason:
         _pass_over(desk, agent, reason)
@@ -115,7 +115,9 @@ def _take_in(desk: Desk, agent: AgentId, read: list[MessageId], turn: TurnId) ->
     known = [message for message in map(desk.room.message, read) if message is not None]
     for message in known:
         delivery = message.deliveries.get(agent)
-        if delivery and (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN):
+        # One who is asked twice in a batch has taken it in with the first ask.
+        is_new = (message.id, agent) not in desk.batch.stepped
+        if delivery and is_new and (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN):
             desk.batch.deliver(message, agent, DeliveryState.WITHDRAWN, reason)
     if len(known) < len(read):
         _take_in_new(desk, agent, read, reason)
@@ -125,7 +127,7 @@ def _take_in_new(desk: Desk, agent: AgentId, read: list[MessageId], reason: str)
     """Do the same for messages of this batch, which the room does not know yet."""
     new = [event for event in desk.batch.events if isinstance(event, Said) and agent in event.waits]
     for event in new:
-        if event.id in read and not event.held:
+        if event.id in read and not event.held and (event.id, agent) not in desk.batch.stepped:
             desk.batch.step(event.id, event.sender, event.thread, agent, DeliveryState.WITHDRAWN, reason)
 
 
@@ -153,7 +155,7 @@ def keep_open(desk: Desk, turn: Turn, note: str = "") -> None:
 
 def _waits_for_person(desk: Desk, agent: AgentId) -> bool:
     """Tell whether an agent can do nothing now, whatever is said of its work."""
-    participant = desk.room.participants.get(agent)
+    participant = desk.participant(agent)
     return participant is not None and participant.state in WAITS_FOR_PERSON
 
 
@@ -186,5 +188,5 @@ def _said(state: TurnState) -> str:
 
 def is_api(desk: Desk, agent: AgentId) -> bool:
     """Tell whether an agent has to answer in an envelope."""
-    participant = desk.room.participants.get(agent)
+    participant = desk.participant(agent)
     return participant is not None and participant.kind is Kind.API

@@ -84,10 +84,12 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
         reason=body.reason,
     )
     events = await gateway.submit(command)
-    first = next((event for event in events if isinstance(event, Said | Late)), None)
+    # Words that are not posted may still cause an ask, which is the room's own.
+    said = (event for event in events if isinstance(event, Said | Late) and event.sender == caller.id)
+    first = next(said, None)
     if isinstance(first, AgentResponse) and first.malformed:
         log.warning("reply malformed", extra={"agent": first.sender, "message_id": first.id})
-    if isinstance(first, Late):
+    if first is not None and (isinstance(first, Late) or first.late):
         return OutputView(success=True, id=first.id, seq=first.seq, recipients=(), late=True)
     if first is not None:
         return _output_view(first.id, first.seq, first.recipients, first.target)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from csp.bench.gateway import NEEDLES
 from csp.errors import NotFound
-from tests.bench import journals, messages, sidecar, turns
+from tests.bench import journals, messages, modes, sidecar, turns
 from tests.bench.results import Limit, Result, Taken
 from tests.bench.setting import Setting
 from tests.clis.bringup import CLIS
@@ -77,6 +77,10 @@ CASES: Final = (
     )),
     Case("crowd", journals.crowd, (
         Limit("POST p50 with 1,000 watchers: with two bad ones / without", 1.3, 1.1),
+    )),
+    Case("modes", modes.relay, (
+        Limit("orchestration overhead per turn, instant repliers, fsync", 0.010, 0.003, unit="s"),
+        Limit("commits to disk from a reply to the next ask", 1, 1),
     )),
     Case("flood", sidecar.floods, (
         Limit("flood in a tmux pane: relay, no screen kept / direct", 0.70, 0.85, more_is_better=True),

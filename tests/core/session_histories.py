@@ -84,6 +84,8 @@ WHOLE: Final = (
 LIMITS: Final = (Limits(turns=3), Limits(tokens=300), Limits(cost=0.5), Limits(minutes=5.0))
 TEAMS: Final = (None, None, ("claude", "codex"), ("gpt", "claude"), ("codex", "codex"), ("nobody",))
 PAUSES_S: Final = (0.0, 0.0, 1.0, 5.0, 30.0, 91.0, 130.0)
+#: As long as a turn may take, so that a message can run out just as its reader is asked.
+TTL_S: Final = RULES.timeout_s
 S = DeliveryState
 
 
@@ -160,7 +162,7 @@ class Player:
         sender = dice.pick([HUMAN, *room.participants])
         text = dice.pick([f"<text {self.count}>"] * 6 + ["All stop!"])
         to = dice.pick([ALL, *room.participants])
-        return Send(sender=sender, to=to, text=text, thread=dice.pick(THREADS))
+        return Send(sender=sender, to=to, text=text, thread=dice.pick(THREADS), ttl_s=TTL_S)
 
     def report(self, room: Room, dice: Dice) -> AnyCommand:
         turn = self.open_turn(room, dice)

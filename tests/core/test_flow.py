@@ -617,6 +617,17 @@ def test_hundred_agents_miss_no_turn_and_double_none() -> None:
     assert len(play.all(AgentResponse)) == 300
 
 
+def test_round_of_more_than_is_remembered_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csp.core.steps.KEPT_DONE", 2)
+    play = Play()
+    play.start("debate", rounds=2)
+    for _ in range(2):
+        for agent in (CLAUDE, CODEX, GEMINI):
+            play.reply(agent)
+
+    assert play.ended == "done"
+
+
 def test_session_in_another_thread_goes_its_own_way() -> None:
     play = Play()
     play.start("collaborate", agents=("claude",))

@@ -847,6 +847,15 @@ def test_all_whose_time_is_over_expire_at_once(live: LiveRoom) -> None:
     assert next_deadline(live.room) == 1061.0
 
 
+def test_message_expires_behind_one_without_a_term(live: LiveRoom) -> None:
+    live.say(HUMAN, CODEX)
+    said = live.say(HUMAN, CODEX, ttl_s=60.0)
+    live.now += 60
+
+    assert next_deadline(live.room) == live.now
+    assert steps(live.do(Tick())) == [(said.id, CODEX, "expired")]
+
+
 def test_message_expires_behind_one_that_was_typed(live: LiveRoom) -> None:
     first = live.say(HUMAN, CODEX, ttl_s=60.0)
     second = live.say(HUMAN, CODEX, ttl_s=60.0)

@@ -73,6 +73,7 @@ def test_after_the_end_the_mode_is_freeform_and_the_rest_stays() -> None:
     )
     assert (shown.current_turn, shown.turn, shown.deadline) == (None, None, None)
     assert shown.round_outputs == {"claude": {"round0": "one"}, "codex": {"round1": "two"}}
+    assert (shown.round, session_view(play.session).round) == (1, 1)
     assert turn_view(play.session).complete
 
 

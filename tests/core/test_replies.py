@@ -12,6 +12,7 @@ from csp.events import (
     Delivered,
     HumanMessage,
     Late,
+    Noticed,
     Queried,
     Told,
     TurnMoved,
@@ -177,6 +178,18 @@ def test_working_said_to_somebody_else_keeps_the_turn_open(play: Play, *, local:
     assert (play.waiting, play.deadline()) == ((CLAUDE,), play.now + 90)
 
 
+def test_working_sent_as_a_message_keeps_the_turn_open(play: Play) -> None:
+    play.deliver(CLAUDE)
+    play.wait(80)
+    play.do(Send(sender=CODEX, to=CLAUDE, text="WORKING on mine"))
+    assert play.deadline() == play.now + 10
+    again = Send(sender=CLAUDE, to=ALL, text="WORKING on it", id=MessageId("mine"))
+    play.do(again)
+
+    assert play.deadline() == play.now + 90
+    assert play.do(again) == []
+
+
 def test_noop_in_the_midst_of_work_ends_nothing(play: Play) -> None:
     play.reply(CLAUDE, "NOOP", activity=True)
 
@@ -235,6 +248,15 @@ def test_unknown_name_in_a_handoff_is_ignored_aloud(play: Play) -> None:
 
     assert play.ended == "no_handoff"
     assert any(text.startswith("claude named 'mallory', who takes no part.") for text in play.notices)
+
+
+@pytest.mark.parametrize("name", ["mallory", "human"])
+def test_line_that_hands_over_to_nobody_costs_one_notice(play: Play, name: str) -> None:
+    events = play.reply(CLAUDE, f"x\n@handoff.{name} go")
+    first, *others = [event.text for event in events if isinstance(event, Noticed)]
+
+    assert first == f"claude named {name!r}, who takes no part. Taking part: claude, codex, gemini."
+    assert others[0].startswith("COLLABORATE ended")
 
 
 def test_envelope_is_posted_as_what_it_says(play: Play) -> None:

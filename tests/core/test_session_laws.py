@@ -85,6 +85,13 @@ def test_running_session_waits_for_somebody(script: bytes) -> None:
 
 
 @given(session_histories())
+def test_nobody_is_asked_who_is_not_here(script: bytes) -> None:
+    for step, _ in play_sessions(script):
+        asked = {event.target for event in step.events if isinstance(event, TurnSignal)}
+        assert asked <= set(step.room.participants)
+
+
+@given(session_histories())
 def test_ended_session_has_a_reason_and_no_turns(script: bytes) -> None:
     for step, _ in play_sessions(script):
         for session in step.room.sessions.by_id.values():

@@ -9,11 +9,13 @@ from csp.core.desk import Desk
 from csp.errors import BadInput, NotFound, Refused
 from csp.events import AgentResponse, ControlSent, TurnSignal
 from csp.wire import (
+    ALL,
     HUMAN,
     AgentState,
     ControlVerb,
     DeliveryState,
     Handoff,
+    Limits,
     MessageId,
     SessionAction,
     Status,
@@ -108,7 +110,9 @@ def test_next_without_an_open_turn_is_refused(play: Play) -> None:
     play.steer(A.PAUSE)
     play.reply(CLAUDE)
 
-    assert play.refuse(NextTurn(), Refused).message == f"nobody has no open turn in {play.session.id}"
+    refused = play.refuse(NextTurn(), Refused)
+    assert refused.message == f"no turn is open in {play.session.id}, it is paused"
+    assert refused.hint == "resume it first"
 
 
 # --- pause, resume -------------------------------------------------------------------------------
@@ -153,6 +157,22 @@ def test_pause_and_resume_twice_is_once(play: Play) -> None:
     assert play.steer(A.RESUME) == []
 
 
+def test_task_of_a_handoff_outlives_all_that_is_said_in_a_pause() -> None:
+    play = Play()
+    play.start("collaborate")
+    play.steer(A.PAUSE)
+    play.reply(CLAUDE, "@handoff.codex write the parser")
+    for number in range(40):
+        play.say(HUMAN, GEMINI, f"remark {number}")
+        play.say(HUMAN, ALL, f"word {number}")
+    play.steer(A.RESUME)
+    assert "router -> codex: write the parser" in play.prompt(CODEX)
+    assert len(play.session.items) == 25
+    play.reply(CODEX, "done")
+
+    assert len(play.session.items) == 24
+
+
 # --- extend --------------------------------------------------------------------------------------
 
 
@@ -180,7 +200,22 @@ def test_extend_adds_rounds_and_minutes(play: Play) -> None:
     play.start("debate", rounds=2)
     play.steer(A.EXTEND, rounds=3, minutes=1.0)
     assert (play.session.setup.rounds, play.session.setup.limits.minutes) == (5, None)
-    assert "Extended by 3 rounds and 1 minutes." in play.notices
+    assert [text for text in play.notices if "Extended" in text] == [
+        *("Extended by 5 minutes.", "Extended by 3 rounds."),
+    ]
+    play.start("debate", rounds=2, limits=Limits(minutes=2.0))
+    play.steer(A.EXTEND, rounds=3, minutes=1.0)
+    assert play.notices[-1] == "Extended by 3 rounds and 1 minutes."
+
+
+@pytest.mark.parametrize("mode", ["single", "consensus"])
+def test_extend_adds_no_rounds_to_a_mode_that_has_its_own(mode: str) -> None:
+    play = Play()
+    play.start(mode)
+    play.steer(A.EXTEND, rounds=3)
+
+    assert play.session.setup.rounds == 2
+    assert play.notices[-1] == "The open turns got more time."
 
 
 # --- skip, kick ----------------------------------------------------------------------------------
@@ -250,6 +285,28 @@ def test_removed_agent_leaves_its_session(play: Play) -> None:
     play.do(Remove(agent=CLAUDE))
 
     assert (play.waiting, play.session.agents) == ((CODEX,), (CODEX, GEMINI))
+
+
+def test_removed_agent_is_not_asked_in_the_next_phase() -> None:
+    play = Play()
+    play.start("consensus")
+    play.reply(CLAUDE)
+    play.reply(CODEX)
+    play.do(Remove(agent=GEMINI))
+
+    assert (play.session.stage.name, play.waiting) == ("ballot", (CLAUDE, CODEX))
+    assert len(play.asks(GEMINI)) == 1
+
+
+def test_removed_agent_is_not_asked_for_the_synthesis() -> None:
+    play = Play()
+    play.start("consensus", synth="gemini")
+    play.reply_all()
+    for agent in (CLAUDE, CODEX):
+        play.reply(agent, "VOTE: [A]")
+    play.do(Remove(agent=GEMINI))
+
+    assert (play.ended, len(play.asks(GEMINI))) == ("done", 2)
 
 
 def test_removed_synthesiser_leaves_no_turn_behind() -> None:
@@ -340,7 +397,10 @@ def test_session_that_is_over_cannot_be_steered(play: Play) -> None:
 
 
 def test_session_that_never_was_cannot_be_steered(play: Play) -> None:
-    play.refuse(Steer(sender=HUMAN, session="s-0", action=A.PAUSE), NotFound)
+    command = Steer(sender=HUMAN, session="s-0", action=A.PAUSE)
+    assert play.refuse(command, NotFound).hint == f"did you mean '{play.session.id}'?"
+    play.do(Stop(sender=HUMAN))
+    assert play.refuse(command, NotFound).hint == "no session is running"
 
 
 def test_orchestrator_is_not_woken_by_what_a_person_ends() -> None:

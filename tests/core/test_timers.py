@@ -2,10 +2,10 @@
 
 import pytest
 
-from csp.core.commands import KeepTurn, SetState
+from csp.core.commands import KeepTurn, Send, SetState
 from csp.core.house import Rules
 from csp.core.modeview import mode_view
-from csp.events import Noticed, Told, TurnMoved
+from csp.events import Delivered, Noticed, Told, TurnMoved
 from csp.wire import HUMAN, AgentState, DeliveryState, Kind, Limits, SessionAction, TurnState
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import PROMPTS, Play
@@ -52,6 +52,14 @@ def test_submitted_is_delivered(play: Play, state: DeliveryState) -> None:
     play.deliver(CLAUDE, state)
 
     assert play.turn(CLAUDE).state is TurnState.DELIVERED
+
+
+def test_message_that_answers_the_ask_proves_that_it_has_arrived(play: Play) -> None:
+    play.wait(60)
+    play.do(Send(sender=CLAUDE, to=CODEX, text="I am asked", reply_to=play.turn(CLAUDE).message))
+
+    assert (play.waiting, play.turn(CLAUDE).state) == ((CLAUDE,), TurnState.DELIVERED)
+    assert play.deadline() == play.now + 90
 
 
 def test_proof_after_the_submission_starts_no_clock_anew(play: Play) -> None:
@@ -174,6 +182,16 @@ def test_failed_delivery_passes_the_turn_on(play: Play) -> None:
     assert any("undelivered: gone" in text for text in play.notices)
 
 
+def test_message_that_expires_as_the_turn_of_its_reader_comes_is_ended_once(play: Play) -> None:
+    call = play.do(Send(sender=CLAUDE, to=CODEX, text="a hint", ttl_s=120))[0]
+    assert play.shown(call.id, CODEX) == "held(turn)"
+    play.wait(120)
+
+    assert play.waiting == (CODEX,)
+    assert play.shown(call.id, CODEX) == "expired"
+    assert len([event for event in play.all(Delivered) if event.message == call.id]) == 1
+
+
 # --- dialogs -------------------------------------------------------------------------------------
 
 
@@ -236,6 +254,17 @@ def test_agent_at_its_limit_loses_its_turn(play: Play) -> None:
     play.do(SetState(agent=CLAUDE, state=AgentState.LIMITED))
 
     assert (play.waiting, play.shown(ask, CLAUDE)) == ((CODEX,), "withdrawn")
+
+
+def test_agent_that_reaches_its_limit_is_not_asked_in_the_next_phase() -> None:
+    play = Play()
+    play.start("consensus")
+    play.reply(CLAUDE)
+    play.reply(CODEX)
+    play.do(SetState(agent=GEMINI, state=AgentState.LIMITED))
+
+    assert (play.session.stage.name, play.waiting) == ("ballot", (CLAUDE, CODEX))
+    assert "gemini is passed over: it has reached its limit." in play.notices
 
 
 def test_agent_at_its_limit_is_passed_over_until_then(play: Play) -> None:

@@ -118,12 +118,23 @@ async def test_reply_with_the_wrong_turn_is_late(pair: Debaters) -> None:
 
 async def test_second_of_two_replies_moves_nothing(pair: Debaters) -> None:
     view = await pair.start("autopilot")
-    await pair.reply("claude", "one", turn=view["turn"])
-    await pair.reply("claude", "two", turn=view["turn"])
+    answers = [await pair.reply("claude", text, turn=view["turn"]) for text in ("one", "two")]
     shown = await pair.room.history("?types=agent_response")
 
     assert (await pair.mode())["currentTurn"] == "codex"
     assert [item.get("late", False) for item in shown] == [False, True]
+    assert [answer.get("late", False) for answer in answers] == [False, True]
+
+
+@pytest.mark.parametrize("text", ["NOOP", "  "])
+async def test_words_that_are_not_posted_are_not_answered_with_the_next_ask(
+    pair: Debaters, text: str
+) -> None:
+    await pair.start("autopilot")
+    answer = await pair.reply("claude", text)
+
+    assert (await pair.mode())["currentTurn"] == "codex"
+    assert (answer["id"], answer["recipients"], answer["posted"]) == ("", [], False)
 
 
 async def test_working_is_for_an_open_turn(pair: Debaters) -> None:

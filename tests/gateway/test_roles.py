@@ -37,6 +37,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /delivery": CLAUDES_MESSAGE,
     "POST /agent-output": AGENTS,
     "GET /history": AGENTS,
+    "GET /usage": AGENTS,
     "GET /mode": AGENTS,
     "GET /usage": AGENTS,
     "POST /turn/working": AGENTS,

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent.parent
 COPIED: Final = (
-    *("csp", "pyproject.toml"),
+    *("csp", "prompts", "pyproject.toml"),
     *("tests/__init__.py", "tests/conftest.py", "tests/waiting.py", "tests/core"),
 )
 MAY_TOUCH: Final = re.compile(r"csp/(core/\w+|events|wire/\w+)\.py")
