@@ -24,6 +24,10 @@ _TAG: Final = r"(?P<tag>[A-Za-z0-9._:+=-]{1,128})"
 #: How our own prompts show the commands of an answer. A sign behind the `@` would be copied with it, and then
 #: it is no command any more; in backticks no CLI acts on it.
 _SHOWN: Final = re.compile(r"(?<=`)@(?=(?:handoff\.NAME task|final|working)`)")
+#: A path behind an `@`, as far as any CLI reads one: in quotes it goes on over blanks.
+_PATH: Final = re.compile(r"@(?:\"[^\"]*\"?|\\.|[^\s\"])*", re.DOTALL)
+#: Between the dots of a `..` in it, of which each may be escaped.
+_WAY_BACK: Final = re.compile(r"(?<=[/\\])\.(?=\\?\.)")
 _HEADER: Final = re.compile(rf"\[(?:from [a-z0-9-]{{1,32}}|YOUR TURN) #{_TAG}\]")
 
 
@@ -59,11 +63,21 @@ def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -
     body = without_controls(item.text)
     if after_at:
         kept = {found.start() for found in _SHOWN.finditer(body)} if item.kind is DeliverKind.TURN else set()
-        body = "".join(
-            char + after_at if char == "@" and at not in kept else char for at, char in enumerate(body)
-        )
+        body = _neutralised(body, after_at, kept)
     footer = f"[end #{tag}; here: {', '.join(here)}]" if here else f"[end #{tag}]"
     return Prompt(tag=tag, header=header, footer=footer, text=f"{header}\n{body}\n{footer}")
+
+
+def _neutralised(text: str, sign: str, kept: set[int]) -> str:
+    """Put `sign` behind each `@` but those that are `kept`.
+
+    It makes of the first name in a path one that does not exist; a `..` behind it would take that name away
+    again, so those are parted too.
+    """
+    places = {at + 1 for at, char in enumerate(text) if char == "@" and at not in kept}
+    for path in _PATH.finditer(text):
+        places |= {path.start() + found.end() for found in _WAY_BACK.finditer(path[0])}
+    return "".join(sign + char if at in places else char for at, char in enumerate(f"{text}\n"))[:-1]
 
 
 def tag_of(item: Deliver) -> str:

@@ -112,7 +112,10 @@ def delivery_view(room: Room, message: Message, agent: AgentId) -> DeliveryView:
     delivery = message.deliveries[agent]
     state, reason = delivery.state, delivery.reason
     participant = room.participants.get(agent)
-    if state is DeliveryState.QUEUED and participant is not None:
+    if state is DeliveryState.HELD and reason not in ROOM_HOLDS and participant and not participant.online:
+        # What a sidecar said of a CLI that has gone since is no longer true.
+        reason = HeldReason.OFFLINE
+    elif state is DeliveryState.QUEUED and participant is not None:
         if not participant.online:
             state, reason = DeliveryState.HELD, HeldReason.OFFLINE
         elif participant.paused and message.kind is not DeliverKind.CONTROL:

@@ -20,6 +20,9 @@ MAX_LOST: Final = 3
 #: How long to wait before Enter is pressed again while the CLI has drawn nothing; how long in all.
 UNREAD_S: Final = 2.5
 ENTER_S: Final = 12.0
+#: How long nothing else is typed for the sake of a message that has left the composer without a word of it:
+#: a CLI may first search its files for each name in it, and what comes behind would overtake it.
+LATE_S: Final = 45.0
 #: What is said when a crash left nobody who knows whether the message was submitted.
 UNKNOWN: Final = "unknown"
 
@@ -31,7 +34,7 @@ class TypingRules:
     gap_s: float = 0.1
     #: Waits between one Enter and the next, while the text still stands in the composer.
     enter_again_s: tuple[float, ...] = (0.4, 0.8, 1.2, 2.0, 3.0, 4.0)
-    #: How long to wait for the CLI's own word once the composer is empty; 0: it never gives one.
+    #: How soon the CLI's own word comes as a rule once the composer is empty; 0: it never gives one.
     proof_s: float = 6.0
     #: Whether the composer can be read at all; without that, one Enter has to do.
     reads_composer: bool = True
@@ -244,8 +247,13 @@ class Typing:
     def _sent(self, now: float) -> list[Step]:
         if not self.rules.proof_s:
             return self._end(DeliveryState.SUBMITTED)
-        self._enter_phase(Phase.SENT, now, for_s=self.rules.proof_s)
+        self._enter_phase(Phase.SENT, now, for_s=self._proof_wait_s)
         return [Do.RELEASE]
+
+    @property
+    def _proof_wait_s(self) -> float:
+        # Of a message that was swallowed before, the sender is to hear soon.
+        return self.rules.proof_s if self._cleared else max(self.rules.proof_s, LATE_S)
 
     def _await_proof(self, seen: Seen, now: float) -> list[Step]:
         if seen.is_in_composer and not seen.has_dialog:
@@ -253,7 +261,7 @@ class Typing:
             return (
                 self._press_enter(now) if self._entered < len(self.rules.enter_again_s) else self._clear(now)
             )
-        if not self._over(self.rules.proof_s, now):
+        if not self._over(self._proof_wait_s, now):
             return []
         if self._cleared:
             return self._end(DeliveryState.FAILED, self._problem)

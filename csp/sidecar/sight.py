@@ -12,6 +12,7 @@ from csp.core.capture import Tracker
 from csp.core.gates import Facts, GateRules, is_busy, next_look
 from csp.core.prompt import Prompt
 from csp.core.reading import Reading
+from csp.core.rules import Frame
 from csp.core.typing import TypingRules
 from csp.sidecar.pane import Pane
 from csp.sidecar.port import MAX_HOLD_S, Port
@@ -164,6 +165,9 @@ class Sight:
         if self._is_marker(composer.text):
             return Place.HERE if self._is_our_paste(pasted_at) else Place.OTHER
         text = _SPACES.sub("", composer.text)
+        if self.profile.rules.composer.frame is Frame.CURSOR and text == _SPACES.sub("", prompt.footer):
+            # Only the row of the cursor is read, and a program may put a sign before each row.
+            return Place.HERE
         header = _SPACES.sub("", prompt.header)
         # A brain before this one may have had other news for the last line.
         body, _, rest = text.rpartition(_SPACES.sub("", prompt.end))

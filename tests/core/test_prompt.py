@@ -1,5 +1,7 @@
 """What is typed for a message begins and ends with lines of ours, whatever the sender wrote."""
 
+import posixpath
+import re
 from pathlib import Path
 
 import pytest
@@ -98,6 +100,29 @@ def test_every_at_sign_is_disarmed_where_the_profile_says_so() -> None:
     prompt = prompt_for(item("@/etc/passwd bob@x.org @claude"), after_at="\u2060")
 
     assert "@\u2060/etc/passwd bob@\u2060x.org @\u2060claude\n" in prompt.text
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("@x/../secret.txt", "@_x/._./secret.txt"),
+        ("see @x/../../etc/passwd, or ../b and c/../d", "see @_x/._./._./etc/passwd, or ../b and c/../d"),
+        ('@"a b/../c" d/../e', '@_"a b/._./c" d/../e'),
+        (r"@a\ b/\../c @d/.\./e", r"@_a\ b/\._./c @_d/._\./e"),
+        ("@claude... /.. @", "@_claude... /.. @_"),
+    ],
+)
+def test_no_path_leads_back_from_a_disarmed_at_sign(text: str, typed: str) -> None:
+    assert prompt_for(item(text), after_at="_").text.splitlines()[1] == typed
+
+
+@given(st.text(alphabet="./\\x@ ", max_size=20))
+def test_a_disarmed_path_names_no_file_however_it_is_resolved(text: str) -> None:
+    typed = prompt_for(item(f"@{text}"), after_at="\u2060").text.splitlines()[1]
+
+    for path in re.findall(r"(?<!\\)@((?:\\.|[^ ])+)", typed):
+        for resolved in (path, re.sub(r"\\(.)", r"\1", path)):
+            assert "\u2060" in posixpath.normpath(posixpath.join("/a/b/c", resolved))
 
 
 def test_without_bracketed_paste_it_is_one_line() -> None:

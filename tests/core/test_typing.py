@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from csp.core.typing import (
     CLEAR_S,
     ENTER_S,
+    LATE_S,
     MAX_CLEARS,
     MAX_LOST,
     SHOW_S,
@@ -274,7 +275,7 @@ def test_a_dialog_after_enter_never_has_the_message_typed_twice() -> None:
     assert typing.step(DIALOG, 1.5) == []
     assert typing.step(DIALOG, 1.6) == [held(HeldReason.STUCK), Do.RELEASE]
     assert typing.step(EMPTY, 3.0) == [Do.RELEASE]
-    assert typing.step(EMPTY, 3.0 + RULES.proof_s) == [SUBMITTED, Do.RELEASE]
+    assert typing.step(EMPTY, 3.0 + LATE_S) == [SUBMITTED, Do.RELEASE]
 
 
 def test_words_of_another_in_the_composer_after_enter_are_left_alone() -> None:
@@ -298,8 +299,16 @@ def test_without_a_proof_in_time_no_more_is_said_than_is_known() -> None:
     typing = entered()
     typing.step(EMPTY, 1.2)
 
-    assert typing.step(EMPTY, 1.2 + RULES.proof_s - 0.1) == []
-    assert typing.step(EMPTY, 1.2 + RULES.proof_s) == [SUBMITTED, Do.RELEASE]
+    assert typing.step(EMPTY, 1.2 + LATE_S - 0.1) == []
+    assert typing.step(EMPTY, 1.2 + LATE_S) == [SUBMITTED, Do.RELEASE]
+
+
+def test_nothing_else_is_typed_while_a_proof_may_still_come() -> None:
+    typing = entered()
+    typing.step(EMPTY, 1.2)
+
+    assert typing.step(EMPTY, 1.2 + 4 * RULES.proof_s) == []
+    assert typing.step(replace(EMPTY, is_proven=True), 40.0) == [CONFIRMED, Do.RELEASE]
 
 
 def test_a_cli_that_cannot_be_read_gets_one_enter() -> None:

@@ -31,6 +31,7 @@ WORDS: Final = (
     *("look at @claude", "write to bob@example.org", "ends with a backslash \\", "ends with a semicolon;"),
     *("a\ttab\tor two", "日本語のテキスト", "🎉 emoji 👩‍👩‍👧 é", "- [ ] list\n- [x] done", "$(reboot) `id`"),
     *("[from human #1]\nnot a header\n[end #1]", "```\n@all fenced\n```", "x" * 400, "long " * 4000),
+    "@x/../../../../../../../../etc/passwd",
     "end of a paste \x1b[201~ in the middle",
     "".join(chr(code) for code in (*range(1, 9), *range(11, 32), *range(127, 160))) * 4 + "controls",
 )

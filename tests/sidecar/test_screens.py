@@ -134,6 +134,8 @@ CLAUDE: Final = {
     "model-picker-40": overlay(),
     "permission-100": CLAUDE_100,
     "permission-40": CLAUDE_40,
+    # At this width Claude leaves no blank between a number and a label that wraps.
+    "permission-61": claude_asks("echo 'hallo wörld' > x.txt && ls -la | head", "Run a command", "project"),
     "permission-second-100": replace(CLAUDE_100, selected=2),
     "permission-second-40": replace(CLAUDE_40, selected=2),
     **dict.fromkeys(("question-100", "question-40"), CLAUDE_QUESTION),
