@@ -39,7 +39,6 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "GET /history": AGENTS,
     "GET /usage": AGENTS,
     "GET /mode": AGENTS,
-    "GET /usage": AGENTS,
     "POST /turn/working": AGENTS,
     "GET /ws": AGENTS,
     "POST /mode": ORCHESTRATORS,
