@@ -22,7 +22,7 @@ ASK: Final = Ask(system="be brief", said=(Said(text="go"),), schema=reply_schema
 FOUR: Final = tuple(PROVIDERS)
 TWO: Final = ("anthropic", "openai")
 
-pytestmark = pytest.mark.xdist_group("api calls")
+pytestmark = pytest.mark.xdist_group("api")
 
 
 @pytest.fixture
