@@ -139,12 +139,11 @@ async def test_429_is_tried_again_after_the_time_the_provider_wants(
     server: ModelServer, provider: str
 ) -> None:
     answer(server, Fail(kind="rate", after_s=1.2), times=1)
-    began = time.monotonic()
     said = await told(server, provider)
+    first, second = server.exchanges()
 
     assert (said.text, said.failure) == ("ok", None)
-    assert time.monotonic() - began >= 1.2
-    assert len(server.exchanges()) == 2
+    assert second.at - first.ended_at >= 1.1
     assert len(said.notes) == 1 and said.notes[0].startswith("429: ")
 
 
@@ -214,11 +213,9 @@ async def test_an_answer_that_floods_is_given_up(server: ModelServer) -> None:
 
 async def test_a_wait_longer_than_the_step_is_not_begun(server: ModelServer) -> None:
     answer(server, Fail(kind="rate", after_s=600))
-    began = time.monotonic()
     said = await told(server, "anthropic")
 
     assert said.failure is not None and said.failure.after_s == 600
-    assert time.monotonic() - began < 10
     assert len(server.exchanges()) == 1
 
 

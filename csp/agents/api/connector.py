@@ -260,6 +260,7 @@ class Connector:
             self._trouble = reason
         if failure.is_passing and failure.after_s:
             ending, self._limited_until = Ending.LIMITED, time.time() + failure.after_s
+            self._do(self._recover(failure.after_s))
             await self._tell_state()
         id = uuid4().hex
         try:
@@ -287,6 +288,11 @@ class Connector:
             except (Unreachable, Refused):
                 if self.client is client:
                     raise
+
+    async def _recover(self, after_s: float) -> None:
+        """Say that the time is over for which a provider wanted to be left alone."""
+        await asyncio.sleep(after_s + 0.1)
+        await self._tell_state()
 
     async def _tell_state(self) -> None:
         """Say what we are doing, with what went wrong last."""
@@ -353,6 +359,8 @@ class Connector:
         for work in works:
             work.cancel(is_wanted=False)
         await asyncio.gather(*(work.task for work in works if work.task), return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
         for work in works:
             work.is_wanted = True
             await self._fail(work, CallFailed(reason), Ending.FAILED, None)
