@@ -19,13 +19,14 @@ def spent_lines(usage: object) -> list[str]:
 
 def _row(row: Object) -> str:
     replies, unpriced = field(row, "replies", int), field(row, "unpriced", int)
-    model = visible(one_line(str(row.get("model") or "a model that it does not name"), _NAME))
+    name = str(row.get("model") or "")
+    model = visible(one_line(name, _NAME)) if name else "a model it does not name"
     tokens = f"{field(row, 'input', int):,} tokens in, {field(row, 'output', int):,} out"
     about = "about " if row.get("estimated") else ""
     cost = row.get("cost_usd")
-    money = f"${cost:.4f}" if isinstance(cost, int | float) else f"no price is known for {model}"
+    money = f"${cost:.4f}" if isinstance(cost, int | float) else "no price is known for it"
     if isinstance(cost, int | float) and unpriced:
-        money += f" without {unpriced} that have no price"
+        money += f" and {count(unpriced, 'reply', 'replies')} without a known price"
     said = count(replies, "reply", "replies")
     return f"spent by {visible(field(row, 'agent', str))} with {model}: {said}, {about}{tokens}, {money}"
 

@@ -326,7 +326,7 @@ def test_usage_is_told_by_agent_and_model_with_the_list_of_prices(room: ApiRoom)
     assert (rows["llama"]["cost_usd"], rows["llama"]["unpriced"]) == (None, rows["llama"]["replies"])
     for shown in (room.csp("status"), room.chat("/status")):
         assert "spent by claude with claude-sonnet-5: " in shown
-        assert "no price is known for llama-at-home" in shown
+        assert "with llama-at-home: " in shown and "no price is known for it" in shown
         assert f"prices: {told['prices']}" in shown
 
 
