@@ -262,8 +262,9 @@ def test_a_model_that_leaves_in_its_turn_gives_it_back(room: ApiRoom) -> None:
     room.join_api("guest", "openai")
     room.always("guest", [Endless()])
     room.always("gpt", envelope("gpt speaks"))
+    before = room.calls("guest")
     view = room.begin("round_robin", GOAL, agents=["guest", "gpt"], steps=2)
-    wait_until_sync(lambda: room.calls("guest"), 20, "its call")
+    wait_until_sync(lambda: room.calls("guest") > before, 20, "its call")
     room.players.pop("guest").stop()
     view = room.wait_end()
 
