@@ -170,3 +170,13 @@ is_venv_fresh() {
     read -r place <"$stamp" || return 1
     [[ $place == "$ROOT" && ! $ROOT/uv.lock -nt $stamp && ! $ROOT/pyproject.toml -nt $stamp ]]
 }
+
+# wanted_extras FILE   the extras that the models of a csp.toml need, one a line
+wanted_extras() {
+    [[ -r $1 ]] || return 0
+    sed -n "s/^[[:space:]]*provider[[:space:]]*=[[:space:]]*[\"']\([a-z-]*\)[\"'].*/\1/p" "$1" |
+        sed -n -e 's/^anthropic$/anthropic/p' -e 's/^openai$/openai/p' \
+            -e 's/^gemini$/openai/p' -e 's/^openai-compatible$/openai/p' | sort -u
+}
+
+has_extra() { "$ROOT/.venv/bin/python" -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$1'))"; }

@@ -22,6 +22,14 @@ if ! is_venv_fresh; then
     sync_venv --no-dev --compile-bytecode ||
         die "the Python packages could not be installed; is there a network? Then run this again"
 fi
+for extra in $(wanted_extras "${CSP_CONFIG_FILE:-csp.toml}"); do
+    if ! has_extra "$extra"; then
+        ensure_uv
+        say "installing the package $extra, which csp.toml wants"
+        sync_venv --no-dev --extra "$extra" ||
+            say "$extra could not be installed; its models stay away (is there a network?)"
+    fi
+done
 # So that what is typed in the panes finds csp.
 export PATH=$PATH:$ROOT/bin
 exec "$ROOT/.venv/bin/csp" up "$@"

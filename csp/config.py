@@ -41,7 +41,10 @@ DEFAULT: Final = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """One [[agent]] of csp.toml; an empty command means the profile's own."""
+    """One [[agent]] of csp.toml; an empty command means the profile's own.
+
+    With a provider it is a model behind an API, which has no command.
+    """
 
     name: str
     command: tuple[str, ...] = ()
@@ -49,6 +52,10 @@ class AgentSpec:
     role: str = "agent"
     cwd: Path | None = None
     worktree: bool = False
+    provider: str = ""
+    model: str = ""
+    base_url: str = ""
+    key_env: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,7 +299,13 @@ _AGENT_KINDS: Final[dict[str, Kind[Any]]] = {
     "role": Kind("agent or orchestrator", matching(re.compile("agent|orchestrator"))),
     "cwd": PATH,
     "worktree": BOOLEAN,
+    "provider": LINE,
+    "model": LINE,
+    "base_url": WEB,
+    "key_env": Kind("the name of a variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))),
 }
+_OF_MODELS: Final = ("provider", "model", "base_url", "key_env")
+_OF_CLIS: Final = ("command", "profile", "worktree")
 
 
 def _read_agents(files: list[_File]) -> tuple[AgentSpec, ...]:
@@ -317,7 +330,22 @@ def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:
         values[name] = read_toml(_AGENT_KINDS[name], value, path, f"agent.{name}")
     if "name" not in values:
         raise BadInput(f"{path}: agent: expected a name, got {', '.join(entry) or 'nothing'}")
+    _check_sort(path, values)
     return AgentSpec(**values)
+
+
+def _check_sort(path: Path, values: Mapping[str, Any]) -> None:
+    """Refuse an agent that is half a CLI, half a model behind an API."""
+    of_model = [name for name in _OF_MODELS if name in values]
+    if not of_model:
+        return
+    where = f"{path}: agent {values['name']!r}"
+    missing = [name for name in ("provider", "model") if name not in values]
+    if missing:
+        raise BadInput(f"{where}: {of_model[0]} needs a {missing[0]} beside it", f'{missing[0]} = "..."')
+    both = [name for name in _OF_CLIS if name in values]
+    if both:
+        raise BadInput(f"{where}: a model behind an API has no {both[0]}", f"leave out {both[0]} or provider")
 
 
 def _check_names(path: Path, names: list[str]) -> None:

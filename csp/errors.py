@@ -12,7 +12,8 @@ CspError
     ├── StorageFull      the journal cannot grow: 507 until it can
     ├── StorageFailed    the disk lies: the gateway stops
     ├── JournalLocked    another gateway writes this room
-    └── Unreachable      no gateway answers, or none is running
+    ├── Unreachable      no gateway answers, or none is running
+    └── CallFailed       the provider of a model gives no answer
 """
 
 TYPE_CHECKING = False
@@ -77,3 +78,16 @@ class JournalLocked(Broken):
 
 class Unreachable(Broken):
     status = 503
+
+
+class CallFailed(Broken):
+    """Carry also whether the same call may go well later, how long from now if that is known."""
+
+    status = 502
+
+    def __init__(
+        self, message: str, hint: str = "", *, is_passing: bool = False, after_s: float | None = None
+    ) -> None:
+        super().__init__(message, hint)
+        self.is_passing = is_passing
+        self.after_s = after_s

@@ -1,7 +1,9 @@
 """Configure where log records go."""
 
 import logging
+import os
 import sys
+from pathlib import Path
 from typing import Final
 
 from csp.cli.terminal import visible
@@ -26,6 +28,23 @@ def configure(*, is_verbose: bool) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.DEBUG if is_verbose else logging.INFO)
+
+
+#: What an SDK or its HTTP client logs of a call may hold more than is for anybody's eyes.
+_TALKATIVE: Final = ("anthropic", "openai", "httpx2", "httpcore2")
+
+
+def log_to(path: Path) -> None:
+    """Send our own records to a file that is for its user alone; nothing goes to this terminal."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    handler = logging.StreamHandler(open(fd, "a", encoding="utf-8"))  # noqa: SIM115  # open until we end
+    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def log_failure(error: Exception) -> None:

@@ -7,6 +7,7 @@ from csp.cli.call import Call
 from csp.cli.terminal import put, put_json, put_lines
 from csp.config import ROWS, shown
 from csp.errors import Forbidden
+from csp.human.spending import session_spending, spent_lines
 from csp.human.turn import bracketed, owing, takes_part, turn_word
 from csp.oneshot import Object, field, objects
 
@@ -47,14 +48,15 @@ def status(call: Call) -> int:
     health = call.gateway.get("/health")
     found = objects(call.gateway.get("/agents"))
     sessions = objects(field(call.gateway.get("/sessions"), "items", list))
-    queue = _queue(call)
+    queue, usage = _queue(call), call.gateway.get("/usage")
     if call.is_json:
-        shown = {"health": health, "agents": found, "sessions": sessions, "queue": queue}
+        shown = {"health": health, "agents": found, "sessions": sessions, "queue": queue, "usage": usage}
         put_json({"url": call.address.url, **shown})
         return 0
     put_lines(_health_lines(call.address.url, health))
     put_lines(_session_line(item) for item in sessions if not item.get("endedAt"))
     put_lines(_agent_lines(found, call.gateway.get("/mode")))
+    put_lines(spent_lines(usage))
     put_lines(_queue_lines(queue))
     return 0
 
@@ -90,8 +92,8 @@ def _session_line(item: Object) -> str:
     rounds = field(item, "maxRounds", int)
     where = f"round {field(item, 'round', int) + 1}" + (f" of {rounds}" if rounds else "")
     topic = _one_line(field(item, "topic", str), _TEXT)
-    status = field(item, "status", str)
-    return f"{field(item, 'mode', str)} {field(item, 'id', str)}: {status}, {where}, {topic or 'no topic'}"
+    status = ", ".join(filter(None, (field(item, "status", str), where, session_spending(item))))
+    return f"{field(item, 'mode', str)} {field(item, 'id', str)}: {status}, {topic or 'no topic'}"
 
 
 def _agent_lines(found: list[Object], mode: Object) -> list[str]:

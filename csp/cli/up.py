@@ -228,9 +228,11 @@ def _show_plan(call: Call, found: dict[str, Any]) -> int:
     for number, window in enumerate(found["windows"], 1):
         put(f"  window {number}: {', '.join(window)}")
     for row in found["agents"]:
-        where = "a git worktree of its own" if row["worktree"] else row["cwd"]
+        where = f"in {'a git worktree of its own' if row['worktree'] else row['cwd']}"
+        if row["provider"]:
+            where = "a model behind an API"
         role = "" if row["role"] == "agent" else f", {row['role']}"
-        put(f"  {row['id']}{role}: {row['command']} (in {where})")
+        put(f"  {row['id']}{role}: {row['command']} ({where})")
     put("nothing was started")
     return 0
 

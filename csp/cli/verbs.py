@@ -120,6 +120,26 @@ _SIDECAR: Final = (
     Arg(("command",), "the command to run, behind --", {"metavar": "CMD", "nargs": "*"}),
 )
 
+_API: Final = (
+    Arg(("--name",), "name of the agent in the room", {"metavar": "N", "required": True}),
+    Arg(
+        ("--provider",),
+        "anthropic, openai, gemini or openai-compatible",
+        {"metavar": "P", "required": True},
+    ),
+    Arg(("--model",), "the model's name at its provider", {"metavar": "M", "required": True}),
+    _value("--base-url", "URL", "address of the API; default: the provider's own"),
+    _value("--key-env", "NAME", "variable that has the key; default: the provider's own"),
+    _value("--role", "R", "agent or orchestrator", choices=("agent", "orchestrator"), default="agent"),
+    _value(
+        "--timeout",
+        "S",
+        "seconds an answer may take with all its tries; default: 300",
+        type=_SECONDS,
+        default=300.0,
+    ),
+)
+
 _SEND: Final = (
     Arg(("target",), "an agent's id, or all", {"metavar": "TARGET"}),
     Arg(
@@ -220,6 +240,13 @@ VERBS: Final = (
         "csp sidecar --name claude -- claude --model sonnet",
         "sidecar:sidecar",
         _SIDECAR,
+    ),
+    Verb(
+        "agent",
+        "let a model behind an API take part",
+        "csp agent --provider anthropic --model claude-sonnet-5 --name claude-api",
+        "agent:agent",
+        _API,
     ),
     Verb("send", "send a message", "csp send claude 'fix the parser' --wait", "send:send", _SEND),
     _act("resend", "send a message again, as a new one"),

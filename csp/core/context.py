@@ -1,7 +1,7 @@
 """What an agent is told with its turn: the goal, the window, the round, the rules of the answer."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from csp.core.markdown import read_lines
@@ -44,7 +44,7 @@ def prompt_values(session: Session, agent: AgentId, kind: Kind, round: int) -> d
         "mode": setup.mode,
         "phase": session.stage.name,
         "label": round_label(session, round),
-        "window": "\n\n".join(_shown(item) for item in window(session, agent)) or "(nothing yet)",
+        "window": shown(window(session, agent)),
         "positions": positions(session, agent),
         "proposals": proposals(session),
         "labels": ", ".join(candidate.label for candidate in session.stage.candidates),
@@ -54,13 +54,21 @@ def prompt_values(session: Session, agent: AgentId, kind: Kind, round: int) -> d
 
 def _format(session: Session, agent: AgentId, kind: Kind) -> str:
     """Return which text tells an agent how to answer: what nobody would act on is not offered."""
-    mode = row_of(session.setup)
-    is_relay = session.stage.kind is PhaseKind.RELAY
-    can_hand_over = is_relay and mode.heeds_handoff and session.setup.lead in (None, agent)
+    can_hand_over = bool(handoffs(session, agent))
     if kind is Kind.API:
         return "envelope" if can_hand_over else "message"
-    can_end = is_relay and mode.heeds_final and session.setup.lead in (None, agent)
+    can_end = _has_word(session, agent) and row_of(session.setup).heeds_final
     return "lines" if can_hand_over else "last_line" if can_end else "words"
+
+
+def handoffs(session: Session, agent: AgentId) -> tuple[AgentId, ...]:
+    """Return whom `agent` may hand its turn over to; nobody where no handoff would be heeded."""
+    return session.agents if _has_word(session, agent) and row_of(session.setup).heeds_handoff else ()
+
+
+def _has_word(session: Session, agent: AgentId) -> bool:
+    """Tell whether what `agent` says decides how it goes on."""
+    return session.stage.kind is PhaseKind.RELAY and session.setup.lead in (None, agent)
 
 
 def round_label(session: Session, round: int) -> str:
@@ -80,16 +88,26 @@ def window(session: Session, agent: AgentId) -> list[Item]:
     if session.stage.kind is PhaseKind.BALLOT:
         # Whose proposal is whose would show.
         known = [item for item in known if item.sender not in session.setup.agents]
-    kept = {item.id for item in unread_tasks(known, agent)[-1:]}
-    budget = WINDOW_TOKENS - sum(tokens_in(item.text) for item in known if item.id in kept)
-    for item in reversed(known):
+    return newest(known, unread_tasks(known, agent)[-1:])
+
+
+def newest(items: Sequence[Item], always: Sequence[Item] = ()) -> list[Item]:
+    """Return the newest items that fit into a window, oldest first; those of `always` are among them."""
+    kept = {item.id for item in always}
+    budget = WINDOW_TOKENS - sum(tokens_in(item.text) for item in items if item.id in kept)
+    for item in reversed(items):
         if item.id in kept:
             continue
         budget -= tokens_in(item.text)
         if len(kept) == WINDOW_ITEMS or (budget < 0 and kept):
             break
         kept.add(item.id)
-    return [item for item in known if item.id in kept]
+    return [item for item in items if item.id in kept]
+
+
+def shown(items: Sequence[Item]) -> str:
+    """Return the items of a window as an agent reads them."""
+    return "\n\n".join(map(_shown, items)) or "(nothing yet)"
 
 
 def unread_tasks(items: list[Item], agent: AgentId) -> list[Item]:

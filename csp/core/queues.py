@@ -3,7 +3,9 @@
 import math
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
+from typing import Any
 
+from csp.core.context import handoffs
 from csp.core.room import ROOM_HOLDS, Message, Participant, Room
 from csp.wire import AgentId, Deliver, DeliverKind, DeliveryState, DeliveryView, HeldReason, MessageId
 
@@ -60,7 +62,17 @@ def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
         turn_signal=signal,
         current_turn=current,
         ending=message.ending,
+        **_terms_of_turn(room, message, agent),
     )
+
+
+def _terms_of_turn(room: Room, message: Message, agent: AgentId) -> dict[str, Any]:
+    """Return what a reply to a turn may do."""
+    session = room.sessions.get(message.session) if message.kind is DeliverKind.TURN else None
+    turn = session.turns.get(agent) if session else None
+    if session is None or turn is None or turn.id != message.turn:
+        return {}
+    return {"handoff_to": handoffs(session, agent), "is_repair": turn.is_repair}
 
 
 def _turn_signal(room: Room, message: Message, agent: AgentId) -> tuple[str | None, str | None]:

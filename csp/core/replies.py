@@ -136,7 +136,7 @@ class _Reply:
         confirm(self._ask, self._command.sender, self._desk.batch)
         turn = self._turn
         if turn is None:
-            self._post(Activity if self._command.activity else AgentResponse, self._command, late=True)
+            self._post_late()
             # It was paid for, so a limit may be reached.
             advance(self._desk)
         elif self._command.ending is not Ending.DONE:
@@ -148,8 +148,15 @@ class _Reply:
 
     # --- each kind of reply ----------------------------------------------------------------------
 
+    def _post_late(self) -> None:
+        has_text = bool(self._command.text.strip())
+        if has_text or self._command.usage is not None:
+            is_reply = has_text and not self._command.activity
+            self._post(AgentResponse if is_reply else Activity, self._command, late=True)
+
     def _broke_off(self, turn: Turn) -> None:
-        if self._command.text.strip():
+        # What broke off has said nothing, but it may have been paid for.
+        if self._command.text.strip() or self._command.usage is not None:
             self._post(Activity, self._command)
         why = f"its answer was {self._command.ending}"
         if self._command.reason:

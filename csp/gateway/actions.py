@@ -102,7 +102,7 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
 
 def _priced(usage: Usage | None) -> Usage | None:
     """Add what a reply cost, where its sender did not say but the list of prices does."""
-    if usage is None or usage.model is None or usage.cost_usd is not None:
+    if usage is None or usage.model is None or usage.cost_usd is not None or usage.unpriced:
         return usage
     return msgspec.structs.replace(usage, cost_usd=cost_usd(usage.model, usage))
 

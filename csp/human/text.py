@@ -77,9 +77,9 @@ def minutes(seconds: float) -> str:
     return f"{whole // 60}:{whole % 60:02d}"
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def count(number: int, noun: str, nouns: str = "") -> str:
+    """Return a number with its noun; `nouns` where more of them are not spelt with an s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {nouns or f'{noun}s'}"
 
 
 def columns(rows: list[list[str]]) -> list[str]:

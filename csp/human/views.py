@@ -7,6 +7,7 @@ from csp.errors import BadInput
 from csp.human.acts import item_at
 from csp.human.bottom import Session, session_of, session_text
 from csp.human.lines import said_line, spoken_in
+from csp.human.spending import spent_lines
 from csp.human.text import clock, columns, count, minutes, one_line, visible, wrapped
 from csp.human.ticks import why_held
 from csp.human.turn import bracketed
@@ -53,7 +54,7 @@ def _agent_row(item: Object, session: Session) -> list[str]:
 
 
 async def status(chat: "Chat", words: list[str]) -> None:
-    """Show the mode, whose turn it is, the agents."""
+    """Show the mode, whose turn it is, the agents, what they have used."""
     answer = await chat.ask("GET", "/mode")
     session = session_of(answer)
     topic = answer.get("topic") if isinstance(answer, dict) else None
@@ -68,6 +69,8 @@ async def status(chat: "Chat", words: list[str]) -> None:
         chat.out.put("Mode: freeform" + (f" (the last one ended: {visible(str(ended))})" if ended else ""))
     if not words:
         _show_agents(chat, await chat.agents(), session)
+        for line in spent_lines(await chat.ask("GET", "/usage")):
+            chat.out.put(line)
 
 
 async def queue(chat: "Chat", words: list[str]) -> None:

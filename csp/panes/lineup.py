@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from csp.agents.api import extras
+from csp.agents.api.providers import provider_named
 from csp.config import AgentSpec, Settings, nearest
 from csp.core.identity import ORCHESTRATOR, to_id
 from csp.errors import BadInput, NotFound
@@ -48,6 +50,8 @@ class Member:
     role: str = "agent"
     worktree: bool = False
     source: str = ""
+    #: Whose model it is, for one behind an API: its command is the whole of it, there is no CLI.
+    provider: str = ""
 
     @property
     def shown_command(self) -> str:
@@ -119,6 +123,8 @@ def member_for(
 
 def is_installed(member: Member, env: Mapping[str, str]) -> bool:
     """Tell whether the command of an agent can be run from its directory."""
+    if member.provider:
+        return extras.is_installed(provider_named(member.provider))
     command = member.command[0]
     where = str(member.cwd / command) if "/" in command else command
     return shutil.which(where, path=env.get("PATH")) is not None
@@ -145,12 +151,35 @@ def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> Member:
     place = dir / spec.cwd if spec.cwd else dir
     if not place.is_dir():
         raise BadInput(f"csp.toml: agent {spec.name!r}: expected a directory, got cwd {str(spec.cwd)!r}")
+    if spec.provider:
+        return _of_model(spec, place)
     try:
         member = member_for(spec.name, spec.command, settings, place, spec.profile, spec.role)
     except BadInput as exc:
         hint = "set command = ..." if exc.message.endswith("has no command") else exc.hint
         raise BadInput(f"csp.toml: {exc.message}", hint) from exc
     return replace(member, worktree=spec.worktree)
+
+
+def _of_model(spec: AgentSpec, place: Path) -> Member:
+    """Return the agent that is a model behind an API."""
+    try:
+        provider = provider_named(spec.provider)
+        agent = to_id(spec.name, JoinRole(spec.role))
+    except BadInput as exc:
+        raise BadInput(f"csp.toml: agent {spec.name!r}: {exc.message}", exc.hint) from exc
+    if provider.needs_url and not spec.base_url:
+        raise BadInput(
+            f"csp.toml: agent {spec.name!r}: {spec.provider} needs an address", "set base_url = ..."
+        )
+    words = ["agent", "--name", spec.name, "--provider", spec.provider, "--model", spec.model]
+    words += ["--base-url", spec.base_url] if spec.base_url else []
+    words += ["--key-env", spec.key_env] if spec.key_env else []
+    words += ["--role", spec.role] if spec.role != "agent" else []
+    command = (*CSP, *words)
+    return Member(
+        name=spec.name, agent=agent, command=command, cwd=place, role=spec.role, provider=spec.provider
+    )
 
 
 def _check_profile(name: str, profile: str) -> None:
@@ -257,11 +286,16 @@ def _going_on(member: Member) -> str:
 
 
 def _problem(member: Member) -> str:
+    if member.provider:
+        extra = provider_named(member.provider).extra
+        return f"agent {member.name!r} needs the package {extra!r}, which is not installed"
     by = f"{member.source}: " if member.source else ""
     return f"{by}the command {member.command[0]!r} of agent {member.name!r} was not found"
 
 
 def _advice(member: Member) -> str:
+    if member.provider:
+        return f"install it: {extras.how_to_install(provider_named(member.provider))}"
     cli = CLIS.get(member.command[0])
     if cli:
         return f"install it: {cli.install}"

@@ -81,6 +81,7 @@ def _shown(member: Member) -> dict[str, Any]:
         "command": member.shown_command,
         "cwd": str(member.cwd),
         "worktree": member.worktree,
+        "provider": member.provider or None,
     }
 
 
@@ -312,6 +313,8 @@ class Joining:
 
 def sidecar_argv(member: Member, room: str, command: Sequence[str]) -> list[str]:
     """Return the command line of an agent's pane."""
+    if member.provider:
+        return [*command, "--room", room]
     argv = [*CSP, "sidecar", "--room", room, "--name", member.name]
     if member.profile:
         argv += ["--profile", member.profile]

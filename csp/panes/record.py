@@ -172,7 +172,7 @@ def resumed(member: Member, cwd: Path, known: Mapping[str, Conversation]) -> tup
     from csp.sidecar.profile import load_profile, profile_for
 
     before = known.get(member.agent)
-    if before is None or before.cwd != str(cwd) or set(member.command) & set(_CHOSEN):
+    if member.provider or before is None or before.cwd != str(cwd) or set(member.command) & set(_CHOSEN):
         return member.command
     if not Path(before.transcript).is_file():
         return member.command

@@ -52,7 +52,8 @@ class Usage(Struct, frozen=True):
     """Tokens and money of one reply, as the provider or the CLI's transcript counted them.
 
     `input` is all of it, with what was read from a cache or written to one; `output` includes reasoning.
-    `estimated`: nobody had counted, so it is a guess by the length of the texts.
+    `estimated`: nobody had counted, so it is a guess by the length of the texts. `unpriced`: the model is
+    served by somebody of whom no price is known, whatever a model of that name costs elsewhere.
     """
 
     input: Tokens = 0
@@ -63,6 +64,7 @@ class Usage(Struct, frozen=True):
     cache_write: Tokens = 0
     reasoning: Tokens = 0
     estimated: bool = False
+    unpriced: bool = False
 
 
 class OutputBody(Struct, frozen=True):

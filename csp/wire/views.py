@@ -99,7 +99,11 @@ class AgentView(Struct, frozen=True, omit_defaults=False):
 
 
 class Deliver(Struct, frozen=True):
-    """One thing for one participant to act on, sent until its delivery has ended."""
+    """One thing for one participant to act on, sent until its delivery has ended.
+
+    Of a turn, `handoffTo` names whom its reply may hand over to, `repair` says that it asks once more for a
+    reply that could not be read.
+    """
 
     id: str
     seq: int
@@ -116,6 +120,8 @@ class Deliver(Struct, frozen=True):
     turn_signal: str | None = field(name="turnSignal", default=None)
     current_turn: str | None = field(name="currentTurn", default=None)
     ending: Ending = Ending.DONE
+    handoff_to: tuple[str, ...] = field(name="handoffTo", default=())
+    is_repair: bool = field(name="repair", default=False)
 
 
 class DeliverFrame(Struct, frozen=True):

@@ -2,9 +2,23 @@
 
 import pytest
 
-from csp.core.context import WINDOW_TOKENS, agrees, render, round_label, window
+from csp.core.context import WINDOW_TOKENS, agrees, newest, render, round_label, shown, window
+from csp.core.queues import pending
 from csp.core.session import Item, Session
-from csp.wire import ALL, HUMAN, ROUTER, AgentId, Handoff, Kind, Limits, MessageId, Mode, SessionId, Setup
+from csp.wire import (
+    ALL,
+    HUMAN,
+    ROUTER,
+    AgentId,
+    Deliver,
+    Handoff,
+    Kind,
+    Limits,
+    MessageId,
+    Mode,
+    SessionId,
+    Setup,
+)
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import Play
 
@@ -203,3 +217,59 @@ def test_only_the_lead_is_told_how_to_hand_over() -> None:
 
     assert play.prompt(CLAUDE).endswith("format=LINES")
     assert play.prompt(CODEX).endswith("format=WORDS")
+
+
+# --- what a turn allows --------------------------------------------------------------------------
+
+
+def ask_of(play: Play, agent: AgentId) -> Deliver:
+    """Return what an agent has to act on."""
+    (deliver,) = pending(play.room, agent)
+    return deliver
+
+
+def test_turn_tells_whom_its_reply_may_name() -> None:
+    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play.start("collaborate")
+
+    assert ask_of(play, CLAUDE).handoff_to == (CLAUDE, CODEX)
+
+
+@pytest.mark.parametrize("mode", ["debate", "consensus", "round_robin"])
+def test_turn_in_which_nobody_can_be_named_says_so(mode: str) -> None:
+    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play.start(mode)
+
+    assert ask_of(play, CLAUDE).handoff_to == ()
+
+
+def test_only_the_lead_may_name_somebody() -> None:
+    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play.start("orchestrator")
+    play.reply(CLAUDE, '{"message": "go", "handoff": {"to": "codex", "task": "t"}}')
+
+    assert ask_of(play, CODEX).handoff_to == ()
+
+
+def test_turn_tells_that_it_asks_once_more() -> None:
+    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play.start("collaborate")
+    assert not ask_of(play, CLAUDE).is_repair
+    play.reply(CLAUDE, "plain words")
+
+    assert ask_of(play, CLAUDE).is_repair
+
+
+def test_ask_of_a_session_that_is_forgotten_allows_nothing() -> None:
+    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play.start("collaborate")
+    play.room.sessions.by_id.clear()
+
+    assert (ask_of(play, CLAUDE).handoff_to, ask_of(play, CLAUDE).is_repair) == ((), False)
+
+
+def test_newest_items_are_a_window_of_any_conversation() -> None:
+    items = [item(number) for number in range(12)]
+
+    assert newest(items) == items[4:]
+    assert shown(newest([])) == "(nothing yet)"

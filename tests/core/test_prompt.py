@@ -145,5 +145,5 @@ def test_prompts_of_turns_show_no_command_in_another_way(path: Path) -> None:
     text = path.read_text("utf-8")
     typed = prompt_for(item(text, kind=DeliverKind.TURN, turn="t-7"), after_at="\u2060").text
 
-    # The rules of the room are not typed into a CLI but are part of what it starts with.
-    assert path.stem in ("rules", "orchestrator") or "\u2060" not in typed
+    # The rules of the room are not typed into a CLI but are part of what it, or a model, starts with.
+    assert path.stem in ("api", "rules", "orchestrator") or "\u2060" not in typed

@@ -14,11 +14,23 @@ from csp.events import (
     Late,
     Noticed,
     Queried,
+    Said,
     Told,
     TurnMoved,
     Voted,
 )
-from csp.wire import ALL, HUMAN, Ending, Handoff, Kind, Limits, MessageId, TurnState, Usage
+from csp.wire import (
+    ALL,
+    HUMAN,
+    Ending,
+    Handoff,
+    Kind,
+    Limits,
+    MessageId,
+    SessionAction,
+    TurnState,
+    Usage,
+)
 from tests.core.live import CLAUDE, CODEX, GEMINI, one
 from tests.core.playing import BOSS, Play
 
@@ -234,6 +246,33 @@ def test_answer_that_broke_off_may_be_empty(play: Play) -> None:
     play.reply(CLAUDE, "", ending=Ending.FAILED)
 
     assert (play.waiting, play.all(Activity)) == ((CODEX,), [])
+
+
+def test_answer_that_broke_off_is_paid_for_though_it_says_nothing(play: Play) -> None:
+    usage = Usage(input=100, output=7, cost_usd=0.5, model="m")
+    play.reply(CLAUDE, "", ending=Ending.FAILED, usage=usage)
+
+    assert (play.session.tokens, play.session.cost_usd) == (107, 0.5)
+    assert [(spent.agent, spent.model, spent.output) for spent in play.session.spent] == [(CLAUDE, "m", 7)]
+    assert play.all(AgentResponse) == []
+
+
+def test_late_failure_says_nothing_in_the_room(play: Play) -> None:
+    turn = play.turn(CLAUDE).id
+    play.steer(SessionAction.SKIP)
+    before = len(play.journal)
+    play.reply(CLAUDE, "", turn=turn, ending=Ending.FAILED, reason="too late")
+
+    said = [event for event in play.journal[before:] if isinstance(event, Said)]
+    assert said == []
+
+
+def test_late_failure_is_paid_for(play: Play) -> None:
+    turn = play.turn(CLAUDE).id
+    play.steer(SessionAction.SKIP)
+    play.reply(CLAUDE, "", turn=turn, ending=Ending.FAILED, usage=Usage(input=3, output=4))
+
+    assert (play.session.tokens, play.all(AgentResponse)) == (7, [])
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])

@@ -61,7 +61,12 @@ class Modes(Chat):
     def __init__(self, folder: Path) -> None:
         self.shown = Shown()
         self.asked: list[tuple[str, str, Any]] = []
-        self.answers: dict[str, Any] = {"/agents": AGENTS, "/mode": RUNNING, "/stop": {"stopped": ["s-4"]}}
+        self.answers: dict[str, Any] = {
+            "/agents": AGENTS,
+            "/mode": RUNNING,
+            "/stop": {"stopped": ["s-4"]},
+            "/usage": {"items": [], "prices": None},
+        }
         order = Order(
             address=Address(url="http://127.0.0.1:9", token="t", room="default"),
             memory=Memory(folder / "human"),
@@ -161,6 +166,29 @@ async def test_the_status_names_the_turn_and_the_topic(chat: Modes) -> None:
 
     assert lines[:3] == ["Consensus 1/2 · codex +1", "  topic: which name", "  waiting for codex, claude"]
     assert lines[3:] == ["claude  idle  cli", "codex   idle  cli"]
+
+
+async def test_the_status_says_what_was_used_and_what_it_cost(chat: Modes) -> None:
+    row = {
+        "agent": "claude",
+        "model": "opus\x1b",
+        "replies": 2,
+        "input": 12000,
+        "output": 34,
+        "cost_usd": 0.5,
+    }
+    free = {"agent": "llama", "model": None, "replies": 1, "input": 5, "output": 6, "cost_usd": None}
+    items = [row | {"unpriced": 1, "estimated": 0}, free | {"unpriced": 1, "estimated": 1}]
+    chat.answers["/usage"] = {"items": items, "prices": "genai-prices 1"}
+    lines = await chat.do("/status")
+
+    assert lines[-3:] == [
+        "spent by claude with opus␛: 2 replies, 12,000 tokens in, 34 out, "
+        "$0.5000 and 1 reply without a known price",
+        "spent by llama with a model it does not name: 1 reply, about 5 tokens in, 6 out, "
+        "no price is known for it",
+        "prices: genai-prices 1",
+    ]
 
 
 async def test_votes_are_shown_with_their_reasons(chat: Modes) -> None:

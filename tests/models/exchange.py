@@ -45,6 +45,7 @@ class Exchange:
     calls: list[str] = field(default_factory=list)
     ended: str = "open"
     status: int = 200
+    is_cut: bool = False
     ended_at: float = 0.0
 
     @property

@@ -58,13 +58,21 @@ class Fail:
     """An error answer: before any other part a status, after one an error inside the stream.
 
     kind: overloaded, server, rate, limit, auth, invalid; the body is the provider's own for that kind.
+    `after_s` comes with it as Retry-After; `text` takes the place of what the provider would say.
     """
 
     kind: str = "server"
     until: float | None = None
+    after_s: float | None = None
+    text: str = ""
 
 
-Part: TypeAlias = Text | Shell | Call | Pause | Endless | Fail
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """The end of the connection, in the middle of the answer."""
+
+
+Part: TypeAlias = Text | Shell | Call | Pause | Endless | Fail | Cut
 Match: TypeAlias = str | Callable[[str], object]
 
 

@@ -6,23 +6,28 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self, assert_never
 
 from aiohttp import web
 
 from tests.models.anthropic import Anthropic
+from tests.models.chat import Chat
 from tests.models.dialect import Dialect, Encoder
 from tests.models.exchange import Ask, Exchange, is_retry, new_texts
 from tests.models.gemini import Gemini
 from tests.models.responses import Responses
-from tests.models.rules import Call, Endless, Fail, Part, Pause, Rule, Shell, Text
+from tests.models.rules import Call, Cut, Endless, Fail, Part, Pause, Rule, Shell, Text
 
 _DIALECTS: Final[dict[str, Dialect]] = {
     "messages": Anthropic(),
     "responses": Responses(),
     "Content": Gemini(),
+    "chat/completions": Chat(),
 }
+# How the SDKs call themselves: what they ask is never a side call of a CLI.
+_SDKS: Final = ("AsyncAnthropic/Python", "AsyncOpenAI/Python")
 # What a side call (a title, a topic, a router) is answered; it must pass as text and as JSON.
 _SIDE_TEXT: Final = json.dumps(
     {
@@ -81,6 +86,11 @@ class ModelServer:
         """Put rules before those that are there."""
         with self._lock:
             self._rules[:0] = rules
+
+    def reset(self) -> None:
+        """Forget all rules."""
+        with self._lock:
+            self._rules.clear()
 
     def exchanges(self, client: str = "", kind: str = "") -> list[Exchange]:
         """Return every request of that kind with its answer, in order of arrival."""
@@ -144,7 +154,10 @@ class ModelServer:
         if request.method != "POST" or dialect is None or "count" in rest.lower():
             return _small_answer(rest)
         body: dict[str, Any] = json.loads(raw)
-        exchange = self._log(client, request, dialect.read(rest, body), body, raw)
+        ask = dialect.read(rest, body)
+        if request.headers.get("User-Agent", "").startswith(_SDKS):
+            ask = replace(ask, kind="main")
+        exchange = self._log(client, request, ask, body, raw)
         try:
             return await self._answer(request, dialect, exchange)
         finally:
@@ -194,7 +207,7 @@ class ModelServer:
             parts = parts[1:]
         if parts and isinstance(parts[0], Fail):
             exchange.ended = "failed"
-            exchange.status, body, headers = dialect.error(parts[0])
+            exchange.status, body, headers = _error(dialect, parts[0])
             return web.json_response(body, status=exchange.status, headers=headers)
         encoder = dialect.encoder(exchange.ask, exchange.body, exchange.number)
         if not exchange.ask.is_stream:
@@ -205,7 +218,10 @@ class ModelServer:
         )
         await response.prepare(request)
         await _Writer(response, dialect, encoder, exchange).write_all(parts)
-        await response.write_eof()
+        if exchange.is_cut and request.transport is not None:
+            request.transport.abort()
+        else:
+            await response.write_eof()
         return response
 
 
@@ -248,6 +264,8 @@ class _Writer:
             case Fail():
                 self._exchange.ended = "failed"
                 await self._send(self._encoder.fail(part))
+            case Cut():
+                self._exchange.ended, self._exchange.is_cut = "failed", True
             case _:
                 assert_never(part)
 
@@ -268,6 +286,14 @@ class _Writer:
     async def _send(self, data: bytes) -> None:
         if self._response is not None and data:
             await self._response.write(data)
+
+
+def _error(dialect: Dialect, fail: Fail) -> tuple[int, dict[str, Any], dict[str, str]]:
+    status, body, headers = dialect.error(fail)
+    if fail.text:
+        body["error"]["message"] = fail.text
+    more = {} if fail.after_s is None else {"Retry-After": f"{fail.after_s:g}"}
+    return status, body, {**headers, **more}
 
 
 def _small_answer(rest: str) -> web.Response:

@@ -159,3 +159,45 @@ def test_it_keeps_to_what_an_old_bash_knows() -> None:
         == []
     )
     assert os.access(SCRIPT, os.X_OK)
+
+
+# --- the packages of models behind an API --------------------------------------------------------
+
+_MODELS: Final = """
+[[agent]]
+name = "claude-api"
+provider = "anthropic"
+model = "m"
+[[agent]]
+name = "gem"
+provider = 'gemini'  # by way of another package
+model = "m"
+[[agent]]
+name = "claude"
+command = "claude"
+"""
+
+
+def with_python(clone: Path, has_extras: bool) -> None:
+    python = clone / ".venv" / "bin" / "python"
+    python.write_text(f"#!/bin/sh\nexit {0 if has_extras else 1}\n")
+    python.chmod(0o755)
+
+
+@pytest.mark.parametrize("has_extras", [True, False])
+def test_what_the_models_of_csp_toml_need_is_installed_once(
+    clone: Path, tmp_path: Path, has_extras: bool
+) -> None:
+    make_venv(clone)
+    with_python(clone, has_extras)
+    (tmp_path / "csp.toml").write_text(_MODELS)
+    uv = f'case "$1" in --version) echo uv 0.9.0;; sync) echo "$*" >> {tmp_path}/synced;; esac'
+    path = tools(tmp_path / "path", tmux="echo tmux 3.4", uv=uv)
+    for name in ("sed", "sort"):
+        (path / name).symlink_to(shutil.which(name) or "")
+    done = run(clone, path, tmp_path)
+    log = tmp_path / "synced"
+    synced = [line.partition("--extra ")[2] for line in log.read_text().splitlines()] if log.exists() else []
+
+    assert (done.returncode, done.stdout.splitlines()[1]) == (0, "up")
+    assert synced == ([] if has_extras else ["anthropic", "openai"])

@@ -1,0 +1,366 @@
+"""A model as a participant: it answers what the room delivers, each delivery with one call."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from csp.agents.api.asking import Ask, Exchange, ask_for
+from csp.agents.api.calling import STEP_S, Calling
+from csp.agents.api.failing import scrubbed
+from csp.agents.api.pane import Pane
+from csp.agents.api.providers import Model
+from csp.agents.api.reading import Listener, is_blank, without_nulls
+from csp.client import Client, Deliver, Item, Live
+from csp.core.session import OPEN
+from csp.core.session import Item as Heard
+from csp.core.steps import KEPT_CHARS, KEPT_ITEMS
+from csp.core.tokens import cut
+from csp.errors import CallFailed, CspError, Refused, Unreachable
+from csp.events import AgentCall, AgentResponse, Delivered, HumanMessage, Redacted, TurnMoved
+from csp.wire import (
+    AgentId,
+    ControlVerb,
+    DeliverKind,
+    DeliveryState,
+    Ending,
+    ReportedAgentState,
+    ReportedState,
+    TurnState,
+    Usage,
+)
+
+log = logging.getLogger(__name__)
+
+#: Threads whose last words are remembered.
+KEPT_THREADS: Final = 64
+#: States in which nobody waits for the reply of a turn any more.
+_GIVEN_UP: Final = frozenset(TurnState) - OPEN - {TurnState.REPLIED}
+Price = Callable[[Usage], float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voice:
+    """Who speaks, with which model, by which prompts, at what price."""
+
+    agent: AgentId
+    model: Model
+    model_name: str
+    system: str
+    prompts: Mapping[str, str]
+    price: Price
+    secret: str = ""
+    prices: str | None = None
+    step_s: float = STEP_S
+
+
+class _Work:
+    """One delivery that is being answered; what is not `wanted` any more says nothing to the room."""
+
+    def __init__(self, item: Deliver) -> None:
+        self.item = item
+        self.is_wanted = True
+        self.task: asyncio.Task[None] | None = None
+
+    def cancel(self, *, is_wanted: bool) -> None:
+        self.is_wanted = self.is_wanted and is_wanted
+        if self.task is not None:
+            self.task.cancel()
+
+
+class Connector:
+    """Answers for one model; `client` may change when the room moves."""
+
+    def __init__(self, voice: Voice, client: Client, pane: Pane) -> None:
+        self._voice = voice
+        self.client = client
+        self._pane = pane
+        self._works: dict[str, _Work] = {}
+        self._heard: dict[str, deque[Heard]] = {}
+        self._exchanges: dict[str, Exchange] = {}
+        self._lines: dict[str, asyncio.Lock] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._trouble = ""
+        self._limited_until = 0.0
+        #: Who streams into the pane: two answers at once would run together.
+        self._speaking: _Work | None = None
+        self._is_watched = False
+        self._told: tuple[ReportedAgentState, str, float | None] | None = None
+
+    # --- from the room ---------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Work until the client ends."""
+        self._do(self._tell_state())
+        async for item in self.client:
+            self.take(item)
+
+    def take(self, item: Item) -> None:
+        """Act on one thing that came from the room."""
+        match item:
+            case Deliver(kind=DeliverKind.CONTROL):
+                self._do(self._obey(item))
+            case Deliver():
+                self._begin(item)
+            case Live():
+                self._is_watched = self._is_watched if item.watch is None else item.watch
+                if item.watch:
+                    self._do(self._show_screen())
+            case TurnMoved() if item.agent == self._voice.agent and item.state in _GIVEN_UP:
+                self._drop(lambda work: work.item.turn == item.turn)
+            case Delivered() if item.agent == self._voice.agent and item.state is DeliveryState.WITHDRAWN:
+                self._drop(lambda work: work.item.id == item.message)
+            case HumanMessage() | AgentCall() | AgentResponse():
+                self.hear(Heard(item.id, item.sender, item.target, cut(item.text, KEPT_CHARS)), item.thread)
+            case Redacted():
+                self._forget(item.message)
+            case _:
+                pass
+
+    def hear(self, said: Heard, thread: str) -> None:
+        """Remember what was said, for the window of an answer."""
+        items = self._heard.pop(thread, None) or deque(maxlen=KEPT_ITEMS)
+        if all(item.id != said.id for item in items):
+            items.append(said)
+        self._heard[thread] = items
+        while len(self._heard) > KEPT_THREADS:
+            del self._heard[next(iter(self._heard))]
+
+    def _forget(self, message: str) -> None:
+        for items in self._heard.values():
+            for item in [item for item in items if item.id == message]:
+                items.remove(item)
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # --- work ------------------------------------------------------------------------------------
+
+    def _begin(self, item: Deliver) -> None:
+        if item.id not in self._works:
+            work = self._works[item.id] = _Work(item)
+            work.task = self._do(self._serve(work))
+
+    def _drop(self, is_meant: Callable[[_Work], bool]) -> None:
+        """Break off the work that nobody waits for any more."""
+        for work in list(self._works.values()):
+            if is_meant(work):
+                work.cancel(is_wanted=False)
+
+    async def _serve(self, work: _Work) -> None:
+        item = work.item
+        try:
+            if item.kind is DeliverKind.TURN:
+                await self._answer(work)
+            else:
+                # One message after the other, so that each answer knows the one before.
+                async with self._lines.setdefault(item.thread, asyncio.Lock()):
+                    await self._answer(work)
+        except asyncio.CancelledError:
+            if work.is_wanted:
+                await self._fail(work, CallFailed("it was interrupted"), Ending.INTERRUPTED, None)
+        finally:
+            self._works.pop(item.id, None)
+            if self._speaking is work:
+                self._speaking = None
+        await self._tell_state()
+
+    async def _answer(self, work: _Work) -> None:
+        if not await self._take_up(work.item):
+            return
+        await self._tell_state()
+        voice, item = self._voice, work.item
+        window = self._heard.get(item.thread, ())
+        ask = ask_for(item, voice.system, voice.prompts, tuple(window), self._exchanges.get(item.thread))
+        calling = Calling(voice.model, voice.model_name, voice.secret, voice.step_s)
+        try:
+            reply = without_nulls(await self._call(work, ask, calling))
+            if is_blank(reply):
+                raise CallFailed("its answer was empty")
+        except CallFailed as failure:
+            await self._fail(work, failure, Ending.FAILED, calling.usage)
+            return
+        except Exception as error:
+            why = scrubbed(f"{type(error).__name__}: {error}", voice.secret)
+            log.error("call failed unexpectedly", extra={"why": why})
+            await self._fail(work, CallFailed("an error in the connector"), Ending.FAILED, calling.usage)
+            return
+        self._remember(item, ask, reply)
+        await self._post(work, reply, calling.usage)
+
+    async def _take_up(self, item: Deliver) -> bool:
+        """Tell the room that we are at it; a turn's clock runs from then on."""
+        state = ReportedState.SUBMITTED if item.kind is DeliverKind.TURN else ReportedState.TYPED
+        try:
+            await self._reach(lambda: self.client.report(item.id, state))
+        except CspError as error:
+            log.info("delivery was withdrawn", extra={"message_id": item.id, "why": error.message})
+            return False
+        return True
+
+    async def _call(self, work: _Work, ask: Ask, calling: Calling) -> str:
+        self._pane.ask(work.item)
+
+        def hear(words: str) -> None:
+            self._show(work, words)
+
+        def note(line: str) -> None:
+            log.warning("call is tried again", extra={"why": line, "message_id": work.item.id})
+            self._pane.note(line)
+
+        return await calling.run(ask, hear, note)
+
+    def _remember(self, item: Deliver, ask: Ask, reply: str) -> None:
+        if item.kind is DeliverKind.TURN:
+            self._exchanges.pop(item.thread, None)
+            self._exchanges[item.thread] = Exchange(asked=ask.said[0].text, answered=reply)
+            while len(self._exchanges) > KEPT_THREADS:
+                del self._exchanges[next(iter(self._exchanges))]
+
+    # --- to the room -----------------------------------------------------------------------------
+
+    async def _post(self, work: _Work, reply: str, usage: Usage | None) -> None:
+        item, priced = work.item, self._priced(usage)
+        if self._speaking is not work:
+            # Another answer was on its way in the pane while this one came.
+            self._pane.line(Listener().hear(reply))
+        self._pane.finish()
+        if priced is not None:
+            self._pane.cost(priced, self._voice.prices)
+        if not work.is_wanted:
+            return
+        self._trouble, self._limited_until = "", 0.0
+        id = uuid4().hex
+        is_turn = item.kind is DeliverKind.TURN
+        bound = {"turn": item.turn} if is_turn else {"reply_to": item.id}
+        try:
+            await self._reach(lambda: self.client.output(reply, usage=priced, id=id, **bound))
+        except CspError as error:
+            log.warning("answer was refused", extra={"message_id": item.id, "why": error.message})
+            await self._fail(work, CallFailed(error.message), Ending.FAILED, None)
+
+    async def _fail(self, work: _Work, failure: CallFailed, ending: Ending, usage: Usage | None) -> None:
+        """Say that there will be no answer, and why; that is no part of the conversation."""
+        item, reason = work.item, failure.message
+        log.warning("call failed", extra={"message_id": item.id, "why": reason})
+        self._pane.finish()
+        self._pane.note(f"no answer: {reason}" + (f" ({failure.hint})" if failure.hint else ""))
+        if not work.is_wanted:
+            return
+        if ending is Ending.FAILED:
+            self._trouble = reason
+        if failure.is_passing and failure.after_s:
+            ending, self._limited_until = Ending.LIMITED, time.time() + failure.after_s
+            self._do(self._recover(failure.after_s))
+            await self._tell_state()
+        id = uuid4().hex
+        try:
+            if item.kind is DeliverKind.TURN:
+                fields: dict[str, Any] = {"ending": ending, "reason": reason, "usage": self._priced(usage)}
+                await self._reach(lambda: self.client.output("", turn=item.turn, id=id, **fields))
+            else:
+                await self._reach(lambda: self.client.report(item.id, ReportedState.FAILED, reason))
+        except CspError as error:
+            log.info("failure was not wanted", extra={"message_id": item.id, "why": error.message})
+
+    def _priced(self, usage: Usage | None) -> Usage | None:
+        if usage is None:
+            return None
+        cost_usd = self._voice.price(usage)
+        return replace(usage, cost_usd=cost_usd, unpriced=cost_usd is None)
+
+    async def _reach(self, act: Callable[[], Awaitable[object]]) -> None:
+        """Do something at the room, over whichever client gets through."""
+        while True:
+            client = self.client
+            try:
+                await act()
+                return
+            except (Unreachable, Refused):
+                if self.client is client:
+                    raise
+
+    async def _recover(self, after_s: float) -> None:
+        """Say that the time is over for which a provider wanted to be left alone."""
+        await asyncio.sleep(after_s + 0.1)
+        await self._tell_state()
+
+    async def _tell_state(self) -> None:
+        """Say what we are doing, with what went wrong last."""
+        state, detail, until = ReportedAgentState.IDLE, "", None
+        if self._trouble:
+            detail = f"its last call failed: {self._trouble}"
+        if self._limited_until > time.time():
+            state, until = ReportedAgentState.LIMITED, self._limited_until
+        elif self._works:
+            state = ReportedAgentState.BUSY
+        told = (state, detail, until)
+        if told != self._told:
+            self._told = told
+            try:
+                await self._reach(lambda: self.client.state(state, detail, until))
+            except CspError as error:
+                log.info("state was not taken", extra={"why": error.message})
+
+    # --- controls, watchers ----------------------------------------------------------------------
+
+    async def _obey(self, item: Deliver) -> None:
+        problem = ""
+        if item.control is ControlVerb.INTERRUPT:
+            problem = self._interrupt(item.turn)
+        elif item.control in (ControlVerb.APPROVE, ControlVerb.DENY):
+            problem = "a model behind an API has no dialog"
+        elif item.control is ControlVerb.RESTART:
+            problem = "a model behind an API has nothing to start again"
+        state = ReportedState.FAILED if problem else ReportedState.CONFIRMED
+        try:
+            await self._reach(lambda: self.client.control_done(item.id, state, problem))
+        except CspError as error:
+            log.info("control was not wanted", extra={"message_id": item.id, "why": error.message})
+
+    def _interrupt(self, turn: str | None) -> str:
+        """Break off a turn that the room has ended, or all that a person wants to have stopped."""
+        found = [work for work in self._works.values() if turn is None or work.item.turn == turn]
+        for work in found:
+            work.cancel(is_wanted=turn is None)
+        return "" if found or turn is not None else "nothing is running"
+
+    def _show(self, work: _Work, words: str) -> None:
+        """Show words as they come: in the pane those of one answer at a time, to watchers all."""
+        if not words:
+            return
+        if self._speaking is None:
+            self._speaking = work
+        if self._speaking is work:
+            self._pane.say(words)
+        if self._is_watched:
+            self._do(self._show_words(words))
+
+    async def _show_words(self, words: str) -> None:
+        await self.client.show(text=words)
+
+    async def _show_screen(self) -> None:
+        await self.client.show(screen=self._pane.screen())
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    async def stop(self, reason: str) -> None:
+        """Give back what is being worked on; nobody else will answer it."""
+        works = list(self._works.values())
+        for work in works:
+            work.cancel(is_wanted=False)
+        await asyncio.gather(*(work.task for work in works if work.task), return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        for work in works:
+            work.is_wanted = True
+            await self._fail(work, CallFailed(reason), Ending.FAILED, None)

@@ -1,0 +1,34 @@
+"""Find the key of a provider: in the environment, else in the user's keyring."""
+
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from typing import Final
+
+from csp.agents.api.providers import Provider
+from csp.errors import Refused
+
+#: Under which name of a service a keyring has our keys.
+SERVICE: Final = "csp"
+
+
+def find_key(name: str, provider: Provider, key_env: str, env: Mapping[str, str]) -> str:
+    """Return the key, empty for a server that wants none; one that is missing is asked for."""
+    variable = key_env or provider.key_env
+    key = (env.get(variable, "").strip() or _in_keyring(variable)) if variable else ""
+    if not key and (provider.needs_key or key_env):
+        hint = f"set it: export {variable}=..., or put it into your keyring as {SERVICE} {variable}"
+        raise Refused(f"there is no key for {name}: {variable} is not set", hint)
+    return key
+
+
+def _in_keyring(variable: str) -> str:
+    """Return a key that the user's keyring has, where there is a keyring at all."""
+    if importlib.util.find_spec("keyring") is None:
+        return ""
+    keyring = importlib.import_module("keyring")
+    try:
+        return str(keyring.get_password(SERVICE, variable) or "").strip()
+    except Exception:
+        # A keyring that is locked or has no backend is one without our key.
+        return ""

@@ -1,0 +1,115 @@
+"""What a model's answer says, as far as it has come."""
+
+import json
+import re
+from typing import Final
+
+import msgspec
+
+_MESSAGE: Final = re.compile(r'"message"\s*:\s*"')
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
+#: How much is read before a reply that has not begun its message is taken for something else.
+_HEAD_CHARS: Final = 2000
+
+
+def without_nulls(text: str) -> str:
+    """Return a reply without its members that are null: a strict schema lets none be left out."""
+    whole = text.strip()
+    if not (whole.startswith("{") and whole.endswith("}")):
+        return text
+    try:
+        found = msgspec.json.decode(whole)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return text
+    if not isinstance(found, dict) or None not in found.values():
+        return text
+    kept = {name: value for name, value in found.items() if value is not None}
+    try:
+        return json.dumps(kept, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+def is_blank(reply: str) -> bool:
+    """Tell whether a reply says nothing, in an envelope or without."""
+    try:
+        found = msgspec.json.decode(reply)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return not reply.strip()
+    message = found.get("message") if isinstance(found, dict) else None
+    return isinstance(message, str) and not message.strip()
+
+
+class Listener:
+    """Hears a reply piece by piece; of an envelope only the message is for people's eyes."""
+
+    def __init__(self) -> None:
+        self._head = ""
+        self._is_plain = False
+        self._is_open = False
+        self._is_over = False
+        self._escape = ""
+        self._high = ""
+
+    def hear(self, piece: str) -> str:
+        """Return what a piece adds to the words that are said."""
+        if self._is_plain:
+            return piece
+        if self._is_open:
+            return self._spoken(piece)
+        if self._is_over:
+            return ""
+        self._head += piece
+        return self._begin()
+
+    def _begin(self) -> str:
+        start = self._head.lstrip()
+        found = _MESSAGE.search(self._head)
+        if start and not start.startswith("{"):
+            self._is_plain = True
+            return self._head
+        if found:
+            self._is_open = True
+            return self._spoken(self._head[found.end() :])
+        # Who begins so and never comes to a message is shown once it is whole.
+        self._is_over = len(self._head) > _HEAD_CHARS
+        return ""
+
+    def _spoken(self, piece: str) -> str:
+        words: list[str] = []
+        for char in piece:
+            if self._escape:
+                words.append(self._escaped(char))
+            elif char == "\\":
+                self._escape = char
+            elif char == '"':
+                self._is_open, self._is_over = False, True
+                break
+            else:
+                words.append(char)
+        return "".join(words)
+
+    def _escaped(self, char: str) -> str:
+        self._escape += char
+        if self._escape[1] != "u":
+            self._escape = ""
+            return _ESCAPES.get(char, char)
+        if len(self._escape) < 6:
+            return ""
+        code, self._escape = self._escape[2:], ""
+        return self._unit(code)
+
+    def _unit(self, code: str) -> str:
+        """Return the character of a code; one that is half of another waits for its other half."""
+        try:
+            unit = int(code, 16)
+        except ValueError:
+            return "�"
+        if 0xD800 <= unit < 0xDC00:
+            self._high = chr(unit)
+            return ""
+        high, self._high = self._high, ""
+        if 0xDC00 <= unit < 0xE000:
+            both = (high + chr(unit)).encode("utf-16", "surrogatepass")
+            return both.decode("utf-16", "replace") if high else "�"
+        return chr(unit)

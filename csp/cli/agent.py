@@ -1,0 +1,135 @@
+"""Run a model behind an API as an agent of the room."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from csp.cli.call import Call
+from csp.cli.logs import log_to
+from csp.cli.terminal import is_terminal
+from csp.config import process_environment
+from csp.errors import BadInput, Broken, Refused
+from csp.light.room_files import agents_dir
+from csp.values import WEB, read_text
+
+if TYPE_CHECKING:
+    from csp.agents.api.program import Program, Stay
+    from csp.agents.api.providers import Model
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: As `csp logs` looks for it.
+_LOG: Final = "brain.log"
+
+
+def agent(call: Call) -> int:
+    """Join the room with a model, show in this terminal what it says, until it is stopped."""
+    from csp.agents.api.pane import Pane
+    from csp.agents.api.program import Program
+
+    _check_place(call)
+    stay = _stay(call)
+    pane = Pane(_write, has_colour=is_terminal(sys.stdout))
+    program = Program(stay, _opened(stay), pane)
+    with _quiet_terminal():
+        why = asyncio.run(_run(call, program))
+    if why:
+        raise Broken(f"{program.agent} has left the room: {why}")
+    return 0
+
+
+def _check_place(call: Call) -> None:
+    owner = call.settings.agent
+    if owner:
+        raise Refused(f"this pane is already agent {owner!r}", "start it in another pane")
+    if not call.address.token:
+        raise BadInput("no token for the room", "set CSP_AUTH_TOKEN")
+
+
+def _stay(call: Call) -> "Stay":
+    """Read what was asked for; raise where something of it is missing."""
+    from csp.agents.api.extras import check_extra
+    from csp.agents.api.keys import find_key
+    from csp.agents.api.program import Stay
+    from csp.agents.api.providers import Target, provider_named
+    from csp.gateway.prompts import load_prompts
+    from csp.panes.borders import MARK
+    from csp.wire import JoinRole
+
+    args, address, env = call.args, call.address, process_environment()
+    provider = provider_named(args.provider)
+    base_url = _url(args.base_url) or provider.base_url
+    if provider.needs_url and not base_url:
+        raise BadInput(f"{args.provider} needs an address", "give it: --base-url http://127.0.0.1:8000/v1")
+    check_extra(provider)
+    key = find_key(args.provider, provider, args.key_env or "", env)
+    target = Target(
+        provider=args.provider, model=args.model, key=key, base_url=base_url, timeout_s=args.timeout
+    )
+    return Stay(
+        name=args.name,
+        role=JoinRole(args.role),
+        target=target,
+        provider=provider,
+        url=address.url,
+        token=address.token,
+        room=address.room,
+        state_dir=call.settings.state_dir,
+        cwd=str(call.cwd),
+        prompts=load_prompts(),
+        # A record that others read needs to tell whose pane this is, nothing else.
+        env={MARK: env[MARK]} if MARK in env else {},
+    )
+
+
+def _url(text: str | None) -> str:
+    return str(read_text(WEB, text, "--base-url")) if text else ""
+
+
+def _opened(stay: "Stay") -> "Model":
+    """Load the SDK, which takes seconds; what it says of itself may name the key."""
+    _write(f"loading {stay.provider.extra}...\n")
+    try:
+        return stay.provider.open(stay.target)
+    except ImportError as exc:
+        raise Broken(f"the package {stay.provider.extra!r} cannot be loaded: {exc}") from exc
+
+
+async def _run(call: Call, program: "Program") -> str:
+    """Join, then work until a signal comes; return why it ended by itself, if it did."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stopped.set)
+    joined = await program.join()
+    room = call.address.room
+    if room:
+        log_to(Path(agents_dir(str(call.settings.state_dir), room)) / joined.agent / _LOG)
+    return await program.run(joined, stopped)
+
+
+def _write(text: str) -> None:
+    """Write to the pane at once; one that has gone away is no reason to stop."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _quiet_terminal() -> Iterator[None]:
+    """Have keys that nobody reads not shown among what the model says."""
+    if not is_terminal(sys.stdin):
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    quiet = termios.tcgetattr(sys.stdin)
+    quiet[3] &= ~(termios.ECHO | termios.ICANON)
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

@@ -1,0 +1,40 @@
+"""Say what the agents have used, what that cost."""
+
+from csp.human.text import count, one_line, visible
+from csp.oneshot import Object, field, objects
+
+_NAME = 60
+
+
+def spent_lines(usage: object) -> list[str]:
+    """Return a line for each agent and model, then whose prices these are; nothing where nothing was used."""
+    rows = objects(field(usage, "items", list))
+    lines = [_row(row) for row in rows]
+    if not lines:
+        return []
+    prices = usage.get("prices") if isinstance(usage, dict) else None
+    source = f"prices: {visible(str(prices))}" if prices else "prices: none, no list of prices is installed"
+    return [*lines, source]
+
+
+def _row(row: Object) -> str:
+    replies, unpriced = field(row, "replies", int), field(row, "unpriced", int)
+    name = str(row.get("model") or "")
+    model = visible(one_line(name, _NAME)) if name else "a model it does not name"
+    tokens = f"{field(row, 'input', int):,} tokens in, {field(row, 'output', int):,} out"
+    about = "about " if row.get("estimated") else ""
+    cost = row.get("cost_usd")
+    money = f"${cost:.4f}" if isinstance(cost, int | float) else "no price is known for it"
+    if isinstance(cost, int | float) and unpriced:
+        money += f" and {count(unpriced, 'reply', 'replies')} without a known price"
+    said = count(replies, "reply", "replies")
+    return f"spent by {visible(field(row, 'agent', str))} with {model}: {said}, {about}{tokens}, {money}"
+
+
+def session_spending(item: Object) -> str:
+    """Return what a session has used in all, nothing before its first reply."""
+    tokens, cost = field(item, "tokens", int), item.get("cost_usd")
+    if not tokens:
+        return ""
+    money = f", ${cost:.4f}" if isinstance(cost, int | float) and cost else ""
+    return f"{tokens:,} tokens{money}"
