@@ -237,8 +237,11 @@ class Panes:
             self._do("set-option", "-p", "-t", pane, "@csp_role", role)
 
     def set_state(self, pane: str, word: str) -> None:
-        """Show what an agent does in the border of its pane."""
-        self._try("set-option", "-p", "-t", pane, "@csp_state", word)
+        """Show what an agent does in the border of its pane, where nothing is shown yet.
+
+        From then on the human pane keeps it true. What we know is older: it would stay until the next change.
+        """
+        self._try("set-option", "-p", "-o", "-t", pane, "@csp_state", word)
 
     # --- looking ---------------------------------------------------------------------------------
 

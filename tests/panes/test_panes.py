@@ -188,6 +188,16 @@ def test_the_human_pane_keeps_the_borders_true(place: Place) -> None:
     place.wait(lambda: place.pane("ann")["state"] == "idle", "the end of the pause")
 
 
+def test_up_leaves_a_border_to_the_human_pane(place: Place) -> None:
+    place.agents("ann")
+    place.up()
+    place.wait(lambda: place.pane("ann")["state"] == "idle", "the first word")
+    place.tmux("set-option", "-p", "-t", str(place.pane("ann")["id"]), "@csp_state", "newer")
+    place.up()
+
+    assert place.pane("ann")["state"] == "newer"
+
+
 async def test_borders_are_silent_outside_of_our_panes() -> None:
     borders = PaneBorders({})
     await borders.start()
