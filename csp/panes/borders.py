@@ -47,6 +47,7 @@ _CHANGED: Final = re.compile(r"%layout-change (@\d+) [0-9a-f]{4},(\d+)x(\d+),\S+
 _PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+) (.*)")
 _WORD: Final = re.compile(r"[^A-Za-z0-9_ :.-]")
 _NO_FORMAT: Final = re.compile(r"['#\x00-\x1f\x7f]")
+_REMOVED: Final = "removed"
 _CLOSE_S: Final = 1.0
 _AGAIN_S: Final = 1.0
 
@@ -101,6 +102,12 @@ class PaneBorders:
             self._show(agent)
         else:
             self._tell(_LIST)
+
+    def set_states(self, words: Mapping[str, str]) -> None:
+        """Show the states of all who are in the room; a CLI that was removed from it may run on."""
+        gone = dict.fromkeys(self._states.keys() - words.keys(), _REMOVED)
+        for agent, word in {**words, **gone}.items():
+            self.set_state(agent, word)
 
     def set_mode(self, text: str, until: float | None) -> None:
         """Show the mode in the status line, with the time until its turn is over; no text shows nothing."""

@@ -191,7 +191,9 @@ def test_the_human_pane_keeps_the_borders_true(place: Place) -> None:
 def test_up_leaves_a_border_to_the_human_pane(place: Place) -> None:
     place.agents("ann")
     place.up()
-    place.wait(lambda: place.pane("ann")["state"] == "idle", "the first word")
+    place.csp("pause", "ann")
+    # By then the human pane has shown all that it knows.
+    place.wait(lambda: place.pane("ann")["state"] == "paused", "the pause")
     place.tmux("set-option", "-p", "-t", str(place.pane("ann")["id"]), "@csp_state", "newer")
     place.up()
 
@@ -294,3 +296,27 @@ def test_an_agent_that_was_removed_is_started_again_by_up(place: Place) -> None:
     place.up()
 
     assert {"ann", "ben"} <= set(place.online())
+
+
+def test_the_border_of_an_agent_that_was_removed_says_so(place: Place) -> None:
+    place.agents("ann", "ben")
+    place.up()
+    place.wait(lambda: place.pane("ann")["state"] == "idle", "ann")
+    place.csp("remove", "ann")
+
+    place.wait(lambda: place.pane("ann")["state"] == "removed", "the word in the border")
+    assert not place.pane("ann")["dead"]
+
+
+def test_an_agent_that_has_ended_is_removed_with_its_pane_for_good(place: Place) -> None:
+    place.agents("ann")
+    place.up()
+    done = place.csp("add", "slip", "--", "sh", "-c", "echo no such thing; exit 3")
+    assert done.code == 1, done.err
+    place.tmux("send-keys", "-t", str(place.pane("human")["id"]), "/remove slip", "Enter")
+    place.wait(lambda: [pane["agent"] for pane in place.panes()] == ["human", "ann"], "the end of the pane")
+    assert place.pane("ann")["cols"] == place.pane("human")["cols"]
+    done = place.up()
+
+    assert set(place.online()) == {"ann"}
+    assert "slip" not in done.err
