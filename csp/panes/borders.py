@@ -16,7 +16,15 @@ from csp.core.layout import Size, capacity, layout
 MARK: Final = "CSP_PANES"
 HUMAN: Final = "human"
 
-_BORDER: Final = " #{?@csp_role,#{@csp_agent} (#{@csp_role}),#{@csp_agent}}#{?@csp_state, [#{@csp_state}],} "
+#: The word says it all; colour only helps to find who calls, who works, who is not there.
+_CALLS: Final = "#{m/r:^needs,#{@csp_state}}"
+_WORKS: Final = "#{m/r:^(busy|YOUR TURN)$,#{@csp_state}}"
+_AWAY: Final = "#{m/r:^(offline|removed|paused|limited|benched)$,#{@csp_state}}"
+_STYLE: Final = f"#{{?{_CALLS},#[fg=red bold],#{{?{_WORKS},#[fg=yellow bold],#{{?{_AWAY},#[dim],}}}}}}"
+_BORDER: Final = (
+    " #{?@csp_role,#{@csp_agent} (#{@csp_role}),#{@csp_agent}}"
+    f"#{{?@csp_state, {_STYLE}[#{{@csp_state}}]#[default],}} "
+)
 #: What each window of ours is set to.
 WINDOW_OPTIONS: Final = (
     ("remain-on-exit", "on"),

@@ -211,12 +211,30 @@ async def test_borders_are_silent_outside_of_our_panes() -> None:
 def test_the_border_names_the_agent_and_its_state(place: Place) -> None:
     place.agents("ann")
     place.up()
-    form = place.tmux("show-options", "-wv", "-t", "csp:0", "pane-border-format").rstrip("\n")
-    shown = place.tmux("display-message", "-p", "-t", str(place.pane("ann")["id"]), form)
 
-    assert shown.strip() == "ann [idle]"
+    assert place.border("ann") == "ann [idle]#[default]"
     assert place.tmux("show-options", "-wv", "-t", "csp:0", "pane-border-status") == "top\n"
     assert place.tmux("show-options", "-gwv", "pane-border-status") == "off\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "style"),
+    [
+        ("needs_approval", "fg=red bold"),
+        ("busy", "fg=yellow bold"),
+        ("YOUR TURN", "fg=yellow bold"),
+        ("offline", "dim"),
+    ],
+)
+def test_a_state_that_matters_stands_out(place: Place, word: str, style: str) -> None:
+    place.agents("ann")
+    place.up()
+    place.csp("pause", "ann")
+    # By then the human pane has shown all that it knows.
+    place.wait(lambda: place.pane("ann")["state"] == "paused", "the pause")
+    place.tmux("set-option", "-p", "-t", str(place.pane("ann")["id"]), "@csp_state", word)
+
+    assert place.border("ann") == f"ann #[{style}][{word}]#[default]"
 
 
 def test_a_window_that_shrinks_gives_agents_windows_of_their_own(place: Place) -> None:
