@@ -153,7 +153,8 @@ class Place:
 
     @property
     def room(self) -> RunningRoom:
-        (room,) = running_rooms(self.state)
+        # A gateway that was killed has no room until the next one is there.
+        (room,) = wait_until_sync(lambda: running_rooms(self.state), 30.0, "a running room")
         return room
 
     @property

@@ -107,7 +107,7 @@ def test_the_borders_say_whose_turn_it_is(demo: Place) -> None:
     demo.wait(lambda: "a draft" in demo.screen("ada"), "the draft")
     type_in(demo, "/mode round_robin go --steps 2 --agents ada,bob")
     demo.wait(lambda: demo.pane("ada")["state"] == "YOUR TURN", "ada's turn")
-    assert demo.pane("bob")["state"] == "WAITING"
+    demo.wait(lambda: demo.pane("bob")["state"] == "WAITING", "bob's wait")
     assert (border(demo, "ada"), border(demo, "bob")) == ("ada [YOUR TURN]", "bob [WAITING]")
     demo.up()
     assert [demo.pane(agent)["state"] for agent in ("ada", "bob")] == ["YOUR TURN", "WAITING"]
@@ -271,7 +271,7 @@ def test_an_agent_is_added_from_the_room_pane(demo: Place) -> None:
     type_in(demo, "/add bad --profile generic -- sh -c 'echo no key here; exit 3'")
 
     demo.wait(lambda: "bad has ended: no key here" in scrollback(demo, "human"), "why bad has ended")
-    assert set(demo.online()) == {"ada", "ada-2"}
+    demo.wait(lambda: set(demo.online()) == {"ada", "ada-2"}, "the two who are there")
 
 
 # --- the session ---------------------------------------------------------------------------------
