@@ -20,10 +20,19 @@ HUMAN: Final = "human"
 _CALLS: Final = "#{m/r:^needs,#{@csp_state}}"
 _WORKS: Final = "#{m/r:^(busy|YOUR TURN)$,#{@csp_state}}"
 _AWAY: Final = "#{m/r:^(offline|removed|paused|limited|benched)$,#{@csp_state}}"
-_STYLE: Final = f"#{{?{_CALLS},#[fg=red bold],#{{?{_WORKS},#[fg=yellow bold],#{{?{_AWAY},#[dim],}}}}}}"
+_WORD_SHOWN: Final = "[#{@csp_state}]"
+
+
+def _styled(is_so: str, style: str, otherwise: str) -> str:
+    # A style that is reset where none was set makes tmux 3.3 draw the blank behind it as border.
+    return f"#{{?{is_so},#[{style}]{_WORD_SHOWN}#[default],{otherwise}}}"
+
+
+_STATE: Final = _styled(
+    _CALLS, "fg=red bold", _styled(_WORKS, "fg=yellow bold", _styled(_AWAY, "dim", _WORD_SHOWN))
+)
 _BORDER: Final = (
-    " #{?@csp_role,#{@csp_agent} (#{@csp_role}),#{@csp_agent}}"
-    f"#{{?@csp_state, {_STYLE}[#{{@csp_state}}]#[default],}} "
+    f" #{{?@csp_role,#{{@csp_agent}} (#{{@csp_role}}),#{{@csp_agent}}}}#{{?@csp_state, {_STATE},}} "
 )
 #: What each window of ours is set to.
 WINDOW_OPTIONS: Final = (

@@ -212,7 +212,7 @@ def test_the_border_names_the_agent_and_its_state(place: Place) -> None:
     place.agents("ann")
     place.up()
 
-    assert place.border("ann") == "ann [idle]#[default]"
+    assert place.border("ann") == "ann [idle]"
     assert place.tmux("show-options", "-wv", "-t", "csp:0", "pane-border-status") == "top\n"
     assert place.tmux("show-options", "-gwv", "pane-border-status") == "off\n"
 
