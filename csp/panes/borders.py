@@ -58,6 +58,9 @@ _FORM: Final = (
     "#{pane_id} #{window_id} #{window_width} #{window_height} #{?@csp_agent,#{@csp_agent},-} #{window_name}"
 )
 _LIST: Final = f"list-panes -s -F '{_FORM}'"
+#: A window that has lost its active pane must not lose its last one before tmux has told its control clients
+#: of the first loss: tmux 3.3 crashes over that, with every session of the user.
+_LET_TMUX_TELL: Final = "run-shell -d 0.02"
 #: Said by tmux once panes have been moved: what it tells of them before that is old.
 _MOVED: Final = "csp-panes-moved"
 _CHANGED: Final = re.compile(r"%layout-change (@\d+) [0-9a-f]{4},(\d+)x(\d+),\S+ \S+ ?(\S*)")
@@ -269,6 +272,7 @@ class PaneBorders:
         pane, _ = self._panes.pop(agent)
         last = [pane for pane, where in self._panes.values() if where == window][-1]
         self._tell(f"join-pane -d -s {pane} -t {last}")
+        self._tell(_LET_TMUX_TELL)
         self._outside.pop(agent)
         self._panes[agent] = pane, window
 

@@ -265,6 +265,40 @@ def test_a_window_that_shrinks_gives_agents_windows_of_their_own(place: Place) -
     terminal.close(force=True)
 
 
+def test_tmux_survives_that_a_window_of_several_agents_is_emptied(place: Place) -> None:
+    place.agents(*SEVEN)
+    terminal = place.terminal("up", rows=24, cols=80)
+    place.wait(lambda: place.attached() == ["csp"], "attached", 90)
+    place.watch()
+    place.wait(lambda: len({pane["window"] for pane in place.panes()}) == 2, "two windows")
+    terminal.setwinsize(50, 200)
+
+    place.wait(lambda: {pane["window"] for pane in place.panes()} == {0}, "everybody in one window", 20)
+    place.wait(lambda: set(place.online()) == set(SEVEN), "all are there")
+    terminal.close(force=True)
+
+
+def test_in_80x10_the_human_pane_has_the_first_window_until_there_is_room(place: Place) -> None:
+    place.agents("ann", "ben", "cid")
+    terminal = place.terminal("up", rows=10, cols=80)
+    place.wait(lambda: place.attached() == ["csp"], "attached", 90)
+    place.watch()
+
+    def windows() -> list[list[str]]:
+        panes = place.panes()
+        numbers = sorted({pane["window"] for pane in panes})
+        return [[pane["agent"] for pane in panes if pane["window"] == number] for number in numbers]
+
+    assert windows() == [["human"], ["ann", "ben"], ["cid"]]
+    assert place.pane("human")["rows"] >= 8
+    terminal.setwinsize(24, 80)
+    place.wait(lambda: windows() == [["human", "ann", "ben", "cid"]], "everybody in one window", 20)
+    terminal.setwinsize(10, 80)
+    place.wait(lambda: windows()[0] == ["human"], "the human pane alone again", 20)
+    assert set(place.online()) == {"ann", "ben", "cid"}
+    terminal.close(force=True)
+
+
 def test_a_pane_that_somebody_has_moved_stays_there(place: Place) -> None:
     place.agents("ann", "ben")
     terminal = place.terminal("up", rows=30, cols=100)
