@@ -153,6 +153,9 @@ sync_venv() (
     cd -- "$ROOT" || exit
     unset VIRTUAL_ENV
     export UV_PROJECT_ENVIRONMENT=$ROOT/.venv
+    # uv leaves its lock file in there for good; two set-ups at once must find the same one.
+    export TMPDIR=$CSP_CACHE/uv
+    mkdir -p "$TMPDIR"
     if [[ -z ${UV_PYTHON_PREFERENCE:-} ]] && has_system_python; then
         export UV_PYTHON_PREFERENCE=only-system
     fi

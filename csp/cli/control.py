@@ -114,8 +114,14 @@ def stop(call: Call) -> int:
 
 
 def remove(call: Call) -> int:
-    """Remove an agent from the room."""
+    """Remove an agent from the room, with its pane if it has ended there."""
+    from csp.panes.leaving import close_ended
+
     answer = call.gateway.delete(f"/agents/{segment(call.args.agent)}")
+    if call.address.room:
+        progress = Progress()
+        close_ended(call.settings.state_dir, call.address.room, call.args.agent, progress.show)
+        progress.clear()
     if call.is_json:
         put_json(answer)
     else:

@@ -1,7 +1,7 @@
 """Decide where the panes of a room go: which windows, which size, in tmux's own notation.
 
 The human pane lies across the top of the first window, the agents below it: side by side where they are wide
-enough, else in columns of several, else in further windows.
+enough, else in columns of several, else in further windows. A low window is the human pane's alone.
 """
 
 from collections.abc import Sequence
@@ -45,8 +45,11 @@ def human_rows(rows: int) -> int:
 
 
 def capacity(size: Size, *, has_human: bool) -> int:
-    """Return how many agents fit into a window, at least one."""
-    return _columns(size.cols) * _rows(_below(size, has_human=has_human))
+    """Return how many agents fit into a window: at least one, but none beside the human pane in a low one."""
+    height = _below(size, has_human=has_human)
+    if has_human and height <= MIN_ROWS:
+        return 0
+    return _columns(size.cols) * _rows(height)
 
 
 def share_out(agents: int, size: Size) -> list[int]:

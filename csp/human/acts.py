@@ -76,8 +76,11 @@ async def resume(chat: "Chat", words: list[str]) -> None:
 
 
 async def remove(chat: "Chat", words: list[str]) -> None:
-    """Remove an agent from the room."""
-    await chat.ask("DELETE", f"/agents/{segment(words[0])}")
+    """Remove an agent from the room, with its pane if it has ended there."""
+    if MARK in chat.order.env:
+        await _csp(chat, "remove", words[0])
+    else:
+        await chat.ask("DELETE", f"/agents/{segment(words[0])}")
     if chat.target == words[0]:
         chat.aim("all")
 

@@ -125,8 +125,8 @@ class Chat:
     def _on_look(self) -> None:
         """Show what the roster has learnt, here and in the borders of the agents' panes."""
         session = self.roster.session
-        for seat in self.roster.seats:
-            self._borders.set_state(seat.id, session.word_for(seat.id, seat.state))
+        words = {seat.id: session.word_for(seat.id, seat.state) for seat in self.roster.seats}
+        self._borders.set_states(words)
         self._borders.set_mode(mode_text(session, self.look.signs), session.deadline)
         self.out.refresh()
 

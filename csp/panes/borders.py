@@ -16,7 +16,24 @@ from csp.core.layout import Size, capacity, layout
 MARK: Final = "CSP_PANES"
 HUMAN: Final = "human"
 
-_BORDER: Final = " #{?@csp_role,#{@csp_agent} (#{@csp_role}),#{@csp_agent}}#{?@csp_state, [#{@csp_state}],} "
+#: The word says it all; colour only helps to find who calls, who works, who is not there.
+_CALLS: Final = "#{m/r:^needs,#{@csp_state}}"
+_WORKS: Final = "#{m/r:^(busy|YOUR TURN)$,#{@csp_state}}"
+_AWAY: Final = "#{m/r:^(offline|removed|paused|limited|benched)$,#{@csp_state}}"
+_WORD_SHOWN: Final = "[#{@csp_state}]"
+
+
+def _styled(is_so: str, style: str, otherwise: str) -> str:
+    # A style that is reset where none was set makes tmux 3.3 draw the blank behind it as border.
+    return f"#{{?{is_so},#[{style}]{_WORD_SHOWN}#[default],{otherwise}}}"
+
+
+_STATE: Final = _styled(
+    _CALLS, "fg=red bold", _styled(_WORKS, "fg=yellow bold", _styled(_AWAY, "dim", _WORD_SHOWN))
+)
+_BORDER: Final = (
+    f" #{{?@csp_role,#{{@csp_agent}} (#{{@csp_role}}),#{{@csp_agent}}}}#{{?@csp_state, {_STATE},}} "
+)
 #: What each window of ours is set to.
 WINDOW_OPTIONS: Final = (
     ("remain-on-exit", "on"),
@@ -41,12 +58,16 @@ _FORM: Final = (
     "#{pane_id} #{window_id} #{window_width} #{window_height} #{?@csp_agent,#{@csp_agent},-} #{window_name}"
 )
 _LIST: Final = f"list-panes -s -F '{_FORM}'"
+#: A window that has lost its active pane must not lose its last one before tmux has told its control clients
+#: of the first loss: tmux 3.3 crashes over that, with every session of the user.
+_LET_TMUX_TELL: Final = "run-shell -d 0.02"
 #: Said by tmux once panes have been moved: what it tells of them before that is old.
 _MOVED: Final = "csp-panes-moved"
 _CHANGED: Final = re.compile(r"%layout-change (@\d+) [0-9a-f]{4},(\d+)x(\d+),\S+ \S+ ?(\S*)")
 _PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+) (.*)")
 _WORD: Final = re.compile(r"[^A-Za-z0-9_ :.-]")
 _NO_FORMAT: Final = re.compile(r"['#\x00-\x1f\x7f]")
+_REMOVED: Final = "removed"
 _CLOSE_S: Final = 1.0
 _AGAIN_S: Final = 1.0
 
@@ -101,6 +122,12 @@ class PaneBorders:
             self._show(agent)
         else:
             self._tell(_LIST)
+
+    def set_states(self, words: Mapping[str, str]) -> None:
+        """Show the states of all who are in the room; a CLI that was removed from it may run on."""
+        gone = dict.fromkeys(self._states.keys() - words.keys(), _REMOVED)
+        for agent, word in {**words, **gone}.items():
+            self.set_state(agent, word)
 
     def set_mode(self, text: str, until: float | None) -> None:
         """Show the mode in the status line, with the time until its turn is over; no text shows nothing."""
@@ -245,6 +272,7 @@ class PaneBorders:
         pane, _ = self._panes.pop(agent)
         last = [pane for pane, where in self._panes.values() if where == window][-1]
         self._tell(f"join-pane -d -s {pane} -t {last}")
+        self._tell(_LET_TMUX_TELL)
         self._outside.pop(agent)
         self._panes[agent] = pane, window
 

@@ -231,14 +231,24 @@ class Panes:
         """Run a command in a pane, without a shell between; what ran there is ended."""
         self._do("respawn-pane", "-k", "-t", pane, "-c", _plain(str(dir)), "--", *argv)
 
+    def close(self, seat: Seat) -> None:
+        """Take a pane away; the others of its window share its place."""
+        self._do("kill-pane", "-t", seat.pane)
+        if any(other.window == seat.window for other in self._rows()):
+            self.arrange(seat.window)
+
     def _name_pane(self, pane: str, agent: str, role: str) -> None:
         self._do("set-option", "-p", "-t", pane, "@csp_agent", agent)
         if role and role != agent:
             self._do("set-option", "-p", "-t", pane, "@csp_role", role)
 
     def set_state(self, pane: str, word: str) -> None:
-        """Show what an agent does in the border of its pane."""
-        self._try("set-option", "-p", "-t", pane, "@csp_state", word)
+        """Show what an agent does in the border of its pane, where no more than its start is shown yet.
+
+        The human pane keeps it true. What we know is older: it would stay until the next change.
+        """
+        is_old = "#{||:#{==:#{@csp_state},},#{==:#{@csp_state},starting}}"
+        self._try("if-shell", "-F", "-t", pane, is_old, f"set-option -p -t {pane} @csp_state '{word}'")
 
     # --- looking ---------------------------------------------------------------------------------
 

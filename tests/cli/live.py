@@ -16,7 +16,7 @@ from csp.rooms import RunningRoom, running_rooms
 from tests.waiting import wait_until_sync
 
 _LEFT_OUT = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Place:
         before = {room.pid for room in running_rooms(self.state)}
         where = () if "--port" in argv else ("--port", "0")
         process = self.start("gateway", *where, "--history", str(self.history), *argv)
-        wait_until_sync(lambda: self._has_new_room(process, before), what="the gateway")
+        wait_until_sync(lambda: self._has_new_room(process, before), TIMEOUT_S, "the gateway")
         return process
 
     def _has_new_room(self, process: "subprocess.Popen[str]", before: set[int]) -> bool:

@@ -60,7 +60,13 @@ def test_the_checksum_is_the_one_tmux_wants() -> None:
 
 @pytest.mark.parametrize("cols", [1, 20, 39])
 def test_a_tiny_window_still_takes_one_agent(cols: int) -> None:
-    assert capacity(Size(cols=cols, rows=1), has_human=True) == 1
+    assert capacity(Size(cols=cols, rows=1), has_human=False) == 1
+
+
+def test_a_low_window_is_the_human_panes_alone() -> None:
+    assert share_out(3, Size(cols=80, rows=9)) == [0, 2, 1]
+    assert share_out(3, Size(cols=80, rows=12)) == [0, 2, 1]
+    assert share_out(3, Size(cols=80, rows=13)) == [2, 1]
 
 
 @given(st.integers(1, 30), st.integers(MIN_COLS, 400), st.integers(20, 200))

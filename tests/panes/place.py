@@ -153,7 +153,8 @@ class Place:
 
     @property
     def room(self) -> RunningRoom:
-        (room,) = running_rooms(self.state)
+        # A gateway that was killed has no room until the next one is there.
+        (room,) = wait_until_sync(lambda: running_rooms(self.state), 30.0, "a running room")
         return room
 
     @property
@@ -210,6 +211,13 @@ class Place:
 
     def screen(self, agent: str) -> str:
         return self.tmux("capture-pane", "-p", "-J", "-t", str(self.pane(agent)["id"]))
+
+    def border(self, agent: str) -> str:
+        """Return the border of a pane as tmux draws it, styles as they are written."""
+        pane = self.pane(agent)
+        window = f"csp:{pane['window']}"
+        form = self.tmux("show-options", "-wv", "-t", window, "pane-border-format").rstrip("\n")
+        return self.tmux("display-message", "-p", "-t", str(pane["id"]), form).strip()
 
     def shown(self) -> str:
         """Return what all panes show, for a test that fails."""

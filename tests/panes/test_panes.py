@@ -188,6 +188,18 @@ def test_the_human_pane_keeps_the_borders_true(place: Place) -> None:
     place.wait(lambda: place.pane("ann")["state"] == "idle", "the end of the pause")
 
 
+def test_up_leaves_a_border_to_the_human_pane(place: Place) -> None:
+    place.agents("ann")
+    place.up()
+    place.csp("pause", "ann")
+    # By then the human pane has shown all that it knows.
+    place.wait(lambda: place.pane("ann")["state"] == "paused", "the pause")
+    place.tmux("set-option", "-p", "-t", str(place.pane("ann")["id"]), "@csp_state", "newer")
+    place.up()
+
+    assert place.pane("ann")["state"] == "newer"
+
+
 async def test_borders_are_silent_outside_of_our_panes() -> None:
     borders = PaneBorders({})
     await borders.start()
@@ -199,12 +211,30 @@ async def test_borders_are_silent_outside_of_our_panes() -> None:
 def test_the_border_names_the_agent_and_its_state(place: Place) -> None:
     place.agents("ann")
     place.up()
-    form = place.tmux("show-options", "-wv", "-t", "csp:0", "pane-border-format").rstrip("\n")
-    shown = place.tmux("display-message", "-p", "-t", str(place.pane("ann")["id"]), form)
 
-    assert shown.strip() == "ann [idle]"
+    assert place.border("ann") == "ann [idle]"
     assert place.tmux("show-options", "-wv", "-t", "csp:0", "pane-border-status") == "top\n"
     assert place.tmux("show-options", "-gwv", "pane-border-status") == "off\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "style"),
+    [
+        ("needs_approval", "fg=red bold"),
+        ("busy", "fg=yellow bold"),
+        ("YOUR TURN", "fg=yellow bold"),
+        ("offline", "dim"),
+    ],
+)
+def test_a_state_that_matters_stands_out(place: Place, word: str, style: str) -> None:
+    place.agents("ann")
+    place.up()
+    place.csp("pause", "ann")
+    # By then the human pane has shown all that it knows.
+    place.wait(lambda: place.pane("ann")["state"] == "paused", "the pause")
+    place.tmux("set-option", "-p", "-t", str(place.pane("ann")["id"]), "@csp_state", word)
+
+    assert place.border("ann") == f"ann #[{style}][{word}]#[default]"
 
 
 def test_a_window_that_shrinks_gives_agents_windows_of_their_own(place: Place) -> None:
@@ -232,6 +262,40 @@ def test_a_window_that_shrinks_gives_agents_windows_of_their_own(place: Place) -
 
     place.wait(is_as_before, "everybody in one window again", 20)
     place.wait(lambda: is_usable() and place.pane("human")["rows"] in (8, 9), "the layout of the beginning")
+    terminal.close(force=True)
+
+
+def test_tmux_survives_that_a_window_of_several_agents_is_emptied(place: Place) -> None:
+    place.agents(*SEVEN)
+    terminal = place.terminal("up", rows=24, cols=80)
+    place.wait(lambda: place.attached() == ["csp"], "attached", 90)
+    place.watch()
+    place.wait(lambda: len({pane["window"] for pane in place.panes()}) == 2, "two windows")
+    terminal.setwinsize(50, 200)
+
+    place.wait(lambda: {pane["window"] for pane in place.panes()} == {0}, "everybody in one window", 20)
+    place.wait(lambda: set(place.online()) == set(SEVEN), "all are there")
+    terminal.close(force=True)
+
+
+def test_in_80x10_the_human_pane_has_the_first_window_until_there_is_room(place: Place) -> None:
+    place.agents("ann", "ben", "cid")
+    terminal = place.terminal("up", rows=10, cols=80)
+    place.wait(lambda: place.attached() == ["csp"], "attached", 90)
+    place.watch()
+
+    def windows() -> list[list[str]]:
+        panes = place.panes()
+        numbers = sorted({pane["window"] for pane in panes})
+        return [[pane["agent"] for pane in panes if pane["window"] == number] for number in numbers]
+
+    assert windows() == [["human"], ["ann", "ben"], ["cid"]]
+    assert place.pane("human")["rows"] >= 8
+    terminal.setwinsize(24, 80)
+    place.wait(lambda: windows() == [["human", "ann", "ben", "cid"]], "everybody in one window", 20)
+    terminal.setwinsize(10, 80)
+    place.wait(lambda: windows()[0] == ["human"], "the human pane alone again", 20)
+    assert set(place.online()) == {"ann", "ben", "cid"}
     terminal.close(force=True)
 
 
@@ -284,3 +348,27 @@ def test_an_agent_that_was_removed_is_started_again_by_up(place: Place) -> None:
     place.up()
 
     assert {"ann", "ben"} <= set(place.online())
+
+
+def test_the_border_of_an_agent_that_was_removed_says_so(place: Place) -> None:
+    place.agents("ann", "ben")
+    place.up()
+    place.wait(lambda: place.pane("ann")["state"] == "idle", "ann")
+    place.csp("remove", "ann")
+
+    place.wait(lambda: place.pane("ann")["state"] == "removed", "the word in the border")
+    assert not place.pane("ann")["dead"]
+
+
+def test_an_agent_that_has_ended_is_removed_with_its_pane_for_good(place: Place) -> None:
+    place.agents("ann")
+    place.up()
+    done = place.csp("add", "slip", "--", "sh", "-c", "echo no such thing; exit 3")
+    assert done.code == 1, done.err
+    place.tmux("send-keys", "-t", str(place.pane("human")["id"]), "/remove slip", "Enter")
+    place.wait(lambda: [pane["agent"] for pane in place.panes()] == ["human", "ann"], "the end of the pane")
+    assert place.pane("ann")["cols"] == place.pane("human")["cols"]
+    done = place.up()
+
+    assert set(place.online()) == {"ann"}
+    assert "slip" not in done.err

@@ -151,6 +151,13 @@ def test_packages_that_cannot_be_installed_are_one_clear_line(clone: Path, tmp_p
     )
 
 
+def test_uv_leaves_its_lock_in_the_cache_and_not_in_tmp(clone: Path, tmp_path: Path) -> None:
+    uv = 'case $1 in --version) echo uv 0.9.0;; sync) : >"${TMPDIR:-/tmp}/uv-test.lock"; exit 1;; esac'
+    run(clone, tools(tmp_path / "path", tmux="exit 0", uv=uv), tmp_path)
+
+    assert (tmp_path / ".cache" / "csp" / "uv" / "uv-test.lock").exists()
+
+
 def test_it_keeps_to_what_an_old_bash_knows() -> None:
     text = SCRIPT.read_text() + (ROOT / "bin" / "setup.sh").read_text()
 

@@ -22,18 +22,18 @@ from typing import Final
 
 from tests.picture.svg import Cast, render, write_cast
 
-ROWS: Final = 34
+ROWS: Final = 38
 COLS: Final = 126
 HERE: Final = Path(__file__).parent
 CSP: Final = Path(sys.executable).parent / "csp"
 KEY_S: Final = 0.045
 
-#: What the person types, and how long it is then watched.
+#: What the person types, what is then waited for, how often it comes, how long it is looked at.
 STORY: Final = (
-    ("@all tabs or spaces? one sentence, please", 9.0),
-    ("@bob what do you say to this: {ada.last}", 7.0),
-    ("/agents", 3.0),
+    ("@all hello", b"\xe2\x97\x8f", 3, 2.0),
+    ('/mode debate "tabs or spaces" --rounds 2', b"DEBATE complete.", 1, 1.0),
 )
+PATIENCE_S: Final = 60.0
 
 
 def main() -> int:
@@ -71,33 +71,46 @@ def _record(env: dict[str, str], home: str) -> Cast:
         os.chdir(home)
         os.execvpe("tmux", ["tmux", "attach", "-t", "csp"], env)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLS, 0, 0))
-    start = time.monotonic()
-    chunks = []
-    keys = _keys()
-    due = start + 2.5
+    film = _Film(terminal)
     try:
-        while True:
-            for data in _read(terminal, due - time.monotonic()):
-                chunks.append((time.monotonic() - start, data))
-            if time.monotonic() >= due:
-                key, pause = next(keys, (b"", -1.0))
-                if pause < 0:
-                    return Cast(rows=ROWS, cols=COLS, chunks=tuple(chunks))
-                os.write(terminal, key)
-                due = time.monotonic() + pause
+        film.watch(2.0)
+        for line, sign, times, look_s in STORY:
+            for char in line:
+                os.write(terminal, char.encode())
+                film.watch(KEY_S)
+            film.watch(0.4)
+            os.write(terminal, b"\r")
+            film.watch_for(sign, times)
+            film.watch(look_s)
     finally:
         os.kill(pid, signal.SIGHUP)
         os.waitpid(pid, 0)
         os.close(terminal)
+    return Cast(rows=ROWS, cols=COLS, chunks=tuple(film.chunks))
 
 
-def _keys() -> Iterator[tuple[bytes, float]]:
-    """Yield each key with the pause behind it."""
-    for line, pause in STORY:
-        for char in line:
-            yield char.encode(), KEY_S
-        yield b"", 0.4
-        yield b"\r", pause
+class _Film:
+    """What a terminal has shown, with the moments."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+        self._start = time.monotonic()
+        self.chunks: list[tuple[float, bytes]] = []
+
+    def watch(self, seconds: float) -> None:
+        """Look on for a while."""
+        due = time.monotonic() + seconds
+        while (left := due - time.monotonic()) > 0:
+            for data in _read(self._terminal, left):
+                self.chunks.append((time.monotonic() - self._start, data))
+
+    def watch_for(self, sign: bytes, times: int) -> None:
+        """Look on until a sign has come so many times from now on."""
+        first, deadline = len(self.chunks), time.monotonic() + PATIENCE_S
+        while b"".join(data for _, data in self.chunks[first:]).count(sign) < times:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{sign.decode()!r} was not shown")
+            self.watch(0.1)
 
 
 def _read(terminal: int, timeout_s: float) -> Iterator[bytes]:

@@ -124,7 +124,7 @@ BOB: Final = Persona(
     verdicts=("it ships", "it is short", "it is one line to undo"),
     likes=("week", "ship", "just", "now", "one", "undo", "short"),
     think_s=0.6,
-    colour=33,
+    colour=32,
     is_brief=True,
 )
 
