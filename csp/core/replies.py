@@ -57,6 +57,14 @@ def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
     else:
         speech.answer(room, command, batch, rules)
         heed_working(room, command, batch, rules)
+        _heed_limits(room, command, batch, rules)
+
+
+def _heed_limits(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
+    """Let the sessions go on after words out of turn: they were paid for, so a limit may be reached."""
+    if command.usage is not None and batch.has_sessions:
+        for session in batch.sessions.live_with(command.sender):
+            advance(Desk(room, batch, rules, session.id))
 
 
 def heed_working(room: Room, command: Answer | Send, batch: Batch, rules: Rules) -> None:

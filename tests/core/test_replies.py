@@ -115,6 +115,14 @@ def test_words_out_of_turn_are_marked_and_move_nothing(play: Play) -> None:
     assert play.session.items[-1].sender == CODEX
 
 
+def test_words_out_of_turn_may_use_up_a_limit() -> None:
+    play = Play()
+    play.start("autopilot", limits=Limits(cost=0.5))
+    play.do(Answer(sender=CODEX, text="me first", usage=Usage(input=1, output=1, cost_usd=0.6)))
+
+    assert play.ended == "emergency_cost"
+
+
 @pytest.mark.parametrize("by", ["turn", "message"])
 def test_turn_outlives_the_memory_of_its_ask(play: Play, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     monkeypatch.setattr("csp.core.room.WINDOW", 2)
