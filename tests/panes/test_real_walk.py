@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from tests.clis.bringup import CLIS, bring_up
-from tests.clis.install import NODE
+from tests.clis.install import node_path
 from tests.clis.loopback import Loopback
 from tests.models.rules import Rule, Text
 from tests.models.server import ModelServer
@@ -36,7 +36,7 @@ def user(place: Place, tmp_path: Path) -> Iterator[Place]:
         folders = [str(cli.home / "bin") for cli in clis]
         (tmp_path / "tmp").mkdir()
         place.set(
-            PATH=os.pathsep.join([*folders, str(NODE / "bin"), os.environ["PATH"]]),
+            PATH=os.pathsep.join([*folders, node_path()]),
             TMPDIR=str(tmp_path / "tmp"),
         )
         place.tmux("new-session", "-d", "-s", "mine", MINE)
