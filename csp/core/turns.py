@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from csp.core.context import max_rounds, prompt, prompt_values, window
+from csp.core.delivery import may_move
 from csp.core.desk import Desk
 from csp.core.modes import Speaker, row_of
 from csp.core.room import Participant
@@ -115,9 +116,8 @@ def _take_in(desk: Desk, agent: AgentId, read: list[MessageId], turn: TurnId) ->
     known = [message for message in map(desk.room.message, read) if message is not None]
     for message in known:
         delivery = message.deliveries.get(agent)
-        # One who is asked twice in a batch has taken it in with the first ask.
-        is_new = (message.id, agent) not in desk.batch.stepped
-        if delivery and is_new and (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN):
+        is_held = delivery and (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN)
+        if is_held and _may_withdraw(desk, message.id, agent):
             desk.batch.deliver(message, agent, DeliveryState.WITHDRAWN, reason)
     if len(known) < len(read):
         _take_in_new(desk, agent, read, reason)
@@ -127,8 +127,14 @@ def _take_in_new(desk: Desk, agent: AgentId, read: list[MessageId], reason: str)
     """Do the same for messages of this batch, which the room does not know yet."""
     new = [event for event in desk.batch.events if isinstance(event, Said) and agent in event.waits]
     for event in new:
-        if event.id in read and not event.held and (event.id, agent) not in desk.batch.stepped:
+        if event.id in read and not event.held and _may_withdraw(desk, event.id, agent):
             desk.batch.step(event.id, event.sender, event.thread, agent, DeliveryState.WITHDRAWN, reason)
+
+
+def _may_withdraw(desk: Desk, message: MessageId, agent: AgentId) -> bool:
+    """Tell whether a delivery that was held has not ended in this batch; it may have been let go."""
+    now = desk.batch.stepped.get((message, agent), DeliveryState.HELD)
+    return may_move(now, DeliveryState.WITHDRAWN)
 
 
 # --- on the way to a reply -----------------------------------------------------------------------

@@ -543,6 +543,18 @@ def test_soft_turns_type_at_once() -> None:
     assert play.shown(sent.id, CODEX) == "queued"
 
 
+def test_soft_turns_type_nothing_twice_that_a_seal_has_held() -> None:
+    play = Play()
+    play.start("debate", soft_turns=True)
+    sent = play.say(CODEX, CLAUDE, "a hint")
+    assert play.shown(sent.id, CLAUDE) == "held(turn)"
+    for agent in (CODEX, GEMINI, CLAUDE):
+        play.reply(agent, f"the position of {agent}")
+
+    assert "codex -> claude: a hint" in play.prompt(CLAUDE)
+    assert play.shown(sent.id, CLAUDE).startswith("withdrawn(it came with t-")
+
+
 def test_human_is_typed_at_once(play: Play) -> None:
     sent = play.say(HUMAN, CODEX, "a hint")
 
