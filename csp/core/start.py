@@ -143,7 +143,7 @@ def _limits(wanted: Limits, house: Limits) -> Limits:
 
 def _check_free(room: Room, batch: Batch, setup: Setup, before: Session | None) -> None:
     """Refuse an agent that is in another session; only a model behind an API can be in two."""
-    for agent in setup.agents:
+    for agent in (*setup.agents, *([setup.synth] if setup.synth else [])):
         if room.participants[agent].kind is Kind.API:
             continue
         others = [session for session in batch.sessions.live_with(agent) if session is not before]

@@ -135,6 +135,14 @@ def test_cli_agent_is_in_one_session_at_a_time() -> None:
     assert play.refuse(command, Refused).message == f"claude is in session {play.session.id} (single)"
 
 
+def test_agent_of_another_session_cannot_write_the_synthesis() -> None:
+    play = Play()
+    play.start("single", agents=(CLAUDE,))
+    command = SetMode(sender=HUMAN, mode="debate", agents=(CODEX, GEMINI), synth=CLAUDE, thread="dev")
+
+    assert play.refuse(command, Refused).message == f"claude is in session {play.session.id} (single)"
+
+
 def test_api_agent_is_in_many_sessions() -> None:
     play = Play(CLAUDE, kind=Kind.API)
     for _ in range(3):
