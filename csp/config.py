@@ -85,6 +85,8 @@ class Settings:
     turn_timeout_ms: int = 120000
     soft_turns: int = 25
     soft_tokens: int = 50000
+    window_items: int = 8
+    window_tokens: int = 2500
     max_turns: int = 200
     max_tokens: int = 200000
     max_minutes: float = 20.0
@@ -154,6 +156,10 @@ ROWS: Final = (
         "turns from one reminder to the next"),
     Row("soft_tokens", "CSP_SOFT_TOKENS", "limits.soft_tokens", "", COUNT, "",
         "tokens from one reminder to the next"),
+    Row("window_items", "CSP_WINDOW_ITEMS", "limits.window_items", "", COUNT, "",
+        "newest items that a prompt quotes, 24 at most"),
+    Row("window_tokens", "CSP_WINDOW_TOKENS", "limits.window_tokens", "", COUNT, "",
+        "tokens that these take at most"),
     Row("max_turns", "CSP_MAX_TURNS", "limits.turns", "", COUNT, "", "turns after which a mode is stopped"),
     Row("max_tokens", "CSP_MAX_TOKENS", "limits.tokens", "", COUNT, "",
         "tokens after which a mode is stopped"),

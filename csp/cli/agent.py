@@ -56,7 +56,7 @@ def _stay(call: Call) -> "Stay":
     from csp.agents.api.keys import find_key
     from csp.agents.api.program import Stay
     from csp.agents.api.providers import Target, provider_named
-    from csp.gateway.prompts import load_prompts
+    from csp.gateway.prompts import load_rules
     from csp.panes.borders import MARK
     from csp.wire import JoinRole
 
@@ -70,6 +70,7 @@ def _stay(call: Call) -> "Stay":
     target = Target(
         provider=args.provider, model=args.model, key=key, base_url=base_url, timeout_s=args.timeout
     )
+    rules = load_rules(call.settings)
     return Stay(
         name=args.name,
         role=JoinRole(args.role),
@@ -80,7 +81,8 @@ def _stay(call: Call) -> "Stay":
         room=address.room,
         state_dir=call.settings.state_dir,
         cwd=str(call.cwd),
-        prompts=load_prompts(),
+        prompts=rules.prompts,
+        window=rules.window,
         # A record that others read needs to tell whose pane this is, nothing else.
         env={MARK: env[MARK]} if MARK in env else {},
     )

@@ -4,14 +4,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from csp.core.house import DEFAULT_WINDOW, WindowSize
 from csp.core.markdown import read_lines
 from csp.core.modes import row_of
 from csp.core.session import Item, Output, Session, shows
 from csp.core.tokens import CHARS_PER_TOKEN, cut, tokens_in
 from csp.wire import ALL, ROUTER, AgentId, Kind, Mode, PhaseKind
 
-WINDOW_ITEMS: Final = 8
-WINDOW_TOKENS: Final = 2500
 #: What the positions or proposals of all others may take together.
 POSITION_TOKENS: Final = 8000
 _AGREE: Final = re.compile(r"AGREE[.!]?[ \t]*\Z")
@@ -33,7 +32,9 @@ def prompt(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> 
     return render(prompts, name, {**values, "format": shape})
 
 
-def prompt_values(session: Session, agent: AgentId, kind: Kind, round: int) -> dict[str, str]:
+def prompt_values(
+    session: Session, agent: AgentId, kind: Kind, round: int, size: WindowSize = DEFAULT_WINDOW
+) -> dict[str, str]:
     """Return what the placeholders of a turn's template stand for."""
     setup = session.setup
     others = [other for other in session.agents if other != agent]
@@ -44,7 +45,7 @@ def prompt_values(session: Session, agent: AgentId, kind: Kind, round: int) -> d
         "mode": setup.mode,
         "phase": session.stage.name,
         "label": round_label(session, round),
-        "window": shown(window(session, agent)),
+        "window": shown(window(session, agent, size), size),
         "positions": positions(session, agent),
         "proposals": proposals(session),
         "labels": ", ".join(candidate.label for candidate in session.stage.candidates),
@@ -82,32 +83,32 @@ def round_label(session: Session, round: int) -> str:
 # --- the window ----------------------------------------------------------------------------------
 
 
-def window(session: Session, agent: AgentId) -> list[Item]:
+def window(session: Session, agent: AgentId, size: WindowSize = DEFAULT_WINDOW) -> list[Item]:
     """Return the newest items that `agent` may know, oldest first; a task it has not read is among them."""
     known = [item for item in session.items if shows(session, item, agent)]
     if session.stage.kind is PhaseKind.BALLOT:
         # Whose proposal is whose would show.
         known = [item for item in known if item.sender not in session.setup.agents]
-    return newest(known, unread_tasks(known, agent)[-1:])
+    return newest(known, size, unread_tasks(known, agent)[-1:])
 
 
-def newest(items: Sequence[Item], always: Sequence[Item] = ()) -> list[Item]:
+def newest(items: Sequence[Item], size: WindowSize, always: Sequence[Item] = ()) -> list[Item]:
     """Return the newest items that fit into a window, oldest first; those of `always` are among them."""
     kept = {item.id for item in always}
-    budget = WINDOW_TOKENS - sum(tokens_in(item.text) for item in items if item.id in kept)
+    budget = size.tokens - sum(tokens_in(item.text) for item in items if item.id in kept)
     for item in reversed(items):
         if item.id in kept:
             continue
         budget -= tokens_in(item.text)
-        if len(kept) == WINDOW_ITEMS or (budget < 0 and kept):
+        if len(kept) >= size.items or (budget < 0 and kept):
             break
         kept.add(item.id)
     return [item for item in items if item.id in kept]
 
 
-def shown(items: Sequence[Item]) -> str:
+def shown(items: Sequence[Item], size: WindowSize = DEFAULT_WINDOW) -> str:
     """Return the items of a window as an agent reads them."""
-    return "\n\n".join(map(_shown, items)) or "(nothing yet)"
+    return "\n\n".join(_shown(item, size) for item in items) or "(nothing yet)"
 
 
 def unread_tasks(items: list[Item], agent: AgentId) -> list[Item]:
@@ -121,9 +122,9 @@ def unread_tasks(items: list[Item], agent: AgentId) -> list[Item]:
     return tasks
 
 
-def _shown(item: Item) -> str:
+def _shown(item: Item, size: WindowSize) -> str:
     to = "" if item.target == ALL else f" -> {item.target}"
-    return f"{item.sender}{to}: {cut(item.text, WINDOW_TOKENS * CHARS_PER_TOKEN)}"
+    return f"{item.sender}{to}: {cut(item.text, size.tokens * CHARS_PER_TOKEN)}"
 
 
 # --- what the others said ------------------------------------------------------------------------

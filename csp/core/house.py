@@ -7,6 +7,16 @@ import msgspec
 from csp.wire import Kind, Limits
 
 
+class WindowSize(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of what was said comes with a turn: so many items, or so many tokens of them."""
+
+    items: int = 8
+    tokens: int = 2500
+
+
+DEFAULT_WINDOW = WindowSize()
+
+
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """What the settings say; they may differ from one start of the gateway to the next."""
 
@@ -16,6 +26,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     longest_s: float = 1800.0
     soft_turns: int = 25
     soft_tokens: int = 50_000
+    window: WindowSize = DEFAULT_WINDOW
     limits: Limits = Limits(turns=200, tokens=200_000, minutes=20.0)
     prompts: Mapping[str, str] = msgspec.field(default_factory=dict)
 

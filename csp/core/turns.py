@@ -90,7 +90,7 @@ def _template(desk: Desk, agent: AgentId) -> str:
 def _signal(desk: Desk, agent: AgentId, template: str, round: int, *, is_repair: bool = False) -> None:
     session = desk.session
     participant = desk.room.participants[agent]
-    values = prompt_values(session, agent, participant.kind, round)
+    values = prompt_values(session, agent, participant.kind, round, desk.rules.window)
     values["votes"] = tally_text(session) if session.counted else ""
     text = prompt(desk.rules.prompts, template, values)
     turn = TurnId(f"t-{desk.batch.next_seq}")
@@ -105,7 +105,7 @@ def _signal(desk: Desk, agent: AgentId, template: str, round: int, *, is_repair:
         "current_agent": agent,
         "waiting_for": tuple(dict.fromkeys((*session.waiting_for, agent))),
     }
-    read = [item.id for item in window(session, agent)]
+    read = [item.id for item in window(session, agent, desk.rules.window)]
     desk.batch.add(TurnSignal, SYSTEM, agent, text, fields, thread=session.thread)
     _take_in(desk, agent, read, turn)
 

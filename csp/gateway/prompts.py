@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from csp.config import Settings
-from csp.core.house import Rules
+from csp.core.house import Rules, WindowSize
 from csp.errors import Broken
 from csp.wire import Limits
 
@@ -28,6 +28,7 @@ def load_rules(settings: Settings) -> Rules:
         timeout_s=settings.turn_timeout_ms / 1000,
         soft_turns=settings.soft_turns,
         soft_tokens=settings.soft_tokens,
+        window=WindowSize(items=settings.window_items, tokens=settings.window_tokens),
         limits=Limits(
             turns=settings.max_turns,
             tokens=settings.max_tokens,

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 from csp.agents.api.pane import Pane
 from csp.agents.api.program import Program, Stay
 from csp.agents.api.providers import PROVIDERS, Target
+from csp.core.house import DEFAULT_WINDOW
 from csp.gateway.prompts import load_prompts
 from csp.wire import JoinRole
 from tests.models.rules import Part, Rule, Text
@@ -110,6 +111,7 @@ class ApiRoom(ModeRoom):
             state_dir=self.room.home.parent / "run" / "csp",
             cwd=str(self.room.dir),
             prompts=load_prompts(),
+            window=DEFAULT_WINDOW,
             env={},
         )
         player = self.players[name] = Player(stay, self)

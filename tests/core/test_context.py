@@ -2,7 +2,9 @@
 
 import pytest
 
-from csp.core.context import WINDOW_TOKENS, agrees, newest, render, round_label, shown, window
+from csp.core.context import agrees, newest, render, round_label, shown, window
+from csp.core.house import DEFAULT_WINDOW as SIZE
+from csp.core.house import Rules, WindowSize
 from csp.core.queues import pending
 from csp.core.session import Item, Session
 from csp.wire import (
@@ -20,7 +22,7 @@ from csp.wire import (
     Setup,
 )
 from tests.core.live import CLAUDE, CODEX, GEMINI
-from tests.core.playing import Play
+from tests.core.playing import PROMPTS, Play
 
 
 def item(number: int, text: str = "x", sender: AgentId = CLAUDE, target: AgentId = ALL) -> Item:
@@ -44,15 +46,31 @@ def test_window_has_the_last_eight_oldest_first() -> None:
 
 
 def test_long_items_push_the_oldest_out() -> None:
-    share = "x" * (WINDOW_TOKENS * 4 // 3)
+    share = "x" * (SIZE.tokens * 4 // 3)
 
     assert ids(session_with(*[item(number, share) for number in range(5)])) == ["m-3", "m-4"]
 
 
 def test_window_fills_its_budget_to_the_last_token() -> None:
-    half = "x" * (WINDOW_TOKENS * 4 // 2)
+    half = "x" * (SIZE.tokens * 4 // 2)
 
     assert ids(session_with(*[item(number, half) for number in range(5)])) == ["m-3", "m-4"]
+
+
+def test_window_is_as_large_as_the_rules_say() -> None:
+    play = Play(rules=Rules(prompts=PROMPTS, window=WindowSize(items=2, tokens=40)))
+    play.start("round_robin")
+    for agent, text in ((CLAUDE, "first"), (CODEX, "second"), (GEMINI, "third " + "x" * 400)):
+        play.reply(agent, text)
+
+    assert window_in(play.prompt(CLAUDE)) == f"gemini: third {'x' * 148} [cut]"
+    play.reply(CLAUDE, "fourth")
+    play.reply(CODEX, "fifth")
+    assert window_in(play.prompt(GEMINI)) == "claude: fourth\n\ncodex: fifth"
+
+
+def window_in(prompt: str) -> str:
+    return prompt.partition("window=")[2].partition(" positions=")[0]
 
 
 def test_newest_item_stays_however_long_it_is() -> None:
@@ -271,5 +289,5 @@ def test_ask_of_a_session_that_is_forgotten_allows_nothing() -> None:
 def test_newest_items_are_a_window_of_any_conversation() -> None:
     items = [item(number) for number in range(12)]
 
-    assert newest(items) == items[4:]
-    assert shown(newest([])) == "(nothing yet)"
+    assert newest(items, SIZE) == items[4:]
+    assert shown(newest([], SIZE)) == "(nothing yet)"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from csp.core.context import newest, render, shown
+from csp.core.house import DEFAULT_WINDOW, WindowSize
 from csp.core.session import Item
 from csp.core.tokens import tokens_in
 from csp.wire import Deliver, DeliverKind
@@ -58,14 +59,15 @@ def ask_for(
     prompts: Mapping[str, str],
     window: Sequence[Item] = (),
     before: Exchange | None = None,
+    size: WindowSize = DEFAULT_WINDOW,
 ) -> Ask:
     """Return the call for a delivery: a turn is asked for in the room's words, a message has a window.
 
     To a model that shall answer once more, its answer `before` is shown: it remembers nothing.
     """
     if item.kind is not DeliverKind.TURN:
-        known = newest([one for one in window if one.id != item.id])
-        values = {"window": shown(known), "sender": item.sender, "text": item.text}
+        known = newest([one for one in window if one.id != item.id], size)
+        values = {"window": shown(known, size), "sender": item.sender, "text": item.text}
         return Ask(system=system, said=(Said(text=render(prompts, "talk", values)),))
     asked: tuple[Said, ...] = (Said(text=item.text),)
     if item.is_repair and before is not None and before.answered:

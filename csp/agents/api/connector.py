@@ -18,6 +18,7 @@ from csp.agents.api.pane import Pane
 from csp.agents.api.providers import Model
 from csp.agents.api.reading import Listener, is_blank, without_nulls
 from csp.client import Client, Deliver, Item, Live
+from csp.core.house import DEFAULT_WINDOW, WindowSize
 from csp.core.session import OPEN
 from csp.core.session import Item as Heard
 from csp.core.steps import KEPT_CHARS, KEPT_ITEMS
@@ -58,6 +59,7 @@ class Voice:
     secret: str = ""
     prices: str | None = None
     step_s: float = STEP_S
+    window: WindowSize = DEFAULT_WINDOW
 
 
 class _Work:
@@ -180,7 +182,8 @@ class Connector:
         await self._tell_state()
         voice, item = self._voice, work.item
         window = self._heard.get(item.thread, ())
-        ask = ask_for(item, voice.system, voice.prompts, tuple(window), self._exchanges.get(item.thread))
+        before = self._exchanges.get(item.thread)
+        ask = ask_for(item, voice.system, voice.prompts, tuple(window), before, voice.window)
         calling = Calling(voice.model, voice.model_name, voice.secret, voice.step_s)
         try:
             reply = without_nulls(await self._call(work, ask, calling))

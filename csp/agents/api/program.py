@@ -17,6 +17,7 @@ from csp.agents.api.pane import Pane
 from csp.agents.api.providers import Model, Provider, Target
 from csp.client import Client, Registered
 from csp.core.context import render
+from csp.core.house import WindowSize
 from csp.core.session import Item
 from csp.errors import CspError, Forbidden, NotFound, Unauthenticated
 from csp.oneshot import Gateway, field, objects
@@ -46,6 +47,7 @@ class Stay:
     state_dir: Path
     cwd: str
     prompts: Mapping[str, str]
+    window: WindowSize
     #: What of the environment a record of us is to hold: nothing that is secret.
     env: Mapping[str, str]
 
@@ -172,6 +174,7 @@ class Program:
             secret=stay.target.key,
             prices=prices.source(),
             step_s=stay.target.timeout_s,
+            window=stay.window,
         )
 
     async def _catch_up(self, connector: Connector, joined: Registered) -> None:
