@@ -190,7 +190,7 @@ async def message_id(chat: "Chat", given: str) -> str:
     """Return the id of a message that is named by its number or its id; of the last own one if it is not."""
     wanted = given.removeprefix("#")
     if not wanted:
-        return chat.last_own()
+        return await chat.last_own()
     if not (wanted.isascii() and wanted.isdigit()):
         return wanted
     return field(await item_at(chat, int(wanted)), "id", str)

@@ -36,6 +36,7 @@ _AWAY_S: Final = 0.1
 _STOP_S: Final = 10.0
 _TYPED_AHEAD_S: Final = 2.0
 _MINE_KEPT: Final = 2000
+_ON_ITS_WAY_S: Final = 5.0
 _CALLS: Final = (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN)
 
 
@@ -57,7 +58,7 @@ class Chat:
             order.address.url, order.address.token, on_status=self._on_status, give_up_s=give_up_s
         )
         #: The ids of what was sent from here, oldest first.
-        self._mine: dict[str, None] = {}
+        self._mine: dict[str, asyncio.Task[None]] = {}
         self._last_words: dict[str, str] = {}
         self._calls: dict[str, Call] = {}
         self._lane: asyncio.Queue[typed.TypedLine] = asyncio.Queue()
@@ -347,11 +348,11 @@ class Chat:
         """Send a message; what becomes of it is shown later."""
         message = uuid4().hex
         self.out.put(own_line(self.look, to, text, urgent=urgent))
-        self._mine[message] = None
+        self.ticks.expect(message, time.monotonic())
+        sending = self._mine[message] = self._start(self._send(message, to, text, urgent=urgent))
+        self._keep(sending)
         if len(self._mine) > _MINE_KEPT:
             del self._mine[next(iter(self._mine))]
-        self.ticks.expect(message, time.monotonic())
-        self._keep(self._start(self._send(message, to, text, urgent=urgent)))
 
     async def _send(self, message: str, to: str, text: str, *, urgent: bool) -> None:
         try:
@@ -396,11 +397,14 @@ class Chat:
             raise NotFound(f"no agent {wanted!r} is here", hint)
         return wanted
 
-    def last_own(self) -> str:
-        """Return the id of the last message that was sent from here."""
+    async def last_own(self) -> str:
+        """Return the id of the last message that was sent from here; what is on its way gets a moment."""
         if not self._mine:
             raise BadInput("no message was sent from here yet", "name one by its number; see /history")
-        return next(reversed(self._mine))
+        message, sending = next(reversed(self._mine.items()))
+        # It goes another way than what is asked for next, which must not overtake it.
+        await asyncio.wait([sending], timeout=_ON_ITS_WAY_S)
+        return message
 
     async def last_words(self, agent: str) -> str:
         """Return what an agent said last."""
