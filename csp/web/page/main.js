@@ -1,0 +1,1 @@
+document.getElementById("room").textContent = "This is the room's page.";
