@@ -15,7 +15,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from csp.errors import BadInput, CspError, NotFound, TooLarge, TooMany
 from csp.gateway.answers import error_response, json_response, text_response
-from csp.gateway.auth import NOBODY, Caller, read_token
+from csp.gateway.auth import NOBODY, SUBPROTOCOL, Caller, read_offered_token, read_token
 from csp.gateway.calls import Answer, Call, PlainText, RawJson
 from csp.gateway.gateway import Gateway
 from csp.gateway.page import serve_file, serve_index
@@ -170,19 +170,19 @@ def _endpoint(gateway: Gateway, route: Route) -> Endpoint:
 
 def _socket_endpoint(gateway: Gateway) -> Endpoint:
     async def handle(request: web.BaseRequest, params: Params) -> web.StreamResponse:
-        caller = await _caller(gateway, request, Role.AGENT)
+        caller = await _caller(gateway, request, Role.AGENT, read_offered_token(request))
         after = parse_query(WatchParams, request.query).after
-        if not web.WebSocketResponse().can_prepare(request):
+        if not web.WebSocketResponse(protocols=(SUBPROTOCOL,)).can_prepare(request):
             raise BadInput("this route speaks WebSocket", "connect with a WebSocket client, or poll /history")
         return await serve_socket(gateway, caller, request, after)
 
     return handle
 
 
-async def _caller(gateway: Gateway, request: web.BaseRequest, needs: Role) -> Caller:
+async def _caller(gateway: Gateway, request: web.BaseRequest, needs: Role, offered: str = "") -> Caller:
     if needs is Role.NONE:
         return NOBODY
-    caller = gateway.tokens.identify(read_token(request), gateway.writer.room)
+    caller = gateway.identify(offered or read_token(request))
     await gateway.arrive(caller)
     return caller
 
