@@ -1,0 +1,45 @@
+/**
+ * Makes buttons that copy a text exactly as it was written.
+ */
+
+const SAID_FOR_MS = 2000;
+
+/**
+ * Makes a button that copies what `source` returns.
+ * @param {() => string} source
+ * @returns {HTMLButtonElement}
+ */
+export function makeCopyButton(source) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    button.textContent = (await copy(source())) ? "Copied" : "Not copied";
+    setTimeout(() => (button.textContent = "Copy"), SAID_FOR_MS);
+  });
+  return button;
+}
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyByEvent(text);
+  }
+}
+
+// Without TLS on another host there is no clipboard object; the older way still works there.
+function copyByEvent(text) {
+  let done = false;
+  const put = (event) => {
+    event.clipboardData.setData("text/plain", text);
+    event.preventDefault();
+    done = true;
+  };
+  document.addEventListener("copy", put, { once: true });
+  document.execCommand("copy");
+  document.removeEventListener("copy", put);
+  return done;
+}
