@@ -217,6 +217,11 @@ _BENCH: Final = (
     _switch("--quick", "shorter loads, fewer rounds, a journal of 100,000 lines instead of a million"),
     _JSON,
 )
+_WEB: Final = (
+    _switch("--no-open", "print the link, open no browser"),
+    _switch("--leave-all", "end every page that is in the room, instead"),
+    _JSON,
+)
 _SHELLS: Final = {"metavar": "SHELL", "choices": ("bash", "zsh", "fish")}
 
 
@@ -233,6 +238,7 @@ VERBS: Final = (
     Verb("down", "end a room's panes with its gateway", "csp down", "up:down", _DOWN),
     Verb("add", "start one more agent in the room", "csp add helper -- ./my-agent --fast", "up:add", _ADD),
     Verb("chat", "talk to the room from this terminal", "csp chat", "chat:chat"),
+    Verb("web", "open the room in a browser", "csp web --no-open", "web:web", _WEB),
     Verb("gateway", "run the gateway of a room", "csp gateway --room review", "gateway:gateway", _GATEWAY),
     Verb(
         "sidecar",

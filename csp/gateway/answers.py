@@ -11,6 +11,13 @@ from aiohttp import web
 from csp.wire import ErrorView, encode
 
 _JSON: Final = "application/json"
+#: What the room says is for its caller alone: not for a cache, not for a page that would run it as a script.
+_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_HEADER_LINES: Final = "".join(f"{name}: {value}\r\n" for name, value in _HEADERS.items())
 #: A larger answer goes out piece by piece, at the pace of its reader.
 MAX_READY_BYTES: Final = 64 * 1024
 
@@ -50,7 +57,12 @@ def json_response(status: int, body: bytes) -> web.StreamResponse:
     """Return an answer of json that is encoded already."""
     if len(body) <= MAX_READY_BYTES:
         return _Ready(status, body)
-    return web.Response(status=status, body=body, content_type=_JSON)
+    return web.Response(status=status, body=body, content_type=_JSON, headers=_HEADERS)
+
+
+def text_response(status: int, text: str) -> web.StreamResponse:
+    """Return an answer of plain text."""
+    return web.Response(status=status, text=text, headers=_HEADERS)
 
 
 def error_response(
@@ -58,7 +70,7 @@ def error_response(
 ) -> web.Response:
     """Return an error as every error is told."""
     body = encode(ErrorView(error=message, hint=hint))
-    return web.Response(status=status, body=body, content_type=_JSON, headers=headers)
+    return web.Response(status=status, body=body, content_type=_JSON, headers=_HEADERS | (headers or {}))
 
 
 def _head(status: int, reason: str, stays_open: bool) -> bytes:
@@ -70,5 +82,5 @@ def _head_at(status: int, reason: str, stays_open: bool, now: int) -> bytes:
     connection = "keep-alive" if stays_open else "close"
     return (
         f"HTTP/1.1 {status} {reason}\r\nContent-Type: {_JSON}\r\nDate: {formatdate(now, usegmt=True)}\r\n"
-        f"Connection: {connection}\r\nContent-Length: %d\r\n\r\n"
+        f"{_HEADER_LINES}Connection: {connection}\r\nContent-Length: %d\r\n\r\n"
     ).encode()

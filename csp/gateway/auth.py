@@ -2,6 +2,12 @@
 
 An agent's token is its id, the epoch of its ownership, a keyed hash over both. The journal holds
 the epoch, the room's secret file the key, so a token outlives restarts without being stored anywhere.
+A page's token has no dot, so neither can be taken for the other.
+
+A browser acts for whichever page asks it to, so what it says of that page is looked at on every route.
+Host: one of our own names, or a name that was made to lead here (DNS rebinding) could read us. Its port is
+not compared, because a tunnel may have another one. Origin: exactly this scheme, Host and port, since the
+next port belongs to somebody else. Sec-Fetch-Site, where a browser sends it: ours, or a person's own click.
 """
 
 import hmac
@@ -21,7 +27,17 @@ from csp.wire import HUMAN, AgentId, Role
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _AGENT_TOKEN: Final = re.compile(r"[a-z0-9-]{1,32}\.\d+\.[0-9a-f]{40}")
+#: What every page's token begins with.
+PAGE_TOKEN: Final = "csp-page_"
+#: What a page offers in place of a header, which the WebSocket of a browser cannot have.
+SUBPROTOCOL: Final = "csp"
+_TOKEN_OFFER: Final = "csp-token."
+_HOST: Final = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
+_IPV4_IN_IPV6: Final = "::ffff:"
+#: What a browser says when the page is ours, or when there is no page behind the request.
+_OWN_SITES: Final = frozenset({"same-origin", "none"})
 MAX_REMEMBERED: Final = 1024
+_OPEN_HERE: Final = "open the page from the gateway itself"
 _HINT: Final = "send the token as 'X-Auth-Token: ...' or 'Authorization: Bearer ...'"
 
 
@@ -31,6 +47,8 @@ class Caller(msgspec.Struct, frozen=True):
     id: AgentId
     role: Role
     epoch: int = 0
+    #: The hash of a page's token, if it came with one.
+    page: str = ""
 
 
 NOBODY: Final = Caller(AgentId(""), Role.NONE)
@@ -42,6 +60,8 @@ class Tokens:
     def __init__(self, secret: bytes, room_token: str = "") -> None:
         if _AGENT_TOKEN.fullmatch(room_token):
             raise BadInput("CSP_AUTH_TOKEN holds an agent's token, which cannot be a room's", "unset it")
+        if room_token.startswith(PAGE_TOKEN):
+            raise BadInput("CSP_AUTH_TOKEN holds a page's token, which cannot be a room's", "unset it")
         self._secret = secret
         self.room_token = room_token or self._sign("room")
         self._room_token_bytes = self.room_token.encode()
@@ -90,6 +110,24 @@ def read_token(request: web.BaseRequest) -> str:
     return token
 
 
+def read_offered_token(request: web.BaseRequest) -> str:
+    """Return the token that a page offers with its WebSocket, or nothing if it offers none.
+
+    Only a page's token may come this way, only with an Origin, which the guard has found to be ours: every
+    other program can send a header, and none should get used to a second way.
+    """
+    offers = [word.strip() for word in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
+    tokens = [word.removeprefix(_TOKEN_OFFER) for word in offers if word.startswith(_TOKEN_OFFER)]
+    if not tokens:
+        return ""
+    # A handshake that has nothing in common is logged by aiohttp, with all that was offered.
+    if SUBPROTOCOL not in offers or len(tokens) > 1:
+        raise BadInput("the subprotocols are not ours", f"offer {SUBPROTOCOL!r} with one {_TOKEN_OFFER}TOKEN")
+    if "Origin" not in request.headers or not tokens[0].startswith(PAGE_TOKEN):
+        raise Forbidden("only a page may offer its token as a subprotocol", _HINT)
+    return tokens[0]
+
+
 class HostGuard:
     """Refuse requests that a foreign page or a rebound name sent through a browser."""
 
@@ -101,29 +139,57 @@ class HostGuard:
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
 
     def check(self, request: web.BaseRequest) -> None:
-        """Raise Forbidden unless Host, and Origin where there is one, are ours."""
-        host = request.headers.get("Host", "")
+        """Raise Forbidden unless Host is ours, with all else that a browser says of the page behind it."""
+        headers = request.headers
+        host = headers.get("Host", "")
         if host not in self._good and not self._is_ours(host, request):
             raise Forbidden(
                 f"host {host!r} is not this gateway", "call it by localhost or the address it is bound to"
             )
-        origin = request.headers.get("Origin")
-        if origin is not None and origin.lower().partition("://")[2] != host.lower():
-            raise Forbidden(
-                f"origin {origin!r} may not use this gateway", "open the page from the gateway itself"
-            )
+        if "Origin" in headers or not request.raw_path.startswith("/"):
+            _check_origin(request, f"{request.scheme}://{host}".lower())
+        site = headers.get("Sec-Fetch-Site")
+        if site is not None and site not in _OWN_SITES and not _is_visit(request):
+            raise Forbidden("a page of another origin may not use this gateway", _OPEN_HERE)
 
     def _is_ours(self, host: str, request: web.BaseRequest) -> bool:
+        if not _HOST.fullmatch(host):
+            return False
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             return False
-        local = request.transport.get_extra_info("sockname") if request.transport else None
-        if name not in self._names and (local is None or name != local[0]):
+        if name not in self._names and name != _local_address(request):
             return False
         if len(self._good) < MAX_REMEMBERED:
             self._good.add(host)
         return True
+
+
+def _check_origin(request: web.BaseRequest, own: str) -> None:
+    """Raise Forbidden if any Origin, or a target that names its server, is not ours."""
+    for origin in request.headers.getall("Origin", ()):
+        if origin.lower() != own:
+            raise Forbidden(f"origin {origin!r} may not use this gateway", _OPEN_HERE)
+    target = request.raw_path
+    if not target.startswith("/") and not target.lower().startswith(f"{own}/"):
+        raise Forbidden("the target of the request is not this gateway", "send a path alone")
+
+
+def _is_visit(request: web.BaseRequest) -> bool:
+    """Tell whether a person followed a link to us: the page that had it can neither frame nor read ours."""
+    headers = request.headers
+    return (
+        request.method == "GET"
+        and headers.get("Sec-Fetch-Mode") == "navigate"
+        and headers.get("Sec-Fetch-Dest") == "document"
+    )
+
+
+def _local_address(request: web.BaseRequest) -> str:
+    """Return the address that the caller has reached us by."""
+    local = request.transport.get_extra_info("sockname") if request.transport else None
+    return str(local[0]).removeprefix(_IPV4_IN_IPV6) if local else ""
 
 
 def is_loopback(host: str) -> bool:

@@ -27,10 +27,11 @@ from csp.events import (
     TurnMoved,
     TurnSignal,
 )
-from csp.gateway.auth import Caller, HostGuard, Tokens
+from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, Tokens
 from csp.gateway.hub import Hub
 from csp.gateway.metrics import Metrics
 from csp.gateway.outbox import Outbox
+from csp.gateway.pages import Pages
 from csp.gateway.presence import Presence
 from csp.gateway.prompts import load_rules
 from csp.gateway.queries import Queries
@@ -66,7 +67,9 @@ class Gateway:
         self.index = SearchIndex(journal)
         self.history = History(journal, self.index, settings.history_cap, self.concerns)
         self.history.load_recent()
-        self.tokens = Tokens(load_secret(folder), settings.auth_token)
+        secret = load_secret(folder)
+        self.tokens = Tokens(secret, settings.auth_token)
+        self.pages = Pages(folder, secret, self.tokens.room_token, clock)
         self.guard = HostGuard(settings.host)
         self.hub = Hub(self.concerns)
         self.rules = load_rules(settings)
@@ -97,6 +100,12 @@ class Gateway:
         """Ask the room; what is returned is done once the events are safe."""
         return self.writer.submit(command)
 
+    def identify(self, token: str) -> Caller:
+        """Return who holds `token`, or raise Unauthenticated."""
+        if token.startswith(PAGE_TOKEN):
+            return self.pages.identify(token)
+        return self.tokens.identify(token, self.writer.room)
+
     async def arrive(self, caller: Caller) -> None:
         """Note a sign of life; whoever was offline is back."""
         if caller.role is Role.ROOM:
@@ -109,6 +118,8 @@ class Gateway:
 
     def recheck(self, caller: Caller) -> None:
         """Raise Unauthenticated if the caller's token has died since the call came in."""
+        if caller.page:
+            self.pages.check(caller)
         participant = self.writer.room.participants.get(caller.id)
         if caller.role is not Role.ROOM and (participant is None or participant.epoch != caller.epoch):
             raise Unauthenticated("this token is no longer valid", "register again with the room's token")
@@ -168,6 +179,10 @@ class Gateway:
         if isinstance(event, Left) and event.removed:
             self.presence.forget(event.sender)
             self.hub.wake(event.sender)
+        self.drop_stale_sockets()
+
+    def drop_stale_sockets(self) -> None:
+        """Close the connections whose tokens have died."""
         for socket in list(self.sockets):
             socket.drop_if_stale()
 
@@ -217,10 +232,11 @@ class Gateway:
         self.set_alarm()
 
     async def watch_presence(self) -> None:
-        """Tell the room who has gone silent, for ever."""
+        """Tell the room who has gone silent, close pages whose time is over, for ever."""
         while True:
             await asyncio.sleep(max(0.02, min(5.0, self.settings.offline_after_s / 4)))
             await self.note_silence()
+            self.drop_stale_sockets()
 
     async def note_silence(self) -> None:
         """Take those for offline who have given no sign of life for too long, as of now."""

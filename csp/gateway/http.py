@@ -14,10 +14,11 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from csp.errors import BadInput, CspError, NotFound, TooLarge, TooMany
-from csp.gateway.answers import error_response, json_response
-from csp.gateway.auth import NOBODY, Caller, read_token
+from csp.gateway.answers import error_response, json_response, text_response
+from csp.gateway.auth import NOBODY, SUBPROTOCOL, Caller, read_offered_token, read_token
 from csp.gateway.calls import Answer, Call, PlainText, RawJson
 from csp.gateway.gateway import Gateway
+from csp.gateway.page import serve_file, serve_index
 from csp.gateway.routes import ROUTES, Route, check_role
 from csp.gateway.sockets import serve_socket
 from csp.wire import MAX_BODY_BYTES, Role, WatchParams, encode, parse, parse_query
@@ -55,16 +56,20 @@ class _Border:
         self._gateway = gateway
         self._under_way = 0
         self._plain: dict[tuple[str, str], Endpoint] = {}
+        self._plain_paths: set[str] = set()
         self._patterns: list[tuple[str, list[str], Endpoint]] = []
         for route in ROUTES:
             self._add(route.method, route.path, _endpoint(gateway, route))
         self._add("GET", "/ws", _socket_endpoint(gateway))
+        self._add("GET", "/", serve_index)
+        self._add("GET", "/page/{file}", serve_file)
 
     def _add(self, method: str, path: str, endpoint: Endpoint) -> None:
         if "{" in path:
             self._patterns.append((method, path.split("/"), endpoint))
         else:
             self._plain[method, path] = endpoint
+            self._plain_paths.add(path)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self._under_way += 1
@@ -98,8 +103,10 @@ class _Border:
         endpoint = self._plain.get((method, path))
         if endpoint is not None:
             return endpoint, {}
-        words = path.split("/")
         owner: list[str] | None = None
+        if path in self._plain_paths:
+            return self._nothing_here(path, owner)
+        words = path.split("/")
         for known, parts, endpoint in self._patterns:
             params = _match(parts, words)
             # A path belongs to the first row that fits, whatever the method: /agents/x/screen is no button.
@@ -163,19 +170,19 @@ def _endpoint(gateway: Gateway, route: Route) -> Endpoint:
 
 def _socket_endpoint(gateway: Gateway) -> Endpoint:
     async def handle(request: web.BaseRequest, params: Params) -> web.StreamResponse:
-        caller = await _caller(gateway, request, Role.AGENT)
+        caller = await _caller(gateway, request, Role.AGENT, read_offered_token(request))
         after = parse_query(WatchParams, request.query).after
-        if not web.WebSocketResponse().can_prepare(request):
+        if not web.WebSocketResponse(protocols=(SUBPROTOCOL,)).can_prepare(request):
             raise BadInput("this route speaks WebSocket", "connect with a WebSocket client, or poll /history")
         return await serve_socket(gateway, caller, request, after)
 
     return handle
 
 
-async def _caller(gateway: Gateway, request: web.BaseRequest, needs: Role) -> Caller:
+async def _caller(gateway: Gateway, request: web.BaseRequest, needs: Role, offered: str = "") -> Caller:
     if needs is Role.NONE:
         return NOBODY
-    caller = gateway.tokens.identify(read_token(request), gateway.writer.room)
+    caller = gateway.identify(offered or read_token(request))
     await gateway.arrive(caller)
     return caller
 
@@ -185,6 +192,6 @@ def _response(status: int, answer: Answer) -> web.StreamResponse:
         case RawJson():
             return json_response(status, answer.data)
         case PlainText():
-            return web.Response(status=status, text=answer.text)
+            return text_response(status, answer.text)
         case msgspec.Struct():
             return json_response(status, encode(answer))

@@ -54,6 +54,9 @@ _LINKS: Final[dict[str, dict[str, Any]]] = {
             ("remove", "delete_agents_id"),
         )
     },
+    "POST /page/link": {
+        "use": {"operationId": "post_page_enter", "requestBody": {"code": "$response.body#/code"}}
+    },
     "POST /sessions": {
         name: {"operationId": operation, "parameters": {"id": "$response.body#/id"}}
         for name, operation in (("show", "get_sessions_id"), ("steer", "post_sessions_id_change"))

@@ -20,7 +20,7 @@ from csp.core.queues import delivery_view, first_held, pending
 from csp.core.room import Participant
 from csp.errors import Forbidden, NotFound, Refused
 from csp.events import HISTORY_TYPES, ControlSent, Joined, Said
-from csp.gateway import actions, maintenance, sessions
+from csp.gateway import access, actions, maintenance, sessions
 from csp.gateway.auth import Caller
 from csp.gateway.calls import Answer, Call, Handler, PlainText, RawJson
 from csp.gateway.gateway import Gateway
@@ -38,11 +38,15 @@ from csp.wire import (
     DeliveryBody,
     DeliveryView,
     Done,
+    EnterBody,
+    EnteredView,
     HealthView,
     HistoryParams,
     HistoryView,
     InboxParams,
     InboxView,
+    LeaveBody,
+    LinkView,
     MessageAction,
     MessageBody,
     MessageId,
@@ -96,6 +100,8 @@ class Route(NamedTuple):
     status: int = 200
     #: Whether /openapi.json lists it; what can never succeed yet would only mislead.
     is_listed: bool = True
+    #: Whether a page's token is enough, if its role is.
+    page: bool = False
 
 
 # --- participants --------------------------------------------------------------------------------
@@ -257,6 +263,8 @@ async def act_on_message(gateway: Gateway, call: Call) -> Answer:
     if action is MessageAction.RESEND:
         return await _resend(gateway, message_id)
     if action is MessageAction.REDACT:
+        if call.caller.page:
+            raise Forbidden("a page may not take text out of the history", "use: csp history redact")
         await maintenance.redact(gateway, message_id)
     elif action is MessageAction.CANCEL:
         await gateway.submit(Cancel(message=message_id))
@@ -380,38 +388,47 @@ A, O, R, N = Role.AGENT, Role.ORCHESTRATOR, Role.ROOM, Role.NONE  # noqa: E741
 ROUTES: Final = (
     Route("POST", "/register", A, register, "Join the room, or come back with the token of before",
           RegisteredView, RegisterBody, status=201),
-    Route("GET", "/agents", A, list_agents, "List the participants", list[AgentView]),
+    Route("GET", "/agents", A, list_agents, "List the participants", list[AgentView], page=True),
     Route("DELETE", "/agents/{id}", R, remove, "Remove a participant", Done),
     Route("GET", "/agents/{id}/screen", A, screen, "Show the screen of an agent as it is now",
-          ScreenAnswer),
-    Route("POST", "/agents/{id}/{verb}", R, control, "Press a button for an agent", ControlView, ControlBody),
+          ScreenAnswer, page=True),
+    Route("POST", "/agents/{id}/{verb}", R, control, "Press a button for an agent", ControlView, ControlBody,
+          page=True),
     Route("POST", "/state", A, state, "Say what you are doing", Done, StateBody),
     Route("POST", "/message", A, message, "Send a message to one participant or to all",
-          SentView, MessageBody),
-    Route("GET", "/messages/{id}", A, message_states, "Show how far a message has come", MessageView),
+          SentView, MessageBody, page=True),
+    Route("GET", "/messages/{id}", A, message_states, "Show how far a message has come", MessageView,
+          page=True),
     Route("POST", "/messages/{id}/{action}", R, act_on_message, "Cancel, resend, release or redact a message",
-          SentView, NoBody),
+          SentView, NoBody, page=True),
     Route("GET", "/inbox/{id}", A, inbox, "Read what waits for you; reading acknowledges nothing",
           InboxView, query=InboxParams),
     Route("POST", "/delivery", A, delivery, "Say how far a message has come", Done, DeliveryBody),
     Route("POST", "/agent-output", A, output, "Post what you wrote", OutputView, OutputBody),
-    Route("GET", "/queue", R, queue, "List every message that waits, with the reason", QueueView),
+    Route("GET", "/queue", R, queue, "List every message that waits, with the reason", QueueView, page=True),
     Route("GET", "/history", A, history, "Page through or search what was said",
-          HistoryView, query=HistoryParams),
+          HistoryView, query=HistoryParams, page=True),
     Route("POST", "/history/prune", R, prune, "Remove old history for good", PrunedView, PruneBody),
-    Route("GET", "/mode", A, sessions.get_mode, "Show the mode of a thread", ModeView, query=ThreadParams),
-    Route("POST", "/mode", O, sessions.set_mode, "Set the mode of a thread", ModeSetView, ModeBody),
-    Route("POST", "/turn/next", O, sessions.next_turn, "Pass the turn on", TurnView, TurnBody),
+    Route("GET", "/mode", A, sessions.get_mode, "Show the mode of a thread", ModeView, query=ThreadParams,
+          page=True),
+    Route("POST", "/mode", O, sessions.set_mode, "Set the mode of a thread", ModeSetView, ModeBody,
+          page=True),
+    Route("POST", "/turn/next", O, sessions.next_turn, "Pass the turn on", TurnView, TurnBody, page=True),
     Route("POST", "/turn/working", A, working, "Ask for more time", WorkingView, WorkingBody),
-    Route("POST", "/stop", O, sessions.stop, "Stop what runs, at once", StopView, StopBody),
-    Route("GET", "/sessions", A, sessions.list_sessions, "List the sessions", SessionsView),
+    Route("POST", "/stop", O, sessions.stop, "Stop what runs, at once", StopView, StopBody, page=True),
+    Route("GET", "/sessions", A, sessions.list_sessions, "List the sessions", SessionsView, page=True),
     Route("POST", "/sessions", O, sessions.start_session, "Begin a session in a thread of its own",
-          SessionStartedView, ModeBody, status=201),
-    Route("GET", "/sessions/{id}", A, sessions.get_session, "Show a session", SessionDetailView),
+          SessionStartedView, ModeBody, status=201, page=True),
+    Route("GET", "/sessions/{id}", A, sessions.get_session, "Show a session", SessionDetailView, page=True),
     Route("POST", "/sessions/{id}/{change}", O, sessions.act_on_session,
           "Pause, resume, extend or stop a session; skip or kick an agent of it",
-          SessionDoneView, SessionActionBody),
-    Route("GET", "/usage", A, usage, "Show the tokens and the money of each agent", UsageView),
+          SessionDoneView, SessionActionBody, page=True),
+    Route("GET", "/usage", A, usage, "Show the tokens and the money of each agent", UsageView, page=True),
+    Route("POST", "/page/link", R, access.link, "Hand out a link that lets one page in", LinkView, NoBody),
+    Route("POST", "/page/enter", N, access.enter, "Change the code of a link for a page's token",
+          EnteredView, EnterBody),
+    Route("POST", "/page/leave", R, access.leave, "Let a page's token die, or those of all pages",
+          Done, LeaveBody, page=True),
     Route("GET", "/health", N, health, "Tell whether the room is well", HealthView),
     Route("GET", "/metrics", R, metrics, "Figures for Prometheus", str),
     Route("GET", "/openapi.json", N, openapi, "This description", dict[str, Any]),
@@ -420,7 +437,9 @@ ROUTES: Final = (
 
 
 def check_role(caller: Caller, route: Route) -> None:
-    """Raise Forbidden unless the caller's role covers the route."""
+    """Raise Forbidden unless the caller's role covers the route, and its page where it comes from one."""
+    if caller.page and not route.page:
+        raise Forbidden(f"a page may not {route.method} {route.path}", "do it in a terminal, see: csp --help")
     if not allows(caller.role, route.needs):
         raise Forbidden(
             f"{caller.role} may not {route.method} {route.path}", f"it takes the {route.needs} token"

@@ -8,10 +8,10 @@ from typing import Any, Final
 import msgspec
 from aiohttp import WSMsgType, web
 
-from csp.errors import BadInput, Broken, CspError, TooLarge, TooMany
+from csp.errors import BadInput, Broken, CspError, Forbidden, TooLarge, TooMany
 from csp.events import decode_event
 from csp.gateway import actions
-from csp.gateway.auth import Caller
+from csp.gateway.auth import SUBPROTOCOL, Caller
 from csp.gateway.frames import Pipe, text_frame
 from csp.gateway.gateway import MAX_SOCKETS, Gateway
 from csp.gateway.hub import Watcher
@@ -44,6 +44,8 @@ CATCH_UP_SHARE: Final = 0.1
 BUSY_S: Final = 0.05
 MAX_OPS_IN_FLIGHT: Final = 512
 HEARTBEAT_S: Final = 30.0
+#: All else is what an agent reports of itself.
+PAGE_OPS: Final = frozenset({"message", "watch", "unwatch"})
 
 Action = Callable[[Gateway, Caller, Any], Awaitable[msgspec.Struct]]
 
@@ -64,7 +66,9 @@ async def serve_socket(
     """Serve one WebSocket until it closes; `after` is the last event its reader has."""
     if len(gateway.sockets) >= MAX_SOCKETS:
         raise TooMany(f"there are {MAX_SOCKETS} connections", "close some of them")
-    socket = web.WebSocketResponse(compress=False, max_msg_size=MAX_BODY_BYTES, heartbeat=HEARTBEAT_S)
+    socket = web.WebSocketResponse(
+        protocols=(SUBPROTOCOL,), compress=False, max_msg_size=MAX_BODY_BYTES, heartbeat=HEARTBEAT_S
+    )
     await socket.prepare(request)
     connection = Connection(gateway, caller, socket, Pipe(request))
     gateway.sockets.add(connection)
@@ -119,6 +123,8 @@ class Connection:
 
     def drop_if_stale(self) -> None:
         """Close if the token this connection came with has died."""
+        if self._caller.page and not self._gateway.pages.is_in(self._caller.page):
+            self._pipe.drop(4001, "this page has been left; run: csp web")
         if self._owner_epoch() != self._epoch:
             self._pipe.drop(4001, "this token is no longer valid; register again")
 
@@ -195,6 +201,8 @@ class Connection:
 
     async def _run_op(self, name: str, data: bytes) -> msgspec.Struct:
         self._gateway.recheck(self._caller)
+        if self._caller.page and name not in PAGE_OPS:
+            raise Forbidden(f"a page may not send {name!r}", "it is for agents")
         if name != "state":
             await self._gateway.arrive(self._caller)
         if name in ("watch", "unwatch"):

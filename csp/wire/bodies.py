@@ -171,6 +171,18 @@ class PruneBody(Struct, frozen=True):
     before: Annotated[int, Meta(ge=1, le=2**53)]
 
 
+class EnterBody(Struct, frozen=True):
+    """The code of a link, as it stands behind `#link=`."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class LeaveBody(Struct, frozen=True):
+    """Whether every page is meant, not only the one that asks."""
+
+    all: bool = False
+
+
 class ControlDoneBody(Struct, frozen=True):
     id: Id
     state: ReportedState = ReportedState.CONFIRMED

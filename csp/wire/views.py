@@ -37,6 +37,23 @@ class RegisteredView(Struct, frozen=True):
     seq: int
 
 
+class LinkView(Struct, frozen=True, omit_defaults=False):
+    """A link for one page; `hosts` are the addresses of a gateway that other machines can reach."""
+
+    success: bool
+    code: str
+    path: str
+    expires: float
+    hosts: tuple[str, ...] = ()
+
+
+class EnteredView(Struct, frozen=True):
+    success: bool
+    token: str
+    room: str
+    expires: float
+
+
 class SentView(Struct, frozen=True):
     success: bool
     id: str

@@ -149,6 +149,13 @@ class ServedRoom:
         said = await self.post("/register", {"agentId": name, **fields})
         return Member(said["agentId"], said["token"])
 
+    async def enter(self) -> str:
+        """Come in as a page; return its token."""
+        link = await self.post("/page/link")
+        answer = await self.call("POST", "/page/enter", {"code": link["code"]}, token=None)
+        assert answer.status == 200, answer.raw
+        return str(answer.data["token"])
+
     async def send(self, to: str, text: str, token: str = ROOM, **fields: object) -> str:
         """Send a message; return its id."""
         said = await self.post("/message", {"to": to, "content": text, **fields}, token)

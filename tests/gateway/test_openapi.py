@@ -95,7 +95,7 @@ def test_every_parameter_of_a_path_is_described(described: dict[str, Any]) -> No
 def test_only_what_anybody_may_read_needs_no_token(described: dict[str, Any]) -> None:
     free = [name for name, operation in _operations(described).items() if not operation["security"]]
 
-    assert sorted(free) == ["GET /health", "GET /openapi.json"]
+    assert sorted(free) == ["GET /health", "GET /openapi.json", "POST /page/enter"]
 
 
 def test_a_body_is_required_where_something_in_it_is(described: dict[str, Any]) -> None:
@@ -108,6 +108,8 @@ def test_a_body_is_required_where_something_in_it_is(described: dict[str, Any]) 
     assert sorted(optional) == [
         "POST /agents/{id}/{verb}",
         "POST /messages/{id}/{action}",
+        "POST /page/leave",
+        "POST /page/link",
         "POST /sessions/{id}/{change}",
         "POST /stop",
         "POST /turn/next",

@@ -9,37 +9,49 @@ from csp.gateway.routes import ROUTES
 from tests.gateway.served import Member, ServedRoom, served
 
 OK, BAD, NO_TOKEN, FORBIDDEN, HIDDEN, NOTHING_TO_SHOW = "ok", 400, 401, 403, 404, 409
-ANYBODY = (OK, OK, OK, OK, OK, OK)
-AGENTS = (NO_TOKEN, NO_TOKEN, OK, OK, OK, OK)
-ORCHESTRATORS = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, OK, OK)
-THE_ROOM = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, OK)
+ANYBODY = (OK, OK, OK, OK, OK, OK, OK)
+AGENTS = (NO_TOKEN, NO_TOKEN, OK, OK, OK, OK, OK)
+#: What an agent says of itself, which a page has no part in.
+NO_PAGE = (NO_TOKEN, NO_TOKEN, OK, OK, OK, OK, FORBIDDEN)
+ORCHESTRATORS = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, OK, OK, OK)
+THE_ROOM = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, OK, OK)
+#: What a page that was left open must not be able to do.
+NO_PAGE_BUT_THE_ROOM = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, OK, FORBIDDEN)
+#: The room's own token is nobody's to leave.
+ONLY_PAGES = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, BAD, OK)
 #: The human behind the room's token has no state of its own to report.
-ONLY_AGENTS = (NO_TOKEN, NO_TOKEN, OK, OK, OK, BAD)
+ONLY_AGENTS = (NO_TOKEN, NO_TOKEN, OK, OK, OK, BAD, FORBIDDEN)
 #: Allowed, but there is no turn in freeform.
-NO_TURN = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, BAD, BAD)
+NO_TURN = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, BAD, BAD, BAD)
 #: Claude's own things: another agent may not, the orchestrator is another agent here.
-CLAUDES_INBOX = (NO_TOKEN, NO_TOKEN, OK, FORBIDDEN, FORBIDDEN, OK)
+CLAUDES_INBOX = (NO_TOKEN, NO_TOKEN, OK, FORBIDDEN, FORBIDDEN, OK, FORBIDDEN)
 #: Nobody has a WebSocket here, so there is no screen to show to those who may see it.
-CLAUDES_SCREEN = (NO_TOKEN, NO_TOKEN, NOTHING_TO_SHOW, FORBIDDEN, FORBIDDEN, NOTHING_TO_SHOW)
-CLAUDES_MESSAGE = (NO_TOKEN, NO_TOKEN, OK, HIDDEN, HIDDEN, OK)
+CLAUDES_SCREEN = (
+    *(NO_TOKEN, NO_TOKEN, NOTHING_TO_SHOW, FORBIDDEN, FORBIDDEN, NOTHING_TO_SHOW, NOTHING_TO_SHOW),
+)
+CLAUDES_MESSAGE = (NO_TOKEN, NO_TOKEN, OK, HIDDEN, HIDDEN, OK, OK)
+CLAUDES_REPORT = (NO_TOKEN, NO_TOKEN, OK, HIDDEN, HIDDEN, OK, FORBIDDEN)
+#: No code here is good, whoever has it.
+NO_CODE = (NO_TOKEN,) * 7
 
 #: One row for each route: what a caller gets without a token, with a wrong one, as claude (whom the
-#: path names), as codex, as the orchestrator, as the room. Written from the design, not from the code.
+#: path names), as codex, as the orchestrator, as the room, as a page. Written from the design, not from the
+#: code.
 EXPECTED: dict[str, tuple[str | int, ...]] = {
     "GET /health": ANYBODY,
     "GET /openapi.json": ANYBODY,
-    "POST /register": AGENTS,
+    "POST /register": NO_PAGE,
     "GET /agents": AGENTS,
     "POST /state": ONLY_AGENTS,
     "POST /message": AGENTS,
     "GET /messages/{id}": CLAUDES_MESSAGE,
     "GET /inbox/{id}": CLAUDES_INBOX,
-    "POST /delivery": CLAUDES_MESSAGE,
-    "POST /agent-output": AGENTS,
+    "POST /delivery": CLAUDES_REPORT,
+    "POST /agent-output": NO_PAGE,
     "GET /history": AGENTS,
     "GET /usage": AGENTS,
     "GET /mode": AGENTS,
-    "POST /turn/working": AGENTS,
+    "POST /turn/working": NO_PAGE,
     "GET /ws": AGENTS,
     "POST /mode": ORCHESTRATORS,
     "POST /stop": ORCHESTRATORS,
@@ -48,13 +60,16 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /sessions": ORCHESTRATORS,
     "GET /sessions/{id}": AGENTS,
     "POST /sessions/{id}/{change}": ORCHESTRATORS,
-    "DELETE /agents/{id}": THE_ROOM,
+    "DELETE /agents/{id}": NO_PAGE_BUT_THE_ROOM,
     "POST /agents/{id}/{verb}": THE_ROOM,
     "GET /agents/{id}/screen": CLAUDES_SCREEN,
     "POST /messages/{id}/{action}": THE_ROOM,
     "GET /queue": THE_ROOM,
-    "POST /history/prune": THE_ROOM,
-    "GET /metrics": THE_ROOM,
+    "POST /history/prune": NO_PAGE_BUT_THE_ROOM,
+    "GET /metrics": NO_PAGE_BUT_THE_ROOM,
+    "POST /page/link": NO_PAGE_BUT_THE_ROOM,
+    "POST /page/enter": NO_CODE,
+    "POST /page/leave": ONLY_PAGES,
 }
 BODIES: dict[str, dict[str, Any]] = {
     "POST /register": {"agentId": "gemini"},
@@ -65,6 +80,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /mode": {"mode": "freeform"},
     "POST /history/prune": {"before": 1},
     "POST /sessions": {"mode": "single", "agents": ["codex"]},
+    "POST /page/enter": {"code": "wrong"},
 }
 UPGRADE = {
     "Connection": "Upgrade",
@@ -80,7 +96,7 @@ async def _prepare(room: ServedRoom) -> list[str | None]:
     boss = await room.join("orchestrator", role="orchestrator")
     await room.send("claude", "for claude alone", id="for-claude")
     await room.call("POST", "/mode", {"mode": "single", "agents": ["claude"], "thread": "dev"})
-    return [None, "wrong", claude.token, codex.token, boss.token, room.token]
+    return [None, "wrong", claude.token, codex.token, boss.token, room.token, await room.enter()]
 
 
 async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
@@ -105,7 +121,7 @@ def test_every_route_has_a_row() -> None:
 @pytest.mark.parametrize("row", EXPECTED)
 async def test_every_kind_of_token_gets_what_it_may(tmp_path: Path, row: str) -> None:
     got = []
-    for column in range(6):
+    for column in range(7):
         # A room for each: what one caller was allowed to do must not change the next one's answer.
         async with served(tmp_path / str(column), durability="none") as room:
             tokens = await _prepare(room)

@@ -23,7 +23,10 @@ async def _live_a_little(room: ServedRoom) -> list[str]:
     await room.call("GET", "/history?limit=nonsense", token=claude.token)
     await room.call("POST", "/message", data=b"nonsense", token=again.token)
     await room.post(f"/messages/{message}/redact")
-    return [room.token, claude.token, codex.token, again.token]
+    page, left = await room.enter(), await room.enter()
+    await room.send("claude", "from a page", page)
+    await room.post("/page/leave", {}, left)
+    return [room.token, claude.token, codex.token, again.token, page, left]
 
 
 def _forms(room: ServedRoom, tokens: list[str]) -> list[bytes]:

@@ -145,7 +145,7 @@ async def test_a_request_without_host_is_refused(room: ServedRoom) -> None:
     ("method", "path", "status", "allow"),
     [
         ("GET", "/nothing", 404, None),
-        ("POST", "/", 404, None),
+        ("POST", "/", 405, "GET"),
         ("GET", "/agents/claude/pause/now", 404, None),
         ("POST", "/agents/{id}/pause", 404, None),
         ("GET", "/%2e%2e/%2e%2e/etc/passwd", 404, None),

@@ -1,0 +1,80 @@
+"""The files of the page: what a browser may load without a token.
+
+There is nothing secret in them, so anybody who reaches the gateway may read them; what the page then
+shows it gets with a token of its own. They are read anew for each request, in a thread, so that an edit
+shows after a reload; a browser that has the same bytes already gets none.
+"""
+
+import asyncio
+import re
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from csp.errors import NotFound
+
+_FOLDER: Final = Path(__file__).parent.parent / "web" / "page"
+INDEX: Final = "index.html"
+#: Flat names alone, so no name leads out of the folder; what is not listed is not served.
+_NAME: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*\.(js|css|svg|png|ico|webmanifest)", re.ASCII)
+_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "ico": "image/x-icon",
+    "js": "text/javascript; charset=utf-8",
+    "png": "image/png",
+    "svg": "image/svg+xml",
+    "webmanifest": "application/manifest+json",
+}
+#: Code and style come from here or not at all, no string becomes markup, no other page may frame or open us.
+_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+
+
+async def serve_index(request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:
+    """Answer with the page itself."""
+    return await _serve(request, INDEX)
+
+
+async def serve_file(request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:
+    """Answer with a file that the page asks for."""
+    name = params["file"]
+    if not _NAME.fullmatch(name):
+        raise NotFound(f"the page has no file {name!r}", "open / instead")
+    return await _serve(request, name)
+
+
+async def _serve(request: web.BaseRequest, name: str) -> web.StreamResponse:
+    try:
+        body = await asyncio.to_thread((_FOLDER / name).read_bytes)
+    except OSError as exc:
+        raise NotFound(f"the page has no file {name!r}", "open / instead") from exc
+    tag = sha256(body).hexdigest()[:32]
+    headers = _HEADERS | {"ETag": f'"{tag}"'}
+    if any(known.value in (tag, "*") for known in request.if_none_match or ()):
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=body, headers=headers | {"Content-Type": _TYPES[name.rpartition(".")[2]]})

@@ -1,0 +1,23 @@
+// Bring an API model into the room.
+
+import { call } from "./api.js";
+import { byId, set } from "./dom.js";
+import { attempt, tell } from "./toast.js";
+
+/** @param {import("./room.js").Room} room */
+export function startAddModel(room) {
+  const dialog = byId("add-model");
+  byId("add-model-open").addEventListener("click", () => dialog.showModal());
+  byId("add-model-cancel").addEventListener("click", () => dialog.close());
+  byId("add-model-form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    set(byId("add-model-start"), { disabled: true, "aria-busy": "true" });
+    const given = [...new FormData(event.target)].map(([name, value]) => [name, String(value).trim()]);
+    const joined = await attempt(call("POST", "/agents", Object.fromEntries(given.filter(([, value]) => value))));
+    set(byId("add-model-start"), { disabled: false, "aria-busy": null });
+    if (!joined) return;
+    dialog.close();
+    tell(`${joined.agentId ?? joined.id ?? "the model"} joined`);
+    room.refresh();
+  });
+}

@@ -1,0 +1,103 @@
+// The agents: who is here, what each does, what waits for it, what it asks.
+
+import { press } from "./acts.js";
+import { now } from "./api.js";
+import { button, byId, h, swap } from "./dom.js";
+import { appendText } from "./text.js";
+import { AGENT_WORDS, clock, hueOf, several, whyHeld } from "./words.js";
+
+const REST = new Set(["idle", "busy"]);
+
+/**
+ * @param {import("./room.js").Room} room
+ * @param {(agent: string) => void} look shows the screen of an agent
+ */
+export function startAgents(room, look) {
+  const draw = () => drawAgents(room, look);
+  room.agentsChanged.on(draw);
+  room.queueChanged.on(draw);
+  room.sessionsChanged.on(draw);
+  draw();
+}
+
+let drawn = "";
+
+function drawAgents(room, look) {
+  const cards = room.agents.map((agent) => cardOf(room, agent));
+  // Drawn anew only if it looks different: a focus or an open menu in a card would be lost.
+  const wanted = JSON.stringify(cards);
+  if (wanted === drawn) return;
+  drawn = wanted;
+  const place = byId("agent-list");
+  const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
+  swap(place, ...(cards.length ? cards.map((card) => cardElement(card, look)) : [nobody()]));
+  if (focused) document.getElementById(focused)?.focus();
+}
+
+function nobody() {
+  return h("li", { class: "hint" }, "Nobody is here yet. In a shell: ", h("code", {}, "csp add NAME -- COMMAND"));
+}
+
+/** Everything that a card shows, as plain values. */
+function cardOf(room, agent) {
+  const waiting = room.queue.filter((item) => item.agent === agent.id && item.state !== "typed");
+  const owes = room.shown?.orchestration?.waitingFor?.includes(agent.id);
+  const takesPart = room.shown?.session.status !== "ended" && room.shown?.orchestration?.turnOrder?.includes(agent.id);
+  return {
+    id: agent.id,
+    state: agent.state,
+    word: AGENT_WORDS[agent.state] ?? agent.state,
+    turn: REST.has(agent.state) && takesPart ? (owes ? "YOUR TURN" : "WAITING") : "",
+    kind: agent.role === "orchestrator" ? "orchestrator" : agent.kind,
+    model: modelOf(agent),
+    detail: agent.detail,
+    until: agent.until && agent.until > now() ? clock(agent.until) : "",
+    share: agent.share,
+    waiting: waiting.map((item) => ({ id: item.id, seq: item.seq, from: item.sender, why: whyHeld(item.reason) || item.state })),
+    hasDialog: agent.state === "needs_approval",
+  };
+}
+
+function modelOf(agent) {
+  const model = Array.isArray(agent.capabilities) ? null : agent.capabilities?.model;
+  return typeof model === "string" ? model : "";
+}
+
+function cardElement(card, look) {
+  return h(
+    "li",
+    { class: "agent", data: { state: card.state, agent: card.id }, vars: { hue: hueOf(card.id) } },
+    h("div", { class: "agent-head" },
+      h("span", { class: "avatar", "aria-hidden": "true" }, card.id[0].toUpperCase()),
+      h("div", { class: "agent-name" }, h("b", { class: "name" }, card.id), h("span", { class: "kind" }, [card.kind, card.model].filter(Boolean).join(" · "))),
+      h("span", { class: "state", data: { state: card.state } }, card.until ? `${card.word} until ${card.until}` : card.word)),
+    card.turn && h("p", { class: "turn-word" }, `[${card.turn}]`),
+    card.detail && detail(card.detail),
+    card.waiting.length > 0 && waitingList(card.waiting),
+    buttons(card, look),
+  );
+}
+
+function detail(text) {
+  const words = h("p", { class: "detail", dir: "auto" });
+  appendText(words, text);
+  return words;
+}
+
+function waitingList(waiting) {
+  const first = waiting.slice(0, 3).map((item) => h("li", {}, `#${item.seq} from ${item.from}: ${item.why}`));
+  return h("div", { class: "waiting" },
+    h("p", {}, `${several(waiting.length, "message")} ${waiting.length === 1 ? "waits" : "wait"}`),
+    h("ul", {}, ...first));
+}
+
+function buttons(card, look) {
+  const is = (...states) => states.includes(card.state);
+  const make = (label, verb) => button(label, () => press(card.id, verb), { class: "small", id: `${verb}-${card.id}`, "aria-label": `${label} ${card.id}` });
+  return h("div", { class: "buttons" },
+    button("Screen", () => look(card.id), { class: "small", id: `screen-of-${card.id}`, "aria-label": `Screen of ${card.id}` }),
+    is("paused") ? make("Resume", "resume") : !is("offline") && make("Pause", "pause"),
+    is("busy") && make("Interrupt", "interrupt"),
+    !is("offline") && make(card.share ? "Unshare" : "Share", card.share ? "noshare" : "share"),
+    is("offline", "needs_human") && make("Restart", "restart"));
+}

@@ -1,0 +1,63 @@
+// Building elements. Nothing here, or anywhere on this page, parses a string as HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * Make an element: `on` takes listeners, `data` takes data-*, `vars` takes CSS variables,
+ * the rest are attributes; true, false and null mean set, left out, left out.
+ * @param {string} tag
+ * @param {Record<string, any>} [props]
+ * @param {...(Node | string | null | undefined | false)} children
+ */
+export function h(tag, props = {}, ...children) {
+  return fill(document.createElement(tag), props, children);
+}
+
+/** Make an SVG element. */
+export function svg(tag, props = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), props, children);
+}
+
+function fill(element, { on = {}, data = {}, vars = {}, ...attributes }, children) {
+  for (const [name, value] of Object.entries(attributes)) setAttribute(element, name, value);
+  for (const [name, value] of Object.entries(data)) element.dataset[name] = value;
+  for (const [name, value] of Object.entries(vars)) element.style.setProperty(`--${name}`, value);
+  for (const [name, listener] of Object.entries(on)) element.addEventListener(name, listener);
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+function setAttribute(element, name, value) {
+  if (value === false || value === null || value === undefined) element.removeAttribute(name);
+  else element.setAttribute(name, value === true ? "" : String(value));
+}
+
+/** Change attributes of an element that is there, touching only those that differ. */
+export function set(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    const wanted = value === false || value === null || value === undefined ? null : value === true ? "" : String(value);
+    if (element.getAttribute(name) !== wanted) setAttribute(element, name, value);
+  }
+}
+
+/** Change the text of an element, if it is another one: a screen reader would say it again. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Put these in place of what an element holds. */
+export function swap(element, ...children) {
+  element.replaceChildren(...children.flat().filter(Boolean));
+}
+
+/** A button with a text. */
+export function button(text, onClick, props = {}) {
+  return h("button", { type: "button", ...props, on: { click: onClick, ...(props.on ?? {}) } }, text);
+}
+
+/** @param {string} id */
+export function byId(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`the page has no #${id}`);
+  return found;
+}

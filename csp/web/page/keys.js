@@ -1,0 +1,42 @@
+// Keys that work everywhere on the page.
+
+import { stop } from "./acts.js";
+import { byId, set } from "./dom.js";
+
+const TWICE_MS = 800;
+
+/** @param {import("./room.js").Room} room */
+export function startKeys(room) {
+  byId("allstop").addEventListener("click", () => stop(room));
+  document.addEventListener("click", (event) => byId("menu").contains(event.target) || closeMenu());
+  let escapedAt = -Infinity;
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      byId("search-text").focus();
+    }
+    // An Esc that closes a dialog or the menu is no half of the two.
+    if (event.key !== "Escape" || event.repeat || document.querySelector("dialog[open]") || closeMenu()) return;
+    const isSecond = event.timeStamp - escapedAt < TWICE_MS;
+    escapedAt = isSecond ? -Infinity : event.timeStamp;
+    hint(!isSecond && room.running.length > 0);
+    if (isSecond) stop(room);
+  });
+}
+
+/** Close the menu; tell whether it was open. */
+function closeMenu() {
+  const menu = byId("menu");
+  const wasOpen = menu.open;
+  if (menu.contains(document.activeElement)) menu.querySelector("summary").focus();
+  menu.open = false;
+  return wasOpen;
+}
+
+let hiding = 0;
+
+function hint(isShown) {
+  clearTimeout(hiding);
+  set(byId("escape-hint"), { hidden: !isShown });
+  if (isShown) hiding = setTimeout(() => hint(false), TWICE_MS * 2);
+}

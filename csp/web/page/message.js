@@ -1,0 +1,111 @@
+// One message of the conversation.
+
+import { h } from "./dom.js";
+import { renderMarkdown } from "./render.js";
+import { appendText } from "./text.js";
+import { clock, hueOf, moment, money, several } from "./words.js";
+
+const PART = /^(Mode: [A-Z_]+|Round \d+.*|[A-Z_]+ (complete|paused|goes on|ended|stopped)\b.*)$/s;
+const ENDINGS = { interrupted: "interrupted", failed: "failed", limited: "reached a usage limit" };
+const NOTICE_LIMIT = 600;
+
+/**
+ * @param {any} event
+ * @param {{isLive?: boolean}} [options]
+ * @returns {HTMLElement}
+ */
+export function messageElement(event, { isLive = false } = {}) {
+  const element = event.type === "system" ? notice(event) : said(event, isLive);
+  element.dataset.seq = event.seq;
+  return element;
+}
+
+function notice(event) {
+  const kind = PART.test(event.text) ? "part" : "notice";
+  const words = h("p", { class: "notice-text", dir: "auto" });
+  appendText(words, event.text.length > NOTICE_LIMIT ? `${event.text.slice(0, NOTICE_LIMIT)}…` : event.text);
+  return h("li", { class: kind }, words, time(event));
+}
+
+/** A line about who came, who went. */
+export function newsElement(event) {
+  const verb = event.type === "joined" ? "joined" : event.removed ? "was removed" : "left";
+  const why = event.type === "left" && event.reason && !verb.includes(event.reason) ? ` (${event.reason})` : "";
+  const words = h("p", { class: "notice-text" });
+  appendText(words, event.type === "redacted" ? `the text of ${event.message} was removed` : `${event.sender} ${verb}${why}`);
+  const element = h("li", { class: "notice" }, words, time(event));
+  element.dataset.seq = event.seq;
+  return element;
+}
+
+function said(event, isLive) {
+  const isOwn = event.sender === "human";
+  const name = isOwn ? "you" : event.sender;
+  return h(
+    "li",
+    { class: `message${isOwn ? " own" : ""}${isLive ? " fresh" : ""}`, vars: { hue: hueOf(event.sender) } },
+    h("span", { class: "avatar", "aria-hidden": "true" }, name[0]?.toUpperCase() ?? "?"),
+    h("div", { class: "bubble" }, head(event, name, isLive), body(event), foot(event)),
+  );
+}
+
+function head(event, name, isLive) {
+  const isPlain = event.target === "" || event.target === "all" || event.target === "human";
+  const to = isPlain && event.sender !== "human" ? null : event.target;
+  return h(
+    "header",
+    { class: "message-head" },
+    h("b", { class: "name" }, name),
+    to && h("span", { class: "to" }, `→ ${to}`),
+    // Of an old message nobody says whether its seal is broken by now; of a new one it is not.
+    isLive && event.sealed && h("span", { class: "mark sealed", data: { session: event.session_id } }, "sealed until all have answered"),
+    ...marks(event),
+    time(event),
+  );
+}
+
+function marks(event) {
+  const words = [
+    event.urgent && "urgent",
+    event.late && "late",
+    event.out_of_turn && "out of turn",
+    event.malformed && "not in the form that was asked for",
+    ENDINGS[event.ending],
+    event.final && "suggests finish",
+    event.session_id && event.round && `round ${event.round}${event.max_rounds ? ` of ${event.max_rounds}` : ""}`,
+    event.thread !== "default" && `thread ${event.thread}`,
+  ];
+  return words.filter(Boolean).map((word) => h("span", { class: "mark" }, word));
+}
+
+function body(event) {
+  const place = h("div", { class: "body", dir: "auto" });
+  place.append(renderMarkdown(event.text));
+  return place;
+}
+
+function foot(event) {
+  return h(
+    "footer",
+    { class: "message-foot" },
+    event.handoff && handoff(event.handoff),
+    event.recipients?.length ? h("span", { class: "ticks" }) : null,
+    event.usage && h("span", { class: "cost" }, usageText(event.usage)),
+  );
+}
+
+function handoff({ to, task }) {
+  const words = h("span", { class: "handoff", dir: "auto" }, h("span", {}, `hands over to ${to}: `));
+  appendText(words, task);
+  return words;
+}
+
+function usageText(usage) {
+  const tokens = several((usage.input ?? 0) + (usage.output ?? 0), "token");
+  const about = usage.estimated ? "about " : "";
+  return `${about}${tokens}${usage.cost_usd ? `, ${money(usage.cost_usd)}` : ""}`;
+}
+
+function time(event) {
+  return h("time", { datetime: new Date(event.ts * 1000).toISOString(), title: `${moment(event.ts)} · #${event.seq}` }, clock(event.ts));
+}

@@ -1,0 +1,119 @@
+// Begin a session: the mode, who takes part, about what.
+
+import { post } from "./api.js";
+import { byId, h, set, setText, swap } from "./dom.js";
+import { MODES, modeOf } from "./modes.js";
+import { attempt, tell } from "./toast.js";
+import { hueOf } from "./words.js";
+
+const KEY = "csp-mode";
+const LIMITS = ["turns", "tokens", "minutes", "cost"];
+
+export class ModeForm {
+  #room;
+  #mode = localStorage.getItem(KEY) ?? "collaborate";
+  /** Who does not take part, though here. */
+  #left = new Set();
+  #drawn = "";
+
+  /** @param {import("./room.js").Room} room */
+  constructor(room) {
+    this.#room = room;
+    room.agentsChanged.on(() => this.#drawAgents());
+    byId("mode-form").addEventListener("submit", (event) => this.#submit(event));
+    this.#drawModes();
+    this.#choose(MODES.some((row) => row.id === this.#mode && !row.isMissing) ? this.#mode : "collaborate");
+  }
+
+  #drawModes() {
+    const choose = (id) => () => this.#choose(id);
+    swap(
+      byId("mode-toggle"),
+      ...MODES.map(({ id, name, about, isMissing }) =>
+        h("label", { class: "mode-choice", title: about, data: { mode: id } },
+          h("input", { type: "radio", name: "mode", value: id, checked: id === this.#mode, disabled: isMissing, on: { change: choose(id) } }),
+          h("span", {}, name))),
+    );
+  }
+
+  #choose(id) {
+    this.#mode = id;
+    localStorage.setItem(KEY, id);
+    const row = modeOf(id);
+    setText(byId("mode-about"), row.about);
+    set(byId("field-rounds"), { hidden: !row.unit });
+    setText(byId("rounds-label"), row.unit === "steps" ? "Steps" : "Rounds");
+    byId("mode-rounds").value = row.length || "";
+    set(byId("field-first"), { hidden: !row.first });
+    set(byId("field-synth"), { hidden: !row.synth });
+    set(byId("field-ballot"), { hidden: !row.ballot });
+    set(byId("field-final"), { hidden: !row.respectFinal });
+    set(byId("field-limits"), { hidden: !row.limits });
+  }
+
+  #drawAgents() {
+    const here = this.#room.agents.filter((agent) => agent.online);
+    const wanted = here.map((agent) => `${agent.id} ${agent.role}`).join();
+    const hasLead = here.some((agent) => agent.role === "orchestrator");
+    set(byId("mode-toggle").querySelector("[data-mode=orchestrator]"), { hidden: !hasLead });
+    if (wanted === this.#drawn) return;
+    this.#drawn = wanted;
+    swap(byId("mode-agents"), ...(here.length ? here.map((agent) => this.#choice(agent)) : [h("p", { class: "hint" }, "Nobody is online.")]));
+    const names = here.map(({ id }) => h("option", { value: id }, id));
+    swap(byId("mode-first"), h("option", { value: "" }, "in order"), ...names);
+    swap(byId("mode-synth"), h("option", { value: "" }, "the room itself"), ...names.map((name) => name.cloneNode(true)));
+  }
+
+  #choice({ id, role }) {
+    const toggle = (event) => (event.target.checked ? this.#left.delete(id) : this.#left.add(id));
+    const isIn = role !== "orchestrator" && !this.#left.has(id);
+    return h("label", { class: "agent-choice", vars: { hue: hueOf(id) } },
+      h("input", { type: "checkbox", value: id, checked: isIn, on: { change: toggle } }), h("span", {}, id));
+  }
+
+  #agents() {
+    return [...byId("mode-agents").querySelectorAll("input:checked")].map((input) => input.value);
+  }
+
+  #body() {
+    const row = modeOf(this.#mode);
+    const value = (id) => byId(id).value.trim();
+    const rounds = Number(value("mode-rounds"));
+    return {
+      mode: this.#mode,
+      topic: value("mode-goal"),
+      agents: this.#agents(),
+      ...(row.unit && rounds && { [row.unit]: rounds }),
+      ...(row.first && value("mode-first") && { first: value("mode-first") }),
+      ...(row.synth && value("mode-synth") && { synth: value("mode-synth") }),
+      ...(row.ballot && { ballot: byId("mode-ballot").checked }),
+      ...(row.respectFinal && { respect_final: byId("mode-final").checked }),
+      ...(row.limits && { limits: this.#limits() }),
+    };
+  }
+
+  #limits() {
+    const given = LIMITS.map((name) => [name, Number(byId(`limit-${name}`).value)]).filter(([, number]) => number > 0);
+    return Object.fromEntries(given);
+  }
+
+  async #submit(event) {
+    event.preventDefault();
+    const body = this.#body();
+    const row = modeOf(this.#mode);
+    if (body.agents.length < row.fewest) {
+      tell(`${row.name} needs ${row.fewest === 1 ? "an agent" : `at least ${row.fewest} agents`}`, { isError: true });
+      return;
+    }
+    // In a thread of its own where asked for, so that several can run side by side.
+    const own = byId("mode-thread").checked;
+    const thread = own ? undefined : (this.#room.thread ?? undefined);
+    set(byId("mode-start"), { disabled: true });
+    const begun = await attempt(post(own ? "/sessions" : "/mode", { ...body, thread }));
+    set(byId("mode-start"), { disabled: false });
+    if (!begun) return;
+    byId("mode-goal").value = "";
+    byId("session-panel").scrollTop = 0;
+    this.#room.refresh();
+  }
+}

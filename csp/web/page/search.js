@@ -1,0 +1,70 @@
+// Search in all that was said.
+
+import { get } from "./api.js";
+import { button, byId, h, set, swap } from "./dom.js";
+import { appendText } from "./text.js";
+import { showTab } from "./tabs.js";
+import { attempt } from "./toast.js";
+import { hueOf, moment, several } from "./words.js";
+
+const MOST = 100;
+const AROUND = 120;
+
+/** @param {(seq: number) => void} reveal shows a message in the conversation */
+export function startSearch(reveal) {
+  const form = byId("search");
+  const input = byId("search-text");
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (input.value.trim()) find(input.value.trim(), reveal);
+    else close();
+  });
+  input.addEventListener("input", () => input.value || close());
+  byId("results").addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    close();
+    input.focus();
+  });
+}
+
+function close() {
+  set(byId("results"), { hidden: true });
+  swap(byId("results"));
+}
+
+async function find(text, reveal) {
+  showTab("chat");
+  const page = await attempt(get(`/history?limit=${MOST}&q=${encodeURIComponent(text)}`));
+  if (!page) return;
+  const items = page.items.filter((item) => item.type !== "vote").reverse();
+  const head = h("div", { class: "results-head" },
+    h("h2", { tabindex: "-1" }, items.length ? `${several(items.length, "message")}${items.length === MOST ? " (the newest)" : ""}` : "Nothing was found"),
+    button("Close", close, { class: "link" }));
+  swap(byId("results"), head, h("ol", {}, ...items.map((item) => result(item, text, reveal))));
+  set(byId("results"), { hidden: false });
+  head.firstChild.focus();
+}
+
+function result(item, text, reveal) {
+  const show = () => {
+    close();
+    reveal(item.seq);
+  };
+  return h("li", { vars: { hue: hueOf(item.sender) } },
+    h("button", { type: "button", on: { click: show } },
+      h("b", { class: "name" }, item.sender), h("time", {}, moment(item.ts)), excerpt(item.text, text)));
+}
+
+/** The text around the first word that was searched for, with the word marked. */
+function excerpt(whole, searched) {
+  const place = h("span", { class: "excerpt", dir: "auto" });
+  const word = searched.toLowerCase().split(/\s+/).find((one) => whole.toLowerCase().includes(one)) ?? "";
+  const at = Math.max(0, whole.toLowerCase().indexOf(word));
+  appendText(place, whole.slice(Math.max(0, at - AROUND), at));
+  const mark = h("mark", {});
+  appendText(mark, whole.slice(at, at + word.length));
+  place.append(mark);
+  appendText(place, whole.slice(at + word.length, at + word.length + AROUND));
+  return place;
+}

@@ -1,0 +1,115 @@
+// The session that runs, or ran last: where it stands, what can be done to it.
+
+import { steer } from "./acts.js";
+import { now, post } from "./api.js";
+import { button, byId, h, set, setText, swap } from "./dom.js";
+import { chipText, endOf, minutes, modeOf } from "./modes.js";
+import { appendText } from "./text.js";
+import { attempt } from "./toast.js";
+import { clock, money, several } from "./words.js";
+
+/** @param {import("./room.js").Room} room */
+export function startSession(room) {
+  const draw = () => drawSession(room);
+  room.sessionsChanged.on(draw);
+  room.viewChanged.on(() => fillViews(room));
+  room.sessionsChanged.on(() => fillViews(room));
+  byId("view-choice").addEventListener("change", (event) => room.choose(event.target.value || null));
+  // The clock of a turn runs without any event.
+  setInterval(() => drawChip(room), 500);
+  draw();
+}
+
+function drawChip(room) {
+  const chip = byId("chip");
+  setText(byId("chip-text"), chipText(room.shown, now()));
+  set(chip, { "data-status": room.shown?.session.status ?? "none" });
+  const clockPlace = document.getElementById("turn-clock");
+  const { deadline } = room.shown?.orchestration ?? {};
+  if (clockPlace) setText(clockPlace, deadline ? minutes(deadline - now()) : "");
+}
+
+/** Offer every session, and everything, as what the conversation shows. */
+function fillViews(room) {
+  const choice = byId("view-choice");
+  const sessions = room.sessions.toReversed();
+  const wanted = sessions.map((session) => `${session.id} ${session.status}`).join();
+  if (choice.dataset.drawn !== wanted) {
+    choice.dataset.drawn = wanted;
+    swap(choice, h("option", { value: "" }, "All threads"), ...sessions.map(viewOption));
+  }
+  choice.value = room.view ?? "";
+}
+
+function viewOption(session) {
+  const topic = session.topic.length > 40 ? `${session.topic.slice(0, 40)}…` : session.topic;
+  const thread = session.thread === "default" ? "" : ` (${session.thread})`;
+  const live = session.status === "ended" ? "" : "● ";
+  const option = h("option", { value: session.id });
+  appendText(option, `${live}${modeOf(session.mode).name}: ${topic || session.id}${thread}`);
+  return option;
+}
+
+let drawn = "";
+let wasRunning = false;
+
+/** While a session runs, what begins another one is out of the way. */
+function foldForm(room) {
+  const isRunning = room.running.length > 0;
+  if (isRunning !== wasRunning) byId("mode-part").open = !isRunning;
+  wasRunning = isRunning;
+}
+
+function drawSession(room) {
+  drawChip(room);
+  foldForm(room);
+  const shown = room.shown;
+  const wanted = JSON.stringify(shown && [shown.session, shown.orchestration.waitingFor, shown.orchestration.phase]);
+  if (wanted === drawn) return;
+  drawn = wanted;
+  const place = byId("session-now");
+  const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
+  swap(place, ...(shown ? sessionParts(room, shown) : [h("p", { class: "hint" }, "No session yet. Choose a mode below, say what it is about.")]));
+  if (focused) document.getElementById(focused)?.focus();
+  drawChip(room);
+}
+
+function sessionParts(room, { session, orchestration }) {
+  const isOver = session.status === "ended";
+  const topic = h("p", { class: "topic", dir: "auto" });
+  appendText(topic, session.topic || "(no topic)");
+  return [
+    h("div", { class: "session-head" },
+      h("b", {}, modeOf(session.mode).name), h("span", { class: "status", data: { status: session.status } }, isOver ? endOf(session.reason) : session.status)),
+    topic,
+    facts(session, orchestration, isOver),
+    !isOver && sessionButtons(room, session, orchestration),
+  ];
+}
+
+function facts(session, orchestration, isOver) {
+  const rows = [
+    !isOver && ["Phase", orchestration.phase],
+    ["Round", session.maxRounds ? `${Math.min(session.round + 1, session.maxRounds)} of ${session.maxRounds}` : `turn ${session.round + 1}`],
+    !isOver && ["Waiting for", orchestration.waitingFor.join(", ") || "nobody", h("span", { id: "turn-clock", class: "clock" })],
+    ["Turns", String(session.turns)],
+    session.tokens > 0 && ["Spent", `${several(session.tokens, "token")}${session.cost_usd ? `, ${money(session.cost_usd)}` : ""}`],
+    ["Began", clock(session.startedAt)],
+    isOver && session.endedAt && ["Took", minutes(session.endedAt - session.startedAt)],
+  ];
+  return h("dl", { class: "facts" }, ...rows.filter(Boolean).flatMap(([name, value, extra]) => [h("dt", {}, name), h("dd", {}, value, extra)]));
+}
+
+function sessionButtons(room, session, orchestration) {
+  const act = (action, body) => () => steer(session.id, action, body).then(() => room.refresh());
+  const next = () => attempt(post("/turn/next", { thread: session.thread })).then(() => room.refresh());
+  const make = (label, run, about) => button(label, run, { class: "small", id: `session-${label.toLowerCase().replace(/\W+/g, "-")}`, title: about });
+  const isPaused = session.status === "paused";
+  return h("div", { class: "buttons" },
+    make("Stop", act("stop"), "End this session in order"),
+    isPaused ? make("Resume", act("resume"), "Go on") : make("Pause", act("pause"), "Ask nobody until it is resumed"),
+    orchestration.currentTurn && make("Next", next, "Pass the turn on"),
+    orchestration.currentTurn && make("Skip", act("skip", { agent: orchestration.currentTurn }), `Go past ${orchestration.currentTurn}`),
+    session.maxRounds > 0 && modeOf(session.mode).unit && make("+1 round", act("extend", { rounds: 1 }), "One more round"),
+    orchestration.currentTurn && make("More time", act("extend"), "Give the open turns more time"));
+}

@@ -1,0 +1,46 @@
+// Tokens and money per agent, as bars.
+
+import { byId, h, set, setText, swap } from "./dom.js";
+import { appendText } from "./text.js";
+import { count, hueOf, money, several } from "./words.js";
+
+/** @param {import("./room.js").Room} room */
+export function startSpending(room) {
+  const draw = () => drawSpending(room);
+  room.usageChanged.on(draw);
+  room.sessionsChanged.on(draw);
+  byId("spending-scope").addEventListener("change", draw);
+}
+
+let drawn = "";
+
+function drawSpending(room) {
+  const ofSession = byId("spending-scope").value === "session";
+  const rows = ofSession ? (room.shown?.session.spent ?? []) : room.usage.items;
+  const wanted = JSON.stringify([rows, room.usage.prices]);
+  set(byId("spending-part"), { hidden: !room.usage.items.length });
+  if (wanted === drawn) return;
+  drawn = wanted;
+  const most = Math.max(1, ...rows.map((row) => row.input + row.output));
+  swap(byId("spending"), ...(rows.length ? rows.map((row) => bar(row, most)) : [h("li", { class: "hint" }, "Nothing yet.")]));
+  setText(byId("spending-total"), total(rows));
+  setText(byId("spending-prices"), room.usage.prices ? `Prices: ${room.usage.prices}` : "");
+}
+
+function bar(row, most) {
+  const tokens = row.input + row.output;
+  const price = row.cost_usd === null ? "no known price" : money(row.cost_usd);
+  const model = h("span", { class: "kind" });
+  appendText(model, row.model ?? "unnamed model");
+  return h("li", { class: "spent", vars: { hue: hueOf(row.agent), share: tokens / most, out: tokens ? row.output / tokens : 0 } },
+    h("div", { class: "spent-head" }, h("b", { class: "name" }, row.agent), model, h("span", { class: "tally" }, price)),
+    h("div", { class: "bar", "aria-hidden": "true" }),
+    h("p", { class: "hint" }, `${row.estimated ? "about " : ""}${count(row.input)} tokens in, ${count(row.output)} out, ${several(row.replies, "reply", "replies")}`));
+}
+
+function total(rows) {
+  const tokens = rows.reduce((sum, row) => sum + row.input + row.output, 0);
+  const priced = rows.filter((row) => row.cost_usd !== null);
+  const sum = priced.reduce((all, row) => all + row.cost_usd, 0);
+  return `${several(tokens, "token")}${priced.length ? `, ${money(sum)}` : ""}`;
+}

@@ -1,0 +1,115 @@
+// The WebSocket to the room: every event once, in order, whatever happens to the connection.
+
+import { token } from "./access.js";
+import { pause } from "./topic.js";
+
+const FIRST_WAIT_MS = 300;
+const LONGEST_WAIT_MS = 10_000;
+const PING_MS = 15_000;
+const ANSWER_MS = 10_000;
+/** No agent can have this id, so nothing is unwatched by it: it only shows that somebody answers. */
+const NOBODY = "none";
+
+export class Stream {
+  #on;
+  #socket = null;
+  #waitMs = FIRST_WAIT_MS;
+  /** Whose screens are watched, by how many parts of the page. */
+  #watched = new Map();
+  #heardAt = 0;
+  #closed = false;
+  /** The last event that was passed on. */
+  seq = 0;
+
+  /**
+   * @param {{event: (event: any) => void, live: (live: any) => void, gap: () => void,
+   *          status: (status: "live" | "lost" | "refused") => void}} on
+   */
+  constructor(on) {
+    this.#on = on;
+    window.addEventListener("online", () => this.#hurry());
+    document.addEventListener("visibilitychange", () => document.hidden || this.#hurry());
+    setInterval(() => this.#ping(), PING_MS);
+  }
+
+  /** Begin after event `seq`, and go on for as long as the page lives. */
+  async run(seq) {
+    this.seq = seq;
+    while (!this.#closed) {
+      const code = await this.#once();
+      if (code === 4001) return this.#on.status("refused");
+      this.#on.status("lost");
+      await Promise.race([pause(this.#waitMs * (0.5 + Math.random())), this.#hurried()]);
+      this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_WAIT_MS);
+    }
+  }
+
+  close() {
+    this.#closed = true;
+    this.#socket?.close();
+  }
+
+  /** Begin to watch the screen of an agent. */
+  watch(agent) {
+    this.#watched.set(agent, (this.#watched.get(agent) ?? 0) + 1);
+    // Asked for again, it is shown whole again: who has just begun to look needs all of it.
+    this.#send({ op: "unwatch", screen: agent });
+    this.#send({ op: "watch", screen: agent });
+  }
+
+  unwatch(agent) {
+    const rest = (this.#watched.get(agent) ?? 0) - 1;
+    if (rest > 0) this.#watched.set(agent, rest);
+    else if (this.#watched.delete(agent)) this.#send({ op: "unwatch", screen: agent });
+  }
+
+  /** Serve one connection; return the code it closed with. */
+  #once() {
+    const url = new URL(`/ws?after=${this.seq}`, location.href);
+    url.protocol = url.protocol.replace("http", "ws");
+    return new Promise((closed) => {
+      const socket = new WebSocket(url, ["csp", `csp-token.${token() ?? ""}`]);
+      this.#socket = socket;
+      socket.addEventListener("open", () => this.#opened());
+      socket.addEventListener("message", (message) => this.#take(JSON.parse(message.data)));
+      socket.addEventListener("close", (event) => closed(event.code));
+    });
+  }
+
+  #opened() {
+    this.#waitMs = FIRST_WAIT_MS;
+    this.#heardAt = performance.now();
+    for (const agent of this.#watched.keys()) this.#send({ op: "watch", screen: agent });
+    this.#on.status("live");
+  }
+
+  #take(frame) {
+    this.#heardAt = performance.now();
+    if (frame.live) this.#on.live(frame.live);
+    else if (frame.seq > this.seq) {
+      // Events are counted without a gap, so a gap means that the journal was cut meanwhile.
+      if (frame.seq !== this.seq + 1) this.#on.gap();
+      this.seq = frame.seq;
+      this.#on.event(frame);
+    }
+  }
+
+  #send(frame) {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
+  }
+
+  /** A connection that was cut without a word looks open for minutes: ask, and give up on silence. */
+  #ping() {
+    const asked = performance.now();
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    this.#send({ op: "unwatch", screen: NOBODY });
+    const socket = this.#socket;
+    setTimeout(() => this.#heardAt < asked && socket.close(), ANSWER_MS);
+  }
+
+  #hurry = () => {};
+
+  #hurried() {
+    return new Promise((now) => (this.#hurry = now));
+  }
+}

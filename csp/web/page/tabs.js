@@ -1,0 +1,22 @@
+// Which part of the room is seen where there is no place for all of them.
+
+import { byId, set } from "./dom.js";
+import { Topic } from "./topic.js";
+
+export const tabChanged = new Topic();
+
+/** @param {"chat" | "screens" | "agents" | "session"} name */
+export function showTab(name) {
+  document.body.dataset.tab = name;
+  for (const tab of byId("tabs").querySelectorAll("button")) {
+    set(tab, { "aria-current": tab.dataset.tab === name ? "page" : null });
+  }
+  tabChanged.tell(name);
+}
+
+export function startTabs() {
+  for (const tab of byId("tabs").querySelectorAll("button")) {
+    tab.addEventListener("click", () => showTab(tab.dataset.tab));
+  }
+  showTab("chat");
+}

@@ -1,0 +1,16 @@
+// Light or dark, as the system has it or as the person wants it.
+
+import { byId } from "./dom.js";
+
+const KEY = "csp-theme";
+
+export function startTheme() {
+  const choice = byId("theme");
+  choice.value = localStorage.getItem(KEY) ?? "auto";
+  const apply = () => {
+    document.documentElement.dataset.theme = choice.value;
+    localStorage.setItem(KEY, choice.value);
+  };
+  choice.addEventListener("change", apply);
+  apply();
+}

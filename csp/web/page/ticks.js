@@ -1,0 +1,92 @@
+// How far each message has come, per recipient.
+
+import { get, part, post } from "./api.js";
+import { button, h, swap } from "./dom.js";
+import { appendText } from "./text.js";
+import { attempt } from "./toast.js";
+import { STEPS, whyHeld } from "./words.js";
+
+const MAX_KNOWN = 2000;
+const AT_ONCE = 4;
+const WAITING = new Set(["queued", "held"]);
+const UNDONE = new Set(["failed", "withdrawn", "expired"]);
+
+/** The states of messages: live ones come by events, older ones are asked for when they come into sight. */
+export class Ticks {
+  #known = new Map();
+  #shown = new Map();
+  #wanted = [];
+  #asking = 0;
+
+  /** Note a step of a message. */
+  take(event) {
+    this.#keep(event.message, { [event.agent]: { state: event.state, reason: event.reason } });
+  }
+
+  #keep(id, steps) {
+    const known = { ...this.#known.get(id), ...steps };
+    this.#known.delete(id);
+    this.#known.set(id, known);
+    if (this.#known.size > MAX_KNOWN) this.#known.delete(this.#known.keys().next().value);
+    const place = this.#shown.get(id);
+    if (place) draw(place, id, known);
+  }
+
+  /** Show the states of a message in `place`. */
+  show(message, place, { isLive }) {
+    this.#shown.set(message.id, place);
+    if (isLive || this.#known.has(message.id)) {
+      const queued = Object.fromEntries(message.recipients.map((agent) => [agent, { state: "queued" }]));
+      draw(place, message.id, { ...queued, ...this.#known.get(message.id) });
+    }
+    if (!isLive) this.#ask(message.id);
+  }
+
+  hide(id) {
+    this.#shown.delete(id);
+  }
+
+  #ask(id) {
+    this.#wanted.push(id);
+    while (this.#wanted.length && this.#asking < AT_ONCE) this.#askNext();
+  }
+
+  async #askNext() {
+    // The newest wish first: it is what the person looks at.
+    const id = this.#wanted.pop();
+    if (!this.#shown.has(id)) return;
+    this.#asking += 1;
+    try {
+      this.#keep(id, (await get(`/messages/${part(id)}`)).recipients);
+    } catch {
+      // A message that was pruned has no states any more.
+    } finally {
+      this.#asking -= 1;
+      if (this.#wanted.length) this.#askNext();
+    }
+  }
+}
+
+function draw(place, id, steps) {
+  const states = Object.values(steps).map((step) => step.state);
+  swap(
+    place,
+    ...Object.entries(steps).map(([agent, step]) => tick(agent, step)),
+    states.some((state) => WAITING.has(state)) && act(id, "Cancel", "cancel"),
+    Object.values(steps).some((step) => step.reason === "loop") && act(id, "Let through", "continue"),
+    states.some((state) => UNDONE.has(state)) && act(id, "Send again", "resend"),
+  );
+}
+
+function tick(agent, { state, reason }) {
+  const step = STEPS[state] ?? { sign: "?", word: state, kind: "waits" };
+  const why = reason ? `: ${whyHeld(reason)}` : "";
+  const name = h("span", { class: "tick-name" }, agent);
+  const said = h("span", {}, ` ${step.sign} `);
+  appendText(said, `${step.word}${why}`);
+  return h("span", { class: "tick", data: { kind: step.kind, state } }, name, said);
+}
+
+function act(id, label, action) {
+  return button(label, () => attempt(post(`/messages/${part(id)}/${action}`)), { class: "link", "aria-label": `${label}: ${id}` });
+}

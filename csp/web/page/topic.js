@@ -1,0 +1,51 @@
+// Who wants to know of something, is told.
+
+/** @template T */
+export class Topic {
+  #listeners = new Set();
+
+  /** @param {(value: T) => void} listener */
+  on(listener) {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** @param {T} [value] */
+  tell(value) {
+    for (const listener of this.#listeners) listener(value);
+  }
+}
+
+/** Looks again when something has changed: at once, but not more often than every `restMs`. */
+export class Looker {
+  #look;
+  #restMs;
+  #busy = false;
+  #stale = false;
+
+  /** @param {() => Promise<void>} look  @param {number} restMs */
+  constructor(look, restMs) {
+    this.#look = look;
+    this.#restMs = restMs;
+  }
+
+  async wake() {
+    this.#stale = true;
+    if (this.#busy) return;
+    this.#busy = true;
+    try {
+      while (this.#stale) {
+        this.#stale = false;
+        await this.#look().catch(() => {}); // the stream's status tells of a gateway that is gone
+        await pause(this.#restMs);
+      }
+    } finally {
+      this.#busy = false;
+    }
+  }
+}
+
+/** @param {number} ms */
+export function pause(ms) {
+  return new Promise((done) => setTimeout(done, ms));
+}
