@@ -148,26 +148,6 @@ export function parseMany(piece, size) {
   parse(piece.repeat(size / piece.length));
 }
 
-/**
- * Tells how much longer sixteen times the text takes. Another program may take the processor at any
- * moment, so the best of several rounds counts, and rounds go on while the figure looks bad.
- */
-export function growth(piece, size, bound) {
-  const small = piece.repeat(size / piece.length);
-  const large = piece.repeat((16 * size) / piece.length);
-  let best = [Infinity, Infinity];
-  for (let round = 0; round < 1 || (round < 12 && best[1] / best[0] >= bound); round += 1) {
-    best = [Math.min(best[0], Math.max(1, timeOf(small))), Math.min(best[1], timeOf(large))];
-  }
-  return best[1] / best[0];
-}
-
-function timeOf(source) {
-  const start = performance.now();
-  parse(source);
-  return performance.now() - start;
-}
-
 /** Presses "Show all"; tells how many slices a frame added at most, once no more come. */
 export async function showAll(source, limit) {
   showPlain(source, { limit });

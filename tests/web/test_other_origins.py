@@ -19,7 +19,7 @@ from playwright.async_api import Error as PlaywrightError
 from csp.oneshot import Gateway
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
-from tests.web.browser import REBOUND, Troubles, link_to
+from tests.web.browser import REBOUND, TIMEOUT_S, Troubles, link_to
 from tests.web.foreign import ForeignSite
 
 SECRET: Final = "the marzipan is in the cupboard"
@@ -204,7 +204,7 @@ async def test_no_way_of_writing_changes_anything(attack: Attack) -> None:
     for name, script in WRITES.items():
         before = attack.refused()
         await attack.run(script)
-        await wait_until(lambda before=before: attack.refused() > before, what=name)  # type: ignore[misc]
+        await wait_until(lambda before=before: attack.refused() > before, TIMEOUT_S, name)  # type: ignore[misc]
 
     attack.check_untouched()
 
@@ -232,11 +232,13 @@ async def test_the_room_cannot_be_framed(attack: Attack, tag: str) -> None:
     paths = ("/", f"/?x#link={attack.code}", "/history", "/health")
     for path in paths:
         await attack.page.evaluate(FRAME, [tag, attack.room.url + path])
-    await wait_until(lambda: len(attack.answers) >= len(paths), what="the answers")
+    await wait_until(lambda: len(attack.answers) >= len(paths), TIMEOUT_S, "the answers")
 
     assert set(attack.answers) == {403}
     for frame in attack.page.frames:
-        assert "composer" not in await frame.content()
+        # An object whose answer is an error loses its frame, perhaps just now.
+        with contextlib.suppress(PlaywrightError):
+            assert "composer" not in await frame.content()
     attack.check_untouched()
 
 

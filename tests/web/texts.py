@@ -25,6 +25,11 @@ CONSTRUCTS: Final = {
     ),
     "unmatched signs": ("**a *b ~~c ~d~", "<p>**a *b ~~c ~d~</p>"),
     "emphasis without spaces": ("**注意：**请看", "<p><strong>注意：</strong>请看</p>"),
+    "signs within a word": ("*a**b*", "<p><em>a**b</em></p>"),
+    "signs after a stray one": (
+        "_a _b c* d_ e_ *f*",
+        "<p><em>a <em>b c* d</em> e</em> <em>f</em></p>",
+    ),
     "crossed signs": ("*a _b* c_", "<p><em>a _b</em> c_</p>"),
     "backslashes": (r"\*a\* C:\new \`b\`", r"<p>*a* C:\new `b`</p>"),
     "code": (
