@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from tests.rooms import LiveRoom
 from tests.sidecar.stage import Stage
@@ -23,6 +23,9 @@ NAMES = ("ada", "bob", "cy")
 HERE = Path(__file__).parent
 Enter = Callable[[LiveRoom], Awaitable[Page]]
 Axe = Callable[..., Awaitable[list[dict[str, Any]]]]
+
+
+expect.set_options(timeout=TIMEOUT_S * 1000)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -116,3 +119,10 @@ async def room_page(room: Stage, enter: Enter) -> Page:
 def axe() -> Axe:
     """Find what hinders a screen reader, a keyboard, weak eyes."""
     return violations
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """A room into which a test brings its own agents."""
+    with Stage(tmp_path, rows=24, cols=80) as empty:
+        yield empty

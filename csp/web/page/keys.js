@@ -8,7 +8,9 @@ const TWICE_MS = 800;
 /** @param {import("./room.js").Room} room */
 export function startKeys(room) {
   byId("allstop").addEventListener("click", () => stop(room));
-  document.addEventListener("click", (event) => byId("menu").contains(event.target) || closeMenu());
+  document.addEventListener("click", ({ target }) => {
+    if (!byId("menu").contains(target) || target.closest(".menu-body button")) closeMenu();
+  });
   let escapedAt = -Infinity;
   document.addEventListener("keydown", (event) => {
     if (event.key === "k" && (event.ctrlKey || event.metaKey)) {

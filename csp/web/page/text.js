@@ -8,6 +8,7 @@
 const MARKS_IN_A_ROW = 6;
 const LONGEST_STEP_BACK = 32;
 const LONGEST_TITLE = 200;
+const LONGEST_WORD = 64;
 
 // No repetition without a bound in here: a long run must not fill the engine's backtrack stack.
 const ODD =
@@ -126,7 +127,7 @@ export function visible(text) {
 export function appendText(parent, text) {
   for (const piece of pieces(text)) {
     if (typeof piece === "string") {
-      parent.append(piece);
+      appendWords(parent, piece);
     } else {
       const span = document.createElement("span");
       span.className = "odd";
@@ -135,6 +136,24 @@ export function appendText(parent, text) {
       parent.append(span);
     }
   }
+}
+
+/**
+ * Appends a text with places to break within words that no line can hold. Where there are none, the
+ * browser shapes the rest of such a word anew for every line: 20,000 letters take it many seconds.
+ */
+function appendWords(parent, text) {
+  let from = 0;
+  let word = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    if (text.charCodeAt(at) <= 0x20) word = at + 1;
+    else if (at - word >= LONGEST_WORD) {
+      word = Math.max(cutBefore(text, at), from + 1);
+      parent.append(text.slice(from, word), document.createElement("wbr"));
+      from = word;
+    }
+  }
+  parent.append(text.slice(from));
 }
 
 /**
