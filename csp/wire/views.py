@@ -37,6 +37,12 @@ class RegisteredView(Struct, frozen=True):
     seq: int
 
 
+class StartedView(Struct, frozen=True):
+    success: bool
+    agent_id: str = field(name="agentId")
+    state: str
+
+
 class SentView(Struct, frozen=True):
     success: bool
     id: str
