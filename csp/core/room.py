@@ -211,7 +211,9 @@ def apply(room: Room, event: AnyEvent) -> Room:
             _queried(room, event)
         case Base():
             room = load(bytes(event.state))
-        case Noticed() | Late() | Pruned() | Unknown() | ModeChanged() | TurnMoved() | Voted():
+        case Late():
+            _paid(room, event)
+        case Noticed() | Pruned() | Unknown() | ModeChanged() | TurnMoved() | Voted():
             pass
         case _:
             assert_never(event)
@@ -245,10 +247,14 @@ def _said(room: Room, event: Said) -> None:
         message.deliveries[agent] = Delivery(DeliveryState.HELD, event.ts, event.held or HeldReason.TURN)
     if isinstance(event, Told) and event.query is not None:
         room.queries.pop(event.query, None)
-    if event.usage is not None:
-        room.spent = spend(room.spent, event.sender, event.usage)
+    _paid(room, event)
     _mark_answered(room, event)
     _remember(room, message)
+
+
+def _paid(room: Room, event: Said | Late) -> None:
+    if event.usage is not None:
+        room.spent = spend(room.spent, event.sender, event.usage)
 
 
 def _mark_answered(room: Room, event: Said) -> None:

@@ -14,7 +14,11 @@ DIALOG: Final = {
     "tool": "Bash",
     "arguments": "rm -rf <b>/tmp/x</b>",
     "question": "Do you want to proceed?",
-    "choices": [{"number": 1, "label": "Yes"}, {"number": 2, "label": "Yes, always"}, {"number": 3, "label": "No"}],
+    "choices": [
+        {"number": 1, "label": "Yes"},
+        {"number": 2, "label": "Yes, always"},
+        {"number": 3, "label": "No"},
+    ],
 }
 
 

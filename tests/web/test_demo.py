@@ -1,6 +1,8 @@
 """The page on the demo room: what it does is seen in the panes and through the API."""
 
 import asyncio
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +18,13 @@ pytestmark = pytest.mark.timeout(180)
 
 async def test_a_walk_through_the_demo_room(room: Stage, room_page: Page) -> None:
     page = room_page
-    await asyncio.to_thread(lambda: [seat.wait_ready() for seat in room.seats.values()])
+    for seat in room.seats.values():
+        await asyncio.to_thread(seat.wait_ready)
     await write(page, "@ada say hello to the page")
     await expect(page.locator(".tick")).to_contain_text("ada ✓✓ confirmed")
-    await wait_until(lambda: "say hello to the page" in room.seats["ada"].screen(), what="it in the pane of ada")
+    await wait_until(
+        lambda: "say hello to the page" in room.seats["ada"].screen(), what="it in the pane of ada"
+    )
     reply = await asyncio.to_thread(lambda: room.replies("ada")[-1]["text"])
     await see_said(page, reply.split("\n")[0][:40])
 
@@ -109,5 +114,9 @@ async def test_a_dialog_in_a_pane_is_answered_from_the_page(stage: Stage, enter:
         asked = page.locator(".approval[data-agent=careful]")
         await expect(asked).to_contain_text("Do you want to proceed?")
         await asked.get_by_role("button", name=answer).first.click()
-        await wait_until(lambda event=event: log.exists() and f'"{event}"' in log.read_text(), what=event)
+        await wait_until(partial(_has, log, event), what=event)
         await expect(page.locator(".approval")).to_have_count(0)
+
+
+def _has(log: Path, event: str) -> bool:
+    return log.exists() and f'"{event}"' in log.read_text()

@@ -46,18 +46,24 @@ async def test_markup_is_shown_and_does_nothing(gateway: LiveRoom, page: Page, t
     ada.report("needs_approval", detail=text, dialog={"tool": text, "arguments": text, "question": text})
     await page.wait_for_selector("#mode-agents input", state="attached")
     await begin(page, "single", text)
-    await ada.take_turn(text, handoff={"to": "nobody", "task": text[:500]}, usage={"input": 1, "model": text[:128]})
+    await ada.take_turn(
+        text, handoff={"to": "nobody", "task": text[:500]}, usage={"input": 1, "model": text[:128]}
+    )
     await see_said(page, "window.pwned" if "pwned" in text else "evil.test")
     await write(page, "still alive")
     await see_said(page, "still alive")
 
-    assert await page.evaluate("() => [window.pwned, document.querySelectorAll('main script, iframe, base').length]") == [None, 0]
+    assert await page.evaluate(
+        "() => [window.pwned, document.querySelectorAll('main script, iframe, base').length]"
+    ) == [None, 0]
     assert asked == []
     assert page.url == f"{gateway.url}/"
 
 
 @pytest.mark.parametrize(("text", "shown"), ODD.values(), ids=list(ODD))
-async def test_what_cannot_be_seen_is_made_visible(gateway: LiveRoom, page: Page, text: str, shown: str) -> None:
+async def test_what_cannot_be_seen_is_made_visible(
+    gateway: LiveRoom, page: Page, text: str, shown: str
+) -> None:
     gateway.gateway.post("/message", {"to": "all", "content": text})
 
     await expect(page.locator("#log .body")).to_have_text(shown)

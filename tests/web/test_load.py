@@ -30,7 +30,9 @@ async def test_fifty_messages_a_second_in_a_log_of_a_thousand(
     page = await enter(gateway)
     await see_said(page, "message 999 with")
     await page.mouse.move(700, 400)
-    await browser.start_tracing(page=page, path=tmp_path / "trace.json", categories=["toplevel", "devtools.timeline"])
+    await browser.start_tracing(
+        page=page, path=tmp_path / "trace.json", categories=["toplevel", "devtools.timeline"]
+    )
     talk = asyncio.create_task(asyncio.to_thread(_talk, ada, 300, 50.0))
     tick = 0
     while not talk.done():

@@ -67,7 +67,8 @@ _OVERFLOWING: Final = """() => {
     return box.width && box.height && (box.right > innerWidth + 1 || box.left < -1) && !scrolls(element);
   });
   const wide = document.documentElement.scrollWidth > innerWidth;
-  return [...(wide ? ["the page"] : []), ...out.map((element) => `${element.tagName}#${element.id}.${element.className}`)];
+  const names = out.map((element) => `${element.tagName}#${element.id}.${element.className}`);
+  return [...(wide ? ["the page"] : []), ...names];
 }"""
 
 
@@ -86,8 +87,11 @@ async def test_nothing_overflows_and_axe_has_nothing_to_say(
 
 
 #: A name by which an element is the same after it was drawn anew.
-_NAME: Final = """(element) => [element.tagName, element.id, element.name, element.value, element.ariaLabel,
-  element.closest("[data-agent], [data-seq]")?.outerHTML.slice(0, 80), element.textContent.slice(0, 40)].join("|")"""
+_NAME: Final = """(element) => {
+  const around = element.closest("[data-agent], [data-seq]")?.outerHTML.slice(0, 80);
+  const { tagName, id, name, value, ariaLabel, textContent } = element;
+  return [tagName, id, name, value, ariaLabel, around, textContent.slice(0, 40)].join("|");
+}"""
 #: What can be operated and is to be seen; of a group of radio buttons the chosen one stands for all.
 _CONTROLS: Final = """() => {
   const nameOf = %s;

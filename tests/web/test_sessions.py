@@ -249,7 +249,7 @@ async def test_round_robin_takes_steps(gateway: LiveRoom, page: Page) -> None:
 
 
 async def test_single_asks_one_agent(gateway: LiveRoom, page: Page) -> None:
-    gpt, claude = await _two(gateway, page)
+    _, claude = await _two(gateway, page)
     await begin(page, "single", "just answer", first="claude")
     await claude.take_turn("an answer")
 
@@ -279,7 +279,11 @@ async def test_a_mode_by_a_typed_command(gateway: LiveRoom, page: Page) -> None:
     await write(page, '/mode debate "Tabs or spaces?" --rounds 2 --agents claude,gpt --ballot')
     await see_chip(page, "Debate: round 1/2")
     session = newest_session(gateway)
-    assert (session["agents"], session["topic"], session["maxRounds"]) == (["claude", "gpt"], "Tabs or spaces?", 2)
+    assert (session["agents"], session["topic"], session["maxRounds"]) == (
+        ["claude", "gpt"],
+        "Tabs or spaces?",
+        2,
+    )
     await write(page, "@router collaborate gpt claude: another goal")
 
     await see_chip(page, "Collab: 0/6")
@@ -348,7 +352,9 @@ async def test_two_sessions_side_by_side_and_one_of_them_alone(gateway: LiveRoom
     await begin(page, "collaborate", "the second goal", first="claude", thread=True)
     first, second = await wait_until(lambda: _running(gateway, 2), what="two sessions")
     # Of the first session claude has a turn to take, too; only that of the second is answered.
-    await wait_until(lambda: claude.say("words of the second", turn=_turn(gateway, second, "claude"), **_to("gpt")))
+    await wait_until(
+        lambda: claude.say("words of the second", turn=_turn(gateway, second, "claude"), **_to("gpt"))
+    )
     await see_said(page, "words of the second")
     await page.select_option("#view-choice", first)
     await see_said(page, "words of the first")
@@ -374,7 +380,9 @@ def _turn(room: LiveRoom, session: str, agent: str) -> str:
     return str(room.gateway.get(f"/sessions/{session}")["orchestration"]["turns"][agent])
 
 
-async def test_a_page_that_comes_later_sees_where_things_stand(gateway: LiveRoom, page: Page, enter: Enter) -> None:
+async def test_a_page_that_comes_later_sees_where_things_stand(
+    gateway: LiveRoom, page: Page, enter: Enter
+) -> None:
     gpt, _ = await _two(gateway, page)
     await begin(page, "autopilot", "go on", first="gpt")
     await gpt.take_turn("the first")

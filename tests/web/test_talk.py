@@ -129,7 +129,9 @@ async def test_every_step_of_a_delivery_is_shown(gateway: LiveRoom, page: Page) 
     await expect(tick).to_have_text("ada ○ queued")
     ada.deliver(message, "held", "draft")
     await expect(tick).to_contain_text("waits: there is a draft in its composer")
-    await expect(page.locator("[data-agent=ada] .waiting")).to_contain_text("there is a draft in its composer")
+    await expect(page.locator("[data-agent=ada] .waiting")).to_contain_text(
+        "there is a draft in its composer"
+    )
     ada.deliver(message, "typed")
     await expect(tick).to_have_text("ada ✓ typed")
     ada.deliver(message, "confirmed")
