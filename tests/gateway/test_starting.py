@@ -1,6 +1,5 @@
 """What POST /agents makes of its body, of the command that it runs; real starts are in tests/panes."""
 
-
 import pytest
 
 from csp.errors import BadInput, Broken, CspError, Refused
