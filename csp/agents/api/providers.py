@@ -17,6 +17,7 @@ from csp.agents.api.streams import (
     check_streamed,
     check_whole,
     check_willing,
+    drain,
     figures,
     is_streamed,
     latest,
@@ -89,7 +90,7 @@ def anthropic(target: Target) -> Model:
                     counted = latest(counted, figures(event.usage))
                     reason = event.delta.stop_reason or reason
                 elif event.type == "message_stop":
-                    break
+                    await drain(events)
         check_whole(reason)
         if counted:
             yield anthropic_usage(counted, target.model)
@@ -140,7 +141,7 @@ def openai(target: Target) -> Model:
                     raise broken_off(event.code, event.message, target.key)
                 elif event.type in ("response.completed", "response.incomplete", "response.failed"):
                     last = event.response
-                    break
+                    await drain(events)
         check_whole(last)
         if counted := figures(last.usage):
             yield responses_usage(counted, target.model)

@@ -1,6 +1,8 @@
 """How a call of an SDK begins, goes on, ends: what all providers have in common."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from csp.agents.api.failing import broken_off
@@ -9,6 +11,7 @@ from csp.errors import CallFailed
 #: What a stream is called that ends because the model will not answer.
 REFUSAL: Final = "refusal"
 _UNWILLING: Final = frozenset({REFUSAL, "content_filter"})
+_LINGER_S: Final = 1.0
 #: By which words a server is known to refuse an option, where it may be left out.
 _SIGNS: Final = {
     "output_config": ("output_config", "output_format", "json_schema", "structured output", "output format"),
@@ -49,6 +52,17 @@ async def check_streamed(events: Any, key: str) -> None:
     if not is_streamed(events):
         body = await events.response.aread()
         raise broken_off("", body, key, "the provider did not stream its answer")
+
+
+async def drain(events: Any) -> None:
+    """Read what stands behind the end of an answer; a server that does not hang up is not waited for.
+
+    A stream that is merely left leaves generators behind that nobody can close in order.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            async for _ in events:
+                pass
 
 
 def latest(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
