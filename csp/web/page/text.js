@@ -188,6 +188,16 @@ export function cutBefore(text, at) {
   return splitsPair(text, at) ? at - 1 : at;
 }
 
+/**
+ * Cuts a text that is too long for its place, between two characters.
+ * @param {string} text
+ * @param {number} most
+ * @returns {string}
+ */
+export function shortened(text, most) {
+  return text.length > most ? `${text.slice(0, cutBefore(text, most))}…` : text;
+}
+
 // One mark for neighbours, since each costs an element; but a long one takes long to lay out.
 function join(last, next) {
   if (!last || last.title.length > LONGEST_TITLE) return false;

@@ -1,7 +1,7 @@
 // The ballot of a session: bars with the reasons.
 
 import { byId, h, set, swap } from "./dom.js";
-import { appendText } from "./text.js";
+import { appendText, shortened } from "./text.js";
 import { hueOf, several } from "./words.js";
 
 const EXCERPT = 280;
@@ -35,7 +35,7 @@ const counted = (voters) => voters.filter((voter) => voter.counts).length;
 
 function candidate(label, proposal, voters, most) {
   const text = h("p", { class: "proposal", dir: "auto" });
-  appendText(text, proposal.text.length > EXCERPT ? `${proposal.text.slice(0, EXCERPT)}…` : proposal.text);
+  appendText(text, shortened(proposal.text, EXCERPT));
   return h("li", { class: "candidate", data: { label }, vars: { share: counted(voters) / most, hue: hueOf(proposal.agent || label) } },
     h("div", { class: "candidate-head" },
       h("b", {}, label), proposal.agent && h("span", { class: "name", vars: { hue: hueOf(proposal.agent) } }, proposal.agent),
