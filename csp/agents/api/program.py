@@ -86,7 +86,10 @@ class Program:
         """Work until `stopped`; return why it ended, empty if it was told to."""
         self._record(joined)
         client = Client(self._stay.url, joined.token, after=joined.seq)
-        connector = Connector(self._voice(), client, self._pane)
+        voice = self._voice()
+        # The list of prices takes a while to load: an Allstop would be the wrong moment for it.
+        await asyncio.to_thread(voice.price, Usage(input=1, output=1))
+        connector = Connector(voice, client, self._pane)
         await self._catch_up(connector, joined)
         await asyncio.to_thread(self._hand_back, joined)
         self._pane.title(f"{joined.agent}: {self._stay.target.model} ({self._stay.target.provider})")
