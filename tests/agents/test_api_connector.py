@@ -25,6 +25,9 @@ class Room:
     def __init__(self) -> None:
         self.states: list[ReportedAgentState] = []
         self.outputs: list[dict[str, Any]] = []
+        self.is_called = asyncio.Event()
+        self.is_open = asyncio.Event()
+        self.is_open.set()
 
     async def report(self, *_: object) -> None:
         pass
@@ -36,6 +39,8 @@ class Room:
         self.states.append(state)
 
     async def output(self, text: str, **fields: Any) -> None:
+        self.is_called.set()
+        await self.is_open.wait()
         self.outputs.append({"text": text, **fields})
 
 
@@ -121,6 +126,20 @@ async def test_what_a_call_took_is_told_once_though_it_came_to_nothing(
     assert (told["text"], told["turn"], told["ending"]) == ("", "t-9", "interrupted")
     usage: Usage = told["usage"]
     assert usage.estimated and usage.output > 0 and usage.cost_usd == 0.5
+
+
+async def test_who_is_stopped_twice_comes_to_rest_all_the_same(scene: Scene) -> None:
+    scene.room.is_open.clear()
+    scene.ask()
+    await asyncio.wait_for(scene.is_asked.wait(), 10)
+    scene.move(TurnState.CANCELLED)
+    await asyncio.wait_for(scene.room.is_called.wait(), 10)
+    scene.move(TurnState.CANCELLED)
+    await asyncio.sleep(0)
+    scene.room.is_open.set()
+    await scene.rest()
+
+    assert len(scene.room.outputs) == 1
 
 
 async def test_who_leaves_gives_its_turn_back_with_the_reason(scene: Scene) -> None:

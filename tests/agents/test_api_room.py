@@ -3,13 +3,15 @@
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from csp.agents.api.program import taken_up
 from csp.client import Client, Live
+from csp.oneshot import Gateway, Query
 from tests.agents.api_room import KEY, ApiRoom, envelope
 from tests.models.rules import Cut, Endless, Fail, Pause, Text
 from tests.waiting import wait_until_sync
@@ -271,6 +273,33 @@ def test_a_model_that_leaves_in_its_turn_gives_it_back(room: ApiRoom) -> None:
     assert room.speakers(view) == ["gpt"]
     assert len(notices_with(room, view, "it has left the room")) == 1
     room.room.gateway.delete("/agents/guest")
+
+
+class Overtaken(Gateway):
+    """A gateway at which a session begins just before a connector's second question."""
+
+    begin: Callable[[], object] | None = None
+
+    def get(self, path: str, **query: Query) -> Any:
+        answer = super().get(path, **query)
+        begin, self.begin = self.begin, None
+        if begin is not None:
+            begin()
+        return answer
+
+
+def test_a_turn_that_nobody_has_taken_up_is_not_given_back(room: ApiRoom) -> None:
+    token = room.room.gateway.post("/register", {"agentId": "guest", "kind": "api"})["token"]
+    gateway = Overtaken(room.room.url, token)
+    gateway.begin = lambda: room.begin("round_robin", GOAL, agents=["guest", "gpt"], steps=2)
+    during = taken_up(gateway, "guest")
+    behind = taken_up(gateway, "guest")
+    (item,) = room.room.gateway.get("/inbox/guest")["items"]
+    gateway.post("/delivery", {"id": item["id"], "state": "submitted"})
+    taken = taken_up(gateway, "guest")
+    room.room.gateway.delete("/agents/guest")
+
+    assert (during, behind, taken) == ([], [], [item["turn"]])
 
 
 # --- a room that goes away -----------------------------------------------------------------------

@@ -86,9 +86,10 @@ class _Work:
 
     def cancel(self, *, is_wanted: bool) -> None:
         self.is_wanted = self.is_wanted and is_wanted
-        self._is_cancelled = True
-        # A task that is cancelled before its first step does not even come to its end.
-        if self.task is not None and self._has_begun:
+        is_news, self._is_cancelled = not self._is_cancelled, True
+        # A task that is cancelled before its first step does not even come to its end; one that is
+        # cancelled again while it says that it is over does not come to say it.
+        if is_news and self.task is not None and self._has_begun:
             self.task.cancel()
 
 

@@ -86,7 +86,10 @@ class Program:
         """Work until `stopped`; return why it ended, empty if it was told to."""
         self._record(joined)
         client = Client(self._stay.url, joined.token, after=joined.seq)
-        connector = Connector(self._voice(), client, self._pane)
+        voice = self._voice()
+        # The list of prices takes a while to load: an Allstop would be the wrong moment for it.
+        await asyncio.to_thread(voice.price, Usage(input=1, output=1))
+        connector = Connector(voice, client, self._pane)
         await self._catch_up(connector, joined)
         await asyncio.to_thread(self._hand_back, joined)
         self._pane.title(f"{joined.agent}: {self._stay.target.model} ({self._stay.target.provider})")
@@ -141,7 +144,7 @@ class Program:
         """Give back the turns that a connector before us had taken up: its calls have died with it."""
         gateway = Gateway(self._stay.url, joined.token)
         try:
-            for turn in _taken_up(gateway, joined.agent):
+            for turn in taken_up(gateway, joined.agent):
                 body = {
                     "content": "",
                     "turn": turn,
@@ -207,9 +210,8 @@ class Program:
             connector.hear(Item(*words), str(item.get("thread", "")))  # type: ignore[arg-type]  # ids are str
 
 
-def _taken_up(gateway: Gateway, agent: str) -> list[str]:
+def taken_up(gateway: Gateway, agent: str) -> list[str]:
     """Return the turns of ours that will not be delivered any more, since somebody has taken them up."""
-    waiting = {item.get("turn") for item in objects(field(gateway.get(f"/inbox/{agent}"), "items", list))}
     running = [
         field(session, "id", str)
         for session in objects(field(gateway.get("/sessions"), "items", list))
@@ -217,6 +219,8 @@ def _taken_up(gateway: Gateway, agent: str) -> list[str]:
     ]
     shown = [field(gateway.get(f"/sessions/{id}"), "orchestration", dict) for id in running]
     turns = [mode.get("turns", {}).get(agent) for mode in shown]
+    # Asked for last: a turn that came up meanwhile is still waiting for us.
+    waiting = {item.get("turn") for item in objects(field(gateway.get(f"/inbox/{agent}"), "items", list))}
     return [turn for turn in turns if turn and turn not in waiting]
 
 
