@@ -38,7 +38,9 @@ class Demo:
         self.size = size
 
     def events(self, kind: str = "") -> list[dict[str, Any]]:
-        lines = self._transcript.read_text("utf-8").splitlines() if self._transcript.exists() else []
+        raw = self._transcript.read_bytes() if self._transcript.exists() else b""
+        # What is being written has no end of line yet.
+        lines = raw.split(b"\n")[:-1]
         return [event for event in map(json.loads, lines) if kind in ("", event["type"])]
 
     def say(self, text: str) -> None:
