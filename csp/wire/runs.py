@@ -354,6 +354,20 @@ class RunActionBody(Struct, frozen=True):
     verdict: Verdict | None = None
 
 
+class FinalDecision(Struct, frozen=True):
+    """How a run ended, with the last word of its reviewer."""
+
+    schema_version: Word
+    run_id: RunId
+    reason: EndReason
+    ended_at: float
+    cycle: int
+    revisions: int
+    decision: Decision | None = None
+    rationale: Note = ""
+    findings: tuple[Finding, ...] = ()
+
+
 class RunSummary(Struct, frozen=True):
     """A run in one line."""
 
