@@ -44,7 +44,7 @@ def review(call: Call) -> int:
     if len(words) > form.words:
         raise BadInput(f"csp review {name} takes no {words[form.words]!r}", _HELP)
     for option in _OPTIONS:
-        if option not in form.options and getattr(call.args, option) not in (None, False):
+        if option not in form.options and getattr(call.args, option, None) not in (None, False):
             raise BadInput(f"csp review {name} takes no --{option.replace('_', '-')}", _HELP)
     return form.do(call, words)
 
@@ -60,7 +60,8 @@ def _start(call: Call, words: list[str]) -> int:
     body: dict[str, Any] = {"goal": " ".join(words)}
     names = {"test_timeout": "test_timeout_s"}
     for name in (*_START, "run_id", "thread"):
-        if args[name] not in (None, False):
+        # Zero revisions are something that was said.
+        if args[name] is not None and args[name] is not False:
             body[names.get(name, name)] = args[name]
     body["dir"] = os.path.abspath(call.cwd / (args["dir"] or "."))
     answer = call.gateway.post("/runs", body)
@@ -124,7 +125,7 @@ def _lines(detail: Object) -> list[str]:
 
 
 def _stats(call: Call, words: list[str]) -> int:
-    stats = field(call.gateway.get("/runs"), "stats", list)
+    stats = call.gateway.get("/runs").get("stats") or []
     if call.is_json:
         put_json(stats)
         return 0

@@ -109,8 +109,8 @@ class Hands:
             place = self._gateway.folder / "worktrees" / f"run.{run.id}"
             try:
                 context = await asyncio.to_thread(self._git.prepare, dir, place)
-            except Broken as exc:
-                context = RunContext(dir=str(dir), note=f"no worktree could be made: {exc.message}")
+            except (Broken, OSError, ValueError) as exc:
+                context = RunContext(note=f"no worktree could be made: {exc}")
         await self._gateway.submit(PrepareRun(run=run.id, context=context))
 
     async def _check(self, run: Run) -> None:

@@ -29,7 +29,7 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "verb": {"type": "string", "enum": list(ControlVerb)},
     "action": {"type": "string", "enum": list(MessageAction)},
     "change": {"type": "string", "enum": list(SessionAction)},
-    "act": {"type": "string", "enum": list(RunAction)},
+    "act": {"type": "string", "enum": list(RunAction), "examples": ["abort"]},
 }
 #: Ids of messages, which nobody could guess; of an agent that has a screen.
 _ID_EXAMPLES: Final = {

@@ -42,8 +42,8 @@ class Git:
 
     def prepare(self, dir: Path, place: Path) -> RunContext:
         """Return where a run works: in a worktree at `place` if `dir` lies in a repository, else in `dir`."""
-        if not dir.is_dir():
-            return RunContext(dir=str(dir), note=f"there is no directory {str(dir)!r}, so no diff is taken")
+        if not dir.is_absolute() or not dir.is_dir():
+            return RunContext(note=f"there is no directory {str(dir)!r}, so no diff is taken")
         top = self._ask(dir, "rev-parse", "--show-toplevel")
         base = self._ask(dir, "rev-parse", "--verify", "--quiet", "HEAD")
         if top is None or base is None:
@@ -137,7 +137,7 @@ class Git:
             )
         except FileNotFoundError as exc:
             raise Broken("git was not found", "install git") from exc
-        except (subprocess.TimeoutExpired, OSError) as exc:
+        except (subprocess.TimeoutExpired, OSError, ValueError) as exc:
             raise Broken(f"git {words[0]} failed: {exc}") from exc
 
 

@@ -35,7 +35,7 @@ async def run_tests(command: str, dir: Path, timeout_s: float, env: Mapping[str,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
-    except OSError as exc:
+    except (OSError, ValueError) as exc:
         return TestResult(command=command, passed=False, output=f"cannot be run: {exc}")
     output, is_over = bytearray(), False
     try:

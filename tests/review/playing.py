@@ -32,6 +32,13 @@ class Run:
         answer = room.gateway.post("/runs", body | {"dir": str(self.dir)} | terms)
         self.id = str(answer["run"]["id"])
 
+    @classmethod
+    def of(cls, room: LiveRoom, run_id: str) -> "Run":
+        """Return a run that was begun otherwise."""
+        run = cls.__new__(cls)
+        run.room, run.dir, run.tokens, run.id = room, room.dir, TOKENS[room.url], run_id
+        return run
+
     def by(self, agent: str) -> Gateway:
         return Gateway(self.room.url, self.tokens[agent])
 
