@@ -295,10 +295,14 @@ class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):
 
 
 class Late(Event, frozen=True, omit_defaults=True, tag="late"):
-    """An answer to a turn that was not open; kept, shown to nobody, and it moved nothing."""
+    """An answer to a turn that was not open; kept, shown to nobody, and it moved nothing.
+
+    It may have been paid for all the same.
+    """
 
     turn: str
     session_id: SessionId | None = None
+    usage: Usage | None = None
 
 
 class Redacted(Event, frozen=True, omit_defaults=True, tag="redacted"):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # A token or an address in the developer's shell must not reach a test.
 for _name in [name for name in os.environ if name.startswith("CSP_")]:
@@ -17,6 +17,7 @@ for _name in [name for name in os.environ if name.startswith("CSP_")]:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `ci` gives every run the same examples; `deep` searches on: pytest tests/core --hypothesis-profile=deep
+# `mutants` does not look for the smallest example of a failure that nobody reads.
 settings.register_profile(
     "ci",
     derandomize=True,
@@ -26,6 +27,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("deep", settings.get_profile("ci"), derandomize=False, max_examples=5000)
+settings.register_profile("mutants", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile("ci")
 
 _NOT_RUN: Final = ("skipped", "xfailed", "xpassed")

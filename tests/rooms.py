@@ -178,6 +178,13 @@ class LiveRoom:
         self.stop()
         self.start()
 
+    def move(self) -> None:
+        """Stop in order, then start again at another port."""
+        self.stop()
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.start()
+
 
 def _is_alive(pid: int) -> bool:
     try:

@@ -15,7 +15,6 @@ from csp.cli.terminal import is_terminal
 from csp.config import process_environment
 from csp.errors import BadInput, Broken, Refused
 from csp.light.room_files import agents_dir
-from csp.values import WEB, read_text
 
 if TYPE_CHECKING:
     from csp.agents.api.program import Program, Stay
@@ -52,30 +51,28 @@ def _check_place(call: Call) -> None:
 
 def _stay(call: Call) -> "Stay":
     """Read what was asked for; raise where something of it is missing."""
-    from csp.agents.api.extras import check_extra
-    from csp.agents.api.keys import find_key
     from csp.agents.api.program import Stay
-    from csp.agents.api.providers import Target, provider_named
+    from csp.agents.api.providers import Target
+    from csp.agents.api.wanted import wanted
     from csp.gateway.prompts import load_rules
     from csp.panes.borders import MARK
     from csp.wire import JoinRole
 
     args, address, env = call.args, call.address, process_environment()
-    provider = provider_named(args.provider)
-    base_url = _url(args.base_url) or provider.base_url
-    if provider.needs_url and not base_url:
-        raise BadInput(f"{args.provider} needs an address", "give it: --base-url http://127.0.0.1:8000/v1")
-    check_extra(provider)
-    key = find_key(args.provider, provider, args.key_env or "", env)
+    found = wanted(args.provider, args.base_url, args.key_env, env)
     target = Target(
-        provider=args.provider, model=args.model, key=key, base_url=base_url, timeout_s=args.timeout
+        provider=args.provider,
+        model=args.model,
+        key=found.key,
+        base_url=found.base_url,
+        timeout_s=args.timeout,
     )
     rules = load_rules(call.settings)
     return Stay(
         name=args.name,
         role=JoinRole(args.role),
         target=target,
-        provider=provider,
+        provider=found.provider,
         url=address.url,
         token=address.token,
         room=address.room,
@@ -86,10 +83,6 @@ def _stay(call: Call) -> "Stay":
         # A record that others read needs to tell whose pane this is, nothing else.
         env={MARK: env[MARK]} if MARK in env else {},
     )
-
-
-def _url(text: str | None) -> str:
-    return str(read_text(WEB, text, "--base-url")) if text else ""
 
 
 def _opened(stay: "Stay") -> "Model":

@@ -11,7 +11,7 @@ from csp.cli.call import Call
 from csp.cli.terminal import Progress, confirm, is_terminal, put, put_json, talk
 from csp.config import process_environment
 from csp.errors import BadInput, CspError, Refused
-from csp.panes.lineup import Wish, member_for, need
+from csp.panes.lineup import Wish
 from csp.panes.lock import locked
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def up(call: Call) -> int:
     from csp.panes.opening import Opening, plan
     from csp.panes.session import check_terminal, check_tmux
 
-    _check_place(call)
+    check_place(call)
     env = process_environment()
     wish = _wish(call)
     check_tmux(env)
@@ -37,7 +37,7 @@ def up(call: Call) -> int:
         attaches = False
     if attaches:
         check_terminal(env)
-    with _at_work(call.settings.state_dir, call.settings.room) as progress:
+    with at_work(call.settings.state_dir, call.settings.room) as progress:
         opening = Opening(
             call.settings, wish, call.cwd, env, progress.show, lambda line: _say(progress, line)
         )
@@ -63,8 +63,8 @@ def down(call: Call) -> int:
     ):
         talk("nothing was ended")
         return 1
-    with _at_work(settings.state_dir, room) as progress:
-        panes = _panes(settings.state_dir, room)
+    with at_work(settings.state_dir, room) as progress:
+        panes = panes_of(settings.state_dir, room)
         report = end_room(settings.state_dir, room, history, progress.show, panes)
         kept = purge(history, env) if call.args.purge else []
     if call.is_json:
@@ -89,32 +89,6 @@ def down(call: Call) -> int:
     return 0
 
 
-def add(call: Call) -> int:
-    """Start one more agent in the room's tmux session; return when it is there."""
-    from csp.panes.opening import Joining
-    from csp.panes.session import check_tmux
-
-    _check_place(call)
-    env = process_environment()
-    check_tmux(env)
-    address = call.address
-    if not address.room:
-        raise BadInput("csp add needs a room of this machine", "unset CSP_GATEWAY_URL")
-    with _at_work(call.settings.state_dir, address.room) as progress:
-        joining = Joining(call.settings, address, env, progress.show)
-        dir = _dir(call, call.args.dir) if call.args.dir else joining.dir
-        member = member_for(call.args.name, call.args.command, call.settings, dir, call.args.profile or "")
-        need(member, env)
-        outcome = joining.add(member)
-    if call.is_json:
-        put_json(outcome._asdict())
-    else:
-        taken = "" if outcome.agent == member.agent else f"; the name {member.agent!r} was taken"
-        here = f"{outcome.agent} is here ({outcome.state}){taken}"
-        talk(f"csp: {outcome.problem}" if outcome.problem else here)
-    return 1 if outcome.problem else 0
-
-
 # --- what was asked for ---------------------------------------------------------------------------
 
 
@@ -123,17 +97,17 @@ def _wish(call: Call) -> Wish:
     only = tuple(dict.fromkeys(name.strip() for name in (args.agents or "").split(",") if name.strip()))
     if args.agents is not None and not only:
         raise BadInput("--agents: expected names with commas between, got nothing")
-    return Wish(dir=_dir(call, args.dir), demo=args.demo, orchestrator=args.orchestrator, only=only)
+    return Wish(dir=directory(call, args.dir), demo=args.demo, orchestrator=args.orchestrator, only=only)
 
 
-def _dir(call: Call, text: str | None) -> Path:
+def directory(call: Call, text: str | None) -> Path:
     path = call.cwd / Path(text or ".")
     if not path.is_dir():
         raise BadInput(f"--dir: expected a directory, got {text!r}")
     return path.resolve()
 
 
-def _check_place(call: Call) -> None:
+def check_place(call: Call) -> None:
     _refuse_agents(call)
     if call.settings.gateway_url:
         raise BadInput("csp up runs a gateway of its own", "unset CSP_GATEWAY_URL first")
@@ -175,7 +149,7 @@ def _tmux_missing() -> type[Exception]:
 
 
 @contextlib.contextmanager
-def _at_work(state_dir: Path, room: str) -> Iterator[Progress]:
+def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
     """Hold the room's lock with a line that says what is being waited for."""
     progress = Progress()
     try:
@@ -192,7 +166,7 @@ def _what_is_left(state_dir: Path, room: str) -> str:
     """Say to somebody who has interrupted us what still runs, with what can be done about it."""
     from csp.panes.gateway import running_room
 
-    running, panes = running_room(state_dir, room), _panes(state_dir, room)
+    running, panes = running_room(state_dir, room), panes_of(state_dir, room)
     left = [f"the gateway at {running.url}"] if running else []
     left += [f"tmux session {panes.name}"] if panes and panes.id else []
     which = "" if room == DEFAULT else f" --room {room}"
@@ -202,7 +176,7 @@ def _what_is_left(state_dir: Path, room: str) -> str:
     return f"interrupted; still running: {', '.join(left)} ({todo})"
 
 
-def _panes(state_dir: Path, room: str) -> "Panes | None":
+def panes_of(state_dir: Path, room: str) -> "Panes | None":
     """Return the panes of a room, or nothing on a machine without tmux."""
     from csp.panes.session import Panes
 
@@ -257,4 +231,4 @@ def _report(
     return 0 if up_count or not outcomes else 1
 
 
-__all__ = ["add", "down", "up"]
+__all__ = ["at_work", "check_place", "directory", "down", "panes_of", "up"]

@@ -81,8 +81,19 @@ _ADD: Final = (
     Arg(("name",), "name of the agent in the room", {"metavar": "NAME"}),
     _value("--profile", "P", "claude, codex, gemini, demo, generic or shell; default: by the command's name"),
     _value("--dir", "DIR", "directory the agent works in; default: the room's"),
+    _value("--provider", "P", "a model behind an API instead of a command: anthropic, openai, gemini, ..."),
+    _value("--model", "M", "with --provider: the model's name there"),
+    _value("--base-url", "URL", "with --provider: address of the API; default: the provider's own"),
+    _value("--key-env", "NAME", "with --provider: variable that has the key; default: the provider's own"),
+    _value("--role", "R", "with --provider: agent or orchestrator", choices=("agent", "orchestrator")),
     Arg(("command",), "the command to run, behind --", {"metavar": "CMD", "nargs": "*"}),
     _JSON,
+)
+_ADD_EXAMPLES: Final = "\n  ".join(
+    (
+        "csp add helper -- ./my-agent --fast",
+        "csp add claude-api --provider anthropic --model claude-sonnet-5",
+    )
 )
 _REPLAY: Final = (
     _value(
@@ -250,6 +261,11 @@ _BENCH: Final = (
     _switch("--quick", "shorter loads, fewer rounds, a journal of 100,000 lines instead of a million"),
     _JSON,
 )
+_WEB: Final = (
+    _switch("--no-open", "print the link, open no browser"),
+    _switch("--leave-all", "end every page that is in the room, instead"),
+    _JSON,
+)
 _SHELLS: Final = {"metavar": "SHELL", "choices": ("bash", "zsh", "fish")}
 
 
@@ -264,8 +280,9 @@ def _act(name: str, help: str) -> Verb:
 VERBS: Final = (
     Verb("up", "open the group chat in tmux", "csp up --demo", "up:up", _UP),
     Verb("down", "end a room's panes with its gateway", "csp down", "up:down", _DOWN),
-    Verb("add", "start one more agent in the room", "csp add helper -- ./my-agent --fast", "up:add", _ADD),
+    Verb("add", "start one more agent in the room", _ADD_EXAMPLES, "add:add", _ADD),
     Verb("chat", "talk to the room from this terminal", "csp chat", "chat:chat"),
+    Verb("web", "open the room in a browser", "csp web --no-open", "web:web", _WEB),
     Verb("gateway", "run the gateway of a room", "csp gateway --room review", "gateway:gateway", _GATEWAY),
     Verb(
         "sidecar",

@@ -45,7 +45,7 @@ from csp.core.room import Room
 from csp.events import KnownEvent
 
 #: After these the sessions look what has happened to their agents.
-_MOVES_AGENTS: Final = (Report, Send, SetState, Cancel, Remove, Redact)
+_MOVES_AGENTS: Final = (Report, Send, SetState, Cancel, Leave, Remove, Redact)
 
 
 def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_RULES) -> list[KnownEvent]:

@@ -10,7 +10,7 @@ from csp.core.house import Rules
 from csp.core.room import Room
 from csp.core.session import Turn
 from csp.core.steering import kick
-from csp.core.turns import WAITS_FOR_PERSON, blocked, cancel, delivered, fail, working
+from csp.core.turns import WAITS_FOR_PERSON, blocked, cancel, delivered, fail, is_api, working
 from csp.events import Delivered, Left, StateChanged
 from csp.wire import AgentId, AgentState, DeliveryState, TurnState
 
@@ -30,6 +30,8 @@ def react(room: Room, batch: Batch, rules: Rules) -> None:
                 _on_delivery(room, batch, rules, event)
             case StateChanged():
                 _on_state(room, batch, rules, event)
+            case Left(removed=False):
+                _on_leaving(room, batch, rules, event.sender)
             case _:
                 pass
 
@@ -63,6 +65,14 @@ def _on_state(room: Room, batch: Batch, rules: Rules, event: StateChanged) -> No
             advance(desk)
         elif event.state is not None and turn.state is TurnState.BLOCKED:
             working(desk, turn)
+
+
+def _on_leaving(room: Room, batch: Batch, rules: Rules, agent: AgentId) -> None:
+    """End the turn of a model that has gone: its call is gone too. A CLI may still answer its prompt."""
+    for desk, turn in _turns_of(room, batch, rules, agent):
+        if is_api(desk, agent) and turn.state is not TurnState.ASKED:
+            fail(desk, turn, TurnState.FAILED, "it has left the room")
+            advance(desk)
 
 
 def _on_removal(room: Room, batch: Batch, rules: Rules, agent: AgentId) -> None:

@@ -131,7 +131,7 @@ def _forgotten_ask(batch: Batch, command: Answer) -> Message | None:
 
 
 def _too_late(command: Answer, batch: Batch, fields: dict[str, Any], thread: str) -> None:
-    batch.add(Late, command.sender, HUMAN, command.text, fields, thread=thread)
+    batch.add(Late, command.sender, HUMAN, command.text, fields | {"usage": command.usage}, thread=thread)
 
 
 def _answer_turn(room: Room, command: Answer, batch: Batch, rules: Rules, ask: Message) -> None:

@@ -217,7 +217,9 @@ def apply(room: Room, event: AnyEvent) -> Room:
             room = load(bytes(event.state))
         case RunEvent():
             room.runs.take(event)
-        case Noticed() | Late() | Pruned() | Unknown() | ModeChanged() | TurnMoved() | Voted():
+        case Late():
+            _paid(room, event)
+        case Noticed() | Pruned() | Unknown() | ModeChanged() | TurnMoved() | Voted():
             pass
         case _:
             assert_never(event)
@@ -251,10 +253,14 @@ def _said(room: Room, event: Said) -> None:
         message.deliveries[agent] = Delivery(DeliveryState.HELD, event.ts, event.held or HeldReason.TURN)
     if isinstance(event, Told) and event.query is not None:
         room.queries.pop(event.query, None)
-    if event.usage is not None:
-        room.spent = spend(room.spent, event.sender, event.usage)
+    _paid(room, event)
     _mark_answered(room, event)
     _remember(room, message)
+
+
+def _paid(room: Room, event: Said | Late) -> None:
+    if event.usage is not None:
+        room.spent = spend(room.spent, event.sender, event.usage)
 
 
 def _mark_answered(room: Room, event: Said) -> None:

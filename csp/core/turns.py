@@ -48,6 +48,9 @@ def ask_again(desk: Desk, turn: Turn, template: str, problem: str = "") -> None:
 def _why_not(desk: Desk, agent: AgentId, participant: Participant | None) -> str:
     if participant is None:
         return "it has left the room"
+    if participant.kind is Kind.API and not participant.online:
+        # A model that nobody runs takes up nothing; a CLI may just be starting again.
+        return "it is offline"
     if participant.state is AgentState.LIMITED and not _is_past(participant.until, desk.batch.clock):
         return "it has reached its limit"
     if desk.session.is_benched(agent):

@@ -132,7 +132,7 @@ class HostGuard:
     """Refuse requests that a foreign page or a rebound name sent through a browser."""
 
     def __init__(self, bound_host: str) -> None:
-        self._names = set(_LOOPBACK_NAMES) | {bound_host.lower()} - {""}
+        self._names = set(_LOOPBACK_NAMES) | {bound_host.lower()}
         # Callers repeat themselves; what was good once is not taken apart again.
         self._good: set[str] = set()
         if not is_loopback(bound_host):

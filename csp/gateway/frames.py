@@ -12,6 +12,8 @@ from aiohttp import web
 
 #: What may wait unsent for one reader before it counts as fallen behind.
 MAX_UNSENT_BYTES: Final = 1024 * 1024
+#: How long a reader that was dropped may take to read what was sent before.
+GOING_S: Final = 10.0
 _TEXT: Final = 0x81
 _CLOSE: Final = 0x88
 
@@ -70,7 +72,7 @@ class Pipe:
         self.closed_reason = reason
         self._transport.write(close_frame(code, reason))
         self._transport.close()
-        asyncio.get_running_loop().call_later(10, self._abort)
+        asyncio.get_running_loop().call_later(GOING_S, self._abort)
 
     def _abort(self) -> None:
         # A transport that is gone by now has nothing left to send, and asyncio's fails when aborted again.

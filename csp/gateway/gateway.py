@@ -37,6 +37,7 @@ from csp.gateway.presence import Presence
 from csp.gateway.prompts import load_rules
 from csp.gateway.queries import Queries
 from csp.gateway.screens import Screens
+from csp.gateway.starting import Starting
 from csp.gateway.writer import Committed, RoomWriter
 from csp.journal import JsonlJournal, load_secret
 from csp.journal.history import History
@@ -92,6 +93,7 @@ class Gateway:
         self.queries = Queries(self.writer, self.history, settings.message_ttl_s)
         self.screens = Screens(self._tell_live)
         self.hands = Hands(self)
+        self.starting = Starting(settings.room)
         self._outboxes: dict[AgentId, set[Outbox]] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()

@@ -78,6 +78,8 @@ from csp.wire import (
     SessionDoneView,
     SessionStartedView,
     SessionsView,
+    StartBody,
+    StartedView,
     StateBody,
     StopBody,
     StopView,
@@ -127,6 +129,10 @@ async def register(gateway: Gateway, call: Call) -> Answer:
     gateway.presence.touch(agent)
     token = gateway.tokens.issue(agent, epoch)
     return RegisteredView(success=True, agent_id=agent, token=token, seq=gateway.writer.safe_seq)
+
+
+async def start(gateway: Gateway, call: Call) -> Answer:
+    return await gateway.starting.start(call.body)
 
 
 async def remove(gateway: Gateway, call: Call) -> Answer:
@@ -396,6 +402,8 @@ ROUTES: Final = (
     Route("POST", "/register", A, register, "Join the room, or come back with the token of before",
           RegisteredView, RegisterBody, status=201),
     Route("GET", "/agents", A, list_agents, "List the participants", list[AgentView], page=True),
+    Route("POST", "/agents", R, start, "Start a model behind an API as an agent", StartedView, StartBody,
+          status=201, page=True),
     Route("DELETE", "/agents/{id}", R, remove, "Remove a participant", Done),
     Route("GET", "/agents/{id}/screen", A, screen, "Show the screen of an agent as it is now",
           ScreenAnswer, page=True),

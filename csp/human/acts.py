@@ -316,6 +316,12 @@ async def export(chat: "Chat", words: list[str]) -> None:
     chat.out.put(f"wrote {visible(str(path))}")
 
 
+async def web(chat: "Chat", words: list[str]) -> None:
+    """Print a one-time link to the page of this room, with those for other machines if they can reach it."""
+    for url in (await _csp(chat, "web", "--no-open")).split():
+        chat.out.put(visible(url))
+
+
 async def _csp(chat: "Chat", verb: str, *words: str) -> str:
     """Run a csp command in this room; return what it printed or said, raise what it complained about."""
     room = ("--room", chat.order.address.room) if chat.order.address.room else ()

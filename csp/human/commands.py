@@ -148,6 +148,7 @@ ROWS: Final = (
     Row("add", "start one more agent in the room", acts.add, (Take.TEXT,), "NAME -- COMMAND"),
     Row("remove", "remove an agent from the room", acts.remove, (_A,)),
     Row("focus", "go to the pane of an agent", acts.focus, (_A,)),
+    Row("web", "print a link that opens the room in a browser", acts.web),
     Row("export", "write the history to a new file, .md or .json", acts.export, (Take.MAYBE_WORD,),
         "[FILE]"),
     Row("help", "list the commands, or explain one", _help, (Take.MAYBE_COMMAND,)),

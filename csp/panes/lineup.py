@@ -162,16 +162,22 @@ def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> Member:
 
 
 def _of_model(spec: AgentSpec, place: Path) -> Member:
-    """Return the agent that is a model behind an API."""
+    """Return the agent of csp.toml that is a model behind an API."""
     try:
         provider = provider_named(spec.provider)
-        agent = to_id(spec.name, JoinRole(spec.role))
+        member = model_for(spec, place)
     except BadInput as exc:
         raise BadInput(f"csp.toml: agent {spec.name!r}: {exc.message}", exc.hint) from exc
     if provider.needs_url and not spec.base_url:
         raise BadInput(
             f"csp.toml: agent {spec.name!r}: {spec.provider} needs an address", "set base_url = ..."
         )
+    return member
+
+
+def model_for(spec: AgentSpec, place: Path) -> Member:
+    """Return one agent that is a model behind an API."""
+    agent = to_id(spec.name, JoinRole(spec.role))
     words = ["agent", "--name", spec.name, "--provider", spec.provider, "--model", spec.model]
     words += ["--base-url", spec.base_url] if spec.base_url else []
     words += ["--key-env", spec.key_env] if spec.key_env else []
@@ -180,6 +186,15 @@ def _of_model(spec: AgentSpec, place: Path) -> Member:
     return Member(
         name=spec.name, agent=agent, command=command, cwd=place, role=spec.role, provider=spec.provider
     )
+
+
+def renamed(member: Member, agent: str) -> Member:
+    """Return an agent under another id; a model has its name in its own command."""
+    command = member.command
+    if member.provider:
+        at = command.index("--name") + 1
+        command = (*command[:at], agent, *command[at + 1 :])
+    return replace(member, agent=agent, name=agent, command=command)
 
 
 def _check_profile(name: str, profile: str) -> None:

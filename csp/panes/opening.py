@@ -21,7 +21,7 @@ from csp.panes.gateway import (
     start_gateway,
     supervise_again,
 )
-from csp.panes.lineup import CSP, Member, Wish, choose
+from csp.panes.lineup import CSP, Member, Wish, choose, renamed
 from csp.panes.record import (
     Conversation,
     conversations_of,
@@ -290,11 +290,14 @@ class Joining:
         #: Where the room is at home.
         self.dir = running.dir
 
-    def add(self, member: Member) -> Outcome:
-        """Give an agent a pane; one whose id is taken gets the next free one."""
+    def add(self, member: Member, env: Mapping[str, str] | None = None) -> Outcome:
+        """Give an agent a pane; one whose id is taken gets the next free one.
+
+        `env` is what it gets beside the environment that the room was opened with.
+        """
         member = self._with_free_id(member)
         pane = self.panes.place(member.agent, member.role)
-        self.panes.run(pane, sidecar_argv(member, self._room, member.command), member.cwd)
+        self.panes.run(pane, sidecar_argv(member, self._room, member.command), member.cwd, env or {})
         path = lineup_path(self._settings.state_dir, self._room)
         save_lineup(path, (*load_lineup(path), member))
         (outcome,) = _waiting(self._settings, self._room, self.panes).run([member.agent], self._show)
@@ -308,7 +311,7 @@ class Joining:
         while agent in taken:
             number += 1
             agent = numbered(AgentId(member.agent), number)
-        return member if number == 1 else replace(member, agent=agent, name=agent)
+        return member if number == 1 else renamed(member, agent)
 
 
 def sidecar_argv(member: Member, room: str, command: Sequence[str]) -> list[str]:

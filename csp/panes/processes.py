@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 #: How processes that were asked to end are ended: each signal so long after the one before.
-_STEPS: Final = ((6.0, signal.SIGTERM), (3.0, signal.SIGKILL), (3.0, None))
+STEPS: Final = ((6.0, signal.SIGTERM), (3.0, signal.SIGKILL), (3.0, None))
 _POLL_S: Final = 0.1
 #: Where /proc/PID/stat has the start of a process, counted behind its parent.
 _STARTED: Final = 17
@@ -98,7 +98,7 @@ def alive(processes: set[Process]) -> set[Process]:
 
 def end(processes: set[Process]) -> set[Process]:
     """Wait for processes that were asked to end, then insist; return those that would not."""
-    for patience_s, number in _STEPS:
+    for patience_s, number in STEPS:
         processes = _wait(processes, patience_s)
         for process in processes if number else ():
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -46,6 +46,7 @@ _BUSY_SERVER: Final = ("server exited", "lost server")
 _TRIES: Final = 5
 _SERVER_END_S: Final = 2.0
 _POLL_S: Final = 0.02
+_NOTHING: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,9 +228,17 @@ class Panes:
             layout(len(seats) - has_human, self._size(window), has_human=has_human),
         )
 
-    def run(self, pane: str, argv: Sequence[str], dir: Path) -> None:
-        """Run a command in a pane, without a shell between; what ran there is ended."""
-        self._do("respawn-pane", "-k", "-t", pane, "-c", _plain(str(dir)), "--", *argv)
+    def run(self, pane: str, argv: Sequence[str], dir: Path, env: Mapping[str, str] = _NOTHING) -> None:
+        """Run a command in a pane, without a shell between; what ran there is ended.
+
+        `env` is what it gets beside the session's own environment.
+        """
+        words = ("respawn-pane", "-k", "-t", pane, "-c", _plain(str(dir)))
+        if env:
+            more = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
+            self._source([[*words, *more, "--", *argv]])
+        else:
+            self._do(*words, "--", *argv)
 
     def close(self, seat: Seat) -> None:
         """Take a pane away; the others of its window share its place."""

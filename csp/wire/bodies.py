@@ -31,6 +31,17 @@ class RegisterBody(Struct, frozen=True):
     role: JoinRole = JoinRole.AGENT
 
 
+class StartBody(Struct, frozen=True):
+    """A model behind an API that is to take part, in the words of `csp add`."""
+
+    name: Name
+    provider: Annotated[str, Meta(min_length=1, max_length=64, examples=["anthropic"])]
+    model: Annotated[str, Meta(min_length=1, max_length=256, examples=["claude-sonnet-5"])]
+    base_url: Annotated[str, Meta(max_length=2048)] | None = None
+    key_env: Annotated[str, Meta(max_length=256, pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?\Z")] | None = None
+    role: JoinRole = JoinRole.AGENT
+
+
 class MessageBody(Struct, frozen=True):
     to: Annotated[str, Meta(min_length=1, max_length=128, examples=["claude", "all"])]
     content: Text

@@ -1,7 +1,7 @@
 """Parse what comes in at the border, encode what goes out."""
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -9,6 +9,7 @@ from csp.errors import BadInput, TooLarge
 from csp.wire.names import MAX_TEXT_BYTES
 
 T = TypeVar("T")
+_OVER: Final = f"`str` of length <= {MAX_TEXT_BYTES}"
 _decoders: dict[object, msgspec.json.Decoder[object]] = {}
 
 
@@ -20,7 +21,7 @@ def parse(kind: type[T], data: bytes) -> T:
     try:
         value: T = decoder.decode(data)  # type: ignore[assignment]  # the cache forgets the parameter
     except msgspec.ValidationError as exc:
-        raise BadInput(_lower(str(exc)), "see /openapi.json for the shape of this request") from exc
+        raise _refusal(str(exc)) from exc
     except RecursionError as exc:
         raise BadInput("json is nested too deeply", "send a flat object") from exc
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
@@ -28,6 +29,18 @@ def parse(kind: type[T], data: bytes) -> T:
             f"body is not json: {_lower(str(exc))}", 'send a json object such as {"to": "all"}'
         ) from exc
     return value
+
+
+def _refusal(problem: str) -> BadInput:
+    """Return what a failed check means; msgspec tells a text over the limit in words alone."""
+    _, is_long, place = problem.partition(_OVER)
+    if is_long:
+        return _too_large(place.rpartition("$.")[2].rstrip("`") or "text")
+    return BadInput(_lower(problem), "see /openapi.json for the shape of this request")
+
+
+def _too_large(what: str) -> TooLarge:
+    return TooLarge(f"{what} is over {MAX_TEXT_BYTES} bytes", "put it into a file and send its path")
 
 
 def parse_query(kind: type[T], query: Mapping[str, str]) -> T:
@@ -41,7 +54,7 @@ def parse_query(kind: type[T], query: Mapping[str, str]) -> T:
 def check_text(text: str) -> None:
     """Refuse a text over the limit; the limit counts bytes, the schema could only count characters."""
     if len(text) > MAX_TEXT_BYTES // 4 and len(text.encode()) > MAX_TEXT_BYTES:
-        raise TooLarge(f"text is over {MAX_TEXT_BYTES} bytes", "put it into a file and send its path")
+        raise _too_large("text")
 
 
 def _lower(message: str) -> str:

@@ -54,6 +54,12 @@ class EnteredView(Struct, frozen=True):
     expires: float
 
 
+class StartedView(Struct, frozen=True):
+    success: bool
+    agent_id: str = field(name="agentId")
+    state: str
+
+
 class SentView(Struct, frozen=True):
     success: bool
     id: str

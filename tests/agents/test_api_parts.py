@@ -9,8 +9,9 @@ import pytest
 from csp.agents.api.asking import Ask, Exchange, Said, ask_for, reply_schema
 from csp.agents.api.failing import failure_of, retry_after_s, scrubbed, wait_s
 from csp.agents.api.pane import Pane, cost_text
-from csp.agents.api.providers import PROVIDERS, anthropic_usage, chat_usage, responses_usage, unsupported
+from csp.agents.api.providers import PROVIDERS, anthropic_usage, chat_usage, responses_usage
 from csp.agents.api.reading import Listener, is_blank, without_nulls
+from csp.agents.api.streams import unsupported
 from csp.core.envelope import Envelope
 from csp.core.session import Item
 from csp.errors import CallFailed
@@ -210,7 +211,7 @@ class Refusal(Exception):
         super().__init__(said)
         self.message = said
         self.status_code = status
-        self.body = {"error": {"message": said, "code": code or None}}
+        self.body: object = {"error": {"message": said, "code": code or None}}
         self.response = Response({name.replace("_", "-"): value for name, value in headers.items()})
 
 
@@ -253,6 +254,8 @@ def test_a_quota_that_is_used_up_is_not_tried_again() -> None:
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
         ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "99999999999999999999"}, 86400.0),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 86400.0),
         ({"retry-after": "Thu, 01 Jan 1970 00:01:00 GMT"}, 50.0),
         *(({"retry-after": value}, None) for value in ("soon", "nan", "inf", "")),
         ({}, None),
@@ -269,6 +272,7 @@ def test_waits_grow_with_jitter_and_honour_retry_after() -> None:
         assert len(waits) > 1 and min(waits) >= full / 2 and max(waits) <= full
 
     assert wait_s(CallFailed("x", is_passing=True, after_s=7.0), 0) >= 7.0
+    assert wait_s(CallFailed("x", is_passing=True, after_s=0.0), 3) >= 2.0, "it hammers who wants no wait"
 
 
 @pytest.mark.parametrize(
@@ -280,6 +284,39 @@ def test_no_key_stays_in_a_text_of_a_provider(text: str) -> None:
 
     assert "[key]" in line
     assert not any(part in line for part in (KEY, "f456", "AIzaSy", "abcdefghijk"))
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"error": {"message": "said so"}}, "400: said so"),
+        ({"error": "said so"}, "400: said so"),
+        ({"detail": "said so"}, "400: said so"),
+        ({"message": "said so"}, "400: said so"),
+        ([{"error": {"code": 400, "message": "said so"}}], "400: said so"),
+        ("said so", "400: said so"),
+        ({"error": {"code": "odd"}}, "400: odd"),
+        ("<html>no words</html>", "400"),
+        ({"error": [{"a": {"b": {}}}]}, "400"),
+        (None, "400"),
+    ],
+)
+def test_what_a_provider_says_is_found_in_each_of_the_usual_shapes(body: object, expected: str) -> None:
+    refusal = Refusal(400, "")
+    refusal.body = body
+
+    assert failure_of(refusal, KEY, 0.0).message == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "is_passing"), [(429, True), (502, True), (400, False), ("server_error", True)]
+)
+def test_an_error_in_a_stream_is_known_by_its_code(code: object, is_passing: bool) -> None:
+    error = ValueError("in the stream")
+    error.body = {"error": {"code": code, "message": f"said with {KEY}"}}  # type: ignore[attr-defined]  # as SDKs
+    failure = failure_of(error, KEY, 0.0)
+
+    assert (failure.message, failure.is_passing) == ("the answer broke off: said with [key]", is_passing)
 
 
 def test_an_error_of_ours_is_not_taken_for_a_lost_connection() -> None:
@@ -336,6 +373,19 @@ def test_what_a_server_does_not_know_is_found_in_its_words(status: int, text: st
     wanted: dict[str, Any] = {"stream_options": {}, "response_format": {}}
 
     assert unsupported(Refusal(status, text), wanted) == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("output_config", "output_config: Extra inputs are not permitted"),
+        ("output_config", "'claude-3-haiku' does not support structured outputs"),
+        ("text", "Invalid parameter: 'text.format' of type 'json_schema' is not supported with this model"),
+    ],
+)
+def test_a_model_without_schemas_is_known_by_the_words_of_its_provider(option: str, text: str) -> None:
+    assert unsupported(Refusal(400, text), {option: {}}) == option
+    assert unsupported(Refusal(400, "prompt is too long: 200001 tokens"), {option: {}}) == ""
 
 
 def test_the_key_of_a_provider_is_not_for_servers_that_only_speak_its_language() -> None:

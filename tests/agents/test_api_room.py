@@ -283,6 +283,14 @@ def test_a_model_finds_its_room_again_after_a_restart(room: ApiRoom) -> None:
     assert room.reply_to(room.send("claude", "hello?"), "claude")["text"] == "still here"
 
 
+def test_a_model_follows_its_room_to_another_port(room: ApiRoom) -> None:
+    room.room.move()
+    room.script("claude", "found you")
+
+    assert room.reply_to(room.send("claude", "hello?"), "claude")["text"] == "found you"
+    assert f"the room has moved to {room.room.url}" in room.players["claude"].screen
+
+
 def test_a_model_that_is_removed_ends(room: ApiRoom) -> None:
     player = room.join_api("guest", "anthropic")
     room.room.gateway.delete("/agents/guest")

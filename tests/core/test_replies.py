@@ -383,6 +383,17 @@ def test_repaired_envelope_counts() -> None:
     assert play.waiting == (CODEX,)
 
 
+def test_what_came_too_late_for_its_session_was_paid_for() -> None:
+    play = Play(kind=Kind.API)
+    play.start("collaborate")
+    turn = play.turn(CLAUDE).id
+    play.do(Stop(sender=HUMAN, thread="default"))
+    late = one(play.reply(CLAUDE, "", turn=turn, usage=Usage(input=7, output=2, model="m")), Late)
+
+    assert late.usage is not None
+    assert [(row.agent, row.model, row.tokens) for row in play.room.spent] == [(CLAUDE, "m", 9)]
+
+
 def test_first_answer_is_late_once_a_second_is_asked_for() -> None:
     play = Play(kind=Kind.API)
     play.start("collaborate")

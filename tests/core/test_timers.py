@@ -2,7 +2,7 @@
 
 import pytest
 
-from csp.core.commands import KeepTurn, Send, SetState
+from csp.core.commands import KeepTurn, Leave, Return, Send, SetState
 from csp.core.house import Rules
 from csp.core.modeview import mode_view
 from csp.events import Delivered, Noticed, Told, TurnMoved
@@ -107,6 +107,46 @@ def test_api_agents_have_more_time() -> None:
     play.wait(90)
 
     assert play.deadline() == play.now + 210
+
+
+def test_a_model_that_leaves_in_its_turn_is_not_waited_for() -> None:
+    play = Play(kind=Kind.API)
+    play.start("round_robin")
+    play.deliver(CLAUDE)
+    play.do(Leave(agent=CLAUDE, reason="no sign of life"))
+
+    assert play.waiting == (CODEX,)
+    assert "claude: its turn failed, it has left the room. The turn passes on." in play.notices
+
+
+def test_a_model_that_leaves_before_it_is_reached_may_come_back_to_its_turn() -> None:
+    play = Play(kind=Kind.API)
+    play.start("round_robin")
+    play.do(Leave(agent=CLAUDE, reason="closed"))
+
+    assert play.waiting == (CLAUDE,)
+
+
+def test_a_cli_that_leaves_in_its_turn_may_still_answer() -> None:
+    play = Play()
+    play.start("round_robin")
+    play.deliver(CLAUDE)
+    play.do(Leave(agent=CLAUDE, reason="no sign of life"))
+
+    assert play.waiting == (CLAUDE,)
+
+
+def test_a_model_that_is_offline_is_passed_over_until_it_is_back() -> None:
+    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play.start("round_robin")
+    play.do(Leave(agent=CODEX, reason="closed"))
+    play.reply(CLAUDE, "one")
+    passed = play.waiting
+    play.do(Return(agent=CODEX))
+    play.reply(CLAUDE, "two")
+
+    assert (passed, play.waiting) == ((CLAUDE,), (CODEX,))
+    assert "codex is passed over: it is offline." in play.notices
 
 
 def test_warning_that_would_come_too_late_is_left_out() -> None:

@@ -206,8 +206,8 @@ async def test_300_kib_are_too_much(room: ServedRoom, path: str, text: str) -> N
 
     answer = await room.call("POST", path, {"to": "claude", "content": text})
 
-    assert answer.is_refusal
-    assert answer.status in (400, 413)
+    assert (answer.status, answer.is_refusal) == (413, True)
+    assert "is over 262144 bytes" in answer.data["error"]
 
 
 async def test_256_kib_of_any_text_are_delivered(room: ServedRoom) -> None:

@@ -51,8 +51,7 @@ async def test_a_thousand_watchers_get_every_event(tmp_path: Path) -> None:
         assert events(watchers[0].stream) == past[1:]
         assert (health["status"], health["watchers"]) == ("ok", WATCHERS + LATE + 1)
         assert slowest_s < 5
-        for watcher in [*watchers, *late, stuck]:
-            await watcher.close()
+        await asyncio.gather(*(watcher.close() for watcher in [*watchers, *late, stuck]))
 
 
 def _has(watcher: Watcher, seq: int) -> bool:

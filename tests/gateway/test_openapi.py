@@ -131,6 +131,8 @@ def test_nothing_made_from_the_document_is_our_failure(tmp_path: Path, described
     statuses: dict[str, set[int]] = {name: set() for name in _operations(described)}
     # The description of itself is read before the tests and left out of them.
     statuses["GET /openapi.json"].add(200)
+    # Each call of this one starts a process that waits for a model; tests/panes has real ones.
+    statuses["POST /agents"].add(201)
     with LiveRoom(tmp_path / "room") as room:
         claude, codex = _prepare(room)
         with _showing(room.url, claude):
@@ -206,6 +208,7 @@ def _try_out(room: LiveRoom, token: str, report: Path, phases: str, *more: str) 
         "--suppress-health-check": "all",
         "--request-timeout": "20",
         "--warnings": "off",
+        "--exclude-operation-id": "post_agents",
     }
     words = [word for option in options.items() for word in option]
     command = [sys.executable, "-c", program, "run", f"{room.url}/openapi.json", *words, *more]

@@ -36,6 +36,9 @@ NO_ROLE = (NO_TOKEN, NO_TOKEN, BAD, BAD, BAD, FORBIDDEN, FORBIDDEN)
 #: No code here is good, whoever has it.
 NO_CODE = (NO_TOKEN,) * 7
 
+#: No agent can have the name that is asked for, so nothing is started.
+NO_MODEL = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, BAD, BAD)
+
 #: One row for each route: what a caller gets without a token, with a wrong one, as claude (whom the
 #: path names), as codex, as the orchestrator, as the room, as a page. Written from the design, not from the
 #: code.
@@ -68,6 +71,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /runs/{id}/message": NO_ROLE,
     "POST /runs/{id}/{act}": THE_ROOM,
     "DELETE /agents/{id}": NO_PAGE_BUT_THE_ROOM,
+    "POST /agents": NO_MODEL,
     "POST /agents/{id}/{verb}": THE_ROOM,
     "GET /agents/{id}/screen": CLAUDES_SCREEN,
     "POST /messages/{id}/{action}": THE_ROOM,
@@ -79,6 +83,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /page/leave": ONLY_PAGES,
 }
 BODIES: dict[str, dict[str, Any]] = {
+    "POST /agents": {"name": "-gpt", "provider": "openai", "model": "gpt"},
     "POST /register": {"agentId": "gemini"},
     "POST /state": {"state": "busy"},
     "POST /message": {"to": "all", "content": "hello"},

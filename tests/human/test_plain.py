@@ -235,6 +235,16 @@ def test_the_history_is_exported_to_a_new_file(room: LiveRoom) -> None:
     assert "worth keeping" in path.read_text("utf-8")
 
 
+def test_a_link_to_the_page_is_printed(room: LiveRoom) -> None:
+    done = plain(room, "/web\n/web\n")
+    links = done.stdout.split()
+    entered = [room.gateway.post("/page/enter", {"code": link.partition("#link=")[2]}) for link in links]
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [link.partition("/#link=")[0] for link in links] == [room.url, room.url]
+    assert [answer["room"] for answer in entered] == ["default", "default"]
+
+
 def test_the_history_is_exported_into_a_folder(room: LiveRoom) -> None:
     folder = room.dir / "kept"
     folder.mkdir()

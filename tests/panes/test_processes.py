@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from csp.panes import processes
 from csp.panes.processes import alive, end, family, matching
 from tests.waiting import wait_until_sync
 
@@ -22,7 +23,11 @@ def outer(monkeypatch: pytest.MonkeyPatch) -> Iterator["subprocess.Popen[bytes]"
     process.wait()
 
 
-def test_a_process_is_found_with_what_it_has_started(outer: "subprocess.Popen[bytes]") -> None:
+def test_a_process_is_found_with_what_it_has_started(
+    outer: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (_, first), *others = processes.STEPS
+    monkeypatch.setattr(processes, "STEPS", ((0.1, first), *others))
     wait_until_sync(lambda: len(matching(f"{SLEEP} an (odd) name")) == 2, what="both processes")
     found = family([outer.pid])
 

@@ -38,7 +38,7 @@ PATIENCE_S: Final = 60.0
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="csp-picture-") as home:
-        env = _environment(Path(home))
+        env = environment(Path(home))
         csp = [str(CSP), "up", "--demo", "--detach", "--history", f"{home}/history"]
         subprocess.run(csp, env=env, cwd=home, check=True, stdout=subprocess.DEVNULL)
         try:
@@ -52,7 +52,7 @@ def main() -> int:
     return 0
 
 
-def _environment(home: Path) -> dict[str, str]:
+def environment(home: Path) -> dict[str, str]:
     for name in ("run", "tmux", "project"):
         (home / name).mkdir(mode=0o700)
     return {

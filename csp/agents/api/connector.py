@@ -69,10 +69,26 @@ class _Work:
         self.item = item
         self.is_wanted = True
         self.task: asyncio.Task[None] | None = None
+        self.calling: Calling | None = None
+        self._has_begun = False
+        self._is_cancelled = False
+
+    def take_usage(self) -> Usage | None:
+        """Return what its call has taken, once: it is told to the room by whoever comes first."""
+        calling, self.calling = self.calling, None
+        return calling.usage if calling else None
+
+    def begin(self) -> None:
+        """Raise CancelledError if it is over before it has begun."""
+        self._has_begun = True
+        if self._is_cancelled:
+            raise asyncio.CancelledError
 
     def cancel(self, *, is_wanted: bool) -> None:
         self.is_wanted = self.is_wanted and is_wanted
-        if self.task is not None:
+        self._is_cancelled = True
+        # A task that is cancelled before its first step does not even come to its end.
+        if self.task is not None and self._has_begun:
             self.task.cancel()
 
 
@@ -89,6 +105,8 @@ class Connector:
         self._lines: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._trouble = ""
+        #: Why there will be no more answers, once that is so.
+        self._leaving = ""
         self._limited_until = 0.0
         #: Who streams into the pane: two answers at once would run together.
         self._speaking: _Work | None = None
@@ -161,6 +179,7 @@ class Connector:
     async def _serve(self, work: _Work) -> None:
         item = work.item
         try:
+            work.begin()
             if item.kind is DeliverKind.TURN:
                 await self._answer(work)
             else:
@@ -168,8 +187,8 @@ class Connector:
                 async with self._lines.setdefault(item.thread, asyncio.Lock()):
                     await self._answer(work)
         except asyncio.CancelledError:
-            if work.is_wanted:
-                await self._fail(work, CallFailed("it was interrupted"), Ending.INTERRUPTED, None)
+            ending = Ending.FAILED if self._leaving else Ending.INTERRUPTED
+            await self._fail(work, CallFailed(self._leaving or "it was interrupted"), ending)
         finally:
             self._works.pop(item.id, None)
             if self._speaking is work:
@@ -184,21 +203,21 @@ class Connector:
         window = self._heard.get(item.thread, ())
         before = self._exchanges.get(item.thread)
         ask = ask_for(item, voice.system, voice.prompts, tuple(window), before, voice.window)
-        calling = Calling(voice.model, voice.model_name, voice.secret, voice.step_s)
+        work.calling = Calling(voice.model, voice.model_name, voice.secret, voice.step_s)
         try:
-            reply = without_nulls(await self._call(work, ask, calling))
+            reply = without_nulls(await self._call(work, ask, work.calling))
             if is_blank(reply):
                 raise CallFailed("its answer was empty")
         except CallFailed as failure:
-            await self._fail(work, failure, Ending.FAILED, calling.usage)
+            await self._fail(work, failure, Ending.FAILED)
             return
         except Exception as error:
             why = scrubbed(f"{type(error).__name__}: {error}", voice.secret)
             log.error("call failed unexpectedly", extra={"why": why})
-            await self._fail(work, CallFailed("an error in the connector"), Ending.FAILED, calling.usage)
+            await self._fail(work, CallFailed("an error in the connector"), Ending.FAILED)
             return
         self._remember(item, ask, reply)
-        await self._post(work, reply, calling.usage)
+        await self._post(work, reply)
 
     async def _take_up(self, item: Deliver) -> bool:
         """Tell the room that we are at it; a turn's clock runs from then on."""
@@ -231,8 +250,8 @@ class Connector:
 
     # --- to the room -----------------------------------------------------------------------------
 
-    async def _post(self, work: _Work, reply: str, usage: Usage | None) -> None:
-        item, priced = work.item, self._priced(usage)
+    async def _post(self, work: _Work, reply: str) -> None:
+        item, priced = work.item, self._priced(work.take_usage())
         if self._speaking is not work:
             # Another answer was on its way in the pane while this one came.
             self._pane.line(Listener().hear(reply))
@@ -240,6 +259,7 @@ class Connector:
         if priced is not None:
             self._pane.cost(priced, self._voice.prices)
         if not work.is_wanted:
+            await self._tell_cost(work, priced)
             return
         self._trouble, self._limited_until = "", 0.0
         id = uuid4().hex
@@ -249,15 +269,26 @@ class Connector:
             await self._reach(lambda: self.client.output(reply, usage=priced, id=id, **bound))
         except CspError as error:
             log.warning("answer was refused", extra={"message_id": item.id, "why": error.message})
-            await self._fail(work, CallFailed(error.message), Ending.FAILED, None)
+            await self._fail(work, CallFailed(error.message), Ending.FAILED)
 
-    async def _fail(self, work: _Work, failure: CallFailed, ending: Ending, usage: Usage | None) -> None:
+    async def _tell_cost(self, work: _Work, priced: Usage | None) -> None:
+        """Tell what a call took whose answer nobody waits for any more: the room drops the rest."""
+        if priced is None or work.item.kind is not DeliverKind.TURN:
+            return
+        fields: dict[str, Any] = {"turn": work.item.turn, "ending": Ending.INTERRUPTED, "id": uuid4().hex}
+        try:
+            await self._reach(lambda: self.client.output("", usage=priced, **fields))
+        except CspError as error:
+            log.info("cost was not taken", extra={"message_id": work.item.id, "why": error.message})
+
+    async def _fail(self, work: _Work, failure: CallFailed, ending: Ending) -> None:
         """Say that there will be no answer, and why; that is no part of the conversation."""
-        item, reason = work.item, failure.message
+        item, reason, priced = work.item, failure.message, self._priced(work.take_usage())
         log.warning("call failed", extra={"message_id": item.id, "why": reason})
         self._pane.finish()
         self._pane.note(f"no answer: {reason}" + (f" ({failure.hint})" if failure.hint else ""))
         if not work.is_wanted:
+            await self._tell_cost(work, priced)
             return
         if ending is Ending.FAILED:
             self._trouble = reason
@@ -268,7 +299,11 @@ class Connector:
         id = uuid4().hex
         try:
             if item.kind is DeliverKind.TURN:
-                fields: dict[str, Any] = {"ending": ending, "reason": reason, "usage": self._priced(usage)}
+                fields: dict[str, Any] = {
+                    "ending": ending,
+                    "reason": reason,
+                    "usage": priced,
+                }
                 await self._reach(lambda: self.client.output("", turn=item.turn, id=id, **fields))
             else:
                 await self._reach(lambda: self.client.report(item.id, ReportedState.FAILED, reason))
@@ -358,12 +393,10 @@ class Connector:
 
     async def stop(self, reason: str) -> None:
         """Give back what is being worked on; nobody else will answer it."""
+        self._leaving = reason
         works = list(self._works.values())
         for work in works:
-            work.cancel(is_wanted=False)
+            work.cancel(is_wanted=True)
         await asyncio.gather(*(work.task for work in works if work.task), return_exceptions=True)
         for task in self._tasks:
             task.cancel()
-        for work in works:
-            work.is_wanted = True
-            await self._fail(work, CallFailed(reason), Ending.FAILED, None)

@@ -4,12 +4,13 @@ What a provider says may hold a part of the key, so of a refused key nothing is 
 what looks like one is taken out.
 """
 
+import json
 import math
 import random
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Final
 
 from csp.errors import CallFailed
 
@@ -22,12 +23,23 @@ _KEYLIKE: Final = re.compile(
 )
 _REFUSED_KEY: Final = frozenset({401, 403})
 _TOO_MANY: Final = 429
+#: How deep a body hides its words, at most.
+_DEPTH: Final = 4
+#: Who is told to wait longer asks again all the same: nobody means a thousand years.
+_LONGEST_S: Final = 24 * 3600.0
 #: What these raise without a status has happened on the way to the provider.
 _NETWORK: Final = frozenset({"anthropic", "anyio", "httpcore2", "httpx2", "openai"})
 #: A quota that is used up comes with the same code as too many calls, but does not pass by itself.
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _PASSING_CODES: Final = frozenset(
-    {"server_error", "rate_limit_exceeded", "overloaded_error", "api_error", "rate_limit_error"}
+    {
+        "server_error",
+        "rate_limit_exceeded",
+        "server_is_overloaded",
+        "overloaded_error",
+        "api_error",
+        "rate_limit_error",
+    }
 )
 
 
@@ -41,7 +53,7 @@ def failure_of(error: Exception, secret: str, now: float) -> CallFailed:
     code = _code(error)
     if status < 400:
         # The stream had begun well.
-        return CallFailed(_said(error, secret, "the answer broke off"), is_passing=code in _PASSING_CODES)
+        return broken_off(code, getattr(error, "body", None), secret)
     if status in _REFUSED_KEY:
         return CallFailed(f"{status}: the key was refused", "check the key, or what it may do")
     headers = getattr(getattr(error, "response", None), "headers", {})
@@ -49,36 +61,66 @@ def failure_of(error: Exception, secret: str, now: float) -> CallFailed:
     is_final = code in _FINAL_CODES or headers.get("x-should-retry") == "false"
     after_s = retry_after_s(headers, now) if is_passing else None
     return CallFailed(
-        _said(error, secret, str(status)), is_passing=is_passing and not is_final, after_s=after_s
+        _said(getattr(error, "body", None), secret, str(status)),
+        is_passing=is_passing and not is_final,
+        after_s=after_s,
     )
 
 
 def _without_status(error: Exception, secret: str) -> CallFailed:
-    if _code(error):
-        return CallFailed(
-            _said(error, secret, "the answer broke off"), is_passing=_code(error) in _PASSING_CODES
-        )
+    body = getattr(error, "body", None)
+    if body:
+        return broken_off(_code(error), body, secret)
     kind = type(error).__name__
     if isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _NETWORK:
         return CallFailed(f"no connection to the provider ({kind})", is_passing=True)
     return CallFailed(f"the call could not be made: {scrubbed(f'{kind}: {error}', secret)}")
 
 
+def broken_off(code: object, body: object, secret: str, what: str = "the answer broke off") -> CallFailed:
+    """Return what it means that a provider said in place of an answer, or behind its beginning, this."""
+    return CallFailed(_said(body or code, secret, what), is_passing=_is_passing(str(code or "")))
+
+
+def _is_passing(code: str) -> bool:
+    is_status = code.isdecimal() and (int(code) == _TOO_MANY or int(code) >= 500)
+    return code in _PASSING_CODES or is_status
+
+
 def _code(error: Exception) -> str:
     """Return the provider's own word for what went wrong."""
     body = getattr(error, "body", None)
+    while isinstance(body, list) and body:
+        body = body[0]
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     found = [inner.get(name) for name in ("code", "type")] if isinstance(inner, Mapping) else []
-    return next((word for word in found if isinstance(word, str)), "")
+    return next((str(word) for word in found if isinstance(word, str | int)), "")
 
 
-def _said(error: Exception, secret: str, what: str) -> str:
+def _said(body: object, secret: str, what: str) -> str:
     """Return what happened with what the provider said of it."""
-    body: Any = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, Mapping) else None
-    text = inner.get("message") if isinstance(inner, Mapping) else None
-    said = scrubbed(text if isinstance(text, str) else "", secret)
+    said = scrubbed(_words(body), secret)
     return f"{what}: {said}" if said else what
+
+
+def _words(body: object) -> str:
+    """Return what a body says went wrong, in whichever of the usual shapes; markup is not for people."""
+    if isinstance(body, bytes):
+        body = _decoded(body)
+    for _ in range(_DEPTH):
+        if isinstance(body, list):
+            body = body[0] if body else ""
+        elif isinstance(body, Mapping):
+            body = next((body[name] for name in ("error", "message", "detail", "code") if body.get(name)), "")
+    text = body if isinstance(body, str) else str(body) if isinstance(body, int) else ""
+    return "" if text.lstrip().startswith("<") else text
+
+
+def _decoded(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode(errors="replace")
 
 
 def scrubbed(text: str, secret: str) -> str:
@@ -96,11 +138,15 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
         except ValueError:
             continue
         if math.isfinite(found):
-            return max(0.0, found)
+            return _bounded(found)
     try:
-        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - now)
+        return _bounded(parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - now)
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def _bounded(after_s: float) -> float:
+    return min(max(0.0, after_s), _LONGEST_S)
 
 
 def wait_s(failure: CallFailed, tries: int) -> float:
@@ -110,4 +156,5 @@ def wait_s(failure: CallFailed, tries: int) -> float:
     """
     full = min(LAST_S, FIRST_S * 2.0 ** min(tries, 16))
     jitter_s = full * random.uniform(0.5, 1.0)
-    return jitter_s if failure.after_s is None else failure.after_s + jitter_s * 0.2
+    # A provider that wants no wait at all, over and over, is not hammered for it.
+    return jitter_s if failure.after_s is None else max(failure.after_s + jitter_s * 0.2, jitter_s)

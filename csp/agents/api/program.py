@@ -24,7 +24,7 @@ from csp.oneshot import Gateway, field, objects
 from csp.sidecar.record import left_behind
 from csp.sidecar.rejoin import Room, has_moved, running_room, try_to_save
 from csp.sidecar.run import Run, agents_dir
-from csp.wire import AgentId, JoinRole, Kind, Scalar, Usage
+from csp.wire import AgentId, Ending, JoinRole, Kind, Scalar, Status, Usage
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +88,7 @@ class Program:
         client = Client(self._stay.url, joined.token, after=joined.seq)
         connector = Connector(self._voice(), client, self._pane)
         await self._catch_up(connector, joined)
+        await asyncio.to_thread(self._hand_back, joined)
         self._pane.title(f"{joined.agent}: {self._stay.target.model} ({self._stay.target.provider})")
         self._pane.note("it answers what the room says to it; ctrl-c ends it")
         stopping = asyncio.ensure_future(stopped.wait())
@@ -135,6 +136,21 @@ class Program:
         self._run = replace(self._run, url=room.url)
         try_to_save(self._run)
         return Client(room.url, self._run.token, after=before.seq)
+
+    def _hand_back(self, joined: Registered) -> None:
+        """Give back the turns that a connector before us had taken up: its calls have died with it."""
+        gateway = Gateway(self._stay.url, joined.token)
+        try:
+            for turn in _taken_up(gateway, joined.agent):
+                body = {
+                    "content": "",
+                    "turn": turn,
+                    "ending": Ending.FAILED,
+                    "reason": "it was started again",
+                }
+                gateway.post("/agent-output", body)
+        except CspError as error:
+            log.info("turns were not given back", extra={"why": error.message})
 
     # --- what the room has to know, what we have to know -----------------------------------------
 
@@ -189,6 +205,19 @@ class Program:
         for item in objects(field(page, "items", list)):
             words = [str(item.get(name, "")) for name in ("id", "sender", "target", "text")]
             connector.hear(Item(*words), str(item.get("thread", "")))  # type: ignore[arg-type]  # ids are str
+
+
+def _taken_up(gateway: Gateway, agent: str) -> list[str]:
+    """Return the turns of ours that will not be delivered any more, since somebody has taken them up."""
+    waiting = {item.get("turn") for item in objects(field(gateway.get(f"/inbox/{agent}"), "items", list))}
+    running = [
+        field(session, "id", str)
+        for session in objects(field(gateway.get("/sessions"), "items", list))
+        if session.get("status") != Status.ENDED and agent in session.get("agents", ())
+    ]
+    shown = [field(gateway.get(f"/sessions/{id}"), "orchestration", dict) for id in running]
+    turns = [mode.get("turns", {}).get(agent) for mode in shown]
+    return [turn for turn in turns if turn and turn not in waiting]
 
 
 def _price(model: str, provider: str, usage: Usage) -> float | None:

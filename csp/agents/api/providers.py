@@ -6,9 +6,22 @@ whether a call is worth another try is decided in one place for all.
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from csp.agents.api.asking import SCHEMA_NAME, Ask
+from csp.agents.api.failing import broken_off
+from csp.agents.api.streams import (
+    REFUSAL,
+    begin,
+    check_streamed,
+    check_whole,
+    check_willing,
+    drain,
+    figures,
+    is_streamed,
+    latest,
+)
 from csp.errors import BadInput, CallFailed
 from csp.wire import Usage
 
@@ -56,27 +69,32 @@ def anthropic(target: Target) -> Model:
     client = AsyncAnthropic(
         api_key=target.key, base_url=target.base_url or None, max_retries=0, timeout=target.timeout_s
     )
+    unknown: set[str] = set()
 
     async def stream(ask: Ask) -> AsyncGenerator[Piece, None]:
-        options: dict[str, Any] = {"system": ask.system, "messages": ask.messages}
-        if ask.schema is not None:
-            options["output_config"] = {"format": {"type": "json_schema", "schema": ask.schema}}
-        events = await client.messages.create(
-            model=target.model, max_tokens=MAX_TOKENS, stream=True, **options
-        )
+        form = {"format": {"type": "json_schema", "schema": ask.schema}}
+        options: dict[str, Any] = {"output_config": form} if ask.schema is not None else {}
+        known = {"model": target.model, "max_tokens": MAX_TOKENS, "system": ask.system}
+        create = partial(client.messages.create, stream=True, messages=ask.messages, **known)
+        events = await begin(create, options, unknown)
         counted: dict[str, Any] = {}
         reason = None
         async with events:
+            await check_streamed(events, target.key)
             async for event in events:
                 if event.type == "message_start":
-                    counted |= _figures(event.message.usage)
+                    counted = latest(counted, figures(event.message.usage))
                 elif event.type == "content_block_delta" and event.delta.type == "text_delta":
                     yield event.delta.text
                 elif event.type == "message_delta":
-                    counted |= _figures(event.usage)
-                    reason = event.delta.stop_reason
-        _check_end(reason)
-        yield anthropic_usage(counted, target.model)
+                    counted = latest(counted, figures(event.usage))
+                    reason = event.delta.stop_reason or reason
+                elif event.type == "message_stop":
+                    await drain(events)
+        check_whole(reason)
+        if counted:
+            yield anthropic_usage(counted, target.model)
+        check_willing(reason)
 
     return Model(stream, client.close)
 
@@ -102,24 +120,36 @@ def anthropic_usage(counted: dict[str, Any], model: str) -> Usage:
 def openai(target: Target) -> Model:
     """Call OpenAI's Responses API; nothing of it is to be kept there."""
     client = _openai_client(target)
+    unknown: set[str] = set()
 
     async def stream(ask: Ask) -> AsyncGenerator[Piece, None]:
-        options: dict[str, Any] = {"instructions": ask.system, "input": ask.messages}
-        if ask.schema is not None:
-            form = {"type": "json_schema", "name": SCHEMA_NAME, "strict": True, "schema": ask.schema}
-            options["text"] = {"format": form}
-        events = await client.responses.create(model=target.model, store=False, stream=True, **options)
-        last = None
+        form = {"type": "json_schema", "name": SCHEMA_NAME, "strict": True, "schema": ask.schema}
+        options: dict[str, Any] = {"text": {"format": form}} if ask.schema is not None else {}
+        known: dict[str, Any] = {"model": target.model, "instructions": ask.system, "input": ask.messages}
+        create = partial(client.responses.create, store=False, stream=True, **known)
+        events = await begin(create, options, unknown)
+        last: Any = None
+        is_refusal = False
         async with events:
+            await check_streamed(events, target.key)
             async for event in events:
                 if event.type == "response.output_text.delta":
                     yield event.delta
-                elif event.type == "response.failed":
-                    raise _failed(event.response.error)
-                elif event.type in ("response.completed", "response.incomplete"):
+                elif event.type == "response.refusal.delta":
+                    is_refusal = True
+                elif event.type == "error":
+                    raise broken_off(event.code, event.message, target.key)
+                elif event.type in ("response.completed", "response.incomplete", "response.failed"):
                     last = event.response
-        _check_end(last and last.status)
-        yield responses_usage(_figures(last.usage if last else None), target.model)
+                    await drain(events)
+        check_whole(last)
+        if counted := figures(last.usage):
+            yield responses_usage(counted, target.model)
+        if last.status == "failed":
+            error = last.error
+            raise broken_off(error and error.code, error and error.message, target.key)
+        details = last.incomplete_details
+        check_willing(REFUSAL if is_refusal else details and details.reason)
 
     return Model(stream, client.close)
 
@@ -127,12 +157,6 @@ def openai(target: Target) -> Model:
 def responses_usage(counted: dict[str, Any], model: str) -> Usage:
     """Return OpenAI's figures as we count."""
     return _openai_usage(counted, "input", "output", model)
-
-
-def _failed(error: Any) -> CallFailed:
-    code = str(getattr(error, "code", "") or "")
-    is_passing = code in ("server_error", "rate_limit_exceeded", "server_is_overloaded")
-    return CallFailed(f"the answer broke off: {code or 'failed'}", is_passing=is_passing)
 
 
 # --- servers that speak OpenAI's Chat Completions ------------------------------------------------
@@ -143,51 +167,51 @@ def chat(target: Target) -> Model:
     client = _openai_client(target)
     unknown: set[str] = set()
 
-    async def begin(ask: Ask) -> Any:
+    async def stream(ask: Ask) -> AsyncGenerator[Piece, None]:
         options: dict[str, Any] = {"stream_options": {"include_usage": True}}
         if ask.schema is not None:
             form = {"name": SCHEMA_NAME, "strict": True, "schema": ask.schema}
             options["response_format"] = {"type": "json_schema", "json_schema": form}
         messages: Any = [{"role": "system", "content": ask.system}, *ask.messages]
-        while True:
-            wanted = {name: value for name, value in options.items() if name not in unknown}
-            try:
-                return await client.chat.completions.create(
-                    model=target.model, messages=messages, stream=True, **wanted
-                )
-            except Exception as error:
-                found = unsupported(error, wanted)
-                if not found:
-                    raise
-                unknown.add(found)
-
-    async def stream(ask: Ask) -> AsyncGenerator[Piece, None]:
-        usage, reason = None, None
-        events = await begin(ask)
+        create = partial(client.chat.completions.create, model=target.model, messages=messages, stream=True)
+        events = await begin(create, options, unknown)
+        usage, reason, is_refusal = None, None, False
         async with events:
-            async for event in events:
-                usage = event.usage or usage
-                for choice in event.choices[:1]:
-                    reason = choice.finish_reason or reason
-                    if choice.delta.content:
-                        yield choice.delta.content
-        _check_end(reason)
+            async for said, counted, end in _parts(events, target.key):
+                usage = counted or usage
+                reason = end or reason
+                is_refusal = is_refusal or bool(getattr(said, "refusal", None))
+                if said is not None and said.content:
+                    yield said.content
+        check_whole(reason)
         if usage is not None:
-            yield chat_usage(_figures(usage), target.model)
+            yield chat_usage(figures(usage), target.model)
+        check_willing(REFUSAL if is_refusal else reason)
 
     return Model(stream, client.close)
 
 
-def unsupported(error: Exception, wanted: dict[str, Any]) -> str:
-    """Return which of the options a server has refused to know, if that is why it refused the call."""
-    if getattr(error, "status_code", None) not in (400, 404, 422, 501):
-        return ""
-    said = str(getattr(error, "message", "")).lower()
-    signs = {
-        "response_format": ("response_format", "json_schema", "schema"),
-        "stream_options": ("stream_options",),
-    }
-    return next((name for name in wanted if any(sign in said for sign in signs[name])), "")
+async def _parts(events: Any, key: str) -> AsyncGenerator[tuple[Any, Any, str | None], None]:
+    """Yield words, figures, the reason to end; a server that does not stream has all of them in one part."""
+    if is_streamed(events):
+        async for event in events:
+            one = event.choices[0] if event.choices else None
+            yield one and one.delta, event.usage, one and one.finish_reason
+        return
+    whole = _completion(await events.response.aread(), key)
+    yield whole.choices[0].message, whole.usage, whole.choices[0].finish_reason
+
+
+def _completion(body: bytes, key: str) -> Any:
+    from openai.types.chat import ChatCompletion
+
+    try:
+        whole = ChatCompletion.model_validate_json(body)
+    except ValueError:
+        raise broken_off("", body, key, "the server gave no answer") from None
+    if not whole.choices:
+        raise CallFailed("the server gave no answer")
+    return whole
 
 
 def chat_usage(counted: dict[str, Any], model: str) -> Usage:
@@ -220,19 +244,6 @@ def _openai_usage(counted: dict[str, Any], before: str, after: str, model: str) 
         reasoning=put_out.get("reasoning_tokens") or 0,
         model=model,
     )
-
-
-def _figures(usage: Any) -> dict[str, Any]:
-    """Return what an SDK counted, without what it does not know."""
-    return {} if usage is None else dict(usage.model_dump(exclude_none=True))
-
-
-def _check_end(reason: str | None) -> None:
-    """Raise where a stream ended that was not at its end, or where a model declined to answer."""
-    if reason is None:
-        raise CallFailed("the connection was cut in the middle of the answer", is_passing=True)
-    if reason in ("refusal", "content_filter"):
-        raise CallFailed("the model declined to answer")
 
 
 # --- the table -----------------------------------------------------------------------------------

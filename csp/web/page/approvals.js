@@ -2,7 +2,7 @@
 
 import { press } from "./acts.js";
 import { button, byId, h, swap } from "./dom.js";
-import { appendText } from "./text.js";
+import { appendText, shortened } from "./text.js";
 import { hueOf } from "./words.js";
 
 const ASKING = new Set(["needs_approval", "needs_human"]);
@@ -42,7 +42,7 @@ function callElement(agent, look) {
 
 function block(tag, text) {
   const element = h(tag, { class: "asked", dir: "auto", ...(tag === "pre" && { tabindex: "0" }) });
-  appendText(element, text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+  appendText(element, shortened(text, LONGEST));
   return element;
 }
 

@@ -5,31 +5,32 @@ import { stop } from "./acts.js";
 
 /** @param {import("./room.js").Room} room */
 export function startBanner(room) {
-  let session = null;
-  const hide = () => {
-    session = null;
-    set(byId("banner"), { hidden: true });
+  /** @type {{session: string, agent: string} | null} */
+  let wish = null;
+  const forget = () => {
+    wish = null;
+    draw();
+  };
+  const draw = () => {
+    const session = room.sessions.find((one) => one.id === wish?.session);
+    const isOpen = session?.mode === "autopilot" && session.status !== "ended";
+    if (isOpen && byId("banner").hidden) show(room, wish.agent, forget);
+    set(byId("banner"), { hidden: !isOpen });
   };
   room.said.on((event) => {
     if (event.type !== "agent_response" || !event.final || event.late) return;
-    const found = room.sessions.find((one) => one.id === event.session_id);
-    if (found?.mode !== "autopilot" || found.status === "ended") return;
-    session = event.session_id;
-    show(room, event.sender, hide);
+    wish = { session: event.session_id, agent: event.sender };
+    draw();
   });
-  room.sessionsChanged.on(() => {
-    const shown = room.sessions.find((one) => one.id === session);
-    if (session && (!shown || shown.status === "ended")) hide();
-  });
+  room.sessionsChanged.on(draw);
 }
 
-function show(room, agent, hide) {
+function show(room, agent, forget) {
   swap(
     byId("banner"),
     h("p", {}, h("b", {}, "Agent suggests finish"), ` (${agent}). Press ALLSTOP to end or let them continue.`),
     h("span", { class: "buttons" },
       button("ALLSTOP", () => stop(room), { class: "small bad", "aria-label": "ALLSTOP, as the agent suggests" }),
-      button("Let them continue", hide, { class: "small" })),
+      button("Let them continue", forget, { class: "small" })),
   );
-  set(byId("banner"), { hidden: false });
 }

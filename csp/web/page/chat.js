@@ -38,7 +38,8 @@ export class Chat {
     room.gap.on(() => this.load());
     this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     byId("jump").addEventListener("click", () => this.toEnd());
-    new ResizeObserver(() => this.#follows && this.#goToEnd()).observe(this.#scroller);
+    const sizes = new ResizeObserver(() => this.#follows && this.#goToEnd());
+    for (const grows of [this.#scroller, this.#list, byId("busy")]) sizes.observe(grows);
   }
 
   /** Show the newest messages, or those around one. */
@@ -46,10 +47,9 @@ export class Chat {
     const query = around === null ? `limit=${PAGE}` : `limit=${PAGE}&before=${around + PAGE / 2}`;
     const page = await attempt(get(`/history?${query}${this.#filter()}`));
     if (!page) return;
-    const newest = around === null || page.items.length < PAGE;
     this.#log.begin(this.#shown(page.items), { isAtStart: page.items.length < PAGE, isAtEnd: around === null });
     this.#redraw();
-    this.#follows = newest && around === null;
+    this.#follows = around === null;
     this.#settle();
     if (around !== null) this.#reveal(around);
   }
@@ -232,10 +232,10 @@ export class Chat {
   async #fetch(place, take) {
     if (this.#isFetching) return;
     this.#isFetching = true;
-    set(this.#list, { "aria-busy": "true" });
+    set(this.#scroller, { "aria-busy": "true" });
     const page = await attempt(get(`/history?limit=${PAGE}&${place}${this.#filter()}`));
     if (page) take(page);
-    set(this.#list, { "aria-busy": "false" });
+    set(this.#scroller, { "aria-busy": "false" });
     this.#isFetching = false;
     if (page) this.#scrolled();
   }

@@ -42,10 +42,7 @@ export class Completion {
   #draw() {
     swap(this.#list, ...this.#found.map((item, index) => this.#option(item, index)));
     set(this.#list, { hidden: !this.#found.length });
-    set(this.#input, {
-      "aria-expanded": String(this.#found.length > 0),
-      "aria-activedescendant": this.#found.length ? `completion-${this.#chosen}` : null,
-    });
+    set(this.#input, { "aria-activedescendant": this.#found.length ? `completion-${this.#chosen}` : null });
   }
 
   #option({ word, about }, index) {

@@ -256,9 +256,9 @@ function build(tokens) {
     else if (token.type === "close") leave(token);
     else if (token.type !== "run") inline.push(token);
     else {
-      token.closed.forEach(leave);
+      token.closed?.forEach(leave);
       if (token.left > 0) add(inline, token.sign.repeat(token.left));
-      token.opened.reverse().forEach(enter);
+      token.opened?.reverse().forEach(enter);
     }
   }
   return root;

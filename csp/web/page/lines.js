@@ -25,7 +25,8 @@ export function indentOf(line) {
 export function stripIndent(line, columns) {
   let taken = 0;
   for (let length = 0; ; length += 1) {
-    if (taken >= columns) return " ".repeat(taken - columns) + line.slice(length);
+    if (taken === columns) return line.slice(length);
+    if (taken > columns) return " ".repeat(taken - columns) + line.slice(length);
     if (line[length] === " ") taken += 1;
     else if (line[length] === "\t") taken += TAB - (taken % TAB);
     else return line.slice(length);

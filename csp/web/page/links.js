@@ -13,9 +13,10 @@ const PROTOCOLS = new Set(["http:", "https:", "mailto:"]);
 const DECEPTIVE = /[\s\\\p{Cc}\p{Cf}\p{Cs}\p{DI}\p{NChar}]/u;
 
 const BARE = /^https?:\/\//i;
-const BARE_END = /[\s\\<>"`|\p{Cc}\p{Cf}\p{Cs}\p{DI}\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]/gu;
+const ADDRESS_6 = /\[[0-9a-f:.]+\]/iy;
+const BARE_END = /[\s\\<>[\]"`|\p{Cc}\p{Cf}\p{Cs}\p{DI}\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]/gu;
 const TRAILING = new Set([..."?!.,:;*_~'"]);
-const BRACKETS = new Map([[")", "("], ["]", "["], ["}", "{"]]);
+const BRACKETS = new Map([[")", "("], ["}", "{"]]);
 
 /**
  * Reads an address that may become a link.
@@ -53,8 +54,10 @@ export function hostBehind(url, source, label) {
  * @returns {{end: number, stop: number} | null} where the address ends, and where its characters do
  */
 export function bareUrl(text, start) {
-  if (!BARE.test(text.slice(start, start + 8))) return null;
-  BARE_END.lastIndex = start;
+  const scheme = BARE.exec(text.slice(start, start + 8));
+  if (!scheme) return null;
+  ADDRESS_6.lastIndex = start + scheme[0].length;
+  BARE_END.lastIndex = ADDRESS_6.test(text) ? ADDRESS_6.lastIndex : start;
   const hit = BARE_END.exec(text);
   const stop = hit ? hit.index : text.length;
   return { end: trimmedEnd(text, start, stop), stop };

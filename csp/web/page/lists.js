@@ -12,21 +12,23 @@ const TASK = /^\[([ xX])\](?=\s)/;
 export function matchMarker(line, reader) {
   if (!reader.mayNest) return null;
   const { length, columns } = indentOf(line);
-  const found = BULLETS.has(line[length]) ? { sign: line[length], size: 1, start: null } : matchNumber(line, length);
-  if (!found || !isSpace(line[length + found.size])) return null;
-  const inside = stripIndent(line, columns).slice(found.size);
+  const number = BULLETS.has(line[length]) ? null : matchNumber(line, length);
+  const size = number ? number[0].length : 1;
+  if ((!number && !BULLETS.has(line[length])) || !isSpace(line[length + size])) return null;
+  const start = number ? Number(number[1]) : null;
+  const inside = line.slice(length + size);
   const gap = indentOf(inside);
   const isEmpty = gap.length === inside.length;
   // A year or a lone dash within a paragraph starts no list.
-  if (reader.inParagraph && (isEmpty || (found.start ?? 1) !== 1)) return null;
-  const width = found.size + (isEmpty || gap.columns > TAB ? 1 : gap.columns);
-  return { ...found, columns, width, inside: stripIndent(inside, width - found.size) };
+  if (reader.inParagraph && (isEmpty || (start ?? 1) !== 1)) return null;
+  const space = isEmpty || gap.columns > TAB ? 1 : gap.columns;
+  const sign = line[length + size - 1];
+  return { sign, start, columns, width: size + space, inside: stripIndent(inside, space) };
 }
 
 function matchNumber(line, at) {
   ORDERED.lastIndex = at;
-  const hit = ORDERED.exec(line);
-  return hit && { sign: hit[2], size: hit[0].length, start: Number(hit[1]) };
+  return ORDERED.exec(line);
 }
 
 function isSpace(character) {
@@ -56,8 +58,12 @@ function nextMarker(reader, first) {
 
 // `- - -` under a list of dashes is a rule.
 function isRule({ sign, inside }) {
-  const rest = inside.replaceAll(sign, "").trim();
-  return rest === "" && inside.length - inside.replaceAll(sign, "").length >= 2;
+  let count = 0;
+  for (let at = 0; at < inside.length; at += 1) {
+    if (inside[at] === sign) count += 1;
+    else if (!isSpace(inside[at])) return false;
+  }
+  return count >= 2;
 }
 
 /**

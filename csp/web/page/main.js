@@ -95,7 +95,7 @@ async function start() {
   const chat = startParts(room);
   document.body.dataset.room = "open";
   await room.open();
-  startStatus(room);
+  room.statusChanged.tell();
   await chat.load();
   byId("composer-text").focus();
 }

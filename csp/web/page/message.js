@@ -2,12 +2,12 @@
 
 import { h } from "./dom.js";
 import { renderMarkdown } from "./render.js";
-import { appendText } from "./text.js";
+import { appendText, shortened } from "./text.js";
 import { clock, hueOf, moment, money, several } from "./words.js";
 
 const PART = /^(Mode: [A-Z_]+|Round \d+.*|[A-Z_]+ (complete|paused|goes on|ended|stopped)\b.*)$/s;
 const ENDINGS = { interrupted: "interrupted", failed: "failed", limited: "reached a usage limit" };
-const NOTICE_LIMIT = 600;
+const NOTICE_LIMIT = 6000;
 
 /**
  * @param {any} event
@@ -23,7 +23,7 @@ export function messageElement(event, { isLive = false } = {}) {
 function notice(event) {
   const kind = PART.test(event.text) ? "part" : "notice";
   const words = h("p", { class: "notice-text", dir: "auto" });
-  appendText(words, event.text.length > NOTICE_LIMIT ? `${event.text.slice(0, NOTICE_LIMIT)}…` : event.text);
+  appendText(words, shortened(event.text, NOTICE_LIMIT));
   return h("li", { class: kind }, words, time(event));
 }
 

@@ -25,7 +25,7 @@ const BLOCKS = {
 
 const INLINES = {
   text: ({ text }, parent) => appendText(parent, text),
-  code: ({ text }, parent) => appendText(append(parent, "code", { dir: "auto" }), text),
+  code: renderCodeSpan,
   break: (_, parent) => append(parent, "br"),
   strong: ({ inline }, parent) => withInline(append(parent, "strong"), inline),
   em: ({ inline }, parent) => withInline(append(parent, "em"), inline),
@@ -147,13 +147,13 @@ function renderTask(item, done) {
   item.append(" ");
 }
 
-function renderTable({ align, head, rows }, context) {
+function renderTable({ align, head, rows }) {
   // Wide tables scroll in a box of their own, which the keyboard must reach.
   const box = element("div", { class: "table", tabindex: "0", role: "group", "aria-label": "Table" });
   const table = append(box, "table");
   renderRow(append(append(table, "thead"), "tr"), "th", head, align);
   const body = append(table, "tbody");
-  for (const row of rows) renderRow(append(body, "tr"), "td", row, align, context);
+  for (const row of rows) renderRow(append(body, "tr"), "td", row, align);
   return box;
 }
 
@@ -165,9 +165,16 @@ function renderRow(row, name, cells, align) {
   });
 }
 
+// A direction is set last, or each node that is added looks for it again.
+function renderCodeSpan({ text }, parent) {
+  const code = append(parent, "code");
+  appendText(code, text);
+  code.dir = "auto";
+}
+
 function renderLink({ href, host, inline }, parent) {
-  const attributes = { href, title: href, target: "_blank", rel: "noopener noreferrer nofollow", dir: "auto" };
-  withInline(append(parent, "a", attributes), inline);
+  const attributes = { href, title: href, target: "_blank", rel: "noopener noreferrer nofollow" };
+  withInline(append(parent, "a", attributes), inline).dir = "auto";
   if (host === null) return;
   parent.append(" ");
   append(parent, "span", { class: "host", dir: "ltr" }).textContent = `(${host})`;

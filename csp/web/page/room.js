@@ -74,6 +74,7 @@ export class Room {
   }
 
   close() {
+    for (const looker of Object.values(this.#lookers)) looker.end();
     this.#stream.close();
   }
 

@@ -6,13 +6,16 @@
  */
 
 const LONGEST = 8;
-const SPACE = /^\s?$/u;
-const PUNCTUATION = /^[\p{P}\p{S}]$/u;
+const SIGNS = "*_~";
+const KINDS_OF_CLOSERS = SIGNS.length * 6;
+const SPACE = 1;
+const PUNCTUATION = 2;
 const UNSPACED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]$/u;
+const ASCII_KINDS = Uint8Array.from({ length: 128 }, (_, code) => slowKindOf(code));
 
 /**
  * @typedef {{type: "run", sign: string, size: number, left: number, opens: boolean, closes: boolean,
- *   opened: Array<{node: object, raw: string}>, closed: Array<{raw: string}>}} Run
+ *   opened: Array<{node: object, raw: string}> | null, closed: Array<{raw: string}> | null}} Run
  */
 
 /**
@@ -25,30 +28,40 @@ const UNSPACED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Scrip
 export function readRun(text, at, size) {
   const sign = text[at];
   if (size > LONGEST || (sign === "~" && size !== 2)) return null;
-  const { opens, closes } = flanks(sign, characterBefore(text, at), characterAt(text, at + size));
+  const { opens, closes } = flanks(sign, codeBefore(text, at), text.codePointAt(at + size));
   if (!opens && !closes) return null;
-  return { type: "run", sign, size, left: size, opens, closes, opened: [], closed: [] };
+  return { type: "run", sign, size, left: size, opens, closes, opened: null, closed: null };
 }
 
 function flanks(sign, before, after) {
-  const spaceBefore = SPACE.test(before);
-  const spaceAfter = SPACE.test(after);
-  const edgeBefore = spaceBefore || PUNCTUATION.test(before);
-  const edgeAfter = spaceAfter || PUNCTUATION.test(after);
-  const opens = !spaceAfter && (!edgeAfter || edgeBefore || UNSPACED.test(before));
-  const closes = !spaceBefore && (!edgeBefore || edgeAfter || UNSPACED.test(after));
+  const kindBefore = kindOf(before);
+  const kindAfter = kindOf(after);
+  const opens = kindAfter !== SPACE && (kindAfter === 0 || kindBefore !== 0 || isUnspaced(before));
+  const closes = kindBefore !== SPACE && (kindBefore === 0 || kindAfter !== 0 || isUnspaced(after));
   if (sign !== "_") return { opens, closes };
-  return { opens: opens && (!closes || edgeBefore), closes: closes && (!opens || edgeAfter) };
+  return { opens: opens && (!closes || kindBefore !== 0), closes: closes && (!opens || kindAfter !== 0) };
 }
 
-function characterAt(text, at) {
-  const code = text.codePointAt(at);
-  return code === undefined ? "" : String.fromCodePoint(code);
+function codeBefore(text, at) {
+  if (at === 0) return undefined;
+  const isLow = (text.charCodeAt(at - 1) & 0xfc00) === 0xdc00;
+  return text.codePointAt(isLow && at > 1 ? at - 2 : at - 1);
 }
 
-function characterBefore(text, at) {
-  const low = (text.charCodeAt(at - 1) & 0xfc00) === 0xdc00;
-  return at > 1 && low ? characterAt(text, at - 2) : text.slice(Math.max(at - 1, 0), at);
+// The ends of a text count as space.
+function kindOf(code) {
+  if (code === undefined) return SPACE;
+  return code < ASCII_KINDS.length ? ASCII_KINDS[code] : slowKindOf(code);
+}
+
+function slowKindOf(code) {
+  const character = String.fromCodePoint(code);
+  if (/\s/u.test(character)) return SPACE;
+  return /[\p{P}\p{S}]/u.test(character) ? PUNCTUATION : 0;
+}
+
+function isUnspaced(code) {
+  return code > 0x1000 && UNSPACED.test(String.fromCodePoint(code));
 }
 
 /**
@@ -57,23 +70,24 @@ function characterBefore(text, at) {
  * @param {number} first
  */
 export function matchRuns(runs, first) {
+  if (first === runs.length) return;
   const open = [];
   // By kind of closer, how many of the open runs were tried in vain: they are not tried again.
-  const tried = new Map();
+  const tried = new Array(KINDS_OF_CLOSERS).fill(0);
   for (let index = first; index < runs.length; index += 1) {
-    const closer = runs[index];
-    while (closer.closes && closer.left > 0) {
-      const kind = `${closer.sign}${closer.opens}${closer.size % 3}`;
-      const place = findOpener(open, closer, tried.get(kind) ?? 0);
+    const run = runs[index];
+    while (run.closes && run.left > 0) {
+      const kind = SIGNS.indexOf(run.sign) * 6 + (run.size % 3) * 2 + Number(run.opens);
+      const place = findOpener(open, run, tried[kind]);
       if (place < 0) {
-        tried.set(kind, open.length);
+        tried[kind] = open.length;
         break;
       }
-      pair(open[place], closer);
+      pair(open[place], run);
       open.length = open[place].left > 0 ? place + 1 : place;
-      for (const [key, count] of tried) tried.set(key, Math.min(count, open.length));
+      for (let other = 0; other < tried.length; other += 1) tried[other] = Math.min(tried[other], open.length);
     }
-    if (closer.opens && closer.left > 0) open.push(closer);
+    if (run.opens && run.left > 0) open.push(run);
   }
 }
 
@@ -96,8 +110,8 @@ function pair(opener, closer) {
   const width = opener.left > 1 && closer.left > 1 ? 2 : 1;
   const raw = opener.sign.repeat(width);
   const type = opener.sign === "~" ? "del" : width === 2 ? "strong" : "em";
-  opener.opened.push({ node: { type, inline: [] }, raw });
-  closer.closed.push({ raw });
+  (opener.opened ??= []).push({ node: { type, inline: [] }, raw });
+  (closer.closed ??= []).push({ raw });
   opener.left -= width;
   closer.left -= width;
 }

@@ -4,7 +4,7 @@ import { steer } from "./acts.js";
 import { now, post } from "./api.js";
 import { button, byId, h, set, setText, swap } from "./dom.js";
 import { chipText, endOf, minutes, modeOf } from "./modes.js";
-import { appendText } from "./text.js";
+import { appendText, shortened } from "./text.js";
 import { attempt } from "./toast.js";
 import { clock, money, several } from "./words.js";
 
@@ -42,7 +42,7 @@ function fillViews(room) {
 }
 
 function viewOption(session) {
-  const topic = session.topic.length > 40 ? `${session.topic.slice(0, 40)}…` : session.topic;
+  const topic = shortened(session.topic, 40);
   const thread = session.thread === "default" ? "" : ` (${session.thread})`;
   const live = session.status === "ended" ? "" : "● ";
   const option = h("option", { value: session.id });

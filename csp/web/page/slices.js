@@ -2,11 +2,14 @@
  * Shows long texts in slices, so that no single task holds up the page.
  */
 
-import { appendText, cutBefore } from "./text.js";
+import { appendText, cutBefore, endOfMarks } from "./text.js";
 
 const SLICE = 8000;
 // A cut looks back this far for the end of a line.
 const LOOK_BACK = 2000;
+// Short lines and marks make many elements of few characters.
+const MOST_LINES = 1000;
+const MOST_MARKS = 2000;
 
 /**
  * Finds how much of a text to show at first.
@@ -15,7 +18,17 @@ const LOOK_BACK = 2000;
  * @returns {number}
  */
 export function headLength(text, limit) {
-  return text.length <= limit ? text.length : cut(text, 0, limit);
+  return cut(text, 0, Math.min(limit, endOfLine(text, MOST_LINES)));
+}
+
+function endOfLine(text, count) {
+  let end = 0;
+  for (let line = 0; line < count; line += 1) {
+    const at = text.indexOf("\n", end);
+    if (at < 0) return text.length;
+    end = at + 1;
+  }
+  return end;
 }
 
 /**
@@ -71,17 +84,19 @@ function nextSlice(text, from) {
 function makeSlice(text) {
   const slice = document.createElement("div");
   slice.className = "plain";
-  slice.dir = "auto";
   appendText(slice, text);
+  slice.dir = "auto"; // last, or each node that is added looks for the direction again
   return slice;
 }
 
 // After a line where there is one, else between two characters.
 function cut(text, from, length) {
-  if (from + length >= text.length) return text.length;
-  const line = text.slice(from + length - Math.min(LOOK_BACK, length), from + length).lastIndexOf("\n");
-  if (line >= 0) return from + length - Math.min(LOOK_BACK, length) + line + 1;
-  return Math.max(cutBefore(text, from + length), from + 1);
+  const end = endOfMarks(text, from, Math.min(from + length, text.length), MOST_MARKS);
+  if (end === text.length) return end;
+  const start = Math.max(end - LOOK_BACK, from);
+  const line = text.slice(start, end).lastIndexOf("\n");
+  if (line >= 0) return start + line + 1;
+  return Math.max(cutBefore(text, end), from + 1);
 }
 
 function sizeOf(text) {

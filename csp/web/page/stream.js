@@ -37,7 +37,11 @@ export class Stream {
     this.seq = seq;
     while (!this.#closed) {
       const code = await this.#once();
-      if (code === 4001) return this.#on.status("refused");
+      if (this.#closed) return;
+      if (code === 4001) {
+        this.#on.status("refused");
+        return;
+      }
       this.#on.status("lost");
       await Promise.race([pause(this.#waitMs * (0.5 + Math.random())), this.#hurried()]);
       this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_WAIT_MS);

@@ -7,6 +7,8 @@
 
 const MARKS_IN_A_ROW = 6;
 const LONGEST_STEP_BACK = 32;
+const LONGEST_TITLE = 200;
+const LONGEST_WORD = 64;
 
 // No repetition without a bound in here: a long run must not fill the engine's backtrack stack.
 const ODD =
@@ -79,7 +81,7 @@ const KINDS = [
 ];
 
 /**
- * A character, or a run of one, that is shown as a mark.
+ * Neighbouring characters that are shown as one mark.
  * @typedef {{mark: string, title: string}} Mark
  */
 
@@ -97,7 +99,7 @@ export function pieces(text) {
     const odd = readOdd(source, hit);
     if (odd.start < odd.end) {
       if (from < odd.start) found.push(source.slice(from, odd.start));
-      found.push(odd.mark);
+      if (from < odd.start || !join(found.at(-1), odd.mark)) found.push(odd.mark);
       from = odd.end;
     }
     ODD.lastIndex = odd.end;
@@ -125,7 +127,7 @@ export function visible(text) {
 export function appendText(parent, text) {
   for (const piece of pieces(text)) {
     if (typeof piece === "string") {
-      parent.append(piece);
+      appendWords(parent, piece);
     } else {
       const span = document.createElement("span");
       span.className = "odd";
@@ -134,6 +136,42 @@ export function appendText(parent, text) {
       parent.append(span);
     }
   }
+}
+
+/**
+ * Appends a text with places to break within words that no line can hold. Where there are none, the
+ * browser shapes the rest of such a word anew for every line: 20,000 letters take it many seconds.
+ */
+function appendWords(parent, text) {
+  let from = 0;
+  let word = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    if (text.charCodeAt(at) <= 0x20) word = at + 1;
+    else if (at - word >= LONGEST_WORD) {
+      word = Math.max(cutBefore(text, at), from + 1);
+      parent.append(text.slice(from, word), document.createElement("wbr"));
+      from = word;
+    }
+  }
+  parent.append(text.slice(from));
+}
+
+/**
+ * Finds the place between `from` and `to` up to which a text needs at most `most` marks.
+ * @param {string} text
+ * @param {number} from
+ * @param {number} to
+ * @param {number} most
+ * @returns {number}
+ */
+export function endOfMarks(text, from, to, most) {
+  ODD.lastIndex = from;
+  for (let count = 0; count <= most; count += 1) {
+    const hit = ODD.exec(text);
+    if (!hit || hit.index >= to) return to;
+    if (count === most) return hit.index;
+  }
+  return to;
 }
 
 /**
@@ -148,6 +186,24 @@ export function cutBefore(text, at) {
     if (!splitsPair(text, end) && !isJoined(text, end)) return end;
   }
   return splitsPair(text, at) ? at - 1 : at;
+}
+
+/**
+ * Cuts a text that is too long for its place, between two characters.
+ * @param {string} text
+ * @param {number} most
+ * @returns {string}
+ */
+export function shortened(text, most) {
+  return text.length > most ? `${text.slice(0, cutBefore(text, most))}…` : text;
+}
+
+// One mark for neighbours, since each costs an element; but a long one takes long to lay out.
+function join(last, next) {
+  if (!last || last.title.length > LONGEST_TITLE) return false;
+  last.mark += ` ${next.mark}`;
+  last.title += `, ${next.title}`;
+  return true;
 }
 
 function readOdd(source, hit) {
@@ -184,6 +240,7 @@ function markOf(code, count) {
 }
 
 function kindOf(code) {
+  if (code > 0xe0020 && code < 0xe007f) return `TAG ${String.fromCodePoint(code - 0xe0000)}`;
   if ((code & 0xfffe) === 0xfffe) return "noncharacter";
   return KINDS.find(([first, last]) => first <= code && code <= last)[2];
 }
@@ -213,5 +270,6 @@ function splitsPair(text, at) {
 
 function isJoined(text, at) {
   const next = String.fromCodePoint(text.codePointAt(at));
-  return COMBINING.test(next) || next === "\u200d" || text[at - 1] === "\u200d" || next === "\n" && text[at - 1] === "\r";
+  if (next === "\n") return text[at - 1] === "\r";
+  return COMBINING.test(next) || next === "\u200d" || text[at - 1] === "\u200d";
 }

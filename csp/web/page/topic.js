@@ -22,6 +22,7 @@ export class Looker {
   #restMs;
   #busy = false;
   #stale = false;
+  #ended = false;
 
   /** @param {() => Promise<void>} look  @param {number} restMs */
   constructor(look, restMs) {
@@ -29,12 +30,17 @@ export class Looker {
     this.#restMs = restMs;
   }
 
+  /** Look no more. */
+  end() {
+    this.#ended = true;
+  }
+
   async wake() {
     this.#stale = true;
     if (this.#busy) return;
     this.#busy = true;
     try {
-      while (this.#stale) {
+      while (this.#stale && !this.#ended) {
         this.#stale = false;
         await this.#look().catch(() => {}); // the stream's status tells of a gateway that is gone
         await pause(this.#restMs);

@@ -1,7 +1,7 @@
 // The ballot of a session: bars with the reasons.
 
 import { byId, h, set, swap } from "./dom.js";
-import { appendText } from "./text.js";
+import { appendText, shortened } from "./text.js";
 import { hueOf, several } from "./words.js";
 
 const EXCERPT = 280;
@@ -16,29 +16,38 @@ export function startVotes(room) {
     drawn = wanted;
     const labels = Object.keys(proposals).sort();
     set(byId("votes-part"), { hidden: !labels.length });
-    const most = Math.max(1, ...labels.map((label) => votersOf(votes, label).length));
-    swap(byId("votes"), ...labels.map((label) => candidate(label, proposals[label], votersOf(votes, label), most)));
+    const voters = labels.map((label) => votersOf(votes, proposals, label));
+    const most = Math.max(1, ...voters.map(counted));
+    swap(byId("votes"), ...labels.map((label, index) => candidate(label, proposals[label], voters[index], most)));
   });
 }
 
-function votersOf(votes, label) {
-  return Object.entries(votes).filter(([, vote]) => vote.label === label);
+/** Whoever voted for a label; an own vote counts only where there are no others, as the room counts. */
+function votersOf(votes, proposals, label) {
+  const isOwn = (agent, vote) => proposals[vote.label]?.agent === agent;
+  const others = Object.entries(votes).some(([agent, vote]) => !isOwn(agent, vote));
+  return Object.entries(votes)
+    .filter(([, vote]) => vote.label === label)
+    .map(([agent, vote]) => ({ agent, reason: vote.reason, counts: !others || !isOwn(agent, vote) }));
 }
+
+const counted = (voters) => voters.filter((voter) => voter.counts).length;
 
 function candidate(label, proposal, voters, most) {
   const text = h("p", { class: "proposal", dir: "auto" });
-  appendText(text, proposal.text.length > EXCERPT ? `${proposal.text.slice(0, EXCERPT)}…` : proposal.text);
-  return h("li", { class: "candidate", data: { label }, vars: { share: voters.length / most, hue: hueOf(proposal.agent || label) } },
+  appendText(text, shortened(proposal.text, EXCERPT));
+  return h("li", { class: "candidate", data: { label }, vars: { share: counted(voters) / most, hue: hueOf(proposal.agent || label) } },
     h("div", { class: "candidate-head" },
       h("b", {}, label), proposal.agent && h("span", { class: "name", vars: { hue: hueOf(proposal.agent) } }, proposal.agent),
-      h("span", { class: "tally" }, several(voters.length, "vote"))),
+      h("span", { class: "tally" }, several(counted(voters), "vote"))),
     h("div", { class: "bar", "aria-hidden": "true" }),
     text,
     voters.length > 0 && h("ul", { class: "reasons" }, ...voters.map(reason)));
 }
 
-function reason([agent, vote]) {
+function reason({ agent, reason: why, counts }) {
   const line = h("li", { dir: "auto" }, h("b", { class: "name", vars: { hue: hueOf(agent) } }, agent), " ");
-  appendText(line, vote.reason || "gave no reason");
+  appendText(line, why || "gave no reason");
+  if (!counts) line.append(" (for its own, so it does not count)");
   return line;
 }

@@ -70,5 +70,5 @@ export function several(number, one, many = `${one}s`) {
 export function hueOf(name) {
   let hash = 2166136261;
   for (const letter of name) hash = Math.imul(hash ^ letter.codePointAt(0), 16777619) >>> 0;
-  return (hash * 137) % 360;
+  return (hash * 139) % 360;
 }

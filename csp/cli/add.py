@@ -1,0 +1,95 @@
+"""Start one more agent in a room that is open."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from csp.cli.call import Call
+from csp.cli.terminal import put_json, talk
+from csp.cli.up import at_work, check_place, directory, panes_of
+from csp.config import AgentSpec, process_environment
+from csp.errors import BadInput
+from csp.panes.lineup import Member, member_for, model_for, need
+from csp.panes.waiting import Outcome
+
+#: What only a model behind an API has, by its name among the arguments.
+_OF_MODELS: Final = ("model", "base_url", "key_env", "role")
+
+
+def add(call: Call) -> int:
+    """Start one more agent in the room; return when it is there."""
+    check_place(call)
+    if not call.address.room:
+        raise BadInput("csp add needs a room of this machine", "unset CSP_GATEWAY_URL")
+    _check_kind(call.args)
+    env = process_environment()
+    wanted, outcome = (_add_model if call.args.provider else _add_cli)(call, env)
+    if call.is_json:
+        put_json(outcome._asdict())
+    else:
+        taken = "" if outcome.agent == wanted else f"; the name {wanted!r} was taken"
+        here = f"{outcome.agent} is here ({outcome.state}){taken}"
+        talk(f"csp: {outcome.problem}" if outcome.problem else here)
+    return 1 if outcome.problem else 0
+
+
+def _check_kind(args: argparse.Namespace) -> None:
+    """Refuse what belongs to a model for a CLI, or the other way round."""
+    given = [name for name in _OF_MODELS if getattr(args, name)]
+    if args.provider and args.command:
+        raise BadInput("a model behind an API has no command", "leave out what stands behind --")
+    if args.provider and not args.model:
+        raise BadInput("--provider needs a model beside it", "give it: --model NAME")
+    if given and not args.provider:
+        flag = given[0].replace("_", "-")
+        raise BadInput(f"--{flag} needs a provider beside it", "give it: --provider NAME")
+
+
+def _add_cli(call: Call, env: Mapping[str, str]) -> tuple[str, Outcome]:
+    from csp.panes.opening import Joining
+    from csp.panes.session import check_tmux
+
+    check_tmux(env)
+    args, settings = call.args, call.settings
+    with at_work(settings.state_dir, call.address.room) as progress:
+        joining = Joining(settings, call.address, env, progress.show)
+        dir = directory(call, args.dir) if args.dir else joining.dir
+        member = member_for(args.name, args.command, settings, dir, args.profile or "")
+        need(member, env)
+        return member.agent, joining.add(member)
+
+
+def _add_model(call: Call, env: Mapping[str, str]) -> tuple[str, Outcome]:
+    """Start a model in a pane, or without one where the room has none."""
+    from csp.agents.api.wanted import wanted
+    from csp.panes.background import Background
+    from csp.panes.opening import Joining, sidecar_argv
+
+    args, settings, room = call.args, call.settings, call.address.room
+    found = wanted(args.provider, args.base_url, args.key_env, env)
+    variable = args.key_env or found.provider.key_env
+    with at_work(settings.state_dir, room) as progress:
+        dir = directory(call, args.dir) if args.dir else None
+        panes = panes_of(settings.state_dir, room)
+        if panes is not None and panes.id:
+            joining = Joining(settings, call.address, env, progress.show)
+            member = _model(args, dir or joining.dir)
+            # The room was opened in another environment, which may not have the key.
+            return member.agent, joining.add(member, {variable: found.key} if found.key else {})
+        member = _model(args, dir or call.cwd)
+        starting = Background(settings.state_dir, room, call.gateway)
+        argv = sidecar_argv(member, room, member.command)
+        return member.agent, starting.start(member.name, argv, member.cwd, env, progress.show)
+
+
+def _model(args: argparse.Namespace, dir: Path) -> Member:
+    spec = AgentSpec(
+        name=args.name,
+        provider=args.provider,
+        model=args.model,
+        base_url=args.base_url or "",
+        key_env=args.key_env or "",
+        role=args.role or "agent",
+    )
+    return model_for(spec, dir)

@@ -1,0 +1,110 @@
+"""Let a browser into the room."""
+
+import html
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from csp.cli.call import Call
+from csp.cli.terminal import put, put_json, talk
+from csp.config import process_environment
+from csp.light.room_files import make_private_dir
+from csp.oneshot import field
+
+#: In a process of its own: a browser would keep our stdout open, and write its own words there.
+_OPEN: Final = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
+_OPEN_S: Final = 5.0
+_DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY")
+#: Browsers that come as snaps may read no file of ours.
+_SNAPS: Final = Path("/snap/bin")
+
+
+def web(call: Call) -> int:
+    """Print a one-time link to the page, and open it where there is a browser."""
+    if call.args.leave_all:
+        call.gateway.post("/page/leave", {"all": True})
+        if call.is_json:
+            put_json({"success": True})
+        else:
+            talk("every page has been left; a new link lets one in")
+        return 0
+    link = call.gateway.post("/page/link", {})
+    base = call.address.url.rstrip("/")
+    # Each link lets one page in, so each address has one of its own.
+    others = [_other_link(call, base, str(host)) for host in field(link, "hosts", list)]
+    urls = [base + field(link, "path", str), *(url for url in others if url)]
+    why_not = "you said so" if call.args.no_open else why_no_browser(process_environment())
+    is_opened = not why_not and _open(call, urls[0])
+    if call.is_json:
+        put_json(
+            {"url": urls[0], "urls": urls, "expires": field(link, "expires", float), "opened": is_opened}
+        )
+    else:
+        _tell(urls, why_not, is_opened=is_opened)
+    return 0
+
+
+def _other_link(call: Call, base: str, host: str) -> str:
+    """Return a link for another machine, or nothing if `base` is good there too."""
+    parts = urlsplit(base)
+    if parts.hostname == host:
+        return ""
+    name = f"[{host}]" if ":" in host else host
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{name}{port}" + field(call.gateway.post("/page/link", {}), "path", str)
+
+
+def _tell(urls: list[str], why_not: str, *, is_opened: bool) -> None:
+    for url in urls:
+        put(url)
+    if is_opened:
+        talk("opened it in your browser; the link is good once, for two minutes")
+    else:
+        why = why_not or "no browser could be started"
+        talk(f"not opened ({why}); open the link yourself, it is good once, for two minutes")
+    if len(urls) > 1:
+        talk("the further links are for other machines, such as a phone; each is good once")
+
+
+def why_no_browser(env: Mapping[str, str], platform: str = sys.platform) -> str:
+    """Return why no browser can be opened from here, nothing if one can."""
+    if env.get("BROWSER"):
+        return ""
+    if env.get("SSH_CONNECTION") or env.get("SSH_TTY"):
+        return "this is an ssh session"
+    if platform != "darwin" and not any(env.get(name) for name in _DISPLAYS):
+        return "there is no display"
+    return ""
+
+
+def _open(call: Call, url: str) -> bool:
+    """Open a link in the user's browser; tell whether one could be started."""
+    is_chosen = bool(process_environment().get("BROWSER"))
+    target = url if is_chosen or _SNAPS.is_dir() else _stepping_stone(call, url)
+    child = subprocess.Popen(
+        [sys.executable, "-c", _OPEN, target],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        return child.wait(_OPEN_S) == 0
+    except subprocess.TimeoutExpired:
+        # Some browsers stay in the foreground of who starts them.
+        return True
+
+
+def _stepping_stone(call: Call, url: str) -> str:
+    """Return the address of a private file that leads on to `url`: everybody may read a command line."""
+    folder = call.settings.state_dir / "web"
+    make_private_dir(folder)
+    path = folder / f"{call.address.room or 'room'}.html"
+    path.unlink(missing_ok=True)
+    path.touch(0o600, exist_ok=False)
+    safe = html.escape(url, quote=True)
+    path.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={safe}">', "utf-8")
+    return path.as_uri()

@@ -1,0 +1,195 @@
+"""`csp web` prints a link that lets one page in, and opens it where there is a browser."""
+
+import os
+import re
+import shlex
+import signal
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import pytest
+
+from csp.cli.web import why_no_browser
+from csp.errors import Unauthenticated
+from csp.oneshot import Gateway
+from tests.cli.live import Place
+from tests.waiting import wait_until_sync
+
+#: Nothing here that a browser could be opened with, whatever the machine of the test has.
+NO_DISPLAY = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": "", "SSH_CONNECTION": "", "SSH_TTY": ""}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    made.close()
+
+
+def _enter(url: str) -> str:
+    """Use a link as the page does; return the page's token."""
+    base, _, code = url.partition("/#link=")
+    return str(Gateway(base, "").post("/page/enter", {"code": code})["token"])
+
+
+def _browser(place: Place) -> tuple[str, Path]:
+    """Return a command that stands in for a browser, with the file in which it notes what it was given."""
+    noted = place.home / "noted"
+    program = place.home / "browser"
+    code = f"import pathlib, sys; pathlib.Path({str(noted)!r}).write_text(sys.argv[1])"
+    program.write_text(f'#!/bin/sh\necho noise\nexec {shlex.quote(sys.executable)} -c "{code}" "$1"\n')
+    program.chmod(0o700)
+    return f"{program} %s", noted
+
+
+def test_the_link_lets_one_page_in(place: Place) -> None:
+    place.gateway()
+    done = place.csp("web", **NO_DISPLAY)
+    url = done.out.strip()
+    token = _enter(url)
+
+    assert done.code == 0
+    assert re.fullmatch(re.escape(place.room().url) + r"/#link=[\w-]{22,}", url)
+    assert done.err == (
+        "not opened (there is no display); open the link yourself, it is good once, for two minutes\n"
+    )
+    assert Gateway(place.room().url, token).get("/queue") == {"items": []}
+    with pytest.raises(Unauthenticated):
+        _enter(url)
+
+
+def test_no_open_opens_nothing(place: Place) -> None:
+    place.gateway()
+    browser, noted = _browser(place)
+    done = place.csp("web", "--no-open", **NO_DISPLAY | {"BROWSER": browser})
+
+    assert done.err.startswith("not opened (you said so);")
+    assert not noted.exists()
+
+
+def test_a_browser_gets_the_link_and_stdout_is_ours(place: Place) -> None:
+    place.gateway()
+    browser, noted = _browser(place)
+    done = place.csp("web", **NO_DISPLAY | {"BROWSER": browser})
+
+    assert done.err == "opened it in your browser; the link is good once, for two minutes\n"
+    assert noted.read_text() == done.out.strip()
+
+
+def test_a_browser_that_stays_does_not_keep_a_script_waiting(place: Place) -> None:
+    place.gateway()
+    began = place.home / "began"
+    program = place.home / "browser"
+    program.write_text(f"#!/bin/sh\necho $$ > {shlex.quote(str(began))}\nexec sleep 600\n")
+    program.chmod(0o700)
+    done = place.csp("web", **NO_DISPLAY | {"BROWSER": f"{program} %s"})
+
+    assert (done.code, done.err.partition(";")[0]) == (0, "opened it in your browser")
+    _end(began)
+
+
+def _end(began: Path) -> None:
+    os.kill(int(began.read_text()), signal.SIGKILL)
+
+
+def test_the_link_stands_in_no_command_line(place: Place) -> None:
+    """A desktop's own browser is led on by a file that only its user may read."""
+    place.gateway()
+    _, noted = _browser(place)
+    # The only browser that there is.
+    bin_dir = place.home / "bin"
+    bin_dir.mkdir()
+    (place.home / "browser").rename(bin_dir / "xdg-open")
+    done = place.csp("web", **NO_DISPLAY | {"DISPLAY": ":0", "PATH": str(bin_dir)})
+    target = wait_until_sync(lambda: noted.read_text() if noted.exists() else "", 30.0, "the browser")
+    stone = Path(url2pathname(urlsplit(target).path))
+
+    assert done.err.startswith("opened it in your browser")
+    assert target.startswith("file://")
+    assert f"0; url={done.out.strip()}" in stone.read_text()
+    assert stat.S_IMODE(stone.stat().st_mode) == 0o600
+    assert stat.S_IMODE(stone.parent.stat().st_mode) == 0o700
+
+
+def test_a_browser_that_fails_is_told(place: Place) -> None:
+    place.gateway()
+    done = place.csp("web", **NO_DISPLAY | {"BROWSER": "/nowhere/browser %s"})
+
+    assert done.code == 0
+    assert done.err.startswith("not opened (no browser could be started);")
+
+
+def test_json_has_everything(place: Place) -> None:
+    place.gateway()
+    done = place.csp("web", "--json", **NO_DISPLAY)
+
+    assert sorted(done.json) == ["expires", "opened", "url", "urls"]
+    assert done.json["urls"] == [done.json["url"]]
+    assert 0 < done.json["expires"] - time.time() <= 120
+    assert done.json["opened"] is False
+    assert done.err == ""
+
+
+def test_leave_all_ends_every_page(place: Place) -> None:
+    place.gateway()
+    tokens = [_enter(place.csp("web", "--no-open").out.strip()) for _ in range(2)]
+    done = place.csp("web", "--leave-all")
+    as_json = place.csp("web", "--leave-all", "--json")
+
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "every page has been left; a new link lets one in\n"
+    assert as_json.json == {"success": True}
+    for token in tokens:
+        with pytest.raises(Unauthenticated):
+            Gateway(place.room().url, token).get("/queue")
+
+
+def test_a_room_that_others_reach_has_links_for_them(place: Place) -> None:
+    place.gateway("--host", "0.0.0.0", "--insecure")
+    done = place.csp("web", "--json", **NO_DISPLAY)
+    own, *others = done.json["urls"]
+    port = urlsplit(own).port
+
+    # A machine without a network has no other address.
+    assert all(urlsplit(url).port == port and urlsplit(url).hostname != "127.0.0.1" for url in others)
+    assert len({url.partition("#")[2] for url in done.json["urls"]}) == len(done.json["urls"])
+    for url in done.json["urls"]:
+        assert Gateway(url.partition("/#")[0], _enter(url)).get("/queue") == {"items": []}
+
+
+def test_an_agent_cannot_open_a_page(place: Place) -> None:
+    place.gateway()
+    claude = place.agent("claude")
+    done = place.csp("web", CSP_AUTH_TOKEN=claude.token)
+
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "csp: agent may not POST /page/link (it takes the room token)\n"
+
+
+def test_without_a_room_there_is_no_page(place: Place) -> None:
+    done = place.csp("web")
+
+    assert (done.code, done.out, done.err) == (1, "", "csp: no room is running; start one with: csp up\n")
+
+
+@pytest.mark.parametrize(
+    ("env", "platform", "why"),
+    [
+        ({"DISPLAY": ":0"}, "linux", ""),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", ""),
+        ({}, "linux", "there is no display"),
+        ({}, "darwin", ""),
+        ({"DISPLAY": ":0", "SSH_CONNECTION": "a 1 b 2"}, "linux", "this is an ssh session"),
+        ({"SSH_TTY": "/dev/pts/0"}, "darwin", "this is an ssh session"),
+        ({"SSH_CONNECTION": "a 1 b 2", "BROWSER": "firefox"}, "linux", ""),
+    ],
+)
+def test_a_browser_is_opened_only_where_somebody_sees_it(
+    env: dict[str, str], platform: str, why: str
+) -> None:
+    assert why_no_browser(env, platform) == why

@@ -1,0 +1,110 @@
+"""What agents write is text, whatever it looks like; the page stays alive."""
+
+from typing import Final
+
+import pytest
+from playwright.async_api import Page, Request, expect
+
+from tests.rooms import LiveRoom
+from tests.web.browser import ask
+from tests.web.parts import begin, see_said, write
+from tests.web.puppet import Puppet
+
+PWN: Final = "window.pwned = 1"
+TEXTS: Final = {
+    "script": f"<script>{PWN}</script>",
+    "handler": f'<img src=x onerror="{PWN}"><svg/onload="{PWN}"><body onload="{PWN}">',
+    "link": f"[click](javascript:{PWN}) [x](data:text/html,<script>{PWN}</script>) <javascript:{PWN}>",
+    "image": "![x](http://evil.test/pixel.png)",
+    "frame": f'<iframe srcdoc="<script>parent.{PWN}</script>"></iframe><base href="http://evil.test/">',
+    "meta": '<meta http-equiv="refresh" content="0;url=http://evil.test/"><form action="http://evil.test/">',
+    "fence": f"```html\n<script>{PWN}</script>\n```",
+    "table": f"| <script>{PWN}</script> |\n|---|\n| <img src=x onerror={PWN}> |",
+    "template": "{{constructor.constructor('window.pwned=1')()}} ${window.pwned=1}",
+}
+ODD: Final = {
+    "ansi": ("\x1b[31mred\x1b[0m\x07", "␛[31mred␛[0m␇"),
+    "override": ("user\u202etxt.exe", "userU+202Etxt.exe"),
+    "zero width": ("pay\u200bpal", "payU+200Bpal"),
+    "isolate": ("\u2066a\u2069", "U+2066aU+2069"),
+    "tags": ("a\U000e0041b", "aU+E0041b"),
+    "null": ("a\x00b", "a␀b"),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=list(TEXTS))
+async def test_markup_is_shown_and_does_nothing(gateway: LiveRoom, page: Page, text: str) -> None:
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        if gateway.url not in request.url:
+            asked.append(request.url)
+
+    page.on("request", note)
+    ada = Puppet(gateway, "ada<script>window.pwned=1</script>")
+    ada.say(text)
+    ada.report("needs_approval", detail=text, dialog={"tool": text, "arguments": text, "question": text})
+    await page.wait_for_selector("#mode-agents input", state="attached")
+    await begin(page, "single", text)
+    await ada.take_turn(
+        text, handoff={"to": "nobody", "task": text[:500]}, usage={"input": 1, "model": text[:128]}
+    )
+    await see_said(page, "window.pwned" if "pwned" in text else "evil.test")
+    await write(page, "still alive")
+    await see_said(page, "still alive")
+
+    assert await page.evaluate(
+        "() => [window.pwned, document.querySelectorAll('main script, iframe, base').length]"
+    ) == [None, 0]
+    assert asked == []
+    assert page.url == f"{gateway.url}/"
+
+
+@pytest.mark.parametrize(("text", "shown"), ODD.values(), ids=list(ODD))
+async def test_what_cannot_be_seen_is_made_visible(
+    gateway: LiveRoom, page: Page, text: str, shown: str
+) -> None:
+    gateway.gateway.post("/message", {"to": "all", "content": text})
+
+    await expect(page.locator("#log .body")).to_have_text(shown)
+
+
+@pytest.mark.parametrize("letter", ["A", "ش", "[[", "`", "**", "😀", "\u0301", "> ", "W\n"])
+async def test_the_longest_text_there_is(gateway: LiveRoom, page: Page, letter: str) -> None:
+    """Text without a break costs layout dear: laid out as one word, 20,000 letters take many seconds."""
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.evaluate(
+        """() => {
+          window.longest = 0;
+          new PerformanceObserver((list) => list.getEntries().forEach((entry) => {
+            window.longest = Math.max(window.longest, entry.duration);
+          })).observe({ type: "longtask", buffered: false });
+        }"""
+    )
+    text = letter * (250_000 // len(letter.encode()))
+    gateway.gateway.post("/message", {"to": "all", "content": text})
+    await page.wait_for_selector("#log .message .more")
+    await write(page, "still alive")
+    await see_said(page, "still alive")
+
+    # A machine that runs other tests is slow, but quadratic would be fifty times more.
+    assert await page.evaluate("() => window.longest") < 2000
+
+
+async def test_all_of_a_long_text_can_be_seen(gateway: LiveRoom, page: Page) -> None:
+    text = " ".join(f"word{index}" for index in range(25_000))
+    gateway.gateway.post("/message", {"to": "all", "content": text})
+    await page.click("#log .more")
+    await see_said(page, "word24999")
+
+    shown = await page.locator("#log .body").evaluate("(body) => body.textContent")
+    assert shown.split() == text.split()
+
+
+async def test_the_name_of_an_agent_cannot_act(gateway: LiveRoom, page: Page) -> None:
+    ada = Puppet(gateway, '"><img src=x onerror=window.pwned=1>')
+    ada.say("hello")
+    await see_said(page, "hello")
+
+    assert (await ask(page, "/agents"))[0]["id"] == ada.id
+    assert await page.evaluate("() => window.pwned ?? null") is None

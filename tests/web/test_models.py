@@ -1,0 +1,61 @@
+"""An API model is brought into the room from the page."""
+
+import asyncio
+from pathlib import Path
+
+from playwright.async_api import BrowserContext, Page, expect
+
+from tests.agents.api_room import KEY
+from tests.models.rules import Rule, Text
+from tests.models.server import ModelServer
+from tests.panes.place import Place
+from tests.waiting import wait_until_sync
+from tests.web.browser import Troubles
+from tests.web.parts import see_said, see_toast, write
+
+
+async def test_a_model_is_started_from_the_page(
+    context: BrowserContext, troubles: Troubles, tmp_path: Path
+) -> None:
+    troubles.expect("400.*/agents|409.*/agents")
+    rule = Rule(match="", reply=[Text(text="a **good** day")])
+    with Place(tmp_path) as place, ModelServer([rule]) as models:
+        place.set(MINE=KEY)
+        gateway = place.start("gateway", "--port", "0")
+        shown = await context.new_page()
+        await shown.goto(await asyncio.to_thread(_link, place))
+        await _add(shown, "api", "", models.url("api"))
+        await see_toast(shown, "ANTHROPIC_API_KEY")
+        await _fill(shown, "api", "MINE", models.url("api"))
+        await see_toast(shown, "api joined")
+        await expect(shown.locator("[data-agent=api] .kind")).to_have_text("api · claude-sonnet-5")
+        await write(shown, "@api good morning")
+        await see_said(shown, "a good day")
+        await expect(shown.locator("#spending .spent")).to_contain_text("claude-sonnet-5")
+        troubles.expect("ERR_CONNECTION_REFUSED|WebSocket connection")
+        await asyncio.to_thread(place.csp, "down")
+        await asyncio.to_thread(gateway.communicate, timeout=30)
+
+    assert KEY not in str(place.seen_commands)
+
+
+def _link(place: Place) -> str:
+    """Return a link to the page once there is a gateway."""
+    return wait_until_sync(lambda: place.csp("web", "--no-open").out.strip(), 30, "the gateway")
+
+
+async def _add(page: Page, name: str, key_env: str, base_url: str) -> None:
+    await page.click("#add-model-open")
+    await _fill(page, name, key_env, base_url)
+
+
+async def _fill(page: Page, name: str, key_env: str, base_url: str) -> None:
+    await page.select_option("#add-model [name=provider]", "anthropic")
+    for field, value in {
+        "model": "claude-sonnet-5",
+        "name": name,
+        "key_env": key_env,
+        "base_url": base_url,
+    }.items():
+        await page.fill(f"#add-model [name={field}]", value)
+    await page.click("#add-model-start")
