@@ -48,6 +48,8 @@ class Hands:
         self.dir: Path | None = None
         #: The events of the runs that were seen since the start, all from their first on.
         self._events: dict[str, list[KnownEvent]] = {}
+        #: How far the folder of each run is.
+        self._written: dict[str, int] = {}
         self._busy: set[tuple[str, str, int, int]] = set()
         self._news = asyncio.Event()
         self._is_open = asyncio.Event()
@@ -156,7 +158,9 @@ class Hands:
         for run in list(self._runs.values()):
             if run.seq > safe:
                 continue
-            seen = await asyncio.to_thread(self.folders.seen, run.id)
+            seen = self._written.get(run.id)
+            if seen is None:
+                seen = self._written[run.id] = await asyncio.to_thread(self.folders.seen, run.id)
             if seen >= run.seq:
                 continue
             events = await self._events_of(run)
@@ -165,6 +169,7 @@ class Hands:
                 # The folder says how far it is only after this, so no message is missing in an inbox.
                 await asyncio.to_thread(self._post, events, seen)
                 await asyncio.to_thread(self.folders.write, run, events)
+                self._written[run.id] = run.seq
             except OSError:
                 log.exception("folder of a run not written", extra={"run": run.id})
 
