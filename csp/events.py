@@ -14,6 +14,7 @@ from csp.errors import BadInput
 from csp.wire import (
     AgentId,
     AgentState,
+    AnyMessage,
     Capabilities,
     Change,
     ControlVerb,
@@ -21,16 +22,23 @@ from csp.wire import (
     Dialog,
     Ending,
     EndReason,
+    ExecutionUpdate,
     Handoff,
     JoinRole,
     Kind,
     MessageId,
+    Plan,
+    RunContext,
+    RunPhase,
+    RunRole,
+    RunTerms,
     SessionId,
     Setup,
     Stage,
     TurnId,
     TurnState,
     Usage,
+    Verdict,
 )
 
 VERSION: Final = 1
@@ -166,6 +174,81 @@ class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
     sealed: int = 0
 
 
+class RunEvent(Event, frozen=True, omit_defaults=True):
+    """Something of the run of a builder with its reviewer."""
+
+    session_id: SessionId
+    run: str
+
+
+class RunStarted(RunEvent, frozen=True, omit_defaults=True, tag="run.started"):
+    """A run began; `text` is its goal."""
+
+    builder: AgentId
+    reviewer: AgentId
+    max_revisions: int
+    terms: RunTerms = RunTerms()
+
+
+class RunPrepared(RunEvent, frozen=True, omit_defaults=True, tag="run.prepared"):
+    """The place to work in was made."""
+
+    context: RunContext
+
+
+class RunSaid(RunEvent, frozen=True, omit_defaults=True, tag="run.message"):
+    """A message was taken; `key` tells one that comes again, `origin` how it came."""
+
+    role: RunRole
+    body: AnyMessage
+    origin: str = ""
+    key: str = ""
+
+
+class RunMoved(RunEvent, frozen=True, omit_defaults=True, tag="run.phase"):
+    """A run came to another phase; after a halt it goes on in `back`."""
+
+    phase: RunPhase
+    why: str = ""
+    cycle: int = 1
+    revisions: int = 0
+    back: RunPhase | None = None
+
+
+class RunChecked(RunEvent, frozen=True, omit_defaults=True, tag="run.checked"):
+    """CSP took the diff of the last step, ran the tests; `cycle` is where that step stands."""
+
+    cycle: int
+    update: ExecutionUpdate
+    note: str = ""
+
+
+class RunEdited(RunEvent, frozen=True, omit_defaults=True, tag="run.plan"):
+    """A person changed the plan."""
+
+    plan: Plan
+
+
+class RunJudged(RunEvent, frozen=True, omit_defaults=True, tag="run.finding"):
+    """A person said whether a finding was right."""
+
+    finding: str
+    verdict: Verdict
+
+
+class RunEnded(RunEvent, frozen=True, omit_defaults=True, tag="run.ended"):
+    """A run is over; `text` sums up both roles."""
+
+    reason: EndReason
+
+
+class RunDelivered(RunEvent, frozen=True, omit_defaults=True, tag="run.delivered"):
+    """What was accepted was put on a branch, or why it was not."""
+
+    branch: str = ""
+    note: str = ""
+
+
 class Delivered(Event, frozen=True, omit_defaults=True, tag="delivery"):
     """A message moved on its way to `agent`."""
 
@@ -264,6 +347,15 @@ KnownEvent = (
     | ModeChanged
     | TurnMoved
     | Voted
+    | RunStarted
+    | RunPrepared
+    | RunSaid
+    | RunMoved
+    | RunChecked
+    | RunEdited
+    | RunJudged
+    | RunEnded
+    | RunDelivered
     | Delivered
     | Joined
     | Left

@@ -23,7 +23,7 @@ BASE: Final = {"wire", "events", "errors", "config", "light", "values", "__init_
 CORE: Final = "core"
 SHELLS: Final = {
     *("agents", "bench", "cli", "client", "gateway", "human", "journal", "mcp", "oneshot", "panes"),
-    *("prices", "rooms", "sidecar", "web", "whiteboard"),
+    *("prices", "review", "rooms", "sidecar", "web", "whiteboard"),
 }
 # A shell without a row here may use any shell but those that run the others.
 SHELL_MAY_USE: Final[dict[str, set[str]]] = {
@@ -31,8 +31,9 @@ SHELL_MAY_USE: Final[dict[str, set[str]]] = {
     "client": {"oneshot"},
     "oneshot": set(),
     "prices": set(),
+    "review": {"journal"},
     "rooms": set(),
-    "gateway": {"journal", "prices", "rooms"},
+    "gateway": {"journal", "prices", "review", "rooms"},
     "cli": SHELLS,
     "bench": SHELLS - {"cli"},
 }

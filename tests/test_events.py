@@ -90,7 +90,9 @@ def test_line_has_the_names_of_the_wire() -> None:
 def test_types_are_the_words_of_the_wire() -> None:
     assert [type_of(event) for event in EVENTS] == [
         *("human_message", "agent_call", "agent_response", "activity", "kept", "answer", "turn_signal"),
-        *("query", "system", "mode", "turn", "vote", "delivery", "joined", "left", "state"),
+        *("query", "system", "mode", "turn", "vote"),
+        *("run.started", "run.prepared", "run.message", "run.phase", "run.checked", "run.plan"),
+        *("run.finding", "run.ended", "run.delivered", "delivery", "joined", "left", "state"),
         *("control", "late", "redacted", "pruned", "base"),
     ]
 
@@ -245,12 +247,12 @@ def test_nonsense_with_a_checksum_is_bad_input_or_unknown(body: bytes) -> None:
 
 
 def test_type_of_a_newer_version_is_kept() -> None:
-    event = decode_event(line_of(fields_of(EVENTS[0]) | {"type": "run.started", "plan": {"a": [1]}}))
+    event = decode_event(line_of(fields_of(EVENTS[0]) | {"type": "run.later", "plan": {"a": [1]}}))
 
     assert event == Unknown(
-        7, 1700000000.25, "run.started", MessageId("x-7"), AgentId("claude"), AgentId("codex")
+        7, 1700000000.25, "run.later", MessageId("x-7"), AgentId("claude"), AgentId("codex")
     )
-    assert type_of(event) == "run.started"
+    assert type_of(event) == "run.later"
 
 
 def test_type_with_nothing_but_a_number_and_a_time_is_kept() -> None:

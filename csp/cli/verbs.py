@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from csp.errors import BadInput
-from csp.values import COUNT, FROM_ZERO, NUMBER, Kind, read_text
+from csp.values import COUNT, FROM_ZERO, NUMBER, PORT, Kind, read_text
 
 
 class Arg(NamedTuple):
@@ -215,6 +215,39 @@ _MODE_EXAMPLES: Final = "\n  ".join(
     )
 )
 
+_REVIEW: Final = (
+    Arg(
+        ("form",),
+        "start GOAL, list, show [RUN], go [RUN], decide RUN accept|revise|abort [WHY], halt RUN [WHY], "
+        "resume RUN, abort RUN WHY, finding RUN f-1 confirmed|rejected or stats; default: list",
+        {"metavar": "FORM", "nargs": "*"},
+    ),
+    _value("--builder", "AGENT", "who does the work; mailbox: whoever writes files"),
+    _value("--reviewer", "AGENT", "who checks it; mailbox: whoever writes files"),
+    _value("--test", "CMD", "command that CSP runs after each step"),
+    _value("--test-timeout", "S", "seconds it may take; default: 600", type=_SECONDS),
+    _value("--max-revisions", "N", "revisions before a person is asked; default: 3", type=_Typed(PORT)),
+    _value("--on-accept", "DO", "branch or nothing; default: branch", choices=("branch", "nothing")),
+    _switch("--approve", "have a person look at every plan, whatever its risk"),
+    _value("--run-id", "ID", "name of the run, also of its folder"),
+    _value("--dir", "DIR", "where the work is; default: here"),
+    _value("--plan", "FILE", "with go: the plan to follow; default: plan.json of the run"),
+    _value("--thread", "T", "thread of the session"),
+    _JSON,
+)
+
+_REVIEW_EXAMPLES: Final = "\n  ".join(
+    (
+        "csp review start 'mend the parser' --builder claude --reviewer codex --test 'pytest -q'",
+        "csp review show",
+        "csp review go run-12",
+        "csp review decide run-12 revise 'mind the tests'",
+        "csp review abort run-12 'wrong goal'",
+        "csp review finding run-12 f-1 confirmed",
+        "csp review stats",
+    )
+)
+
 _EXPORT: Final = (
     _value("--format", "F", "md or json; default: md", choices=("md", "json"), default="md"),
     _value("--limit", "N", "only the newest N items", type=_WHOLE),
@@ -276,6 +309,7 @@ VERBS: Final = (
     Verb("replay", "show a room's history as it came", "csp replay --speed 20", "replay:replay", _REPLAY),
     Verb("logs", "show what the gateway or a sidecar logged", "csp logs codex", "replay:logs", _LOGS),
     Verb("mode", "set, show, steer or end the mode", _MODE_EXAMPLES, "mode:mode", _MODE),
+    Verb("review", "have one agent build, another review", _REVIEW_EXAMPLES, "review:review", _REVIEW),
     Verb(
         "stop",
         "stop what is running in the room",

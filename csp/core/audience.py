@@ -17,6 +17,7 @@ from csp.events import (
     Pruned,
     Queried,
     Redacted,
+    RunEvent,
     Said,
     StateChanged,
     TurnMoved,
@@ -41,7 +42,7 @@ def concerns(event: AnyEvent, agent: AgentId, sessions: Sessions) -> bool:
         case StateChanged():
             # What a tool is to be called with is between the agent and the people of the room.
             return event.dialog is None or agent == event.sender
-        case Joined() | Left() | Redacted() | Pruned() | ModeChanged() | TurnMoved() | Voted():
+        case Joined() | Left() | Redacted() | Pruned() | ModeChanged() | TurnMoved() | Voted() | RunEvent():
             return True
         case Late() | Base():
             return False

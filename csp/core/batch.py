@@ -3,9 +3,10 @@
 from typing import Any, Final
 
 from csp.core.room import Message, Room
+from csp.core.runs import Run, Runs
 from csp.core.sessions import Sessions
 from csp.events import ControlSent, Delivered, KnownEvent, Left, Noticed, Said, StateChanged
-from csp.wire import DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId, SessionId
+from csp.wire import ALL, DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId, SessionId
 
 _MESSAGES: Final = (Said, ControlSent)
 
@@ -17,6 +18,7 @@ class Batch:
         self.events: list[KnownEvent] = []
         self._room = room
         self._sessions: Sessions | None = None
+        self._runs: Runs | None = None
         self._seq = room.seq
         #: Where deliveries moved to in this batch: the room does not know yet.
         self.stepped: dict[tuple[MessageId, AgentId], DeliveryState] = {}
@@ -48,6 +50,8 @@ class Batch:
             self.news[sender] = event
         if self._sessions is not None:
             self._sessions.take(event)
+        if self._runs is not None:
+            self._runs.take(event)
 
     @property
     def next_seq(self) -> int:
@@ -67,6 +71,22 @@ class Batch:
             for event in self.events:
                 self._sessions.take(event)
         return self._sessions
+
+    @property
+    def runs(self) -> Runs:
+        """The runs as they are after the events of the batch; the room's own stay as they were."""
+        if self._runs is None:
+            self._runs = self._room.runs.copy()
+            for event in self.events:
+                self._runs.take(event)
+        return self._runs
+
+    def add_run(
+        self, run: Run, kind: type[KnownEvent], text: str, fields: dict[str, Any], *, by: AgentId = SYSTEM
+    ) -> None:
+        """Append an event of a run."""
+        known = {"session_id": run.session, "run": run.id}
+        self.add(kind, by, ALL, text, known | fields, thread=run.thread)
 
     def notice(
         self,

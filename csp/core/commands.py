@@ -6,18 +6,27 @@ from csp.wire import (
     DEFAULT_THREAD,
     AgentId,
     AgentState,
+    AnyMessage,
     Capabilities,
     ControlVerb,
+    Decision,
     DeliveryState,
     Dialog,
     Ending,
+    ExecutionUpdate,
     Handoff,
     JoinRole,
     Kind,
     Limits,
     MessageId,
+    Plan,
+    RunAction,
+    RunContext,
+    RunRole,
+    RunTerms,
     SessionAction,
     Usage,
+    Verdict,
 )
 
 
@@ -161,6 +170,9 @@ class SetMode(Command, frozen=True, kw_only=True):
     respect_final: bool = False
     soft_turns: bool = False
     limits: Limits = Limits()
+    #: Of a review alone.
+    terms: RunTerms | None = None
+    max_revisions: int | None = None
     thread: str | None = DEFAULT_THREAD
 
 
@@ -195,10 +207,63 @@ class Steer(Command, frozen=True, kw_only=True):
     minutes: float | None = None
 
 
+class SayInRun(Command, frozen=True, kw_only=True):
+    """Say a message of a run; who writes files is MAILBOX, its role is the folder's.
+
+    `role` is the sender that the message itself names, if any; `key` tells a message that comes again.
+    """
+
+    sender: AgentId
+    run: str
+    body: AnyMessage
+    role: RunRole | None = None
+    origin: str = "http"
+    key: str = ""
+
+
+class PrepareRun(Command, frozen=True, kw_only=True):
+    """Say where a run works."""
+
+    run: str
+    context: RunContext
+
+
+class CheckRun(Command, frozen=True, kw_only=True):
+    """Say what came of a step: `update` is it with its diff and its tests."""
+
+    run: str
+    cycle: int
+    step: int
+    update: ExecutionUpdate
+    note: str = ""
+
+
+class DeliverRun(Command, frozen=True, kw_only=True):
+    """Say on which branch the accepted work lies, or why on none."""
+
+    run: str
+    branch: str = ""
+    note: str = ""
+
+
+class ActOnRun(Command, frozen=True, kw_only=True):
+    """Act on a run as a person; which fields count depends on the action."""
+
+    sender: AgentId
+    run: str
+    action: RunAction
+    plan: Plan | None = None
+    decision: Decision | None = None
+    rationale: str = ""
+    finding: str | None = None
+    verdict: Verdict | None = None
+
+
 class Tick(Command, frozen=True, kw_only=True):
     """Let the deadlines that have come take effect."""
 
 
+RunCommand = SayInRun | PrepareRun | CheckRun | DeliverRun | ActOnRun
 SessionCommand = SetMode | NextTurn | KeepTurn | Stop | Steer
 AnyCommand = (
     Join
@@ -217,5 +282,6 @@ AnyCommand = (
     | Prune
     | Notice
     | SessionCommand
+    | RunCommand
     | Tick
 )

@@ -9,7 +9,7 @@ from csp.core.markdown import read_lines
 from csp.core.modes import row_of
 from csp.core.session import Item, Output, Session, shows
 from csp.core.tokens import CHARS_PER_TOKEN, cut, tokens_in
-from csp.wire import ALL, ROUTER, AgentId, Kind, Mode, PhaseKind
+from csp.wire import ALL, ROUTER, AgentId, Kind, Mode, PhaseKind, RunRole
 
 #: What the positions or proposals of all others may take together.
 POSITION_TOKENS: Final = 8000
@@ -28,8 +28,8 @@ def render(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> 
 
 def prompt(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
     """Return what an agent is asked; how it should answer comes last."""
-    shape = render(prompts, values["format"], values) if values["format"] in prompts else ""
-    return render(prompts, name, {**values, "format": shape})
+    shapes = [render(prompts, shape, values) for shape in values["format"].split() if shape in prompts]
+    return render(prompts, name, {**values, "format": "\n\n".join(shapes)})
 
 
 def prompt_values(
@@ -55,6 +55,9 @@ def prompt_values(
 
 def _format(session: Session, agent: AgentId, kind: Kind) -> str:
     """Return which text tells an agent how to answer: what nobody would act on is not offered."""
+    if session.setup.mode is Mode.REVIEW:
+        role = RunRole.BUILDER if agent == session.setup.agents[0] else RunRole.REVIEWER
+        return f"{role} {'message' if kind is Kind.API else 'words'}"
     can_hand_over = bool(handoffs(session, agent))
     if kind is Kind.API:
         return "envelope" if can_hand_over else "message"

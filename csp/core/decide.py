@@ -5,25 +5,31 @@
 
 from typing import Final, assert_never
 
-from csp.core import membership, messages, replies, speech, start, steering, timers, waking
+from csp.core import membership, messages, replies, run_acts, speech, start, steering, timers, waking
 from csp.core.allstop import allstop, is_allstop
 from csp.core.batch import Batch
 from csp.core.commands import (
+    ActOnRun,
     Answer,
     AnyCommand,
     Cancel,
+    CheckRun,
     Continue,
     Control,
+    DeliverRun,
     Join,
     KeepTurn,
     Leave,
     NextTurn,
     Notice,
+    PrepareRun,
     Prune,
     Redact,
     Remove,
     Report,
     Return,
+    RunCommand,
+    SayInRun,
     Send,
     SessionCommand,
     SetMode,
@@ -47,12 +53,7 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
     batch = Batch(room, now)
     match command:
         case Send():
-            if is_allstop(room, command.sender, command.text):
-                allstop(room, command, batch, rules)
-            else:
-                messages.send(room, command, batch)
-                if batch.events:  # else it was sent before
-                    replies.heed_working(room, command, batch, rules)
+            _send(room, command, batch, rules)
         case Answer():
             replies.answer(room, command, batch, rules)
         case Tell():
@@ -83,6 +84,8 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
             batch.notice(command.target, command.text)
         case SetMode() | NextTurn() | KeepTurn() | Stop() | Steer():
             decide_session(room, command, batch, rules)
+        case SayInRun() | PrepareRun() | CheckRun() | DeliverRun() | ActOnRun():
+            decide_run(room, command, batch, rules)
         case Tick():
             timers.tick(room, batch, rules)
         case _:
@@ -91,6 +94,15 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
         react(room, batch, rules)
     waking.wake(room, batch, rules)
     return batch.events
+
+
+def _send(room: Room, command: Send, batch: Batch, rules: Rules) -> None:
+    if is_allstop(room, command.sender, command.text):
+        allstop(room, command, batch, rules)
+        return
+    messages.send(room, command, batch)
+    if batch.events:  # else it was sent before
+        replies.heed_working(room, command, batch, rules)
 
 
 def decide_session(room: Room, command: SessionCommand, batch: Batch, rules: Rules) -> None:
@@ -106,5 +118,22 @@ def decide_session(room: Room, command: SessionCommand, batch: Batch, rules: Rul
             steering.stop(room, command, batch, rules)
         case Steer():
             steering.steer(room, command, batch, rules)
+        case _:
+            assert_never(command)
+
+
+def decide_run(room: Room, command: RunCommand, batch: Batch, rules: Rules) -> None:
+    """Append the events that a command about a run causes."""
+    match command:
+        case SayInRun():
+            run_acts.say(room, command, batch, rules)
+        case PrepareRun():
+            run_acts.prepare(room, command, batch, rules)
+        case CheckRun():
+            run_acts.check(room, command, batch, rules)
+        case DeliverRun():
+            run_acts.deliver(room, command, batch, rules)
+        case ActOnRun():
+            run_acts.act(room, command, batch, rules)
         case _:
             assert_never(command)

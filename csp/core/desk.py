@@ -9,8 +9,9 @@ from csp.core.house import Rules
 from csp.core.modes import PhaseRow, row_of
 from csp.core.queues import delivery_view
 from csp.core.room import Participant, Room
+from csp.core.runs import Run
 from csp.core.session import Session, Turn
-from csp.events import ControlSent, Left, ModeChanged, StateChanged, TurnMoved
+from csp.events import ControlSent, KnownEvent, Left, ModeChanged, StateChanged, TurnMoved
 from csp.wire import (
     ALL,
     SYSTEM,
@@ -19,6 +20,7 @@ from csp.wire import (
     ControlVerb,
     DeliveryState,
     JoinRole,
+    Mode,
     SessionId,
     TurnState,
 )
@@ -38,6 +40,22 @@ class Desk:
     @property
     def session(self) -> Session:
         return self.batch.sessions.by_id[self._id]
+
+    @property
+    def run(self) -> Run | None:
+        """The run that the session is about, if it is about one."""
+        return self.batch.runs.of_session(self._id) if self.session.setup.mode is Mode.REVIEW else None
+
+    @property
+    def known_run(self) -> Run:
+        """The run of a session that has one."""
+        return next(run for run in self.batch.runs.by_id.values() if run.session == self._id)
+
+    def add_run(
+        self, kind: type[KnownEvent], text: str, fields: dict[str, Any], *, by: AgentId | None = None
+    ) -> None:
+        """Note something of the run."""
+        self.batch.add_run(self.known_run, kind, text, fields, by=by or SYSTEM)
 
     @property
     def phase(self) -> PhaseRow:

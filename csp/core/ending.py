@@ -3,15 +3,27 @@
 from typing import Final
 
 from csp.core.desk import Desk
+from csp.core.run_text import summary_of
 from csp.core.summary import closing, summary
-from csp.wire import SYSTEM, AgentId, Change, DeliveryState, EndReason, HeldReason, TurnState
+from csp.events import RunEnded, RunSaid
+from csp.wire import (
+    SYSTEM,
+    AgentId,
+    Change,
+    DeliveryState,
+    EndReason,
+    HeldReason,
+    RunRole,
+    SessionEnd,
+    TurnState,
+)
 
 #: Ends that a person wanted: whoever is told of them now would only be woken.
 BY_HAND: Final = frozenset({EndReason.STOPPED_BY_USER, EndReason.CANCELED, EndReason.SUPERSEDED})
 
 
-def end(desk: Desk, reason: EndReason, *, by: AgentId = SYSTEM) -> None:
-    """End the session: nothing is asked or posted in it any more."""
+def end(desk: Desk, reason: EndReason, *, by: AgentId = SYSTEM, note: str = "") -> None:
+    """End the session: nothing is asked or posted in it any more; `note` says why a run is given up."""
     session = desk.session
     for turn in list(session.turns.values()):
         is_back = desk.withdraw(turn)
@@ -20,11 +32,27 @@ def end(desk: Desk, reason: EndReason, *, by: AgentId = SYSTEM) -> None:
         desk.move(turn, TurnState.CANCELLED, reason)
     # After a stop nobody wants what was held back for a turn that will not come.
     let_go(desk, DeliveryState.WITHDRAWN if reason in BY_HAND else DeliveryState.QUEUED)
+    _end_run(desk, reason, note)
     desk.change(Change.ENDED, f"{session.setup.mode} ended: {reason}", {"reason": reason}, by=by)
     desk.notice(closing(session, reason))
     desk.notice(summary(desk.session, reason, desk.batch.now))
     if reason not in BY_HAND:
         desk.wake(f"it has ended: {reason}")
+
+
+def _end_run(desk: Desk, reason: EndReason, note: str) -> None:
+    """End the run of the session; what its builder did not say at the end is said for it."""
+    run = desk.run
+    if run is None or run.is_over:
+        return
+    if run.end is None:
+        body = SessionEnd(status=reason, summary=note)
+        fields = {"role": RunRole.BUILDER, "body": body, "origin": "room"}
+        desk.add_run(RunSaid, f"session.end: {note or reason}", fields, by=run.builder)
+    desk.add_run(RunEnded, summary_of(desk.known_run, reason), {"reason": reason})
+    place = run.context.worktree if run.context else ""
+    if place:
+        desk.notice(f"Run {run.id} has ended: {reason}. Its worktree stays at {place}.")
 
 
 def let_go(desk: Desk, state: DeliveryState, but: tuple[AgentId, ...] = ()) -> None:

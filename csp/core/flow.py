@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from csp.core import review
 from csp.core.context import agrees
 from csp.core.desk import Desk
 from csp.core.ending import end, let_go
@@ -29,7 +30,7 @@ def advance(desk: Desk) -> None:
     reason = limit_hit(desk.session, desk.batch.clock)
     if desk.session.is_running and reason is not None:
         _cut_short(desk, reason)
-    while desk.session.is_running and not desk.session.turns:
+    while desk.session.is_running and not desk.session.turns and not desk.session.stage.is_waiting:
         _OVER[desk.session.stage.kind](desk)
 
 
@@ -107,6 +108,7 @@ def _enter(
         round=_round_of(session, row, cycle),
         is_sealed=phase.is_sealed,
         is_again=bool(tied),
+        is_waiting=phase.is_waiting,
         candidates=candidates(session.id, number, standing) if is_ballot else (),
     )
     if session.seal:
@@ -269,10 +271,12 @@ _ASKS: Final[dict[PhaseKind, Callable[[Desk], None]]] = {
     PhaseKind.GATHER: _ask_all,
     PhaseKind.BALLOT: _ask_all,
     PhaseKind.SOLO: _ask_synth,
+    PhaseKind.REVIEW: review.goes_on,
 }
 _OVER: Final[dict[PhaseKind, Callable[[Desk], None]]] = {
     PhaseKind.RELAY: _relay_goes_on,
     PhaseKind.GATHER: _gather_over,
     PhaseKind.BALLOT: _ballot_over,
     PhaseKind.SOLO: _solo_over,
+    PhaseKind.REVIEW: review.goes_on,
 }

@@ -8,7 +8,7 @@ from csp.errors import BadInput
 from csp.wire import AgentId, JoinRole, Role
 
 MAX_ID: Final = 32
-RESERVED: Final = frozenset({"human", "all", "system", "router", "you", "user", "csp", "none"})
+RESERVED: Final = frozenset({"human", "all", "system", "router", "you", "user", "csp", "none", "mailbox"})
 ORCHESTRATOR: Final = AgentId("orchestrator")
 
 _OTHER: Final = re.compile(r"[^a-z0-9]+")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from csp.wire import EndReason, Mode, PhaseKind, Setup
+from csp.wire import MAX_REVISIONS, EndReason, Mode, PhaseKind, RunPhase, Setup
 
 
 class Speaker(StrEnum):
@@ -41,6 +41,7 @@ class PhaseRow:
     speaker: Speaker = Speaker.EACH
     times: Times = Times.ONCE
     is_sealed: bool = False
+    is_waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,7 @@ class ModeRow:
     #: Who may say otherwise: one who gives `rounds`, one who gives `steps`, nobody.
     unit: str = ""
     fewest: int = 1
+    most: int | None = None
     is_round_a_turn: bool = False
     heeds_final: bool = True
     heeds_handoff: bool = True
@@ -68,6 +70,17 @@ class ModeRow:
 
 
 _SYNTHESIS: Final = PhaseRow(kind=PhaseKind.SOLO, name="synthesis", prompt="synthesise", times=Times.IF_SYNTH)
+#: The phases of a run by name, with the prompt of those in which somebody is asked; which follows which
+#: stands in csp.core.review.
+_RUN_PROMPTS: Final = {
+    RunPhase.START: "review_ack",
+    RunPhase.PLAN: "build_plan",
+    RunPhase.FEEDBACK: "review_plan",
+    RunPhase.EXECUTION: "build_step",
+    RunPhase.WATCH: "review_watch",
+    RunPhase.DECISION: "review_work",
+    RunPhase.CLOSING: "build_end",
+}
 _LAST_WORD: Final = replace(_SYNTHESIS, times=Times.IF_CUT)
 #: Limits that are there for emergencies alone.
 EMERGENCIES: Final = frozenset(
@@ -150,6 +163,23 @@ MODES: Final[dict[Mode, ModeRow]] = {
         heeds_final=False,
         heeds_handoff=False,
         is_decided_by_vote=True,
+    ),
+    Mode.REVIEW: ModeRow(
+        phases=tuple(
+            PhaseRow(
+                kind=PhaseKind.REVIEW,
+                name=phase,
+                prompt=_RUN_PROMPTS.get(phase, ""),
+                is_waiting=phase not in _RUN_PROMPTS,
+            )
+            for phase in RunPhase
+        ),
+        rounds=MAX_REVISIONS + 1,
+        unit="rounds",
+        fewest=2,
+        most=2,
+        heeds_final=False,
+        heeds_handoff=False,
     ),
 }
 

@@ -1,7 +1,7 @@
 """What comes of a reply to a turn."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
@@ -19,22 +19,28 @@ from csp.core.messages import confirm, is_repeated
 from csp.core.modes import Speaker as Speaking
 from csp.core.modes import row_of
 from csp.core.reminders import remind
+from csp.core.review import LEGAL, check_message, take
+from csp.core.review_lines import read_alert, read_message
 from csp.core.room import Message, Room
 from csp.core.session import Choice, Turn
 from csp.core.speech import Speaker, kind_of, runnable
 from csp.core.steering import keep_turn, stop
 from csp.core.turns import ask_again, delivered, fail, is_api, keep_open
 from csp.core.votes import read_vote
+from csp.errors import BadInput, Refused
 from csp.events import Activity, AgentResponse, Late, Voted
 from csp.wire import (
     ALL,
     DEFAULT_THREAD,
     HUMAN,
     SYSTEM,
+    AnyMessage,
     DeliverKind,
     Ending,
     Handoff,
+    MessageType,
     PhaseKind,
+    RunRole,
     TurnState,
 )
 
@@ -57,6 +63,7 @@ def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
     else:
         speech.answer(room, command, batch, rules)
         heed_working(room, command, batch, rules)
+        _heed_alert(room, command, batch, rules)
         _heed_limits(room, command, batch, rules)
 
 
@@ -65,6 +72,18 @@ def _heed_limits(room: Room, command: Answer, batch: Batch, rules: Rules) -> Non
     if command.usage is not None and batch.has_sessions:
         for session in batch.sessions.live_with(command.sender):
             advance(Desk(room, batch, rules, session.id))
+
+
+def _heed_alert(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
+    """Take the alert of a reviewer that nobody has asked; what it says in its pane is not meant."""
+    alert = None if command.local or not room.runs.by_id else read_alert(command.text)
+    if alert is None:
+        return
+    for run in list(batch.runs.by_id.values()):
+        if run.reviewer == command.sender and MessageType.EXECUTION_ALERT in LEGAL.get(run.phase, {}):
+            desk = Desk(room, batch, rules, run.session)
+            take(desk, RunRole.REVIEWER, alert, "words")
+            advance(desk)
 
 
 def heed_working(room: Room, command: Answer | Send, batch: Batch, rules: Rules) -> None:
@@ -128,6 +147,13 @@ def _answer_turn(room: Room, command: Answer, batch: Batch, rules: Rules, ask: M
 def _is_taken(spoken: Spoken, envelope: Envelope) -> bool:
     """Tell whether a line hands over as the envelope says, which the session has acted on already."""
     return isinstance(spoken, HandOver) and envelope.handoff is not None and spoken.to == envelope.handoff.to
+
+
+class _Taken(NamedTuple):
+    """The message of a run that a reply holds."""
+
+    role: RunRole
+    body: AnyMessage
 
 
 class _Reply:
@@ -201,14 +227,36 @@ class _Reply:
             return
         if envelope.message != self._command.text:
             said = read_speech(envelope.message)
+        if self._desk.session.stage.kind is PhaseKind.REVIEW:
+            self._say_in_run(turn, envelope, said)
+            return
         vote = self._vote(said.commands)
         is_voteless = self._is_ballot and vote is None and agent not in self._desk.session.votes
         is_unreadable = envelope.malformed and is_api(self._desk, agent)
         if (is_voteless or is_unreadable) and not turn.is_repair:
             if self._note(turn):
-                ask_again(self._desk, turn, for_vote=is_voteless)
+                ask_again(self._desk, turn, "repair_vote" if is_voteless else "repair_envelope")
             return
         self._accept(turn, envelope, said, vote)
+
+    def _say_in_run(self, turn: Turn, envelope: Envelope, said: Speech) -> None:
+        """Take the message of a builder or reviewer; one that is none is asked for once more."""
+        desk, run = self._desk, self._desk.known_run
+        role = run.role_of(self._command.sender) or RunRole.BUILDER
+        try:
+            body = read_message(envelope.message, role, run.id)
+            check_message(run, role, body)
+        except (BadInput, Refused) as exc:
+            problem = f"{exc.message} ({exc.hint})" if exc.hint else exc.message
+            if not turn.is_repair:
+                if self._note(turn):
+                    ask_again(desk, turn, "repair_review", problem)
+                return
+            self._post(Activity, self._command)
+            fail(desk, turn, TurnState.FAILED, f"its reply is no message of a {role}: {problem}")
+            advance(desk)
+            return
+        self._accept(turn, Envelope(message=envelope.message), said, None, _Taken(role, body))
 
     _TAKERS: ClassVar[dict[type[_Words] | None, Callable[["_Reply", Turn, Speech], None]]] = {
         Activity: _go_on,
@@ -216,7 +264,9 @@ class _Reply:
         None: _say_nothing,
     }
 
-    def _accept(self, turn: Turn, envelope: Envelope, said: Speech, vote: Choice | None) -> None:
+    def _accept(
+        self, turn: Turn, envelope: Envelope, said: Speech, vote: Choice | None, taken: _Taken | None = None
+    ) -> None:
         """Post the reply, run its commands, let the session go on; a new mode comes after all that."""
         desk = self._desk
         command = replace(
@@ -235,6 +285,8 @@ class _Reply:
         speaker.run([spoken for spoken in commands if not isinstance(spoken, SetMode)])
         desk.move(turn, TurnState.REPLIED)
         remind(desk, command.sender)
+        if taken is not None:
+            take(desk, taken.role, taken.body, "turn")
         advance(desk)
         speaker.run([spoken for spoken in commands if isinstance(spoken, SetMode)])
 

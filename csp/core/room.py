@@ -11,6 +11,7 @@ from typing import Final, assert_never
 import msgspec
 
 from csp.core.delivery import PENDING, is_untouched
+from csp.core.runs import Runs
 from csp.core.sessions import Sessions
 from csp.core.spending import Ledger, spend
 from csp.core.wakeups import Wakeups
@@ -27,6 +28,7 @@ from csp.events import (
     Pruned,
     Queried,
     Redacted,
+    RunEvent,
     Said,
     StateChanged,
     Told,
@@ -142,6 +144,7 @@ class Room(msgspec.Struct, omit_defaults=True):
     epochs: dict[AgentId, int] = msgspec.field(default_factory=dict)
     #: Questions that the room has not answered yet.
     queries: dict[MessageId, Query] = msgspec.field(default_factory=dict)
+    runs: Runs = msgspec.field(default_factory=Runs)
     sessions: Sessions = msgspec.field(default_factory=Sessions)
     wakeups: Wakeups = msgspec.field(default_factory=Wakeups)
     #: What all replies took, in sessions or not.
@@ -179,6 +182,7 @@ def without_texts(room: Room) -> Room:
     for participant in room.participants.values():
         participant.queued_chars = 0
     room.sessions.drop_texts()
+    room.runs.drop_texts()
     return room
 
 
@@ -211,6 +215,8 @@ def apply(room: Room, event: AnyEvent) -> Room:
             _queried(room, event)
         case Base():
             room = load(bytes(event.state))
+        case RunEvent():
+            room.runs.take(event)
         case Late():
             _paid(room, event)
         case Noticed() | Pruned() | Unknown() | ModeChanged() | TurnMoved() | Voted():

@@ -13,10 +13,11 @@ from csp.core.modes import MODES, ModeRow, Speaker
 from csp.core.room import Participant, Room
 from csp.core.session import Session
 from csp.errors import BadInput, Refused
-from csp.events import ModeChanged
+from csp.events import ModeChanged, RunStarted
 from csp.wire import (
     ALL,
     HUMAN,
+    MAILBOX,
     AgentId,
     Change,
     EndReason,
@@ -24,8 +25,10 @@ from csp.wire import (
     Kind,
     Limits,
     Mode,
+    RunTerms,
     SessionId,
     Setup,
+    is_run_id,
 )
 
 
@@ -38,6 +41,8 @@ def set_mode(room: Room, command: SetMode, batch: Batch, rules: Rules) -> None:
         _to_freeform(room, batch, rules, before, command.sender)
         return
     setup = _setup(room, command, mode, rules)
+    if mode is Mode.REVIEW and command.terms is not None:
+        _check_run_id(batch, command.terms.run_id)
     _check_free(room, batch, setup, before)
     if before is not None:
         end(Desk(room, batch, rules, before.id), EndReason.SUPERSEDED, by=command.sender)
@@ -50,7 +55,35 @@ def set_mode(room: Room, command: SetMode, batch: Batch, rules: Rules) -> None:
         desk.notice(f"Topic: {setup.topic}")
     if mode is Mode.AUTOPILOT and command.rounds is not None:
         desk.notice("Autopilot has no rounds, so theirs are ignored. Say 'Allstop' to end.")
+    if mode is Mode.REVIEW:
+        _start_run(desk, command)
     begin(desk)
+
+
+def _check_run_id(batch: Batch, run_id: str | None) -> None:
+    if run_id is None:
+        return
+    if not is_run_id(run_id):
+        hint = "use small letters, digits, . _ - without two dots in a row, 64 characters at most"
+        raise BadInput(f"{run_id[:80]!r} cannot be the id of a run", hint)
+    if run_id in batch.runs.by_id:
+        raise Refused(f"there is a run {run_id!r} already", "choose another id, or leave it out")
+
+
+def _start_run(desk: Desk, command: SetMode) -> None:
+    """Begin the run of a session; whoever does the work waits until its place is made."""
+    terms = command.terms or RunTerms()
+    builder, reviewer = desk.session.setup.agents
+    fields = {
+        "session_id": desk.session.id,
+        "run": terms.run_id or f"run-{desk.batch.next_seq}",
+        "builder": builder,
+        "reviewer": reviewer,
+        "max_revisions": (desk.session.setup.rounds or 1) - 1,
+        "terms": terms,
+    }
+    desk.batch.add(RunStarted, command.sender, ALL, command.topic, fields, thread=desk.session.thread)
+    desk.notice(f"Run {fields['run']}: {builder} builds, {reviewer} reviews.")
 
 
 def known_mode(mode: str) -> Mode:
@@ -75,6 +108,9 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: Rules) -> Setup:
         agents = (lead, *(agent for agent in agents if agent != lead))
     if len(agents) < row.fewest:
         raise BadInput(f"{mode} takes at least {row.fewest} agents, got {len(agents)}", "see: csp agents")
+    if row.most is not None and len(agents) > row.most:
+        hint = "name the builder, then the reviewer"
+        raise BadInput(f"{mode} takes {row.most} agents, got {len(agents)}", hint)
     return Setup(
         mode=mode,
         agents=_rotated(agents, _member(agents, command.first, "first")),
@@ -97,12 +133,14 @@ def _agents(room: Room, command: SetMode) -> tuple[AgentId, ...]:
     if not named:
         raise BadInput("agents is empty", "name at least one agent, or leave agents out to take all")
     for name in named:
+        if name == MAILBOX and command.mode == Mode.REVIEW:
+            continue
         known = room.participants.get(name)
         if name == HUMAN or (known is not None and known.kind is Kind.HUMAN):
             raise BadInput(f"{name!r} is a person, who takes no turns", "name agents alone")
         if known is None:
             raise BadInput(f"unknown agent {name!r}", nearest(name, list(room.participants)))
-    if len(set(named)) < len(named):
+    if len(set(named) - {MAILBOX}) < len([name for name in named if name != MAILBOX]):
         raise BadInput("an agent is named twice", "name each agent once")
     return named
 
@@ -132,6 +170,8 @@ def _rotated(agents: tuple[AgentId, ...], first: AgentId | None) -> tuple[AgentI
 
 
 def _rounds(row: ModeRow, command: SetMode) -> int | None:
+    if command.max_revisions is not None:
+        return command.max_revisions + 1
     given = {"rounds": command.rounds or command.steps, "steps": command.steps or command.rounds}
     return given.get(row.unit) or row.rounds
 
@@ -144,7 +184,7 @@ def _limits(wanted: Limits, house: Limits) -> Limits:
 def _check_free(room: Room, batch: Batch, setup: Setup, before: Session | None) -> None:
     """Refuse an agent that is in another session; only a model behind an API can be in two."""
     for agent in (*setup.agents, *([setup.synth] if setup.synth else [])):
-        if room.participants[agent].kind is Kind.API:
+        if agent == MAILBOX or room.participants[agent].kind is Kind.API:
             continue
         others = [session for session in batch.sessions.live_with(agent) if session is not before]
         if others:

@@ -107,6 +107,8 @@ def _next_stage(session: Session, event: ModeChanged, stage: Stage) -> Session:
         votes={} if stage.candidates else session.votes,
         first_ballot=session.first_ballot or (stage.number if stage.kind is PhaseKind.BALLOT else 0),
         done=(),
+        # Whoever was silent in a run was seen to by a person, else it would not go on.
+        strikes={} if stage.kind is PhaseKind.REVIEW else session.strikes,
         asked_here=0,
         fails=0,
     )

@@ -26,6 +26,9 @@ _CLOSING: Final[dict[EndReason, str]] = {
     EndReason.ALL_FAILED: "{mode} ended: nobody could take a turn.",
     EndReason.TIE: "{mode} ended: the vote is tied.",
     EndReason.NO_QUORUM: "{mode} ended: too few have voted.",
+    EndReason.ACCEPTED: "{mode} complete: the work is accepted.",
+    EndReason.ABORTED: "{mode} ended: it was aborted.",
+    EndReason.HALTED: "{mode} ended: it was halted.",
     EndReason.SUPERSEDED: "{mode} ended: another session takes its place.",
 }
 

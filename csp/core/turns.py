@@ -7,6 +7,7 @@ from csp.core.delivery import may_move
 from csp.core.desk import Desk
 from csp.core.modes import Speaker, row_of
 from csp.core.room import Participant
+from csp.core.run_text import run_values
 from csp.core.session import Turn
 from csp.core.summary import tally_text
 from csp.events import Said, TurnSignal
@@ -26,7 +27,6 @@ from csp.wire import (
 
 #: What an agent is in when it can do nothing by itself.
 WAITS_FOR_PERSON: Final = frozenset({AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN})
-_REPAIRS: Final = {True: "repair_vote", False: "repair_envelope"}
 
 
 def ask(desk: Desk, agent: AgentId) -> None:
@@ -40,9 +40,9 @@ def ask(desk: Desk, agent: AgentId) -> None:
     desk.notice(f"@{agent} - Your turn.")
 
 
-def ask_again(desk: Desk, turn: Turn, *, for_vote: bool) -> None:
+def ask_again(desk: Desk, turn: Turn, template: str, problem: str = "") -> None:
     """Ask once more for an answer in the form that was asked for."""
-    _signal(desk, turn.agent, _REPAIRS[for_vote], turn.round, is_repair=True)
+    _signal(desk, turn.agent, template, turn.round, problem=problem)
 
 
 def _why_not(desk: Desk, agent: AgentId, participant: Participant | None) -> str:
@@ -90,11 +90,14 @@ def _template(desk: Desk, agent: AgentId) -> str:
     return "assist" if is_led else desk.phase.prompt
 
 
-def _signal(desk: Desk, agent: AgentId, template: str, round: int, *, is_repair: bool = False) -> None:
+def _signal(desk: Desk, agent: AgentId, template: str, round: int, *, problem: str | None = None) -> None:
     session = desk.session
     participant = desk.room.participants[agent]
     values = prompt_values(session, agent, participant.kind, round, desk.rules.window)
     values["votes"] = tally_text(session) if session.counted else ""
+    if desk.run is not None:
+        values |= run_values(desk.run, agent)
+    values["problem"] = problem or ""
     text = prompt(desk.rules.prompts, template, values)
     turn = TurnId(f"t-{desk.batch.next_seq}")
     fields: dict[str, Any] = {
@@ -104,7 +107,7 @@ def _signal(desk: Desk, agent: AgentId, template: str, round: int, *, is_repair:
         "session_id": session.id,
         "round": round,
         "max_rounds": max_rounds(session),
-        "is_repair": is_repair,
+        "is_repair": problem is not None,
         "current_agent": agent,
         "waiting_for": tuple(dict.fromkeys((*session.waiting_for, agent))),
     }

@@ -28,6 +28,7 @@ from csp.events import (
     TurnSignal,
 )
 from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, Tokens
+from csp.gateway.hands import Hands
 from csp.gateway.hub import Hub
 from csp.gateway.metrics import Metrics
 from csp.gateway.outbox import Outbox
@@ -91,6 +92,7 @@ class Gateway:
         self.removal = asyncio.Lock()
         self.queries = Queries(self.writer, self.history, settings.message_ttl_s)
         self.screens = Screens(self._tell_live)
+        self.hands = Hands(self)
         self.starting = Starting(settings.room)
         self._outboxes: dict[AgentId, set[Outbox]] = {}
         self._alarm: asyncio.TimerHandle | None = None
@@ -155,6 +157,7 @@ class Gateway:
         self.metrics.count(committed)
         for event, _ in committed:
             self._push(event)
+        self.hands.take(event for event, _ in committed)
         if any(isinstance(event, _MOVES_CLOCKS) for event, _ in committed):
             self.set_alarm()
 

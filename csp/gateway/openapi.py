@@ -8,7 +8,7 @@ import msgspec
 
 from csp import __version__
 from csp.gateway.routes import Route
-from csp.wire import ControlVerb, ErrorView, MessageAction, Role, SessionAction
+from csp.wire import ControlVerb, ErrorView, MessageAction, Role, RunAction, SessionAction
 
 _REF: Final = "#/components/schemas/{name}"
 _ERRORS: Final = {
@@ -29,6 +29,7 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "verb": {"type": "string", "enum": list(ControlVerb)},
     "action": {"type": "string", "enum": list(MessageAction)},
     "change": {"type": "string", "enum": list(SessionAction)},
+    "act": {"type": "string", "enum": list(RunAction), "examples": ["abort"]},
 }
 #: Ids of messages, which nobody could guess; of an agent that has a screen.
 _ID_EXAMPLES: Final = {
@@ -37,10 +38,15 @@ _ID_EXAMPLES: Final = {
     "/agents/{id}/screen": "claude",
     "/sessions/{id}": "s-5",
     "/sessions/{id}/{change}": "s-5",
+    "/runs/{id}": "run-1",
+    "/runs/{id}/{act}": "run-1",
+    "/runs/{id}/message": "run-1",
 }
 _BODY_EXAMPLES: Final[dict[str, dict[str, str]]] = {
     "POST /sessions": {"mode": "autopilot", "topic": "tabs or spaces"},
     "POST /turn/next": {"thread": "dev"},
+    "POST /runs": {"goal": "mend the parser", "builder": "mailbox", "reviewer": "mailbox"},
+    "POST /runs/{id}/{act}": {"decision": "abort", "rationale": "enough"},
     "POST /delivery": {"id": "m-4", "state": "typed"},
     "POST /state": {"state": "busy", "agent": "claude"},
 }
@@ -60,6 +66,10 @@ _LINKS: Final[dict[str, dict[str, Any]]] = {
     "POST /sessions": {
         name: {"operationId": operation, "parameters": {"id": "$response.body#/id"}}
         for name, operation in (("show", "get_sessions_id"), ("steer", "post_sessions_id_change"))
+    },
+    "POST /runs": {
+        name: {"operationId": operation, "parameters": {"id": "$response.body#/run/id"}}
+        for name, operation in (("show", "get_runs_id"), ("decide", "post_runs_id_act"))
     },
     "POST /message": {
         name: {"operationId": operation, "parameters": {"id": "$response.body#/id"}}

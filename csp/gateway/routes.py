@@ -20,7 +20,7 @@ from csp.core.queues import delivery_view, first_held, pending
 from csp.core.room import Participant
 from csp.errors import Forbidden, NotFound, Refused
 from csp.events import HISTORY_TYPES, ControlSent, Joined, Said
-from csp.gateway import access, actions, maintenance, sessions
+from csp.gateway import access, actions, maintenance, runs, sessions
 from csp.gateway.auth import Caller
 from csp.gateway.calls import Answer, Call, Handler, PlainText, RawJson
 from csp.gateway.gateway import Gateway
@@ -64,6 +64,13 @@ from csp.wire import (
     RegisterBody,
     RegisteredView,
     Role,
+    RunActionBody,
+    RunBody,
+    RunDetail,
+    RunMessageBody,
+    RunSaidView,
+    RunStartedView,
+    RunsView,
     ScreenAnswer,
     SentView,
     SessionActionBody,
@@ -431,6 +438,14 @@ ROUTES: Final = (
     Route("POST", "/sessions/{id}/{change}", O, sessions.act_on_session,
           "Pause, resume, extend or stop a session; skip or kick an agent of it",
           SessionDoneView, SessionActionBody, page=True),
+    Route("GET", "/runs", A, runs.list_runs, "List the runs of builders with their reviewers", RunsView,
+          page=True),
+    Route("POST", "/runs", O, runs.start_run, "Begin a run", RunStartedView, RunBody, status=201, page=True),
+    Route("GET", "/runs/{id}", A, runs.get_run, "Show a run", RunDetail, page=True),
+    Route("POST", "/runs/{id}/message", A, runs.say_in_run, "Say a message as builder or reviewer",
+          RunSaidView, RunMessageBody),
+    Route("POST", "/runs/{id}/{act}", R, runs.act_on_run,
+          "Act on a run: go, decide, halt, resume, abort, finding", RunStartedView, RunActionBody, page=True),
     Route("GET", "/usage", A, usage, "Show the tokens and the money of each agent", UsageView, page=True),
     Route("POST", "/page/link", R, access.link, "Hand out a link that lets one page in", LinkView, NoBody),
     Route("POST", "/page/enter", N, access.enter, "Change the code of a link for a page's token",

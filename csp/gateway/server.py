@@ -84,6 +84,7 @@ async def _serve(
         await web.SockSite(runner, listener, ssl_context=tls, backlog=BACKLOG).start()
         url = _url(settings.host, listener.getsockname()[1], is_tls=tls is not None)
         announcement = write_room(settings.state_dir, _announcement(options, gateway, url, supervisor))
+        gateway.hands.dir = options.dir
         _start_background(gateway)
         log.info("gateway ready", extra={"room": settings.room, "url": url, "seq": gateway.writer.room.seq})
         on_ready()
@@ -96,6 +97,7 @@ def _start_background(gateway: Gateway) -> None:
     gateway.set_alarm()
     gateway.spawn(gateway.queries.answer())
     gateway.spawn(gateway.watch_presence())
+    gateway.spawn(gateway.hands.work())
     gateway.spawn(index_when_quiet(gateway))
     gateway.spawn(scrub_journal(gateway))
 

@@ -283,6 +283,18 @@ async def steer(chat: "Chat", verb: str, words: list[str]) -> None:
     _done(chat, f"{_STEERED[verb]} {session.mode}")
 
 
+async def review(chat: "Chat", words: list[str]) -> None:
+    """Do what `csp review` does."""
+    try:
+        args = shlex.split(words[0]) if words else []
+    except ValueError as exc:
+        raise BadInput(
+            f"a quote is not closed: {exc}", "/review start 'GOAL' --builder a --reviewer b"
+        ) from exc
+    for line in (await _csp(chat, "review", *args)).splitlines():
+        chat.out.put(visible(line))
+
+
 # --- other programs ------------------------------------------------------------------------------
 
 

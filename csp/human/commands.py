@@ -127,6 +127,8 @@ ROWS: Final = (
     Row("continue", "let through what the loop guard holds", acts.release, (Take.MAYBE_ID,)),
     Row("mode", "begin a mode; alone: show it", _mode, (Take.MAYBE_MODE,),
         '[MODE "TOPIC" --rounds N --agents a,b --first a --synth b]'),
+    Row("review", "begin or see a run of builder with reviewer", acts.review, (Take.MAYBE_TEXT,),
+        "[FORM ...]"),
     Row("next", "pass the turn on", acts.next_turn),
     Row("end", "end the running mode in order", acts.end),
     Row("stop", "stop what is running at once", acts.stop,

@@ -162,6 +162,7 @@ class Mode(StrEnum):
     ORCHESTRATOR = "orchestrator"
     DEBATE = "debate"
     CONSENSUS = "consensus"
+    REVIEW = "review"
 
 
 class DeliverKind(StrEnum):

@@ -31,6 +31,9 @@ class EndReason(StrEnum):
     TIE = "tie"
     NO_QUORUM = "no_quorum"
     SUPERSEDED = "superseded"
+    ACCEPTED = "accepted"
+    ABORTED = "aborted"
+    HALTED = "halted"
 
 
 class TurnState(StrEnum):
@@ -49,6 +52,7 @@ class PhaseKind(StrEnum):
     GATHER = "gather"  # all at once
     BALLOT = "ballot"  # all at once, with votes
     SOLO = "solo"  # one agent, once
+    REVIEW = "review"  # whoever the run of the session needs next
 
 
 class Change(StrEnum):
@@ -111,4 +115,6 @@ class Stage(Struct, frozen=True):
     round: int = 1
     is_sealed: bool = False
     is_again: bool = False
+    #: Nobody has a turn: it waits for a person, for a file, for CSP itself.
+    is_waiting: bool = False
     candidates: tuple[Candidate, ...] = ()

@@ -22,6 +22,15 @@ from csp.events import (
     Pruned,
     Queried,
     Redacted,
+    RunChecked,
+    RunDelivered,
+    RunEdited,
+    RunEnded,
+    RunJudged,
+    RunMoved,
+    RunPrepared,
+    RunSaid,
+    RunStarted,
     StateChanged,
     Told,
     TurnMoved,
@@ -35,23 +44,35 @@ from csp.wire import (
     Change,
     Choice,
     ControlVerb,
+    Decision,
     DeliveryState,
     Dialog,
     Ending,
     EndReason,
+    ExecutionUpdate,
+    Finding,
     Handoff,
     JoinRole,
     Kind,
     Limits,
     MessageId,
     Mode,
+    OnAccept,
     PhaseKind,
+    Plan,
+    ReviewDecision,
+    RunContext,
+    RunPhase,
+    RunRole,
+    RunTerms,
     SessionId,
     Setup,
+    Severity,
     Stage,
     TurnId,
     TurnState,
     Usage,
+    Verdict,
 )
 
 HEAD: Final = {
@@ -137,6 +158,14 @@ _VOTE: Final = {
     "reason": "it is short",
     "sealed": 2,
 }
+_RUN: Final[dict[str, object]] = {"session_id": SessionId("s-4"), "run": "run-5"}
+_TERMS: Final = RunTerms(run_id="run-5", test="true", on_accept=OnAccept.NOTHING, approve=True, dir="d")
+_DECISION: Final = ReviewDecision(
+    decision=Decision.REVISE,
+    rationale="r",
+    findings=(Finding(severity=Severity.MAJOR, text="t", id="f-1"),),
+    resolved=("f-2",),
+)
 _JOINED: Final = {
     "name": "Claude",
     "kind": Kind.API,
@@ -173,6 +202,35 @@ EVENTS: Final[tuple[KnownEvent, ...]] = (
     _build(ModeChanged, _MODE),
     _build(TurnMoved, _TURN),
     _build(Voted, _VOTE),
+    _build(
+        RunStarted,
+        _RUN
+        | {"builder": AgentId("claude"), "reviewer": AgentId("codex"), "max_revisions": 2, "terms": _TERMS},
+    ),
+    _build(RunPrepared, _RUN | {"context": RunContext(dir="d", worktree="w", base="b", note="n")}),
+    _build(
+        RunSaid,
+        _RUN | {"role": RunRole.REVIEWER, "body": _DECISION, "origin": "mailbox", "key": "k"},
+    ),
+    _build(
+        RunMoved,
+        _RUN
+        | {
+            "phase": RunPhase.HALTED,
+            "why": "critical",
+            "cycle": 2,
+            "revisions": 1,
+            "back": RunPhase.EXECUTION,
+        },
+    ),
+    _build(
+        RunChecked,
+        _RUN | {"cycle": 2, "update": ExecutionUpdate(step="s", diff="d", final=True), "note": "n"},
+    ),
+    _build(RunEdited, _RUN | {"plan": Plan(steps=("a",), summary="s", confidence=0.5)}),
+    _build(RunJudged, _RUN | {"finding": "f-1", "verdict": Verdict.REJECTED}),
+    _build(RunEnded, _RUN | {"reason": EndReason.ACCEPTED}),
+    _build(RunDelivered, _RUN | {"branch": "csp/x", "note": "n"}),
     _build(
         Delivered,
         {

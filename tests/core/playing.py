@@ -18,12 +18,26 @@ BOSS = AgentId("orchestrator")
 NAMES = (
     *("single", "collaborate", "autopilot", "round_robin", "orchestrate", "assist", "debate", "respond"),
     *("consensus", "ballot", "synthesise", "repair_vote", "repair_envelope"),
+    *("build_plan", "build_step", "build_end", "review_ack", "review_plan", "review_watch", "review_work"),
+    "repair_review",
 )
-PROMPTS = {
-    name: f"<{name}> {{label}} goal={{goal}} window={{window}} positions={{positions}} "
-    "proposals={proposals} labels={labels} format={format}"
-    for name in NAMES
-} | {"envelope": "JSON", "message": "JSON only", "lines": "LINES", "last_line": "END", "words": "WORDS"}
+_MORE = dict.fromkeys(
+    ("build_", "review", "repair"),
+    " run={run} plan={plan} feedback={feedback} findings={findings} work={work} seen={seen} why={why}"
+    " place={place} test={test} problem={problem}",
+)
+PROMPTS = (
+    {
+        name: f"<{name}> {{label}} goal={{goal}} window={{window}} positions={{positions}} "
+        "proposals={proposals} labels={labels} format={format}" + _MORE.get(name[:6], "")
+        for name in NAMES
+    }
+    | {"envelope": "JSON", "message": "JSON only", "lines": "LINES", "last_line": "END", "words": "WORDS"}
+    | {
+        "builder": "BUILDER",
+        "reviewer": "REVIEWER",
+    }
+)
 RULES = Rules(prompts=PROMPTS)
 
 

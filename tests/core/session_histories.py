@@ -6,17 +6,21 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from csp.core.commands import (
+    ActOnRun,
     Answer,
     AnyCommand,
     Cancel,
+    CheckRun,
     Join,
     KeepTurn,
     Leave,
     NextTurn,
+    PrepareRun,
     Redact,
     Remove,
     Report,
     Return,
+    SayInRun,
     Send,
     SetMode,
     SetState,
@@ -26,15 +30,20 @@ from csp.core.commands import (
 )
 from csp.core.decide import decide
 from csp.core.house import Rules
+from csp.core.review import TURN_OF
+from csp.core.review_lines import read_message
 from csp.core.room import Room, replay
+from csp.core.runs import Run
 from csp.core.session import Session, Turn
 from csp.core.timers import next_deadline
-from csp.errors import CspError
+from csp.errors import BadInput, CspError
 from csp.wire import (
     ALL,
     HUMAN,
+    MAILBOX,
     AgentId,
     AgentState,
+    Decision,
     DeliveryState,
     Ending,
     HeldReason,
@@ -42,8 +51,14 @@ from csp.wire import (
     Kind,
     Limits,
     Mode,
+    RunAction,
+    RunContext,
+    RunPhase,
+    RunRole,
+    RunTerms,
     SessionAction,
     Usage,
+    Verdict,
 )
 from tests.core.histories import Dice, Step
 from tests.core.playing import PROMPTS
@@ -83,6 +98,23 @@ WHOLE: Final = (
 )
 LIMITS: Final = (Limits(turns=3), Limits(tokens=300), Limits(cost=0.5), Limits(minutes=5.0))
 TEAMS: Final = (None, None, ("claude", "codex"), ("gpt", "claude"), ("codex", "codex"), ("nobody",))
+RUN_WORDS: Final = {
+    RunPhase.START: ["ACK: hi", "ACK: hi\nSUBSCRIBE: steps"],
+    RunPhase.PLAN: ["PLAN: it\n- a"],
+    RunPhase.FEEDBACK: ["RISK: low", "RISK: low", "RISK: high", "RISK: low\nALTERNATIVE: b\n- c"],
+    RunPhase.EXECUTION: ["DONE: x", "DONE: x", "STEP: x", "ALERT: critical - no", "ALERT: info - hm"],
+    RunPhase.WATCH: ["NOOP", "ALERT: info - hm", "ALERT: critical - no"],
+    RunPhase.DECISION: [
+        "DECISION: accept",
+        "DECISION: accept\nRESOLVED: f-1",
+        "DECISION: revise\nFINDING: major - a",
+        "DECISION: revise\nFINDING: minor - a",
+        "DECISION: revise\nRESOLVED: f-1",
+        "DECISION: abort",
+        "DECISION: abort\nRATIONALE: b",
+    ],
+    RunPhase.CLOSING: ["END: e"],
+}
 PAUSES_S: Final = (0.0, 0.0, 1.0, 5.0, 30.0, 91.0, 130.0)
 #: As long as a turn may take, so that a message can run out just as its reader is asked.
 TTL_S: Final = RULES.timeout_s
@@ -137,16 +169,17 @@ class Player:
         turn = self.open_turn(room, dice)
         if turn is None:
             return self.start(room, dice)
-        return self.answer_to(turn, dice)
+        runs = [run for run in room.runs.by_id.values() if run.role_of(turn.agent) and not run.is_over]
+        return self.answer_to(turn, dice, _run_words(runs[0].phase, dice) if runs else "")
 
     def late_reply(self, room: Room, dice: Dice) -> AnyCommand:
         return self.answer_to(dice.pick(self.turns), dice) if self.turns else Tick()
 
-    def answer_to(self, turn: Turn, dice: Dice) -> AnyCommand:
+    def answer_to(self, turn: Turn, dice: Dice, words: str = "") -> AnyCommand:
         by_message = dice.pick([False, True])
         return Answer(
             sender=turn.agent,
-            text=self.text(dice),
+            text=words or self.text(dice),
             turn=None if by_message else turn.id,
             reply_to=turn.message if by_message else None,
             activity=dice.pick([False, False, False, False, True]),
@@ -217,6 +250,58 @@ class Player:
     def tick(self, room: Room, dice: Dice) -> AnyCommand:
         return Tick()
 
+    def review(self, room: Room, dice: Dice) -> AnyCommand:
+        """Begin a run, or go on with one."""
+        runs = [run for run in room.runs.by_id.values() if not run.is_over]
+        if not runs:
+            return SetMode(
+                sender=HUMAN,
+                mode="review",
+                topic="a run",
+                agents=dice.pick([("claude", "codex"), ("gpt", "mailbox"), ("mailbox", "mailbox")]),
+                max_revisions=dice.pick([0, 1, 3]),
+                terms=RunTerms(approve=dice.pick([False, False, True])),
+            )
+        run = dice.pick(runs)
+        work = self.work_of(run)
+        return work if work is not None and dice.pick([True, True, False]) else self.say_in(run, dice)
+
+    def work_of(self, run: Run) -> AnyCommand | None:
+        if run.phase is RunPhase.SETUP:
+            return PrepareRun(run=run.id, context=RunContext(dir="/d"))
+        if run.phase is RunPhase.CHECKS and run.update is not None:
+            return CheckRun(run=run.id, cycle=run.cycle, step=run.steps, update=run.update)
+        return None
+
+    def say_in(self, run: Run, dice: Dice) -> AnyCommand:
+        role = dice.pick(list(RunRole))
+        turn_of = TURN_OF.get(run.phase, role)
+        role = dice.pick([turn_of, turn_of, role])
+        words = _run_words(run.phase, dice)
+        act = ActOnRun(
+            sender=HUMAN,
+            run=run.id,
+            action=dice.pick([*RunAction, RunAction.RESUME, RunAction.GO, RunAction.DECIDE]),
+            decision=dice.pick([None, *Decision]),
+            rationale=dice.pick(["", "because"]),
+            finding=dice.pick([None, "f-1"]),
+            verdict=dice.pick([None, Verdict.CONFIRMED]),
+        )
+        try:
+            body = read_message(words, role, run.id)
+        except BadInput:
+            return act
+        key = dice.pick(["", f"k{self.count}", "again"])
+        say = SayInRun(sender=MAILBOX, run=run.id, role=role, body=body, key=key)
+        ways: list[AnyCommand] = [say, say, say, act]
+        return dice.pick(ways)
+
+
+def _run_words(phase: RunPhase, dice: Dice) -> str:
+    """Return words that mostly fit the phase of a run."""
+    fitting = RUN_WORDS.get(phase, ["DONE: x"])
+    return dice.pick([*fitting * 3, *(word for words in RUN_WORDS.values() for word in words)])
+
 
 _WEIGHTS: Final[dict[Callable[[Player, Room, Dice], AnyCommand], int]] = {
     Player.reply: 16,
@@ -234,6 +319,7 @@ _WEIGHTS: Final[dict[Callable[[Player, Room, Dice], AnyCommand], int]] = {
     Player.come: 1,
     Player.cancel: 1,
     Player.redact: 1,
+    Player.review: 12,
 }
 _WISHES: Final = [wish for wish, weight in _WEIGHTS.items() for _ in range(weight)]
 _MEMBERS: Final = (

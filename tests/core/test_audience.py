@@ -14,6 +14,7 @@ from csp.events import (
     AgentResponse,
     AnyEvent,
     KnownEvent,
+    RunEvent,
     StateChanged,
     Unknown,
     Voted,
@@ -30,6 +31,7 @@ LISTED = AgentId("gemini")
 OTHER = AgentId("mallory")
 
 # Who reads an event from claude to codex, with gemini among the recipients if it has any.
+RUN_EVENTS = {type_of(event) for event in EVENTS if isinstance(event, RunEvent)}
 READERS: dict[str, set[AgentId]] = {
     "turn_signal": {SENDER, TARGET, LISTED},
     "mode": {SENDER, TARGET, LISTED, OTHER},
@@ -53,14 +55,16 @@ READERS: dict[str, set[AgentId]] = {
     "redacted": {SENDER, TARGET, LISTED, OTHER},
     "pruned": {SENDER, TARGET, LISTED, OTHER},
     "base": set(),
-    "run.started": set(),
+    **{name: {SENDER, TARGET, LISTED, OTHER} for name in RUN_EVENTS},
+    "run.later": set(),
 }
 # Who reads the same event when its target is all.
 PUBLIC = {"human_message", "agent_call", "agent_response", "activity", "kept", "answer", "system"}
+PUBLIC |= RUN_EVENTS
 PUBLIC |= {"joined", "left", "redacted", "pruned", "mode", "turn", "vote", "turn_signal"}
 ALL_EVENTS: tuple[AnyEvent, ...] = (
     *EVENTS,
-    Unknown(8, 1.0, "run.started", MessageId("e-8"), SENDER, TARGET),
+    Unknown(8, 1.0, "run.later", MessageId("e-8"), SENDER, TARGET),
 )
 
 

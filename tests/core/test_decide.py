@@ -6,21 +6,26 @@ import pytest
 
 from csp.core.batch import Batch
 from csp.core.commands import (
+    ActOnRun,
     Answer,
     AnyCommand,
     Cancel,
+    CheckRun,
     Continue,
     Control,
+    DeliverRun,
     Join,
     KeepTurn,
     Leave,
     NextTurn,
     Notice,
+    PrepareRun,
     Prune,
     Redact,
     Remove,
     Report,
     Return,
+    SayInRun,
     Send,
     SetMode,
     SetState,
@@ -29,12 +34,27 @@ from csp.core.commands import (
     Tell,
     Tick,
 )
-from csp.core.decide import decide, decide_session
+from csp.core.decide import decide, decide_run, decide_session
 from csp.core.house import DEFAULT_RULES
 from csp.core.room import Room, dump
 from csp.errors import Refused
 from csp.events import type_of
-from csp.wire import ALL, HUMAN, AgentState, ControlVerb, DeliveryState, MessageId, SessionAction
+from csp.wire import (
+    ALL,
+    HUMAN,
+    MAILBOX,
+    AgentState,
+    ControlVerb,
+    DeliveryState,
+    ExecutionUpdate,
+    MessageId,
+    RunAction,
+    RunContext,
+    RunRole,
+    RunTerms,
+    SessionAck,
+    SessionAction,
+)
 from tests.core.live import CLAUDE, CODEX, LiveRoom
 
 # What each command causes in the room of `a_room`: claude is there with m-3 queued, codex has left,
@@ -63,6 +83,17 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (KeepTurn(agent=CODEX), ["turn"]),
     (Stop(sender=HUMAN, thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
     (Steer(sender=HUMAN, session="s-9", action=SessionAction.PAUSE), ["mode", "system"]),
+    (
+        SayInRun(sender=MAILBOX, run="r", body=SessionAck(), role=RunRole.REVIEWER),
+        ["run.message", "run.phase", "mode"],
+    ),
+    (PrepareRun(run="x", context=RunContext()), []),
+    (CheckRun(run="x", cycle=1, step=1, update=ExecutionUpdate(step="s")), []),
+    (DeliverRun(run="x"), []),
+    (
+        ActOnRun(sender=HUMAN, run="r", action=RunAction.HALT),
+        ["run.phase", "mode", "system"],
+    ),
     (Tick(), ["delivery", "system"]),
 ]
 COMMANDS = [command for command, _ in CAUSED]
@@ -77,6 +108,17 @@ def a_room(monkeypatch: pytest.MonkeyPatch) -> LiveRoom:
     live.say(CODEX, CLAUDE)
     live.do(Answer(sender=CLAUDE, text="@query.log"))
     live.do(SetMode(sender=HUMAN, mode="round_robin", steps=1, agents=("codex",), thread="dev"))
+    live.do(
+        SetMode(
+            sender=HUMAN,
+            mode="review",
+            topic="x",
+            agents=("mailbox", "mailbox"),
+            terms=RunTerms(run_id="r"),
+            thread="run",
+        )
+    )
+    live.do(PrepareRun(run="r", context=RunContext()))
     return live
 
 
@@ -109,6 +151,8 @@ def test_command_of_no_known_kind_is_a_fault_of_ours() -> None:
         decide(Room(), cast(Any, object()), 1.0)
     with pytest.raises(AssertionError):
         decide_session(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
+    with pytest.raises(AssertionError):
+        decide_run(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
 
 
 @pytest.mark.parametrize(

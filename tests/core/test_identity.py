@@ -63,7 +63,7 @@ def test_reserved_name_is_refused_with_all_reserved_names_as_hint() -> None:
     with pytest.raises(BadInput) as caught:
         to_id("Human", JoinRole.AGENT)
 
-    assert caught.value.hint == "reserved are: all, csp, human, none, router, system, user, you"
+    assert caught.value.hint == "reserved are: all, csp, human, mailbox, none, router, system, user, you"
 
 
 def test_orchestrator_is_a_name_for_that_role_alone() -> None:

@@ -36,6 +36,7 @@ from csp.wire import (
     Change,
     DeliveryState,
     MessageId,
+    Mode,
     PhaseKind,
     SessionAction,
     SessionId,
@@ -45,7 +46,7 @@ from csp.wire import (
 )
 from tests.core.session_histories import RULES, play_sessions, session_histories, step_of
 
-ONE_AT_A_TIME = (PhaseKind.RELAY, PhaseKind.SOLO)
+ONE_AT_A_TIME = (PhaseKind.RELAY, PhaseKind.SOLO, PhaseKind.REVIEW)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -76,7 +77,7 @@ def test_nothing_is_asked_or_posted_after_the_end(script: bytes) -> None:
 def test_running_session_waits_for_somebody(script: bytes) -> None:
     for step, _ in play_sessions(script):
         for session in step.room.sessions.live():
-            assert session.turns or session.status is Status.PAUSED
+            assert session.turns or session.status is Status.PAUSED or session.stage.is_waiting
             assert len(session.turns) <= 1 or session.stage.kind not in ONE_AT_A_TIME
             for agent, turn in session.turns.items():
                 ask = step.room.message(turn.message)
@@ -118,6 +119,8 @@ def test_turn_is_closed_once(script: bytes) -> None:
 def _most_turns(session: Session) -> int | None:
     """Return how many turns a session may ask for, its synthesis among them."""
     setup, row = session.setup, row_of(session.setup)
+    if setup.mode is Mode.REVIEW:
+        return setup.limits.turns  # else its people see to it, who are asked what to do
     own = setup.rounds if row.is_round_a_turn else (setup.rounds or 1) * len(setup.agents) * 3
     limits = [most for most in (own, setup.limits.turns) if most is not None]
     return min(limits) + 1 if limits else None
@@ -173,7 +176,8 @@ def test_clock_alone_ends_every_session(script: bytes) -> None:
         now = max(now, deadline)
         room = step_of(room, Tick(), now).room
 
-    assert not any(room.sessions.live())
+    # A run that waits for a person, for a file or for CSP itself has no clock.
+    assert all(session.stage.is_waiting for session in room.sessions.live())
 
 
 @given(session_histories())

@@ -7,14 +7,27 @@ import pytest
 from csp.config import Settings
 from csp.core.context import prompt, prompt_values
 from csp.core.modes import MODES
+from csp.core.run_text import run_values
+from csp.core.runs import Run
 from csp.gateway.prompts import load_prompts, load_rules
-from csp.wire import ALL, HUMAN, Kind, Limits
+from csp.wire import ALL, HUMAN, Kind, Limits, SessionId
 from tests.core.live import CLAUDE, CODEX
 from tests.core.playing import Play
 
 PROMPTS = load_prompts()
 #: What is asked of an agent, in every mode.
-ASKED = sorted({phase.prompt for row in MODES.values() for phase in row.phases} | {"assist"})
+ASKED = sorted({phase.prompt for row in MODES.values() for phase in row.phases if phase.prompt} | {"assist"})
+RUN = Run(
+    id="run-1",
+    session=SessionId("s-1"),
+    thread="default",
+    goal="g",
+    builder=CLAUDE,
+    reviewer=CODEX,
+    started_at=0.0,
+    first_seq=1,
+    seq=1,
+)
 FINAL_WORDS = {Kind.API: "Return JSON only per schema, no extra text.", Kind.CLI: "nothing after it."}
 
 
@@ -24,6 +37,7 @@ def rendered(name: str, kind: Kind) -> str:
     play.reply_all("position of {0}")
     play.say(HUMAN, ALL, "a word from a person")
     values = prompt_values(play.session, CLAUDE, kind, 2)
+    values |= run_values(RUN, CLAUDE)
     values |= {"proposals": "Proposal A:\nx", "labels": "A, B", "votes": ""}
     return prompt(PROMPTS, name, values)
 
@@ -60,6 +74,18 @@ def test_ballot_asks_for_a_line_that_is_no_vote_itself() -> None:
 @pytest.mark.parametrize("name", ["repair_vote", "repair_envelope"])
 def test_second_chance_says_what_was_wrong(name: str) -> None:
     assert rendered(name, Kind.API).startswith("Your answer")
+
+
+def test_second_chance_in_a_run_says_what_was_wrong() -> None:
+    play = Play(CLAUDE, CODEX)
+    play.start("review", topic="t")
+    values = (
+        prompt_values(play.session, CLAUDE, Kind.CLI, 1) | run_values(RUN, CLAUDE) | {"problem": "no plan"}
+    )
+    text = prompt(PROMPTS, "repair_review", values)
+
+    assert "Your answer was not taken: no plan." in text
+    assert "PLAN: the plan in one sentence" in text and "run_id" in text
 
 
 def test_rules_are_those_of_the_settings() -> None:

@@ -31,6 +31,8 @@ CLAUDES_SCREEN = (
 )
 CLAUDES_MESSAGE = (NO_TOKEN, NO_TOKEN, OK, HIDDEN, HIDDEN, OK, OK)
 CLAUDES_REPORT = (NO_TOKEN, NO_TOKEN, OK, HIDDEN, HIDDEN, OK, FORBIDDEN)
+#: Nobody here plays a role in the run, least of all the room itself.
+NO_ROLE = (NO_TOKEN, NO_TOKEN, BAD, BAD, BAD, FORBIDDEN, FORBIDDEN)
 #: No code here is good, whoever has it.
 NO_CODE = (NO_TOKEN,) * 7
 
@@ -63,6 +65,11 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /sessions": ORCHESTRATORS,
     "GET /sessions/{id}": AGENTS,
     "POST /sessions/{id}/{change}": ORCHESTRATORS,
+    "GET /runs": AGENTS,
+    "POST /runs": ORCHESTRATORS,
+    "GET /runs/{id}": AGENTS,
+    "POST /runs/{id}/message": NO_ROLE,
+    "POST /runs/{id}/{act}": THE_ROOM,
     "DELETE /agents/{id}": NO_PAGE_BUT_THE_ROOM,
     "POST /agents": NO_MODEL,
     "POST /agents/{id}/{verb}": THE_ROOM,
@@ -86,6 +93,16 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /history/prune": {"before": 1},
     "POST /sessions": {"mode": "single", "agents": ["codex"]},
     "POST /page/enter": {"code": "wrong"},
+    "POST /runs": {"goal": "g", "builder": "mailbox", "reviewer": "mailbox"},
+    "POST /runs/{id}/message": {
+        "schema_version": "0.1",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "sender": "reviewer",
+        "run_id": "run-1",
+        "message_type": "session.ack",
+        "body": {},
+    },
+    "POST /runs/{id}/{act}": {"rationale": "enough"},
 }
 UPGRADE = {
     "Connection": "Upgrade",
@@ -101,14 +118,16 @@ async def _prepare(room: ServedRoom) -> list[str | None]:
     boss = await room.join("orchestrator", role="orchestrator")
     await room.send("claude", "for claude alone", id="for-claude")
     await room.call("POST", "/mode", {"mode": "single", "agents": ["claude"], "thread": "dev"})
+    run = BODIES["POST /runs"] | {"run_id": "run-1", "thread": "run"}
+    await room.call("POST", "/runs", run)
     return [None, "wrong", claude.token, codex.token, boss.token, room.token, await room.enter()]
 
 
 async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
     method, path = row.split(" ")
     path = path.replace("{verb}", "pause").replace("{action}", "cancel")
-    named = {"messages": "for-claude", "sessions": "s-5"}.get(path.split("/")[1], "claude")
-    path = path.replace("{id}", named).replace("{change}", "pause")
+    named = {"messages": "for-claude", "sessions": "s-5", "runs": "run-1"}.get(path.split("/")[1], "claude")
+    path = path.replace("{id}", named).replace("{change}", "pause").replace("{act}", "abort")
     headers = UPGRADE if path == "/ws" else None
     answer = await room.call(method, path, BODIES.get(row), token=token, headers=headers)
     if answer.status in (101, 200, 201):

@@ -241,3 +241,29 @@ def test_two_lines_typed_ahead_are_two_messages(room: LiveRoom, agents: tuple[Ag
 
         assert agents[0].next_item("three")["text"] == "three"
         assert agents[0].next_item("one")["text"] == "one"
+
+
+def test_a_run_is_begun_shown_and_decided_in_the_pane(room: LiveRoom, agents: tuple[Agent, Agent]) -> None:
+    claude, codex = agents
+    with open_pane(room) as pane:
+        pane.type("/review start 'mend it' --builder claude --reviewer codex --run-id mine")
+        pane.wait_for("began mine: claude builds, codex reviews")
+        codex.take_turn("ACK: ready")
+        claude.take_turn("PLAN: mend\n1. one")
+        codex.take_turn("RISK: high")
+        pane.wait_for("Run mine waits for a person: the reviewer takes the risk for high")
+        pane.type("/review show")
+        pane.wait_for("waits for: human")
+        pane.type("/review start 'half")
+        pane.wait_for("a quote is not closed")
+        pane.type("/review abort mine not today")
+        pane.wait_for("REVIEW ended: it was aborted")
+
+
+def test_a_review_is_a_mode_like_the_others(room: LiveRoom, agents: tuple[Agent, Agent]) -> None:
+    with open_pane(room) as pane:
+        pane.type('/mode review "mend it" --agents claude,codex')
+        pane.wait_for(r"Run run-\d+: claude builds, codex reviews")
+        wait_until_sync(lambda: mode(room)["waitingFor"] == ["codex"], what="turn of codex")
+
+    assert (mode(room)["mode"], mode(room)["phase"]) == ("review", "start")

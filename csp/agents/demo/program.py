@@ -5,6 +5,7 @@ its answers are there at once. CSP_TRANSCRIPT names a file that gets a transcrip
 csp.sidecar.transcripts.plain describes.
 """
 
+import contextlib
 import os
 import re
 import select
@@ -261,6 +262,7 @@ class Program:
 
         now = time.monotonic()
         think_s = self._persona.think_s / self._speed if self._speed else 0.0
+        self._build(prompt)
         text = reply(self._persona.name, prompt, self._turns, self._name)
         busy = self._persona.busy
         self._answer = _Answer(
@@ -271,6 +273,16 @@ class Program:
         # Whoever reads of it shall find it done on the screen, too.
         self._draw()
         self._write("prompt", id=str(self._turns), text=prompt)
+
+    @staticmethod
+    def _build(prompt: str) -> None:
+        """Write the file that the builder of a run says it has written."""
+        from csp.agents.demo.craft import work_of
+
+        work = work_of(prompt)
+        if work is not None:
+            with contextlib.suppress(OSError):
+                work.path.write_text(work.text, "utf-8")
 
     def _is_due(self, answer: _Answer) -> bool:
         """Show more of an answer when it is time to; tell whether there was anything to do."""

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from csp.agents.demo import craft
 from csp.agents.demo.heard import Heard, Kind, Said, first_paragraph, hear
 from csp.agents.demo.personas import CONDUCTOR, PERSONAS, Persona
 from csp.agents.demo.wishes import mode_command, shaped, wanted_cap, wants_end, wants_no_end, wants_time
@@ -46,6 +47,8 @@ _TRAIL: Final = re.compile(r"[ \t]+(?:in|for|on|at|of|with|when|if|as)\b", re.IG
 
 def reply(persona_name: str, prompt: str, turn_count: int, me: str = "") -> str:
     """Return what a demo agent says to `prompt`; `me` is its name in the room, if that is another one."""
+    if craft.is_run(prompt):
+        return craft.say(prompt)
     persona = PERSONAS[persona_name]
     heard = hear(prompt, me or persona_name)
     if persona is CONDUCTOR and heard.kind in (Kind.POSITION, Kind.PROPOSAL, Kind.REBUTTAL):

@@ -1,0 +1,222 @@
+"""Begin, watch, decide about the runs of a builder with its reviewer."""
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from csp.cli.call import Call
+from csp.cli.terminal import put_json, put_lines, talk
+from csp.config import nearest
+from csp.errors import BadInput, NotFound
+from csp.oneshot import Object, field, segment
+
+_ANY: Final = 1 << 20
+_HELP: Final = "see: csp review --help"
+_START: Final = (
+    "builder",
+    "reviewer",
+    "test",
+    "test_timeout",
+    "max_revisions",
+    "on_accept",
+    "approve",
+    "dir",
+)
+_OPTIONS: Final = (*_START, "run_id", "thread", "plan")
+
+
+class _Form(NamedTuple):
+    """One form: what it does, how many words behind it are understood, which options."""
+
+    do: Callable[[Call, list[str]], int]
+    words: int = 0
+    options: tuple[str, ...] = ()
+
+
+def review(call: Call) -> int:
+    """Do what the first word says."""
+    name, *words = call.args.form or ["list"]
+    form = _FORMS.get(name)
+    if form is None:
+        hint = nearest(name, list(_FORMS)) or _HELP
+        raise BadInput(f"unknown form {name!r} of review, expected one of: {', '.join(_FORMS)}", hint)
+    if len(words) > form.words:
+        raise BadInput(f"csp review {name} takes no {words[form.words]!r}", _HELP)
+    for option in _OPTIONS:
+        if option not in form.options and getattr(call.args, option, None) not in (None, False):
+            raise BadInput(f"csp review {name} takes no --{option.replace('_', '-')}", _HELP)
+    return form.do(call, words)
+
+
+# --- beginning, looking ----------------------------------------------------------------------------
+
+
+def _start(call: Call, words: list[str]) -> int:
+    args = vars(call.args)
+    if not words or not args["builder"] or not args["reviewer"]:
+        example = "for example: csp review start 'mend the parser' --builder claude --reviewer codex"
+        raise BadInput("expected a goal, --builder and --reviewer", example)
+    body: dict[str, Any] = {"goal": " ".join(words)}
+    names = {"test_timeout": "test_timeout_s"}
+    for name in (*_START, "run_id", "thread"):
+        # Zero revisions are something that was said.
+        if args[name] is not None and args[name] is not False:
+            body[names.get(name, name)] = args[name]
+    body["dir"] = os.path.abspath(call.cwd / (args["dir"] or "."))
+    answer = call.gateway.post("/runs", body)
+    run = field(answer, "run", dict)
+    who = f"{run.get('builder')} builds, {run.get('reviewer')} reviews"
+    return _answer(call, answer, f"began {run.get('id')}: {who}")
+
+
+def _list(call: Call, words: list[str]) -> int:
+    answer = call.gateway.get("/runs")
+    if call.is_json:
+        put_json(answer)
+        return 0
+    runs = field(answer, "items", list)
+    put_lines(_row(run) for run in runs)
+    if not runs:
+        talk("no runs yet; begin one with: csp review start")
+    return 0
+
+
+def _row(run: Object) -> str:
+    state = f"{run.get('phase')}, waits for {run.get('waits_for')}"
+    if run.get("reason"):
+        state = f"ended ({run['reason']})"
+    goal = " ".join(str(run.get("goal")).split())[:60]
+    return f"{run.get('id')}  {state}  cycle {run.get('cycle')}  {goal}"
+
+
+def _show(call: Call, words: list[str]) -> int:
+    detail: Object = call.gateway.get(f"/runs/{segment(_run_id(call, words))}")
+    if call.is_json:
+        put_json(detail)
+        return 0
+    put_lines(_lines(detail))
+    return 0
+
+
+def _lines(detail: Object) -> list[str]:
+    run = field(detail, "run", dict)
+    lines = [
+        f"run: {run.get('id')} ({run.get('session_id')})",
+        f"goal: {run.get('goal')}",
+        f"builder: {run.get('builder')}  reviewer: {run.get('reviewer')}",
+        f"phase: {run.get('phase')}  cycle: {run.get('cycle')}",
+        f"revisions: {run.get('revisions')} of {run.get('max_revisions')}",
+        f"waits for: {run.get('waits_for') or '-'}",
+    ]
+    lines += [f"why: {run['why']}"] if run.get("why") else []
+    lines += [f"ended: {run['reason']}"] if run.get("reason") else []
+    lines += [f"branch: {run['branch']}"] if run.get("branch") else []
+    plan = detail.get("plan") or {}
+    lines += [f"step {number}: {step}" for number, step in enumerate(plan.get("steps", ()), start=1)]
+    lines += [f"risk: {detail['risk']}"] if detail.get("risk") else []
+    for finding in detail.get("findings", ()):
+        state = f"resolved in cycle {finding['resolved']}" if finding.get("resolved") else "open"
+        verdict = f", {finding['verdict']}" if finding.get("verdict") else ""
+        lines.append(f"{finding.get('id')} ({finding['severity']}, {state}{verdict}): {finding['text']}")
+    context = detail.get("context") or {}
+    lines += [f"worktree: {context['worktree']}"] if context.get("worktree") else []
+    return [*lines, f"folder: {detail.get('folder')}"]
+
+
+def _stats(call: Call, words: list[str]) -> int:
+    stats = call.gateway.get("/runs").get("stats") or []
+    if call.is_json:
+        put_json(stats)
+        return 0
+    put_lines(map(_stat_line, stats))
+    if not stats:
+        talk("no run has ended yet")
+    return 0
+
+
+def _stat_line(one: Object) -> str:
+    counts = ", ".join(f"{number} {grade}" for grade, number in field(one, "findings", dict).items())
+    precision = one.get("precision")
+    judged = "none judged" if precision is None else f"{precision:.0%} of the judged were right"
+    return (
+        f"{one.get('reviewer')}: {one.get('runs')} runs, {one.get('accepted')} accepted "
+        f"({one.get('accepted_after_revision')} after a revision), {one.get('aborted')} aborted, "
+        f"{one.get('escalated')} escalated, {one.get('alerts')} alerts; findings: {counts}; "
+        f"{one.get('confirmed')} confirmed, {one.get('rejected')} rejected, {judged}"
+    )
+
+
+# --- deciding --------------------------------------------------------------------------------------
+
+
+def _go(call: Call, words: list[str]) -> int:
+    body: dict[str, Any] = {}
+    if call.args.plan:
+        try:
+            body["plan"] = json.loads((call.cwd / call.args.plan).read_bytes())
+        except (OSError, ValueError) as exc:
+            raise BadInput(f"the plan {call.args.plan!r} cannot be read: {exc}") from exc
+    return _act(call, _run_id(call, words), "go", body)
+
+
+def _decide(call: Call, words: list[str]) -> int:
+    if len(words) < 2:
+        raise BadInput("expected a run and a decision", "csp review decide RUN accept|revise|abort [WHY]")
+    body = {"decision": words[1], "rationale": " ".join(words[2:])}
+    return _act(call, words[0], "decide", body)
+
+
+def _finding(call: Call, words: list[str]) -> int:
+    if len(words) != 3:
+        raise BadInput(
+            "expected a run, a finding, a verdict", "csp review finding RUN f-1 confirmed|rejected"
+        )
+    return _act(call, words[0], "finding", {"finding": words[1], "verdict": words[2]})
+
+
+def _with_reason(action: str) -> Callable[[Call, list[str]], int]:
+    def act(call: Call, words: list[str]) -> int:
+        run_id = words[0] if words else _run_id(call, words)
+        return _act(call, run_id, action, {"rationale": " ".join(words[1:])})
+
+    return act
+
+
+def _act(call: Call, run_id: str, action: str, body: dict[str, Any]) -> int:
+    answer = call.gateway.post(f"/runs/{segment(run_id)}/{action}", body)
+    run = field(answer, "run", dict)
+    return _answer(call, answer, _row(run))
+
+
+def _run_id(call: Call, words: list[str]) -> str:
+    """Return the run that is meant: the one that is named, else the only one that goes on."""
+    if words:
+        return words[0]
+    live = [run for run in field(call.gateway.get("/runs"), "items", list) if not run.get("reason")]
+    if len(live) != 1:
+        names = ", ".join(str(run.get("id")) for run in live) or "none goes on"
+        raise NotFound("which run is meant?", f"name one: {names}")
+    return str(live[0].get("id"))
+
+
+def _answer(call: Call, answer: Object, text: str) -> int:
+    if call.is_json:
+        put_json(answer)
+    else:
+        talk(text)
+    return 0
+
+
+_FORMS: Final = {
+    "start": _Form(_start, _ANY, (*_START, "run_id", "thread")),
+    "list": _Form(_list),
+    "show": _Form(_show, 1),
+    "go": _Form(_go, 1, ("plan",)),
+    "decide": _Form(_decide, _ANY),
+    "halt": _Form(_with_reason("halt"), _ANY),
+    "resume": _Form(_with_reason("resume"), _ANY),
+    "abort": _Form(_with_reason("abort"), _ANY),
+    "finding": _Form(_finding, 3),
+    "stats": _Form(_stats),
+}

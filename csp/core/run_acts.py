@@ -1,0 +1,201 @@
+"""What is done about a run from outside: by a script, by a person, by CSP's own hands."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from csp.core import review
+from csp.core.batch import Batch
+from csp.core.commands import ActOnRun, CheckRun, DeliverRun, PrepareRun, SayInRun
+from csp.core.desk import Desk
+from csp.core.ending import end
+from csp.core.flow import advance
+from csp.core.house import Rules
+from csp.core.identity import nearest
+from csp.core.room import Room
+from csp.core.runs import Run
+from csp.errors import BadInput, NotFound, Refused
+from csp.events import RunDelivered, RunEdited, RunJudged, RunPrepared
+from csp.wire import ALL, MAILBOX, Change, Decision, EndReason, RunAction, RunPhase, Status
+
+P = RunPhase
+
+
+def known_run(runs: dict[str, Run], run_id: str) -> Run:
+    """Return a run that is remembered, or say which there are."""
+    found = runs.get(run_id)
+    if found is None:
+        hint = nearest(run_id, list(runs)) if runs else "begin one with: csp review start"
+        raise NotFound(f"unknown run {run_id[:80]!r}", hint)
+    return found
+
+
+def say(room: Room, command: SayInRun, batch: Batch, rules: Rules) -> None:
+    """Take a message that came as a file or a request; the same one again changes nothing."""
+    run = known_run(batch.runs.by_id, command.run)
+    if command.key and command.key in run.keys:
+        return
+    _check_live(run)
+    role = command.role
+    if command.sender != MAILBOX:
+        role = run.role_of(command.sender)
+    if role is None:
+        raise review.unknown_role(run, command.sender)
+    if command.role is not None and command.role is not role:
+        raise Refused(f"sender is {command.role}, but {command.sender} is the {role} of run {run.id}", "")
+    desk = Desk(room, batch, rules, run.session)
+    review.take(desk, role, command.body, command.origin, command.key)
+    advance(desk)
+
+
+def _check_live(run: Run) -> None:
+    if run.is_over:
+        raise Refused(f"run {run.id} has ended: {run.reason}", "begin a new one with: csp review start")
+
+
+# --- CSP's own hands -------------------------------------------------------------------------------
+
+
+def prepare(room: Room, command: PrepareRun, batch: Batch, rules: Rules) -> None:
+    """Note where the run works; then it begins."""
+    run = batch.runs.by_id.get(command.run)
+    if run is None or run.phase is not P.SETUP or run.is_over:
+        return
+    desk = Desk(room, batch, rules, run.session)
+    desk.add_run(RunPrepared, command.context.worktree or command.context.dir, {"context": command.context})
+    if command.context.note:
+        desk.notice(f"Run {run.id}: {command.context.note}.")
+    review.announce(desk)
+    advance(desk)
+
+
+def check(room: Room, command: CheckRun, batch: Batch, rules: Rules) -> None:
+    """Note the diff and the tests of the last step, unless it is the last no more."""
+    run = batch.runs.by_id.get(command.run)
+    if run is None or run.is_over or run.is_checked or run.update is None:
+        return
+    if (run.cycle, run.steps) != (command.cycle, command.step):
+        return
+    desk = Desk(room, batch, rules, run.session)
+    review.checked(desk, command.update, command.note)
+    advance(desk)
+
+
+def deliver(room: Room, command: DeliverRun, batch: Batch, rules: Rules) -> None:
+    """Note where the accepted work can be found."""
+    run = batch.runs.by_id.get(command.run)
+    if run is None or not run.owes_branch:
+        return
+    fields: dict[str, Any] = {"branch": command.branch, "note": command.note}
+    where = f"the accepted work is on branch {command.branch}" if command.branch else command.note
+    batch.add_run(run, RunDelivered, where, fields)
+    batch.notice(ALL, f"Run {run.id}: {where}.", thread=run.thread)
+
+
+# --- a person --------------------------------------------------------------------------------------
+
+
+def act(room: Room, command: ActOnRun, batch: Batch, rules: Rules) -> None:
+    """Do what a person says."""
+    run = known_run(batch.runs.by_id, command.run)
+    if command.action is RunAction.FINDING:
+        _judge(run, command, batch)
+        return
+    _check_live(run)
+    desk = Desk(room, batch, rules, run.session)
+    _ACTIONS[command.action](desk, run, command)
+    advance(desk)
+
+
+def _judge(run: Run, command: ActOnRun, batch: Batch) -> None:
+    known = [str(one.id) for one in run.findings]
+    if command.finding not in known:
+        hint = nearest(command.finding or "", known) if known else "it has none"
+        raise NotFound(f"unknown finding {command.finding!r} of run {run.id}", hint)
+    if command.verdict is None:
+        raise BadInput("a verdict is missing", "give: confirmed or rejected")
+    fields = {"finding": command.finding, "verdict": command.verdict}
+    batch.add_run(run, RunJudged, f"{command.finding} {command.verdict}", fields, by=command.sender)
+
+
+def _go(desk: Desk, run: Run, command: ActOnRun) -> None:
+    _check_phase(run, command.action, P.APPROVAL)
+    if command.plan is not None and command.plan != run.plan:
+        fields = {"plan": command.plan}
+        desk.add_run(RunEdited, f"plan of {len(command.plan.steps)} steps", fields, by=command.sender)
+        desk.notice(f"Run {run.id}: {command.sender} has changed the plan.")
+    review.enter(desk, P.EXECUTION, by=command.sender)
+
+
+def _halt(desk: Desk, run: Run, command: ActOnRun) -> None:
+    if run.phase in (P.HALTED, P.SETUP):
+        raise Refused(f"run {run.id} is in phase {run.phase}", "see: csp review show")
+    review.halt(desk, command.rationale or f"halted by {command.sender}", by=command.sender)
+
+
+def _resume(desk: Desk, run: Run, command: ActOnRun) -> None:
+    is_paused = desk.session.status is Status.PAUSED
+    if is_paused:
+        desk.change(Change.RESUMED, "resumed", by=command.sender)
+    if run.phase is P.HALTED:
+        if run.back is P.CHECKS and run.is_checked:
+            review.after_checks(desk)
+        else:
+            review.enter(desk, run.back or P.EXECUTION, command.rationale, by=command.sender)
+    elif not is_paused:
+        raise Refused(f"run {run.id} is not halted, it is in phase {run.phase}", "see: csp review show")
+
+
+def _abort(desk: Desk, run: Run, command: ActOnRun) -> None:
+    if not command.rationale.strip():
+        raise BadInput("an abort needs a rationale", "say why: csp review abort RUN WHY")
+    end(desk, _AT_ABORT.get(run.phase, EndReason.ABORTED), by=command.sender, note=command.rationale)
+
+
+def _decide(desk: Desk, run: Run, command: ActOnRun) -> None:
+    if command.decision is None:
+        raise BadInput("a decision is missing", "give: accept, revise or abort")
+    if command.decision is Decision.ABORT:
+        _abort(desk, run, command)
+        return
+    _check_phase(run, command.action, *_DECISIONS)
+    _DECISIONS[run.phase][command.decision](desk, run, command)
+
+
+def _check_phase(run: Run, action: RunAction, *phases: RunPhase) -> None:
+    if run.phase not in phases:
+        wanted = " or ".join(phases)
+        what = f"run {run.id} is in phase {run.phase}, {action} is for {wanted}"
+        raise Refused(what, "see: csp review show")
+
+
+def _plan_again(desk: Desk, run: Run, command: ActOnRun) -> None:
+    review.enter(desk, P.PLAN, command.rationale or "a person wants another plan", by=command.sender)
+
+
+def _close(desk: Desk, run: Run, command: ActOnRun) -> None:
+    review.enter(desk, P.CLOSING, command.rationale, by=command.sender)
+
+
+def _revise(desk: Desk, run: Run, command: ActOnRun) -> None:
+    review.revise(desk, command.rationale, by=command.sender)
+
+
+def _back_to_work(desk: Desk, run: Run, command: ActOnRun) -> None:
+    review.enter(desk, P.EXECUTION if run.plan else P.PLAN, command.rationale, by=command.sender)
+
+
+#: How a run ends that a person aborts in one of these phases.
+_AT_ABORT: Final = {P.ESCALATED: EndReason.CAP_REACHED, P.HALTED: EndReason.HALTED}
+_Act = Callable[[Desk, Run, ActOnRun], None]
+_DECISIONS: Final[dict[RunPhase, dict[Decision, _Act]]] = {
+    P.APPROVAL: {Decision.ACCEPT: _go, Decision.REVISE: _plan_again},
+    P.ESCALATED: {Decision.ACCEPT: _close, Decision.REVISE: _revise},
+    P.HALTED: {Decision.ACCEPT: _resume, Decision.REVISE: _back_to_work},
+}
+_ACTIONS: Final[dict[RunAction, _Act]] = {
+    RunAction.GO: _go,
+    RunAction.DECIDE: _decide,
+    RunAction.HALT: _halt,
+    RunAction.RESUME: _resume,
+    RunAction.ABORT: _abort,
+}

@@ -1,0 +1,123 @@
+"""The routes of runs: begin one, see it, speak in it, decide about it."""
+
+import asyncio
+import hashlib
+
+from csp.core.commands import ActOnRun, SayInRun, SetMode
+from csp.core.run_acts import known_run
+from csp.core.runs import Run
+from csp.core.runview import run_detail, run_view, stats
+from csp.errors import BadInput, Forbidden, NotFound
+from csp.events import RunStarted
+from csp.gateway.calls import Answer, Call
+from csp.gateway.gateway import Gateway
+from csp.wire import (
+    DEFAULT_THREAD,
+    Mode,
+    Plan,
+    Role,
+    RunAction,
+    RunActionBody,
+    RunBody,
+    RunMessageBody,
+    RunSaidView,
+    RunStartedView,
+    RunsView,
+    RunTerms,
+    check_text,
+    encode,
+    read_body,
+)
+
+
+async def list_runs(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
+    runs = gateway.writer.room.runs.by_id.values()
+    return RunsView(items=tuple(map(run_view, runs)), stats=stats(runs))
+
+
+async def start_run(gateway: Gateway, call: Call) -> Answer:
+    body: RunBody = call.body
+    check_text(body.goal)
+    terms = RunTerms(
+        run_id=body.run_id,
+        test=body.test,
+        test_timeout_s=body.test_timeout_s,
+        on_accept=body.on_accept,
+        approve=body.approve,
+        dir=body.dir,
+    )
+    if call.caller.role is not Role.ROOM and (body.test or body.dir):
+        # What is run on this machine, and where, is for the people of the room to say.
+        raise Forbidden("only the room's token may name a test or a directory", "leave them out")
+    command = SetMode(
+        sender=call.caller.id,
+        mode=Mode.REVIEW,
+        topic=body.goal,
+        agents=(body.builder, body.reviewer),
+        max_revisions=body.max_revisions,
+        terms=terms,
+        thread=body.thread or DEFAULT_THREAD,
+    )
+    events = await gateway.submit(command)
+    started = next(event for event in events if isinstance(event, RunStarted))
+    return RunStartedView(success=True, run=run_view(_known(gateway, started.run)))
+
+
+async def get_run(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
+    run = _known(gateway, call.path["id"])
+    return run_detail(run, str(gateway.hands.folders.path(run.id)))
+
+
+async def say_in_run(gateway: Gateway, call: Call) -> Answer:
+    body: RunMessageBody = call.body
+    if call.caller.role is Role.ROOM:
+        hint = "a person acts by: go, decide, halt, resume, abort, finding"
+        raise Forbidden("the room's token plays no role in a run", hint)
+    if body.run_id != call.path["id"]:
+        raise BadInput(f"run_id is {body.run_id!r}, but the path names {call.path['id'][:80]!r}")
+    key = hashlib.sha256(body.sender.encode() + b"\0" + encode(body)).hexdigest()[:32]
+    command = SayInRun(
+        sender=call.caller.id,
+        run=body.run_id,
+        body=read_body(body.message_type, body.body),
+        role=body.sender,
+        origin="http",
+        key=key,
+    )
+    events = await gateway.submit(command)
+    return RunSaidView(success=True, run=run_view(_known(gateway, body.run_id)), repeated=not events)
+
+
+async def act_on_run(gateway: Gateway, call: Call) -> Answer:
+    try:
+        action = RunAction(call.path["act"])
+    except ValueError as exc:
+        known = ", ".join(RunAction)
+        raise NotFound(f"unknown action {call.path['act']!r}", f"expected one of: {known}") from exc
+    body: RunActionBody = call.body
+    command = ActOnRun(
+        sender=call.caller.id,
+        run=call.path["id"],
+        action=action,
+        plan=await _plan(gateway, call.path["id"], action, body.plan),
+        decision=body.decision,
+        rationale=body.rationale,
+        finding=body.finding,
+        verdict=body.verdict,
+    )
+    await gateway.submit(command)
+    return RunStartedView(success=True, run=run_view(_known(gateway, call.path["id"])))
+
+
+async def _plan(gateway: Gateway, run_id: str, action: RunAction, given: Plan | None) -> Plan | None:
+    """Return the plan to go on with: the one that is given, else that of the file, which may be edited."""
+    if action is not RunAction.GO or given is not None:
+        return given
+    run = _known(gateway, run_id)
+    return await asyncio.to_thread(gateway.hands.folders.edited_plan, run.id)
+
+
+def _known(gateway: Gateway, run_id: str) -> Run:
+    return known_run(gateway.writer.room.runs.by_id, run_id)

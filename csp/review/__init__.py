@@ -1,0 +1,1 @@
+"""What a run of builder with reviewer needs on disk: git, tests, folders, the mailbox."""

@@ -1,0 +1,155 @@
+"""The folder of a run: files that are made of its events, made again where they lag behind."""
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from csp.core.runs import Run
+from csp.core.runview import run_detail
+from csp.errors import BadInput, Broken
+from csp.events import KnownEvent, RunChecked, RunEnded, RunEvent, RunSaid
+from csp.journal.files import replace_file
+from csp.review.git import Git
+from csp.wire import (
+    SCHEMA_VERSION,
+    ExecutionUpdate,
+    FinalDecision,
+    Plan,
+    ReviewDecision,
+    RunPhase,
+    RunRole,
+    encode,
+    parse,
+    write_message,
+)
+
+STATE: Final = "run.json"
+PLAN: Final = "plan.json"
+LOGS: Final = {RunRole.BUILDER: "builder-log.jsonl", RunRole.REVIEWER: "reviewer-log.jsonl"}
+
+
+class RunFolders:
+    """The folders of all runs of a room, below `root`."""
+
+    def __init__(self, root: Path, git: Git) -> None:
+        self._root = root
+        self._git = git
+
+    def path(self, run_id: str) -> Path:
+        """Return the folder of a run, whose name was checked when it was started."""
+        return self._root / run_id
+
+    def seen(self, run_id: str) -> int:
+        """Return the last event that a folder knows of, 0 for none."""
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            state = msgspec.json.decode((self.path(run_id) / STATE).read_bytes())
+            return int(state["seq"])
+        return 0
+
+    def write(self, run: Run, events: Sequence[KnownEvent]) -> None:
+        """Bring the folder up to date; `events` are all of the run's."""
+        folder = self.path(run.id)
+        for name in ("diffs", "decisions"):
+            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        for role, name in LOGS.items():
+            _put(folder / name, b"".join(_log(events, role)))
+        self._write_plan(folder, run)
+        self._write_patches(folder, run, events)
+        self._write_decisions(folder, run, events)
+        # Last, because it says that all the others are there.
+        detail = msgspec.to_builtins(run_detail(run, str(folder)))
+        _put(folder / STATE, _pretty({"seq": run.seq, **detail}))
+
+    def _write_plan(self, folder: Path, run: Run) -> None:
+        path = folder / PLAN
+        is_editable = run.phase is RunPhase.APPROVAL and path.exists() and self.seen(run.id) >= run.seq
+        if run.plan is not None and not is_editable:
+            _put(path, _pretty(msgspec.to_builtins(run.plan)))
+
+    def _write_patches(self, folder: Path, run: Run, events: Sequence[KnownEvent]) -> None:
+        context = run.context
+        for event in events:
+            figures = event.update.figures if isinstance(event, RunChecked) and event.update.final else None
+            if not isinstance(event, RunChecked) or figures is None or context is None:
+                continue
+            path = folder / "diffs" / f"cycle-{event.cycle}.patch"
+            if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == figures.sha256:
+                continue
+            with contextlib.suppress(Broken):
+                patch = self._git.patch(Path(context.repository), figures.base, figures.commit)
+                replace_file(path, patch)
+
+    def _write_decisions(self, folder: Path, run: Run, events: Sequence[KnownEvent]) -> None:
+        for event in events:
+            if isinstance(event, RunSaid) and isinstance(event.body, ReviewDecision):
+                message = write_message(run.id, event.role, event.ts, event.body)
+                path = folder / "decisions" / f"decision-{event.seq}.json"
+                _put(path, _pretty(msgspec.to_builtins(message)))
+            if isinstance(event, RunEnded):
+                final = FinalDecision(
+                    schema_version=SCHEMA_VERSION,
+                    run_id=run.id,
+                    reason=event.reason,
+                    ended_at=event.ts,
+                    cycle=run.cycle,
+                    revisions=run.revisions,
+                    decision=run.decision.decision if run.decision else None,
+                    rationale=run.decision.rationale if run.decision else "",
+                    findings=run.findings,
+                )
+                _put(folder / "decisions" / "final.json", _pretty(msgspec.to_builtins(final)))
+                _put(folder / "summary.md", f"{event.text}\n".encode())
+
+    def edited_plan(self, run_id: str) -> Plan | None:
+        """Return the plan as it stands in the file, which a person may have changed; None without a file."""
+        path = self.path(run_id) / PLAN
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        try:
+            return parse(Plan, data)
+        except BadInput as exc:
+            raise BadInput(f"{path}: {exc.message}", "mend the file, or give the plan with --plan") from exc
+
+
+def _log(events: Iterable[KnownEvent], role: RunRole) -> Iterable[bytes]:
+    """Yield the messages of a role as lines; a step has the diff and the tests that CSP has added."""
+    listed = list(events)
+    for at, event in enumerate(listed):
+        if isinstance(event, RunSaid) and event.role is role:
+            body = event.body
+            if isinstance(body, ExecutionUpdate):
+                body = checked_body(listed[at + 1 :], body)
+            yield encode(write_message(event.run, role, event.ts, body)) + b"\n"
+
+
+def checked_body(later: Iterable[KnownEvent], body: ExecutionUpdate) -> ExecutionUpdate:
+    """Return a step as CSP has checked it, if it has: that comes before the next message of the builder."""
+    for event in later:
+        if isinstance(event, RunChecked):
+            return event.update
+        if isinstance(event, RunSaid) and event.role is RunRole.BUILDER:
+            break
+    return body
+
+
+def is_of_run(event: object) -> bool:
+    """Tell whether an event belongs to a run."""
+    return isinstance(event, RunEvent)
+
+
+def _pretty(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Write a file unless it is so already."""
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == data:
+            return
+    replace_file(path, data)

@@ -1,0 +1,148 @@
+"""Take from git what a run needs: a worktree of its own, the diff of each step, a branch at the end.
+
+Nothing here is forced, nothing touches the tree of the user: the worktree is detached, the diff is taken
+through an index of our own, what was seen is kept under refs/csp/runs.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from csp.errors import Broken
+from csp.wire import DiffFigures, RunContext
+
+#: How much of a patch stands in the journal; the file has all of it.
+MAX_PATCH_CHARS: Final = 48_000
+TIMEOUT_S: Final = 120.0
+#: Running the tests leaves it behind; it is nobody's work.
+_BYTECODE: Final = ":(exclude,top,glob)**/__pycache__/**"
+_NAMES: Final = 20
+_AUTHOR: Final = ("-c", "user.name=csp", "-c", "user.email=csp@localhost", "-c", "commit.gpgsign=false")
+_PLAIN: Final = ("--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
+
+
+class Seen(NamedTuple):
+    """What stands in a worktree: figures, the patch as far as the journal takes it, all of its bytes."""
+
+    figures: DiffFigures
+    text: str
+    patch: bytes
+
+
+class Git:
+    """Runs git in the places of runs; `env` is the environment without what would name another repository."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = {name: value for name, value in env.items() if not name.startswith("GIT_")}
+        self._env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+    def prepare(self, dir: Path, place: Path) -> RunContext:
+        """Return where a run works: in a worktree at `place` if `dir` lies in a repository, else in `dir`."""
+        if not dir.is_absolute() or not dir.is_dir():
+            return RunContext(note=f"there is no directory {str(dir)!r}, so no diff is taken")
+        top = self._ask(dir, "rev-parse", "--show-toplevel")
+        base = self._ask(dir, "rev-parse", "--verify", "--quiet", "HEAD")
+        if top is None or base is None:
+            what = "no git repository" if top is None else "a git repository without a commit"
+            return RunContext(dir=str(dir), note=f"{str(dir)!r} is in {what}, so no diff is taken")
+        if (place / ".git").exists():
+            # It was made before a crash.
+            base = self._ask(place, "rev-parse", "--verify", "HEAD") or base
+        else:
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._must(dir, "worktree", "prune")
+            self._must(dir, "worktree", "add", "--detach", str(place), base)
+        is_dirty = bool(self._ask(dir, "status", "--porcelain", "--untracked-files=no"))
+        note = "what is not committed in the repository is not part of the run" if is_dirty else ""
+        return RunContext(dir=str(dir), worktree=str(place), repository=top, base=base, note=note)
+
+    def look(self, context: RunContext, ref: str, message: str) -> Seen:
+        """Take the diff of the worktree against its base, with new or binary files; keep it as a commit."""
+        tree = Path(context.worktree)
+        with tempfile.TemporaryDirectory(prefix="csp-index-") as folder:
+            index = Path(folder) / "index"
+            own = self._must(tree, "rev-parse", "--git-path", "index")
+            known = tree / own
+            if known.is_file():
+                shutil.copy(known, index)
+            more = {"GIT_INDEX_FILE": str(index)}
+            self._must(tree, "add", "--all", "--", ":/", _BYTECODE, more=more)
+            written = self._must(tree, "write-tree", more=more)
+        commit = self._must(tree, *_AUTHOR, "commit-tree", written, "-p", context.base, "-m", message)
+        self._must(tree, "update-ref", ref, commit)
+        patch = self.patch(tree, context.base, commit)
+        return Seen(self._figures(tree, context.base, commit, patch), _shown(patch), patch)
+
+    def patch(self, dir: Path, base: str, commit: str) -> bytes:
+        """Return the patch from `base` to `commit`, which `git apply` takes."""
+        done = self._run(dir, "diff", *_PLAIN, base, commit)
+        if done.returncode:
+            raise Broken(f"git diff failed: {done.stderr.decode(errors='replace').strip()}")
+        return done.stdout
+
+    def branch(self, context: RunContext, name: str, commit: str) -> str:
+        """Put a branch on `commit` without ever moving one that is there; return its name."""
+        place = Path(context.repository)
+        for number in range(1, _NAMES):
+            wanted = name if number == 1 else f"{name}-{number}"
+            there = self._ask(place, "rev-parse", "--verify", "--quiet", f"refs/heads/{wanted}")
+            if there == commit:
+                return wanted
+            if there is None:
+                self._must(place, "branch", "--no-track", wanted, commit)
+                return wanted
+        raise Broken(f"{_NAMES - 1} branches are called {name!r} already", "remove some")
+
+    def _figures(self, dir: Path, base: str, commit: str, patch: bytes) -> DiffFigures:
+        lines = self._must(dir, "diff", "--numstat", "--no-renames", base, commit).splitlines()
+        counts = [line.split("\t")[:2] for line in lines]
+        return DiffFigures(
+            base=base,
+            commit=commit,
+            files=len(counts),
+            insertions=sum(int(one) for one, _ in counts if one.isdigit()),
+            deletions=sum(int(one) for _, one in counts if one.isdigit()),
+            bytes=len(patch),
+            sha256=hashlib.sha256(patch).hexdigest(),
+        )
+
+    def _ask(self, dir: Path, *words: str) -> str | None:
+        done = self._run(dir, *words)
+        return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
+
+    def _must(self, dir: Path, *words: str, more: Mapping[str, str] | None = None) -> str:
+        done = self._run(dir, *words, more=more)
+        if done.returncode:
+            said = " ".join(done.stderr.decode(errors="replace").split())
+            verb = next(word for word in words if not word.startswith("-") and "=" not in word)
+            raise Broken(f"git {verb} failed in {str(dir)!r}: {said}")
+        return done.stdout.decode(errors="replace").strip()
+
+    def _run(
+        self, dir: Path, *words: str, more: Mapping[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[bytes]":
+        try:
+            return subprocess.run(
+                ["git", *words],
+                cwd=dir,
+                env={**self._env, **(more or {})},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=TIMEOUT_S,
+            )
+        except FileNotFoundError as exc:
+            raise Broken("git was not found", "install git") from exc
+        except (subprocess.TimeoutExpired, OSError, ValueError) as exc:
+            raise Broken(f"git {words[0]} failed: {exc}") from exc
+
+
+def _shown(patch: bytes) -> str:
+    text = patch.decode(errors="replace")
+    if len(text) <= MAX_PATCH_CHARS:
+        return text
+    return text[:MAX_PATCH_CHARS] + f"\n[cut: the patch has {len(patch)} bytes, see the run's folder]\n"

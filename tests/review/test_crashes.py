@@ -1,0 +1,76 @@
+"""The gateway dies in every phase of a run; what was said stands, nothing is done twice."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from csp.events import RunChecked, RunSaid
+from tests.review.playing import PLAN, Run
+from tests.review.repository import RIGHT, applies_to_a_clone
+from tests.rooms import LiveRoom
+from tests.waiting import wait_until_sync
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[LiveRoom]:
+    with LiveRoom(tmp_path) as live:
+        yield live
+
+
+def test_run_survives_the_death_of_the_gateway_in_each_phase(room: LiveRoom, tmp_path: Path) -> None:
+    run = Run(room, test="sleep 0.5; python3 check.py")
+
+    def die() -> None:
+        room.kill9()
+        room.start()
+
+    die()  # in setup, or right after it
+    run.answer("codex", "ACK: ready")
+    die()
+    run.answer("claude", PLAN)
+    die()
+    run.answer("codex", "RISK: high")
+    die()
+    run.act("go")
+    die()
+    run.write(RIGHT)
+    run.answer("claude", "DONE: all of it")
+    assert run.phase == "checks"
+    die()  # in the midst of the tests
+    run.until("decision")
+    die()
+    run.answer("codex", "DECISION: accept")
+    die()
+    run.answer("claude", "END: done")
+    die()
+    wait_until_sync(lambda: run.detail["run"].get("branch"), what="branch")
+    run.check_files()
+
+    journal = [event for event in room.journal() if getattr(event, "run", "") == run.id]
+    said = [type(event.body).__name__ for event in journal if isinstance(event, RunSaid)]
+    assert said == [
+        *("SessionStart", "SessionAck", "PlanProposed", "PlanFeedback", "ExecutionUpdate"),
+        *("ReviewDecision", "SessionEnd"),
+    ]
+    assert len([event for event in journal if isinstance(event, RunChecked)]) == 1
+    applies_to_a_clone(run.dir, run.folder / "diffs" / "cycle-1.patch", tmp_path / "clone")
+
+
+def test_folder_that_lags_is_made_again(room: LiveRoom) -> None:
+    run = Run(room)
+    run.play()
+    whole = {name: (run.folder / name).read_bytes() for name in wait_for_all(run)}
+    room.kill9()
+    for name in ("run.json", "builder-log.jsonl", "diffs/cycle-1.patch", "summary.md"):
+        (run.folder / name).unlink()
+    (run.folder / "reviewer-log.jsonl").write_text("{half")
+    room.start()
+    wait_until_sync(run.is_folder_current, what="folder")
+
+    assert {name: (run.folder / name).read_bytes() for name in run.files()} == whole
+
+
+def wait_for_all(run: Run) -> list[str]:
+    wait_until_sync(lambda: b'"branch"' in (run.folder / "run.json").read_bytes(), what="last event")
+    return run.files()

@@ -1,0 +1,109 @@
+"""Claude Code builds, Codex reviews, both real, on a real repository: from plan to branch."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clis.bringup import bring_up
+from tests.clis.loopback import Loopback
+from tests.models.rules import Part, Shell, Text
+from tests.models.server import ModelServer
+from tests.review.repository import TEST, applies_to_a_clone, git, make_repository
+from tests.sidecar.real_modes import when
+from tests.sidecar.stage import Stage
+from tests.waiting import wait_until_sync
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("real modes")]
+
+GOAL = "make the check pass by doubling"
+PATIENCE_S = 90.0
+
+
+class Duo(Stage):
+    """One room with Claude Code and Codex, whose models do as they are told."""
+
+    def __init__(self, folder: Path, server: ModelServer, loopback: Loopback) -> None:
+        super().__init__(folder)
+        self.server = server
+        self.clis = {name: bring_up(name, server, loopback, folder) for name in ("claude", "codex")}
+
+    def sit_down(self) -> None:
+        """Start both; wait until each can be spoken to."""
+        for name, cli in self.clis.items():
+            self.seat(name, cli.argv, env=cli.env, cwd=cli.cwd)
+        for seat in self.seats.values():
+            seat.wait_ready()
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.room.gateway.get(f"/runs/{run_id}")
+        return found
+
+    def wait_phase(self, run_id: str, phase: str, cycle: int = 1) -> None:
+        def is_there() -> bool:
+            run = self.run(run_id)["run"]
+            return (run["phase"], run["cycle"]) == (phase, cycle)
+
+        try:
+            wait_until_sync(is_there, PATIENCE_S, f"{phase} of cycle {cycle}")
+        except AssertionError as error:
+            screens = "\n".join(seat.screen() for seat in self.seats.values())
+            raise AssertionError(f"{error}: {self.run(run_id)}\n{screens}") from None
+
+    def approve(self, agent: str) -> None:
+        """Say yes to the dialog of an agent, once it has one."""
+        wait_until_sync(lambda: self.agent(agent)["state"] == "needs_approval", PATIENCE_S, "a dialog")
+        self.room.gateway.post(f"/agents/{agent}/approve")
+
+
+@pytest.fixture
+def duo(tmp_path: Path) -> Iterator[Duo]:
+    loopback = Loopback()
+    with (
+        loopback,
+        ModelServer(listener=loopback.listener) as server,
+        Duo(tmp_path / "stage", server, loopback) as stage,
+    ):
+        stage.sit_down()
+        yield stage
+
+
+def test_real_clis_carry_a_goal_from_plan_to_branch(duo: Duo, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repository")
+    add = duo.server.add
+    add(when(GOAL, "Say with `ACK:`", client="codex", reply="I am here.\n\nACK: ready\nSUBSCRIBE: none"))
+    add(when(GOAL, "Propose a plan as `PLAN:`", client="claude", reply="I would write it."))
+    plan = '```json\n{"message_type": "plan.proposed", "body": {"steps": ["write maths.py"]}}\n```'
+    add(when("Your answer was not taken", "phase plan", client="claude", reply=plan))
+    add(when(GOAL, "Say with `RISK:`", client="codex", reply="RISK: low\nNOTE: small"))
+    verdict = "DECISION: revise\nFINDING: major - the check fails"
+    add(when(GOAL, "Decide with `DECISION:`", "cycle 1 of", client="codex", reply=verdict))
+    mended = "DECISION: accept\nRESOLVED: f-1\nRATIONALE: the check passes"
+    add(when(GOAL, "Decide with `DECISION:`", "cycle 2 of", client="codex", reply=mended))
+    add(when(GOAL, "Close the run with `END:`", client="claude", reply="END: double doubles"))
+    body = {"goal": GOAL, "builder": "claude", "reviewer": "codex", "test": TEST, "dir": str(repository)}
+    run_id = str(duo.room.gateway.post("/runs", body)["run"]["id"])
+    wait_until_sync(lambda: duo.run(run_id).get("context"), PATIENCE_S, "worktree")
+    tree = duo.run(run_id)["context"]["worktree"]
+    for cycle, more in ((1, " + 1"), (2, "")):
+        write = f"printf 'def double(x):\\n    return x + x{more}\\n' > '{tree}/maths.py'"
+        said = f"DONE: wrote maths.py, try {cycle}\nMETRIC: tries = {cycle}"
+        done: list[Part] = [Shell(command=write), Text(text=said)]
+        add(when(GOAL, "Answer with `DONE:`", f"Round {cycle} of", client="claude", reply=done))
+    duo.wait_phase(run_id, "execution")
+    duo.approve("claude")
+    duo.wait_phase(run_id, "execution", 2)
+    duo.approve("claude")
+    duo.wait_phase(run_id, "ended", 2)
+    run = wait_until_sync(lambda: duo.run(run_id)["run"].get("branch") and duo.run(run_id), 30, "branch")
+
+    assert (run["run"]["reason"], run["run"]["revisions"]) == ("accepted", 1)
+    assert run["findings"][0]["resolved"] == 2
+    folder = Path(run["folder"])
+    applies_to_a_clone(repository, folder / "diffs" / "cycle-2.patch", tmp_path / "clone")
+    assert "return x + x" in git(repository, "show", f"{run['run']['branch']}:maths.py")
+    (repaired,) = [prompt for prompt in duo.server.prompts("claude") if "Your answer was not taken" in prompt]
+    assert "there is no message in it" in repaired
+    (judged, _) = [prompt for prompt in duo.server.prompts("codex") if "Decide with" in prompt]
+    assert "FAILED (exit 1)" in judged and "+    return x + x + 1" in judged
