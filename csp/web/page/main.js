@@ -15,6 +15,7 @@ import { startKeys } from "./keys.js";
 import { ModeForm } from "./modeform.js";
 import { startNotifications } from "./notify.js";
 import { Room } from "./room.js";
+import { startRuns } from "./review.js";
 import { Screens } from "./screens.js";
 import { startSearch } from "./search.js";
 import { startSession } from "./session.js";
@@ -71,6 +72,7 @@ function startParts(room) {
   startApprovals(room, look);
   startSession(room);
   startVotes(room);
+  startRuns(room);
   startSpending(room);
   startBanner(room);
   startNotifications(room);

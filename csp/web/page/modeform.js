@@ -22,16 +22,16 @@ export class ModeForm {
     room.agentsChanged.on(() => this.#drawAgents());
     byId("mode-form").addEventListener("submit", (event) => this.#submit(event));
     this.#drawModes();
-    this.#choose(MODES.some((row) => row.id === this.#mode && !row.isMissing) ? this.#mode : "collaborate");
+    this.#choose(MODES.some((row) => row.id === this.#mode) ? this.#mode : "collaborate");
   }
 
   #drawModes() {
     const choose = (id) => () => this.#choose(id);
     swap(
       byId("mode-toggle"),
-      ...MODES.map(({ id, name, about, isMissing }) =>
+      ...MODES.map(({ id, name, about }) =>
         h("label", { class: "mode-choice", title: about, data: { mode: id } },
-          h("input", { type: "radio", name: "mode", value: id, checked: id === this.#mode, disabled: isMissing, on: { change: choose(id) } }),
+          h("input", { type: "radio", name: "mode", value: id, checked: id === this.#mode, on: { change: choose(id) } }),
           h("span", {}, name))),
     );
   }
@@ -49,6 +49,9 @@ export class ModeForm {
     set(byId("field-ballot"), { hidden: !row.ballot });
     set(byId("field-final"), { hidden: !row.respectFinal });
     set(byId("field-limits"), { hidden: !row.limits });
+    set(byId("field-roles"), { hidden: !row.roles });
+    set(byId("field-agents"), { hidden: row.roles });
+    set(byId("field-thread"), { hidden: row.roles });
   }
 
   #drawAgents() {
@@ -61,6 +64,10 @@ export class ModeForm {
     swap(byId("mode-agents"), ...(here.length ? here.map((agent) => this.#choice(agent)) : [h("p", { class: "hint" }, "Nobody is online.")]));
     const names = here.map(({ id }) => h("option", { value: id }, id));
     swap(byId("mode-first"), h("option", { value: "" }, "in order"), ...names);
+    for (const [place, chosen] of [["mode-builder", 0], ["mode-reviewer", 1]]) {
+      swap(byId(place), ...names.map((name) => name.cloneNode(true)));
+      byId(place).selectedIndex = Math.min(chosen, names.length - 1);
+    }
     swap(byId("mode-synth"), h("option", { value: "" }, "the room itself"), ...names.map((name) => name.cloneNode(true)));
   }
 
@@ -99,17 +106,38 @@ export class ModeForm {
 
   async #submit(event) {
     event.preventDefault();
-    const body = this.#body();
     const row = modeOf(this.#mode);
+    if (row.roles) return this.#beginRun();
+    const body = this.#body();
     if (body.agents.length < row.fewest) {
       tell(`${row.name} needs ${row.fewest === 1 ? "an agent" : `at least ${row.fewest} agents`}`, { isError: true });
-      return;
+      return undefined;
     }
     // In a thread of its own where asked for, so that several can run side by side.
     const own = byId("mode-thread").checked;
     const thread = own ? undefined : (this.#room.thread ?? undefined);
+    return this.#begin(own ? "/sessions" : "/mode", { ...body, thread });
+  }
+
+  #beginRun() {
+    const value = (id) => byId(id).value.trim();
+    if (!value("mode-builder") || value("mode-builder") === value("mode-reviewer")) {
+      tell("Review needs two agents: a builder and a reviewer", { isError: true });
+      return undefined;
+    }
+    return this.#begin("/runs", {
+      goal: value("mode-goal"),
+      builder: value("mode-builder"),
+      reviewer: value("mode-reviewer"),
+      test: value("mode-test"),
+      max_revisions: Number(value("mode-revisions") || 3),
+      thread: this.#room.thread ?? undefined,
+    });
+  }
+
+  async #begin(path, body) {
     set(byId("mode-start"), { disabled: true });
-    const begun = await attempt(post(own ? "/sessions" : "/mode", { ...body, thread }));
+    const begun = await attempt(post(path, body));
     set(byId("mode-start"), { disabled: false });
     if (!begun) return;
     byId("mode-goal").value = "";

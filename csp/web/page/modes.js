@@ -4,7 +4,7 @@
  * `unit` is what its length is counted in, as the gateway's field is called; null: it has none to set.
  * @typedef {{id: string, name: string, chip: string, about: string, unit: "rounds" | "steps" | null,
  *            length: number, fewest: number, first?: boolean, respectFinal?: boolean, ballot?: boolean,
- *            synth?: boolean, limits?: boolean, isMissing?: boolean}} ModeRow
+ *            synth?: boolean, limits?: boolean, roles?: boolean}} ModeRow
  */
 
 /** @type {ModeRow[]} */
@@ -23,8 +23,8 @@ export const MODES = [
     synth: true, about: "Everybody in turn, for a number of steps, then a summary." },
   { id: "orchestrator", name: "Orchestrator", chip: "Orchestrator", unit: null, length: 0, fewest: 2, limits: true,
     about: "The orchestrator names who works next." },
-  { id: "review", name: "Review", chip: "Review", unit: null, length: 0, fewest: 2, isMissing: true,
-    about: "Builder and reviewer: this gateway has no such runs yet." },
+  { id: "review", name: "Review", chip: "Review", unit: null, length: 0, fewest: 2, roles: true,
+    about: "One agent builds, another reviews, every step is on disk." },
 ];
 
 const BY_ID = new Map(MODES.map((row) => [row.id, row]));
@@ -51,6 +51,9 @@ const ENDS = {
   tie: "ended in a tie",
   no_quorum: "ended without a quorum",
   superseded: "replaced",
+  accepted: "accepted",
+  aborted: "aborted",
+  halted: "ended after a halt",
 };
 
 /** Say how a session ended. */
@@ -74,6 +77,7 @@ export function chipText(shown, now) {
 
 function progress(row, session, orchestration, word) {
   const paused = word === "paused" ? ", paused" : "";
+  if (row.roles) return `${orchestration.phase ?? word}${paused}`;
   if (orchestration.phase === "synthesis" || orchestration.phase === "ballot") return `${orchestration.phase}${paused}`;
   if (row.id === "collaborate") return `${session.round}/${session.maxRounds}${paused}`;
   if (!session.maxRounds) return `${word} (turn ${session.round + 1})`;

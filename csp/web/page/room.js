@@ -127,7 +127,7 @@ export class Room {
     if (SAID.has(event.type)) this.said.tell(event);
     else if (event.type === "delivery") this.moved.tell(event);
     else if (NEWS.has(event.type)) this.news.tell(event);
-    if (OF_SESSIONS.has(event.type)) {
+    if (OF_SESSIONS.has(event.type) || event.type.startsWith("run.")) {
       this.sessionEvent.tell(event);
       wake("sessions");
     }

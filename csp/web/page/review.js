@@ -1,0 +1,117 @@
+// A builder's run with its reviewer: the plan, the checks, the findings, what a person is asked.
+
+import { get, part, post } from "./api.js";
+import { button, byId, h, set, swap } from "./dom.js";
+import { appendText, shortened } from "./text.js";
+import { attempt } from "./toast.js";
+import { several } from "./words.js";
+
+const LONGEST = 2000;
+/** What a person can do in a phase: [label, action, body]; what is said in the field goes along as the reason. */
+const ACTS = {
+  approval: [["Go on with this plan", "go"], ["Abort", "abort"]],
+  escalated: [
+    ["Accept", "decide", { decision: "accept" }],
+    ["Revise", "decide", { decision: "revise" }],
+    ["Abort", "decide", { decision: "abort" }],
+  ],
+  halted: [["Go on", "resume"], ["Abort", "abort"]],
+  ended: [],
+};
+const UNDER_WAY = [["Halt", "halt"], ["Abort", "abort"]];
+
+/** @param {import("./room.js").Room} room */
+export function startRuns(room) {
+  let drawn = "";
+  room.sessionsChanged.on(async () => {
+    const detail = await newestOf(room.shown?.session);
+    const wanted = JSON.stringify(detail);
+    if (wanted === drawn) return;
+    drawn = wanted;
+    set(byId("run-part"), { hidden: !detail });
+    if (detail) draw(room, detail);
+  });
+}
+
+async function newestOf(session) {
+  if (session?.mode !== "review") return null;
+  const runs = await get("/runs").catch(() => ({ items: [] }));
+  const run = runs.items.findLast((one) => one.session_id === session.id);
+  return run ? get(`/runs/${part(run.id)}`).catch(() => null) : null;
+}
+
+function draw(room, detail) {
+  const reason = byId("run-part").querySelector("input")?.value ?? "";
+  swap(byId("run"), head(detail), ...plan(detail), ...checks(detail.update), ...findings(room, detail), ...acts(room, detail.run, reason));
+}
+
+function head({ run, risk }) {
+  const waits = run.phase === "ended" ? String(run.reason).replaceAll("_", " ") : `waits for ${run.waits_for || "nobody"}`;
+  const rows = [
+    ["Run", run.id],
+    ["Builder", run.builder],
+    ["Reviewer", run.reviewer],
+    ["Phase", `${run.phase}, ${waits}`],
+    ["Cycle", `${run.cycle}, ${several(run.revisions, "revision")} of ${run.max_revisions}`],
+    risk && ["Risk", risk],
+    run.why && ["Why", run.why],
+    run.branch && ["Branch", run.branch],
+  ];
+  return h("dl", { class: "facts" }, ...rows.filter(Boolean).flatMap(([name, value]) => [h("dt", {}, name), text("dd", value)]));
+}
+
+function text(tag, value, props = {}) {
+  const element = h(tag, { dir: "auto", ...props });
+  appendText(element, shortened(String(value), LONGEST));
+  return element;
+}
+
+function plan({ plan: known, notes = [] }) {
+  if (!known) return [];
+  return [
+    h("h4", {}, "Plan"),
+    known.summary && text("p", known.summary),
+    h("ol", { class: "plan" }, ...known.steps.map((step) => text("li", step))),
+    ...notes.map((note) => text("p", note, { class: "hint" })),
+  ];
+}
+
+function checks(update) {
+  if (!update) return [];
+  const { tests, figures } = update;
+  const diff = figures && `${several(figures.files, "file")}, +${figures.insertions} −${figures.deletions}`;
+  return [
+    h("h4", {}, "Last step"),
+    text("p", update.step),
+    diff && h("p", { class: "hint" }, `Diff from git: ${diff}`),
+    tests && h("p", { class: "verdict", data: { passed: String(tests.passed) } }, `Tests ${tests.passed ? "passed ✓" : "failed ✗"}: `, text("code", tests.command)),
+  ];
+}
+
+function findings(room, { run, findings: known = [] }) {
+  if (!known.length) return [];
+  const judge = (finding, verdict) => () => act(room, run.id, "finding", { finding: finding.id, verdict });
+  const element = (finding) =>
+    h("li", { data: { severity: finding.severity } },
+      h("b", {}, `${finding.severity}${finding.resolved ? ", resolved" : ", open"}: `), text("span", finding.text),
+      finding.verdict ? h("span", { class: "hint" }, ` (${finding.verdict})`)
+        : h("span", { class: "buttons" },
+          button("Right", judge(finding, "confirmed"), { class: "link", "aria-label": `Finding ${finding.id} was right` }),
+          button("Wrong", judge(finding, "rejected"), { class: "link", "aria-label": `Finding ${finding.id} was wrong` })));
+  return [h("h4", {}, "Findings"), h("ul", { class: "findings" }, ...known.map(element))];
+}
+
+function acts(room, run, reason) {
+  const known = ACTS[run.phase] ?? UNDER_WAY;
+  if (!known.length) return [];
+  const field = h("input", { "aria-label": "Why", placeholder: "Why (an abort needs it)", maxlength: "2000", value: reason });
+  const press = (action, body = {}) => () => act(room, run.id, action, { ...body, ...(field.value.trim() && { rationale: field.value.trim() }) });
+  return [
+    h("div", { class: "buttons" }, ...known.map(([label, action, body]) => button(label, press(action, body), { class: "small", id: `run-${label.split(" ")[0].toLowerCase()}` }))),
+    field,
+  ];
+}
+
+async function act(room, id, action, body) {
+  if ((await attempt(post(`/runs/${part(id)}/${action}`, body))) !== null) room.refresh();
+}
