@@ -25,7 +25,7 @@ async def test_a_walk_through_the_demo_room(room: Stage, room_page: Page) -> Non
     await wait_until(
         lambda: "say hello to the page" in room.seats["ada"].screen(), what="it in the pane of ada"
     )
-    reply = await asyncio.to_thread(lambda: room.replies("ada")[-1]["text"])
+    reply = (await wait_until(lambda: room.replies("ada"), what="a reply"))[-1]["text"]
     await see_said(page, reply.split("\n")[0][:40])
 
     await begin(page, "debate", "Tabs or spaces?", rounds=2, ballot=True)

@@ -32,8 +32,7 @@ ODD: Final = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=list(TEXTS))
-async def test_markup_is_shown_and_does_nothing(gateway: LiveRoom, page: Page, text: str) -> None:
+async def test_markup_is_shown_and_does_nothing(gateway: LiveRoom, page: Page) -> None:
     asked: list[str] = []
 
     def note(request: Request) -> None:
@@ -42,31 +41,28 @@ async def test_markup_is_shown_and_does_nothing(gateway: LiveRoom, page: Page, t
 
     page.on("request", note)
     ada = Puppet(gateway, "ada<script>window.pwned=1</script>")
-    ada.say(text)
-    ada.report("needs_approval", detail=text, dialog={"tool": text, "arguments": text, "question": text})
     await page.wait_for_selector("#mode-agents input", state="attached")
-    await begin(page, "single", text)
-    await ada.take_turn(
-        text, handoff={"to": "nobody", "task": text[:500]}, usage={"input": 1, "model": text[:128]}
-    )
-    await see_said(page, "window.pwned" if "pwned" in text else "evil.test")
-    await write(page, "still alive")
-    await see_said(page, "still alive")
+    for name, text in TEXTS.items():
+        ada.say(text)
+        ada.report("needs_approval", detail=text, dialog={"tool": text, "arguments": text, "question": text})
+        await begin(page, "single", text)
+        task = {"to": "nobody", "task": text[:500]}
+        await ada.take_turn(text, handoff=task, usage={"input": 1, "model": text[:128]})
+        await write(page, f"still alive after {name}")
+        await see_said(page, f"still alive after {name}")
+        made = "() => [window.pwned, document.querySelectorAll('main script, iframe, base').length]"
+        assert await page.evaluate(made) == [None, 0], name
 
-    assert await page.evaluate(
-        "() => [window.pwned, document.querySelectorAll('main script, iframe, base').length]"
-    ) == [None, 0]
+    await see_said(page, "window.pwned = 1</script>")
     assert asked == []
     assert page.url == f"{gateway.url}/"
 
 
-@pytest.mark.parametrize(("text", "shown"), ODD.values(), ids=list(ODD))
-async def test_what_cannot_be_seen_is_made_visible(
-    gateway: LiveRoom, page: Page, text: str, shown: str
-) -> None:
-    gateway.gateway.post("/message", {"to": "all", "content": text})
+async def test_what_cannot_be_seen_is_made_visible(gateway: LiveRoom, page: Page) -> None:
+    for text, _ in ODD.values():
+        gateway.gateway.post("/message", {"to": "all", "content": text})
 
-    await expect(page.locator("#log .body")).to_have_text(shown)
+    await expect(page.locator("#log .body")).to_have_text([shown for _, shown in ODD.values()])
 
 
 @pytest.mark.parametrize("letter", ["A", "ش", "[[", "`", "**", "😀", "\u0301", "> ", "W\n"])
