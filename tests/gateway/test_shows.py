@@ -152,7 +152,7 @@ async def test_a_request_without_host_is_refused(room: ServedRoom) -> None:
         ("GET", "/message", 405, "POST"),
         ("PATCH", "/mode", 405, "GET, POST"),
         ("POST", "/health", 405, "GET"),
-        ("OPTIONS", "/agents", 405, "GET"),
+        ("OPTIONS", "/agents", 405, "GET, POST"),
         ("PUT", "/agents/claude", 405, "DELETE"),
     ],
 )

@@ -1,6 +1,7 @@
 """The panes in their windows: sizes, attaching, adding, borders."""
 
 import asyncio
+import re
 import shlex
 
 import pexpect
@@ -163,6 +164,7 @@ async def test_borders_follow_the_states_by_one_client(place: Place, monkeypatch
     human = str(place.pane("human")["id"])
     # The room's own human pane has then shown what it knows, so it writes no more.
     await wait_until(lambda: [place.pane(name)["state"] for name in ("ann", "ben")] == ["idle", "idle"])
+    await wait_until(lambda: {"ann idle", "ben idle"} <= set(re.findall(r"\w+ idle", place.screen("human"))))
     borders = PaneBorders({"CSP_PANES": "x", "TMUX_PANE": human})
     await borders.start()
     for agent, state in (("ann", "busy"), ("nobody", "busy"), ("ben", "offline")):
