@@ -86,11 +86,16 @@ def test_script_that_only_reads_and_writes_files_reviews(room: LiveRoom, tmp_pat
     messages = run.check_files()
     said = [message["message_type"] for message in messages if message["sender"] == "reviewer"]
     assert said == ["session.ack", "plan.feedback", "review.decision", "review.decision"]
-    assert len(list((mailbox / "reviewer" / "handled").iterdir())) == 4
+    handled = mailbox / "reviewer" / "handled"
+    wait_until_sync(lambda: len(list(handled.iterdir())) == 4, what="the last letter put away")
 
 
 def said_of(run: Run, name: str) -> list[str]:
     return [notice for notice in run.notices() if notice.startswith(f"Mailbox: {name} ")]
+
+
+def _has_one(folder: Path, pattern: str) -> bool:
+    return len(list(folder.glob(pattern))) == 1
 
 
 def test_every_bad_file_is_a_clear_notice_and_changes_nothing(room: LiveRoom) -> None:
@@ -113,7 +118,9 @@ def test_every_bad_file_is_a_clear_notice_and_changes_nothing(room: LiveRoom) ->
         found = wait_until_sync(partial(said_of, run, name), what=name)
         assert len(found) == 1 and problem in found[0], found
         refused = room.folder / "mailbox" / role / "refused"
-        assert len(list(refused.glob(f"*-{name}"))) == 1
+        # The notice comes first, so that it is told even if moving the file fails.
+        wait_until_sync(partial(_has_one, refused, f"*-{name}"), what=f"{name} moved")
+        wait_until_sync(partial(_has_one, refused, f"*-{name}.reason.txt"), what=f"the reason of {name}")
         assert problem in next(iter(refused.glob(f"*-{name}.reason.txt"))).read_text()
     assert run.phase == "start"
     assert not (room.folder.parent / "etc").exists()
