@@ -161,7 +161,8 @@ sync_venv() (
     fi
     if ! "$UV" sync --frozen --inexact --quiet --offline "$@" 2>/dev/null; then
         say "downloading Python packages into .venv"
-        "$UV" sync --frozen --inexact --quiet "$@" >&2
+        # Behind a || the shell goes on after a failure, so it is told to stop.
+        "$UV" sync --frozen --inexact --quiet "$@" >&2 || exit
     fi
     printf '%s\n' "$ROOT" >.venv/.csp-synced
 )
