@@ -34,7 +34,9 @@ Some **bold** words, a [link](https://example.com/{"path/" * 40}), `code`, {"W" 
 async def _busy_room(room: LiveRoom, page: Page) -> None:
     """Fill every part of the page."""
     ada, bob = Puppet(room, "ada"), Puppet(room, "a-name-of-thirty-two-characters-x")
-    await page.wait_for_selector("#mode-agents input[value=ada]", state="attached")
+    for agent in (ada, bob):
+        # Who is not in the form yet when the debate begins does not take part.
+        await page.wait_for_selector(f"#mode-agents input[value={agent.id}]", state="attached")
     await page.evaluate("() => { document.querySelector('#mode-part').open = true }")
     await begin(page, "debate", "A topic " * 20, rounds=1, ballot=True)
     usage = {"input": 100_000, "output": 9000, "model": "a-model-with-a-long-name-" + "x" * 60}
