@@ -180,8 +180,10 @@ def test_a_new_brain_gets_the_newest_output_after_a_gap(tmp_path: Path) -> None:
 def test_the_child_redraws_for_a_new_brain(tmp_path: Path) -> None:
     code = (
         "import os, signal\n"
-        "signal.signal(signal.SIGWINCH, lambda *_: print('size', os.get_terminal_size().lines, flush=True))\n"
-        "print('READY', flush=True)\n"
+        # A second signal may come while the first is being answered; print() is not made for that.
+        "def tell(*_): os.write(1, b'size %d\\n' % os.get_terminal_size().lines)\n"
+        "signal.signal(signal.SIGWINCH, tell)\n"
+        "os.write(1, b'READY\\n')\n"
         "while True: signal.pause()\n"
     )
     with Brains(tmp_path) as brains, Pane(launcher(python(code), tmp_path, brains.command)) as pane:
