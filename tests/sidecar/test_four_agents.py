@@ -8,6 +8,7 @@ import random
 import re
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from tests.clis.loopback import Loopback
 from tests.models.rules import Rule, Shell, Text, slow
 from tests.models.server import ModelServer
 from tests.sidecar.stage import Seat, Stage
+from tests.waiting import wait_until_sync
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("four agents")]
 
@@ -89,7 +91,11 @@ def clis(server: ModelServer, loopback: Loopback, folder: Path) -> dict[str, Rea
 
 
 def type_as_a_person(seat: Seat, is_over: threading.Event, chance: random.Random) -> None:
-    """Write something now and then, key by key, and take it back or send it; press Enter again if need be."""
+    """Write something now and then, key by key, and take it back or send it; press Enter again if need be.
+
+    A person presses Enter when the words stand there: a slow CLI that gets both at once takes them for a
+    paste and keeps them as a draft, for which everything has to wait.
+    """
     for number in range(TYPED_DURING):
         is_over.wait(chance.uniform(0.3, 1.2))
         words = f"person {number}"
@@ -100,11 +106,17 @@ def type_as_a_person(seat: Seat, is_over: threading.Event, chance: random.Random
         if number % 3 or seat.name == "codex":
             seat.keys(*["BSpace"] * len(words))
             continue
+        wait_until_sync(partial(stands_below, seat, words), PATIENCE_S, f"{words} in {seat.name}")
         for _ in range(20):
             seat.keys("Enter")
             is_over.wait(0.5)
-            if words not in "".join(seat.screen().rstrip().splitlines()[-8:]):
+            if not stands_below(seat, words):
                 break
+
+
+def stands_below(seat: Seat, words: str) -> bool:
+    """Tell whether words stand at the end of a screen, where the composer is."""
+    return words in "".join(seat.screen().rstrip().splitlines()[-8:])
 
 
 def body(prompt: str) -> str:

@@ -296,3 +296,35 @@ def test_the_end_of_a_limit_is_read_from_its_text(text: str, when: str | None) -
 def test_times_are_read_with_their_zone() -> None:
     assert seconds("2026-11-16T10:06:32.953Z") == seconds("2026-11-16T10:06:32.953") == 1794823592.953
     assert seconds("yesterday") == seconds("") == 0.0
+
+
+OURS = "[from human #35]\nwhat now?\n[end #35]"
+
+
+@pytest.mark.parametrize("hook_ms", [401, 403])
+def test_a_prompt_that_gemini_took_in_the_midst_of_a_turn_has_an_answer_of_its_own(hook_ms: int) -> None:
+    """The hook of the second prompt is stamped just before or just after its line; none tells of an end."""
+    hooks = [(100, "BeforeAgent", OURS), (hook_ms, "BeforeAgent", "person"), (500, "AfterAgent", "person")]
+    lines: list[tuple[int, str, Any]] = [
+        (100, "user", [{"text": OURS}]),
+        (400, "gemini", "an answer"),
+        (402, "user", [{"text": "person"}]),
+        (440, "gemini", "ok"),
+    ]
+    events = [
+        Event(at=0.0, hook=msgspec.convert({"hook_event_name": name, "prompt": text} | _at(ms), Hook))
+        for ms, name, text in hooks
+    ]
+    records = [{"id": f"r{ms}", "type": kind, "content": content} | _at(ms) for ms, kind, content in lines]
+    read = [Line(path="chat", data=json.dumps(record).encode()) for record in records]
+    tracker = Tracker()
+    outcomes = [
+        one for item in READERS["gemini"](0.0, "", "").read(events, read, 0.0) for one in tracker.feed(item)
+    ]
+
+    replies = [(one.tag, one.text) for one in outcomes if isinstance(one, Reply)]
+    assert replies == [("35", "an answer"), (None, "ok")]
+
+
+def _at(milliseconds: int) -> dict[str, str]:
+    return {"timestamp": f"2026-11-16T10:00:00.{milliseconds}Z"}

@@ -6,7 +6,8 @@ the model whose content is plain text is one that has just been written.
 
 Two prompts that are sent at nearly the same time are both taken, and BeforeAgent runs for both before either
 is answered; AfterAgent may then run for the last one alone. They are answered one after the other, each after
-its own line in the chat file, so it is that line which says whose answer follows.
+its own line in the chat file, so it is that line which says whose answer follows, be it read before the hook
+or after it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -82,6 +83,8 @@ class _State(msgspec.Struct):
     #: What is being answered, and what Gemini has taken besides.
     prompt: _Prompt | None = None
     waiting: list[_Prompt] = []
+    #: The last line of a user's, if no hook has told of it yet and nothing was answered since.
+    written: str = ""
     fault: str = ""
     fault_due: float | None = None
     #: Tools that were begun: name, id.
@@ -164,6 +167,8 @@ class GeminiReader:
         if text not in [prompt.text for prompt in known]:
             state.waiting.append(_Prompt(name, text))
             yield Submitted(text=text)
+            if state.prompt and text == state.written:
+                yield from self._begin(text)
 
     def _begin(self, text: str | None = None) -> Iterator[Item]:
         """Turn to the prompt with that text if it waits; without a text to the first, if none is answered."""
@@ -189,7 +194,7 @@ class GeminiReader:
     def _forget_turns(self) -> None:
         state = self._state
         state.prompt, state.waiting, state.fault, state.fault_due = None, [], "", None
-        state.tools = []
+        state.written, state.tools = "", []
 
     def _message(self, record: _Record, at: float, now: float) -> Iterator[Item]:
         state = self._state
@@ -200,6 +205,7 @@ class GeminiReader:
                 text = "".join(part.text for part in record.content if isinstance(part, _Part))
                 if not state.has_hooks and text and not text.startswith(_CONTEXT):
                     yield from self._take(record.id, text)
+                state.written = text or state.written
                 yield from self._begin(text)
             case "gemini" if state.is_open and isinstance(record.content, str):
                 yield from self._begin()
@@ -211,7 +217,7 @@ class GeminiReader:
 
     def _answer(self, record: _Record) -> Iterator[Item]:
         state = self._state
-        state.fault, state.fault_due = "", None
+        state.fault, state.fault_due, state.written = "", None, ""
         if state.prompt and record.content and not record.toolCalls:
             state.prompt.has_answer = True
         yield from _answer(record)
