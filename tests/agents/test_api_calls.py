@@ -187,7 +187,7 @@ async def test_an_error_in_the_stream_is_tried_again_if_it_passes(server: ModelS
 async def test_a_server_that_is_not_there_is_a_failure_with_one_reason(server: ModelServer) -> None:
     target = Target(provider="openai", model="gpt-5", key=KEY, base_url="http://127.0.0.1:9/v1")
     model = PROVIDERS["openai"].open(target)
-    calling = Calling(model, "gpt-5", KEY, 2.0)
+    calling = Calling(model, "gpt-5", KEY, 6.0)
     with pytest.raises(CallFailed, match=r"no connection to the provider \(APIConnectionError\)"):
         await calling.run(ASK, lambda _: None, lambda _: None)
     await model.close()
