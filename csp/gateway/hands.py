@@ -24,7 +24,7 @@ from csp.review.folders import RunFolders
 from csp.review.git import Git, Seen
 from csp.review.mailbox import BadLetter, Letter, Mailbox
 from csp.review.testing import run_tests
-from csp.wire import ALL, MAILBOX, ExecutionUpdate, RunContext, RunPhase
+from csp.wire import ALL, MAILBOX, OWN_METRICS, ExecutionUpdate, RunContext, RunPhase
 
 if TYPE_CHECKING:
     from csp.gateway.gateway import Gateway
@@ -272,12 +272,13 @@ def measured(update: ExecutionUpdate) -> ExecutionUpdate:
     """Return a submission with what CSP itself has measured beside what the builder says."""
     own: dict[str, float | str] = {}
     if update.figures is not None:
-        own["csp.files"] = float(update.figures.files)
-        own["csp.insertions"] = float(update.figures.insertions)
-        own["csp.deletions"] = float(update.figures.deletions)
-    if update.tests is not None:
-        own["csp.tests_passed"] = float(update.tests.passed)
-        own["csp.tests_seconds"] = update.tests.seconds
+        own["files"] = float(update.figures.files)
+        own["insertions"] = float(update.figures.insertions)
+        own["deletions"] = float(update.figures.deletions)
+    if update.tests is not None and not update.tests.claimed:
+        own["tests_passed"] = float(update.tests.passed)
+        own["tests_seconds"] = update.tests.seconds
+    own = {OWN_METRICS + name: value for name, value in own.items()}
     return msgspec.structs.replace(update, metrics=update.metrics | own)
 
 

@@ -1,5 +1,7 @@
 """The tests of the course of a run."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -12,6 +14,7 @@ from csp.wire import (
     MAILBOX,
     AlertLevel,
     Decision,
+    DiffFigures,
     EndReason,
     ExecutionAlert,
     ExecutionUpdate,
@@ -32,6 +35,7 @@ from csp.wire import (
     SessionEnd,
     SessionStart,
     Severity,
+    TestResult,
     TurnState,
     Usage,
     type_of_body,
@@ -316,6 +320,40 @@ def test_alert_where_none_may_come_is_but_words() -> None:
     run.do(Answer(sender=CODEX, text="ALERT: critical - no"))
 
     assert run.run.phase is P.PLAN
+
+
+def step_by_file(run: Reviewing, **fields: Any) -> SayInRun:
+    body = ExecutionUpdate(step="s", final=True, **fields)
+    return SayInRun(sender=MAILBOX, run=run.run.id, role=RunRole.BUILDER, body=body)
+
+
+def test_what_csp_finds_out_itself_is_not_believed_from_a_builder() -> None:
+    run = Reviewing().to(P.EXECUTION)
+    tests = TestResult(command="make", passed=True)
+    run.do(step_by_file(run, tests=tests, figures=DiffFigures(base="a", commit="b")))
+
+    update = run.run.update
+    assert update is not None and update.figures is None
+    assert update.tests == replace(tests, claimed=True)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "problem"),
+    [
+        ({"csp.tests_passed": 1.0}, "metric 'csp.tests_passed' is CSP's own"),
+        ({f"m{number}": 1.0 for number in range(51)}, "51 metrics are too many"),
+    ],
+)
+def test_metrics_that_a_builder_may_not_give_are_refused(metrics: dict[str, float], problem: str) -> None:
+    run = Reviewing().to(P.EXECUTION)
+
+    assert run.refused(step_by_file(run, metrics=metrics)) == problem
+
+
+def test_as_many_revisions_as_a_mode_may_have_rounds_can_be_read_back() -> None:
+    run = Reviewing(max_revisions=999).to(P.START)
+
+    assert run.run.max_revisions == 999
 
 
 # --- decisions -------------------------------------------------------------------------------------
