@@ -5,7 +5,6 @@ lost by a crash; what is done again then comes to the same.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 from collections.abc import Iterable
@@ -22,7 +21,7 @@ from csp.journal.query import HistoryQuery
 from csp.light.places import process_environment
 from csp.review.folders import RunFolders
 from csp.review.git import Git, Seen
-from csp.review.mailbox import BadLetter, Letter, Mailbox
+from csp.review.mailbox import BadLetter, Letter, Mailbox, shown
 from csp.review.testing import run_tests
 from csp.wire import ALL, MAILBOX, OWN_METRICS, ExecutionUpdate, RunContext, RunPhase
 
@@ -166,6 +165,7 @@ class Hands:
             events = await self._events_of(run)
             try:
                 await self._open()
+                await asyncio.to_thread(self.mailbox.make)
                 # The folder says how far it is only after this, so no message is missing in an inbox.
                 await asyncio.to_thread(self._post, events, seen)
                 await asyncio.to_thread(self.folders.write, run, events)
@@ -207,18 +207,20 @@ class Hands:
         async for _ in self.mailbox.news():
             self._look()
             for letter in await asyncio.to_thread(list, self.mailbox.letters()):
-                with contextlib.suppress(Broken, OSError):
+                try:
                     await self._take(letter)
+                except (Broken, OSError) as exc:
+                    # It stays where it is; whoever looks at the next ones must not fail with it.
+                    log.warning("letter not put away", extra={"file": shown(letter.path), "why": str(exc)})
 
     async def _take(self, letter: Letter | BadLetter) -> None:
         """Hand a file to the room, then put it away; a crash in between shows it again, which is known."""
         if isinstance(letter, BadLetter):
-            await self._refuse(letter.path, letter.role, letter.error)
+            await self._refuse(letter, letter.error)
             return
         run = self._runs.get(letter.run)
         if run is not None and letter.key in run.keys:
-            await self._tell(f"{letter.path.name} of the {letter.role} was taken before, it is passed over")
-            await asyncio.to_thread(self.mailbox.handled, letter)
+            await self._pass_over(letter)
             return
         try:
             if letter.sender is not letter.role:
@@ -236,14 +238,23 @@ class Hands:
         except Broken:
             raise
         except CspError as exc:
-            await self._refuse(letter.path, letter.role, exc)
+            await self._refuse(letter, exc)
             return
         await asyncio.to_thread(self.mailbox.handled, letter)
 
-    async def _refuse(self, path: Path, role: str, error: CspError) -> None:
+    async def _pass_over(self, letter: Letter) -> None:
+        """Put a file away whose words are known; of a copy its writer hears, a crash is no fault of his."""
+        if await asyncio.to_thread(self.mailbox.is_copy, letter):
+            what = "it was taken before, the same words in every field are one message"
+            await self._refuse(letter, CspError(what, "if it is meant anew, give it another timestamp"))
+            return
+        await self._tell(f"{shown(letter.path)} of the {letter.role} was taken before, it is passed over")
+        await asyncio.to_thread(self.mailbox.handled, letter)
+
+    async def _refuse(self, letter: Letter | BadLetter, error: CspError) -> None:
         why = f"{error.message} ({error.hint})" if error.hint else error.message
-        await self._tell(f"{path.name} of the {role} was refused: {why}")
-        await asyncio.to_thread(self.mailbox.refused, path, why)
+        await self._tell(f"{shown(letter.path)} of the {letter.role} was refused: {why}")
+        await asyncio.to_thread(self.mailbox.refused, letter, why)
 
     async def _tell(self, text: str) -> None:
         await self._gateway.submit(Notice(text=f"Mailbox: {text}.", target=ALL))
