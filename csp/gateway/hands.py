@@ -128,6 +128,7 @@ class Hands:
                 notes.append(f"the diff could not be taken: {exc}")
         if seen is not None:
             update = msgspec.structs.replace(update, diff=seen.text, figures=seen.figures)
+            notes += [seen.note] if seen.note else []
         if run.terms.test and (context.worktree or context.dir):
             place = _test_place(context)
             tests = await run_tests(run.terms.test, place, run.terms.test_timeout_s, self._env)

@@ -7,7 +7,7 @@ from csp.core.commands import ActOnRun, SayInRun, SetMode
 from csp.core.run_acts import known_run
 from csp.core.runs import Run
 from csp.core.runview import run_detail, run_view, stats
-from csp.errors import BadInput, Forbidden, NotFound
+from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.events import RunStarted
 from csp.gateway.calls import Answer, Call
 from csp.gateway.gateway import Gateway
@@ -50,6 +50,11 @@ async def start_run(gateway: Gateway, call: Call) -> Answer:
     if call.caller.role is not Role.ROOM and (body.test or body.dir):
         # What is run on this machine, and where, is for the people of the room to say.
         raise Forbidden("only the room's token may name a test or a directory", "leave them out")
+    if body.run_id is not None and gateway.hands.folders.path(body.run_id).exists():
+        # The room may have forgotten a run whose files are still there.
+        raise Refused(
+            f"there is a folder of a run {body.run_id!r} already", "choose another id, or leave it out"
+        )
     command = SetMode(
         sender=call.caller.id,
         mode=Mode.REVIEW,

@@ -27,7 +27,8 @@ OWN_METRICS: Final = "csp."
 RunId = Annotated[
     str, Meta(pattern=r"^(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}\Z", examples=["2025-10-06-refactor"])
 ]
-_RUN_ID: Final = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}")
+#: Narrower than the type: what git takes for no name of a branch cannot be one of a run.
+_RUN_ID: Final = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}(?<!\.)(?<!\.lock)")
 Line = Annotated[str, Meta(min_length=1, max_length=2000)]
 Lines = Annotated[tuple[Line, ...], Meta(max_length=MAX_ITEMS)]
 FindingId = Annotated[str, Meta(pattern=r"^f-[1-9][0-9]{0,5}\Z", examples=["f-1"])]

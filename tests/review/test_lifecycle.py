@@ -140,11 +140,13 @@ def test_token_decides_who_speaks(room: LiveRoom) -> None:
         room.gateway.delete("/agents/gemini")
 
 
-@pytest.mark.parametrize("name", ["../x", "a..b", "X"])
+@pytest.mark.parametrize("name", ["../x", "a..b", "X", "a.", "a.lock", "seen-before"])
 def test_name_that_is_no_folder_is_refused(room: LiveRoom, name: str) -> None:
     body = {"goal": "g", "builder": "claude", "reviewer": "mailbox", "run_id": name}
-    with pytest.raises(CspError, match="run_id"):
+    (room.folder / "runs" / "seen-before").mkdir(parents=True, exist_ok=True)
+    with pytest.raises(CspError, match=r"run_id|cannot be the id|already"):
         room.gateway.post("/runs", body)
+    assert not [run for run in room.gateway.get("/runs")["items"] if run["id"] == name]
 
 
 def test_agent_cannot_have_commands_run(room: LiveRoom) -> None:
