@@ -62,11 +62,26 @@ async def start_run(gateway: Gateway, call: Call) -> Answer:
         agents=(body.builder, body.reviewer),
         max_revisions=body.max_revisions,
         terms=terms,
-        thread=body.thread or DEFAULT_THREAD,
+        thread=_thread(gateway, body.thread),
     )
     events = await gateway.submit(command)
     started = next(event for event in events if isinstance(event, RunStarted))
     return RunStartedView(success=True, run=run_view(_known(gateway, started.run)))
+
+
+def _thread(gateway: Gateway, wanted: str | None) -> str | None:
+    """Return where a run goes on: where it is wanted, else in the default thread, else in one of its own.
+
+    Unlike a mode it takes no thread from another session: work would be given up without a word.
+    """
+    thread = wanted or DEFAULT_THREAD
+    live = gateway.writer.room.sessions.live_in(thread)
+    if live is None:
+        return thread
+    if wanted is not None:
+        what = f"session {live.id} ({live.setup.mode}) goes on in thread {wanted}"
+        raise Refused(what, "end it first, or leave the thread out")
+    return None
 
 
 async def get_run(gateway: Gateway, call: Call) -> Answer:

@@ -154,3 +154,23 @@ def test_agent_cannot_have_commands_run(room: LiveRoom) -> None:
     body = {"goal": "g", "builder": "mailbox", "reviewer": "mailbox", "test": "touch /tmp/x"}
     with pytest.raises(CspError, match="only the room's token"):
         Gateway(room.url, token).post("/runs", body)
+
+
+def test_two_runs_go_on_at_once(room: LiveRoom) -> None:
+    first = Run(room)
+    first.until("start")
+    second = Run(room, builder="mailbox", reviewer="mailbox")
+    second.until("start")
+    assert (first.phase, second.detail["run"]["thread"] != "default") == ("start", True)
+    for problem, terms in (
+        ("claude is in session", {}),
+        ("goes on in thread default", {"builder": "mailbox", "reviewer": "mailbox", "thread": "default"}),
+    ):
+        with pytest.raises(CspError, match=problem):
+            Run(room, **terms)
+    second.drop("reviewer", "ack.json", second.message("reviewer", "session.ack"))
+    second.until("plan")
+
+    assert first.phase == "start"
+    for run in (first, second):
+        run.act("abort", rationale="done")
