@@ -2,11 +2,12 @@
 
 import json
 import os
+import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from csp.cli.call import Call
-from csp.cli.terminal import put_json, put_lines, talk
+from csp.cli.terminal import duration, put_json, put_lines, talk
 from csp.config import nearest
 from csp.errors import BadInput, NotFound
 from csp.oneshot import Object, field, segment
@@ -83,11 +84,19 @@ def _list(call: Call, words: list[str]) -> int:
 
 
 def _row(run: Object) -> str:
-    state = f"{run.get('phase')}, waits for {run.get('waits_for')}"
+    state = f"{run.get('phase')}, waits for {run.get('waits_for')}{_since(run)}"
     if run.get("reason"):
         state = f"ended ({run['reason']})"
     goal = " ".join(str(run.get("goal")).split())[:60]
     return f"{run.get('id')}  {state}  cycle {run.get('cycle')}  {goal}"
+
+
+def _since(run: Object) -> str:
+    """Say how long a run has been in its phase."""
+    since = run.get("since")
+    if run.get("reason") or not since:
+        return ""
+    return f" for {duration(max(0.0, time.time() - float(since)))}"
 
 
 def _show(call: Call, words: list[str]) -> int:
@@ -109,6 +118,7 @@ def _lines(detail: Object) -> list[str]:
         f"revisions: {run.get('revisions')} of {run.get('max_revisions')}",
         f"waits for: {run.get('waits_for') or '-'}",
     ]
+    lines += [f"waits{_since(run)}"] if _since(run) else []
     lines += [f"why: {run['why']}"] if run.get("why") else []
     lines += [f"ended: {run['reason']}"] if run.get("reason") else []
     lines += [f"branch: {run['branch']}"] if run.get("branch") else []

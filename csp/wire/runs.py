@@ -391,6 +391,8 @@ class RunSummary(Struct, frozen=True):
     revisions: int
     max_revisions: int
     started_at: float
+    #: When it came to its phase.
+    since: float = 0.0
     why: str = ""
     ended_at: float | None = None
     reason: EndReason | None = None

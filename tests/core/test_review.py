@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from csp.core.commands import Answer, Remove, SayInRun, SetMode, Stop
 from csp.core.review import ASKS, LEGAL, MAX_STEPS, TURN_OF
+from csp.core.run_waits import REMIND_S
 from csp.errors import BadInput, Refused
 from csp.events import Activity, ControlSent, RunEnded, RunSaid, TurnSignal
 from csp.wire import (
@@ -188,7 +189,7 @@ def test_high_risk_alone_waits_for_a_person(risk: str, phase: RunPhase) -> None:
 
     assert run.run.phase is phase
     assert run.waiting == (() if phase is P.APPROVAL else (CLAUDE,))
-    assert (run.deadline() is None) == (phase is P.APPROVAL)
+    assert (run.deadline() == run.now + REMIND_S) == (phase is P.APPROVAL)
 
 
 def test_every_plan_waits_where_that_was_wanted() -> None:
@@ -672,7 +673,7 @@ def test_session_whose_run_is_lost_ends() -> None:
 def test_who_writes_files_is_waited_for_without_a_turn() -> None:
     run = Reviewing("claude", "mailbox")
     run.prepare()
-    assert (run.run.phase, run.waiting, run.deadline()) == (P.START, (), None)
+    assert (run.run.phase, run.waiting, run.deadline()) == (P.START, (), run.now + REMIND_S)
     run.by_file(RunRole.REVIEWER, "ACK: hi\nSUBSCRIBE: steps")
     run.reply(CLAUDE, PLAN)
     run.by_file(RunRole.REVIEWER, "RISK: low")
