@@ -171,6 +171,9 @@ def check_message(run: Run, role: RunRole, body: AnyMessage) -> AnyMessage:
     _check_legal(run, role, type_of_body(body))
     if isinstance(body, ExecutionUpdate):
         return _claimed(body)
+    if isinstance(body, PlanProposed):
+        # Where it lies from now on, whatever it was read from.
+        return replace(body, plan_path=f"runs/{run.id}/plan.json")
     return _settled(run, body) if isinstance(body, ReviewDecision) else body
 
 

@@ -169,8 +169,10 @@ class Hands:
                 await asyncio.to_thread(self.mailbox.make)
                 # The folder says how far it is only after this, so no message is missing in an inbox.
                 await asyncio.to_thread(self._post, events, seen)
-                await asyncio.to_thread(self.folders.write, run, events)
+                note = await asyncio.to_thread(self.folders.write, run, events)
                 self._written[run.id] = run.seq
+                if note:
+                    await self._gateway.submit(Notice(text=f"Run {run.id}: {note}.", target=ALL))
             except OSError:
                 log.exception("folder of a run not written", extra={"run": run.id})
 

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 
 from csp.core.commands import ActOnRun, SayInRun, SetMode
-from csp.core.run_acts import known_run
+from csp.core.run_acts import is_plan_open, known_run
 from csp.core.runs import Run
 from csp.core.runview import run_detail, run_view, stats
 from csp.errors import BadInput, Forbidden, NotFound, Refused
@@ -133,9 +133,10 @@ async def act_on_run(gateway: Gateway, call: Call) -> Answer:
 
 async def _plan(gateway: Gateway, run_id: str, action: RunAction, given: Plan | None) -> Plan | None:
     """Return the plan to go on with: the one that is given, else that of the file, which may be edited."""
-    if action is not RunAction.GO or given is not None:
-        return given
     run = _known(gateway, run_id)
+    is_due = action is RunAction.GO or (action is RunAction.RESUME and is_plan_open(run))
+    if given is not None or not is_due:
+        return given
     return await asyncio.to_thread(gateway.hands.folders.edited_plan, run.id)
 
 

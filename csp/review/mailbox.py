@@ -14,7 +14,7 @@ import stat
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -22,6 +22,8 @@ from csp.errors import BadInput, CspError
 from csp.journal.files import replace_file
 from csp.wire import (
     AnyMessage,
+    MessageType,
+    Plan,
     RunMessageBody,
     RunRole,
     SessionStart,
@@ -105,7 +107,7 @@ class Mailbox:
         except BadInput as exc:
             return BadLetter(path, _mark_of(path), role, exc)
         try:
-            message, body = _message(data)
+            message, body = _message(data, self.root.parent)
         except BadInput as exc:
             since = before.get((path, mark), self._clock())
             if not _is_json(data) and self._clock() - since < GRACE_S:
@@ -235,7 +237,7 @@ def _mark_of(path: Path) -> Mark:
         return (0, 0, 0)
 
 
-def _message(data: bytes) -> tuple[RunMessageBody, AnyMessage]:
+def _message(data: bytes, room: Path) -> tuple[RunMessageBody, AnyMessage]:
     if len(data) > MAX_FILE_BYTES:
         raise BadInput(f"it has more than {MAX_FILE_BYTES} bytes")
     try:
@@ -244,7 +246,24 @@ def _message(data: bytes) -> tuple[RunMessageBody, AnyMessage]:
         raise BadInput(exc.message, _HINT) from exc
     if not is_run_id(message.run_id):
         raise BadInput(f"run_id {message.run_id[:80]!r} is none")
-    return message, read_body(message.message_type, message.body)
+    fields = message.body
+    if message.message_type is MessageType.PLAN_PROPOSED and "steps" not in fields and "plan_path" in fields:
+        fields = _plan_in_file(room, str(fields["plan_path"])) | fields
+    return message, read_body(message.message_type, fields)
+
+
+def _plan_in_file(room: Path, name: str) -> dict[str, Any]:
+    """Return the plan that a message only points to; the file lies beside the runs or in the mailbox."""
+    places = [os.path.realpath(room / folder) for folder in ("runs", "mailbox")]
+    try:
+        path = os.path.realpath(room / name)
+        if not any(os.path.commonpath((place, path)) == place for place in places):
+            raise BadInput(f"plan_path {name[:80]!r} leads elsewhere", "expected a file in runs/ or mailbox/")
+        _, data = _content(Path(path))
+    except (OSError, ValueError) as exc:
+        raise BadInput(f"plan_path {name[:80]!r} cannot be read", "name a file, or give steps") from exc
+    plan: dict[str, Any] = msgspec.to_builtins(parse(Plan, data))
+    return plan
 
 
 def _is_json(data: bytes) -> bool:

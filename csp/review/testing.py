@@ -19,6 +19,8 @@ _CHUNK: Final = 65_536
 _SECRETS: Final = ("CSP_AUTH_TOKEN", "CSP_AGENT")
 #: Whatever a command has started carries it, also what has left its process group.
 _MARK: Final = "CSP_TEST_PLACE"
+_LOOKS: Final = 100
+_PAUSE_S: Final = 0.02
 #: Bytecode that the tests leave behind would be in the next diff.
 _CLEAN: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -82,12 +84,27 @@ async def _start(
 
 
 def _end_strays(mark: str) -> None:
-    """Kill every process of ours that carries the mark; where there is no /proc, none is found."""
-    wanted = os.fsencode(mark)
+    """Kill every process of ours that carries the mark; where there is no /proc, none is found.
+
+    One that is killed may have started another while we looked, so it is looked again until there is none.
+    """
+    for _ in range(_LOOKS):
+        found = _carriers(os.fsencode(mark))
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_PAUSE_S)
+
+
+def _carriers(mark: bytes) -> list[int]:
+    found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                os.kill(int(folder.name), signal.SIGKILL)
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
 
 
 async def _read(pipe: int, output: bytearray) -> None:

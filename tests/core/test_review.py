@@ -214,6 +214,15 @@ def test_orchestrator_is_told_as_well() -> None:
     assert run.due(BOSS)
 
 
+def test_plan_says_where_it_lies() -> None:
+    run = Reviewing().to(P.PLAN)
+    body = PlanProposed(steps=("a",), plan_path="../../etc/passwd")
+    run.do(SayInRun(sender=MAILBOX, run=run.run.id, role=RunRole.BUILDER, body=body))
+
+    said = run.all(RunSaid)[-1].body
+    assert isinstance(said, PlanProposed) and said.plan_path == f"runs/{run.run.id}/plan.json"
+
+
 def test_another_plan_is_weighed_by_the_builder_first() -> None:
     run = Reviewing().to(P.FEEDBACK)
     run.reply(CODEX, "RISK: low\nALTERNATIVE: smaller\n- one")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from csp.review.mailbox import GRACE_S, MAX_FILE_BYTES, BadLetter, Letter, Mailbox, shown
-from csp.wire import RunRole, SessionAck, SessionStart
+from csp.wire import PlanProposed, RunRole, SessionAck, SessionStart
 
 ACK = json.dumps(
     {
@@ -37,7 +37,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def mailbox(tmp_path: Path, clock: Clock) -> Mailbox:
-    made = Mailbox(tmp_path / "mailbox", clock)
+    made = Mailbox(tmp_path / "room" / "mailbox", clock)
     made.make()
     return made
 
@@ -207,3 +207,49 @@ async def test_mail_is_looked_for_where_the_kernel_tells_nothing(
 
     assert len(list(mailbox.letters())) == 1
     await news.aclose()
+
+
+def propose(mailbox: Mailbox, plan_path: str) -> Letter | BadLetter:
+    body = {"plan_path": plan_path, "summary": "3-step refactor plan", "confidence": 0.58}
+    message = {**json.loads(ACK), "sender": "builder", "message_type": "plan.proposed", "body": body}
+    (mailbox.root / "builder" / "plan.json").write_text(json.dumps(message))
+    (found,) = mailbox.letters()
+    return found
+
+
+def test_plan_may_lie_in_a_file_as_the_seed_has_it(mailbox: Mailbox) -> None:
+    folder = mailbox.root.parent / "runs" / "2025-10-06-refactor"
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text('{"steps": ["a", "b"], "summary": "other words"}')
+    found = propose(mailbox, "runs/2025-10-06-refactor/plan.json")
+
+    assert isinstance(found, Letter) and isinstance(found.body, PlanProposed)
+    assert (found.body.steps, found.body.summary, found.body.confidence) == (
+        ("a", "b"),
+        "3-step refactor plan",
+        0.58,
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan_path", "problem"),
+    [
+        ("../secret.json", "leads elsewhere"),
+        ("/etc/hostname", "leads elsewhere"),
+        ("runs/../../secret.json", "leads elsewhere"),
+        ("runs/link.json", "leads elsewhere"),
+        ("runs/missing.json", "cannot be read"),
+        ("runs/a\0b", "cannot be read"),
+        ("runs", "no plain file"),
+        ("runs/half.json", "not json"),
+    ],
+)
+def test_plan_is_read_from_no_other_place(mailbox: Mailbox, plan_path: str, problem: str) -> None:
+    room = mailbox.root.parent
+    (room / "runs").mkdir()
+    (room / "runs" / "half.json").write_text("{")
+    (room.parent / "secret.json").write_text('{"steps": ["a"]}')
+    (room / "runs" / "link.json").symlink_to(room.parent / "secret.json")
+    found = propose(mailbox, plan_path)
+
+    assert isinstance(found, BadLetter) and problem in found.error.message, found

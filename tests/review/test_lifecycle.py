@@ -89,6 +89,43 @@ def test_high_risk_waits_and_the_plan_can_be_edited_on_disk(room: LiveRoom) -> N
     assert json.loads(path.read_bytes())["steps"] == plan["steps"]
 
 
+def test_plan_edited_in_a_halt_before_execution_counts(room: LiveRoom) -> None:
+    run = Run(room, approve=True)
+    run.answer("codex", "ACK: ready")
+    run.answer("claude", PLAN)
+    run.answer("codex", "RISK: low")
+    wait_until_sync(run.is_folder_current, what="folder")
+    path = run.folder / "plan.json"
+    path.write_text(json.dumps({"steps": ["mine"]}))
+    run.act("halt", rationale="let me think")
+    wait_until_sync(run.is_folder_current, what="folder")
+    assert json.loads(path.read_bytes()) == {"steps": ["mine"]}
+    path.write_text("{half")
+    with pytest.raises(CspError, match=r"plan\.json"):
+        run.act("resume")
+    path.write_text(json.dumps({"steps": ["mine"]}))
+    run.act("resume")
+
+    assert (run.phase, run.detail["plan"]["steps"]) == ("approval", ["mine"])
+    run.act("abort", rationale="seen enough")
+
+
+def test_plan_edited_too_late_is_kept_and_told(room: LiveRoom) -> None:
+    run = Run(room)
+    run.to_execution()
+    wait_until_sync(run.is_folder_current, what="folder")
+    path = run.folder / "plan.json"
+    own = path.read_bytes()
+    path.write_text("{mine")
+    run.to_decision()
+    wait_until_sync(run.is_folder_current, what="folder")
+    wait_until_sync(lambda: any("plan.json was changed" in one for one in run.notices()), what="a notice")
+
+    assert path.read_bytes() == own
+    assert [one.read_text() for one in run.folder.glob("plan.edited-*.json")] == ["{mine"]
+    run.act("abort", rationale="seen enough")
+
+
 def test_critical_alert_in_the_midst_of_work_halts_it(room: LiveRoom) -> None:
     run = Run(room)
     run.to_execution()
