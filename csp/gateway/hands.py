@@ -17,11 +17,13 @@ from csp.core.commands import CheckRun, DeliverRun, Notice, PrepareRun, SayInRun
 from csp.core.runs import Run
 from csp.errors import Broken, CspError
 from csp.events import AnyEvent, KnownEvent, RunChecked, RunEvent, RunSaid, decode_event
+from csp.journal.jsonl import storage_error
 from csp.journal.query import HistoryQuery
 from csp.light.places import process_environment
 from csp.review.folders import RunFolders
 from csp.review.git import Git, Seen
 from csp.review.mailbox import BadLetter, Letter, Mailbox, shown
+from csp.review.removal import forget_runs
 from csp.review.testing import run_tests
 from csp.wire import ALL, MAILBOX, OWN_METRICS, ExecutionUpdate, RunContext, RunPhase
 
@@ -164,6 +166,10 @@ class Hands:
             if seen >= run.seq:
                 continue
             events = await self._events_of(run)
+            if not events:
+                # Its past was taken out of the journal, so its files are gone for good.
+                self._written[run.id] = run.seq
+                continue
             try:
                 await self._open()
                 await asyncio.to_thread(self.mailbox.make)
@@ -202,6 +208,17 @@ class Hands:
             elif isinstance(event, RunChecked):
                 said = _builders(events, event)
                 self.mailbox.post(event.seq, event.run, said.role, event.ts, event.update)
+
+    async def forget(self, before: int) -> None:
+        """Take away the files of the runs that are older than what is left of the journal."""
+        live = [run.id for run in self._runs.values() if not run.is_over or run.seq >= before]
+        try:
+            gone = await asyncio.to_thread(forget_runs, self.folders, self.mailbox, before, live)
+        except OSError as exc:
+            raise storage_error("remove the files of old runs", exc) from exc
+        for name in gone:
+            self._written.pop(name, None)
+            self._events.pop(name, None)
 
     # --- mail --------------------------------------------------------------------------------------
 

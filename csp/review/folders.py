@@ -24,6 +24,7 @@ from csp.wire import (
     ReviewDecision,
     RunRole,
     encode,
+    is_run_id,
     parse,
     write_message,
 )
@@ -49,6 +50,13 @@ class RunFolders:
     def path(self, run_id: str) -> Path:
         """Return the folder of a run, whose name was checked when it was started."""
         return self._root / run_id
+
+    def names(self) -> list[str]:
+        """Return the runs that have a folder."""
+        try:
+            return sorted(name for name in os.listdir(self._root) if is_run_id(name))
+        except OSError:
+            return []
 
     def seen(self, run_id: str) -> int:
         """Return the last event that a folder knows of, 0 for none."""
