@@ -4,16 +4,14 @@ import json
 import os
 import time
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from csp.cli.call import Call
+from csp.cli.forms import ANY, Form, do_form
 from csp.cli.terminal import duration, put_json, put_lines, talk
-from csp.config import nearest
 from csp.errors import BadInput, NotFound
 from csp.oneshot import Object, field, segment
 
-_ANY: Final = 1 << 20
-_HELP: Final = "see: csp review --help"
 _START: Final = (
     "builder",
     "reviewer",
@@ -24,30 +22,11 @@ _START: Final = (
     "approve",
     "dir",
 )
-_OPTIONS: Final = (*_START, "run_id", "thread", "plan")
-
-
-class _Form(NamedTuple):
-    """One form: what it does, how many words behind it are understood, which options."""
-
-    do: Callable[[Call, list[str]], int]
-    words: int = 0
-    options: tuple[str, ...] = ()
 
 
 def review(call: Call) -> int:
     """Do what the first word says."""
-    name, *words = call.args.form or ["list"]
-    form = _FORMS.get(name)
-    if form is None:
-        hint = nearest(name, list(_FORMS)) or _HELP
-        raise BadInput(f"unknown form {name!r} of review, expected one of: {', '.join(_FORMS)}", hint)
-    if len(words) > form.words:
-        raise BadInput(f"csp review {name} takes no {words[form.words]!r}", _HELP)
-    for option in _OPTIONS:
-        if option not in form.options and getattr(call.args, option, None) not in (None, False):
-            raise BadInput(f"csp review {name} takes no --{option.replace('_', '-')}", _HELP)
-    return form.do(call, words)
+    return do_form(call, "review", _FORMS, "list")
 
 
 # --- beginning, looking ----------------------------------------------------------------------------
@@ -219,14 +198,14 @@ def _answer(call: Call, answer: Object, text: str) -> int:
 
 
 _FORMS: Final = {
-    "start": _Form(_start, _ANY, (*_START, "run_id", "thread")),
-    "list": _Form(_list),
-    "show": _Form(_show, 1),
-    "go": _Form(_go, 1, ("plan",)),
-    "decide": _Form(_decide, _ANY),
-    "halt": _Form(_with_reason("halt"), _ANY),
-    "resume": _Form(_with_reason("resume"), _ANY),
-    "abort": _Form(_with_reason("abort"), _ANY),
-    "finding": _Form(_finding, 3),
-    "stats": _Form(_stats),
+    "start": Form(_start, ANY, (*_START, "run_id", "thread")),
+    "list": Form(_list),
+    "show": Form(_show, 1),
+    "go": Form(_go, 1, ("plan",)),
+    "decide": Form(_decide, ANY),
+    "halt": Form(_with_reason("halt"), ANY),
+    "resume": Form(_with_reason("resume"), ANY),
+    "abort": Form(_with_reason("abort"), ANY),
+    "finding": Form(_finding, 3),
+    "stats": Form(_stats),
 }
