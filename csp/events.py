@@ -215,6 +215,12 @@ class RunMoved(RunEvent, frozen=True, omit_defaults=True, tag="run.phase"):
     back: RunPhase | None = None
 
 
+class RunReminded(RunEvent, frozen=True, omit_defaults=True, tag="run.waiting"):
+    """A run has waited for somebody for long; so many reminders of it are past."""
+
+    number: int
+
+
 class RunChecked(RunEvent, frozen=True, omit_defaults=True, tag="run.checked"):
     """CSP took the diff of the last step, ran the tests; `cycle` is where that step stands."""
 
@@ -351,6 +357,7 @@ KnownEvent = (
     | RunPrepared
     | RunSaid
     | RunMoved
+    | RunReminded
     | RunChecked
     | RunEdited
     | RunJudged

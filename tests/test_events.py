@@ -91,7 +91,15 @@ def test_types_are_the_words_of_the_wire() -> None:
     assert [type_of(event) for event in EVENTS] == [
         *("human_message", "agent_call", "agent_response", "activity", "kept", "answer", "turn_signal"),
         *("query", "system", "mode", "turn", "vote"),
-        *("run.started", "run.prepared", "run.message", "run.phase", "run.checked", "run.plan"),
+        *(
+            "run.started",
+            "run.prepared",
+            "run.message",
+            "run.phase",
+            "run.waiting",
+            "run.checked",
+            "run.plan",
+        ),
         *("run.finding", "run.ended", "run.delivered", "delivery", "joined", "left", "state"),
         *("control", "late", "redacted", "pruned", "base"),
     ]

@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from csp.cli.call import Call
-from csp.cli.terminal import put, put_json, put_lines
+from csp.cli.terminal import duration, put, put_json, put_lines
 from csp.config import ROWS, shown
 from csp.errors import Forbidden
 from csp.human.spending import session_spending, spent_lines
@@ -156,7 +156,7 @@ def _health_lines(url: str, health: object) -> list[str]:
     damaged = journal.get("damaged") or []
     lines = [
         f"room {field(health, 'room', str)} at {url}: {field(health, 'status', str)},"
-        f" seq {field(health, 'seq', int)}, up {_duration(field(health, 'uptime_s', float))}"
+        f" seq {field(health, 'seq', int)}, up {duration(field(health, 'uptime_s', float))}"
     ]
     if not journal.get("writable", True):
         lines.append("journal: cannot be written, nothing new is accepted")
@@ -176,20 +176,12 @@ def _queue_lines(queue: list[Object] | None) -> list[str]:
 def _queue_line(item: Object) -> str:
     state = field(item, "state", str)
     reason = str(item.get("reason") or "")
-    age = _duration(max(0.0, time.time() - field(item, "at", float)))
+    age = duration(max(0.0, time.time() - field(item, "at", float)))
     text = _one_line(field(item, "text", str), _TEXT)
     message, agent = field(item, "id", str), field(item, "agent", str)
     why = _WHY.get(reason or state, "").format(agent=agent, id=message)
     shown = f"{state} ({reason})" if reason else state
     return f"{message} from {field(item, 'sender', str)} to {agent}: {shown} for {age}, {why}: {text}"
-
-
-def _duration(seconds: float) -> str:
-    whole = int(seconds)
-    for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
-        if whole >= size:
-            return f"{whole // size} {name}"
-    return f"{whole} s"
 
 
 def _columns(rows: list[list[str]]) -> list[str]:

@@ -1,17 +1,14 @@
 """Set, show, steer, end the mode of a room."""
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from csp.cli.call import Call
+from csp.cli.forms import ANY, Form, do_form
 from csp.cli.terminal import put_json, put_lines, talk
 from csp.config import nearest
 from csp.errors import BadInput, NotFound, Refused
 from csp.oneshot import Object, field, segment
 
-#: More words than a command line has.
-_ANY: Final = 1 << 20
-_HELP: Final = "see: csp mode --help"
 _START: Final = "begin one: csp mode set debate 'tabs or spaces'"
 #: What the options are called in a body; those of the limits go into one of their own.
 _SET: Final = ("rounds", "steps", "first", "synth", "ballot", "respect_final", "soft_turns")
@@ -19,35 +16,18 @@ _LIMITS: Final = ("turns", "tokens", "minutes", "cost")
 _OPTIONS: Final = ("agents", *_SET, *_LIMITS)
 
 
-class _Form(NamedTuple):
-    """One form: what it does, how many words behind it are understood, which options."""
-
-    do: Callable[[Call, list[str]], int]
-    words: int = 0
-    options: tuple[str, ...] = ()
-
-
 def mode(call: Call) -> int:
     """Do what the first word says."""
-    name, *words = call.args.form or ["show"]
-    form = _FORMS.get(name)
-    if form is None:
-        raise _unknown(name)
-    if len(words) > form.words:
-        raise BadInput(f"csp mode {name} takes no {words[form.words]!r}", _HELP)
-    for option in _OPTIONS:
-        if option not in form.options and getattr(call.args, option) not in (None, False):
-            raise BadInput(f"csp mode {name} takes no --{option.replace('_', '-')}", _HELP)
-    return form.do(call, words)
+    name = next(iter(call.args.form or ()), "")
+    if name and name not in _FORMS and name in _modes():
+        raise BadInput(f"unknown form {name!r} of mode", f"begin it with: csp mode set {name}")
+    return do_form(call, "mode", _FORMS, "show")
 
 
-def _unknown(name: str) -> BadInput:
+def _modes() -> set[str]:
     from csp.wire import Mode
 
-    if name in set(Mode):
-        return BadInput(f"unknown form {name!r} of mode", f"begin it with: csp mode set {name}")
-    hint = nearest(name, list(_FORMS)) or _HELP
-    return BadInput(f"unknown form {name!r} of mode, expected one of: {', '.join(_FORMS)}", hint)
+    return set(Mode)
 
 
 # --- beginning, looking ----------------------------------------------------------------------------
@@ -161,16 +141,16 @@ def _steer(call: Call, view: Object, verb: str, body: Object | None = None) -> O
 
 
 _FORMS: Final = {
-    "set": _Form(_set, _ANY, _OPTIONS),
-    "show": _Form(_show),
-    "next": _Form(_next),
-    "pause": _Form(_pause),
-    "resume": _Form(_resume),
-    "extend": _Form(_extend, 0, ("rounds", "minutes")),
-    "skip": _Form(_skip, 1),
-    "votes": _Form(_votes),
-    "end": _Form(_end),
-    "stop": _Form(_stop),
+    "set": Form(_set, ANY, _OPTIONS),
+    "show": Form(_show),
+    "next": Form(_next),
+    "pause": Form(_pause),
+    "resume": Form(_resume),
+    "extend": Form(_extend, 0, ("rounds", "minutes")),
+    "skip": Form(_skip, 1),
+    "votes": Form(_votes),
+    "end": Form(_end),
+    "stop": Form(_stop),
 }
 
 

@@ -2,17 +2,16 @@
 
 import json
 import os
+import time
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from csp.cli.call import Call
-from csp.cli.terminal import put_json, put_lines, talk
-from csp.config import nearest
+from csp.cli.forms import ANY, Form, do_form
+from csp.cli.terminal import duration, put_json, put_lines, talk
 from csp.errors import BadInput, NotFound
 from csp.oneshot import Object, field, segment
 
-_ANY: Final = 1 << 20
-_HELP: Final = "see: csp review --help"
 _START: Final = (
     "builder",
     "reviewer",
@@ -23,30 +22,11 @@ _START: Final = (
     "approve",
     "dir",
 )
-_OPTIONS: Final = (*_START, "run_id", "thread", "plan")
-
-
-class _Form(NamedTuple):
-    """One form: what it does, how many words behind it are understood, which options."""
-
-    do: Callable[[Call, list[str]], int]
-    words: int = 0
-    options: tuple[str, ...] = ()
 
 
 def review(call: Call) -> int:
     """Do what the first word says."""
-    name, *words = call.args.form or ["list"]
-    form = _FORMS.get(name)
-    if form is None:
-        hint = nearest(name, list(_FORMS)) or _HELP
-        raise BadInput(f"unknown form {name!r} of review, expected one of: {', '.join(_FORMS)}", hint)
-    if len(words) > form.words:
-        raise BadInput(f"csp review {name} takes no {words[form.words]!r}", _HELP)
-    for option in _OPTIONS:
-        if option not in form.options and getattr(call.args, option, None) not in (None, False):
-            raise BadInput(f"csp review {name} takes no --{option.replace('_', '-')}", _HELP)
-    return form.do(call, words)
+    return do_form(call, "review", _FORMS, "list")
 
 
 # --- beginning, looking ----------------------------------------------------------------------------
@@ -83,11 +63,19 @@ def _list(call: Call, words: list[str]) -> int:
 
 
 def _row(run: Object) -> str:
-    state = f"{run.get('phase')}, waits for {run.get('waits_for')}"
+    state = f"{run.get('phase')}, waits for {run.get('waits_for')}{_since(run)}"
     if run.get("reason"):
         state = f"ended ({run['reason']})"
     goal = " ".join(str(run.get("goal")).split())[:60]
     return f"{run.get('id')}  {state}  cycle {run.get('cycle')}  {goal}"
+
+
+def _since(run: Object) -> str:
+    """Say how long a run has been in its phase."""
+    since = run.get("since")
+    if run.get("reason") or not since:
+        return ""
+    return f" for {duration(max(0.0, time.time() - float(since)))}"
 
 
 def _show(call: Call, words: list[str]) -> int:
@@ -109,6 +97,7 @@ def _lines(detail: Object) -> list[str]:
         f"revisions: {run.get('revisions')} of {run.get('max_revisions')}",
         f"waits for: {run.get('waits_for') or '-'}",
     ]
+    lines += [f"waits{_since(run)}"] if _since(run) else []
     lines += [f"why: {run['why']}"] if run.get("why") else []
     lines += [f"ended: {run['reason']}"] if run.get("reason") else []
     lines += [f"branch: {run['branch']}"] if run.get("branch") else []
@@ -209,14 +198,14 @@ def _answer(call: Call, answer: Object, text: str) -> int:
 
 
 _FORMS: Final = {
-    "start": _Form(_start, _ANY, (*_START, "run_id", "thread")),
-    "list": _Form(_list),
-    "show": _Form(_show, 1),
-    "go": _Form(_go, 1, ("plan",)),
-    "decide": _Form(_decide, _ANY),
-    "halt": _Form(_with_reason("halt"), _ANY),
-    "resume": _Form(_with_reason("resume"), _ANY),
-    "abort": _Form(_with_reason("abort"), _ANY),
-    "finding": _Form(_finding, 3),
-    "stats": _Form(_stats),
+    "start": Form(_start, ANY, (*_START, "run_id", "thread")),
+    "list": Form(_list),
+    "show": Form(_show, 1),
+    "go": Form(_go, 1, ("plan",)),
+    "decide": Form(_decide, ANY),
+    "halt": Form(_with_reason("halt"), ANY),
+    "resume": Form(_with_reason("resume"), ANY),
+    "abort": Form(_with_reason("abort"), ANY),
+    "finding": Form(_finding, 3),
+    "stats": Form(_stats),
 }

@@ -80,3 +80,12 @@ def confirm(question: str) -> bool:
         raise BadInput("this cannot be undone, and there is no terminal to ask on", "add --yes to do it")
     print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def duration(seconds: float) -> str:
+    """Return a span of time in its largest unit."""
+    whole = int(seconds)
+    for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if whole >= size:
+            return f"{whole // size} {name}"
+    return f"{whole} s"

@@ -14,6 +14,8 @@ from csp.errors import BadInput, Refused
 from csp.events import RunChecked, RunMoved, RunSaid
 from csp.wire import (
     MAILBOX,
+    MAX_ITEMS,
+    OWN_METRICS,
     AgentId,
     AlertLevel,
     AnyMessage,
@@ -167,7 +169,23 @@ def _decision_of(body: AnyMessage) -> Decision | None:
 def check_message(run: Run, role: RunRole, body: AnyMessage) -> AnyMessage:
     """Return a message as it will be taken; refuse one that may not come now, or contradicts itself."""
     _check_legal(run, role, type_of_body(body))
+    if isinstance(body, ExecutionUpdate):
+        return _claimed(body)
+    if isinstance(body, PlanProposed):
+        # Where it lies from now on, whatever it was read from.
+        return replace(body, plan_path=f"runs/{run.id}/plan.json")
     return _settled(run, body) if isinstance(body, ReviewDecision) else body
+
+
+def _claimed(update: ExecutionUpdate) -> ExecutionUpdate:
+    """Return a step as its builder may say it: what CSP finds out itself cannot come from anybody else."""
+    own = [name for name in update.metrics if name.startswith(OWN_METRICS)]
+    if own:
+        raise Refused(f"metric {own[0]!r} is CSP's own", f"use a name that does not begin with {OWN_METRICS}")
+    if len(update.metrics) > MAX_ITEMS:
+        raise Refused(f"{len(update.metrics)} metrics are too many", f"give {MAX_ITEMS} at most")
+    tests = None if update.tests is None else replace(update.tests, claimed=True)
+    return replace(update, tests=tests, figures=None)
 
 
 def _check_legal(run: Run, role: RunRole, message_type: MessageType) -> None:

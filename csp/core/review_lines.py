@@ -13,6 +13,7 @@ code, at the start of a line:
     DECISION: accept|revise|abort   FINDING: major - text   RESOLVED: f-1, f-2   RATIONALE: text
 """
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -135,10 +136,12 @@ def _plan(head: _Entry, entries: list[_Entry]) -> dict[str, Any]:
 
 
 def _number(text: str) -> float | None:
+    """Return the number that a text is; JSON knows none that is not finite."""
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return number if math.isfinite(number) else None
 
 
 def _step(head: _Entry, entries: list[_Entry]) -> dict[str, Any]:

@@ -119,11 +119,22 @@ def _judge(run: Run, command: ActOnRun, batch: Batch) -> None:
 
 def _go(desk: Desk, run: Run, command: ActOnRun) -> None:
     _check_phase(run, command.action, P.APPROVAL)
+    _edit(desk, run, command)
+    review.enter(desk, P.EXECUTION, by=command.sender)
+
+
+def _edit(desk: Desk, run: Run, command: ActOnRun) -> None:
+    """Take the plan that a person has changed."""
     if command.plan is not None and command.plan != run.plan:
         fields = {"plan": command.plan}
         desk.add_run(RunEdited, f"plan of {len(command.plan.steps)} steps", fields, by=command.sender)
         desk.notice(f"Run {run.id}: {command.sender} has changed the plan.")
-    review.enter(desk, P.EXECUTION, by=command.sender)
+
+
+def is_plan_open(run: Run) -> bool:
+    """Tell whether a person may still change the plan: there is one, nobody works by it yet."""
+    at = run.back if run.phase is P.HALTED else run.phase
+    return run.plan is not None and at in (P.FEEDBACK, P.APPROVAL)
 
 
 def _halt(desk: Desk, run: Run, command: ActOnRun) -> None:
@@ -137,6 +148,8 @@ def _resume(desk: Desk, run: Run, command: ActOnRun) -> None:
     if is_paused:
         desk.change(Change.RESUMED, "resumed", by=command.sender)
     if run.phase is P.HALTED:
+        if is_plan_open(run):
+            _edit(desk, run, command)
         if run.back is P.CHECKS and run.is_checked:
             review.after_checks(desk)
         else:

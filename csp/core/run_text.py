@@ -89,7 +89,8 @@ def _tests(tests: TestResult | None) -> str:
         return "Tests: none were run."
     state = "passed" if tests.passed else "timed out" if tests.timed_out else f"FAILED (exit {tests.code})"
     output = tests.output[-MAX_OUTPUT:].strip()
-    return f"Tests, run by CSP: `{tests.command}` {state}." + (f"\n\n{_fenced(output)}" if output else "")
+    by = "as the builder says" if tests.claimed else "run by CSP"
+    return f"Tests, {by}: `{tests.command}` {state}." + (f"\n\n{_fenced(output)}" if output else "")
 
 
 def _diff(update: ExecutionUpdate) -> str:
@@ -118,7 +119,9 @@ def summary_of(run: Run, reason: EndReason) -> str:
         f"Reviewer {run.reviewer}: {_review(run)}",
     ]
     if run.update is not None and run.update.tests is not None:
-        lines.append(f"Tests: {'passed' if run.update.tests.passed else 'failed'}")
+        tests = run.update.tests
+        by = ", as the builder says" if tests.claimed else ""
+        lines.append(f"Tests{by}: {'passed' if tests.passed else 'failed'}")
     if run.context is not None and run.context.worktree:
         lines.append(f"Worktree: {run.context.worktree}")
     return "\n".join(lines)

@@ -19,6 +19,7 @@ from csp.events import (
     RunJudged,
     RunMoved,
     RunPrepared,
+    RunReminded,
     RunSaid,
     RunStarted,
 )
@@ -65,6 +66,9 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
     terms: RunTerms = RunTerms()
     max_revisions: int = MAX_REVISIONS
     phase: RunPhase = RunPhase.SETUP
+    #: When it came to this phase, how often somebody was reminded of that.
+    since: float = 0.0
+    reminded: int = 0
     why: str = ""
     #: Where it goes on after a halt.
     back: RunPhase | None = None
@@ -158,6 +162,7 @@ def _started(event: RunStarted) -> Run:
         builder=event.builder,
         reviewer=event.reviewer,
         started_at=event.ts,
+        since=event.ts,
         first_seq=event.seq,
         seq=event.seq,
         terms=event.terms,
@@ -173,6 +178,8 @@ def _step(run: Run, event: RunEvent) -> Run:
             return _said(run, event)
         case RunMoved():
             return _moved(run, event)
+        case RunReminded():
+            return replace(run, reminded=event.number)
         case RunChecked():
             return replace(run, update=event.update, is_checked=True)
         case RunEdited():
@@ -198,6 +205,8 @@ def _moved(run: Run, event: RunMoved) -> Run:
     return replace(
         run,
         phase=event.phase,
+        since=event.ts,
+        reminded=0,
         why=event.why,
         back=event.back,
         cycle=event.cycle,

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from csp.core.review import CALLS, LEGAL, TURN_OF
+from csp.core.review import LEGAL
+from csp.core.run_waits import waits_for
 from csp.core.runs import Run
 from csp.wire import (
     EndReason,
@@ -25,7 +26,8 @@ def run_view(run: Run) -> RunSummary:
         builder=run.builder,
         reviewer=run.reviewer,
         phase=run.phase,
-        waits_for=_waits_for(run),
+        waits_for=waits_for(run) or "",
+        since=run.since,
         cycle=run.cycle,
         revisions=run.revisions,
         max_revisions=run.max_revisions,
@@ -35,14 +37,6 @@ def run_view(run: Run) -> RunSummary:
         reason=run.reason,
         branch=run.branch,
     )
-
-
-def _waits_for(run: Run) -> str:
-    if run.is_over:
-        return ""
-    if run.phase in TURN_OF:
-        return run.agent_of(TURN_OF[run.phase])
-    return "human" if run.phase in CALLS else "csp"
 
 
 def run_detail(run: Run, folder: str = "") -> RunDetail:

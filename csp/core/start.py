@@ -64,7 +64,7 @@ def _check_run_id(batch: Batch, run_id: str | None) -> None:
     if run_id is None:
         return
     if not is_run_id(run_id):
-        hint = "use small letters, digits, . _ - without two dots in a row, 64 characters at most"
+        hint = "use small letters, digits, . _ - but neither two dots nor . or .lock at the end, 64 at most"
         raise BadInput(f"{run_id[:80]!r} cannot be the id of a run", hint)
     if run_id in batch.runs.by_id:
         raise Refused(f"there is a run {run_id!r} already", "choose another id, or leave it out")

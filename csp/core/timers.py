@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from csp.core import messages, queues, waking
+from csp.core import messages, queues, run_waits, waking
 from csp.core.batch import Batch
 from csp.core.desk import Desk
 from csp.core.flow import advance
@@ -12,7 +12,7 @@ from csp.core.limits import minutes_over_at
 from csp.core.room import Room
 from csp.core.session import STRIKES, Session, Turn
 from csp.core.turns import fail
-from csp.wire import HUMAN, HeldReason, Kind, TurnState
+from csp.wire import HUMAN, HeldReason, Kind, Mode, TurnState
 
 #: What keeps a prompt out of the composer until a person does something about it.
 _IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG})
@@ -32,6 +32,10 @@ def deadlines(room: Room, session: Session, rules: Rules) -> Iterator[float]:
         over_at = minutes_over_at(session)
         if over_at is not None:
             yield over_at
+        run = room.runs.of_session(session.id) if session.setup.mode is Mode.REVIEW else None
+        remind_at = run_waits.remind_at(run) if run else None
+        if remind_at is not None:
+            yield remind_at
 
 
 def ends(room: Room, session: Session, rules: Rules) -> Iterator[float]:
@@ -80,6 +84,8 @@ def tick(room: Room, batch: Batch, rules: Rules) -> None:
             for turn in due:
                 _ring(desk, turn)
             advance(desk)
+        if desk.session.is_running:
+            run_waits.remind(desk)
     waking.tick(room, batch, rules)
 
 

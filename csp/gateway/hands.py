@@ -5,7 +5,6 @@ lost by a crash; what is done again then comes to the same.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 from collections.abc import Iterable
@@ -18,13 +17,15 @@ from csp.core.commands import CheckRun, DeliverRun, Notice, PrepareRun, SayInRun
 from csp.core.runs import Run
 from csp.errors import Broken, CspError
 from csp.events import AnyEvent, KnownEvent, RunChecked, RunEvent, RunSaid, decode_event
+from csp.journal.jsonl import storage_error
 from csp.journal.query import HistoryQuery
 from csp.light.places import process_environment
 from csp.review.folders import RunFolders
 from csp.review.git import Git, Seen
-from csp.review.mailbox import BadLetter, Letter, Mailbox
+from csp.review.mailbox import BadLetter, Letter, Mailbox, shown
+from csp.review.removal import forget_runs
 from csp.review.testing import run_tests
-from csp.wire import ALL, MAILBOX, ExecutionUpdate, RunContext, RunPhase
+from csp.wire import ALL, MAILBOX, OWN_METRICS, ExecutionUpdate, RunContext, RunPhase
 
 if TYPE_CHECKING:
     from csp.gateway.gateway import Gateway
@@ -129,6 +130,7 @@ class Hands:
                 notes.append(f"the diff could not be taken: {exc}")
         if seen is not None:
             update = msgspec.structs.replace(update, diff=seen.text, figures=seen.figures)
+            notes += [seen.note] if seen.note else []
         if run.terms.test and (context.worktree or context.dir):
             place = _test_place(context)
             tests = await run_tests(run.terms.test, place, run.terms.test_timeout_s, self._env)
@@ -164,12 +166,19 @@ class Hands:
             if seen >= run.seq:
                 continue
             events = await self._events_of(run)
+            if not events:
+                # Its past was taken out of the journal, so its files are gone for good.
+                self._written[run.id] = run.seq
+                continue
             try:
                 await self._open()
+                await asyncio.to_thread(self.mailbox.make)
                 # The folder says how far it is only after this, so no message is missing in an inbox.
                 await asyncio.to_thread(self._post, events, seen)
-                await asyncio.to_thread(self.folders.write, run, events)
+                note = await asyncio.to_thread(self.folders.write, run, events)
                 self._written[run.id] = run.seq
+                if note:
+                    await self._gateway.submit(Notice(text=f"Run {run.id}: {note}.", target=ALL))
             except OSError:
                 log.exception("folder of a run not written", extra={"run": run.id})
 
@@ -200,6 +209,17 @@ class Hands:
                 said = _builders(events, event)
                 self.mailbox.post(event.seq, event.run, said.role, event.ts, event.update)
 
+    async def forget(self, before: int) -> None:
+        """Take away the files of the runs that are older than what is left of the journal."""
+        live = [run.id for run in self._runs.values() if not run.is_over or run.seq >= before]
+        try:
+            gone = await asyncio.to_thread(forget_runs, self.folders, self.mailbox, before, live)
+        except OSError as exc:
+            raise storage_error("remove the files of old runs", exc) from exc
+        for name in gone:
+            self._written.pop(name, None)
+            self._events.pop(name, None)
+
     # --- mail --------------------------------------------------------------------------------------
 
     async def _read_mail(self) -> None:
@@ -207,18 +227,20 @@ class Hands:
         async for _ in self.mailbox.news():
             self._look()
             for letter in await asyncio.to_thread(list, self.mailbox.letters()):
-                with contextlib.suppress(Broken, OSError):
+                try:
                     await self._take(letter)
+                except (Broken, OSError) as exc:
+                    # It stays where it is; whoever looks at the next ones must not fail with it.
+                    log.warning("letter not put away", extra={"file": shown(letter.path), "why": str(exc)})
 
     async def _take(self, letter: Letter | BadLetter) -> None:
         """Hand a file to the room, then put it away; a crash in between shows it again, which is known."""
         if isinstance(letter, BadLetter):
-            await self._refuse(letter.path, letter.role, letter.error)
+            await self._refuse(letter, letter.error)
             return
         run = self._runs.get(letter.run)
         if run is not None and letter.key in run.keys:
-            await self._tell(f"{letter.path.name} of the {letter.role} was taken before, it is passed over")
-            await asyncio.to_thread(self.mailbox.handled, letter)
+            await self._pass_over(letter)
             return
         try:
             if letter.sender is not letter.role:
@@ -236,14 +258,23 @@ class Hands:
         except Broken:
             raise
         except CspError as exc:
-            await self._refuse(letter.path, letter.role, exc)
+            await self._refuse(letter, exc)
             return
         await asyncio.to_thread(self.mailbox.handled, letter)
 
-    async def _refuse(self, path: Path, role: str, error: CspError) -> None:
+    async def _pass_over(self, letter: Letter) -> None:
+        """Put a file away whose words are known; of a copy its writer hears, a crash is no fault of his."""
+        if await asyncio.to_thread(self.mailbox.is_copy, letter):
+            what = "it was taken before, the same words in every field are one message"
+            await self._refuse(letter, CspError(what, "if it is meant anew, give it another timestamp"))
+            return
+        await self._tell(f"{shown(letter.path)} of the {letter.role} was taken before, it is passed over")
+        await asyncio.to_thread(self.mailbox.handled, letter)
+
+    async def _refuse(self, letter: Letter | BadLetter, error: CspError) -> None:
         why = f"{error.message} ({error.hint})" if error.hint else error.message
-        await self._tell(f"{path.name} of the {role} was refused: {why}")
-        await asyncio.to_thread(self.mailbox.refused, path, why)
+        await self._tell(f"{shown(letter.path)} of the {letter.role} was refused: {why}")
+        await asyncio.to_thread(self.mailbox.refused, letter, why)
 
     async def _tell(self, text: str) -> None:
         await self._gateway.submit(Notice(text=f"Mailbox: {text}.", target=ALL))
@@ -272,12 +303,13 @@ def measured(update: ExecutionUpdate) -> ExecutionUpdate:
     """Return a submission with what CSP itself has measured beside what the builder says."""
     own: dict[str, float | str] = {}
     if update.figures is not None:
-        own["csp.files"] = float(update.figures.files)
-        own["csp.insertions"] = float(update.figures.insertions)
-        own["csp.deletions"] = float(update.figures.deletions)
-    if update.tests is not None:
-        own["csp.tests_passed"] = float(update.tests.passed)
-        own["csp.tests_seconds"] = update.tests.seconds
+        own["files"] = float(update.figures.files)
+        own["insertions"] = float(update.figures.insertions)
+        own["deletions"] = float(update.figures.deletions)
+    if update.tests is not None and not update.tests.claimed:
+        own["tests_passed"] = float(update.tests.passed)
+        own["tests_seconds"] = update.tests.seconds
+    own = {OWN_METRICS + name: value for name, value in own.items()}
     return msgspec.structs.replace(update, metrics=update.metrics | own)
 
 

@@ -19,13 +19,24 @@ import msgspec
 from csp.core.commands import Notice, Prune, Redact
 from csp.core.decide import decide
 from csp.core.room import Room, apply, dump, without_texts
-from csp.errors import BadInput, Broken, CspError, NotFound
-from csp.events import AnyEvent, Base, Pruned, Redacted, Said, decode_event, encode_event
+from csp.errors import BadInput, Broken, CspError, NotFound, Refused
+from csp.events import (
+    AnyEvent,
+    Base,
+    Pruned,
+    Redacted,
+    RunEvent,
+    RunStarted,
+    Said,
+    decode_event,
+    encode_event,
+)
 from csp.gateway.gateway import Gateway
 from csp.journal import rewrite
 from csp.journal.files import replace_file
 from csp.journal.jsonl import JsonlJournal, storage_error
 from csp.journal.lines import intact_seq
+from csp.journal.query import HistoryQuery
 from csp.wire import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, JournalHealth, MessageId
 
 log = logging.getLogger(__name__)
@@ -74,9 +85,24 @@ async def redact(gateway: Gateway, message_id: str) -> None:
     """Take the text of a message out of the room, its journal and its index."""
     async with gateway.removal:
         found = await gateway.history.find(MessageId(message_id))
-        if found is None or not isinstance(found.event, Said):
+        if found is None or not isinstance(found.event, Said | RunEvent):
             raise NotFound(f"unknown message {message_id!r}", "see: csp history")
+        await _check_no_run(gateway, found.event)
         await _remove(gateway, _Note(redact=message_id, after=gateway.writer.safe_seq))
+
+
+async def _check_no_run(gateway: Gateway, event: Said | RunEvent) -> None:
+    """Refuse a message of a run: its words stand in the run's other events and its files as well."""
+    if event.session_id is None or event.sender == HUMAN:
+        return
+    query = HistoryQuery(limit=1, session=event.session_id, types=frozenset({"run.started"}))
+    for line in (await gateway.history.page(query)).lines:
+        started = decode_event(line)
+        assert isinstance(started, RunStarted)
+        run = gateway.writer.room.runs.by_id.get(started.run)
+        last = run.seq if run is not None else event.seq
+        what = f"{event.id} is part of run {started.run}, whose record has its words in many places"
+        raise Refused(what, f"take all of it out when it has ended: csp history prune --before {last + 1}")
 
 
 async def prune(gateway: Gateway, before: int) -> int:
@@ -113,7 +139,7 @@ async def _remove(gateway: Gateway, note: _Note) -> None:
     except CspError:
         _drop_note(gateway.folder)
         raise
-    await _finish(gateway, prepared)
+    await _finish(gateway, prepared, note)
     _drop_note(gateway.folder)
 
 
@@ -126,7 +152,7 @@ async def _keep_promise(gateway: Gateway) -> _Note | None:
     is_promised = await asyncio.to_thread(_is_promised, journal, note)
     if is_promised:
         log.warning("removal taken up again", extra={"redact": note.redact, "prune": note.prune})
-        await _finish(gateway, await asyncio.to_thread(_prepare, journal, note))
+        await _finish(gateway, await asyncio.to_thread(_prepare, journal, note), note)
     _drop_note(gateway.folder)
     return note if is_promised else None
 
@@ -139,9 +165,11 @@ async def _promise(gateway: Gateway, command: Redact | Prune, prepared: rewrite.
         raise
 
 
-async def _finish(gateway: Gateway, prepared: rewrite.Rewrite) -> None:
+async def _finish(gateway: Gateway, prepared: rewrite.Rewrite, note: _Note) -> None:
     await gateway.writer.alone(lambda: rewrite.finish(prepared))
     gateway.history.load_recent()
+    if note.prune:
+        await gateway.hands.forget(note.prune)
 
 
 def _prepare(journal: JsonlJournal, note: _Note) -> rewrite.Rewrite:

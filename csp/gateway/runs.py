@@ -4,10 +4,10 @@ import asyncio
 import hashlib
 
 from csp.core.commands import ActOnRun, SayInRun, SetMode
-from csp.core.run_acts import known_run
+from csp.core.run_acts import is_plan_open, known_run
 from csp.core.runs import Run
 from csp.core.runview import run_detail, run_view, stats
-from csp.errors import BadInput, Forbidden, NotFound
+from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.events import RunStarted
 from csp.gateway.calls import Answer, Call
 from csp.gateway.gateway import Gateway
@@ -50,6 +50,11 @@ async def start_run(gateway: Gateway, call: Call) -> Answer:
     if call.caller.role is not Role.ROOM and (body.test or body.dir):
         # What is run on this machine, and where, is for the people of the room to say.
         raise Forbidden("only the room's token may name a test or a directory", "leave them out")
+    if body.run_id is not None and gateway.hands.folders.path(body.run_id).exists():
+        # The room may have forgotten a run whose files are still there.
+        raise Refused(
+            f"there is a folder of a run {body.run_id!r} already", "choose another id, or leave it out"
+        )
     command = SetMode(
         sender=call.caller.id,
         mode=Mode.REVIEW,
@@ -57,11 +62,26 @@ async def start_run(gateway: Gateway, call: Call) -> Answer:
         agents=(body.builder, body.reviewer),
         max_revisions=body.max_revisions,
         terms=terms,
-        thread=body.thread or DEFAULT_THREAD,
+        thread=_thread(gateway, body.thread),
     )
     events = await gateway.submit(command)
     started = next(event for event in events if isinstance(event, RunStarted))
     return RunStartedView(success=True, run=run_view(_known(gateway, started.run)))
+
+
+def _thread(gateway: Gateway, wanted: str | None) -> str | None:
+    """Return where a run goes on: where it is wanted, else in the default thread, else in one of its own.
+
+    Unlike a mode it takes no thread from another session: work would be given up without a word.
+    """
+    thread = wanted or DEFAULT_THREAD
+    live = gateway.writer.room.sessions.live_in(thread)
+    if live is None:
+        return thread
+    if wanted is not None:
+        what = f"session {live.id} ({live.setup.mode}) goes on in thread {wanted}"
+        raise Refused(what, "end it first, or leave the thread out")
+    return None
 
 
 async def get_run(gateway: Gateway, call: Call) -> Answer:
@@ -113,9 +133,10 @@ async def act_on_run(gateway: Gateway, call: Call) -> Answer:
 
 async def _plan(gateway: Gateway, run_id: str, action: RunAction, given: Plan | None) -> Plan | None:
     """Return the plan to go on with: the one that is given, else that of the file, which may be edited."""
-    if action is not RunAction.GO or given is not None:
-        return given
     run = _known(gateway, run_id)
+    is_due = action is RunAction.GO or (action is RunAction.RESUME and is_plan_open(run))
+    if given is not None or not is_due:
+        return given
     return await asyncio.to_thread(gateway.hands.folders.edited_plan, run.id)
 
 

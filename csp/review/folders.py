@@ -2,16 +2,18 @@
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from csp.core.run_acts import is_plan_open
 from csp.core.runs import Run
 from csp.core.runview import run_detail
 from csp.errors import BadInput, Broken
-from csp.events import KnownEvent, RunChecked, RunEnded, RunEvent, RunSaid
+from csp.events import KnownEvent, RunChecked, RunEnded, RunSaid
 from csp.journal.files import replace_file
 from csp.review.git import Git
 from csp.wire import (
@@ -20,9 +22,9 @@ from csp.wire import (
     FinalDecision,
     Plan,
     ReviewDecision,
-    RunPhase,
     RunRole,
     encode,
+    is_run_id,
     parse,
     write_message,
 )
@@ -30,6 +32,12 @@ from csp.wire import (
 STATE: Final = "run.json"
 PLAN: Final = "plan.json"
 LOGS: Final = {RunRole.BUILDER: "builder-log.jsonl", RunRole.REVIEWER: "reviewer-log.jsonl"}
+
+
+class _State(msgspec.Struct):
+    """What is read again of the file of the state."""
+
+    plan: Plan | None = None
 
 
 class RunFolders:
@@ -43,6 +51,13 @@ class RunFolders:
         """Return the folder of a run, whose name was checked when it was started."""
         return self._root / run_id
 
+    def names(self) -> list[str]:
+        """Return the runs that have a folder."""
+        try:
+            return sorted(name for name in os.listdir(self._root) if is_run_id(name))
+        except OSError:
+            return []
+
     def seen(self, run_id: str) -> int:
         """Return the last event that a folder knows of, 0 for none."""
         with contextlib.suppress(OSError, msgspec.MsgspecError):
@@ -50,25 +65,44 @@ class RunFolders:
             return int(state["seq"])
         return 0
 
-    def write(self, run: Run, events: Sequence[KnownEvent]) -> None:
-        """Bring the folder up to date; `events` are all of the run's."""
+    def write(self, run: Run, events: Sequence[KnownEvent]) -> str:
+        """Bring the folder up to date; `events` are all of the run's. Return what a person has to know."""
         folder = self.path(run.id)
         for name in ("diffs", "decisions"):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         for role, name in LOGS.items():
             _put(folder / name, b"".join(_log(events, role)))
-        self._write_plan(folder, run)
+        note = self._write_plan(folder, run)
         self._write_patches(folder, run, events)
         self._write_decisions(folder, run, events)
         # Last, because it says that all the others are there.
         detail = msgspec.to_builtins(run_detail(run, str(folder)))
         _put(folder / STATE, _pretty({"seq": run.seq, **detail}))
+        return note
 
-    def _write_plan(self, folder: Path, run: Run) -> None:
-        path = folder / PLAN
-        is_editable = run.phase is RunPhase.APPROVAL and path.exists() and self.seen(run.id) >= run.seq
-        if run.plan is not None and not is_editable:
-            _put(path, _pretty(msgspec.to_builtins(run.plan)))
+    def _write_plan(self, folder: Path, run: Run) -> str:
+        """Write the plan; what a person has made of it is kept, if too late then under another name."""
+        if run.plan is None:
+            return ""
+        path, own = folder / PLAN, _pretty(msgspec.to_builtins(run.plan))
+        before = self._plan_before(folder)
+        if not _is_edited(path, (own, before), run.plan):
+            _put(path, own)
+            return ""
+        if before == own and is_plan_open(run):
+            return ""
+        aside = folder / f"plan.edited-{run.seq}.json"
+        os.replace(path, aside)
+        _put(path, own)
+        what = f"plan.json was changed, but not while the plan was open; the change is kept as {aside.name}"
+        return f"{what}. To change a plan, halt the run before execution or start it with --approve"
+
+    def _plan_before(self, folder: Path) -> bytes:
+        """Return the plan as the folder knows it, which is how it was written last."""
+        with contextlib.suppress(OSError, msgspec.MsgspecError, BadInput):
+            state = parse(_State, (folder / STATE).read_bytes())
+            return _pretty(msgspec.to_builtins(state.plan)) if state.plan else b""
+        return b""
 
     def _write_patches(self, folder: Path, run: Run, events: Sequence[KnownEvent]) -> None:
         context = run.context
@@ -138,9 +172,15 @@ def checked_body(later: Iterable[KnownEvent], body: ExecutionUpdate) -> Executio
     return body
 
 
-def is_of_run(event: object) -> bool:
-    """Tell whether an event belongs to a run."""
-    return isinstance(event, RunEvent)
+def _is_edited(path: Path, written: tuple[bytes, ...], plan: Plan) -> bool:
+    """Tell whether a file is neither what was written there nor the same plan in other words."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return False
+    with contextlib.suppress(BadInput):
+        return data not in written and parse(Plan, data) != plan
+    return True
 
 
 def _pretty(value: object) -> bytes:

@@ -5,6 +5,7 @@ through an index of our own, what was seen is kept under refs/csp/runs.
 """
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -18,19 +19,26 @@ from csp.wire import DiffFigures, RunContext
 #: How much of a patch stands in the journal; the file has all of it.
 MAX_PATCH_CHARS: Final = 48_000
 TIMEOUT_S: Final = 120.0
-#: Running the tests leaves it behind; it is nobody's work.
-_BYTECODE: Final = ":(exclude,top,glob)**/__pycache__/**"
 _NAMES: Final = 20
 _AUTHOR: Final = ("-c", "user.name=csp", "-c", "user.email=csp@localhost", "-c", "commit.gpgsign=false")
-_PLAIN: Final = ("--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
+#: Said in full, because the settings of a user may change each of them so that a patch applies no more.
+_PLAIN: Final = (
+    *("--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--submodule=short", "--ignore-submodules=none"),
+)
+_GITLINK: Final = "160000"
 
 
 class Seen(NamedTuple):
-    """What stands in a worktree: figures, the patch as far as the journal takes it, all of its bytes."""
+    """What stands in a worktree: figures, the patch as far as the journal takes it, all of its bytes.
+
+    `note` says what of the work is not in the patch.
+    """
 
     figures: DiffFigures
     text: str
     patch: bytes
+    note: str = ""
 
 
 class Git:
@@ -56,13 +64,21 @@ class Git:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._must(dir, "worktree", "prune")
             self._must(dir, "worktree", "add", "--detach", str(place), base)
-        is_dirty = bool(self._ask(dir, "status", "--porcelain", "--untracked-files=no"))
-        note = "what is not committed in the repository is not part of the run" if is_dirty else ""
+        notes = []
+        if self._ask(dir, "status", "--porcelain", "--untracked-files=no"):
+            notes.append("what is not committed in the repository is not part of the run")
+        if (place / ".gitmodules").exists():
+            notes.append("the submodules of the repository are empty in the worktree")
+        note = "; ".join(notes)
         return RunContext(dir=str(dir), worktree=str(place), repository=top, base=base, note=note)
 
     def look(self, context: RunContext, ref: str, message: str) -> Seen:
-        """Take the diff of the worktree against its base, with new or binary files; keep it as a commit."""
+        """Take the diff of the worktree against its base, with new or binary files; keep it as a commit.
+
+        What git ignores is left out; what only its index would hide is not.
+        """
         tree = Path(context.worktree)
+        self._check_place(tree)
         with tempfile.TemporaryDirectory(prefix="csp-index-") as folder:
             index = Path(folder) / "index"
             own = self._must(tree, "rev-parse", "--git-path", "index")
@@ -70,32 +86,63 @@ class Git:
             if known.is_file():
                 shutil.copy(known, index)
             more = {"GIT_INDEX_FILE": str(index)}
-            self._must(tree, "add", "--all", "--", ":/", _BYTECODE, more=more)
+            self._unhide(tree, more)
+            self._must(tree, "add", "--all", "--", ":/", more=more)
             written = self._must(tree, "write-tree", more=more)
         commit = self._must(tree, *_AUTHOR, "commit-tree", written, "-p", context.base, "-m", message)
         self._must(tree, "update-ref", ref, commit)
         patch = self.patch(tree, context.base, commit)
-        return Seen(self._figures(tree, context.base, commit, patch), _shown(patch), patch)
+        figures = self._figures(tree, context.base, commit, patch)
+        return Seen(figures, _shown(patch), patch, self._left_out(tree, context.base, commit))
+
+    def _check_place(self, tree: Path) -> None:
+        """Raise Broken where the worktree is gone: git would take the repository around it."""
+        top = self._ask(tree, "rev-parse", "--show-toplevel") if tree.is_dir() else None
+        if top is None or os.path.realpath(top) != os.path.realpath(tree):
+            raise Broken(f"there is no worktree at {str(tree)!r} any more")
+
+    def _unhide(self, tree: Path, more: Mapping[str, str]) -> None:
+        """Have git look at every file, also at those that it was told to take for unchanged."""
+        is_sparse = self._ask(tree, "config", "--bool", "core.sparseCheckout") == "true"
+        for line in self._raw(tree, "ls-files", "-v", "-z", more=more).split(b"\0"):
+            state, _, name = line.partition(b" ")
+            path = os.fsdecode(name)
+            if state.islower():
+                self._must(tree, "update-index", "--no-assume-unchanged", "--", path, more=more)
+            if state in (b"S", b"s") and (not is_sparse or os.path.lexists(tree / path)):
+                self._must(tree, "update-index", "--no-skip-worktree", "--", path, more=more)
+
+    def _left_out(self, tree: Path, base: str, commit: str) -> str:
+        """Say which folders are repositories of their own, whose files no patch of this one has."""
+        raw = self._raw(tree, "diff-tree", "-r", "-z", base, commit).split(b"\0")
+        changes = zip(raw[::2], raw[1::2], strict=False)
+        inner = [name for change, name in changes if change.split()[1:2] == [_GITLINK.encode()]]
+        names = ", ".join(os.fsencode(one).decode(errors="replace") for one in inner)
+        return f"of {names}, a git repository of its own, only the commit is in the diff" if inner else ""
 
     def patch(self, dir: Path, base: str, commit: str) -> bytes:
         """Return the patch from `base` to `commit`, which `git apply` takes."""
-        done = self._run(dir, "diff", *_PLAIN, base, commit)
-        if done.returncode:
-            raise Broken(f"git diff failed: {done.stderr.decode(errors='replace').strip()}")
-        return done.stdout
+        return self._raw(dir, "diff", *_PLAIN, base, commit)
 
     def branch(self, context: RunContext, name: str, commit: str) -> str:
         """Put a branch on `commit` without ever moving one that is there; return its name."""
         place = Path(context.repository)
-        for number in range(1, _NAMES):
-            wanted = name if number == 1 else f"{name}-{number}"
+        # A branch that is called as the folder of another leaves no room for it.
+        wishes = [f"{one}-{number}" for one in (name, name.replace("/", "-")) for number in range(1, _NAMES)]
+        why = f"{len(wishes)} branches are called {name!r} already"
+        for wish in wishes:
+            wanted = wish.removesuffix("-1")
             there = self._ask(place, "rev-parse", "--verify", "--quiet", f"refs/heads/{wanted}")
             if there == commit:
                 return wanted
             if there is None:
-                self._must(place, "branch", "--no-track", wanted, commit)
-                return wanted
-        raise Broken(f"{_NAMES - 1} branches are called {name!r} already", "remove some")
+                try:
+                    self._must(place, "branch", "--no-track", wanted, commit)
+                except Broken as exc:
+                    why = exc.message
+                else:
+                    return wanted
+        raise Broken(why, "remove some branches")
 
     def _figures(self, dir: Path, base: str, commit: str, patch: bytes) -> DiffFigures:
         lines = self._must(dir, "diff", "--numstat", "--no-renames", base, commit).splitlines()
@@ -114,13 +161,14 @@ class Git:
         done = self._run(dir, *words)
         return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
 
-    def _must(self, dir: Path, *words: str, more: Mapping[str, str] | None = None) -> str:
+    def _raw(self, dir: Path, *words: str, more: Mapping[str, str] | None = None) -> bytes:
         done = self._run(dir, *words, more=more)
         if done.returncode:
-            said = " ".join(done.stderr.decode(errors="replace").split())
-            verb = next(word for word in words if not word.startswith("-") and "=" not in word)
-            raise Broken(f"git {verb} failed in {str(dir)!r}: {said}")
-        return done.stdout.decode(errors="replace").strip()
+            raise _failed(words, dir, done.stderr)
+        return done.stdout
+
+    def _must(self, dir: Path, *words: str, more: Mapping[str, str] | None = None) -> str:
+        return self._raw(dir, *words, more=more).decode(errors="replace").strip()
 
     def _run(
         self, dir: Path, *words: str, more: Mapping[str, str] | None = None
@@ -136,9 +184,17 @@ class Git:
                 timeout=TIMEOUT_S,
             )
         except FileNotFoundError as exc:
+            if exc.filename != "git":
+                raise Broken(f"there is no directory {str(dir)!r} any more") from exc
             raise Broken("git was not found", "install git") from exc
         except (subprocess.TimeoutExpired, OSError, ValueError) as exc:
             raise Broken(f"git {words[0]} failed: {exc}") from exc
+
+
+def _failed(words: tuple[str, ...], dir: Path, stderr: bytes) -> Broken:
+    said = " ".join(stderr.decode(errors="replace").split())
+    verb = next(word for word in words if not word.startswith("-") and "=" not in word)
+    return Broken(f"git {verb} failed in {str(dir)!r}: {said}")
 
 
 def _shown(patch: bytes) -> str:

@@ -7,28 +7,51 @@ says lies in `inbox/`, in the order of its number.
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import os
+import stat
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from csp.errors import BadInput, CspError
 from csp.journal.files import replace_file
-from csp.wire import AnyMessage, RunMessageBody, RunRole, encode, is_run_id, parse, read_body, write_message
+from csp.wire import (
+    AnyMessage,
+    MessageType,
+    Plan,
+    RunMessageBody,
+    RunRole,
+    SessionStart,
+    encode,
+    is_run_id,
+    parse,
+    read_body,
+    write_message,
+)
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 #: For so long a file that is not whole may still be being written.
 GRACE_S: Final = 1.0
 POLL_S: Final = 1.0
 _FOLDERS: Final = ("inbox", "handled", "refused")
+#: A file system takes 255 bytes; what is put before and behind a name has to fit in, too.
+_MAX_NAME_BYTES: Final = 150
+_HINT: Final = "a message is an object with schema_version, timestamp, sender, run_id, message_type, body"
+
+#: Which file it was, in which state: its inode, the time of its last change, its size.
+Mark = tuple[int, int, int]
 
 
 class Letter(NamedTuple):
     """A file that holds a message; `key` is the same for the same words in the same folder."""
 
     path: Path
+    mark: Mark
     role: RunRole
     key: str
     run: str
@@ -40,6 +63,7 @@ class BadLetter(NamedTuple):
     """A file that holds none."""
 
     path: Path
+    mark: Mark
     role: RunRole
     error: CspError
 
@@ -47,47 +71,103 @@ class BadLetter(NamedTuple):
 class Mailbox:
     """The files below `root`; nothing here knows of the gateway."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.root = root
+        self._clock = clock
+        #: Files that are not whole, with the time at which they were seen first.
+        self._halves: dict[tuple[Path, Mark], float] = {}
+        #: Files that could not be put away; they are not read again and again.
+        self._stuck: set[tuple[Path, Mark]] = set()
 
     def make(self) -> None:
-        """Make the folders."""
+        """Make the folders that are not there."""
         for role in RunRole:
             for name in _FOLDERS:
                 (self.root / role / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def letters(self) -> Iterator[Letter | BadLetter]:
         """Yield what lies in the folders of the roles, oldest name first; what is being written is left."""
+        before, self._halves = self._halves, {}
         for role in RunRole:
-            for path in sorted((self.root / role).glob("*.json")):
-                if path.name.startswith(".") or not path.is_file():
-                    continue
-                found = _read(path, role)
-                if found is not None:
+            for path in _files(self.root / role):
+                found = self._read(path, role, before)
+                if found is not None and (path, found.mark) not in self._stuck:
                     yield found
+
+    def _read(
+        self, path: Path, role: RunRole, before: dict[tuple[Path, Mark], float]
+    ) -> Letter | BadLetter | None:
+        try:
+            mark, data = _content(path)
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            why = "it is a link" if exc.errno == errno.ELOOP else exc.strerror
+            return BadLetter(path, _mark_of(path), role, BadInput(f"it cannot be read: {why}"))
+        except BadInput as exc:
+            return BadLetter(path, _mark_of(path), role, exc)
+        try:
+            message, body = _message(data, self.root.parent)
+        except BadInput as exc:
+            since = before.get((path, mark), self._clock())
+            if not _is_json(data) and self._clock() - since < GRACE_S:
+                self._halves[path, mark] = since
+                return None
+            return BadLetter(path, mark, role, exc)
+        key = hashlib.sha256(role.encode() + b"\0" + encode(message)).hexdigest()[:32]
+        return Letter(path, mark, role, key, message.run_id, message.sender, body)
+
+    # --- putting away ------------------------------------------------------------------------------
+
+    def is_copy(self, letter: Letter) -> bool:
+        """Tell whether a file with the same words was put away before."""
+        return any((letter.path.parent / "handled").glob(f"{letter.key[:8]}-*"))
 
     def handled(self, letter: Letter) -> None:
         """Put a file away that was taken."""
-        _move(letter.path, letter.path.parent / "handled" / f"{letter.key[:8]}-{letter.path.name}")
+        self._put_away(letter, "handled", f"{letter.key[:8]}-{_short(letter.path.name)}")
 
-    def refused(self, path: Path, why: str) -> None:
+    def refused(self, letter: Letter | BadLetter, why: str) -> None:
         """Put a file away that was not, with the reason beside it."""
-        target = path.parent / "refused" / f"{time.time_ns()}-{path.name}"
-        replace_file(target.with_name(f"{target.name}.reason.txt"), f"{why}\n".encode())
-        _move(path, target)
+        name = f"{time.time_ns()}-{_short(letter.path.name)}"
+        if self._put_away(letter, "refused", name):
+            replace_file(letter.path.parent / "refused" / f"{name}.reason.txt", f"{why}\n".encode())
+
+    def _put_away(self, letter: Letter | BadLetter, folder: str, name: str) -> bool:
+        """Move the file that was read; one that has taken its place meanwhile is left where it is."""
+        target = letter.path.parent / folder / name
+        try:
+            self.make()
+            os.rename(letter.path, target)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            self._stuck.add((letter.path, letter.mark))
+            raise
+        if _mark_of(target) != letter.mark:
+            _give_back(target, letter.path)
+            return False
+        return True
 
     # --- what the roles are told -------------------------------------------------------------------
 
     def post(self, seq: int, run_id: str, sender: RunRole, ts: float, body: AnyMessage) -> None:
-        """Put a message into the inbox of the other role."""
-        to = RunRole.REVIEWER if sender is RunRole.BUILDER else RunRole.BUILDER
+        """Put a message into the inbox of the other role; the first one into both.
+
+        Nobody but the room says the first one, so the builder learns of it here. What comes again after a
+        crash has the same name with the same bytes.
+        """
         message = write_message(run_id, sender, ts, body)
-        name = f"{seq:08d}-{run_id}-{message.message_type}.json"
-        replace_file(self.root / to / "inbox" / name, encode(message) + b"\n")
+        data = encode(message) + b"\n"
+        for role in RunRole:
+            if role is not sender or isinstance(body, SessionStart):
+                path = self.root / role / "inbox" / f"{seq:08d}-{run_id}-{message.message_type}.json"
+                if not _holds(path, data):
+                    replace_file(path, data)
 
     # --- news --------------------------------------------------------------------------------------
 
-    async def news(self) -> AsyncIterator[None]:
+    async def news(self) -> AsyncGenerator[None]:
         """Yield when something may lie there: the kernel says so, and every second anyway."""
         watcher = _watcher([self.root / role for role in RunRole])
         try:
@@ -113,31 +193,109 @@ def _watcher(folders: list[Path]):  # type: ignore[no-untyped-def]  # asyncinoti
     return watcher
 
 
-def _read(path: Path, role: RunRole) -> Letter | BadLetter | None:
+def shown(path: Path) -> str:
+    """Return the name of a file for people: a name may hold any byte, and many of them."""
+    name = os.fsencode(path.name).decode(errors="replace")
+    readable = "".join(one if one.isprintable() else "?" for one in name)
+    return readable if len(readable) <= 80 else f"{readable[:77]}..."
+
+
+# --- files -----------------------------------------------------------------------------------------
+
+
+def _files(folder: Path) -> list[Path]:
     try:
-        # A link could lead anywhere.
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [folder / name for name in names if name.endswith(".json") and not name.startswith(".")]
+
+
+def _content(path: Path) -> tuple[Mark, bytes]:
+    # A link could lead anywhere, a pipe would keep us waiting.
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        # Before the words: what is written meanwhile makes another mark.
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise BadInput("it is no plain file")
+        with open(fd, "rb", closefd=False) as file:
             data = file.read(MAX_FILE_BYTES + 1)
-            age_s = time.time() - os.fstat(file.fileno()).st_mtime
-    except FileNotFoundError:
-        return None
-    except OSError as exc:
-        return BadLetter(path, role, BadInput(f"it cannot be read: {exc.strerror}"))
+    finally:
+        os.close(fd)
+    return _mark(found), data
+
+
+def _mark(found: os.stat_result) -> Mark:
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def _mark_of(path: Path) -> Mark:
+    try:
+        return _mark(os.lstat(path))
+    except OSError:
+        return (0, 0, 0)
+
+
+def _message(data: bytes, room: Path) -> tuple[RunMessageBody, AnyMessage]:
     if len(data) > MAX_FILE_BYTES:
-        return BadLetter(path, role, BadInput(f"it has more than {MAX_FILE_BYTES} bytes"))
+        raise BadInput(f"it has more than {MAX_FILE_BYTES} bytes")
     try:
         message = parse(RunMessageBody, data)
-        body = read_body(message.message_type, message.body)
     except BadInput as exc:
-        is_young = not data.rstrip().endswith(b"}") and age_s < GRACE_S
-        return None if is_young else BadLetter(path, role, exc)
+        raise BadInput(exc.message, _HINT) from exc
     if not is_run_id(message.run_id):
-        return BadLetter(path, role, BadInput(f"run_id {message.run_id[:80]!r} is none"))
-    key = hashlib.sha256(role.encode() + b"\0" + encode(message)).hexdigest()[:32]
-    return Letter(path, role, key, message.run_id, message.sender, body)
+        raise BadInput(f"run_id {message.run_id[:80]!r} is none")
+    fields = message.body
+    if message.message_type is MessageType.PLAN_PROPOSED and "steps" not in fields and "plan_path" in fields:
+        fields = _plan_in_file(room, str(fields["plan_path"])) | fields
+    return message, read_body(message.message_type, fields)
 
 
-def _move(path: Path, target: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.replace(path, target)
+def _plan_in_file(room: Path, name: str) -> dict[str, Any]:
+    """Return the plan that a message only points to; the file lies beside the runs or in the mailbox."""
+    places = [os.path.realpath(room / folder) for folder in ("runs", "mailbox")]
+    try:
+        path = os.path.realpath(room / name)
+        if not any(os.path.commonpath((place, path)) == place for place in places):
+            raise BadInput(f"plan_path {name[:80]!r} leads elsewhere", "expected a file in runs/ or mailbox/")
+        _, data = _content(Path(path))
+    except (OSError, ValueError) as exc:
+        raise BadInput(f"plan_path {name[:80]!r} cannot be read", "name a file, or give steps") from exc
+    plan: dict[str, Any] = msgspec.to_builtins(parse(Plan, data))
+    return plan
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        msgspec.json.decode(data)
+    except RecursionError:
+        return True
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    try:
+        return path.read_bytes() == data
+    except OSError:
+        return False
+
+
+def _short(name: str) -> str:
+    """Return a name that leaves room for what is put around it."""
+    data = os.fsencode(name)
+    if len(data) <= _MAX_NAME_BYTES:
+        return name
+    return os.fsdecode(data[:_MAX_NAME_BYTES]) + hashlib.sha256(data).hexdigest()[:8] + ".json"
+
+
+def _give_back(moved: Path, path: Path) -> None:
+    """Put a file back that nobody has read, beside one that has come meanwhile."""
+    for place in (path, path.with_name(f"{_short(path.stem)}-{time.time_ns()}.json")):
+        with contextlib.suppress(FileExistsError):
+            # A link, because a rename would put it over a newer one.
+            os.link(moved, place)
+            moved.unlink()
+            return

@@ -12,35 +12,37 @@ from typing import Final
 from csp.wire import TestResult
 
 MAX_OUTPUT_CHARS: Final = 16_000
+#: For so long what was written before the end is still read, should somebody keep the pipe open.
+DRAIN_S: Final = 1.0
 _CHUNK: Final = 65_536
 #: Whoever runs tests for a run does not speak for the room.
 _SECRETS: Final = ("CSP_AUTH_TOKEN", "CSP_AGENT")
+#: Whatever a command has started carries it, also what has left its process group.
+_MARK: Final = "CSP_TEST_PLACE"
+_LOOKS: Final = 100
+_PAUSE_S: Final = 0.02
+#: Bytecode that the tests leave behind would be in the next diff.
+_CLEAN: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 async def run_tests(command: str, dir: Path, timeout_s: float, env: Mapping[str, str]) -> TestResult:
     """Return what `command` came to in `dir`; whatever it has started ends with it."""
     began = time.monotonic()
-    clean = {
-        name: value for name, value in env.items() if not name.startswith("GIT_") and name not in _SECRETS
-    }
+    mark = f"{_MARK}={os.path.realpath(dir)}"
+    # A gateway that was killed has left its tests running.
+    await asyncio.to_thread(_end_strays, mark)
+    ours, theirs = os.pipe()
     try:
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
-            command,
-            cwd=dir,
-            env=clean,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
+        process = await _start(command, dir, env, mark, theirs)
     except (OSError, ValueError) as exc:
+        os.close(ours)
         return TestResult(command=command, passed=False, output=f"cannot be run: {exc}")
+    finally:
+        os.close(theirs)
     output, is_over = bytearray(), False
+    reading = asyncio.ensure_future(_read(ours, output))
     try:
         async with asyncio.timeout(timeout_s):
-            await _read(process, output)
             await process.wait()
             is_over = True
     except TimeoutError:
@@ -48,7 +50,10 @@ async def run_tests(command: str, dir: Path, timeout_s: float, env: Mapping[str,
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+        await asyncio.to_thread(_end_strays, mark)
         await process.wait()
+        await asyncio.wait([reading], timeout=DRAIN_S)
+        reading.cancel()
     code = process.returncode if is_over else None
     return TestResult(
         command=command,
@@ -60,12 +65,61 @@ async def run_tests(command: str, dir: Path, timeout_s: float, env: Mapping[str,
     )
 
 
-async def _read(process: asyncio.subprocess.Process, output: bytearray) -> None:
-    assert process.stdout is not None
-    while chunk := await process.stdout.read(_CHUNK):
-        output += chunk
-        # Of a flood only the end is of use, which is where the failures are summed up.
-        del output[: -4 * MAX_OUTPUT_CHARS]
+async def _start(
+    command: str, dir: Path, env: Mapping[str, str], mark: str, output: int
+) -> asyncio.subprocess.Process:
+    own = {name: value for name, value in env.items() if not name.startswith("GIT_") and name not in _SECRETS}
+    name, _, place = mark.partition("=")
+    return await asyncio.create_subprocess_exec(
+        "/bin/sh",
+        "-c",
+        command,
+        cwd=dir,
+        env={**_CLEAN, **own, name: place},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=output,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def _end_strays(mark: str) -> None:
+    """Kill every process of ours that carries the mark; where there is no /proc, none is found.
+
+    One that is killed may have started another while we looked, so it is looked again until there is none.
+    """
+    for _ in range(_LOOKS):
+        found = _carriers(os.fsencode(mark))
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_PAUSE_S)
+
+
+def _carriers(mark: bytes) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
+
+
+async def _read(pipe: int, output: bytearray) -> None:
+    # A pipe of our own: asyncio takes a process for alive while somebody else holds one of its pipes.
+    loop, stream = asyncio.get_running_loop(), asyncio.StreamReader()
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(pipe, "rb", buffering=0)
+    )
+    try:
+        while chunk := await stream.read(_CHUNK):
+            output += chunk
+            # Of a flood only the end is of use, which is where the failures are summed up.
+            del output[: -4 * MAX_OUTPUT_CHARS]
+    finally:
+        transport.close()
 
 
 def _tail(output: bytearray) -> str:

@@ -8,7 +8,7 @@ import sys
 import time
 
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
-from csp.light.room_files import agents_dir, make_private_dir, save_token
+from csp.light.room_files import agents_dir, make_private_dir, read_running, save_token
 from csp.oneshot import Gateway, field
 from csp.sidecar.guard import open_life
 from csp.sidecar.record import left_behind, write_record
@@ -101,8 +101,30 @@ def _wire_and_start(order: Order, room: Room, seat: _Seat, path: str, *, is_ligh
     env = child_env(order.env, room.url, seat.agent, seat.token)
     unwire(seat.folder)
     argv, rules = [path, *order.command[1:]], rules_text(seat.agent, order.role)
-    wired = wire(order.profile.capture, seat.folder, argv, env, new_session(), rules, cwd=order.cwd)
+    wired = wire(
+        order.profile.capture,
+        seat.folder,
+        argv,
+        env,
+        new_session(),
+        rules,
+        cwd=order.cwd,
+        worktrees=_worktrees(room),
+    )
     _start(order, room, seat, wired, is_light=is_light)
+
+
+def _worktrees(room: Room) -> str:
+    """Return where the runs of a room have their worktrees, nothing if it runs on another machine."""
+    running = read_running(os.path.join(room.state_dir, f"{room.name}.json")) or {}
+    if running.get("url") != room.url or not running.get("history"):
+        return ""
+    folder = os.path.join(str(running["history"]), "worktrees")
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+    except OSError:
+        return ""
+    return folder
 
 
 def _start(order: Order, room: Room, seat: _Seat, wired: "Wired", *, is_light: bool) -> None:

@@ -89,8 +89,9 @@ class _Run:
         rules: str,
         cwd: str,
         has_codex_hooks: bool,
+        worktrees: str,
     ) -> None:
-        self.folder, self.argv, self.env, self.cwd = folder, argv, env, cwd
+        self.folder, self.argv, self.env, self.cwd, self.worktrees = folder, argv, env, cwd, worktrees
         self.session_id, self.rules, self.has_codex_hooks = session_id, rules, has_codex_hooks
         self.spool = os.path.join(folder, "spool")
 
@@ -109,11 +110,12 @@ def wire(
     *,
     cwd: str | None = None,
     has_codex_hooks: bool = False,
+    worktrees: str = "",
 ) -> Wired:
     """Return the run of a CLI with our wiring; files of it go to `run_dir`, which must be private.
 
     `session_id` is a new UUID, used where the user has not chosen a session. Hooks of Codex need the user's
-    trust, so they are wired only when that was given.
+    trust, so they are wired only when that was given. In `worktrees` the CLI is asked to build.
     """
     run = _Run(
         folder=os.fspath(run_dir),
@@ -123,6 +125,7 @@ def wire(
         rules=rules_text.strip(),
         cwd=cwd or os.getcwd(),
         has_codex_hooks=has_codex_hooks,
+        worktrees=worktrees,
     )
     wiring = _WIRINGS.get(profile_name)
     if wiring is None or not is_session(profile_name, run.argv):
@@ -233,6 +236,9 @@ def _codex(run: _Run) -> Wired:
     if not {"--no-daemon", "--remote"} & {arg.partition("=")[0] for arg in _options(run.argv)}:
         # The shared server would write the rollouts, outlive the pane, and be in the way of the next start.
         ours.append("--no-daemon")
+    if run.worktrees:
+        # Its sandbox would let a builder write nowhere but in its own directory.
+        ours += ["--add-dir", run.worktrees]
     if run.rules:
         text = "\n\n".join(filter(None, (_codex_instructions(run), run.rules)))
         # After the user's own arguments: of two settings of a key, the last one holds.

@@ -80,7 +80,9 @@ from csp.wire.names import (
 )
 from csp.wire.runs import (
     MAILBOX,
+    MAX_ITEMS,
     MAX_REVISIONS,
+    OWN_METRICS,
     SCHEMA_VERSION,
     AlertLevel,
     AnyMessage,
@@ -186,9 +188,11 @@ __all__ = [
     "HUMAN",
     "MAILBOX",
     "MAX_BODY_BYTES",
+    "MAX_ITEMS",
     "MAX_LIVE_BYTES",
     "MAX_REVISIONS",
     "MAX_TEXT_BYTES",
+    "OWN_METRICS",
     "ROUTER",
     "SCHEMA_VERSION",
     "SYSTEM",

@@ -21,11 +21,14 @@ SCHEMA_VERSION: Final = "0.1"
 MAILBOX: Final = AgentId("mailbox")
 MAX_REVISIONS: Final = 3
 MAX_ITEMS: Final = 50
+#: Names of metrics that begin so are CSP's own.
+OWN_METRICS: Final = "csp."
 
 RunId = Annotated[
     str, Meta(pattern=r"^(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}\Z", examples=["2025-10-06-refactor"])
 ]
-_RUN_ID: Final = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}")
+#: Narrower than the type: what git takes for no name of a branch cannot be one of a run.
+_RUN_ID: Final = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}(?<!\.)(?<!\.lock)")
 Line = Annotated[str, Meta(min_length=1, max_length=2000)]
 Lines = Annotated[tuple[Line, ...], Meta(max_length=MAX_ITEMS)]
 FindingId = Annotated[str, Meta(pattern=r"^f-[1-9][0-9]{0,5}\Z", examples=["f-1"])]
@@ -143,7 +146,7 @@ class SessionStart(Body, frozen=True, tag=MessageType.SESSION_START.value):
     goal: Text
     context: RunContext = RunContext()
     test: Note = ""
-    max_revisions: Annotated[int, Meta(ge=0, le=100)] = MAX_REVISIONS
+    max_revisions: Annotated[int, Meta(ge=0, le=1000)] = MAX_REVISIONS
 
 
 class SessionAck(Body, frozen=True, tag=MessageType.SESSION_ACK.value):
@@ -187,7 +190,10 @@ class PlanFeedback(Body, frozen=True, tag=MessageType.PLAN_FEEDBACK.value):
 
 
 class TestResult(Struct, frozen=True):
-    """What a test command came to; `code` is None where it did not end by itself."""
+    """What a test command came to; `code` is None where it did not end by itself.
+
+    `claimed`: the builder says so, CSP did not run it.
+    """
 
     __test__ = False
     command: Note
@@ -196,6 +202,7 @@ class TestResult(Struct, frozen=True):
     seconds: float = 0.0
     output: Long = ""
     timed_out: bool = False
+    claimed: bool = False
 
 
 class DiffFigures(Struct, frozen=True):
@@ -217,7 +224,8 @@ class ExecutionUpdate(Body, frozen=True, tag=MessageType.EXECUTION_UPDATE.value)
     diff: Long = ""
     tests: TestResult | None = None
     final: bool = False
-    metrics: Annotated[dict[Word, float | str], Meta(max_length=MAX_ITEMS)] = msgspec.field(
+    # CSP adds its own to those of the builder, who may give MAX_ITEMS.
+    metrics: Annotated[dict[Word, float | str], Meta(max_length=2 * MAX_ITEMS)] = msgspec.field(
         default_factory=dict
     )
     figures: DiffFigures | None = None
@@ -252,7 +260,7 @@ class ReviewDecision(Body, frozen=True, tag=MessageType.REVIEW_DECISION.value):
     decision: Decision
     rationale: Note = ""
     findings: Annotated[tuple[Finding, ...], Meta(max_length=MAX_ITEMS)] = ()
-    resolved: Annotated[tuple[FindingId, ...], Meta(max_length=1000)] = ()
+    resolved: Annotated[tuple[FindingId, ...], Meta(max_length=1000 * MAX_ITEMS)] = ()
 
 
 class SessionEnd(Body, frozen=True, tag=MessageType.SESSION_END.value):
@@ -383,6 +391,8 @@ class RunSummary(Struct, frozen=True):
     revisions: int
     max_revisions: int
     started_at: float
+    #: When it came to its phase.
+    since: float = 0.0
     why: str = ""
     ended_at: float | None = None
     reason: EndReason | None = None

@@ -1,8 +1,10 @@
 """The acceptance tests of the plans, in their words, for models behind an API among agents in panes."""
 
 import itertools
+import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from tests.agents.api_room import ApiRoom, envelope
 from tests.models.rules import Endless, Pause, Text
 from tests.modes.acceptance import POSTED
+from tests.review.repository import RIGHT, TEST, make_repository
 from tests.waiting import wait_until_sync
 
 TALE: Final = "Write a 2‑paragraph fairy tale—Claude drafts, GPT edits, alternate until done (≤4 rounds)."
@@ -378,3 +381,33 @@ def test_a_limit_of_tokens_stops_by_its_name(room: ApiRoom) -> None:
 
     assert view["reason"] == "emergency_tokens"
     assert any("tokens are used" in notice for notice in room.notices(view))
+
+
+# --- builder with reviewer -----------------------------------------------------------------------
+
+
+def test_models_carry_a_run_from_plan_to_branch(room: ApiRoom, tmp_path: Path) -> None:
+    """Both answer in the envelope; one answer is no message of a run, so it is asked for once more."""
+    repository = make_repository(tmp_path / "repository")
+    verdict = {"decision": "accept", "rationale": "the check passes"}
+    message = json.dumps({"message_type": "review.decision", "body": verdict})
+    room.script("gpt", envelope("ACK: ready"), envelope("RISK: low"), envelope(f"```json\n{message}\n```"))
+    plan, done, end = "PLAN: it\n1. write maths.py", "DONE: wrote maths.py", "END: it doubles"
+    room.script("claude", envelope("I would write it"), *map(envelope, (plan, done, end)))
+    body = {"goal": "double", "builder": "claude", "reviewer": "gpt", "test": TEST, "approve": True}
+    begun = room.room.gateway.post("/runs", body | {"dir": str(repository)})
+    run_id = begun["run"]["id"]
+
+    def run() -> dict[str, Any]:
+        found: dict[str, Any] = room.room.gateway.get(f"/runs/{run_id}")
+        return found
+
+    wait_until_sync(lambda: run()["run"]["phase"] == "approval", 30, "approval")
+    # A model behind an API has no hands.
+    (Path(run()["context"]["worktree"]) / "maths.py").write_text(RIGHT)
+    room.room.gateway.post(f"/runs/{run_id}/go")
+    wait_until_sync(lambda: run()["run"].get("branch"), 30, "branch")
+
+    assert (run()["run"]["reason"], run()["update"]["tests"]["passed"]) == ("accepted", True)
+    repairs = [asked for asked in room.asked("claude") if "Your answer was not taken" in asked]
+    assert len(repairs) == 1 and "there is no message in it" in repairs[0]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -65,7 +66,7 @@ def test_run_is_begun_shown_decided_and_measured(csp: Shell, room: LiveRoom, tmp
     assert run.detail["plan"]["steps"] == ["two"]
     run.to_decision()
     run.answer("codex", "DECISION: revise\nFINDING: major - bad")
-    assert "escalated, waits for human" in csp("list")[1]
+    assert re.search(r"escalated, waits for human for \d+ s  cycle 1", csp("list")[1])
     assert csp("decide", "mine", "revise", "once", "more")[0] == 0
     assert csp("halt", "mine", "wait")[2].startswith("mine  halted, waits for human")
     assert csp("resume", "mine")[2].startswith("mine  execution, waits for claude")

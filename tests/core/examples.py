@@ -29,6 +29,7 @@ from csp.events import (
     RunJudged,
     RunMoved,
     RunPrepared,
+    RunReminded,
     RunSaid,
     RunStarted,
     StateChanged,
@@ -223,6 +224,7 @@ EVENTS: Final[tuple[KnownEvent, ...]] = (
             "back": RunPhase.EXECUTION,
         },
     ),
+    _build(RunReminded, _RUN | {"number": 2}),
     _build(
         RunChecked,
         _RUN | {"cycle": 2, "update": ExecutionUpdate(step="s", diff="d", final=True), "note": "n"},

@@ -10,7 +10,7 @@ from csp.core.house import DEFAULT_RULES, Rules
 from csp.core.queues import delivery_view, pending
 from csp.core.room import Participant, Room, apply, dump
 from csp.errors import CspError
-from csp.events import Event, KnownEvent, Said
+from csp.events import Event, KnownEvent, Said, decode_event, encode_event
 from csp.wire import AgentId, DeliveryState, MessageId
 
 E = TypeVar("E", bound=Event)
@@ -35,6 +35,8 @@ class LiveRoom:
     def do(self, command: AnyCommand) -> list[KnownEvent]:
         events = decide(self.room, command, self.now, self.rules)
         for event in events:
+            # What cannot be read back is not there after the next start.
+            assert decode_event(encode_event(event)) == event
             self.room = apply(self.room, event)
         self.journal += events
         return events

@@ -1,10 +1,13 @@
 """The tests of the course of a run."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from csp.core.commands import Answer, Remove, SayInRun, SetMode, Stop
 from csp.core.review import ASKS, LEGAL, MAX_STEPS, TURN_OF
+from csp.core.run_waits import REMIND_S
 from csp.errors import BadInput, Refused
 from csp.events import Activity, ControlSent, RunEnded, RunSaid, TurnSignal
 from csp.wire import (
@@ -12,6 +15,7 @@ from csp.wire import (
     MAILBOX,
     AlertLevel,
     Decision,
+    DiffFigures,
     EndReason,
     ExecutionAlert,
     ExecutionUpdate,
@@ -32,6 +36,7 @@ from csp.wire import (
     SessionEnd,
     SessionStart,
     Severity,
+    TestResult,
     TurnState,
     Usage,
     type_of_body,
@@ -184,7 +189,7 @@ def test_high_risk_alone_waits_for_a_person(risk: str, phase: RunPhase) -> None:
 
     assert run.run.phase is phase
     assert run.waiting == (() if phase is P.APPROVAL else (CLAUDE,))
-    assert (run.deadline() is None) == (phase is P.APPROVAL)
+    assert (run.deadline() == run.now + REMIND_S) == (phase is P.APPROVAL)
 
 
 def test_every_plan_waits_where_that_was_wanted() -> None:
@@ -207,6 +212,15 @@ def test_orchestrator_is_told_as_well() -> None:
 
     assert any(BOSS in event.recipients for event in run.all(TurnSignal)) is False
     assert run.due(BOSS)
+
+
+def test_plan_says_where_it_lies() -> None:
+    run = Reviewing().to(P.PLAN)
+    body = PlanProposed(steps=("a",), plan_path="../../etc/passwd")
+    run.do(SayInRun(sender=MAILBOX, run=run.run.id, role=RunRole.BUILDER, body=body))
+
+    said = run.all(RunSaid)[-1].body
+    assert isinstance(said, PlanProposed) and said.plan_path == f"runs/{run.run.id}/plan.json"
 
 
 def test_another_plan_is_weighed_by_the_builder_first() -> None:
@@ -316,6 +330,40 @@ def test_alert_where_none_may_come_is_but_words() -> None:
     run.do(Answer(sender=CODEX, text="ALERT: critical - no"))
 
     assert run.run.phase is P.PLAN
+
+
+def step_by_file(run: Reviewing, **fields: Any) -> SayInRun:
+    body = ExecutionUpdate(step="s", final=True, **fields)
+    return SayInRun(sender=MAILBOX, run=run.run.id, role=RunRole.BUILDER, body=body)
+
+
+def test_what_csp_finds_out_itself_is_not_believed_from_a_builder() -> None:
+    run = Reviewing().to(P.EXECUTION)
+    tests = TestResult(command="make", passed=True)
+    run.do(step_by_file(run, tests=tests, figures=DiffFigures(base="a", commit="b")))
+
+    update = run.run.update
+    assert update is not None and update.figures is None
+    assert update.tests == replace(tests, claimed=True)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "problem"),
+    [
+        ({"csp.tests_passed": 1.0}, "metric 'csp.tests_passed' is CSP's own"),
+        ({f"m{number}": 1.0 for number in range(51)}, "51 metrics are too many"),
+    ],
+)
+def test_metrics_that_a_builder_may_not_give_are_refused(metrics: dict[str, float], problem: str) -> None:
+    run = Reviewing().to(P.EXECUTION)
+
+    assert run.refused(step_by_file(run, metrics=metrics)) == problem
+
+
+def test_as_many_revisions_as_a_mode_may_have_rounds_can_be_read_back() -> None:
+    run = Reviewing(max_revisions=999).to(P.START)
+
+    assert run.run.max_revisions == 999
 
 
 # --- decisions -------------------------------------------------------------------------------------
@@ -634,7 +682,7 @@ def test_session_whose_run_is_lost_ends() -> None:
 def test_who_writes_files_is_waited_for_without_a_turn() -> None:
     run = Reviewing("claude", "mailbox")
     run.prepare()
-    assert (run.run.phase, run.waiting, run.deadline()) == (P.START, (), None)
+    assert (run.run.phase, run.waiting, run.deadline()) == (P.START, (), run.now + REMIND_S)
     run.by_file(RunRole.REVIEWER, "ACK: hi\nSUBSCRIBE: steps")
     run.reply(CLAUDE, PLAN)
     run.by_file(RunRole.REVIEWER, "RISK: low")

@@ -192,6 +192,15 @@ def test_long_lines_are_cut() -> None:
     assert isinstance(read, ExecutionUpdate) and len(read.step) < 2000
 
 
+def test_number_that_json_does_not_know_is_a_word() -> None:
+    read = read_message("DONE: it\nMETRIC: a = nan\nMETRIC: b = -inf\nMETRIC: c = 1e999", B, "r")
+
+    assert isinstance(read, ExecutionUpdate)
+    assert read.metrics == {"a": "nan", "b": "-inf", "c": "1e999"}
+    plan = read_message("PLAN: it\nCONFIDENCE: nan", B, "r")
+    assert isinstance(plan, PlanProposed) and plan.confidence is None
+
+
 @given(
     st.text(alphabet=st.sampled_from('PLAN:STEPDOERICK \n-1.`{}"af[]'), max_size=200),
     st.sampled_from(RunRole),

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from csp.core.commands import ActOnRun, CheckRun, DeliverRun, PrepareRun
-from csp.core.run_acts import known_run
+from csp.core.run_acts import is_plan_open, known_run
 from csp.errors import BadInput, NotFound, Refused
 from csp.events import RunChecked, RunEdited
 from csp.wire import (
@@ -160,6 +160,19 @@ def test_go_lets_the_work_begin() -> None:
     run.act(A.GO, plan=run.run.plan)
 
     assert (run.run.phase, run.waiting, run.all(RunEdited)) == (P.EXECUTION, (CLAUDE,), [])
+
+
+@pytest.mark.parametrize("phase", [P.PLAN, P.FEEDBACK, P.APPROVAL, P.EXECUTION])
+def test_plan_can_be_changed_in_a_halt_until_somebody_works_by_it(phase: RunPhase) -> None:
+    run = at_phase(phase)
+    run.act(RunAction.HALT)
+    before = run.run.plan
+    is_open = is_plan_open(run.run)
+    run.act(RunAction.RESUME, plan=Plan(steps=("mine",)))
+
+    assert is_open == (phase in (P.FEEDBACK, P.APPROVAL))
+    assert run.run.phase is phase
+    assert run.run.plan == (Plan(steps=("mine",)) if is_open else before)
 
 
 def test_go_with_another_plan_changes_it() -> None:

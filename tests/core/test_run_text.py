@@ -86,6 +86,14 @@ def test_tests_that_took_too_long_or_were_not_run() -> None:
     assert "Tests: none were run.\n\nDiff: none is known." in run_values(bare, CODEX)["work"]
 
 
+def test_tests_that_csp_did_not_run_are_the_words_of_the_builder() -> None:
+    claimed = TestResult(command="make", passed=True, claimed=True)
+    run = replace(Reviewing().run, update=ExecutionUpdate(step="one", tests=claimed))
+
+    assert "Tests, as the builder says: `make` passed." in run_values(run, CODEX)["work"]
+    assert "Tests, as the builder says: passed" in summary_of(run, EndReason.ACCEPTED)
+
+
 def test_feedback_has_notes_and_checks() -> None:
     said = PlanFeedback(risk=Risk.MEDIUM, notes=("a",), checks=("b",))
 

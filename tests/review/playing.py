@@ -132,7 +132,7 @@ class Run:
             state = json.loads((self.folder / "run.json").read_bytes())
         except OSError:
             return False
-        return bool(state["run"]["phase"] == self.phase)
+        return bool(state["run"] == self.detail["run"])
 
     def check_files(self) -> list[dict[str, Any]]:
         """Validate every JSON of the folder; return the messages of both logs in their order."""

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.events import RunChecked, RunSaid
+from csp.errors import CspError
+from csp.events import AgentResponse, RunChecked, RunSaid
 from tests.review.playing import PLAN, Run
 from tests.review.repository import RIGHT, applies_to_a_clone
 from tests.rooms import LiveRoom
@@ -74,3 +75,37 @@ def test_folder_that_lags_is_made_again(room: LiveRoom) -> None:
 def wait_for_all(run: Run) -> list[str]:
     wait_until_sync(lambda: b'"branch"' in (run.folder / "run.json").read_bytes(), what="last event")
     return run.files()
+
+
+def test_run_is_taken_out_whole_or_not_at_all(room: LiveRoom) -> None:
+    run = Run(room)
+    run.to_execution()
+    live = Run(room, reviewer="mailbox", builder="mailbox")
+    live.until("start")
+    said = next(event for event in room.journal() if isinstance(event, AgentResponse))
+    first = next(event for event in room.journal() if isinstance(event, RunSaid))
+    for event in (said, first):
+        with pytest.raises(CspError, match=f"{event.id} is part of run {run.id}"):
+            room.gateway.post(f"/messages/{event.id}/redact")
+    run.to_decision("secret = 1\n")
+    run.drop("reviewer", "early.json", run.message("reviewer", "session.ack", note="secret"))
+    wait_until_sync(lambda: list((room.folder / "mailbox/reviewer/refused").glob("*.txt")), what="refusal")
+    run.act("abort", rationale="secret")
+    wait_until_sync(run.is_folder_current, what="folder")
+    last = room.gateway.get("/health")["seq"]
+    room.gateway.post("/history/prune", {"before": last})
+    gone = [path for path in (room.folder / "runs", room.folder / "mailbox") if _holds(path, b"secret")]
+
+    assert (gone, run.folder.exists(), live.folder.exists()) == ([], False, True)
+    assert run.detail["run"]["reason"] == "aborted"
+    live.drop("reviewer", "ack.json", live.message("reviewer", "session.ack"))
+    live.until("plan")
+    room.kill9()
+    room.start()
+    live.act("abort", rationale="done")
+    wait_until_sync(live.is_folder_current, what="the other run's folder")
+    assert not run.folder.exists()
+
+
+def _holds(folder: Path, words: bytes) -> bool:
+    return any(words in path.read_bytes() for path in folder.rglob("*") if path.is_file())

@@ -1,6 +1,7 @@
 """What is taken from git, on real repositories in every state."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,9 @@ def test_diff_has_new_changed_removed_and_binary_files(own: Git, repository: Pat
     (tree / "check.py").unlink()
     (tree / "new dir").mkdir()
     (tree / "new dir" / "ü.bin").write_bytes(bytes(range(256)))
-    (tree / "__pycache__").mkdir()
-    (tree / "__pycache__" / "x.pyc").write_bytes(b"x")
+    (tree / "README.sh").symlink_to("README")
+    (tree / "run").write_text("#!/bin/sh\n")
+    (tree / "run").chmod(0o755)
     seen = own.look(context, "refs/csp/runs/r/1-1", "m")
     patch = tmp_path / "p.patch"
     patch.write_bytes(seen.patch)
@@ -42,8 +44,9 @@ def test_diff_has_new_changed_removed_and_binary_files(own: Git, repository: Pat
     git(clone, "apply", "--index", str(patch))
 
     assert (clone / "new dir" / "ü.bin").read_bytes() == bytes(range(256))
-    assert not (clone / "check.py").exists() and not (clone / "__pycache__").exists()
-    assert (seen.figures.files, seen.figures.bytes) == (3, len(seen.patch))
+    assert not (clone / "check.py").exists()
+    assert (seen.figures.files, seen.figures.bytes) == (5, len(seen.patch))
+    assert git(clone, "write-tree") == git(repository, "rev-parse", f"{seen.figures.commit}^{{tree}}")
     assert git(repository, "rev-parse", "refs/csp/runs/r/1-1") == seen.figures.commit
 
 
@@ -121,3 +124,100 @@ def test_git_that_fails_is_named(own: Git, repository: Path) -> None:
         own.patch(repository, "none", "none")
     with pytest.raises(Broken, match="git commit-tree failed"):
         own.look(RunContext(worktree=str(repository), base="0" * 40), "refs/csp/x", "m")
+
+
+def test_git_alone_says_what_is_ignored(own: Git, repository: Path) -> None:
+    (repository / ".gitignore").write_text("*.o\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "ignore")
+    context, tree = prepared(own, repository)
+    (tree / "__pycache__").mkdir()
+    for name in ("a.o", "b.c", "__pycache__/x"):
+        (tree / name).write_text("x\n")
+    seen = own.look(context, "refs/csp/runs/r/1-1", "m")
+
+    assert [line for line in seen.text.splitlines() if line.startswith("+++")] == [
+        "+++ b/__pycache__/x",
+        "+++ b/b.c",
+    ]
+
+
+def test_settings_of_a_user_do_not_spoil_the_patch(repository: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    settings = "noprefix = true\nmnemonicPrefix = true\nexternal = false\nsubmodule = log\nrelative = true\n"
+    (home / ".gitconfig").write_text(f"[diff]\n{settings}[color]\nui = always\n")
+    own = Git({"PATH": os.environ["PATH"], "HOME": str(home)})
+    context, tree = prepared(own, repository)
+    (tree / "README").write_text("changed\n")
+    patch = tmp_path / "p.patch"
+    patch.write_bytes(own.look(context, "refs/csp/runs/r/1-1", "m").patch)
+
+    assert git(repository, "apply", "--check", str(patch)) == ""
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_builder_cannot_hide_a_file_in_the_index(own: Git, repository: Path, flag: str) -> None:
+    context, tree = prepared(own, repository)
+    git(tree, "update-index", flag, "README", "check.py")
+    (tree / "README").write_text("changed\n")
+    (tree / "check.py").unlink()
+
+    assert own.look(context, "refs/csp/runs/r/1-1", "m").figures.files == 2
+    assert git(tree, "status", "--porcelain") == ""
+
+
+def test_sparse_checkout_does_not_look_like_a_removal(own: Git, repository: Path) -> None:
+    (repository / "far").mkdir()
+    (repository / "far" / "away").write_text("x\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "far")
+    context, tree = prepared(own, repository)
+    git(tree, "sparse-checkout", "set", "--no-cone", "/README", "/check.py")
+    (tree / "README").write_text("changed\n")
+
+    assert not (tree / "far").exists()
+    assert own.look(context, "refs/csp/runs/r/1-1", "m").figures.files == 1
+
+
+def test_repository_inside_is_told_to_be_left_out(own: Git, repository: Path) -> None:
+    context, tree = prepared(own, repository)
+    make_repository(tree / "inner")
+    seen = own.look(context, "refs/csp/runs/r/1-1", "m")
+
+    assert seen.note == "of inner, a git repository of its own, only the commit is in the diff"
+
+
+def test_submodules_are_told_to_be_empty(own: Git, repository: Path, tmp_path: Path) -> None:
+    other = make_repository(tmp_path / "other")
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")
+    git(repository, "commit", "-q", "-m", "sub")
+    context, tree = prepared(own, repository)
+    (tree / "README").write_text("changed\n")
+    seen = own.look(context, "refs/csp/runs/r/1-1", "m")
+
+    assert context.note == "the submodules of the repository are empty in the worktree"
+    assert (seen.figures.files, seen.note) == (1, "")
+
+
+def test_branch_named_as_the_folder_of_ours_is_passed_by(own: Git, repository: Path) -> None:
+    context, _ = prepared(own, repository)
+    commit = own.look(context, "refs/csp/runs/r/1-1", "m").figures.commit
+    git(repository, "branch", "csp")
+
+    assert own.branch(context, "csp/r", commit) == "csp-r"
+    git(repository, "branch", "-m", "csp", "csp/r/deep")
+    assert own.branch(context, "csp/r", commit) == "csp/r-2"
+
+
+@pytest.mark.parametrize("has_more", [True, False])
+def test_worktree_that_is_gone_is_not_taken_for_what_is_around_it(
+    own: Git, repository: Path, *, has_more: bool
+) -> None:
+    git(repository.parent, "init", "-q")
+    context, tree = prepared(own, repository)
+    (tree / ".git").unlink()
+    if not has_more:
+        shutil.rmtree(tree)
+    with pytest.raises(Broken, match="no worktree at"):
+        own.look(context, "refs/csp/runs/r/1-1", "m")

@@ -2,13 +2,12 @@
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
 
-from csp.review.mailbox import MAX_FILE_BYTES, BadLetter, Letter, Mailbox
-from csp.wire import RunRole
+from csp.review.mailbox import GRACE_S, MAX_FILE_BYTES, BadLetter, Letter, Mailbox, shown
+from csp.wire import PlanProposed, RunRole, SessionAck, SessionStart
 
 ACK = json.dumps(
     {
@@ -22,33 +21,60 @@ ACK = json.dumps(
 )
 
 
+class Clock:
+    """A clock that stands still until a test moves it."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @pytest.fixture
-def mailbox(tmp_path: Path) -> Mailbox:
-    made = Mailbox(tmp_path / "mailbox")
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def mailbox(tmp_path: Path, clock: Clock) -> Mailbox:
+    made = Mailbox(tmp_path / "room" / "mailbox", clock)
     made.make()
     return made
 
 
-def write(mailbox: Mailbox, data: str, *, age_s: float = 0.0, name: str = "a.json") -> Path:
+def write(mailbox: Mailbox, data: str, *, name: str = "a.json") -> Path:
     path = mailbox.root / "reviewer" / name
     path.write_text(data)
-    then = time.time() - age_s
-    os.utime(path, (then, then))
     return path
 
 
-def test_half_a_file_is_left_while_it_is_young(mailbox: Mailbox) -> None:
-    # From the future, so that no machine is too slow for it.
-    write(mailbox, ACK[:60], age_s=-3600)
+@pytest.mark.parametrize("half", [ACK[:60], '{"body": {}', ""])
+def test_half_a_file_is_left_while_it_is_young(mailbox: Mailbox, clock: Clock, half: str) -> None:
+    path = write(mailbox, half)
     assert list(mailbox.letters()) == []
-    write(mailbox, ACK[:60], age_s=10)
+    clock.now += GRACE_S / 2
+    assert list(mailbox.letters()) == []
+    with path.open("a") as file:
+        file.write(" ")
+    clock.now += GRACE_S / 2
+    # It has grown, so somebody is at work on it.
+    assert list(mailbox.letters()) == []
+    clock.now += GRACE_S
     (found,) = mailbox.letters()
 
     assert isinstance(found, BadLetter) and "not json" in found.error.message
 
 
+def test_time_of_the_file_does_not_keep_it_young(mailbox: Mailbox, clock: Clock) -> None:
+    os.utime(write(mailbox, "{half"), (4e9, 4e9))
+    assert list(mailbox.letters()) == []
+    clock.now += GRACE_S
+
+    assert len(list(mailbox.letters())) == 1
+
+
 def test_whole_file_is_read_at_once(mailbox: Mailbox) -> None:
-    path = write(mailbox, ACK, age_s=-3600)
+    path = write(mailbox, ACK)
     (found,) = mailbox.letters()
 
     assert isinstance(found, Letter)
@@ -72,10 +98,12 @@ def test_hidden_and_other_files_are_not_mail(mailbox: Mailbox) -> None:
     assert list(mailbox.letters()) == []
 
 
-def test_link_and_flood_are_refused(mailbox: Mailbox, tmp_path: Path) -> None:
+def test_link_and_flood_are_refused(mailbox: Mailbox, clock: Clock, tmp_path: Path) -> None:
     (tmp_path / "secret.json").write_text(ACK)
     (mailbox.root / "reviewer" / "link.json").symlink_to(tmp_path / "secret.json")
     write(mailbox, " " * (MAX_FILE_BYTES + 1), name="long.json")
+    assert [one.path.name for one in mailbox.letters()] == ["link.json"]
+    clock.now += GRACE_S
     link, long = mailbox.letters()
 
     assert isinstance(link, BadLetter) and "cannot be read" in link.error.message
@@ -89,9 +117,139 @@ def test_files_are_put_away(mailbox: Mailbox) -> None:
     mailbox.handled(found)
     mailbox.handled(found)
     other = write(mailbox, "{}")
-    mailbox.refused(other, "no message")
+    (bad,) = mailbox.letters()
+    mailbox.refused(bad, "no message")
 
     assert not path.exists() and not other.exists()
     assert [one.name for one in (path.parent / "handled").iterdir()] == [f"{found.key[:8]}-a.json"]
     reasons = [one.read_text() for one in (path.parent / "refused").glob("*.reason.txt")]
     assert reasons == ["no message\n"]
+
+
+def test_what_is_no_plain_file_is_refused_and_nobody_waits_for_it(mailbox: Mailbox) -> None:
+    folder = mailbox.root / "reviewer"
+    os.mkfifo(folder / "a.json")
+    (folder / "b.json").mkdir()
+    (folder / "c.json").symlink_to("/nonexistent")
+    found = list(mailbox.letters())
+
+    assert [type(one) for one in found] == [BadLetter] * 3
+    for one in found:
+        mailbox.refused(one, "no")
+    assert list(mailbox.letters()) == [] and len(list((folder / "refused").iterdir())) == 6
+
+
+@pytest.mark.parametrize("name", ["x" * 250 + ".json", os.fsdecode(b"\xff\xfe.json"), "a\nb\x1b[31m.json"])
+def test_file_of_any_name_can_be_told_of_and_put_away(mailbox: Mailbox, name: str) -> None:
+    write(mailbox, "{}", name=name)
+    (bad,) = mailbox.letters()
+    mailbox.refused(bad, "no")
+    write(mailbox, ACK, name=name)
+    (good,) = mailbox.letters()
+    assert isinstance(good, Letter)
+    mailbox.handled(good)
+
+    assert list(mailbox.letters()) == []
+    assert shown(bad.path).isprintable() and len(shown(bad.path).encode()) <= 250
+
+
+def test_file_that_has_taken_the_place_of_a_read_one_is_not_lost(mailbox: Mailbox) -> None:
+    write(mailbox, ACK)
+    (first,) = mailbox.letters()
+    assert isinstance(first, Letter)
+    path = write(mailbox, ACK.replace("00Z", "01Z"))
+    mailbox.handled(first)
+    (second,) = mailbox.letters()
+
+    assert isinstance(second, Letter) and second.key != first.key
+    assert list((path.parent / "handled").iterdir()) == []
+
+
+def test_file_that_cannot_be_put_away_is_not_read_for_ever(mailbox: Mailbox) -> None:
+    path = write(mailbox, "{}")
+    (bad,) = mailbox.letters()
+    (path.parent / "refused").rmdir()
+    (path.parent / "refused").write_text("in the way")
+    with pytest.raises(OSError):
+        mailbox.refused(bad, "no")
+
+    assert list(mailbox.letters()) == []
+    write(mailbox, ACK)
+    assert len(list(mailbox.letters())) == 1
+
+
+def test_inbox_has_the_same_name_and_bytes_when_it_is_posted_again(mailbox: Mailbox) -> None:
+    mailbox.post(7, "r", RunRole.REVIEWER, 1.0, SessionAck(note="hi"))
+    (path,) = (mailbox.root / "builder" / "inbox").iterdir()
+    before = (path.name, path.read_bytes())
+    path.unlink()
+    mailbox.post(7, "r", RunRole.REVIEWER, 1.0, SessionAck(note="hi"))
+
+    assert [(one.name, one.read_bytes()) for one in path.parent.iterdir()] == [before]
+
+
+def test_first_message_lies_in_both_inboxes(mailbox: Mailbox) -> None:
+    mailbox.post(7, "r", RunRole.BUILDER, 1.0, SessionStart(goal="g"))
+    mailbox.post(8, "r", RunRole.REVIEWER, 1.0, SessionAck())
+
+    assert [len(list((mailbox.root / role / "inbox").iterdir())) for role in RunRole] == [2, 1]
+
+
+async def test_mail_is_looked_for_where_the_kernel_tells_nothing(
+    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.review.mailbox._watcher", lambda folders: None)
+    monkeypatch.setattr("csp.review.mailbox.POLL_S", 0.01)
+    news = mailbox.news()
+    await anext(news)
+    write(mailbox, ACK)
+    await anext(news)
+
+    assert len(list(mailbox.letters())) == 1
+    await news.aclose()
+
+
+def propose(mailbox: Mailbox, plan_path: str) -> Letter | BadLetter:
+    body = {"plan_path": plan_path, "summary": "3-step refactor plan", "confidence": 0.58}
+    message = {**json.loads(ACK), "sender": "builder", "message_type": "plan.proposed", "body": body}
+    (mailbox.root / "builder" / "plan.json").write_text(json.dumps(message))
+    (found,) = mailbox.letters()
+    return found
+
+
+def test_plan_may_lie_in_a_file_as_the_seed_has_it(mailbox: Mailbox) -> None:
+    folder = mailbox.root.parent / "runs" / "2025-10-06-refactor"
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text('{"steps": ["a", "b"], "summary": "other words"}')
+    found = propose(mailbox, "runs/2025-10-06-refactor/plan.json")
+
+    assert isinstance(found, Letter) and isinstance(found.body, PlanProposed)
+    assert (found.body.steps, found.body.summary, found.body.confidence) == (
+        ("a", "b"),
+        "3-step refactor plan",
+        0.58,
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan_path", "problem"),
+    [
+        ("../secret.json", "leads elsewhere"),
+        ("/etc/hostname", "leads elsewhere"),
+        ("runs/../../secret.json", "leads elsewhere"),
+        ("runs/link.json", "leads elsewhere"),
+        ("runs/missing.json", "cannot be read"),
+        ("runs/a\0b", "cannot be read"),
+        ("runs", "no plain file"),
+        ("runs/half.json", "not json"),
+    ],
+)
+def test_plan_is_read_from_no_other_place(mailbox: Mailbox, plan_path: str, problem: str) -> None:
+    room = mailbox.root.parent
+    (room / "runs").mkdir()
+    (room / "runs" / "half.json").write_text("{")
+    (room.parent / "secret.json").write_text('{"steps": ["a"]}')
+    (room / "runs" / "link.json").symlink_to(room.parent / "secret.json")
+    found = propose(mailbox, plan_path)
+
+    assert isinstance(found, BadLetter) and problem in found.error.message, found

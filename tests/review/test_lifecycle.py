@@ -89,6 +89,43 @@ def test_high_risk_waits_and_the_plan_can_be_edited_on_disk(room: LiveRoom) -> N
     assert json.loads(path.read_bytes())["steps"] == plan["steps"]
 
 
+def test_plan_edited_in_a_halt_before_execution_counts(room: LiveRoom) -> None:
+    run = Run(room, approve=True)
+    run.answer("codex", "ACK: ready")
+    run.answer("claude", PLAN)
+    run.answer("codex", "RISK: low")
+    wait_until_sync(run.is_folder_current, what="folder")
+    path = run.folder / "plan.json"
+    path.write_text(json.dumps({"steps": ["mine"]}))
+    run.act("halt", rationale="let me think")
+    wait_until_sync(run.is_folder_current, what="folder")
+    assert json.loads(path.read_bytes()) == {"steps": ["mine"]}
+    path.write_text("{half")
+    with pytest.raises(CspError, match=r"plan\.json"):
+        run.act("resume")
+    path.write_text(json.dumps({"steps": ["mine"]}))
+    run.act("resume")
+
+    assert (run.phase, run.detail["plan"]["steps"]) == ("approval", ["mine"])
+    run.act("abort", rationale="seen enough")
+
+
+def test_plan_edited_too_late_is_kept_and_told(room: LiveRoom) -> None:
+    run = Run(room)
+    run.to_execution()
+    wait_until_sync(run.is_folder_current, what="folder")
+    path = run.folder / "plan.json"
+    own = path.read_bytes()
+    path.write_text("{mine")
+    run.to_decision()
+    wait_until_sync(run.is_folder_current, what="folder")
+    wait_until_sync(lambda: any("plan.json was changed" in one for one in run.notices()), what="a notice")
+
+    assert path.read_bytes() == own
+    assert [one.read_text() for one in run.folder.glob("plan.edited-*.json")] == ["{mine"]
+    run.act("abort", rationale="seen enough")
+
+
 def test_critical_alert_in_the_midst_of_work_halts_it(room: LiveRoom) -> None:
     run = Run(room)
     run.to_execution()
@@ -140,11 +177,13 @@ def test_token_decides_who_speaks(room: LiveRoom) -> None:
         room.gateway.delete("/agents/gemini")
 
 
-@pytest.mark.parametrize("name", ["../x", "a..b", "X"])
+@pytest.mark.parametrize("name", ["../x", "a..b", "X", "a.", "a.lock", "seen-before"])
 def test_name_that_is_no_folder_is_refused(room: LiveRoom, name: str) -> None:
     body = {"goal": "g", "builder": "claude", "reviewer": "mailbox", "run_id": name}
-    with pytest.raises(CspError, match="run_id"):
+    (room.folder / "runs" / "seen-before").mkdir(parents=True, exist_ok=True)
+    with pytest.raises(CspError, match=r"run_id|cannot be the id|already"):
         room.gateway.post("/runs", body)
+    assert not [run for run in room.gateway.get("/runs")["items"] if run["id"] == name]
 
 
 def test_agent_cannot_have_commands_run(room: LiveRoom) -> None:
@@ -152,3 +191,23 @@ def test_agent_cannot_have_commands_run(room: LiveRoom) -> None:
     body = {"goal": "g", "builder": "mailbox", "reviewer": "mailbox", "test": "touch /tmp/x"}
     with pytest.raises(CspError, match="only the room's token"):
         Gateway(room.url, token).post("/runs", body)
+
+
+def test_two_runs_go_on_at_once(room: LiveRoom) -> None:
+    first = Run(room)
+    first.until("start")
+    second = Run(room, builder="mailbox", reviewer="mailbox")
+    second.until("start")
+    assert (first.phase, second.detail["run"]["thread"] != "default") == ("start", True)
+    for problem, terms in (
+        ("claude is in session", {}),
+        ("goes on in thread default", {"builder": "mailbox", "reviewer": "mailbox", "thread": "default"}),
+    ):
+        with pytest.raises(CspError, match=problem):
+            Run(room, **terms)
+    second.drop("reviewer", "ack.json", second.message("reviewer", "session.ack"))
+    second.until("plan")
+
+    assert first.phase == "start"
+    for run in (first, second):
+        run.act("abort", rationale="done")

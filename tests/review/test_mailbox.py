@@ -1,6 +1,7 @@
 """A run by files alone, with all that can be wrong with a file."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Final
 import pytest
 
 from csp.events import RunSaid
+from csp.review.mailbox import shown
 from tests.review.playing import PLAN, Run
 from tests.review.repository import RIGHT
 from tests.rooms import LiveRoom
@@ -91,7 +93,7 @@ def test_script_that_only_reads_and_writes_files_reviews(room: LiveRoom, tmp_pat
 
 
 def said_of(run: Run, name: str) -> list[str]:
-    return [notice for notice in run.notices() if notice.startswith(f"Mailbox: {name} ")]
+    return [notice for notice in run.notices() if notice.startswith(f"Mailbox: {shown(Path(name))} ")]
 
 
 def _has_one(folder: Path, pattern: str) -> bool:
@@ -111,24 +113,27 @@ def test_every_bad_file_is_a_clear_notice_and_changes_nothing(room: LiveRoom) ->
         "path.json": ("reviewer", {**good, "run_id": "../../etc"}, "run_id"),
         "unknown.json": ("reviewer", {**good, "run_id": "nobody"}, "unknown run 'nobody'"),
         "early.json": ("reviewer", early, "may not come in phase start"),
+        "x" * 240 + ".json": ("reviewer", b"{}", "schema_version"),
+        os.fsdecode(b"\xff.json"): ("reviewer", b"{}", "schema_version"),
     }
     for name, (role, content, _) in bad.items():
         run.drop(role, name, content)
     for name, (role, _, problem) in bad.items():
-        found = wait_until_sync(partial(said_of, run, name), what=name)
+        found = wait_until_sync(partial(said_of, run, name), what=shown(Path(name)))
         assert len(found) == 1 and problem in found[0], found
         refused = room.folder / "mailbox" / role / "refused"
+        begin = f"*-{name[:100].removesuffix('.json')}*"
         # The notice comes first, so that it is told even if moving the file fails.
-        wait_until_sync(partial(_has_one, refused, f"*-{name}"), what=f"{name} moved")
-        wait_until_sync(partial(_has_one, refused, f"*-{name}.reason.txt"), what=f"the reason of {name}")
-        assert problem in next(iter(refused.glob(f"*-{name}.reason.txt"))).read_text()
+        wait_until_sync(partial(_has_one, refused, f"{begin}.json"), what="the file moved")
+        wait_until_sync(partial(_has_one, refused, f"{begin}.reason.txt"), what="its reason")
+        assert problem in next(iter(refused.glob(f"{begin}.reason.txt"))).read_text()
     assert run.phase == "start"
     assert not (room.folder.parent / "etc").exists()
 
     run.drop("reviewer", "good.json", good)
     run.until("plan")
     run.drop("reviewer", "again.json", good)
-    assert "was taken before" in wait_until_sync(lambda: said_of(run, "again.json"), what="again")[0]
+    assert "give it another timestamp" in wait_until_sync(lambda: said_of(run, "again.json"), what="again")[0]
     assert run.phase == "plan"
     run.act("abort", rationale="done")
 

@@ -1,5 +1,9 @@
 """The test command of a run, with all that it may do."""
 
+import contextlib
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,3 +45,45 @@ async def test_place_that_is_gone_is_a_failed_test(tmp_path: Path) -> None:
     result = await run_tests("true", tmp_path / "gone", 20, ENV)
 
     assert not result.passed and "cannot be run" in result.output
+
+
+@pytest.mark.parametrize(
+    "way", ["setsid sleep 600 &", "sleep 600 &", "(setsid sleep 600 > /dev/null 2>&1 &)"]
+)
+async def test_daemon_neither_holds_the_tests_up_nor_outlives_them(tmp_path: Path, way: str) -> None:
+    result = await run_tests(f"{way}\necho done", tmp_path, 60, ENV)
+
+    assert (result.code, result.timed_out, result.seconds < 30) == (0, False, True)
+    assert result.output.endswith("done\n")
+    assert strays(tmp_path) == []
+
+
+async def test_what_a_killed_gateway_left_running_is_ended_first(tmp_path: Path) -> None:
+    env = {"PATH": "/usr/bin:/bin", "CSP_TEST_PLACE": str(tmp_path)}
+    left = subprocess.Popen(["sleep", "600"], env=env)
+    await run_tests("true", tmp_path, 20, ENV)
+
+    assert left.wait(20) == -signal.SIGKILL
+
+
+async def test_command_that_is_not_there_says_so(tmp_path: Path) -> None:
+    result = await run_tests("no-such-command", tmp_path, 20, ENV)
+
+    assert (result.code, result.passed, "not found" in result.output) == (127, False, True)
+
+
+async def test_tests_leave_no_bytecode(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("")
+    result = await run_tests(f"{sys.executable} -c 'import a'", tmp_path, 20, ENV)
+
+    assert result.passed and [path.name for path in tmp_path.iterdir()] == ["a.py"]
+
+
+def strays(place: Path) -> list[str]:
+    mark = f"CSP_TEST_PLACE={place}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (folder / "environ").read_bytes():
+                found.append(folder.name)
+    return found

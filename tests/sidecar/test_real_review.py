@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.clis.bringup import bring_up
+from tests.clis.bringup import SetUp, bring_up
 from tests.clis.loopback import Loopback
 from tests.models.rules import Part, Shell, Text
 from tests.models.server import ModelServer
@@ -27,7 +27,12 @@ class Duo(Stage):
     def __init__(self, folder: Path, server: ModelServer, loopback: Loopback) -> None:
         super().__init__(folder)
         self.server = server
-        self.clis = {name: bring_up(name, server, loopback, folder) for name in ("claude", "codex")}
+        # The tests work below /tmp, where Codex would let anybody write.
+        narrow = SetUp(arguments=("-c", "sandbox_workspace_write.exclude_slash_tmp=true"))
+        self.clis = {
+            "claude": bring_up("claude", server, loopback, folder),
+            "codex": bring_up("codex", server, loopback, folder, narrow),
+        }
 
     def sit_down(self) -> None:
         """Start both; wait until each can be spoken to."""
@@ -57,13 +62,13 @@ class Duo(Stage):
         self.room.gateway.post(f"/agents/{agent}/approve")
 
 
-@pytest.fixture
-def duo(tmp_path: Path) -> Iterator[Duo]:
+@pytest.fixture(scope="module")
+def duo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Duo]:
     loopback = Loopback()
     with (
         loopback,
         ModelServer(listener=loopback.listener) as server,
-        Duo(tmp_path / "stage", server, loopback) as stage,
+        Duo(tmp_path_factory.mktemp("duo") / "stage", server, loopback) as stage,
     ):
         stage.sit_down()
         yield stage
@@ -107,3 +112,28 @@ def test_real_clis_carry_a_goal_from_plan_to_branch(duo: Duo, tmp_path: Path) ->
     assert "there is no message in it" in repaired
     (judged, _) = [prompt for prompt in duo.server.prompts("codex") if "Decide with" in prompt]
     assert "FAILED (exit 1)" in judged and "+    return x + x + 1" in judged
+
+
+def test_codex_builds_in_its_sandbox(duo: Duo, tmp_path: Path) -> None:
+    """It writes in the worktree, outside of its own directory, without asking anybody."""
+    repository, goal = make_repository(tmp_path / "repository"), "make the check pass in the sandbox"
+    add = duo.server.add
+    add(when(goal, "Say with `ACK:`", client="claude", reply="ACK: ready"))
+    add(when(goal, "Propose a plan as `PLAN:`", client="codex", reply="PLAN: it\n1. write maths.py"))
+    add(when(goal, "Say with `RISK:`", client="claude", reply="RISK: high"))
+    add(when(goal, "Decide with `DECISION:`", client="claude", reply="DECISION: accept"))
+    add(when(goal, "Close the run with `END:`", client="codex", reply="END: double doubles"))
+    body = {"goal": goal, "builder": "codex", "reviewer": "claude", "test": TEST, "dir": str(repository)}
+    run_id = str(duo.room.gateway.post("/runs", body)["run"]["id"])
+    duo.wait_phase(run_id, "approval")
+    tree = duo.run(run_id)["context"]["worktree"]
+    write = f"printf 'def double(x):\\n    return x + x\\n' > '{tree}/maths.py'"
+    done: list[Part] = [Shell(command=write, escalate=False), Text(text="DONE: wrote maths.py")]
+    add(when(goal, "Answer with `DONE:`", client="codex", reply=done))
+    duo.room.gateway.post(f"/runs/{run_id}/go")
+    duo.wait_phase(run_id, "ended")
+
+    assert (duo.run(run_id)["run"]["reason"], duo.run(run_id)["update"]["tests"]["passed"]) == (
+        "accepted",
+        True,
+    )

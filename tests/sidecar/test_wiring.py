@@ -263,6 +263,13 @@ def test_codex_gets_rules_but_no_hooks(run_dir: Path, home: Path) -> None:
     assert (run.session_id, run.transcript_hint) == ("", str(home / ".codex" / "sessions"))
 
 
+def test_codex_may_write_where_the_runs_of_the_room_work(run_dir: Path, home: Path) -> None:
+    env = {"HOME": str(home)}
+    run = wire("codex", run_dir, ["codex", "resume", "--last"], env, SESSION, worktrees="/w")
+
+    assert run.argv == ["codex", "--no-daemon", "--add-dir", "/w", "resume", "--last"]
+
+
 def test_codex_hooks_are_wired_where_they_are_trusted(run_dir: Path, home: Path) -> None:
     run = wire("codex", run_dir, ["codex"], {"HOME": str(home)}, SESSION, has_codex_hooks=True)
     (text,) = [one for one in run.argv if one.startswith("hooks.")]
