@@ -4,12 +4,13 @@ A note is an event: one that somebody wrote, or a reply of a session that has it
 taken off a board, and no index is given twice: `Boards.take` only counts up.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, assert_never
 
 import msgspec
 from msgspec.structs import replace
 
+from csp.core.context import render
 from csp.core.secrets import redact
 from csp.core.session import Item
 from csp.core.tokens import CHARS_PER_TOKEN, cut, tokens_in
@@ -36,6 +37,9 @@ RETRY_AFTER: Final = 10
 #: What the hits of a search may take in the window of a turn; below this, half a note is of no use.
 HIT_TOKENS: Final = 800
 _LEAST_TOKENS: Final = 30
+#: What the notes that are to be summed up may take in the prompt; the summary before them.
+SUMMARY_TOKENS: Final = 12_000
+_BEFORE_CHARS: Final = 8_000
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True):
@@ -172,6 +176,23 @@ def note_of(event: AnyEvent, known_secrets: Iterable[str] = ()) -> NoteView | No
 def file_of(note: NoteView) -> FileView:
     """Return a note as the file that it is exported to."""
     return FileView(path=f"whiteboard/{note.session}/{note.idx:04d}_{note.author}.txt", text=note.text)
+
+
+# --- summaries -----------------------------------------------------------------------------------
+
+
+def summary_prompt(
+    prompts: Mapping[str, str], name: str, notes: Sequence[NoteView], before: NoteView | None
+) -> str:
+    """Return what an agent is asked that should sum up these notes; each gets its share of the space."""
+    share = max(SUMMARY_TOKENS * CHARS_PER_TOKEN // max(len(notes), 1), _LEAST_TOKENS * CHARS_PER_TOKEN)
+    values = {
+        "board": name,
+        "count": str(len(notes)),
+        "before": cut(before.text, _BEFORE_CHARS) if before else "(there is none)",
+        "notes": "\n\n".join(f"[{note.id}] {note.author}: {cut(note.text, share)}" for note in notes),
+    }
+    return render(prompts, "summarise", values)
 
 
 # --- in a turn's window --------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from csp.wire.board import (
     FoundBy,
     HitView,
     NotedView,
-    NoteId,
     NoteKind,
     NoteView,
     Provider,
@@ -26,6 +25,7 @@ from csp.wire.board import (
     Source,
     SummariseBody,
     SummaryAskedView,
+    is_note_id,
 )
 from csp.wire.bodies import (
     Choice,
@@ -289,7 +289,6 @@ __all__ = [
     "NoBody",
     "NoQuery",
     "Note",
-    "NoteId",
     "NoteKind",
     "NoteView",
     "NotedView",
@@ -380,6 +379,7 @@ __all__ = [
     "WorkingView",
     "check_text",
     "encode",
+    "is_note_id",
     "is_run_id",
     "parse",
     "parse_query",

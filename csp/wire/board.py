@@ -1,5 +1,6 @@
 """The whiteboard on the wire: a note, the ways to write one, the ways to find one."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -13,7 +14,7 @@ ROOM_BOARD: Final = "room"
 
 BoardName = Annotated[str, Meta(pattern=r"^(room|s-\d{1,16})\Z", examples=["room", "s-4"])]
 Tag = Annotated[str, Meta(pattern=r"^[^\s,\x00-\x1f\x7f]{1,64}\Z", examples=["parser"])]
-NoteId = Annotated[str, Meta(pattern=r"^n-\d{1,16}\Z", examples=["n-12"])]
+_NOTE_ID: Final = re.compile(r"n-\d{1,15}")
 _Time = Annotated[float, Meta(ge=0, le=1e11)]
 
 
@@ -153,3 +154,8 @@ class FileView(Struct, frozen=True):
 
 class ExportView(Struct, frozen=True):
     files: tuple[FileView, ...]
+
+
+def is_note_id(text: str) -> bool:
+    """Tell whether a text has the form of a note's id."""
+    return _NOTE_ID.fullmatch(text) is not None

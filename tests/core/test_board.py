@@ -8,6 +8,7 @@ from csp.core.board import (
     ASK_S,
     KEPT_KEYS,
     RETRY_AFTER,
+    SUMMARY_TOKENS,
     Ask,
     Board,
     Boards,
@@ -15,9 +16,11 @@ from csp.core.board import (
     hits_as_items,
     note_of,
     seq_of,
+    summary_prompt,
 )
 from csp.core.commands import WriteNote
 from csp.core.room import dump, load, replay
+from csp.core.tokens import CHARS_PER_TOKEN
 from csp.events import AgentResponse, BoardChanged
 from csp.wire import (
     ALL,
@@ -182,6 +185,24 @@ def test_summary_is_not_due_while_one_is_written() -> None:
 def test_failed_summary_is_tried_again_some_notes_later() -> None:
     assert not Board(next_idx=50 + RETRY_AFTER - 1, fresh=59, failed_at=50).is_due(50, 0.0)
     assert Board(next_idx=50 + RETRY_AFTER, fresh=60, failed_at=50).is_due(50, 0.0)
+
+
+def test_prompt_of_a_summary_names_each_note() -> None:
+    prompts = {"summarise": "{board} {count}\n{before}\n{notes}"}
+    notes = [note(3, "three"), note(9, "nine")]
+
+    assert summary_prompt(prompts, "s-4", notes, None) == (
+        "s-4 2\n(there is none)\n[n-3] claude: three\n\n[n-9] claude: nine"
+    )
+    assert "all was well" in summary_prompt(prompts, "s-4", notes, note(1, "all was well"))
+
+
+def test_prompt_of_a_summary_stays_within_its_limit() -> None:
+    prompts = {"summarise": "{notes}"}
+    long = summary_prompt(prompts, "s-4", [note(n, "x" * 10_000) for n in range(100)], None)
+
+    assert long.count("[cut]") == 100
+    assert len(long) < (SUMMARY_TOKENS + 1000) * CHARS_PER_TOKEN
 
 
 # --- views ---------------------------------------------------------------------------------------
