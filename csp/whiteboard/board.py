@@ -15,6 +15,7 @@ from csp.events import AnyEvent
 from csp.journal.derived import is_full
 from csp.journal.jsonl import JsonlJournal
 from csp.journal.view import View
+from csp.light.places import set_variable
 from csp.whiteboard.notes import Entry, Filter, NoteIndex, event_at
 from csp.wire import AgentId, FoundBy, HitView, NoteView
 
@@ -24,7 +25,7 @@ LINES: Final = 1000
 #: How many notes each way of finding them brings forward; some may not be for whoever asks.
 _CANDIDATES: Final = 200
 #: How many notes the larger model reads again.
-RERANKED: Final = 40
+RERANKED: Final = 30
 #: What the words of a note count beside its meaning, measured on the labelled set.
 WORDS_SHARE: Final = 0.2
 #: Notes that mean something less near than this have nothing to do with the question.
@@ -32,6 +33,7 @@ LEAST_MEANING: Final = 0.2
 #: How many meanings are taken in at a time; beyond how many that are missing a search does not wait.
 AT_ONCE: Final = 200
 _MOST_MISSING: Final = 5000
+_THREADS: Final = "OPENBLAS_NUM_THREADS"
 
 Concerns = Callable[[AnyEvent, AgentId], bool]
 
@@ -49,10 +51,14 @@ class Meaning(Protocol):
 
 def meaning_of(folder: Path) -> Meaning | None:
     """Return the search by meaning, if the extra for it is installed."""
+    # Threads that wait for each other on a busy machine make numpy many times slower than one alone.
+    before = set_variable(_THREADS, "1")
     try:
         from csp.whiteboard.meaning import Meanings, load_model
     except ImportError:
         return None
+    finally:
+        set_variable(_THREADS, before)
     model = load_model()
     return None if model is None else Meanings(folder, model)
 
