@@ -23,6 +23,7 @@ from csp.errors import BadInput, Broken, CspError, NotFound, Refused
 from csp.events import (
     AnyEvent,
     Base,
+    Noted,
     Pruned,
     Redacted,
     RunEvent,
@@ -85,7 +86,7 @@ async def redact(gateway: Gateway, message_id: str) -> None:
     """Take the text of a message out of the room, its journal and its index."""
     async with gateway.removal:
         found = await gateway.history.find(MessageId(message_id))
-        if found is None or not isinstance(found.event, Said | RunEvent):
+        if found is None or not isinstance(found.event, Said | RunEvent | Noted):
             raise NotFound(f"unknown message {message_id!r}", "see: csp history")
         await _check_no_run(gateway, found.event)
         await _remove(gateway, _Note(redact=message_id, after=gateway.writer.safe_seq))
@@ -268,6 +269,15 @@ async def index_when_quiet(gateway: Gateway) -> None:
                 break
             if not is_quiet:
                 await asyncio.sleep((time.monotonic() - started) * (1 / BUSY_SHARE - 1))
+
+
+async def index_notes(gateway: Gateway) -> None:
+    """Take new notes into the index of the board soon after they come, for ever."""
+    while True:
+        await asyncio.sleep(QUIET_S)
+        while _is_quiet(gateway) or gateway.board.lag_bytes > MOST_LAG_BYTES:
+            if await asyncio.to_thread(gateway.board.catch_up, INDEX_LINES):
+                break
 
 
 def _is_quiet(gateway: Gateway) -> bool:
