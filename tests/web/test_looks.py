@@ -57,7 +57,8 @@ def size(request: pytest.FixtureRequest) -> ViewportSize:
 
 
 def _tabs(size: ViewportSize) -> list[str]:
-    return ["chat", "screens", "agents", "session"] if size["width"] < 721 else ["chat", "screens"]
+    seen = ["chat", "screens", "board"]
+    return [*seen, "agents", "session"] if size["width"] < 721 else seen
 
 
 _OVERFLOWING: Final = """() => {
