@@ -65,6 +65,12 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /sessions": ORCHESTRATORS,
     "GET /sessions/{id}": AGENTS,
     "POST /sessions/{id}/{change}": ORCHESTRATORS,
+    "GET /board": AGENTS,
+    "POST /board": AGENTS,
+    "GET /board/search": (NO_TOKEN, NO_TOKEN, BAD, BAD, BAD, BAD, BAD),
+    "GET /board/export": AGENTS,
+    "POST /board/summarise": ORCHESTRATORS,
+    "GET /board/{id}": AGENTS,
     "GET /runs": AGENTS,
     "POST /runs": ORCHESTRATORS,
     "GET /runs/{id}": AGENTS,
@@ -103,6 +109,8 @@ BODIES: dict[str, dict[str, Any]] = {
         "body": {},
     },
     "POST /runs/{id}/{act}": {"rationale": "enough"},
+    "POST /board": {"text": "look here"},
+    "POST /board/summarise": {"by": "claude"},
 }
 UPGRADE = {
     "Connection": "Upgrade",
@@ -120,13 +128,16 @@ async def _prepare(room: ServedRoom) -> list[str | None]:
     await room.call("POST", "/mode", {"mode": "single", "agents": ["claude"], "thread": "dev"})
     run = BODIES["POST /runs"] | {"run_id": "run-1", "thread": "run"}
     await room.call("POST", "/runs", run)
+    await room.call("POST", "/board", {"text": "a note"})
     return [None, "wrong", claude.token, codex.token, boss.token, room.token, await room.enter()]
 
 
 async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
     method, path = row.split(" ")
     path = path.replace("{verb}", "pause").replace("{action}", "cancel")
-    named = {"messages": "for-claude", "sessions": "s-5", "runs": "run-1"}.get(path.split("/")[1], "claude")
+    board = (await room.get("/board"))["items"][0]["id"]
+    names = {"messages": "for-claude", "sessions": "s-5", "runs": "run-1", "board": board}
+    named = names.get(path.split("/")[1], "claude")
     path = path.replace("{id}", named).replace("{change}", "pause").replace("{act}", "abort")
     headers = UPGRADE if path == "/ws" else None
     answer = await room.call(method, path, BODIES.get(row), token=token, headers=headers)
