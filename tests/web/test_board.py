@@ -44,7 +44,9 @@ async def test_notes_of_others_come_by_themselves_and_do_nothing(gateway: LiveRo
     ada = Puppet(gateway, "ada")
     ada.call("/board", {"text": "<img src=x onerror=window.pwned=1> look"})
 
-    await expect(page.locator("#board-notes .note")).to_contain_text("<img src=x onerror=window.pwned=1> look")
+    await expect(page.locator("#board-notes .note")).to_contain_text(
+        "<img src=x onerror=window.pwned=1> look"
+    )
     assert await page.evaluate("() => window.pwned") is None
 
 

@@ -184,7 +184,7 @@ function noteElement({ note, how }) {
     h("header", { class: "message-head" },
       h("b", { class: "name" }, note.author === "human" ? "you" : note.author),
       ...marks.filter(Boolean).map((mark) => h("span", { class: "mark" }, mark)),
-      h("span", { class: "mark" }, `#${String(note.idx).padStart(4, "0")}`),
+      h("span", { class: "mark" }, `no. ${note.idx}`),
       h("time", { datetime: new Date(note.ts * 1000).toISOString() }, moment(note.ts))),
     body);
 }
