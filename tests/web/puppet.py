@@ -39,6 +39,10 @@ class Puppet:
         """Wait for its turn; answer it."""
         return self.say(text, turn=(await self.next())["turn"], **fields)
 
+    def call(self, path: str, body: dict[str, Any]) -> Any:
+        """Post anything as this participant."""
+        return self._gateway.post(path, body)
+
     def report(self, state: str, **fields: Any) -> None:
         """Say what it is doing."""
         self._gateway.post("/state", {"state": state, **fields})

@@ -59,7 +59,14 @@ def size(request: pytest.FixtureRequest) -> ViewportSize:
 
 
 def _tabs(size: ViewportSize) -> list[str]:
-    return ["chat", "screens", "agents", "session"] if size["width"] < 721 else ["chat", "screens"]
+    seen = ["chat", "screens", "board"]
+    return [*seen, "agents", "session"] if size["width"] < 721 else seen
+
+
+async def _turn_to(page: Page, tab: str) -> None:
+    await page.click(f"#tabs [data-tab={tab}]")
+    if tab == "board":
+        await expect(page.locator("#board-notes .note")).to_have_count(4)
 
 
 _OVERFLOWING: Final = """() => {
@@ -82,7 +89,7 @@ async def test_nothing_overflows_and_axe_has_nothing_to_say(
     for scheme in ("light", "dark"):
         await page.emulate_media(color_scheme=scheme)
         for tab in _tabs(size):
-            await page.click(f"#tabs [data-tab={tab}]")
+            await _turn_to(page, tab)
             found = [item for item in await axe(page) if item["impact"] in ("serious", "critical")]
             assert found == [], f"{scheme} {tab}"
             assert [one for one in await page.evaluate(_OVERFLOWING) if ".skip" not in one] == [], tab
@@ -109,7 +116,7 @@ async def test_every_control_is_reached_by_tab(gateway: LiveRoom, page: Page, si
     await _busy_room(gateway, page)
     await page.set_viewport_size(size)
     for tab in _tabs(size):
-        await page.click(f"#tabs [data-tab={tab}]")
+        await _turn_to(page, tab)
         wanted = set(await page.evaluate(_CONTROLS % _NAME))
         assert wanted - await _reached(page, len(wanted) + 10) == set(), tab
 
@@ -128,7 +135,7 @@ async def test_allstop_is_in_sight_in_every_part(gateway: LiveRoom, page: Page, 
     await _busy_room(gateway, page)
     await page.set_viewport_size(size)
     for tab in _tabs(size):
-        await page.click(f"#tabs [data-tab={tab}]")
+        await _turn_to(page, tab)
         await expect(page.locator("#allstop")).to_be_in_viewport(ratio=1)
         await page.click("#allstop", trial=True)
 

@@ -2,6 +2,7 @@
 
 import { press, steer, stop } from "./acts.js";
 import { post } from "./api.js";
+import { openBoard } from "./board.js";
 import { byId } from "./dom.js";
 import { exportRoom } from "./export.js";
 import { showTab } from "./tabs.js";
@@ -33,6 +34,7 @@ export const COMMANDS = [
   { name: "deny", usage: "AGENT", help: "say no to an agent's dialog", least: 1, run: onAgent("deny") },
   { name: "interrupt", usage: "AGENT", help: "stop what an agent is doing", least: 1, run: onAgent("interrupt") },
   { name: "search", usage: "TEXT", help: "find messages", least: 1, run: (room, words) => search(words.join(" ")) },
+  { name: "board", usage: "[TEXT]", help: "show the whiteboard, or what is found there", run: (room, words) => openBoard(words.join(" ")) },
   { name: "export", help: "save the whole history as a file", run: () => exportRoom("md") },
   { name: "help", help: "list the commands", run: () => help() },
 ];

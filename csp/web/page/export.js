@@ -48,7 +48,8 @@ function markdown(room, items) {
   return `${lines.join("\n")}\n`;
 }
 
-function save(name, text, type) {
+/** Let the browser keep a text as a file. */
+export function save(name, text, type) {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = h("a", { href: url, download: name });
   link.click();

@@ -6,6 +6,7 @@ import { enter, forget, token } from "./access.js";
 import { lockedOut, post } from "./api.js";
 import { startApprovals } from "./approvals.js";
 import { startBanner } from "./banner.js";
+import { Board } from "./board.js";
 import { Busy } from "./busy.js";
 import { Chat } from "./chat.js";
 import { Composer } from "./composer.js";
@@ -67,6 +68,7 @@ function startParts(room) {
   new Composer(room);
   new ModeForm(room);
   new Timeline(room);
+  new Board(room);
   new Busy(room);
   startAgents(room, look);
   startApprovals(room, look);

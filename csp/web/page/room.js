@@ -27,6 +27,7 @@ export class Room {
   moved = new Topic();
   news = new Topic();
   live = new Topic();
+  noted = new Topic();
   gap = new Topic();
   agentsChanged = new Topic();
   sessionsChanged = new Topic();
@@ -131,6 +132,7 @@ export class Room {
       this.sessionEvent.tell(event);
       wake("sessions");
     }
+    if (event.type === "note" || event.type === "redacted" || event.idx !== undefined) this.noted.tell();
     if (event.usage) {
       wake("usage");
       wake("sessions");

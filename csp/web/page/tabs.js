@@ -5,7 +5,7 @@ import { Topic } from "./topic.js";
 
 export const tabChanged = new Topic();
 
-/** @param {"chat" | "screens" | "agents" | "session"} name */
+/** @param {"chat" | "screens" | "board" | "agents" | "session"} name */
 export function showTab(name) {
   document.body.dataset.tab = name;
   for (const tab of byId("tabs").querySelectorAll("button")) {
