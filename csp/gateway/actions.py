@@ -10,6 +10,7 @@ from csp.core.room import Message
 from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.events import AgentResponse, KnownEvent, Late, Said
 from csp.gateway.auth import Caller
+from csp.gateway.calls import Call
 from csp.gateway.gateway import Gateway
 from csp.prices import cost_usd
 from csp.wire import (
@@ -21,9 +22,11 @@ from csp.wire import (
     DeliveryState,
     Done,
     Ending,
+    Kind,
     LiveBody,
     MessageBody,
     MessageId,
+    MeView,
     OutputBody,
     OutputView,
     ReportedAgentState,
@@ -110,6 +113,13 @@ def _priced(usage: Usage | None) -> Usage | None:
 def _output_view(id: str, seq: int, recipients: tuple[AgentId, ...], target: AgentId) -> OutputView:
     # What stays in its pane is for nobody but the room's own memory.
     return OutputView(success=True, id=id, seq=seq, recipients=recipients, posted=target != SYSTEM)
+
+
+async def who_am_i(gateway: Gateway, call: Call) -> MeView:
+    """Say whose token it is."""
+    caller, known = call.caller, gateway.writer.room.participants.get(call.caller.id)
+    kind = Kind.HUMAN if known is None else known.kind
+    return MeView(id=caller.id, role=caller.role, kind=kind, room=gateway.settings.room)
 
 
 async def report_delivery(gateway: Gateway, caller: Caller, body: DeliveryBody) -> Done:

@@ -51,6 +51,7 @@ from csp.wire import (
     MessageBody,
     MessageId,
     MessageView,
+    MeView,
     ModeBody,
     ModeSetView,
     ModeView,
@@ -401,6 +402,7 @@ A, O, R, N = Role.AGENT, Role.ORCHESTRATOR, Role.ROOM, Role.NONE  # noqa: E741
 ROUTES: Final = (
     Route("POST", "/register", A, register, "Join the room, or come back with the token of before",
           RegisteredView, RegisterBody, status=201),
+    Route("GET", "/me", A, actions.who_am_i, "Say whose token this is", MeView, page=True),
     Route("GET", "/agents", A, list_agents, "List the participants", list[AgentView], page=True),
     Route("POST", "/agents", R, start, "Start a model behind an API as an agent", StartedView, StartBody,
           status=201, page=True),

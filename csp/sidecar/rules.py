@@ -12,10 +12,11 @@ _FOLDERS = (os.path.join(_HERE, "prompts"), os.path.join(os.path.dirname(_HERE),
 def rules_text(agent: str, role: str = "agent") -> str:
     """Return the rules for one participant."""
     names = ("rules.md", "orchestrator.md") if role == "orchestrator" else ("rules.md",)
-    return "\n".join([_read(name) for name in names]).replace("{agent}", agent)
+    return "\n".join([read_prompt(name) for name in names]).replace("{agent}", agent)
 
 
-def _read(name: str) -> str:
+def read_prompt(name: str) -> str:
+    """Return the text of a file in prompts/."""
     for folder in _FOLDERS:
         path = os.path.join(folder, name)
         if os.path.isfile(path):

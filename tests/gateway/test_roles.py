@@ -47,6 +47,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "GET /openapi.json": ANYBODY,
     "POST /register": NO_PAGE,
     "GET /agents": AGENTS,
+    "GET /me": AGENTS,
     "POST /state": ONLY_AGENTS,
     "POST /message": AGENTS,
     "GET /messages/{id}": CLAUDES_MESSAGE,
