@@ -59,6 +59,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "GET /mode": AGENTS,
     "POST /turn/working": NO_PAGE,
     "GET /ws": AGENTS,
+    "POST /mcp": NO_PAGE,
     "POST /mode": ORCHESTRATORS,
     "POST /stop": ORCHESTRATORS,
     "POST /turn/next": NO_TURN,
@@ -84,6 +85,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /page/leave": ONLY_PAGES,
 }
 BODIES: dict[str, dict[str, Any]] = {
+    "POST /mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
     "POST /agents": {"name": "-gpt", "provider": "openai", "model": "gpt"},
     "POST /register": {"agentId": "gemini"},
     "POST /state": {"state": "busy"},
@@ -105,6 +107,7 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "POST /runs/{id}/{act}": {"rationale": "enough"},
 }
+MCP = {"Accept": "application/json", "Content-Type": "application/json"}
 UPGRADE = {
     "Connection": "Upgrade",
     "Upgrade": "websocket",
@@ -129,7 +132,7 @@ async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
     path = path.replace("{verb}", "pause").replace("{action}", "cancel")
     named = {"messages": "for-claude", "sessions": "s-5", "runs": "run-1"}.get(path.split("/")[1], "claude")
     path = path.replace("{id}", named).replace("{change}", "pause").replace("{act}", "abort")
-    headers = UPGRADE if path == "/ws" else None
+    headers = UPGRADE if path == "/ws" else MCP if path == "/mcp" else None
     answer = await room.call(method, path, BODIES.get(row), token=token, headers=headers)
     if answer.status in (101, 200, 201):
         return OK
@@ -140,7 +143,7 @@ async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
 def test_every_route_has_a_row() -> None:
     rows = [f"{route.method} {route.path}" for route in ROUTES]
 
-    assert sorted([*rows, "GET /ws"]) == sorted(EXPECTED)
+    assert sorted([*rows, "GET /ws", "POST /mcp"]) == sorted(EXPECTED)
 
 
 @pytest.mark.parametrize("row", EXPECTED)

@@ -1,11 +1,14 @@
-"""The SDK's own client, over stdio."""
+"""The SDK's own client, over stdio or HTTP."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
+import httpx2
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from csp.oneshot import Gateway
@@ -68,3 +71,12 @@ def said(result: CallToolResult) -> str:
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text
+
+
+@asynccontextmanager
+async def over_http(room: LiveRoom, token: str, mode: str = "auto") -> AsyncIterator[Client]:
+    """Connect a client to /mcp."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        async with Client(streamable_http_client(f"{room.url}/mcp", http_client=http), mode=mode) as client:
+            yield client
