@@ -86,6 +86,9 @@ class Said(Event, frozen=True, omit_defaults=True):
     out_of_turn: bool = False
     late: bool = False
     malformed: bool = False
+    #: How an agent sent it in the midst of its work: `tool` or `words`. The message that has said the same.
+    via: str = ""
+    repeats: MessageId | None = None
 
 
 class HumanMessage(Said, frozen=True, omit_defaults=True, tag="human_message"):
@@ -132,10 +135,15 @@ class Queried(Event, frozen=True, omit_defaults=True, tag="query"):
 
 
 class Noticed(Event, frozen=True, omit_defaults=True, tag="system"):
-    """The room told its people something; `silent` is who has left its wake-ups unanswered, if it is that."""
+    """The room told its people something.
+
+    `silent` is who has left its wake-ups unanswered, `repeats` the message that was not sent again, if it is
+    that.
+    """
 
     session_id: SessionId | None = None
     silent: AgentId | None = None
+    repeats: MessageId | None = None
 
 
 class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
@@ -153,7 +161,10 @@ class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
 
 
 class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
-    """The turn of `agent` came to another state; `warned` that it will soon be over."""
+    """The turn of `agent` came to another state; `warned` that it will soon be over.
+
+    With a `handoff` it stays as it is: that is who goes on after its reply, unless the reply says otherwise.
+    """
 
     session_id: SessionId
     turn: TurnId
@@ -162,6 +173,7 @@ class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
     round: int
     reason: str = ""
     warned: bool = False
+    handoff: Handoff | None = None
 
 
 class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):

@@ -5,7 +5,18 @@
 
 from typing import Final, assert_never
 
-from csp.core import membership, messages, replies, run_acts, speech, start, steering, timers, waking
+from csp.core import (
+    membership,
+    messages,
+    replies,
+    run_acts,
+    speech,
+    start,
+    steering,
+    timers,
+    turn_acts,
+    waking,
+)
 from csp.core.allstop import allstop, is_allstop
 from csp.core.batch import Batch
 from csp.core.commands import (
@@ -13,10 +24,12 @@ from csp.core.commands import (
     Answer,
     AnyCommand,
     Cancel,
+    CastVote,
     CheckRun,
     Continue,
     Control,
     DeliverRun,
+    HandTurn,
     Join,
     KeepTurn,
     Leave,
@@ -82,7 +95,7 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
             messages.prune(room, command, batch)
         case Notice():
             batch.notice(command.target, command.text)
-        case SetMode() | NextTurn() | KeepTurn() | Stop() | Steer():
+        case SetMode() | NextTurn() | KeepTurn() | CastVote() | HandTurn() | Stop() | Steer():
             decide_session(room, command, batch, rules)
         case SayInRun() | PrepareRun() | CheckRun() | DeliverRun() | ActOnRun():
             decide_run(room, command, batch, rules)
@@ -114,6 +127,10 @@ def decide_session(room: Room, command: SessionCommand, batch: Batch, rules: Rul
             steering.next_turn(room, command, batch, rules)
         case KeepTurn():
             steering.keep_turn(room, command, batch, rules)
+        case CastVote():
+            turn_acts.vote(room, command, batch, rules)
+        case HandTurn():
+            turn_acts.hand_over(room, command, batch, rules)
         case Stop():
             steering.stop(room, command, batch, rules)
         case Steer():

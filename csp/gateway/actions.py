@@ -8,7 +8,7 @@ from csp.core.commands import Answer, KeepTurn, Report, Send, SetState
 from csp.core.membership import known_participant
 from csp.core.room import Message
 from csp.errors import BadInput, Forbidden, NotFound, Refused
-from csp.events import AgentResponse, KnownEvent, Late, Said
+from csp.events import AgentResponse, KnownEvent, Late, Noticed, Said
 from csp.gateway.auth import Caller
 from csp.gateway.calls import Call
 from csp.gateway.gateway import Gateway
@@ -57,9 +57,10 @@ async def send_message(gateway: Gateway, caller: Caller, body: MessageBody) -> S
         ttl_s=gateway.settings.message_ttl_s,
     )
     events = await gateway.submit(command)
-    if events:
+    if any(isinstance(event, Said) for event in events):
         return sent_view(events)
-    known = _repeated(gateway, body.id)
+    said_before = [event.repeats for event in events if isinstance(event, Noticed) and event.repeats]
+    known = _repeated(gateway, said_before[0] if said_before else body.id)
     return SentView(success=True, id=known.id, seq=known.seq, recipients=tuple(known.deliveries))
 
 

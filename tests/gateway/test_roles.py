@@ -23,6 +23,9 @@ ONLY_PAGES = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, BAD, OK)
 ONLY_AGENTS = (NO_TOKEN, NO_TOKEN, OK, OK, OK, BAD, FORBIDDEN)
 #: Allowed, but there is no turn in freeform.
 NO_TURN = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, BAD, BAD, BAD)
+#: Nobody is asked to vote here; claude alone has an open turn.
+NO_BALLOT = (NO_TOKEN, NO_TOKEN, *(NOTHING_TO_SHOW,) * 4, FORBIDDEN)
+CLAUDES_TURN = (NO_TOKEN, NO_TOKEN, OK, *(NOTHING_TO_SHOW,) * 3, FORBIDDEN)
 #: Claude's own things: another agent may not, the orchestrator is another agent here.
 CLAUDES_INBOX = (NO_TOKEN, NO_TOKEN, OK, FORBIDDEN, FORBIDDEN, OK, FORBIDDEN)
 #: Nobody has a WebSocket here, so there is no screen to show to those who may see it.
@@ -58,6 +61,8 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "GET /usage": AGENTS,
     "GET /mode": AGENTS,
     "POST /turn/working": NO_PAGE,
+    "POST /turn/vote": NO_BALLOT,
+    "POST /turn/handoff": CLAUDES_TURN,
     "GET /ws": AGENTS,
     "POST /mcp": NO_PAGE,
     "POST /mode": ORCHESTRATORS,
@@ -93,6 +98,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /delivery": {"id": "for-claude", "state": "held", "reason": "busy"},
     "POST /agent-output": {"content": "done"},
     "POST /mode": {"mode": "freeform"},
+    "POST /turn/vote": {"label": "A"},
+    "POST /turn/handoff": {"to": "claude", "task": "go on"},
     "POST /history/prune": {"before": 1},
     "POST /sessions": {"mode": "single", "agents": ["codex"]},
     "POST /page/enter": {"code": "wrong"},

@@ -123,6 +123,51 @@ async def test_an_orchestrator_and_a_person_see_more_tools_which_work(room: Live
     assert listed["you"] == "human"
 
 
+async def test_votes_and_handoffs_by_tool_move_a_mode(room: LiveRoom) -> None:
+    members = {name: join(room, name) for name in ("eve", "fay")}
+    begun = room.gateway.post(
+        "/sessions", {"mode": "debate", "rounds": 1, "ballot": True, "agents": list(members), "topic": "x"}
+    )
+    for name, env in members.items():
+        answer(room, env, begun["id"], f"position of {name}")
+    async with over_stdio(room, env=members["eve"]) as client:
+        early = await refused(client, "vote", label="Z")
+        await call(client, "vote", label="a", reason="shorter")
+        other = await refused(client, "handoff", to="fay", task="go on")
+    answer(room, members["eve"], begun["id"], "voted")
+    room.gateway.post(f"/sessions/{begun['id']}/stop")
+    votes = room.gateway.get("/history", types="vote", session=begun["id"])["items"]
+    relay = room.gateway.post("/sessions", {"mode": "collaborate", "agents": list(members), "topic": "y"})
+    async with over_stdio(room, env=members["eve"]) as client:
+        await call(client, "handoff", to="fay", task="go on")
+    answer(room, members["eve"], relay["id"], "my part is done")
+
+    assert early == "unknown label 'Z' (expected one of: A, B)"
+    assert other == "no turn of yours is open that can be handed over (say it with a message instead)"
+    assert [(vote["sender"], vote["text"]) for vote in votes] == [("eve", "VOTE: [A] REASON: shorter")]
+    assert room.gateway.get(f"/sessions/{relay['id']}")["orchestration"]["currentTurn"] == "fay"
+
+
+def answer(room: LiveRoom, env: dict[str, str], session: str, text: str) -> None:
+    """Reply to the open turn of an agent."""
+    turns = room.gateway.get(f"/sessions/{session}")["orchestration"]["turns"]
+    body = {"content": text, "turn": turns[env["CSP_AGENT"]]}
+    as_agent(room, env).post("/agent-output", body)
+
+
+async def test_what_a_tool_sent_is_not_sent_again_by_words(room: LiveRoom) -> None:
+    gus, hal = join(room, "gus"), join(room, "hal")
+    async with over_stdio(room, env=gus) as client:
+        sent = await call(client, "send_message", to="hal", text="once")
+        as_agent(room, gus).post("/agent-output", {"content": "told hal\n\n@send.hal once"})
+        as_agent(room, gus).post("/agent-output", {"content": "hm\n\n@send.hal twice", "activity": True})
+        again = await call(client, "send_message", to="hal", text="twice")
+    items = as_agent(room, hal).get("/inbox/hal")["items"]
+
+    assert [item["text"] for item in items] == ["once", "twice"]
+    assert [item["id"] for item in items] == [sent["id"], again["id"]]
+
+
 async def test_a_client_outside_joins_by_name_reads_its_messages_once_and_comes_back(room: LiveRoom) -> None:
     async with over_stdio(room, "--name", "Scout") as client:
         await call(client, "broadcast", text="I am here")
