@@ -1,11 +1,16 @@
 """Serve the room to an MCP client."""
 
+from dataclasses import replace
+from pathlib import Path
+
 from csp.cli.call import Call
 from csp.cli.terminal import talk
-from csp.errors import Refused
+from csp.config import process_environment
+from csp.errors import Refused, Unreachable
+from csp.light.places import unnamed_runtime_dir
 from csp.mcp.installed import how_to_install, is_installed
 from csp.oneshot import Gateway
-from csp.rooms import find_room
+from csp.rooms import Address, find_room
 
 
 def mcp(call: Call) -> int:
@@ -24,15 +29,26 @@ def mcp(call: Call) -> int:
 
 
 def _connect(call: Call) -> Gateway:
-    found = find_room(call.settings, call.cwd)
+    found = find(call)
     return Gateway(found.url, found.token)
+
+
+def find(call: Call) -> Address:
+    """Return the room; where a client has kept its user's runtime folder from us, look there all the same."""
+    try:
+        return find_room(call.settings, call.cwd)
+    except Unreachable:
+        folder = unnamed_runtime_dir(process_environment())
+        if not folder:
+            raise
+        return find_room(replace(call.settings, state_dir=Path(folder)), call.cwd)
 
 
 def _serve_member(call: Call) -> int:
     from csp.mcp.member import Member
     from csp.mcp.stdio import serve
 
-    member = Member(call.args.name, lambda: find_room(call.settings, call.cwd), call.settings.state_dir)
+    member = Member(call.args.name, lambda: find(call), call.settings.state_dir)
     member.stay()
     try:
         serve(member.network)

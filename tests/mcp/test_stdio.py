@@ -1,7 +1,9 @@
 """`csp mcp` with the SDK's own client, by the old protocol as by the new one."""
 
+import os
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,11 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, TextContent, TextResourceContents
 
+from csp.cli.call import Call
+from csp.cli.mcp import find
+from csp.config import Settings
+from csp.errors import Unreachable
+from csp.light import places
 from tests.mcp.clients import AGENT_TOOLS, LEADER_TOOLS, VERSIONS, as_agent, call, join, over_stdio, refused
 from tests.rooms import ROOT, LiveRoom
 
@@ -193,6 +200,23 @@ async def test_without_a_room_the_tools_are_listed_and_each_call_says_why(tmp_pa
 
     assert tools == AGENT_TOOLS
     assert words == "no room is running; start one with: csp up"
+
+
+def test_a_room_is_found_though_the_client_hides_the_runtime_folder(
+    room: LiveRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = room.home.parent / "run"
+    (run / str(os.getuid())).symlink_to(run)
+    monkeypatch.setattr(places, "RUNTIME_DIRS", str(run))
+
+    assert places.unnamed_runtime_dir({}) == str(run / str(os.getuid()) / "csp")
+    assert places.unnamed_runtime_dir({"XDG_RUNTIME_DIR": "/run/user/1"}) == ""
+    call = Call(args=Namespace(), settings=Settings(state_dir=room.home), cwd=room.dir)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    assert find(call).url == room.url
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(room.home))
+    with pytest.raises(Unreachable):
+        find(call)
 
 
 def test_without_the_sdk_one_line_says_how_to_get_it(tmp_path: Path) -> None:
