@@ -92,6 +92,9 @@ class Said(Event, frozen=True, omit_defaults=True):
     malformed: bool = False
     #: Its place on the board of its session, if it is put there.
     idx: int | None = None
+    #: How an agent sent it in the midst of its work: `tool` or `words`. The message that has said the same.
+    via: str = ""
+    repeats: MessageId | None = None
 
 
 class HumanMessage(Said, frozen=True, omit_defaults=True, tag="human_message"):
@@ -138,10 +141,15 @@ class Queried(Event, frozen=True, omit_defaults=True, tag="query"):
 
 
 class Noticed(Event, frozen=True, omit_defaults=True, tag="system"):
-    """The room told its people something; `silent` is who has left its wake-ups unanswered, if it is that."""
+    """The room told its people something.
+
+    `silent` is who has left its wake-ups unanswered, `repeats` the message that was not sent again, if it is
+    that.
+    """
 
     session_id: SessionId | None = None
     silent: AgentId | None = None
+    repeats: MessageId | None = None
 
 
 class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
@@ -159,7 +167,10 @@ class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
 
 
 class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
-    """The turn of `agent` came to another state; `warned` that it will soon be over."""
+    """The turn of `agent` came to another state; `warned` that it will soon be over.
+
+    With a `handoff` it stays as it is: that is who goes on after its reply, unless the reply says otherwise.
+    """
 
     session_id: SessionId
     turn: TurnId
@@ -168,6 +179,7 @@ class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
     round: int
     reason: str = ""
     warned: bool = False
+    handoff: Handoff | None = None
 
 
 class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):

@@ -33,7 +33,7 @@ SHELL_MAY_USE: Final[dict[str, set[str]]] = {
     "prices": set(),
     "review": {"journal"},
     "rooms": set(),
-    "gateway": {"journal", "prices", "review", "rooms", "whiteboard"},
+    "gateway": {"journal", "mcp", "prices", "review", "rooms", "whiteboard"},
     "whiteboard": {"journal"},
     "cli": SHELLS,
     "bench": SHELLS - {"cli"},

@@ -295,6 +295,7 @@ _WEB: Final = (
     _switch("--leave-all", "end every page that is in the room, instead"),
     _JSON,
 )
+_MCP: Final = (_value("--name", "NAME", "join the room as an agent of this name; default: speak as you"),)
 _SHELLS: Final = {"metavar": "SHELL", "choices": ("bash", "zsh", "fish")}
 
 
@@ -327,6 +328,7 @@ VERBS: Final = (
         "agent:agent",
         _API,
     ),
+    Verb("mcp", "serve the room to an MCP client on stdin", "csp mcp --name scout", "mcp:mcp", _MCP),
     Verb("send", "send a message", "csp send claude 'fix the parser' --wait", "send:send", _SEND),
     _act("resend", "send a message again, as a new one"),
     _act("cancel", "withdraw a message that has not arrived"),

@@ -95,9 +95,11 @@ class Batch:
         *,
         session: SessionId | None = None,
         thread: str = DEFAULT_THREAD,
+        repeats: MessageId | None = None,
     ) -> None:
         """Append a notice of the room."""
-        self.add(Noticed, SYSTEM, target, text, {"session_id": session}, thread=thread)
+        fields = {"session_id": session, "repeats": repeats}
+        self.add(Noticed, SYSTEM, target, text, fields, thread=thread)
 
     def deliver(self, message: Message, agent: AgentId, state: DeliveryState, reason: str = "") -> None:
         """Append a step of `message` on its way to `agent`; whoever sent it is the one to be told."""

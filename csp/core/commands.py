@@ -190,6 +190,24 @@ class KeepTurn(Command, frozen=True, kw_only=True):
     note: str = ""
 
 
+class CastVote(Command, frozen=True, kw_only=True):
+    """Vote in the ballot that waits for `agent`; its reply may say the same again, or nothing of it."""
+
+    agent: AgentId
+    label: str
+    reason: str = ""
+    session: str | None = None
+
+
+class HandTurn(Command, frozen=True, kw_only=True):
+    """Say who goes on after the turn of `agent`, once that is replied to."""
+
+    agent: AgentId
+    to: str
+    task: str
+    session: str | None = None
+
+
 class Stop(Command, frozen=True, kw_only=True):
     """End the session of a thread at once; without a thread, all of them."""
 
@@ -295,7 +313,7 @@ class Tick(Command, frozen=True, kw_only=True):
 
 BoardCommand = WriteNote | Summarise | KeepNotes
 RunCommand = SayInRun | PrepareRun | CheckRun | DeliverRun | ActOnRun
-SessionCommand = SetMode | NextTurn | KeepTurn | Stop | Steer
+SessionCommand = SetMode | NextTurn | KeepTurn | CastVote | HandTurn | Stop | Steer
 AnyCommand = (
     Join
     | Return

@@ -15,6 +15,7 @@ from csp.core import (
     start,
     steering,
     timers,
+    turn_acts,
     waking,
 )
 from csp.core.allstop import allstop, is_allstop
@@ -25,10 +26,12 @@ from csp.core.commands import (
     AnyCommand,
     BoardCommand,
     Cancel,
+    CastVote,
     CheckRun,
     Continue,
     Control,
     DeliverRun,
+    HandTurn,
     Join,
     KeepNotes,
     KeepTurn,
@@ -97,7 +100,7 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
             messages.prune(room, command, batch)
         case Notice():
             batch.notice(command.target, command.text)
-        case SetMode() | NextTurn() | KeepTurn() | Stop() | Steer():
+        case SetMode() | NextTurn() | KeepTurn() | CastVote() | HandTurn() | Stop() | Steer():
             decide_session(room, command, batch, rules)
         case SayInRun() | PrepareRun() | CheckRun() | DeliverRun() | ActOnRun():
             decide_run(room, command, batch, rules)
@@ -132,6 +135,10 @@ def decide_session(room: Room, command: SessionCommand, batch: Batch, rules: Rul
             steering.next_turn(room, command, batch, rules)
         case KeepTurn():
             steering.keep_turn(room, command, batch, rules)
+        case CastVote():
+            turn_acts.vote(room, command, batch, rules)
+        case HandTurn():
+            turn_acts.hand_over(room, command, batch, rules)
         case Stop():
             steering.stop(room, command, batch, rules)
         case Steer():

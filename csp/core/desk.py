@@ -19,6 +19,7 @@ from csp.wire import (
     Change,
     ControlVerb,
     DeliveryState,
+    Handoff,
     JoinRole,
     Mode,
     SessionId,
@@ -70,11 +71,19 @@ class Desk:
         known = {"session_id": self._id, "change": change}
         self.batch.add(ModeChanged, by, ALL, text, known | (fields or {}), thread=thread)
 
-    def move(self, turn: Turn, state: TurnState, reason: str = "", *, warned: bool = False) -> None:
-        """Bring an open turn to another state."""
-        fields = {"turn": turn.id, "agent": turn.agent, "state": state, "round": turn.round}
+    def move(
+        self,
+        turn: Turn,
+        state: TurnState,
+        reason: str = "",
+        *,
+        warned: bool = False,
+        handoff: Handoff | None = None,
+    ) -> None:
+        """Bring an open turn to another state, or note something of it."""
+        fields: dict[str, Any] = {"turn": turn.id, "agent": turn.agent, "state": state, "round": turn.round}
         text = f"{turn.agent}: {state}" + (f" ({reason})" if reason else "")
-        fields |= {"session_id": self._id, "reason": reason, "warned": warned}
+        fields |= {"session_id": self._id, "reason": reason, "warned": warned, "handoff": handoff}
         self.batch.add(TurnMoved, turn.agent, ALL, text, fields, thread=self.session.thread)
 
     def notice(self, text: str, target: AgentId = ALL) -> None:

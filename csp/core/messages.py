@@ -7,6 +7,7 @@ from csp.core.batch import Batch
 from csp.core.commands import Answer, Cancel, Continue, Prune, Redact, Report, Send
 from csp.core.delivery import may_move
 from csp.core.identity import nearest
+from csp.core.once import Way, same
 from csp.core.queues import expired
 from csp.core.room import ROOM_HOLDS, Message, Room
 from csp.core.stamps import stamp, stamp_of_person
@@ -39,10 +40,23 @@ def send(room: Room, command: Send, batch: Batch) -> None:
     asked = asked_message(room, command)
     target, recipients = route(room, command)
     kind = AgentResponse if command.reply_to else AgentCall
-    fields = {"urgent": command.urgent, "reply_to": command.reply_to}
+    sender = room.participants.get(command.sender)
+    fields: dict[str, Any] = {"urgent": command.urgent, "reply_to": command.reply_to}
+    if sender is not None and not is_person(room, command.sender):
+        if known := same(sender.sent, Way.WORDS, (target,), command.text):
+            not_again(batch, command.sender, f"the message to {target}", known)
+            return
+        # It speaks because of what it works on, as its words would.
+        asked = asked or (room.message(sender.heard) if sender.heard else None)
+        fields["via"] = Way.TOOL
     check_queues(room, recipients, command.text, batch)
     confirm(asked, command.sender, batch)
     say(room, command, batch, kind, asked, target, recipients, fields)
+
+
+def not_again(batch: Batch, agent: AgentId, what: str, known: MessageId) -> None:
+    """Leave a mark where something is not sent, because the same was sent for the same prompt."""
+    batch.notice(agent, f"{agent}: {what} was not sent again: {known} has said the same", repeats=known)
 
 
 def asked_message(room: Room, command: Send | Answer) -> Message | None:

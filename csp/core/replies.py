@@ -1,5 +1,6 @@
 """What comes of a reply to a turn."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,17 +20,18 @@ from csp.core.house import Rules
 from csp.core.messages import confirm, is_repeated
 from csp.core.modes import Speaker as Speaking
 from csp.core.modes import row_of
+from csp.core.once import Way, same
 from csp.core.reminders import remind
 from csp.core.review import LEGAL, check_message, take
 from csp.core.review_lines import read_alert, read_message
 from csp.core.room import Message, Room
 from csp.core.session import Choice, Turn
-from csp.core.speech import Speaker, kind_of, runnable
+from csp.core.speech import Speaker, kind_of, runnable, sent_by
 from csp.core.steering import keep_turn, stop
-from csp.core.turns import ask_again, delivered, fail, is_api, keep_open
+from csp.core.turns import ask_again, cast, delivered, fail, is_api, keep_open
 from csp.core.votes import read_vote
 from csp.errors import BadInput, Refused
-from csp.events import Activity, AgentResponse, Late, Voted
+from csp.events import Activity, AgentResponse, Late
 from csp.wire import (
     ALL,
     DEFAULT_THREAD,
@@ -150,6 +152,12 @@ def _is_taken(spoken: Spoken, envelope: Envelope) -> bool:
     return isinstance(spoken, HandOver) and envelope.handoff is not None and spoken.to == envelope.handoff.to
 
 
+def _with_handoff(envelope: Envelope, turn: Turn) -> Envelope:
+    """Let a reply that names nobody hand over to whom its agent has named by tool."""
+    is_open = envelope.handoff is None and not envelope.final and not envelope.malformed
+    return dataclasses.replace(envelope, handoff=turn.handoff) if is_open and turn.handoff else envelope
+
+
 class _Taken(NamedTuple):
     """The message of a run that a reply holds."""
 
@@ -205,7 +213,7 @@ class _Reply:
             return
         vote = self._vote(said.commands)
         if vote is not None:
-            self._cast(turn, vote)
+            cast(self._desk, turn, vote)
         self._speaker(self._command).run(runnable(said.commands))
         notes = [spoken.note for spoken in said.commands if isinstance(spoken, Working)]
         if not self._is_open(turn):
@@ -221,7 +229,7 @@ class _Reply:
 
     def _reply(self, turn: Turn, said: Speech) -> None:
         agent = self._command.sender
-        envelope = self._envelope(said.commands)
+        envelope = _with_handoff(self._envelope(said.commands), turn)
         if not envelope.message.strip():
             fail(self._desk, turn, TurnState.FAILED, "its answer was empty")
             advance(self._desk)
@@ -280,7 +288,7 @@ class _Reply:
         if envelope.malformed:
             desk.notice(f"{command.sender}'s reply was malformed, so it is taken for plain text.")
         if vote is not None:
-            self._cast(turn, vote)
+            cast(self._desk, turn, vote)
         speaker = self._speaker(command)
         commands = [spoken for spoken in runnable(said.commands) if not _is_taken(spoken, envelope)]
         speaker.run([spoken for spoken in commands if not isinstance(spoken, SetMode)])
@@ -337,13 +345,6 @@ class _Reply:
         labels = [candidate.label for candidate in self._desk.session.stage.candidates]
         return read_vote(commands, labels)
 
-    def _cast(self, turn: Turn, vote: Choice) -> None:
-        session = self._desk.session
-        text = f"VOTE: [{vote.label}]" + (f" REASON: {vote.reason}" if vote.reason else "")
-        fields: dict[str, Any] = {"label": vote.label, "reason": vote.reason, "turn": turn.id}
-        fields |= {"session_id": session.id, "sealed": session.seal}
-        self._desk.batch.add(Voted, self._command.sender, ALL, text, fields, thread=session.thread)
-
     def _post(
         self, kind: type[_Words], command: Answer, *, late: bool = False, malformed: bool = False
     ) -> None:
@@ -363,6 +364,7 @@ class _Reply:
             "ending": command.ending,
             "handoff": None if late else command.handoff,
             "final": command.final and not late,
+            "repeats": same(sent_by(self._desk.room, command.sender), Way.TOOL, (ALL,), command.text),
         }
         if kind is AgentResponse and not late and self._desk.rules.board_replies:
             fields["idx"] = place_on_board(self._desk.room, self._desk.batch, session.id)

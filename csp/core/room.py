@@ -12,17 +12,20 @@ import msgspec
 
 from csp.core.board import Boards
 from csp.core.delivery import PENDING, is_untouched
+from csp.core.once import KEPT, Sent, Way, marks_of
 from csp.core.runs import Runs
 from csp.core.sessions import Sessions
 from csp.core.spending import Ledger, spend
 from csp.core.wakeups import Wakeups
 from csp.events import (
+    AgentResponse,
     AnyEvent,
     Base,
     BoardChanged,
     ControlSent,
     Delivered,
     Joined,
+    Kept,
     Late,
     Left,
     ModeChanged,
@@ -54,10 +57,13 @@ from csp.wire import (
     Kind,
     MessageId,
     SessionId,
+    TurnState,
 )
 
 #: Why the room itself keeps a message back.
 ROOM_HOLDS: Final = frozenset({HeldReason.LOOP, HeldReason.TURN})
+#: An agent that has a message in one of these states has it before it.
+_TAKEN: Final = frozenset({DeliveryState.TYPED, DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
 #: How many messages are remembered for dedupe, and for their states without a look at the disk.
 WINDOW: Final = 10_000
 
@@ -127,6 +133,9 @@ class Participant(msgspec.Struct, omit_defaults=True):
     queue: dict[MessageId, int] = msgspec.field(default_factory=dict)
     controls: dict[MessageId, int] = msgspec.field(default_factory=dict)
     queued_chars: int = 0
+    #: What it was last given to work on; what it has sent since, until its answer.
+    heard: MessageId | None = None
+    sent: tuple[Sent, ...] = ()
 
     @property
     def shown_state(self) -> AgentState:
@@ -223,9 +232,12 @@ def apply(room: Room, event: AnyEvent) -> Room:
             room.runs.take(event)
         case Late():
             _paid(room, event)
-        case Noted() | BoardChanged():
-            pass
-        case Noticed() | Pruned() | Unknown() | ModeChanged() | TurnMoved() | Voted():
+        case Noticed():
+            _noticed(room, event)
+        case TurnMoved():
+            if event.state is TurnState.REPLIED:
+                _prompt_is_over(room, event.agent)
+        case Pruned() | Unknown() | ModeChanged() | Voted() | Noted() | BoardChanged():
             pass
         case _:
             assert_never(event)
@@ -262,7 +274,31 @@ def _said(room: Room, event: Said) -> None:
         room.queries.pop(event.query, None)
     _paid(room, event)
     _mark_answered(room, event)
+    _note_sender(room, event)
     _remember(room, message)
+
+
+def _note_sender(room: Room, event: Said) -> None:
+    """Remember what an agent sends in the midst of its work; with its answer that is over."""
+    sender = room.participants.get(event.sender)
+    if sender is not None and event.via:
+        one = Sent(event.id, event.target, Way(event.via), marks_of(event.text))
+        sender.sent = (*sender.sent, one)[-KEPT:]
+    elif isinstance(event, AgentResponse | Kept):
+        _prompt_is_over(room, event.sender)
+
+
+def _prompt_is_over(room: Room, agent: AgentId) -> None:
+    participant = room.participants.get(agent)
+    if participant is not None:
+        participant.heard, participant.sent = None, ()
+
+
+def _noticed(room: Room, event: Noticed) -> None:
+    """Match a message with what was not sent again because of it, once."""
+    participant = room.participants.get(event.target)
+    if participant is not None and event.repeats is not None:
+        participant.sent = tuple(one for one in participant.sent if one.id != event.repeats)
 
 
 def _paid(room: Room, event: Said | Late) -> None:
@@ -332,8 +368,19 @@ def _delivered(room: Room, event: Delivered) -> None:
     if delivery.reason == HeldReason.LOOP and event.state is DeliveryState.QUEUED:
         message.hops = 0
     delivery.state, delivery.reason, delivery.at = event.state, event.reason, event.ts
+    _note_prompt(room, message, event)
     if event.state not in PENDING:
         _take_off_queue(room, message, event.agent)
+
+
+def _note_prompt(room: Room, message: Message, event: Delivered) -> None:
+    """Remember what an agent works on; what it did before, a new prompt brings to its end."""
+    participant = room.participants.get(event.agent)
+    if participant is None or event.state not in _TAKEN or message.kind is DeliverKind.CONTROL:
+        return
+    participant.heard = message.id
+    if event.state is DeliveryState.TYPED:
+        participant.sent = ()
 
 
 def _take_off_queue(room: Room, message: Message, agent: AgentId) -> None:
@@ -395,6 +442,8 @@ def _state_changed(room: Room, event: StateChanged) -> None:
 
 def _redacted(room: Room, event: Redacted) -> None:
     message = room.message(event.message)
+    for participant in room.participants.values():
+        participant.sent = tuple(one for one in participant.sent if one.id != event.message)
     if message is None:
         return
     for participant in room.participants.values():

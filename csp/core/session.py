@@ -10,6 +10,7 @@ from csp.wire import (
     AgentId,
     Candidate,
     EndReason,
+    Handoff,
     MessageId,
     PhaseKind,
     SessionId,
@@ -45,6 +46,8 @@ class Turn(_State, frozen=True):
     delivered_at: float | None = None
     warned: bool = False
     is_repair: bool = False
+    #: Who goes on after the reply, where that does not say it itself.
+    handoff: Handoff | None = None
 
 
 class Done(_State, frozen=True):

@@ -35,10 +35,12 @@ from csp.core.messages import (
     confirm,
     hops_after,
     is_person,
+    not_again,
     route,
     say,
     terms,
 )
+from csp.core.once import Sent, Way, same
 from csp.core.room import Message, Room
 from csp.core.spelling import Misspelt
 from csp.core.start import set_mode
@@ -77,12 +79,18 @@ def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
     if not _stays(room, command):
         if kind := kind_of(room, command, speech):
             speaker.post(kind, speech.commands)
-        elif room.wakeups.is_owed_by(command.sender):
-            # That nothing needs to be done is an answer too.
+        elif room.wakeups.is_owed_by(command.sender) or sent_by(room, command.sender):
+            # That nothing needs to be done is an answer too, with which a prompt is over.
             speaker.keep()
-    elif commands:
+    elif commands or (sent_by(room, command.sender) and not command.activity):
         speaker.keep()
     speaker.run(commands)
+
+
+def sent_by(room: Room, agent: AgentId) -> tuple[Sent, ...]:
+    """Return what an agent has sent because of the prompt that it works on."""
+    participant = room.participants.get(agent)
+    return participant.sent if participant is not None else ()
 
 
 def runnable(commands: tuple[Spoken, ...]) -> list[Spoken]:
@@ -124,6 +132,8 @@ class Speaker:
             self._reply_to = heard.reply_to or heard.id
             self._asked = room.message(heard.reply_to) if heard.reply_to else None
         self._thread = command.thread or (heard.thread if heard else DEFAULT_THREAD)
+        #: Messages of a tool that were found again in these words.
+        self._used: set[MessageId] = set()
 
     # --- the words -------------------------------------------------------------------------------
 
@@ -139,6 +149,8 @@ class Speaker:
         # What is answered may be too old to be remembered; then nobody knows who else may read it.
         target = asked.sender if asked else HUMAN if self._reply_to else ALL
         recipients = asker_of(room, asked, command.sender) if kind is AgentResponse else ()
+        repeats = same(self._sent, Way.TOOL, (target, ALL), command.text)
+        recipients = () if repeats else recipients
         check_queues(room, recipients, command.text, self._batch)
         fields: dict[str, Any] = {
             "handoff": command.handoff,
@@ -146,6 +158,7 @@ class Speaker:
             "usage": command.usage,
             "ending": command.ending,
             "reply_to": self._reply_to,
+            "repeats": repeats,
         }
         if fields["handoff"] is None and not fields["final"]:
             fields["handoff"] = self._handoff(commands)
@@ -208,8 +221,19 @@ class Speaker:
             ttl_s=self._command.ttl_s,
         )
         target, recipients = route(self._room, command)
+        if known := same(self._sent, Way.TOOL, (target,), spoken.text, self._used):
+            self._used.add(known)
+            not_again(self._batch, command.sender, _name(spoken), known)
+            return
         check_queues(self._room, recipients, spoken.text, self._batch)
-        say(self._room, command, self._batch, AgentCall, self._heard, target, recipients, {})
+        # With the answer the prompt is over, so nothing can repeat what stands in that.
+        fields = {"via": Way.WORDS} if self._command.activity else {}
+        say(self._room, command, self._batch, AgentCall, self._heard, target, recipients, fields)
+
+    @property
+    def _sent(self) -> tuple[Sent, ...]:
+        """What it has sent because of the same prompt."""
+        return sent_by(self._room, self._command.sender)
 
     def _query(self, count: int) -> None:
         fields = {"count": count, "reply_to": self._question, "hops": hops_after(self._heard)}

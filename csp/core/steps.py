@@ -153,6 +153,7 @@ def _renewed(turn: Turn, now: float) -> Turn:
 
 
 def _asked(session: Session, event: TurnSignal) -> Session:
+    before = session.turns.get(event.target)
     turn = Turn(
         id=TurnId(event.turn or ""),
         agent=event.target,
@@ -163,6 +164,7 @@ def _asked(session: Session, event: TurnSignal) -> Session:
         since=event.ts,
         prompt_tokens=tokens_in(event.text),
         is_repair=event.is_repair,
+        handoff=before.handoff if before is not None and event.is_repair else None,
     )
     # A second chance is the same turn for all who count.
     count = 0 if event.is_repair else 1
@@ -180,7 +182,9 @@ def _moved(session: Session, event: TurnMoved) -> Session:
         return _closed(session, event, is_new=turn is None)
     if turn is None:
         return session
-    if event.warned:
+    if event.handoff is not None:
+        turn = replace(turn, handoff=event.handoff)
+    elif event.warned:
         turn = replace(turn, warned=True)
     else:
         delivered_at = event.ts if turn.delivered_at is None else turn.delivered_at
@@ -272,10 +276,10 @@ def _echo(session: Session, event: AgentResponse) -> tuple[str, int]:
 
 def _noted(session: Session, event: Said) -> Session:
     """Put what was said, with the task of its handoff, among the items."""
-    items = [
-        *session.items,
-        Item(event.id, event.sender, event.target, cut(event.text, KEPT_CHARS), event.sealed),
-    ]
+    items = [*session.items]
+    if event.repeats is None:
+        # What it sent by tool before stands there with the same words.
+        items.append(Item(event.id, event.sender, event.target, cut(event.text, KEPT_CHARS), event.sealed))
     if event.handoff is not None:
         task = MessageId(f"{event.id}.task")
         items.append(Item(task, ROUTER, AgentId(event.handoff.to), event.handoff.task))

@@ -8,10 +8,11 @@ from csp.core.desk import Desk
 from csp.core.modes import Speaker, row_of
 from csp.core.room import Participant
 from csp.core.run_text import run_values
-from csp.core.session import Turn
+from csp.core.session import Choice, Turn
 from csp.core.summary import tally_text
-from csp.events import Said, TurnSignal
+from csp.events import Said, TurnSignal, Voted
 from csp.wire import (
+    ALL,
     HUMAN,
     SYSTEM,
     AgentId,
@@ -169,6 +170,17 @@ def _waits_for_person(desk: Desk, agent: AgentId) -> bool:
     """Tell whether an agent can do nothing now, whatever is said of its work."""
     participant = desk.participant(agent)
     return participant is not None and participant.state in WAITS_FOR_PERSON
+
+
+def cast(desk: Desk, turn: Turn, vote: Choice) -> None:
+    """Note the vote of a turn's agent; the same one again, by tool or in words, is no second vote."""
+    session = desk.session
+    if session.votes.get(turn.agent) == vote:
+        return
+    text = f"VOTE: [{vote.label}]" + (f" REASON: {vote.reason}" if vote.reason else "")
+    fields: dict[str, Any] = {"label": vote.label, "reason": vote.reason, "turn": turn.id}
+    fields |= {"session_id": session.id, "sealed": session.seal}
+    desk.batch.add(Voted, turn.agent, ALL, text, fields, thread=session.thread)
 
 
 def blocked(desk: Desk, turn: Turn, detail: str) -> None:

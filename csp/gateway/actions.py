@@ -8,8 +8,9 @@ from csp.core.commands import Answer, KeepTurn, Report, Send, SetState
 from csp.core.membership import known_participant
 from csp.core.room import Message
 from csp.errors import BadInput, Forbidden, NotFound, Refused
-from csp.events import AgentResponse, KnownEvent, Late, Said
+from csp.events import AgentResponse, KnownEvent, Late, Noticed, Said
 from csp.gateway.auth import Caller
+from csp.gateway.calls import Call
 from csp.gateway.gateway import Gateway
 from csp.prices import cost_usd
 from csp.wire import (
@@ -21,9 +22,11 @@ from csp.wire import (
     DeliveryState,
     Done,
     Ending,
+    Kind,
     LiveBody,
     MessageBody,
     MessageId,
+    MeView,
     OutputBody,
     OutputView,
     ReportedAgentState,
@@ -54,9 +57,10 @@ async def send_message(gateway: Gateway, caller: Caller, body: MessageBody) -> S
         ttl_s=gateway.settings.message_ttl_s,
     )
     events = await gateway.submit(command)
-    if events:
+    if any(isinstance(event, Said) for event in events):
         return sent_view(events)
-    known = _repeated(gateway, body.id)
+    said_before = [event.repeats for event in events if isinstance(event, Noticed) and event.repeats]
+    known = _repeated(gateway, said_before[0] if said_before else body.id)
     return SentView(success=True, id=known.id, seq=known.seq, recipients=tuple(known.deliveries))
 
 
@@ -110,6 +114,13 @@ def _priced(usage: Usage | None) -> Usage | None:
 def _output_view(id: str, seq: int, recipients: tuple[AgentId, ...], target: AgentId) -> OutputView:
     # What stays in its pane is for nobody but the room's own memory.
     return OutputView(success=True, id=id, seq=seq, recipients=recipients, posted=target != SYSTEM)
+
+
+async def who_am_i(gateway: Gateway, call: Call) -> MeView:
+    """Say whose token it is."""
+    caller, known = call.caller, gateway.writer.room.participants.get(call.caller.id)
+    kind = Kind.HUMAN if known is None else known.kind
+    return MeView(id=caller.id, role=caller.role, kind=kind, room=gateway.settings.room)
 
 
 async def report_delivery(gateway: Gateway, caller: Caller, body: DeliveryBody) -> Done:

@@ -12,12 +12,12 @@ from csp.wire import ErrorView, encode
 
 _JSON: Final = "application/json"
 #: What the room says is for its caller alone: not for a cache, not for a page that would run it as a script.
-_HEADERS: Final = {
+HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_HEADER_LINES: Final = "".join(f"{name}: {value}\r\n" for name, value in _HEADERS.items())
+_HEADER_LINES: Final = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
 #: A larger answer goes out piece by piece, at the pace of its reader.
 MAX_READY_BYTES: Final = 64 * 1024
 
@@ -57,12 +57,12 @@ def json_response(status: int, body: bytes) -> web.StreamResponse:
     """Return an answer of json that is encoded already."""
     if len(body) <= MAX_READY_BYTES:
         return _Ready(status, body)
-    return web.Response(status=status, body=body, content_type=_JSON, headers=_HEADERS)
+    return web.Response(status=status, body=body, content_type=_JSON, headers=HEADERS)
 
 
 def text_response(status: int, text: str) -> web.StreamResponse:
     """Return an answer of plain text."""
-    return web.Response(status=status, text=text, headers=_HEADERS)
+    return web.Response(status=status, text=text, headers=HEADERS)
 
 
 def error_response(
@@ -70,7 +70,7 @@ def error_response(
 ) -> web.Response:
     """Return an error as every error is told."""
     body = encode(ErrorView(error=message, hint=hint))
-    return web.Response(status=status, body=body, content_type=_JSON, headers=_HEADERS | (headers or {}))
+    return web.Response(status=status, body=body, content_type=_JSON, headers=HEADERS | (headers or {}))
 
 
 def _head(status: int, reason: str, stays_open: bool) -> bytes:

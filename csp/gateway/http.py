@@ -18,6 +18,7 @@ from csp.gateway.answers import error_response, json_response, text_response
 from csp.gateway.auth import NOBODY, SUBPROTOCOL, Caller, read_offered_token, read_token
 from csp.gateway.calls import Answer, Call, PlainText, RawJson
 from csp.gateway.gateway import Gateway
+from csp.gateway.mcp import Bridge
 from csp.gateway.page import serve_file, serve_index
 from csp.gateway.routes import ROUTES, Route, check_role
 from csp.gateway.sockets import serve_socket
@@ -61,6 +62,7 @@ class _Border:
         for route in ROUTES:
             self._add(route.method, route.path, _endpoint(gateway, route))
         self._add("GET", "/ws", _socket_endpoint(gateway))
+        self._add("POST", "/mcp", Bridge(gateway).handle)
         self._add("GET", "/", serve_index)
         self._add("GET", "/page/{file}", serve_file)
 

@@ -92,7 +92,7 @@ async def redact(gateway: Gateway, message_id: str) -> None:
         await _remove(gateway, _Note(redact=message_id, after=gateway.writer.safe_seq))
 
 
-async def _check_no_run(gateway: Gateway, event: Said | RunEvent) -> None:
+async def _check_no_run(gateway: Gateway, event: Said | RunEvent | Noted) -> None:
     """Refuse a message of a run: its words stand in the run's other events and its files as well."""
     if event.session_id is None or event.sender == HUMAN:
         return

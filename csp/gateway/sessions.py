@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator
 
-from csp.core.commands import NextTurn, SetMode, Steer, Stop
+from csp.core.commands import CastVote, HandTurn, NextTurn, SetMode, Steer, Stop
 from csp.core.identity import nearest
 from csp.core.modeview import mode_view, session_view, turn_view
 from csp.core.session import Session
@@ -15,6 +15,8 @@ from csp.wire import (
     DEFAULT_THREAD,
     AgentId,
     Change,
+    Done,
+    HandoffBody,
     ModeBody,
     ModeSetView,
     ModeView,
@@ -26,6 +28,7 @@ from csp.wire import (
     SessionsView,
     StopBody,
     StopView,
+    VoteBody,
     check_text,
 )
 
@@ -58,6 +61,19 @@ async def stop(gateway: Gateway, call: Call) -> Answer:
     if not stopped:
         log.info("stop was a no-op, nothing is running", extra={"of_thread": thread or "all"})
     return StopView(success=True, stopped=stopped)
+
+
+async def vote(gateway: Gateway, call: Call) -> Answer:
+    body: VoteBody = call.body
+    command = CastVote(agent=call.caller.id, label=body.label, reason=body.reason, session=body.session)
+    await gateway.submit(command)
+    return Done()
+
+
+async def hand_over(gateway: Gateway, call: Call) -> Answer:
+    body: HandoffBody = call.body
+    await gateway.submit(HandTurn(agent=call.caller.id, to=body.to, task=body.task, session=body.session))
+    return Done()
 
 
 async def list_sessions(gateway: Gateway, call: Call) -> Answer:

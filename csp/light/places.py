@@ -2,6 +2,9 @@
 
 import os
 
+#: Where the system keeps a folder for each user who is logged in.
+RUNTIME_DIRS = "/run/user"
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +28,12 @@ def xdg(env: "Mapping[str, str]", variable: str, fallback: str) -> str:
         return chosen
     found = home(env)
     return os.path.join(found, fallback) if found else ""
+
+
+def unnamed_runtime_dir(env: "Mapping[str, str]") -> str:
+    """Return where rooms are announced by who knows the runtime folder, if this process is not told it."""
+    folder = os.path.join(RUNTIME_DIRS, str(os.getuid()), "csp")
+    return "" if env.get("XDG_RUNTIME_DIR") or not os.path.isdir(folder) else folder
 
 
 def state_dir(env: "Mapping[str, str]") -> str:

@@ -98,14 +98,15 @@ def agents_dir(state_dir: str, room: str) -> str:
     return os.path.join(state_dir, f"{room}.agents")
 
 
-def token_path(state_dir: str, room: str, agent: str) -> str:
-    """Return where the token of an agent lies for the commands in its pane."""
-    return os.path.join(agents_dir(state_dir, checked(room, "room")), f"{checked(agent, 'CSP_AGENT')}.token")
+def token_path(state_dir: str, room: str, agent: str, kind: str = "token") -> str:
+    """Return where the token of an agent lies: for the commands in its pane, or of another kind."""
+    name = f"{checked(agent, 'CSP_AGENT')}.{kind}"
+    return os.path.join(agents_dir(state_dir, checked(room, "room")), name)
 
 
-def save_token(state_dir: str, room: str, agent: str, token: str) -> str:
-    """Leave a token for the commands in an agent's pane, readable for its user alone; return where."""
-    path = token_path(state_dir, room, agent)
+def save_token(state_dir: str, room: str, agent: str, token: str, kind: str = "token") -> str:
+    """Leave the token of an agent for those who will speak as it, readable for its user alone; say where."""
+    path = token_path(state_dir, room, agent, kind)
     folder, name = os.path.split(path)
     draft = os.path.join(folder, f".{name}.{os.getpid()}")
     try:

@@ -9,12 +9,14 @@ import time
 
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
 from csp.light.room_files import agents_dir, make_private_dir, read_running, save_token
+from csp.mcp.installed import is_installed
 from csp.oneshot import Gateway, field
 from csp.sidecar.guard import open_life
 from csp.sidecar.record import left_behind, write_record
 from csp.sidecar.rules import rules_text
 from csp.sidecar.spawn import Plan, exec_relay, start_child
 from csp.sidecar.terminal import mend
+from csp.sidecar.tools import CLIS
 from csp.sidecar.wiring import unwire, wire
 
 TYPE_CHECKING = False
@@ -100,7 +102,8 @@ def _wire_and_start(order: Order, room: Room, seat: _Seat, path: str, *, is_ligh
     make_private_dir(seat.folder)
     env = child_env(order.env, room.url, seat.agent, seat.token)
     unwire(seat.folder)
-    argv, rules = [path, *order.command[1:]], rules_text(seat.agent, order.role)
+    argv, server = [path, *order.command[1:]], _server(order)
+    rules = rules_text(seat.agent, order.role, has_tools=bool(server))
     wired = wire(
         order.profile.capture,
         seat.folder,
@@ -110,6 +113,7 @@ def _wire_and_start(order: Order, room: Room, seat: _Seat, path: str, *, is_ligh
         rules,
         cwd=order.cwd,
         worktrees=_worktrees(room),
+        server=server,
     )
     _start(order, room, seat, wired, is_light=is_light)
 
@@ -125,6 +129,14 @@ def _worktrees(room: Room) -> str:
     except OSError:
         return ""
     return folder
+
+
+def _server(order: Order) -> list[str]:
+    """Return the command of the MCP server for a CLI that can have one, if its packages are here."""
+    if order.profile.capture not in CLIS or not is_installed():
+        return []
+    # -P: a folder named csp in the user's directory must not be taken for ours.
+    return [sys.executable, "-P", "-m", "csp.cli", "mcp"]
 
 
 def _start(order: Order, room: Room, seat: _Seat, wired: "Wired", *, is_light: bool) -> None:

@@ -9,13 +9,15 @@ _HERE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _FOLDERS = (os.path.join(_HERE, "prompts"), os.path.join(os.path.dirname(_HERE), "prompts"))
 
 
-def rules_text(agent: str, role: str = "agent") -> str:
-    """Return the rules for one participant."""
-    names = ("rules.md", "orchestrator.md") if role == "orchestrator" else ("rules.md",)
-    return "\n".join([_read(name) for name in names]).replace("{agent}", agent)
+def rules_text(agent: str, role: str = "agent", *, has_tools: bool = False) -> str:
+    """Return the rules for one participant; those of the tools only for one who has them."""
+    names = ["rules.md", *(["rules_tools.md"] if has_tools else [])]
+    names += ["orchestrator.md"] if role == "orchestrator" else []
+    return "\n".join([read_prompt(name) for name in names]).replace("{agent}", agent)
 
 
-def _read(name: str) -> str:
+def read_prompt(name: str) -> str:
+    """Return the text of a file in prompts/."""
     for folder in _FOLDERS:
         path = os.path.join(folder, name)
         if os.path.isfile(path):

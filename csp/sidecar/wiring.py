@@ -8,6 +8,8 @@ before the child starts, so it imports little.
 import os
 
 from csp.light.plain_json import dumps, loads
+from csp.sidecar import tools
+from csp.sidecar.tools import toml_string
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,9 +92,12 @@ class _Run:
         cwd: str,
         has_codex_hooks: bool,
         worktrees: str,
+        server: list[str],
     ) -> None:
         self.folder, self.argv, self.env, self.cwd, self.worktrees = folder, argv, env, cwd, worktrees
         self.session_id, self.rules, self.has_codex_hooks = session_id, rules, has_codex_hooks
+        #: The command of an MCP server, none where there is none.
+        self.server = server
         self.spool = os.path.join(folder, "spool")
 
     def home(self, variable: str, *parts: str) -> str:
@@ -111,8 +116,11 @@ def wire(
     cwd: str | None = None,
     has_codex_hooks: bool = False,
     worktrees: str = "",
+    server: "Sequence[str]" = (),
 ) -> Wired:
     """Return the run of a CLI with our wiring; files of it go to `run_dir`, which must be private.
+
+    `server` is the command of an MCP server whose tools the CLI gets beside those of its user's own servers.
 
     `session_id` is a new UUID, used where the user has not chosen a session. Hooks of Codex need the user's
     trust, so they are wired only when that was given. In `worktrees` the CLI is asked to build.
@@ -126,6 +134,7 @@ def wire(
         cwd=cwd or os.getcwd(),
         has_codex_hooks=has_codex_hooks,
         worktrees=worktrees,
+        server=list(server),
     )
     wiring = _WIRINGS.get(profile_name)
     if wiring is None or not is_session(profile_name, run.argv):
@@ -186,7 +195,8 @@ def _claude(run: _Run) -> Wired:
         return Wired(argv=run.argv, env=run.env)
     file = os.path.join(run.folder, "claude-settings.json")
     _write(file, dumps(settings, is_ascii=False))
-    ours = ["--settings", file]
+    # The option before takes as many files as follow it.
+    ours = [*_claude_tools(run), "--settings", file]
     session = _chosen_session(argv, _CLAUDE_SESSION)
     if session is None:
         session = run.session_id
@@ -206,16 +216,28 @@ def _claude(run: _Run) -> Wired:
     )
 
 
+def _claude_tools(run: _Run) -> list[str]:
+    if not run.server:
+        return []
+    file = os.path.join(run.folder, "claude-mcp.json")
+    _write(file, tools.claude_config(run.server))
+    return ["--mcp-config", file]
+
+
 def _claude_settings(run: _Run, chosen: str) -> "dict[str, Any] | None":
     hook = {"type": "command", "command": hook_command(run.spool), "timeout": HOOK_TIMEOUT_S}
     ours = {event: [{"hooks": [hook]}] for event in CLAUDE_EVENTS}
     if not chosen:
-        return {"hooks": ours}
+        return _with_permission(run, {"hooks": ours})
     try:
         text = chosen if chosen.lstrip().startswith("{") else _read_text(os.path.join(run.cwd, chosen))
-        return _with_hooks(loads(text), ours)
+        return _with_permission(run, _with_hooks(loads(text), ours))
     except (OSError, ValueError, TypeError, AttributeError):
         return None
+
+
+def _with_permission(run: _Run, settings: "dict[str, Any]") -> "dict[str, Any]":
+    return tools.with_permission(settings) if run.server else settings
 
 
 def _claude_rules(argv: list[str], rules: str, cwd: str) -> tuple[list[str], list[str]]:
@@ -242,11 +264,12 @@ def _codex(run: _Run) -> Wired:
     if run.rules:
         text = "\n\n".join(filter(None, (_codex_instructions(run), run.rules)))
         # After the user's own arguments: of two settings of a key, the last one holds.
-        late = ["-c", f"developer_instructions={_toml(text)}"]
+        late = ["-c", f"developer_instructions={toml_string(text)}"]
     else:
         late = []
+    late += _codex_tools(run)
     if run.has_codex_hooks:
-        command = _toml(hook_command(run.spool))
+        command = toml_string(hook_command(run.spool))
         ours.append("--dangerously-bypass-hook-trust")
         for event in CODEX_EVENTS:
             ours += ["-c", f'hooks.{event}=[{{hooks=[{{type="command",command={command}}}]}}]']
@@ -260,6 +283,13 @@ def _codex(run: _Run) -> Wired:
     )
 
 
+def _codex_tools(run: _Run) -> list[str]:
+    # To a server of the user's of that name, which has an address, no command can be added.
+    if not run.server or "url" in _codex_value(run, "mcp_servers", {}).get(tools.NAME, {}):
+        return []
+    return tools.codex_options(run.server)
+
+
 def _before_words(args: list[str], words: list[str], late: list[str]) -> list[str]:
     """Put options behind the user's options, before their first word."""
     at = next((index for index, arg in enumerate(args) if words and arg == words[0]), len(args))
@@ -269,19 +299,25 @@ def _before_words(args: list[str], words: list[str], late: list[str]) -> list[st
 
 def _codex_instructions(run: _Run) -> str:
     """Return the user's own developer instructions, which a setting of ours would replace."""
+    found: str = _codex_value(run, "developer_instructions", "")
+    return found
+
+
+def _codex_value(run: _Run, key: str, default: "Any") -> "Any":
+    """Return the last value of the user's own settings for a key, of the kind of its default."""
     import tomllib
 
     home = run.home("CODEX_HOME", ".codex")
     _, profiles = _without(run.argv, ("-p", "--profile"))
     _, settings = _without(run.argv, ("-c", "--config"))
     files = [os.path.join(home, f"{name}config.toml") for name in ("", *(f"{name}." for name in profiles))]
-    found = ""
+    found = default
     for text in [*map(_read, files), *settings]:
         try:
-            value = tomllib.loads(text).get("developer_instructions", "")
+            value = tomllib.loads(text).get(key, default)
         except tomllib.TOMLDecodeError:
-            value = text.removeprefix("developer_instructions=") if "developer_instructions=" in text else ""
-        found = value if isinstance(value, str) and value else found
+            value = text.removeprefix(f"{key}=") if f"{key}=" in text else default
+        found = value if isinstance(value, type(default)) and value else found
     return found
 
 
@@ -305,6 +341,7 @@ def _gemini(run: _Run) -> Wired:
     try:
         # Settings that cannot be read are the CLI's to complain about, in the user's own home.
         settings = _with_hooks(theirs or {}, {event: [{"hooks": [hook]}] for event in GEMINI_EVENTS})
+        settings = tools.with_server(settings, run.server, run.env) if run.server else settings
         extra = {}
         if run.rules:
             settings["context"] = _with_context_file(settings.get("context") or {})
@@ -399,10 +436,6 @@ def _chosen_session(argv: "Sequence[str]", flags: "Sequence[str]") -> str | None
 def _is_uuid(text: str) -> bool:
     parts = text.split("-")
     return list(map(len, parts)) == _UUID_PARTS and _HEX.issuperset("".join(parts))
-
-
-def _toml(text: str) -> str:
-    return dumps(text, is_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _read(path: str) -> str:

@@ -135,6 +135,20 @@ class WorkingBody(Struct, frozen=True):
     note: Note = ""
 
 
+class VoteBody(Struct, frozen=True):
+    """A vote in the ballot that waits for it; which one is meant need be said only where there are more."""
+
+    label: Annotated[str, Meta(pattern=r"^[A-Za-z]{1,2}\Z", examples=["A"])]
+    reason: Note = ""
+    session: Id | None = None
+
+
+class HandoffBody(Handoff, frozen=True):
+    """To whom an open turn hands over; it takes effect with the reply."""
+
+    session: Id | None = None
+
+
 Rounds = Annotated[int, Meta(ge=1, le=1000)]
 
 

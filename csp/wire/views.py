@@ -16,6 +16,7 @@ from csp.wire.names import (
     JoinRole,
     Kind,
     Mode,
+    Role,
     Struct,
 )
 from csp.wire.sessions import EndReason, Status
@@ -52,6 +53,15 @@ class EnteredView(Struct, frozen=True):
     token: str
     room: str
     expires: float
+
+
+class MeView(Struct, frozen=True, omit_defaults=False):
+    """Whose token it is; who has the room's speaks for its people."""
+
+    id: str
+    role: Role
+    kind: Kind
+    room: str
 
 
 class StartedView(Struct, frozen=True):

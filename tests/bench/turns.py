@@ -23,7 +23,7 @@ from tests.bench.results import Rounds, Taken
 from tests.bench.setting import Setting
 from tests.clis.bringup import RealCli, SetUp, bring_up
 from tests.clis.driving import IDLE, Driven
-from tests.clis.install import CLIS, missing
+from tests.clis.install import CLIS, PINS, missing
 from tests.clis.loopback import Loopback
 from tests.clis.terminal import ENTER, Terminal
 from tests.models.exchange import Exchange
@@ -205,7 +205,7 @@ def _pair(name: str, folder: Path) -> Iterator[Pair]:
 
 def turns(name: str, setting: Setting) -> list[Taken]:
     """Send messages to a CLI behind a sidecar; type the same into one that is alone."""
-    if missing(CLIS):
+    if missing(PINS, CLIS):
         raise NotFound("the real CLIs are not installed", "run: python -m tests.clis.install")
     with _pair(name, setting.fresh()) as pair:
         setting.on_step("the first turns, which count for nothing")

@@ -1,6 +1,7 @@
 """Installs the real CLIs at their pinned versions into the cache: `python -m tests.clis.install`.
 
-The pins stand in package.json beside this file. What is there already is left alone.
+The pins stand in package.json beside this file; those of the inspector of MCP servers, which has a folder of
+its own because it needs other versions of what they all use, in tests/mcp. What is there is left alone.
 """
 
 import fcntl
@@ -20,29 +21,32 @@ PINS: Final = Path(__file__).parent / "package.json"
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", "") or Path.home() / ".cache") / "csp"
 CLIS: Final = CACHE / "clis"
 BIN: Final = CLIS / "node_modules" / ".bin"
+INSPECTOR_PINS: Final = PINS.parent.parent / "mcp" / "package.json"
+INSPECTOR: Final = CACHE / "inspector"
 
 
 def main() -> int:
     CACHE.mkdir(parents=True, exist_ok=True)
     with _locked():
-        if not missing(CLIS):
-            return 0
-        try:
-            install_clis()
-        except (OSError, subprocess.CalledProcessError, ValueError) as error:
-            _say(f"the real CLIs could not be installed: {error}")
-            return 1
+        for file, folder in ((PINS, CLIS), (INSPECTOR_PINS, INSPECTOR)):
+            if not missing(file, folder):
+                continue
+            try:
+                install(file, folder)
+            except (OSError, subprocess.CalledProcessError, ValueError) as error:
+                _say(f"the real CLIs could not be installed: {error}")
+                return 1
     return 0
 
 
-def pins() -> dict[str, str]:
+def pins(file: Path) -> dict[str, str]:
     """Return the pinned version of each package."""
-    return dict(json.loads(PINS.read_text("utf-8"))["dependencies"])
+    return dict(json.loads(file.read_text("utf-8"))["dependencies"])
 
 
-def missing(folder: Path) -> list[str]:
+def missing(file: Path, folder: Path) -> list[str]:
     """Name the packages that a folder does not have at the pinned version."""
-    return [f"{name}@{version}" for name, version in pins().items() if _version(folder, name) != version]
+    return [f"{name}@{version}" for name, version in pins(file).items() if _version(folder, name) != version]
 
 
 def node_path() -> str:
@@ -52,17 +56,19 @@ def node_path() -> str:
     return ":".join([*ours, os.environ["PATH"]])
 
 
-def install_clis() -> None:
+def install(file: Path, folder: Path) -> None:
     """Install all packages into a new folder, then put it in the place of the old one."""
-    wanted = [f"{name}@{version}" for name, version in pins().items()]
-    _say(f"installing with npm into {CLIS}, some 800 MB: {' '.join(wanted)}")
-    with _new_folder(CLIS) as work:
+    wanted = [f"{name}@{version}" for name, version in pins(file).items()]
+    _say(
+        f"installing with npm into {folder}, some {'800' if folder == CLIS else '110'} MB: {' '.join(wanted)}"
+    )
+    with _new_folder(folder) as work:
         options = ["--no-audit", "--no-fund", "--no-package-lock", "--no-progress", "--loglevel=error"]
         command = [*_npm(), "install", "--prefix", str(work), *options, *wanted]
         # Scripts of packages find `node` by the path.
         subprocess.run(command, check=True, stdout=2, env=os.environ | {"PATH": node_path()})
-        if missing(work):
-            raise ValueError(f"npm did not bring {' '.join(missing(work))}")
+        if missing(file, work):
+            raise ValueError(f"npm did not bring {' '.join(missing(file, work))}")
 
 
 def _version(folder: Path, name: str) -> str:

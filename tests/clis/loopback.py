@@ -40,6 +40,23 @@ class Loopback:
             return argv
         return ["nsenter", "--target", str(self._holder.pid), *self._ways, "--", *argv]
 
+    def listen(self, port: int) -> socket.socket | None:
+        """Return one more listener inside, at a port; None where what listens outside can be reached."""
+        if self._holder is None:
+            return None
+        ours, theirs = socket.socketpair()
+        code = (
+            "import socket, sys; parent = socket.socket(fileno=int(sys.argv[1]));"
+            "listener = socket.create_server(('127.0.0.1', int(sys.argv[2])), backlog=128);"
+            "socket.send_fds(parent, [b'.'], [listener.fileno()])"
+        )
+        command = self.wrap([sys.executable, "-I", "-S", "-c", code, str(theirs.fileno()), str(port)])
+        with ours, theirs:
+            subprocess.run(command, pass_fds=[theirs.fileno()], check=True)
+            ours.settimeout(10)
+            _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
+        return socket.socket(fileno=descriptors[0])
+
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-I", "-S", str(_HOLDER), str(theirs.fileno())]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.clis.bringup import CLIS, SetUp, bring_up
 from tests.clis.driving import driven
-from tests.clis.install import missing, pins
+from tests.clis.install import PINS, missing, pins
 from tests.clis.loopback import Loopback
 from tests.models.server import ModelServer
 
@@ -20,7 +20,7 @@ _CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.a
 
 @pytest.mark.parametrize("name", CLIS)
 def test_each_cli_is_the_pinned_one(name: str, tmp_path: Path) -> None:
-    version = next(version for package, version in pins().items() if name in package)
+    version = next(version for package, version in pins(PINS).items() if name in package)
     with Loopback() as loopback, ModelServer(listener=loopback.listener) as server:
         cli = bring_up(name, server, loopback, tmp_path)
         argv = [cli.argv[0], "--version"]
@@ -30,14 +30,14 @@ def test_each_cli_is_the_pinned_one(name: str, tmp_path: Path) -> None:
 
 
 def test_another_version_counts_as_missing(tmp_path: Path) -> None:
-    package, version = next(iter(pins().items()))
+    package, version = next(iter(pins(PINS).items()))
     path = tmp_path / "node_modules" / package / "package.json"
     path.parent.mkdir(parents=True)
 
     path.write_text('{"version": "0.0.1"}')
-    assert f"{package}@{version}" in missing(tmp_path)
+    assert f"{package}@{version}" in missing(PINS, tmp_path)
     path.write_text(f'{{"version": "{version}"}}')
-    assert f"{package}@{version}" not in missing(tmp_path)
+    assert f"{package}@{version}" not in missing(PINS, tmp_path)
 
 
 def test_a_program_inside_reaches_the_model_server() -> None:

@@ -10,7 +10,9 @@ from csp.core.commands import (
     Answer,
     AnyCommand,
     Cancel,
+    CastVote,
     CheckRun,
+    HandTurn,
     Join,
     KeepTurn,
     Leave,
@@ -235,6 +237,12 @@ class Player:
     def keep(self, room: Room, dice: Dice) -> AnyCommand:
         return KeepTurn(agent=self.agent(room, dice))
 
+    def vote(self, room: Room, dice: Dice) -> AnyCommand:
+        return CastVote(agent=self.agent(room, dice), label=dice.pick(["A", "b", "Z"]))
+
+    def hand(self, room: Room, dice: Dice) -> AnyCommand:
+        return HandTurn(agent=self.agent(room, dice), to=self.agent(room, dice), task="go on")
+
     def stop(self, room: Room, dice: Dice) -> AnyCommand:
         return Stop(sender=HUMAN, thread=dice.pick([*THREADS, None]))
 
@@ -315,6 +323,8 @@ _WEIGHTS: Final[dict[Callable[[Player, Room, Dice], AnyCommand], int]] = {
     Player.steer: 3,
     Player.next: 1,
     Player.keep: 1,
+    Player.vote: 2,
+    Player.hand: 1,
     Player.stop: 1,
     Player.come: 1,
     Player.cancel: 1,

@@ -10,10 +10,12 @@ from csp.core.commands import (
     Answer,
     AnyCommand,
     Cancel,
+    CastVote,
     CheckRun,
     Continue,
     Control,
     DeliverRun,
+    HandTurn,
     Join,
     KeepNotes,
     KeepTurn,
@@ -46,10 +48,12 @@ from csp.wire import (
     ALL,
     HUMAN,
     MAILBOX,
+    AgentId,
     AgentState,
     ControlVerb,
     DeliveryState,
     ExecutionUpdate,
+    Kind,
     MessageId,
     Provider,
     RunAction,
@@ -61,8 +65,10 @@ from csp.wire import (
 )
 from tests.core.live import CLAUDE, CODEX, LiveRoom
 
+VOTER, OTHER, LONER = AgentId("voter"), AgentId("other"), AgentId("loner")
 # What each command causes in the room of `a_room`: claude is there with m-3 queued, codex has left,
-# m-5 is held by the loop guard, e-8 is a question of claude, s-9 asks codex for its one step.
+# m-5 is held by the loop guard, e-8 is a question of claude, s-9 asks codex for its one step; a ballot waits
+# for the vote of voter, a turn for the reply of loner.
 CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (Join(name="gemini"), ["joined"]),
     (Return(agent=CODEX), ["joined"]),
@@ -85,6 +91,8 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
     ),
     (NextTurn(thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
     (KeepTurn(agent=CODEX), ["turn"]),
+    (CastVote(agent=VOTER, label="a"), ["vote", "turn"]),
+    (HandTurn(agent=LONER, to="loner", task="go on"), ["turn", "turn"]),
     (Stop(sender=HUMAN, thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
     (Steer(sender=HUMAN, session="s-9", action=SessionAction.PAUSE), ["mode", "system"]),
     (
@@ -129,6 +137,13 @@ def a_room(monkeypatch: pytest.MonkeyPatch) -> LiveRoom:
         )
     )
     live.do(PrepareRun(run="r", context=RunContext()))
+    for name in (VOTER, OTHER, LONER):
+        live.do(Join(name=name, kind=Kind.API))
+    live.do(SetMode(sender=HUMAN, mode="single", agents=(LONER,), thread="alone"))
+    live.do(SetMode(sender=HUMAN, mode="consensus", agents=(VOTER, OTHER), thread="vote"))
+    for agent in (VOTER, OTHER):
+        (session,) = live.room.sessions.live_with(agent)
+        live.do(Answer(sender=agent, text=f"proposal of {agent}", turn=session.turns[agent].id))
     return live
 
 

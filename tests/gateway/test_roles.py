@@ -23,6 +23,9 @@ ONLY_PAGES = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, BAD, OK)
 ONLY_AGENTS = (NO_TOKEN, NO_TOKEN, OK, OK, OK, BAD, FORBIDDEN)
 #: Allowed, but there is no turn in freeform.
 NO_TURN = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, BAD, BAD, BAD)
+#: Nobody is asked to vote here; claude alone has an open turn.
+NO_BALLOT = (NO_TOKEN, NO_TOKEN, *(NOTHING_TO_SHOW,) * 4, FORBIDDEN)
+CLAUDES_TURN = (NO_TOKEN, NO_TOKEN, OK, *(NOTHING_TO_SHOW,) * 3, FORBIDDEN)
 #: Claude's own things: another agent may not, the orchestrator is another agent here.
 CLAUDES_INBOX = (NO_TOKEN, NO_TOKEN, OK, FORBIDDEN, FORBIDDEN, OK, FORBIDDEN)
 #: Nobody has a WebSocket here, so there is no screen to show to those who may see it.
@@ -47,6 +50,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "GET /openapi.json": ANYBODY,
     "POST /register": NO_PAGE,
     "GET /agents": AGENTS,
+    "GET /me": AGENTS,
     "POST /state": ONLY_AGENTS,
     "POST /message": AGENTS,
     "GET /messages/{id}": CLAUDES_MESSAGE,
@@ -57,7 +61,10 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "GET /usage": AGENTS,
     "GET /mode": AGENTS,
     "POST /turn/working": NO_PAGE,
+    "POST /turn/vote": NO_BALLOT,
+    "POST /turn/handoff": CLAUDES_TURN,
     "GET /ws": AGENTS,
+    "POST /mcp": NO_PAGE,
     "POST /mode": ORCHESTRATORS,
     "POST /stop": ORCHESTRATORS,
     "POST /turn/next": NO_TURN,
@@ -89,6 +96,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /page/leave": ONLY_PAGES,
 }
 BODIES: dict[str, dict[str, Any]] = {
+    "POST /mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
     "POST /agents": {"name": "-gpt", "provider": "openai", "model": "gpt"},
     "POST /register": {"agentId": "gemini"},
     "POST /state": {"state": "busy"},
@@ -96,6 +104,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /delivery": {"id": "for-claude", "state": "held", "reason": "busy"},
     "POST /agent-output": {"content": "done"},
     "POST /mode": {"mode": "freeform"},
+    "POST /turn/vote": {"label": "A"},
+    "POST /turn/handoff": {"to": "claude", "task": "go on"},
     "POST /history/prune": {"before": 1},
     "POST /sessions": {"mode": "single", "agents": ["codex"]},
     "POST /page/enter": {"code": "wrong"},
@@ -112,6 +122,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /board": {"text": "look here"},
     "POST /board/summarise": {"by": "claude"},
 }
+MCP = {"Accept": "application/json", "Content-Type": "application/json"}
 UPGRADE = {
     "Connection": "Upgrade",
     "Upgrade": "websocket",
@@ -139,7 +150,7 @@ async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
     names = {"messages": "for-claude", "sessions": "s-5", "runs": "run-1", "board": board}
     named = names.get(path.split("/")[1], "claude")
     path = path.replace("{id}", named).replace("{change}", "pause").replace("{act}", "abort")
-    headers = UPGRADE if path == "/ws" else None
+    headers = UPGRADE if path == "/ws" else MCP if path == "/mcp" else None
     answer = await room.call(method, path, BODIES.get(row), token=token, headers=headers)
     if answer.status in (101, 200, 201):
         return OK
@@ -150,7 +161,7 @@ async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
 def test_every_route_has_a_row() -> None:
     rows = [f"{route.method} {route.path}" for route in ROUTES]
 
-    assert sorted([*rows, "GET /ws"]) == sorted(EXPECTED)
+    assert sorted([*rows, "GET /ws", "POST /mcp"]) == sorted(EXPECTED)
 
 
 @pytest.mark.parametrize("row", EXPECTED)

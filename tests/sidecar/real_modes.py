@@ -12,6 +12,7 @@ from csp.sidecar.run import Run
 from csp.wire import AgentState
 from tests.clis.bringup import RealCli, bring_up
 from tests.clis.loopback import Loopback
+from tests.clis.passage import passage
 from tests.models.exchange import Exchange
 from tests.models.rules import Part, Pause, Rule, Text
 from tests.models.server import ModelServer
@@ -118,13 +119,14 @@ class Trio(Stage):
 
 
 @contextlib.contextmanager
-def trio(folder: Path) -> Iterator[Trio]:
-    """Bring the three up; all is gone at the end."""
+def trio(folder: Path, *, reaches_room: bool = False) -> Iterator[Trio]:
+    """Bring the three up; all is gone at the end. What they start themselves may reach the room's gateway."""
     loopback = Loopback()
     with (
         loopback,
         ModelServer(listener=loopback.listener) as server,
         Trio(folder / "stage", server, loopback) as stage,
+        passage(loopback, stage.room.port) if reaches_room else contextlib.nullcontext(),
     ):
         stage.sit_down()
         yield stage

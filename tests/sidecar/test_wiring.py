@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from csp.sidecar.rules import rules_text
 from csp.sidecar.wiring import (
     CLAUDE_EVENTS,
     GEMINI_EVENTS,
@@ -540,3 +541,95 @@ def test_what_is_added_is_known_to_the_installed_cli(name: str, run_dir: Path, h
     assert {
         word for word in added if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", run.stdout)
     } == set()
+
+
+# --- the tools of the room -----------------------------------------------------------------------
+
+SERVER = ["/opt/my python", "-P", "-m", "csp.cli", "mcp"]
+
+
+def with_tools(name: str, run_dir: Path, home: Path, *args: str, env: dict[str, str] | None = None) -> Wired:
+    return wire(
+        *(name, run_dir, [f"/usr/bin/{name}", *args], {"HOME": str(home), **(env or {})}, SESSION, RULES),
+        cwd=str(home),
+        server=SERVER,
+    )
+
+
+def test_claude_gets_our_server_beside_those_of_its_user(run_dir: Path, home: Path) -> None:
+    run = with_tools("claude", run_dir, home, "--mcp-config", "mine.json", "--model", "opus")
+    given = [run.argv[at + 1] for at, word in enumerate(run.argv) if word == "--mcp-config"]
+    entry = {"type": "stdio", "command": SERVER[0], "args": SERVER[1:]}
+
+    assert given == [str(run_dir / "claude-mcp.json"), "mine.json"]
+    assert json.loads(Path(given[0]).read_text()) == {"mcpServers": {"csp": entry}}
+    # The option takes every word up to the next option for a file.
+    assert run.argv[run.argv.index(given[0]) + 1] == "--settings"
+    assert settings(run)["permissions"] == {"allow": ["mcp__csp"]}
+
+
+def test_claude_keeps_the_permissions_of_chosen_settings(run_dir: Path, home: Path) -> None:
+    chosen = json.dumps({"permissions": {"allow": ["Read"], "deny": ["Bash"]}})
+    run = with_tools("claude", run_dir, home, "--settings", chosen)
+
+    assert settings(run)["permissions"] == {"allow": ["Read", "mcp__csp"], "deny": ["Bash"]}
+
+
+def test_codex_gets_our_server_with_what_it_needs_to_know(run_dir: Path, home: Path) -> None:
+    run = with_tools("codex", run_dir, home, "-c", "mcp_servers.mine.command='x'")
+    given = [run.argv[at + 1] for at, word in enumerate(run.argv) if word == "-c"]
+    ours = tomllib.loads("\n".join(one for one in given if one.startswith("mcp_servers.csp.")))
+    server = ours["mcp_servers"]["csp"]
+
+    assert "mcp_servers.mine.command='x'" in given
+    assert [server["command"], *server["args"]] == SERVER
+    assert {"CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL"} <= set(server["env_vars"])
+    assert server["default_tools_approval_mode"] == "approve"
+    assert (server["startup_timeout_sec"], server["tool_timeout_sec"]) == (60, 1900)
+
+
+@pytest.mark.parametrize(("own", "is_given"), [('url = "http://x/mcp"', False), ('command = "x"', True)])
+def test_codex_keeps_a_server_of_our_name_that_has_an_address(
+    run_dir: Path, home: Path, own: str, is_given: bool
+) -> None:
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(f"[mcp_servers.csp]\n{own}\n")
+
+    assert any("mcp_servers.csp." in word for word in with_tools("codex", run_dir, home).argv) is is_given
+
+
+def test_gemini_gets_our_server_trusted_beside_those_of_its_user(run_dir: Path, home: Path) -> None:
+    (home / ".gemini").mkdir()
+    own = {"mcpServers": {"mine": {"command": "x"}}, "mcp": {"allowed": ["mine"], "excluded": []}}
+    (home / ".gemini" / "settings.json").write_text(json.dumps(own))
+    run = with_tools("gemini", run_dir, home, env={"CSP_AGENT": "gemini", "CSP_AUTH_TOKEN": "secret"})
+    written = (Path(run.env["GEMINI_CLI_HOME"]) / ".gemini" / "settings.json").read_text()
+    found = json.loads(written)
+
+    assert found["mcpServers"]["mine"] == {"command": "x"}
+    assert found["mcpServers"]["csp"] == {
+        "command": SERVER[0],
+        "args": SERVER[1:],
+        "env": {"CSP_AUTH_TOKEN": "$CSP_AUTH_TOKEN", "CSP_AGENT": "$CSP_AGENT"},
+        "trust": True,
+        "timeout": 1_900_000,
+    }
+    assert found["mcp"] == {"allowed": ["mine", "csp"], "excluded": []}
+    assert "secret" not in written
+    unwire(run_dir)
+    assert json.loads((home / ".gemini" / "settings.json").read_text()) == own
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+def test_without_the_server_nothing_is_said_of_it(run_dir: Path, home: Path, name: str) -> None:
+    run = wired(name, run_dir, home)
+    files = [path.read_text() for path in run_dir.rglob("*") if path.is_file()]
+
+    assert not any("mcp" in text.lower() for text in (*run.argv, *files))
+
+
+def test_the_rules_speak_of_tools_to_those_who_have_them() -> None:
+    assert "send_message" in rules_text("ada", has_tools=True)
+    assert "send_message" not in rules_text("ada")
+    assert rules_text("ada", has_tools=True).startswith(rules_text("ada"))
+    assert rules_text("ada", "orchestrator", has_tools=True).count("send_message") == 1

@@ -51,7 +51,15 @@ class Room:
 class WiredCli:
     """One run of a CLI: `outcomes` grows by itself while it is entered."""
 
-    def __init__(self, cli: RealCli, folder: Path, rules_text: str = "", *, is_settling: bool = True) -> None:
+    def __init__(
+        self,
+        cli: RealCli,
+        folder: Path,
+        rules_text: str = "",
+        *,
+        is_settling: bool = True,
+        server: Sequence[str] = (),
+    ) -> None:
         """Without settling the hook events stay on disk, as after a brain that died at once."""
         self.cli = cli
         self._is_settling = is_settling
@@ -59,7 +67,9 @@ class WiredCli:
         self.folder.mkdir(parents=True)
         self.since = time.time()
         self.wired: Wired = wire(
-            cli.name, self.folder, cli.argv, cli.env, str(uuid.uuid4()), rules_text, cwd=str(cli.cwd)
+            *(cli.name, self.folder, cli.argv, cli.env, str(uuid.uuid4()), rules_text),
+            cwd=str(cli.cwd),
+            server=server,
         )
         self.outcomes: list[Outcome] = []
         self.follower: Follower

@@ -1,0 +1,57 @@
+"""Serve the room to an MCP client."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from csp.cli.call import Call
+from csp.cli.terminal import talk
+from csp.config import process_environment
+from csp.errors import Refused, Unreachable
+from csp.light.places import unnamed_runtime_dir
+from csp.mcp.installed import how_to_install, is_installed
+from csp.oneshot import Gateway
+from csp.rooms import Address, find_room
+
+
+def mcp(call: Call) -> int:
+    """Serve one client on stdin and stdout until it goes; a room is looked for when it is needed."""
+    if not is_installed():
+        raise Refused("the package 'mcp' is not installed", f"install it: {how_to_install()}")
+    from csp.mcp.door import Network
+    from csp.mcp.stdio import serve
+
+    if call.args.name and not call.settings.agent:
+        return _serve_member(call)
+    if call.args.name:
+        talk(f"csp: --name is not needed here: this pane is agent {call.settings.agent!r}")
+    serve(Network(lambda: _connect(call)))
+    return 0
+
+
+def _connect(call: Call) -> Gateway:
+    found = find(call)
+    return Gateway(found.url, found.token)
+
+
+def find(call: Call) -> Address:
+    """Return the room; where a client has kept its user's runtime folder from us, look there all the same."""
+    try:
+        return find_room(call.settings, call.cwd)
+    except Unreachable:
+        folder = unnamed_runtime_dir(process_environment())
+        if not folder:
+            raise
+        return find_room(replace(call.settings, state_dir=Path(folder)), call.cwd)
+
+
+def _serve_member(call: Call) -> int:
+    from csp.mcp.member import Member
+    from csp.mcp.stdio import serve
+
+    member = Member(call.args.name, lambda: find(call), call.settings.state_dir)
+    member.stay()
+    try:
+        serve(member.network)
+    finally:
+        member.leave()
+    return 0

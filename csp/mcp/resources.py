@@ -1,0 +1,74 @@
+"""What a client can read: the transcript, the board, the runs."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from csp.errors import NotFound
+from csp.light.plain_json import dumps
+from csp.mcp.door import Door
+from csp.oneshot import field, objects, segment
+
+SCHEME: Final = "csp://"
+_ITEMS: Final = 200
+_JSON: Final = "application/json"
+_TEXT: Final = "text/plain"
+
+
+class Page(NamedTuple):
+    """A resource as it was read."""
+
+    mime: str
+    text: str
+
+
+class Resource(NamedTuple):
+    """One resource; `{}` in its address stands for an id."""
+
+    uri: str
+    name: str
+    about: str
+    mime: str
+    read: Callable[[Door, str], Awaitable[str]]
+
+    @property
+    def is_template(self) -> bool:
+        return "{" in self.uri
+
+
+async def _transcript(door: Door, session: str) -> str:
+    page = await door.get("/history", limit=_ITEMS, session=session or None)
+    return "\n".join(_line(item) for item in objects(field(page, "items", list)))
+
+
+def _line(item: dict[str, Any]) -> str:
+    return f"[{item.get('seq')}] {item.get('sender')} to {item.get('target')}: {item.get('text')}"
+
+
+async def _board(door: Door, session: str) -> str:
+    return dumps(await door.get("/board", limit=_ITEMS, session=session or None), is_ascii=False)
+
+
+async def _runs(door: Door, run: str) -> str:
+    return dumps(await door.get(f"/runs/{segment(run)}" if run else "/runs"), is_ascii=False)
+
+
+RESOURCES: Final = (
+    Resource("csp://transcript", "transcript", "what was said last in the room", _TEXT, _transcript),
+    Resource("csp://transcript/{session}", "session", "what was said in a session", _TEXT, _transcript),
+    Resource("csp://board", "board", "the notes on the whiteboard", _JSON, _board),
+    Resource("csp://board/{session}", "board of a session", "the notes of a session", _JSON, _board),
+    Resource("csp://runs", "runs", "the runs of builders with their reviewers", _JSON, _runs),
+    Resource("csp://runs/{run}", "run", "a run with all its messages", _JSON, _runs),
+)
+
+
+async def read(door: Door, uri: str) -> Page:
+    """Return what stands at an address; NotFound where there is no such thing."""
+    base, _, id = uri.removeprefix(SCHEME).partition("/")
+    for resource in RESOURCES:
+        known = resource.uri.removeprefix(SCHEME).partition("/")
+        if uri.startswith(SCHEME) and known[0] == base and resource.is_template == bool(id):
+            return Page(resource.mime, await resource.read(door, unquote(id)))
+    listed = ", ".join(resource.uri for resource in RESOURCES)
+    raise NotFound(f"unknown resource {uri!r}", f"expected one of: {listed}")

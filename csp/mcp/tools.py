@@ -1,0 +1,248 @@
+"""The tools, one row each: whose they are, what they take, what they ask of the room."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from csp.core.identity import allows
+from csp.errors import BadInput
+from csp.mcp import arguments as args
+from csp.mcp.door import Door, me, reads_inbox
+from csp.oneshot import field, objects, segment
+from csp.wire import ALL, Role
+
+Progress = Callable[[float, float, str], Awaitable[None]]
+#: What agents and people say, without the room's own notices.
+_SPEECH: Final = "human_message,agent_call,agent_response"
+_POLL_S: Final = 20.0
+#: A room that answers at once, though asked to wait, is not asked again at once.
+_REST_S: Final = 0.2
+_SHOWN: Final = {
+    "seq": "seq",
+    "id": "id",
+    "type": "type",
+    "sender": "from",
+    "target": "to",
+    "text": "text",
+    "replyTo": "reply_to",
+    "session_id": "session",
+    "turn": "turn",
+    "ts": "ts",
+}
+
+
+class Asked(NamedTuple):
+    """One call: the way to the room, an id that is this call's alone, where progress is told."""
+
+    door: Door
+    key: str
+    progress: Progress
+
+
+Handler = Callable[[Asked, Any], Awaitable[Any]]
+
+
+class Tool(NamedTuple):
+    name: str
+    needs: Role
+    takes: type[args.Arguments]
+    run: Handler
+    #: Whether it only looks.
+    is_reading: bool = False
+
+
+def shown_to(role: Role) -> list[Tool]:
+    """Return the tools of a role; the gateway refuses the others, so they are not even listed."""
+    return [tool for tool in TOOLS if allows(role, tool.needs)]
+
+
+def read_arguments(tool: Tool, given: dict[str, Any]) -> args.Arguments:
+    """Return the arguments of a call as their type, or raise BadInput saying what is wrong where."""
+    try:
+        return msgspec.convert(given, tool.takes)
+    except msgspec.ValidationError as exc:
+        known = ", ".join(schema_field.encode_name for schema_field in msgspec.structs.fields(tool.takes))
+        problem = str(exc)
+        hint = f"{tool.name} takes: {known}" if known else f"{tool.name} takes no argument"
+        raise BadInput(problem[:1].lower() + problem[1:], hint) from exc
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+async def send_message(asked: Asked, call: args.SendMessage) -> Any:
+    key = call.id or asked.key
+    if call.turn is not None:
+        return await asked.door.post("/agent-output", {"content": call.text, "turn": call.turn, "id": key})
+    body = _given(to=call.to, content=call.text, replyTo=call.reply_to, thread=call.thread, id=key)
+    return await asked.door.post("/message", body | ({"urgent": True} if call.urgent else {}))
+
+
+async def broadcast(asked: Asked, call: args.Broadcast) -> Any:
+    body = _given(to=ALL, content=call.text, thread=call.thread, id=call.id or asked.key)
+    return await asked.door.post("/message", body)
+
+
+async def read_messages(asked: Asked, call: args.ReadMessages) -> Any:
+    """Read the caller's own inbox, which ends with that; who has another way of hearing reads on."""
+    who = await me(asked.door)
+    if not reads_inbox(who):
+        page = await asked.door.get("/history", limit=call.limit, after=call.after, **_heard(call))
+        return _page(page)
+    inbox = await asked.door.get(f"/inbox/{segment(who.id)}", after=call.after or 0, wait=call.wait)
+    items = objects(field(inbox, "items", list))[: call.limit]
+    for item in items:
+        await asked.door.post("/delivery", {"id": item["id"], "state": "confirmed"})
+    return {"items": [_delivered(item) for item in items]}
+
+
+def _heard(call: args.ReadMessages) -> dict[str, Any]:
+    return {"types": _SPEECH, "wait": call.wait}
+
+
+def _delivered(item: dict[str, Any]) -> dict[str, Any]:
+    names = ("id", "seq", "kind", "from", "text", "turn", "urgent")
+    return {name: item[name] for name in names if item.get(name)}
+
+
+async def query_log(asked: Asked, call: args.QueryLog) -> Any:
+    query = {"agent": call.agent, "session": call.session, "after": call.after, "before": call.before}
+    return _page(await asked.door.get("/history", limit=call.limit, q=call.search, **query))
+
+
+def _page(page: Any) -> dict[str, Any]:
+    items = objects(field(page, "items", list))
+    shown = [{name: item[key] for key, name in _SHOWN.items() if item.get(key)} for item in items]
+    return {"items": shown, "next": page.get("next")}
+
+
+async def list_agents(asked: Asked, call: args.Nothing) -> Any:
+    agents = objects(await asked.door.get("/agents"))
+    names = ("id", "name", "kind", "role", "online", "state", "detail", "queued")
+    who = await me(asked.door)
+    return {"you": who.id, "agents": [{name: agent[name] for name in names} for agent in agents]}
+
+
+async def set_status(asked: Asked, call: args.SetStatus) -> Any:
+    return await asked.door.post("/state", {"state": call.state, "detail": call.detail})
+
+
+# --- the turn ------------------------------------------------------------------------------------
+
+
+async def working(asked: Asked, call: args.Working) -> Any:
+    return await asked.door.post("/turn/working", {"note": call.note})
+
+
+async def hand_over(asked: Asked, call: args.HandOver) -> Any:
+    return await asked.door.post("/turn/handoff", _given(to=call.to, task=call.task, session=call.session))
+
+
+async def vote(asked: Asked, call: args.Vote) -> Any:
+    body = _given(label=call.label.upper(), reason=call.reason, session=call.session)
+    return await asked.door.post("/turn/vote", body)
+
+
+# --- the board -----------------------------------------------------------------------------------
+
+
+async def board_add(asked: Asked, call: args.BoardAdd) -> Any:
+    body = _given(text=call.text, session=call.session, tags=call.tags, id=call.id or asked.key)
+    return await asked.door.post("/board", body)
+
+
+async def board_search(asked: Asked, call: args.BoardSearch) -> Any:
+    query = {"session": call.session, "author": call.author, "kind": call.kind}
+    rerank = 1 if call.rerank else None
+    return await asked.door.get("/board/search", q=call.query, limit=call.limit, rerank=rerank, **query)
+
+
+# --- modes ---------------------------------------------------------------------------------------
+
+
+async def start_mode(asked: Asked, call: args.StartMode) -> Any:
+    body = _given(**{name: getattr(call, name) for name in _MODE_FIELDS})
+    return await asked.door.post("/sessions" if call.own_thread else "/mode", body)
+
+
+_MODE_FIELDS: Final = (
+    *("mode", "topic", "agents", "rounds", "steps", "first", "synth", "ballot", "respect_final", "thread"),
+)
+
+
+async def mode_status(asked: Asked, call: args.ModeStatus) -> Any:
+    if call.session is not None:
+        return await asked.door.get(f"/sessions/{segment(call.session)}")
+    return await asked.door.get("/mode", thread=call.thread)
+
+
+async def stop(asked: Asked, call: args.Stop) -> Any:
+    return await asked.door.post("/stop", _given(thread=call.thread) | ({"all": True} if call.all else {}))
+
+
+# --- collaborations ------------------------------------------------------------------------------
+
+
+async def chatter_collaborate(asked: Asked, call: args.ChatterCollaborate) -> Any:
+    """Begin a collaboration; wait for its end, or return its handle when that takes too long."""
+    body = _given(**{name: getattr(call, name) for name in _CHATTER_FIELDS})
+    begun = await asked.door.post("/collaborations", body)
+    if call.wait == 0:
+        return begun
+    return await _until_ended(asked, field(begun, "handle", str), call.wait)
+
+
+_CHATTER_FIELDS: Final = (
+    *("objective", "models", "session_id", "user_input", "mode", "max_steps", "parallel"),
+    *("timeout_per_step", "cost_limit_usd"),
+)
+
+
+async def chatter_poll(asked: Asked, call: args.ChatterPoll) -> Any:
+    if call.stop:
+        await asked.door.post(f"/collaborations/{segment(call.handle)}/stop", {})
+    return await _until_ended(asked, call.handle, call.wait)
+
+
+async def _until_ended(asked: Asked, handle: str, wait_s: float) -> Any:
+    deadline = time.monotonic() + wait_s
+    path = f"/collaborations/{segment(handle)}"
+    while True:
+        began = time.monotonic()
+        left = max(0.0, deadline - began)
+        seen = await asked.door.get(path, wait=round(min(_POLL_S, left), 3))
+        step, of = float(seen.get("step") or 0), float(seen.get("max_steps") or 0)
+        await asked.progress(step, of, f"step {step:g} of {of:g}")
+        if seen.get("status") != "running" or time.monotonic() >= deadline:
+            return seen
+        await asyncio.sleep(max(0.0, _REST_S - (time.monotonic() - began)))
+
+
+A, O = Role.AGENT, Role.ORCHESTRATOR  # noqa: E741
+
+TOOLS: Final = (
+    Tool("send_message", A, args.SendMessage, send_message),
+    Tool("broadcast", A, args.Broadcast, broadcast),
+    Tool("read_messages", A, args.ReadMessages, read_messages),
+    Tool("list_agents", A, args.Nothing, list_agents, is_reading=True),
+    Tool("set_status", A, args.SetStatus, set_status),
+    Tool("working", A, args.Working, working),
+    Tool("handoff", A, args.HandOver, hand_over),
+    Tool("vote", A, args.Vote, vote),
+    Tool("board_add", A, args.BoardAdd, board_add),
+    Tool("board_search", A, args.BoardSearch, board_search, is_reading=True),
+    Tool("query_log", A, args.QueryLog, query_log, is_reading=True),
+    Tool("mode_status", A, args.ModeStatus, mode_status, is_reading=True),
+    Tool("start_mode", O, args.StartMode, start_mode),
+    Tool("stop", O, args.Stop, stop),
+    Tool("chatter_collaborate", O, args.ChatterCollaborate, chatter_collaborate),
+    Tool("chatter_poll", O, args.ChatterPoll, chatter_poll, is_reading=False),
+)
+BY_NAME: Final = {tool.name: tool for tool in TOOLS}

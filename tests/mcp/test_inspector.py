@@ -1,0 +1,80 @@
+"""The inspector from npm, a client of another make, lists and calls what is there."""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.clis.install import INSPECTOR, node_path
+from tests.mcp.clients import AGENT_TOOLS, join
+from tests.rooms import LiveRoom
+
+
+class Answer(NamedTuple):
+    code: int
+    data: Any
+    error: str
+
+
+def inspect(room: LiveRoom, target: list[str], *words: str) -> Answer:
+    command = [str(INSPECTOR / "node_modules" / ".bin" / "mcp-inspector"), "--cli", *target, *words]
+    env = {"PATH": node_path(), "HOME": str(room.home)}
+    run = subprocess.run(command, env=env, cwd=room.dir, capture_output=True, text=True, check=False)
+    return Answer(run.returncode, json.loads(run.stdout) if run.stdout else None, run.stderr)
+
+
+def stdio(env: dict[str, str]) -> list[str]:
+    given = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
+    return [*given, sys.executable, "-P", "-m", "csp.cli", "mcp"]
+
+
+def http(room: LiveRoom, env: dict[str, str]) -> list[str]:
+    token = f"Authorization: Bearer {env['CSP_AUTH_TOKEN']}"
+    return [f"{room.url}/mcp", "--transport", "http", "--header", token]
+
+
+def ask_all(room: LiveRoom, target: list[str], calls: dict[str, tuple[str, ...]]) -> dict[str, Answer]:
+    """Make some calls, each of which takes a second, two at a time."""
+    with ThreadPoolExecutor(2) as pool:
+        answers = pool.map(lambda words: inspect(room, target, *words), calls.values())
+        return dict(zip(calls, answers, strict=True))
+
+
+CALL = ("--method", "tools/call", "--tool-name")
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_the_inspector_lists_tools_and_calls_them(room: LiveRoom, way: str) -> None:
+    env = join(room, f"inspector-{way}")
+    calls = {
+        "tools": ("--method", "tools/list"),
+        "sent": (*CALL, "broadcast", "--tool-arg", f"text=seen by {way}"),
+        "nobody": (*CALL, "send_message", "--tool-arg", "to=nobdy", "text=x"),
+    }
+    found = ask_all(room, stdio(env) if way == "stdio" else http(room, env), calls)
+
+    assert {tool["name"] for tool in found["tools"].data["tools"]} == AGENT_TOOLS
+    assert found["sent"].data["structuredContent"]["success"] is True
+    assert found["nobody"].code != 0 and found["nobody"].data["isError"] is True
+    assert "unknown recipient 'nobdy'" in found["nobody"].data["content"][0]["text"]
+    said = room.gateway.get("/history", q=f"seen by {way}")["items"]
+    assert [item["sender"] for item in said] == [f"inspector-{way}"]
+
+
+def test_the_inspector_reads_resources_and_prompts(room: LiveRoom) -> None:
+    calls = {
+        "wrong": (*CALL, "broadcast", "--tool-arg", "colour=red"),
+        "resources": ("--method", "resources/list"),
+        "runs": ("--method", "resources/read", "--uri", "csp://runs"),
+        "prompt": ("--method", "prompts/get", "--prompt-name", "debate", "--prompt-args", "topic=tabs"),
+    }
+    found = ask_all(room, http(room, join(room, "inspector-reads")), calls)
+
+    assert found["wrong"].code != 0 and found["wrong"].data["isError"] is True
+    listed = [one["uri"] for one in found["resources"].data["resources"]]
+    assert listed == ["csp://transcript", "csp://board", "csp://runs"]
+    assert json.loads(found["runs"].data["contents"][0]["text"]) == {"items": []}
+    assert "Topic: tabs" in found["prompt"].data["messages"][0]["content"]["text"]

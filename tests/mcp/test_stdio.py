@@ -1,0 +1,234 @@
+"""`csp mcp` with the SDK's own client, by the old protocol as by the new one."""
+
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, TextContent, TextResourceContents
+
+from csp.cli.call import Call
+from csp.cli.mcp import find
+from csp.config import Settings
+from csp.errors import Unreachable
+from csp.light import places
+from tests.mcp.clients import AGENT_TOOLS, LEADER_TOOLS, VERSIONS, as_agent, call, join, over_stdio, refused
+from tests.rooms import ROOT, LiveRoom
+
+
+def history(room: LiveRoom, text: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = room.gateway.get("/history", limit=1000)["items"]
+    return [item for item in items if item["text"] == text]
+
+
+@pytest.mark.parametrize(("mode", "version"), VERSIONS.items())
+async def test_an_agent_lists_and_calls_by_either_protocol(room: LiveRoom, mode: str, version: str) -> None:
+    ada, bob = join(room, f"ada-{mode}"), join(room, f"bob-{mode}")
+    async with over_stdio(room, mode=mode, env=ada) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        sent = await call(client, "send_message", to=f"bob-{mode}", text=f"hello by {mode}")
+        again = await call(client, "send_message", to=f"bob-{mode}", text=f"hello by {mode}", id=sent["id"])
+        await call(client, "broadcast", text=f"to all by {mode}")
+        await call(client, "set_status", state="busy", detail="reading")
+        listed = await call(client, "list_agents")
+        log = await call(client, "query_log", search=f"to all by {mode}")
+        mode_now = await call(client, "mode_status")
+        kept = await call(client, "working", note="soon")
+        read = await call(client, "read_messages", limit=5)
+
+        assert client.protocol_version == version
+    assert set(tools) == AGENT_TOOLS
+    assert all(
+        tool.description and tool.input_schema["additionalProperties"] is False for tool in tools.values()
+    )
+    assert again == sent and [item["sender"] for item in history(room, f"hello by {mode}")] == [f"ada-{mode}"]
+    texts = [item["text"] for item in as_agent(room, bob).get(f"/inbox/bob-{mode}")["items"]]
+    assert texts == [f"hello by {mode}", f"to all by {mode}"]
+    own = next(agent for agent in listed["agents"] if agent["id"] == listed["you"])
+    assert (own["id"], own["state"], own["detail"]) == (f"ada-{mode}", "busy", "reading")
+    assert [(item["from"], item["to"]) for item in log["items"]] == [(f"ada-{mode}", "all")]
+    assert mode_now["mode"] == "freeform" and kept == {"success": True, "extended": False}
+    assert read["items"][-1]["text"] == f"to all by {mode}"
+
+
+async def test_malformed_calls_get_errors_that_say_what_is_wrong(room: LiveRoom) -> None:
+    async with over_stdio(room, mode="legacy", env=join(room, "odd")) as client:
+        with pytest.raises(MCPError) as unknown:
+            await client.call_tool("send_mesage", {"to": "all", "text": "x"})
+        missing = await refused(client, "send_message", to="all")
+        wrong = await refused(client, "read_messages", limit="many")
+        extra = await refused(client, "broadcast", text="x", colour="red")
+        nothing = await refused(client, "list_agents", all=True)
+        empty = await refused(client, "broadcast", text="")
+        huge = await refused(client, "broadcast", text="x" * 300_000)
+        heavy = await refused(client, "broadcast", text="ü" * 200_000)
+        nobody = await refused(client, "send_message", to="nobdy", text="x")
+        forbidden = await refused(client, "start_mode", mode="debate", topic="x")
+        with pytest.raises(MCPError) as no_resource:
+            await client.read_resource("csp://nothing")
+        with pytest.raises(MCPError) as no_topic:
+            await client.get_prompt("debate", {})
+        with pytest.raises(MCPError) as no_prompt:
+            await client.get_prompt("", {"topic": "x"})
+        after = await call(client, "list_agents")
+
+    assert (unknown.value.code, unknown.value.message) == (INVALID_PARAMS, "unknown tool 'send_mesage'")
+    assert missing.startswith("object missing required field `text` (send_message takes: to, text,")
+    assert wrong.startswith("expected `int`, got `str` - at `$.limit`")
+    assert extra.startswith("object contains unknown field `colour` (broadcast takes: text, thread, id)")
+    assert nothing.endswith("(list_agents takes no argument)")
+    assert "length >= 1" in empty and "length <= 262144" in huge
+    assert heavy == "text is over 262144 bytes (put it into a file and send its path)"
+    assert nobody.startswith("unknown recipient 'nobdy' (")
+    assert forbidden == "agent may not POST /mode (it takes the orchestrator token)"
+    assert no_resource.value.code == -32002 and no_topic.value.code == no_prompt.value.code == INVALID_PARAMS
+    assert after["you"] == "odd"
+
+
+async def test_an_orchestrator_and_a_person_see_more_tools_which_work(room: LiveRoom) -> None:
+    join(room, "worker")
+    async with over_stdio(room, env=join(room, "orchestrator", "orchestrator")) as client:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        begun = await call(client, "start_mode", mode="single", topic="try it", agents=["worker"])
+        session = begun["orchestration"]["sessionId"]
+        seen = await call(client, "mode_status", session=session)
+        stopped = await call(client, "stop")
+        prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
+        prompt = await client.get_prompt("debate", {"topic": "tabs {mode}", "agents": "worker"})
+        transcript = (await client.read_resource(f"csp://transcript/{session}")).contents[0]
+        runs = (await client.read_resource("csp://runs")).contents[0]
+        resources = [str(one.uri) for one in (await client.list_resources()).resources]
+        templates = [one.uri_template for one in (await client.list_resource_templates()).resource_templates]
+    async with over_stdio(room) as person:
+        listed = await call(person, "list_agents")
+
+    assert tools == LEADER_TOOLS
+    assert seen["session"]["mode"] == "single" and stopped["stopped"] == [session]
+    assert prompts == [
+        *(
+            "single",
+            "collaborate",
+            "autopilot",
+            "round_robin",
+            "orchestrator",
+            "debate",
+            "consensus",
+            "review",
+        )
+    ]
+    content = prompt.messages[0].content
+    assert isinstance(content, TextContent)
+    assert "`debate`" in content.text and "Topic: tabs {mode}\n" in content.text
+    assert isinstance(transcript, TextResourceContents) and "Allstop" in transcript.text
+    assert isinstance(runs, TextResourceContents) and runs.text == '{"items": []}'
+    assert resources == ["csp://transcript", "csp://board", "csp://runs"]
+    assert templates == ["csp://transcript/{session}", "csp://board/{session}", "csp://runs/{run}"]
+    assert listed["you"] == "human"
+
+
+async def test_votes_and_handoffs_by_tool_move_a_mode(room: LiveRoom) -> None:
+    members = {name: join(room, name) for name in ("eve", "fay")}
+    begun = room.gateway.post(
+        "/sessions", {"mode": "debate", "rounds": 1, "ballot": True, "agents": list(members), "topic": "x"}
+    )
+    for name, env in members.items():
+        answer(room, env, begun["id"], f"position of {name}")
+    async with over_stdio(room, env=members["eve"]) as client:
+        early = await refused(client, "vote", label="Z")
+        await call(client, "vote", label="a", reason="shorter")
+        other = await refused(client, "handoff", to="fay", task="go on")
+    answer(room, members["eve"], begun["id"], "voted")
+    room.gateway.post(f"/sessions/{begun['id']}/stop")
+    votes = room.gateway.get("/history", types="vote", session=begun["id"])["items"]
+    relay = room.gateway.post("/sessions", {"mode": "collaborate", "agents": list(members), "topic": "y"})
+    async with over_stdio(room, env=members["eve"]) as client:
+        await call(client, "handoff", to="fay", task="go on")
+    answer(room, members["eve"], relay["id"], "my part is done")
+
+    assert early == "unknown label 'Z' (expected one of: A, B)"
+    assert other == "no turn of yours is open that can be handed over (say it with a message instead)"
+    assert [(vote["sender"], vote["text"]) for vote in votes] == [("eve", "VOTE: [A] REASON: shorter")]
+    assert room.gateway.get(f"/sessions/{relay['id']}")["orchestration"]["currentTurn"] == "fay"
+
+
+def answer(room: LiveRoom, env: dict[str, str], session: str, text: str) -> None:
+    """Reply to the open turn of an agent."""
+    turns = room.gateway.get(f"/sessions/{session}")["orchestration"]["turns"]
+    body = {"content": text, "turn": turns[env["CSP_AGENT"]]}
+    as_agent(room, env).post("/agent-output", body)
+
+
+async def test_what_a_tool_sent_is_not_sent_again_by_words(room: LiveRoom) -> None:
+    gus, hal = join(room, "gus"), join(room, "hal")
+    async with over_stdio(room, env=gus) as client:
+        sent = await call(client, "send_message", to="hal", text="once")
+        as_agent(room, gus).post("/agent-output", {"content": "told hal\n\n@send.hal once"})
+        as_agent(room, gus).post("/agent-output", {"content": "hm\n\n@send.hal twice", "activity": True})
+        again = await call(client, "send_message", to="hal", text="twice")
+    items = as_agent(room, hal).get("/inbox/hal")["items"]
+
+    assert [item["text"] for item in items] == ["once", "twice"]
+    assert [item["id"] for item in items] == [sent["id"], again["id"]]
+
+
+async def test_a_client_outside_joins_by_name_reads_its_messages_once_and_comes_back(room: LiveRoom) -> None:
+    async with over_stdio(room, "--name", "Scout") as client:
+        await call(client, "broadcast", text="I am here")
+        room.gateway.post("/message", {"to": "scout", "content": "look around", "id": "look"})
+        first = await call(client, "read_messages", wait=30)
+        second = await call(client, "read_messages")
+    gone = next(agent for agent in room.gateway.get("/agents") if agent["id"] == "scout")
+    async with over_stdio(room, "--name", "Scout") as client:
+        back = await call(client, "list_agents")
+
+    assert [(item["from"], item["text"]) for item in first["items"]] == [("human", "look around")]
+    assert second["items"] == []
+    assert room.gateway.get("/messages/look")["recipients"]["scout"]["state"] == "confirmed"
+    assert (gone["online"], gone["kind"]) == (False, "mcp")
+    assert back["you"] == "scout"
+
+
+async def test_without_a_room_the_tools_are_listed_and_each_call_says_why(tmp_path: Path) -> None:
+    room = LiveRoom(tmp_path)
+    async with over_stdio(room, "--name", "early", env={"CSP_ROOM": ""}) as client:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        words = await refused(client, "list_agents")
+
+    assert tools == AGENT_TOOLS
+    assert words == "no room is running; start one with: csp up"
+
+
+def test_a_room_is_found_though_the_client_hides_the_runtime_folder(
+    room: LiveRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = room.home.parent / "run"
+    (run / str(os.getuid())).symlink_to(run)
+    monkeypatch.setattr(places, "RUNTIME_DIRS", str(run))
+
+    assert places.unnamed_runtime_dir({}) == str(run / str(os.getuid()) / "csp")
+    assert places.unnamed_runtime_dir({"XDG_RUNTIME_DIR": "/run/user/1"}) == ""
+    call = Call(args=Namespace(), settings=Settings(state_dir=room.home), cwd=room.dir)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    assert find(call).url == room.url
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(room.home))
+    with pytest.raises(Unreachable):
+        find(call)
+
+
+def test_without_the_sdk_one_line_says_how_to_get_it(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p]\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from csp.cli import main; sys.exit(main(['mcp']))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith("csp: the package 'mcp' is not installed (install it: uv sync --inexact")
+    assert run.stderr.count("\n") == 1
