@@ -179,4 +179,4 @@ def agrees(text: str) -> bool:
 
 def max_rounds(session: Session) -> int | None:
     """Return how many rounds the session has at most, as its mode counts."""
-    return session.setup.rounds if row_of(session.setup).rounds is not None else None
+    return session.setup.rounds

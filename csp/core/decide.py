@@ -5,7 +5,18 @@
 
 from typing import Final, assert_never
 
-from csp.core import membership, messages, replies, run_acts, speech, start, steering, timers, waking
+from csp.core import (
+    collaborating,
+    membership,
+    messages,
+    replies,
+    run_acts,
+    speech,
+    start,
+    steering,
+    timers,
+    waking,
+)
 from csp.core.allstop import allstop, is_allstop
 from csp.core.batch import Batch
 from csp.core.commands import (
@@ -14,6 +25,7 @@ from csp.core.commands import (
     AnyCommand,
     Cancel,
     CheckRun,
+    Collaborate,
     Continue,
     Control,
     DeliverRun,
@@ -82,7 +94,7 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
             messages.prune(room, command, batch)
         case Notice():
             batch.notice(command.target, command.text)
-        case SetMode() | NextTurn() | KeepTurn() | Stop() | Steer():
+        case SetMode() | Collaborate() | NextTurn() | KeepTurn() | Stop() | Steer():
             decide_session(room, command, batch, rules)
         case SayInRun() | PrepareRun() | CheckRun() | DeliverRun() | ActOnRun():
             decide_run(room, command, batch, rules)
@@ -110,6 +122,8 @@ def decide_session(room: Room, command: SessionCommand, batch: Batch, rules: Rul
     match command:
         case SetMode():
             start.set_mode(room, command, batch, rules)
+        case Collaborate():
+            collaborating.collaborate(room, command, batch, rules)
         case NextTurn():
             steering.next_turn(room, command, batch, rules)
         case KeepTurn():

@@ -132,6 +132,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
     ),
     Mode.ORCHESTRATOR: ModeRow(
         phases=(_relay("orchestrate", Speaker.LEAD), _SYNTHESIS),
+        unit="steps",
         fewest=2,
         is_round_a_turn=True,
         needs_envelope=True,

@@ -8,7 +8,7 @@ from csp.core.desk import Desk
 from csp.core.modes import Speaker, row_of
 from csp.core.room import Participant
 from csp.core.run_text import run_values
-from csp.core.session import Turn
+from csp.core.session import STRIKES, Turn
 from csp.core.summary import tally_text
 from csp.events import Said, TurnSignal
 from csp.wire import (
@@ -82,7 +82,7 @@ def _pass_over(desk: Desk, agent: AgentId, reason: str) -> None:
 def _round(desk: Desk) -> int:
     session = desk.session
     is_counted = row_of(session.setup).is_round_a_turn and desk.phase.speaker is not Speaker.EACH
-    return session.asked_here + 1 if is_counted else session.stage.round
+    return session.steps + 1 if is_counted else session.stage.round
 
 
 def _template(desk: Desk, agent: AgentId) -> str:
@@ -185,6 +185,8 @@ def fail(desk: Desk, turn: Turn, state: TurnState, reason: str) -> None:
     desk.withdraw(turn)
     desk.move(turn, state, reason)
     desk.notice(f"{turn.agent}: {_said(state)}, {reason}. The turn passes on.")
+    if desk.session.strikes.get(turn.agent) == STRIKES:
+        desk.notice(f"{turn.agent} is benched: it is not asked again until it speaks.")
 
 
 def cancel(desk: Desk, turn: Turn, reason: str) -> bool:

@@ -11,6 +11,7 @@ from csp.core.commands import (
     AnyCommand,
     Cancel,
     CheckRun,
+    Collaborate,
     Continue,
     Control,
     DeliverRun,
@@ -78,6 +79,10 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (
         SetMode(sender=HUMAN, mode="single", agents=("claude",)),
         ["mode", "system", "mode", "turn_signal", "system"],
+    ),
+    (
+        Collaborate(sender=HUMAN, objective="x", agents=("claude",)),
+        ["mode", "system", "system", "mode", "turn_signal", "system"],
     ),
     (NextTurn(thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
     (KeepTurn(agent=CODEX), ["turn"]),
