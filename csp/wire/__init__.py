@@ -6,6 +6,8 @@ The types are msgspec structs, because one declaration then serves the parser, t
 
 from csp.wire.bodies import (
     Choice,
+    CollaborateBody,
+    CollaborationParams,
     ControlBody,
     ControlDoneBody,
     DeliveryBody,
@@ -148,6 +150,8 @@ from csp.wire.sessions import (
 )
 from csp.wire.views import (
     AgentView,
+    CollaborationStartedView,
+    CollaborationView,
     ControlView,
     Deliver,
     DeliverFrame,
@@ -203,7 +207,11 @@ __all__ = [
     "Capabilities",
     "Change",
     "Choice",
+    "CollaborateBody",
     "Collaboration",
+    "CollaborationParams",
+    "CollaborationStartedView",
+    "CollaborationView",
     "ControlBody",
     "ControlDoneBody",
     "ControlVerb",

@@ -285,6 +285,43 @@ class SessionStartedView(Struct, frozen=True):
     orchestration: "ModeView"
 
 
+class CollaborationStartedView(Struct, frozen=True):
+    success: bool
+    handle: str
+    session: str
+    thread: str
+
+
+class CollaborationView(Struct, frozen=True, omit_defaults=False):
+    """How far a collaboration has come.
+
+    `speakers` have answered, `waiting` are asked right now, the last turn of those in `failed` failed.
+    `progress` has a line for each step that is over, without those that the caller knows; `lines` counts all.
+    """
+
+    handle: str
+    session: str
+    thread: str
+    status: Status
+    reason: EndReason | None
+    objective: str
+    mode: Mode
+    models: tuple[str, ...]
+    step: int
+    max_steps: int
+    parallel: int
+    speakers: tuple[str, ...]
+    waiting: tuple[str, ...]
+    failed: tuple[str, ...]
+    cost_usd: float
+    cost_limit_usd: float | None
+    tokens: int
+    spent: tuple[SpentView, ...]
+    result: str | None
+    progress: tuple[str, ...]
+    lines: int
+
+
 class ModeSetView(Struct, frozen=True):
     success: bool
     orchestration: ModeView

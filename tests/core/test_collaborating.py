@@ -5,19 +5,23 @@ from typing import Any
 import pytest
 
 from csp.core.commands import Answer, Collaborate, Join, Leave, Redact, Remove, Send, SetMode, Stop
+from csp.core.modeview import collaboration_view
 from csp.core.room import Room, dump, load, replay
 from csp.core.sessions import KEPT_COLLABORATIONS, KEPT_ENDED
+from csp.core.steps import KEPT_COURSE
 from csp.errors import BadInput, NotFound, Refused
 from csp.events import AgentCall, AgentResponse, HumanMessage, Noticed, TurnSignal
 from csp.wire import (
     HUMAN,
     AgentId,
+    CollaborationView,
     Ending,
     Handoff,
     JoinRole,
     Kind,
     Price,
     SessionAction,
+    Usage,
 )
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import BOSS, RULES, Play
@@ -670,3 +674,51 @@ def test_text_that_is_taken_out_is_no_result() -> None:
     work.finish()
     work.room.sessions.drop_texts()
     assert work.session.result is None
+
+
+# --- how it is shown -------------------------------------------------------------------------------
+
+
+def view(work: Work, after: int | None = None) -> CollaborationView:
+    return collaboration_view(work.session, work.session.setup.collaboration, after)
+
+
+def test_view_says_how_far_it_is() -> None:
+    work = Work()
+    work.collaborate(steps=3, parallel=2, cost=1.0)
+    work.reply(CODEX, "blue", usage=Usage(input=10, output=5, cost_usd=0.25))
+    shown = view(work)
+
+    assert (shown.status, shown.reason, shown.result) == ("running", None, None)
+    assert (shown.step, shown.max_steps, shown.parallel) == (2, 3, 2)
+    assert (shown.speakers, shown.waiting, shown.failed) == ((CODEX,), (CLAUDE,), ())
+    assert (shown.cost_usd, shown.cost_limit_usd, shown.tokens) == (0.25, 1.0, 15)
+    assert shown.progress == ("step 2 of 3: codex replied",)
+
+
+def test_view_leaves_out_the_lines_that_are_known() -> None:
+    work = Work()
+    work.collaborate(steps=70, agents=("claude", "codex"))
+    work.reply(CLAUDE)
+    work.fail(CODEX)
+    assert view(work, after=1).progress == ("step 2 of 70: codex failed: its answer was failed: no key",)
+    work.finish()
+    shown = view(work, after=3)
+
+    assert (shown.lines, len(shown.progress)) == (71, KEPT_COURSE)
+    assert view(work, after=70).progress == ("synthesis: claude replied",)
+    assert view(work, after=99).progress == ()
+
+
+def test_view_of_one_that_was_stopped_has_the_result_of_before() -> None:
+    work = Work()
+    work.collaborate(steps=1)
+    work.do(Stop(sender=HUMAN))
+    assert view(work).result is None
+    work.go_on(steps=1)
+    work.finish()
+    assert view(work).result == "claude speaks"
+    work.go_on(steps=1)
+    work.do(Stop(sender=HUMAN))
+
+    assert view(work).result == "claude speaks"

@@ -65,6 +65,9 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /sessions": ORCHESTRATORS,
     "GET /sessions/{id}": AGENTS,
     "POST /sessions/{id}/{change}": ORCHESTRATORS,
+    "POST /collaborations": ORCHESTRATORS,
+    "GET /collaborations/{id}": AGENTS,
+    "POST /collaborations/{id}/stop": ORCHESTRATORS,
     "GET /runs": AGENTS,
     "POST /runs": ORCHESTRATORS,
     "GET /runs/{id}": AGENTS,
@@ -92,6 +95,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /mode": {"mode": "freeform"},
     "POST /history/prune": {"before": 1},
     "POST /sessions": {"mode": "single", "agents": ["codex"]},
+    "POST /collaborations": {"objective": "a plan", "models": ["codex"]},
     "POST /page/enter": {"code": "wrong"},
     "POST /runs": {"goal": "g", "builder": "mailbox", "reviewer": "mailbox"},
     "POST /runs/{id}/message": {
@@ -120,17 +124,21 @@ async def _prepare(room: ServedRoom) -> list[str | None]:
     await room.call("POST", "/mode", {"mode": "single", "agents": ["claude"], "thread": "dev"})
     run = BODIES["POST /runs"] | {"run_id": "run-1", "thread": "run"}
     await room.call("POST", "/runs", run)
+    plan = {"objective": "a plan", "models": ["codex"], "session_id": "plan"}
+    await room.call("POST", "/collaborations", plan)
+    await room.call("POST", "/collaborations/plan/stop")
     return [None, "wrong", claude.token, codex.token, boss.token, room.token, await room.enter()]
 
 
 async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
     method, path = row.split(" ")
     path = path.replace("{verb}", "pause").replace("{action}", "cancel")
-    named = {"messages": "for-claude", "sessions": "s-5", "runs": "run-1"}.get(path.split("/")[1], "claude")
+    things = {"messages": "for-claude", "sessions": "s-5", "runs": "run-1", "collaborations": "plan"}
+    named = things.get(path.split("/")[1], "claude")
     path = path.replace("{id}", named).replace("{change}", "pause").replace("{act}", "abort")
     headers = UPGRADE if path == "/ws" else None
     answer = await room.call(method, path, BODIES.get(row), token=token, headers=headers)
-    if answer.status in (101, 200, 201):
+    if answer.status in (101, 200, 201, 202):
         return OK
     assert answer.is_refusal, answer
     return answer.status
