@@ -29,14 +29,14 @@ def advance(desk: Desk) -> None:
     """Go on until somebody owes a reply, or the session is over; a session that is paused waits."""
     reason = limit_hit(desk.session, desk.batch.clock)
     if desk.session.is_running and reason is not None:
-        _cut_short(desk, reason)
+        _cut_short(desk, reason, limit_text(desk.session, reason))
     while desk.session.is_running and not desk.session.turns and not desk.session.stage.is_waiting:
         _OVER[desk.session.stage.kind](desk)
 
 
-def _cut_short(desk: Desk, reason: EndReason) -> None:
+def _cut_short(desk: Desk, reason: EndReason, text: str) -> None:
     """Stop what goes on because of a limit; a synthesis may still be asked for."""
-    desk.notice(limit_text(desk.session, reason))
+    desk.notice(text)
     for turn in list(desk.session.turns.values()):
         if not cancel(desk, turn, reason):
             # Whoever is at it would go on spending for nothing.
@@ -156,19 +156,20 @@ def _relay_goes_on(desk: Desk) -> None:
     """Ask who comes next; where several may speak at once, as many as that."""
     while len(desk.session.turns) < desk.session.width:
         following = _next_in_relay(desk.session, desk.phase.speaker)
-        if not isinstance(following, EndReason):
-            ask(desk, following)
-            continue
-        if not desk.session.turns:
-            _relay_over(desk, following)
-        return
+        why_not = following if isinstance(following, EndReason) else ask(desk, following)
+        if why_not:
+            if not desk.session.turns:
+                _relay_over(desk, why_not)
+            return
 
 
-def _relay_over(desk: Desk, reason: EndReason) -> None:
-    if reason is EndReason.ALL_FAILED:
-        end(desk, reason)
+def _relay_over(desk: Desk, why: EndReason | str) -> None:
+    if why is EndReason.ALL_FAILED:
+        end(desk, EndReason.ALL_FAILED)
+    elif isinstance(why, EndReason):
+        _phase_over(desk, why)
     else:
-        _phase_over(desk, reason)
+        _cut_short(desk, EndReason.EMERGENCY_COST, f"Cost limit: {why}, so it is not made.")
 
 
 def _next_in_relay(session: Session, speaker: Speaker) -> AgentId | EndReason:

@@ -44,9 +44,21 @@ class Turn(_State, frozen=True):
     prompt_tokens: int = 0
     #: How long it may take, where its session says so.
     timeout_s: float | None = None
+    #: What its call may cost, as far as one can tell; at the very most.
+    foreseen_usd: float = 0.0
+    allowed_usd: float = 0.0
+    max_output: int | None = None
     delivered_at: float | None = None
     warned: bool = False
     is_repair: bool = False
+
+
+class Gauge(_State, frozen=True):
+    """The most that a call of an agent has taken: output, input beyond our own count of it, money."""
+
+    output: int = 0
+    over: int = 0
+    cost_usd: float = 0.0
 
 
 class Done(_State, frozen=True):
@@ -146,6 +158,9 @@ class Session(_State, frozen=True):
     failed: dict[AgentId, str] = msgspec.field(default_factory=dict)
     tokens: int = 0
     cost_usd: float = 0.0
+    #: What the calls of each agent take; what those may have cost that broke off and have not told.
+    gauges: dict[AgentId, Gauge] = msgspec.field(default_factory=dict)
+    unsettled: dict[TurnId, float] = msgspec.field(default_factory=dict)
     reminders: int = 0
     #: The limits of which people were told that they are near.
     warned: tuple[EndReason, ...] = ()

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from csp.core.session import FAILED, OPEN, Choice, Done, Item, Output, Reply, Session, Step, Turn
+from csp.core.session import FAILED, OPEN, Choice, Done, Gauge, Item, Output, Reply, Session, Step, Turn
 from csp.core.spending import spend
 from csp.core.tokens import cut, tokens_in
 from csp.events import (
@@ -190,6 +190,9 @@ def _asked(session: Session, event: TurnSignal) -> Session:
         since=event.ts,
         prompt_tokens=tokens_in(event.text),
         timeout_s=session.setup.collaboration.step_s if session.setup.collaboration else None,
+        foreseen_usd=event.foreseen_usd,
+        allowed_usd=event.allowed_usd,
+        max_output=event.max_output,
         is_repair=event.is_repair,
     )
     # A second chance is the same turn for all who count.
@@ -222,6 +225,7 @@ def _moved(session: Session, event: TurnMoved) -> Session:
 
 def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
     """Take a turn out; one that was never asked for, because nobody could take it, counts all the same."""
+    before = session
     turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
     # In a round in which each speaks once, all who have spoken must be known.
     kept = max(KEPT_DONE, len(session.setup.agents))
@@ -237,6 +241,9 @@ def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
     )
     # A model that fails at once would do so in every round.
     is_struck = event.state is TurnState.FAILED and not is_new and session.setup.collaboration is not None
+    turn = before.turns.get(event.agent)
+    if event.state is TurnState.TIMED_OUT and turn is not None and turn.foreseen_usd:
+        session = replace(session, unsettled=session.unsettled | {turn.id: turn.foreseen_usd})
     if event.state is TurnState.TIMED_OUT or is_struck:
         return replace(
             session, strikes=session.strikes | {event.agent: session.strikes.get(event.agent, 0) + 1}
@@ -309,6 +316,16 @@ def _spent(session: Session, event: AgentResponse | Activity, prompt_tokens: int
         tokens=session.tokens + usage.input + usage.output,
         cost_usd=session.cost_usd + (usage.cost_usd or 0.0),
         spent=spend(session.spent, event.sender, usage),
+        gauges=session.gauges | {event.sender: _gauged(session, event.sender, usage, prompt_tokens)},
+        unsettled={turn: cost for turn, cost in session.unsettled.items() if turn != event.turn},
+    )
+
+
+def _gauged(session: Session, agent: AgentId, usage: Usage, prompt_tokens: int) -> Gauge:
+    before = session.gauges.get(agent, Gauge())
+    over = usage.input - prompt_tokens if prompt_tokens else 0
+    return Gauge(
+        max(before.output, usage.output), max(before.over, over), max(before.cost_usd, usage.cost_usd or 0.0)
     )
 
 

@@ -125,7 +125,7 @@ class Deliver(Struct, frozen=True):
     """One thing for one participant to act on, sent until its delivery has ended.
 
     Of a turn, `handoffTo` names whom its reply may hand over to, `repair` says that it asks once more for a
-    reply that could not be read.
+    reply that could not be read, `maxOutput` how many tokens that may take: more would cost too much.
     """
 
     id: str
@@ -145,6 +145,7 @@ class Deliver(Struct, frozen=True):
     ending: Ending = Ending.DONE
     handoff_to: tuple[str, ...] = field(name="handoffTo", default=())
     is_repair: bool = field(name="repair", default=False)
+    max_output: int | None = field(name="maxOutput", default=None)
 
 
 class DeliverFrame(Struct, frozen=True):

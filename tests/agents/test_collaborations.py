@@ -352,6 +352,77 @@ def test_name_of_ones_own_begins_and_goes_on(room: Room) -> None:
     assert room.ended("moving-house")["step"] == 2
 
 
+# --- what it costs ---------------------------------------------------------------------------------
+
+
+def notices(room: Room, handle: str) -> list[str]:
+    page = room.room.gateway.get("/history", session=handle, types="system", limit=1000)
+    return [item["text"] for item in page["items"]]
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_three_cents_stop_it_before_the_call_that_would_pass_them(room: Room, parallel: int) -> None:
+    """Cost controls: what was charged never passes the limit, and no call is made for nothing."""
+    for name in TRIO:
+        room.always(name, envelope("word " * 500))
+    since = len(room.models.exchanges())
+    handle = room.collaborate(max_steps=50, parallel=parallel, cost_limit_usd=0.03)
+    view = room.ended(handle)
+    calls = room.models.exchanges()[since:]
+
+    assert view["reason"] == "emergency_cost"
+    assert 0.01 < view["cost_usd"] <= view["cost_limit_usd"] == 0.03
+    assert len(calls) == len(room.said(handle)) == view["step"], "no call was thrown away"
+    (stopped,) = [text for text in notices(room, handle) if text.startswith("Cost limit:")]
+    assert "could pass the limit, so it is not made" in stopped
+    assert "emergency cap of cost" in room.told()[-1]["text"]
+
+
+def test_answers_are_kept_to_what_is_left(room: Room) -> None:
+    since = len(room.models.exchanges())
+    room.ended(room.collaborate(max_steps=3, cost_limit_usd=0.05))
+    bodies = [exchange.body for exchange in room.models.exchanges()[since:]]
+    most = [
+        next(body[name] for name in ("max_tokens", "max_output_tokens") if name in body) for body in bodies
+    ]
+
+    assert len(most) >= 3 and all(0 < tokens <= 400_000 for tokens in most)
+    assert most[0] < 8192, "five cents are less than the longest answer"
+
+
+def test_limit_that_lets_no_call_be_made_says_so(room: Room) -> None:
+    before = room.calls()
+    handle = room.collaborate(cost_limit_usd=0.0001)
+    view = room.ended(handle)
+
+    assert (view["reason"], view["step"], view["cost_usd"]) == ("emergency_cost", 0, 0.0)
+    assert room.calls() == before
+
+
+def test_unknown_price_is_told(room: Room) -> None:
+    handle = room.collaborate(models=["llama-0", "claude"], max_steps=2, cost_limit_usd=0.5)
+    room.ended(handle)
+
+    assert any("No price is known for llama-0:" in text for text in notices(room, handle))
+    assert any("The limit of 200,000 tokens holds." in text for text in notices(room, handle))
+
+
+def test_prompts_stay_as_long_as_they_are_over_a_hundred_turns(room: Room) -> None:
+    """Token budgets remain predictable: the window is what it is, whatever has been said before."""
+    words = "and a further word of what was said " * 40
+    for name in TRIO:
+        room.script(name, *(envelope(f"{number}: {words}") for number in range(40)))
+    since = {name: room.calls(name) for name in TRIO}
+    view = room.ended(room.collaborate(max_steps=110))
+    tokens = [exchange.ask.tokens for name in TRIO for exchange in room.models.exchanges(name)[since[name] :]]
+
+    assert view["step"] == 110
+    assert max(tokens) < 2 * 2500 + 9000, "the synthesis among them, with the last word of each"
+    steps = [exchange.ask.tokens for exchange in room.models.exchanges("gpt")[since["gpt"] :]]
+    early, late = sum(steps[5:15]) / 10, sum(steps[-10:]) / 10
+    assert late < early * 1.1, f"a turn took {early:.0f} tokens at first, {late:.0f} at last"
+
+
 # --- restart ---------------------------------------------------------------------------------------
 
 
