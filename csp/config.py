@@ -21,10 +21,12 @@ from csp.values import (
     COST,
     COUNT,
     DURABILITY,
+    FROM_NOTHING,
     LINE,
     NUMBER,
     PATH,
     PORT,
+    PROVIDER,
     ROOM,
     WEB,
     Kind,
@@ -91,6 +93,10 @@ class Settings:
     max_tokens: int = 200000
     max_minutes: float = 20.0
     max_cost_usd: float | None = None
+    board_replies: bool = True
+    board_summary_after: int = 50
+    board_summariser: str = ""
+    board_provider: str = "local"
     agents: tuple[AgentSpec, ...] = ()
     state_dir: Path = Path()
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -167,6 +173,14 @@ ROWS: Final = (
         "time after which a mode is stopped"),
     Row("max_cost_usd", "CSP_MAX_COST_USD", "limits.cost_usd", "", COST, "US dollars",
         "cost after which a mode is stopped"),
+    Row("board_replies", "CSP_BOARD_REPLIES", "board.replies", "", BOOLEAN, "",
+        "put the replies of a session on its whiteboard"),
+    Row("board_summary_after", "CSP_BOARD_SUMMARY_AFTER", "board.summary_after", "", FROM_NOTHING, "",
+        "notes after which a whiteboard is summed up; 0 for never"),
+    Row("board_summariser", "CSP_BOARD_SUMMARISER", "board.summariser", "", LINE, "",
+        "agent that sums it up, else the session's synth or the orchestrator"),
+    Row("board_provider", "CSP_BOARD_PROVIDER", "board.provider", "", PROVIDER, "",
+        "who searches it: local, or openai where OPENAI_API_KEY is set"),
 )
 # fmt: on
 

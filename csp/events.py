@@ -15,6 +15,7 @@ from csp.wire import (
     AgentId,
     AgentState,
     AnyMessage,
+    BoardChange,
     Capabilities,
     Change,
     ControlVerb,
@@ -27,13 +28,16 @@ from csp.wire import (
     JoinRole,
     Kind,
     MessageId,
+    NoteKind,
     Plan,
+    Provider,
     RunContext,
     RunPhase,
     RunRole,
     RunTerms,
     SessionId,
     Setup,
+    Source,
     Stage,
     TurnId,
     TurnState,
@@ -86,6 +90,8 @@ class Said(Event, frozen=True, omit_defaults=True):
     out_of_turn: bool = False
     late: bool = False
     malformed: bool = False
+    #: Its place on the board of its session, if it is put there.
+    idx: int | None = None
 
 
 class HumanMessage(Said, frozen=True, omit_defaults=True, tag="human_message"):
@@ -176,6 +182,31 @@ class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
     label: str
     reason: str = ""
     sealed: int = 0
+
+
+class Noted(Event, frozen=True, omit_defaults=True, tag="note"):
+    """Somebody wrote on a board, that of the room where there is no session; `key` is the writer's own id."""
+
+    idx: int
+    session_id: SessionId | None = None
+    kind: NoteKind = NoteKind.NOTE
+    tags: tuple[str, ...] = ()
+    stands_for: tuple[MessageId, ...] = ()
+    source: Source | None = None
+    key: str = ""
+
+
+class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
+    """A summary of a board was asked of `by`, or came to nothing; or its notes are kept by a provider."""
+
+    change: BoardChange
+    session_id: SessionId | None = None
+    #: The message that asks for a summary, the notes that it will stand for.
+    message: MessageId | None = None
+    by: AgentId | None = None
+    stands_for: tuple[MessageId, ...] = ()
+    provider: Provider | None = None
+    store: str = ""
 
 
 class RunEvent(Event, frozen=True, omit_defaults=True):
@@ -351,6 +382,8 @@ KnownEvent = (
     | ModeChanged
     | TurnMoved
     | Voted
+    | Noted
+    | BoardChanged
     | RunStarted
     | RunPrepared
     | RunSaid

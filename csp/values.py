@@ -100,6 +100,7 @@ FROM_ZERO: Final = Kind(
 )
 PORT: Final = _whole(0, 65535)
 COUNT: Final = _whole(1)
+FROM_NOTHING: Final = _whole(0)
 COST: Final = Kind("a number over 0, or none", _read_optional_number, (int, float, str))
 LINE: Final = Kind("one line of text", _read_line)
 BOOLEAN: Final = Kind("1 or 0", _read_boolean, (bool,))
@@ -107,6 +108,7 @@ PATH: Final = Kind("a path", _read_path)
 COMMAND: Final = Kind("a command line", _read_command, (str, list))
 ROOM: Final = Kind("a room name of a-z, 0-9 or -, at most 32 long", matching(_ROOM_NAME))
 WEB: Final = Kind("an http or https url without a user", _read_url)
+PROVIDER: Final = Kind("local or openai", matching(re.compile("local|openai")))
 DURABILITY: Final = Kind("one of none, flush, fsync", matching(re.compile("none|flush|fsync")))
 
 

@@ -33,7 +33,8 @@ SHELL_MAY_USE: Final[dict[str, set[str]]] = {
     "prices": set(),
     "review": {"journal"},
     "rooms": set(),
-    "gateway": {"journal", "prices", "review", "rooms"},
+    "gateway": {"journal", "prices", "review", "rooms", "whiteboard"},
+    "whiteboard": {"journal"},
     "cli": SHELLS,
     "bench": SHELLS - {"cli"},
 }

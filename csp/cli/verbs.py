@@ -276,6 +276,35 @@ _REVIEW_EXAMPLES: Final = "\n  ".join(
     )
 )
 
+_BOARD: Final = (
+    Arg(
+        ("form",),
+        "add TEXT, search WORDS, show [NOTE], export [DIR] or summarise; default: show; "
+        "add - reads stdin; behind -- words may begin with -",
+        {"metavar": "FORM", "nargs": "*"},
+    ),
+    _value("--session", "S", "board of this session; add: default the room's own"),
+    _value("--author", "A", "only notes of this author"),
+    _value("--kind", "K", "only notes of this kind", choices=("note", "reply", "summary")),
+    _value("--tag", "T", "only notes with this tag; add: tags for the note, as A,B"),
+    _value("--limit", "N", "how many notes; default: 50, of a search 10", type=_WHOLE),
+    _switch("--rerank", "search: let the larger model read the best hits"),
+    _value("--id", "ID", "add: id to give it; the same id is never written twice"),
+    _value("--by", "AGENT", "summarise: who writes it"),
+    _JSON,
+)
+
+_BOARD_EXAMPLES: Final = "\n  ".join(
+    (
+        "csp board add 'the parser must keep tabs' --tag parser,decision",
+        "csp board search 'who owns the retry logic?' --session s-12 --rerank",
+        "csp board search test_roles --json",
+        "csp board show n-418",
+        "csp board summarise --session s-12 --by claude",
+        "csp board export notes --session s-12",
+    )
+)
+
 _EXPORT: Final = (
     _value("--format", "F", "md or json; default: md", choices=("md", "json"), default="md"),
     _value("--limit", "N", "only the newest N items", type=_WHOLE),
@@ -344,6 +373,7 @@ VERBS: Final = (
         "collaborate:collaborate",
         _COLLABORATE,
     ),
+    Verb("board", "write on the whiteboard, search it, show it", _BOARD_EXAMPLES, "board:board", _BOARD),
     Verb("review", "have one agent build, another review", _REVIEW_EXAMPLES, "review:review", _REVIEW),
     Verb(
         "stop",

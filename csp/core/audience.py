@@ -7,12 +7,14 @@ from csp.core.sessions import Sessions
 from csp.events import (
     AnyEvent,
     Base,
+    BoardChanged,
     ControlSent,
     Delivered,
     Joined,
     Late,
     Left,
     ModeChanged,
+    Noted,
     Noticed,
     Pruned,
     Queried,
@@ -37,6 +39,8 @@ def concerns(event: AnyEvent, agent: AgentId, sessions: Sessions) -> bool:
             return agent == event.sender
         case Delivered() | ControlSent():
             return agent in (event.sender, event.target)
+        case Noted():
+            return event.target in (ALL, agent) or agent == event.sender
         case Noticed():
             return event.target in (ALL, agent)
         case StateChanged():
@@ -44,7 +48,7 @@ def concerns(event: AnyEvent, agent: AgentId, sessions: Sessions) -> bool:
             return event.dialog is None or agent == event.sender
         case Joined() | Left() | Redacted() | Pruned() | ModeChanged() | TurnMoved() | Voted() | RunEvent():
             return True
-        case Late() | Base():
+        case Late() | Base() | BoardChanged():
             return False
         case _:
             # An event of a newer CSP: nobody here knows whom it concerns, so only the room sees it.

@@ -24,6 +24,7 @@ from csp.wire import (
     MessageId,
     Plan,
     Price,
+    Provider,
     RunAction,
     RunContext,
     RunRole,
@@ -291,10 +292,40 @@ class ActOnRun(Command, frozen=True, kw_only=True):
     verdict: Verdict | None = None
 
 
+class WriteNote(Command, frozen=True, kw_only=True):
+    """Write on the board of a session, or of the room; the same id again writes nothing."""
+
+    sender: AgentId
+    text: str
+    session: str | None = None
+    tags: tuple[str, ...] = ()
+    id: str | None = None
+
+
+class Summarise(Command, frozen=True, kw_only=True):
+    """Ask `by` with `text` to sum up these notes of a board."""
+
+    by: str
+    session: str
+    text: str
+    stands_for: tuple[MessageId, ...]
+    ttl_s: float | None = None
+
+
+class KeepNotes(Command, frozen=True, kw_only=True):
+    """Say by whom the notes of a board are kept for searching."""
+
+    session: str
+    provider: Provider
+    store: str = ""
+    notice: str = ""
+
+
 class Tick(Command, frozen=True, kw_only=True):
     """Let the deadlines that have come take effect."""
 
 
+BoardCommand = WriteNote | Summarise | KeepNotes
 RunCommand = SayInRun | PrepareRun | CheckRun | DeliverRun | ActOnRun
 SessionCommand = SetMode | Collaborate | NextTurn | KeepTurn | Stop | Steer
 AnyCommand = (
@@ -315,5 +346,6 @@ AnyCommand = (
     | Notice
     | SessionCommand
     | RunCommand
+    | BoardCommand
     | Tick
 )

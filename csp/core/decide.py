@@ -6,6 +6,7 @@
 from typing import Final, assert_never
 
 from csp.core import (
+    board_acts,
     collaborating,
     membership,
     messages,
@@ -23,6 +24,7 @@ from csp.core.commands import (
     ActOnRun,
     Answer,
     AnyCommand,
+    BoardCommand,
     Cancel,
     CheckRun,
     Collaborate,
@@ -30,6 +32,7 @@ from csp.core.commands import (
     Control,
     DeliverRun,
     Join,
+    KeepNotes,
     KeepTurn,
     Leave,
     NextTurn,
@@ -48,8 +51,10 @@ from csp.core.commands import (
     SetState,
     Steer,
     Stop,
+    Summarise,
     Tell,
     Tick,
+    WriteNote,
 )
 from csp.core.house import DEFAULT_RULES, Rules
 from csp.core.reactions import react
@@ -98,10 +103,13 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
             decide_session(room, command, batch, rules)
         case SayInRun() | PrepareRun() | CheckRun() | DeliverRun() | ActOnRun():
             decide_run(room, command, batch, rules)
+        case WriteNote() | Summarise() | KeepNotes():
+            decide_board(room, command, batch, rules)
         case Tick():
             timers.tick(room, batch, rules)
         case _:
             assert_never(command)
+    board_acts.conclude(room, batch, rules)
     if isinstance(command, _MOVES_AGENTS) and batch.has_sessions:
         react(room, batch, rules)
     waking.wake(room, batch, rules)
@@ -149,5 +157,18 @@ def decide_run(room: Room, command: RunCommand, batch: Batch, rules: Rules) -> N
             run_acts.deliver(room, command, batch, rules)
         case ActOnRun():
             run_acts.act(room, command, batch, rules)
+        case _:
+            assert_never(command)
+
+
+def decide_board(room: Room, command: BoardCommand, batch: Batch, rules: Rules) -> None:
+    """Append the events that a command about a board causes."""
+    match command:
+        case WriteNote():
+            board_acts.write(room, command, batch, rules)
+        case Summarise():
+            board_acts.summarise(room, command, batch)
+        case KeepNotes():
+            board_acts.keep_notes(room, command, batch)
         case _:
             assert_never(command)

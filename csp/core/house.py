@@ -28,6 +28,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     soft_tokens: int = 50_000
     window: WindowSize = DEFAULT_WINDOW
     limits: Limits = Limits(turns=200, tokens=200_000, minutes=20.0)
+    #: Whether the replies of a session go onto its board; after how many notes who sums them up, 0 for never.
+    board_replies: bool = True
+    summary_after: int = 50
+    summariser: str = ""
+    #: Texts that must never stand on a board.
+    secrets: tuple[str, ...] = ()
     prompts: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def timeout_of(self, kind: Kind) -> float:

@@ -27,7 +27,7 @@ from csp.wire import (
 MAX_HOPS: Final = 8
 MAX_QUEUED: Final = 20_000
 MAX_QUEUED_CHARS: Final = 16 * 1024 * 1024
-OWN_ID: Final = re.compile(r"^[mest]-\d+\Z")
+OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
 AgentSpeech = AgentCall | AgentResponse | Activity
 #: Why a sidecar may hold a message; the other reasons are the room's own.
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from csp.core import speech
 from csp.core.allstop import is_allstop
 from csp.core.batch import Batch
+from csp.core.board_acts import place_on_board
 from csp.core.commands import Answer, KeepTurn, Send, Stop
 from csp.core.context import max_rounds
 from csp.core.desk import Desk
@@ -366,6 +367,8 @@ class _Reply:
             "handoff": None if late else command.handoff,
             "final": command.final and not late,
         }
+        if kind is AgentResponse and not late and self._desk.rules.board_replies:
+            fields["idx"] = place_on_board(self._desk.room, self._desk.batch, session.id)
         thread = session.thread
         self._desk.batch.add(kind, command.sender, ALL, command.text, fields, thread=thread, id=command.id)
 

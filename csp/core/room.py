@@ -10,6 +10,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from csp.core.board import Boards
 from csp.core.delivery import PENDING, is_untouched
 from csp.core.runs import Runs
 from csp.core.sessions import Sessions
@@ -18,12 +19,14 @@ from csp.core.wakeups import Wakeups
 from csp.events import (
     AnyEvent,
     Base,
+    BoardChanged,
     ControlSent,
     Delivered,
     Joined,
     Late,
     Left,
     ModeChanged,
+    Noted,
     Noticed,
     Pruned,
     Queried,
@@ -147,6 +150,7 @@ class Room(msgspec.Struct, omit_defaults=True):
     runs: Runs = msgspec.field(default_factory=Runs)
     sessions: Sessions = msgspec.field(default_factory=Sessions)
     wakeups: Wakeups = msgspec.field(default_factory=Wakeups)
+    boards: Boards = msgspec.field(default_factory=Boards)
     #: What all replies took, in sessions or not.
     spent: Ledger = ()
 
@@ -219,11 +223,14 @@ def apply(room: Room, event: AnyEvent) -> Room:
             room.runs.take(event)
         case Late():
             _paid(room, event)
+        case Noted() | BoardChanged():
+            pass
         case Noticed() | Pruned() | Unknown() | ModeChanged() | TurnMoved() | Voted():
             pass
         case _:
             assert_never(event)
     room.sessions.take(event)
+    room.boards.take(event)
     room.wakeups.take(event)
     room.seq = event.seq
     room.ts = event.ts

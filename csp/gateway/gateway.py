@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from msgspec.structs import replace
+
 from csp.config import Settings
 from csp.core.audience import concerns
 from csp.core.commands import AnyCommand, Leave, Return, Tick
@@ -38,10 +40,12 @@ from csp.gateway.prompts import load_rules
 from csp.gateway.queries import Queries
 from csp.gateway.screens import Screens
 from csp.gateway.starting import Starting
+from csp.gateway.summaries import Summaries
 from csp.gateway.writer import Committed, RoomWriter
 from csp.journal import JsonlJournal, load_secret
 from csp.journal.history import History
 from csp.journal.index import SearchIndex
+from csp.whiteboard.board import Whiteboard
 from csp.wire import AgentId, DeliveryState, JournalHealth, Role
 
 log = logging.getLogger(__name__)
@@ -74,7 +78,10 @@ class Gateway:
         self.pages = Pages(folder, secret, self.tokens.room_token, clock)
         self.guard = HostGuard(settings.host)
         self.hub = Hub(self.concerns)
-        self.rules = load_rules(settings)
+        # Texts of the board are for everybody; a token that somebody printed must not be among them.
+        secrets = (self.tokens.room_token,)
+        self.rules = replace(load_rules(settings), secrets=secrets)
+        self.board = Whiteboard(journal, self.concerns, secrets)
         self.metrics = Metrics()
         self.presence = Presence(clock, settings.offline_after_s)
         self.writer = RoomWriter(
@@ -93,6 +100,7 @@ class Gateway:
         self.queries = Queries(self.writer, self.history, settings.message_ttl_s)
         self.screens = Screens(self._tell_live)
         self.hands = Hands(self)
+        self.summaries = Summaries(self)
         self.starting = Starting(settings.room)
         self._outboxes: dict[AgentId, set[Outbox]] = {}
         self._alarm: asyncio.TimerHandle | None = None
@@ -158,6 +166,7 @@ class Gateway:
         for event, _ in committed:
             self._push(event)
         self.hands.take(event for event, _ in committed)
+        self.summaries.take(event for event, _ in committed)
         if any(isinstance(event, _MOVES_CLOCKS) for event, _ in committed):
             self.set_alarm()
 
@@ -273,4 +282,5 @@ class Gateway:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         # In a thread, because it waits for whoever indexes right now.
         await asyncio.to_thread(self.index.close)
+        await asyncio.to_thread(self.board.close)
         await self.writer.close()

@@ -151,10 +151,13 @@ async def _go_on(request: web.BaseRequest) -> None:
 
 
 def _endpoint(gateway: Gateway, route: Route) -> Endpoint:
+    has_needs = any(field.required for field in msgspec.structs.fields(route.query))
+
     async def handle(request: web.BaseRequest, params: Params) -> web.StreamResponse:
         caller = await _caller(gateway, request, route.needs)
         check_role(caller, route)
-        query = parse_query(route.query, request.query) if request.query_string else route.query()
+        is_asked = bool(request.query_string) or has_needs
+        query = parse_query(route.query, request.query) if is_asked else route.query()
         body = None
         if route.body is not None:
             body = parse(route.body, await request.read() or b"{}")

@@ -20,7 +20,7 @@ from csp.core.commands import Notice, Prune, Redact
 from csp.core.decide import decide
 from csp.core.room import Room, apply, dump, without_texts
 from csp.errors import BadInput, Broken, CspError, NotFound
-from csp.events import AnyEvent, Base, Pruned, Redacted, Said, decode_event, encode_event
+from csp.events import AnyEvent, Base, Noted, Pruned, Redacted, Said, decode_event, encode_event
 from csp.gateway.gateway import Gateway
 from csp.journal import rewrite
 from csp.journal.files import replace_file
@@ -74,7 +74,7 @@ async def redact(gateway: Gateway, message_id: str) -> None:
     """Take the text of a message out of the room, its journal and its index."""
     async with gateway.removal:
         found = await gateway.history.find(MessageId(message_id))
-        if found is None or not isinstance(found.event, Said):
+        if found is None or not isinstance(found.event, Said | Noted):
             raise NotFound(f"unknown message {message_id!r}", "see: csp history")
         await _remove(gateway, _Note(redact=message_id, after=gateway.writer.safe_seq))
 
@@ -240,6 +240,15 @@ async def index_when_quiet(gateway: Gateway) -> None:
                 break
             if not is_quiet:
                 await asyncio.sleep((time.monotonic() - started) * (1 / BUSY_SHARE - 1))
+
+
+async def index_notes(gateway: Gateway) -> None:
+    """Take new notes into the index of the board soon after they come, for ever."""
+    while True:
+        await asyncio.sleep(QUIET_S)
+        while _is_quiet(gateway) or gateway.board.lag_bytes > MOST_LAG_BYTES:
+            if await asyncio.to_thread(gateway.board.catch_up, INDEX_LINES):
+                break
 
 
 def _is_quiet(gateway: Gateway) -> bool:

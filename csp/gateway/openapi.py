@@ -151,8 +151,9 @@ def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]
         for name in re.findall(r"{(\w+)}", route.path)
     ]
     properties = components[route.query.__name__].get("properties", {})
+    needed = components[route.query.__name__].get("required", [])
     asked = [
-        {"name": name, "in": "query", "schema": _not_null(schema)}
+        {"name": name, "in": "query", "schema": _not_null(schema), "required": name in needed}
         for name, schema in properties.items()
         if name not in _UNLISTED
     ]

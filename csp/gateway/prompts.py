@@ -35,5 +35,8 @@ def load_rules(settings: Settings) -> Rules:
             minutes=settings.max_minutes,
             cost=settings.max_cost_usd,
         ),
+        board_replies=settings.board_replies,
+        summary_after=settings.board_summary_after,
+        summariser=settings.board_summariser,
         prompts=load_prompts(),
     )

@@ -11,26 +11,27 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from csp import __version__, prices
-from csp.core.commands import Cancel, Continue, Control, Join, Remove, Return, Send
-from csp.core.delivery import UNDELIVERED
+from csp.core.commands import Control, Join, Remove, Return
 from csp.core.identity import allows
 from csp.core.membership import known_participant
 from csp.core.modeview import spent_view
-from csp.core.queues import delivery_view, first_held, pending
+from csp.core.queues import first_held, pending
 from csp.core.room import Participant
-from csp.errors import Forbidden, NotFound, Refused
-from csp.events import HISTORY_TYPES, ControlSent, Joined, Said
-from csp.gateway import access, actions, collaborations, maintenance, runs, sessions
+from csp.errors import Forbidden, NotFound
+from csp.events import HISTORY_TYPES, ControlSent, Joined
+from csp.gateway import access, actions, board, collaborations, maintenance, messages, runs, sessions
 from csp.gateway.auth import Caller
 from csp.gateway.calls import Answer, Call, Handler, PlainText, RawJson
 from csp.gateway.gateway import Gateway
 from csp.journal.query import HistoryQuery
-from csp.journal.rewrite import REDACTED
 from csp.wire import (
-    HUMAN,
     AgentId,
     AgentState,
     AgentView,
+    BoardBody,
+    BoardHitsView,
+    BoardParams,
+    BoardView,
     CollaborateBody,
     CollaborationParams,
     CollaborationStartedView,
@@ -40,10 +41,11 @@ from csp.wire import (
     ControlView,
     Deliver,
     DeliveryBody,
-    DeliveryView,
     Done,
     EnterBody,
     EnteredView,
+    ExportParams,
+    ExportView,
     HealthView,
     HistoryParams,
     HistoryView,
@@ -51,15 +53,15 @@ from csp.wire import (
     InboxView,
     LeaveBody,
     LinkView,
-    MessageAction,
     MessageBody,
-    MessageId,
     MessageView,
     ModeBody,
     ModeSetView,
     ModeView,
     NoBody,
     NoQuery,
+    NotedView,
+    NoteView,
     OutputBody,
     OutputView,
     PruneBody,
@@ -76,6 +78,7 @@ from csp.wire import (
     RunStartedView,
     RunsView,
     ScreenAnswer,
+    SearchParams,
     SentView,
     SessionActionBody,
     SessionDetailView,
@@ -87,11 +90,12 @@ from csp.wire import (
     StateBody,
     StopBody,
     StopView,
+    SummariseBody,
+    SummaryAskedView,
     ThreadParams,
     TurnBody,
     TurnView,
     UsageView,
-    WaitingView,
     WorkingBody,
     WorkingView,
     encode,
@@ -245,92 +249,6 @@ def _next_place(gateway: Gateway, agent: AgentId, after: int, shown: tuple[Deliv
     return shown[-1].seq if held is None else min(shown[-1].seq, held - 1)
 
 
-async def message_states(gateway: Gateway, call: Call) -> Answer:
-    await gateway.writer.settle()
-    view = await _message_view(gateway, call.path["id"])
-    if call.caller.role is not Role.ROOM and call.caller.id not in (view.sender, *view.recipients):
-        raise NotFound(f"unknown message {view.id!r}", "you can ask about what you sent or were sent")
-    return view
-
-
-async def _message_view(gateway: Gateway, message_id: str) -> MessageView:
-    room = gateway.writer.room
-    known = room.message(message_id)
-    if known is not None:
-        states = {str(agent): delivery_view(room, known, agent) for agent in known.deliveries}
-        return MessageView(id=known.id, seq=known.seq, sender=known.sender, recipients=states)
-    found = await gateway.history.find(MessageId(message_id))
-    if found is None or not isinstance(found.event, Said):
-        raise NotFound(f"unknown message {message_id!r}", "see: csp history")
-    ends = {
-        str(step.agent): DeliveryView(state=step.state, at=step.ts, reason=step.reason or None)
-        for step in found.deliveries
-    }
-    event = found.event
-    return MessageView(id=event.id, seq=event.seq, sender=event.sender, recipients=ends)
-
-
-async def act_on_message(gateway: Gateway, call: Call) -> Answer:
-    message_id = call.path["id"]
-    try:
-        action = MessageAction(call.path["action"])
-    except ValueError as exc:
-        known = ", ".join(MessageAction)
-        raise NotFound(f"unknown action {call.path['action']!r}", f"expected one of: {known}") from exc
-    if action is MessageAction.RESEND:
-        return await _resend(gateway, message_id)
-    if action is MessageAction.REDACT:
-        if call.caller.page:
-            raise Forbidden("a page may not take text out of the history", "use: csp history redact")
-        await maintenance.redact(gateway, message_id)
-    elif action is MessageAction.CANCEL:
-        await gateway.submit(Cancel(message=message_id))
-    else:
-        await gateway.submit(Continue(message=message_id))
-    view = await _message_view(gateway, message_id)
-    return SentView(success=True, id=view.id, seq=view.seq, recipients=tuple(view.recipients))
-
-
-async def _resend(gateway: Gateway, message_id: str) -> Answer:
-    """Send an old message as a new one, to those it has not reached; to all if it reached everyone."""
-    view = await _message_view(gateway, message_id)
-    found = await gateway.history.find(MessageId(message_id))
-    if found is None or not isinstance(found.event, Said):
-        raise NotFound(f"the text of {message_id!r} is no longer in the journal", "write it as a new message")
-    if found.event.text == REDACTED:
-        raise Refused(f"the text of {message_id!r} was removed", "write it again as a new message")
-    missed = [agent for agent, step in view.recipients.items() if step.state in UNDELIVERED]
-    only = tuple(AgentId(agent) for agent in (missed or view.recipients))
-    event = found.event
-    to = only[0] if len(only) == 1 else event.target
-    ttl_s = gateway.settings.message_ttl_s
-    send = Send(sender=HUMAN, to=to, text=event.text, thread=event.thread, ttl_s=ttl_s, only=only)
-    return actions.sent_view(await gateway.submit(send))
-
-
-async def queue(gateway: Gateway, call: Call) -> Answer:
-    await gateway.writer.settle()
-    room = gateway.writer.room
-    items: list[WaitingView] = []
-    for participant in room.participants.values():
-        for waiting in room.unfinished([*participant.controls, *participant.queue]):
-            view = delivery_view(room, waiting, participant.id)
-            items.append(
-                WaitingView(
-                    id=waiting.id,
-                    seq=waiting.seq,
-                    sender=waiting.sender,
-                    target=waiting.target,
-                    text=waiting.text[:200],
-                    agent=participant.id,
-                    state=view.state,
-                    at=view.at,
-                    reason=view.reason,
-                )
-            )
-    return QueueView(items=tuple(sorted(items, key=lambda item: item.seq)[:1000]))
-
-
 # --- history -------------------------------------------------------------------------------------
 
 
@@ -416,15 +334,16 @@ ROUTES: Final = (
     Route("POST", "/state", A, state, "Say what you are doing", Done, StateBody),
     Route("POST", "/message", A, message, "Send a message to one participant or to all",
           SentView, MessageBody, page=True),
-    Route("GET", "/messages/{id}", A, message_states, "Show how far a message has come", MessageView,
+    Route("GET", "/messages/{id}", A, messages.message_states, "Show how far a message has come", MessageView,
           page=True),
-    Route("POST", "/messages/{id}/{action}", R, act_on_message, "Cancel, resend, release or redact a message",
-          SentView, NoBody, page=True),
+    Route("POST", "/messages/{id}/{action}", R, messages.act_on_message,
+          "Cancel, resend, release or redact a message", SentView, NoBody, page=True),
     Route("GET", "/inbox/{id}", A, inbox, "Read what waits for you; reading acknowledges nothing",
           InboxView, query=InboxParams),
     Route("POST", "/delivery", A, delivery, "Say how far a message has come", Done, DeliveryBody),
     Route("POST", "/agent-output", A, output, "Post what you wrote", OutputView, OutputBody),
-    Route("GET", "/queue", R, queue, "List every message that waits, with the reason", QueueView, page=True),
+    Route("GET", "/queue", R, messages.queue, "List every message that waits, with the reason", QueueView,
+          page=True),
     Route("GET", "/history", A, history, "Page through or search what was said",
           HistoryView, query=HistoryParams, page=True),
     Route("POST", "/history/prune", R, prune, "Remove old history for good", PrunedView, PruneBody),
@@ -456,6 +375,16 @@ ROUTES: Final = (
           RunSaidView, RunMessageBody),
     Route("POST", "/runs/{id}/{act}", R, runs.act_on_run,
           "Act on a run: go, decide, halt, resume, abort, finding", RunStartedView, RunActionBody, page=True),
+    Route("GET", "/board", A, board.list_notes, "Page through the notes of a whiteboard", BoardView,
+          query=BoardParams, page=True),
+    Route("POST", "/board", A, board.write, "Write a note on a whiteboard", NotedView, BoardBody, page=True),
+    Route("GET", "/board/search", A, board.search, "Find notes by name, by word, by meaning", BoardHitsView,
+          query=SearchParams, page=True),
+    Route("GET", "/board/export", A, board.export, "List the notes as files", ExportView, query=ExportParams,
+          page=True),
+    Route("POST", "/board/summarise", O, board.summarise, "Have an agent sum up what is new on a whiteboard",
+          SummaryAskedView, SummariseBody, page=True),
+    Route("GET", "/board/{id}", A, board.get_note, "Show a note", NoteView, page=True),
     Route("GET", "/usage", A, usage, "Show the tokens and the money of each agent", UsageView, page=True),
     Route("POST", "/page/link", R, access.link, "Hand out a link that lets one page in", LinkView, NoBody),
     Route("POST", "/page/enter", N, access.enter, "Change the code of a link for a page's token",

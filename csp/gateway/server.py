@@ -20,7 +20,13 @@ from csp.errors import BadInput, Broken
 from csp.gateway.auth import is_loopback
 from csp.gateway.gateway import Gateway
 from csp.gateway.http import make_runner
-from csp.gateway.maintenance import finish_rewrites, index_when_quiet, report_mending, scrub_journal
+from csp.gateway.maintenance import (
+    finish_rewrites,
+    index_notes,
+    index_when_quiet,
+    report_mending,
+    scrub_journal,
+)
 from csp.gateway.supervise import supervise
 from csp.rooms import RoomFile, RunningRoom, remove_room, write_room
 
@@ -98,7 +104,9 @@ def _start_background(gateway: Gateway) -> None:
     gateway.spawn(gateway.queries.answer())
     gateway.spawn(gateway.watch_presence())
     gateway.spawn(gateway.hands.work())
+    gateway.spawn(gateway.summaries.work())
     gateway.spawn(index_when_quiet(gateway))
+    gateway.spawn(index_notes(gateway))
     gateway.spawn(scrub_journal(gateway))
 
 

@@ -2,6 +2,7 @@
 
 import time
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from csp.errors import BadInput
 from csp.human.acts import item_at
@@ -12,7 +13,7 @@ from csp.human.text import clock, columns, count, minutes, one_line, visible, wr
 from csp.human.ticks import why_held
 from csp.human.turn import bracketed
 from csp.human.votes import vote_lines
-from csp.oneshot import Object, field, objects
+from csp.oneshot import Object, field, objects, segment
 
 if TYPE_CHECKING:
     from csp.human.chat import Chat
@@ -21,6 +22,8 @@ _HISTORY: Final = 20
 _MAX_PAGE: Final = 1000
 _DETAIL: Final = 80
 _TEXT: Final = 60
+_NOTE: Final = 200
+_BOARD_FORM: Final = "/board [add TEXT | search WORDS | NOTE]"
 
 
 async def agents(chat: "Chat", words: list[str]) -> None:
@@ -136,3 +139,36 @@ async def votes(chat: "Chat", words: list[str]) -> None:
     answer = await chat.ask("GET", "/mode")
     for line in vote_lines(answer if isinstance(answer, dict) else {}):
         chat.out.put(wrapped(line, 0, chat.look.columns()))
+
+
+async def board(chat: "Chat", words: list[str]) -> None:
+    """Show the newest notes of the whiteboard, or one of them; write one; find some."""
+    form, _, rest = (words[0] if words else "").partition(" ")
+    if form in ("add", "search") and not rest.strip():
+        raise BadInput(f"expected {'what to write' if form == 'add' else 'what to look for'}", _BOARD_FORM)
+    if form == "add":
+        answer = await chat.ask("POST", "/board", {"text": rest.strip()})
+        chat.out.put(visible(f"wrote {field(field(answer, 'note', dict), 'id', str)}"))
+    elif form == "search":
+        answer = await chat.ask("GET", f"/board/search?q={quote(rest.strip())}")
+        notes = [field(hit, "note", dict) for hit in objects(field(answer, "items", list))]
+        _show_notes(chat, notes, f"nothing about {rest.strip()!r} was found")
+    elif form:
+        note = await chat.ask("GET", f"/board/{segment(form)}")
+        text = visible(f"{_note_head(note)}: {field(note, 'text', str)}")
+        chat.out.put(wrapped(text, 0, chat.look.columns()))
+    else:
+        notes = objects(field(await chat.ask("GET", f"/board?limit={_HISTORY}"), "items", list))
+        _show_notes(chat, notes, "nothing is on the board; /board add TEXT writes on it")
+
+
+def _show_notes(chat: "Chat", notes: list[Object], nothing: str) -> None:
+    for note in notes:
+        chat.out.put(visible(f"{_note_head(note)}: {one_line(field(note, 'text', str), _NOTE)}"))
+    if not notes:
+        chat.out.put(visible(nothing))
+
+
+def _note_head(note: Object) -> str:
+    kind = "" if note.get("kind") == "note" else f" ({note.get('kind')})"
+    return f"{note.get('id')} {note.get('session')} {note.get('author')}{kind}"

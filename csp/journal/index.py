@@ -6,23 +6,30 @@ look; whoever asks checks the line. It may lack the newest lines, never any othe
 
 import contextlib
 import logging
-import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from csp.journal.files import PRIVATE_FILE
-from csp.journal.jsonl import FULL_ERRNOS, JsonlJournal
-from csp.journal.lines import blocks_forward, intact_seq, line_at, read_at, split
+from csp.journal.derived import (
+    SEARCH_NAME,
+    Place,
+    connect,
+    delete_database,
+    is_full,
+    is_of,
+    place_of,
+    transaction,
+)
+from csp.journal.jsonl import JsonlJournal
+from csp.journal.lines import blocks_forward, intact_seq, split
 from csp.journal.tokens import Clause, is_vocabulary, tokens_of_line
 from csp.journal.view import View
 
 log = logging.getLogger(__name__)
 
-INDEX_NAME: Final = "search.sqlite"
 _SCHEMA_VERSION: Final = 1
 _PUNCTUATION: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _TOKENIZER: Final = "ascii tokenchars '{}'".format(_PUNCTUATION.replace("'", "''"))
@@ -38,7 +45,6 @@ _SCHEMA: Final = (
 _MAX_WORDS: Final = 256
 _BATCH_TOKENS: Final = 200_000
 _BATCH_BYTES: Final = 1024 * 1024
-_MARK_BYTES: Final = 64
 _MAX_FAILURES: Final = 3
 # Neither a full disk nor one that spoils every index again lasts for ever.
 _PAUSE_S: Final = 30.0
@@ -55,21 +61,12 @@ class Plan(NamedTuple):
     is_broad: bool
 
 
-class _Place(NamedTuple):
-    """Which file was indexed how far; the bytes at both ends tell it from any other."""
-
-    inode: int
-    first: bytes
-    upto: int
-    last: bytes
-
-
 class SearchIndex:
     """The search index of one journal; any thread may call any method, and none raises sqlite3.Error."""
 
     def __init__(self, journal: JsonlJournal) -> None:
         self._journal = journal
-        self._path = journal.folder / INDEX_NAME
+        self._path = journal.folder / SEARCH_NAME
         self._lock = threading.Lock()
         self._db: sqlite3.Connection | None = None
         self._upto = 0
@@ -147,23 +144,23 @@ class SearchIndex:
         if upto == self._upto:
             return
         words = {token for _, tokens in rows for token in tokens if is_vocabulary(token)}
-        with _transaction(db):
+        with transaction(db):
             db.executemany("INSERT OR IGNORE INTO words VALUES (?)", ((word,) for word in sorted(words)))
             db.executemany(
                 "INSERT INTO lines (rowid, tokens) VALUES (?, ?)",
                 ((offset, " ".join(tokens)) for offset, tokens in rows),
             )
             db.execute("DELETE FROM place")
-            db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", _place(view, upto))
+            db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
         self._upto = upto
 
     def _give_up(self, exc: sqlite3.Error) -> None:
-        if _is_full(exc):
+        if is_full(exc):
             self._wait_for_space(exc)
             return
         log.warning("search index dropped", extra={"path": str(self._path), "problem": str(exc)})
         self._detach()
-        delete_files(self._path.parent)
+        delete_database(self._path)
         self._failures += 1
         if self._failures >= _MAX_FAILURES:
             self._failures = 0
@@ -189,19 +186,12 @@ class SearchIndex:
         self._upto = 0
 
 
-def delete_files(folder: Path) -> None:
-    """Remove the index of a room from the disk; it is made again when it is next asked for."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        with contextlib.suppress(OSError):
-            (folder / (INDEX_NAME + suffix)).unlink(missing_ok=True)
-
-
 def _open(path: Path, view: View) -> tuple[sqlite3.Connection, int]:
     """Return a database that fits the journal, with the offset it has reached."""
     try:
-        db = _connect(path)
+        db = connect(path)
     except sqlite3.Error as exc:
-        if _is_full(exc):
+        if is_full(exc):
             raise
         return _create(path), 0
     try:
@@ -209,64 +199,23 @@ def _open(path: Path, view: View) -> tuple[sqlite3.Connection, int]:
         version = db.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error:
         row, version = None, 0
-    if version == _SCHEMA_VERSION and row is not None and _is_of(view, _Place(*row)):
-        return db, _Place(*row).upto
+    if version == _SCHEMA_VERSION and row is not None and is_of(view, Place(*row)):
+        return db, Place(*row).upto
     db.close()
     return _create(path), 0
 
 
 def _create(path: Path) -> sqlite3.Connection:
-    delete_files(path.parent)
-    db = _connect(path)
+    delete_database(path)
+    db = connect(path)
     try:
-        with _transaction(db):
+        with transaction(db):
             for statement in _SCHEMA:
                 db.execute(statement)
     except sqlite3.Error:
         db.close()
         raise
     return db
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
-    except OSError as exc:
-        raise sqlite3.OperationalError(str(exc)) from exc
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        # A kill or a power cut must not leave an index that quietly lacks lines.
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
-
-
-def _is_full(exc: sqlite3.Error) -> bool:
-    """Tell whether there was no space; of files SQLite itself could not open, the cause knows."""
-    cause = exc.__cause__
-    if isinstance(cause, OSError):
-        return cause.errno in FULL_ERRNOS
-    return getattr(exc, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-
-
-@contextlib.contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    yield
-    db.execute("COMMIT")
-
-
-def _place(view: View, upto: int) -> _Place:
-    first = line_at(view.file.fd, 0, upto)[-_MARK_BYTES:]
-    start = max(0, upto - _MARK_BYTES)
-    return _Place(os.fstat(view.file.fd).st_ino, first, upto, read_at(view.file.fd, start, upto - start))
-
-
-def _is_of(view: View, place: _Place) -> bool:
-    return 0 < place.upto <= view.end and _place(view, place.upto) == place
 
 
 def _next_rows(view: View, upto: int, max_lines: int) -> tuple[list[tuple[int, frozenset[str]]], int]:

@@ -15,8 +15,8 @@ import msgspec
 
 from csp.errors import Broken
 from csp.journal import snapshots
+from csp.journal.derived import delete_files
 from csp.journal.files import create_private, sync_data, sync_folder, write_all
-from csp.journal.index import delete_files
 from csp.journal.jsonl import REWRITE_NAME, JsonlJournal, storage_error
 from csp.journal.lines import blocks_forward, intact_seq, seqs_lost, split
 from csp.journal.query import facets_of

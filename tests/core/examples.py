@@ -9,6 +9,7 @@ from csp.events import (
     AgentCall,
     AgentResponse,
     Base,
+    BoardChanged,
     ControlSent,
     Delivered,
     HumanMessage,
@@ -18,6 +19,7 @@ from csp.events import (
     Late,
     Left,
     ModeChanged,
+    Noted,
     Noticed,
     Pruned,
     Queried,
@@ -40,6 +42,7 @@ from csp.events import (
 from csp.wire import (
     AgentId,
     AgentState,
+    BoardChange,
     Candidate,
     Change,
     Choice,
@@ -57,9 +60,11 @@ from csp.wire import (
     Limits,
     MessageId,
     Mode,
+    NoteKind,
     OnAccept,
     PhaseKind,
     Plan,
+    Provider,
     ReviewDecision,
     RunContext,
     RunPhase,
@@ -68,6 +73,7 @@ from csp.wire import (
     SessionId,
     Setup,
     Severity,
+    Source,
     Stage,
     TurnId,
     TurnState,
@@ -104,6 +110,7 @@ _SPEECH: Final = {
     "out_of_turn": True,
     "late": True,
     "malformed": True,
+    "idx": 3,
 }
 _ASKED: Final = {
     "current_agent": AgentId("codex"),
@@ -166,6 +173,24 @@ _DECISION: Final = ReviewDecision(
     findings=(Finding(severity=Severity.MAJOR, text="t", id="f-1"),),
     resolved=("f-2",),
 )
+_NOTE: Final = {
+    "idx": 4,
+    "session_id": SessionId("s-4"),
+    "kind": NoteKind.SUMMARY,
+    "tags": ("parser",),
+    "stands_for": (MessageId("n-3"),),
+    "source": Source(seq=6, type="agent_response", id=MessageId("m-6")),
+    "key": "own-1",
+}
+_BOARD: Final[dict[str, object]] = {
+    "change": BoardChange.ASKED,
+    "session_id": SessionId("s-4"),
+    "message": MessageId("m-3"),
+    "by": AgentId("codex"),
+    "stands_for": (MessageId("n-3"),),
+    "provider": Provider.OPENAI,
+    "store": "vs_1",
+}
 _JOINED: Final = {
     "name": "Claude",
     "kind": Kind.API,
@@ -202,6 +227,8 @@ EVENTS: Final[tuple[KnownEvent, ...]] = (
     _build(ModeChanged, _MODE),
     _build(TurnMoved, _TURN),
     _build(Voted, _VOTE),
+    _build(Noted, _NOTE),
+    _build(BoardChanged, _BOARD),
     _build(
         RunStarted,
         _RUN

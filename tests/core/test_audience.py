@@ -37,6 +37,8 @@ READERS: dict[str, set[AgentId]] = {
     "mode": {SENDER, TARGET, LISTED, OTHER},
     "turn": {SENDER, TARGET, LISTED, OTHER},
     "vote": {SENDER, TARGET, LISTED, OTHER},
+    "note": {SENDER, TARGET},
+    "board": set(),
     "human_message": {SENDER, TARGET, LISTED},
     "agent_call": {SENDER, TARGET, LISTED},
     "agent_response": {SENDER, TARGET, LISTED},
@@ -61,7 +63,7 @@ READERS: dict[str, set[AgentId]] = {
 # Who reads the same event when its target is all.
 PUBLIC = {"human_message", "agent_call", "agent_response", "activity", "kept", "answer", "system"}
 PUBLIC |= RUN_EVENTS
-PUBLIC |= {"joined", "left", "redacted", "pruned", "mode", "turn", "vote", "turn_signal"}
+PUBLIC |= {"joined", "left", "redacted", "pruned", "mode", "turn", "vote", "turn_signal", "note"}
 ALL_EVENTS: tuple[AnyEvent, ...] = (
     *EVENTS,
     Unknown(8, 1.0, "run.later", MessageId("e-8"), SENDER, TARGET),

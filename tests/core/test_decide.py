@@ -16,6 +16,7 @@ from csp.core.commands import (
     Control,
     DeliverRun,
     Join,
+    KeepNotes,
     KeepTurn,
     Leave,
     NextTurn,
@@ -32,10 +33,12 @@ from csp.core.commands import (
     SetState,
     Steer,
     Stop,
+    Summarise,
     Tell,
     Tick,
+    WriteNote,
 )
-from csp.core.decide import decide, decide_run, decide_session
+from csp.core.decide import decide, decide_board, decide_run, decide_session
 from csp.core.house import DEFAULT_RULES
 from csp.core.room import Room, dump
 from csp.errors import Refused
@@ -49,6 +52,7 @@ from csp.wire import (
     DeliveryState,
     ExecutionUpdate,
     MessageId,
+    Provider,
     RunAction,
     RunContext,
     RunRole,
@@ -99,6 +103,12 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
         ActOnRun(sender=HUMAN, run="r", action=RunAction.HALT),
         ["run.phase", "mode", "system"],
     ),
+    (WriteNote(sender=CLAUDE, text="look here"), ["note"]),
+    (
+        Summarise(by="claude", session="room", text="sum it up", stands_for=(MessageId("n-1"),)),
+        ["answer", "board"],
+    ),
+    (KeepNotes(session="room", provider=Provider.OPENAI, notice="there"), ["board", "system"]),
     (Tick(), ["delivery", "system"]),
 ]
 COMMANDS = [command for command, _ in CAUSED]
@@ -158,6 +168,8 @@ def test_command_of_no_known_kind_is_a_fault_of_ours() -> None:
         decide_session(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
     with pytest.raises(AssertionError):
         decide_run(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
+    with pytest.raises(AssertionError):
+        decide_board(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_what_stops_a_participant_is_shown_first(
 
 
 def test_empty_room_is_an_object_of_nothing() -> None:
-    assert dump(Room()) == b'{"runs":{},"sessions":{},"wakeups":{}}'
+    assert dump(Room()) == b'{"runs":{},"sessions":{},"wakeups":{},"boards":{}}'
     assert load(b"{}") == Room()
 
 

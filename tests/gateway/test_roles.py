@@ -68,6 +68,12 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /collaborations": ORCHESTRATORS,
     "GET /collaborations/{id}": AGENTS,
     "POST /collaborations/{id}/stop": ORCHESTRATORS,
+    "GET /board": AGENTS,
+    "POST /board": AGENTS,
+    "GET /board/search": (NO_TOKEN, NO_TOKEN, BAD, BAD, BAD, BAD, BAD),
+    "GET /board/export": AGENTS,
+    "POST /board/summarise": ORCHESTRATORS,
+    "GET /board/{id}": AGENTS,
     "GET /runs": AGENTS,
     "POST /runs": ORCHESTRATORS,
     "GET /runs/{id}": AGENTS,
@@ -107,6 +113,8 @@ BODIES: dict[str, dict[str, Any]] = {
         "body": {},
     },
     "POST /runs/{id}/{act}": {"rationale": "enough"},
+    "POST /board": {"text": "look here"},
+    "POST /board/summarise": {"by": "claude"},
 }
 UPGRADE = {
     "Connection": "Upgrade",
@@ -127,14 +135,17 @@ async def _prepare(room: ServedRoom) -> list[str | None]:
     plan = {"objective": "a plan", "models": ["codex"], "session_id": "plan"}
     await room.call("POST", "/collaborations", plan)
     await room.call("POST", "/collaborations/plan/stop")
+    await room.call("POST", "/board", {"text": "a note"})
     return [None, "wrong", claude.token, codex.token, boss.token, room.token, await room.enter()]
 
 
 async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
     method, path = row.split(" ")
     path = path.replace("{verb}", "pause").replace("{action}", "cancel")
-    things = {"messages": "for-claude", "sessions": "s-5", "runs": "run-1", "collaborations": "plan"}
-    named = things.get(path.split("/")[1], "claude")
+    board = (await room.get("/board"))["items"][0]["id"]
+    names = {"messages": "for-claude", "sessions": "s-5", "runs": "run-1", "board": board}
+    names["collaborations"] = "plan"
+    named = names.get(path.split("/")[1], "claude")
     path = path.replace("{id}", named).replace("{change}", "pause").replace("{act}", "abort")
     headers = UPGRADE if path == "/ws" else None
     answer = await room.call(method, path, BODIES.get(row), token=token, headers=headers)

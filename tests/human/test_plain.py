@@ -315,3 +315,16 @@ def test_a_gateway_that_dies_before_it_answers_is_told(room: LiveRoom) -> None:
 
     assert process.returncode == 1
     assert "not sent to claude" in said
+
+
+def test_board_is_written_on_searched_and_shown(room: LiveRoom) -> None:
+    done = plain(
+        room, "/board\n/board add the zebra crosses\n/board search zebras\n/board search\n/board n-999999\n"
+    )
+    note = room.gateway.get("/board")["items"][-1]["id"]
+
+    assert "nothing is on the board; /board add TEXT writes on it" in done.stdout
+    assert f"wrote {note}\n{note} room human: the zebra crosses\n" in done.stdout
+    assert "expected what to look for" in done.stdout + done.stderr
+    assert "unknown note 'n-999999'" in done.stdout + done.stderr
+    assert f"{note} room human: the zebra crosses" in plain(room, f"/board {note}\n").stdout

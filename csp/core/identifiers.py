@@ -1,0 +1,76 @@
+"""Find the names of things in a text: files, variables, error codes, hashes, ids.
+
+Who searches for one wants the notes that hold this very name, whatever else is like it.
+"""
+
+import re
+from typing import Final
+
+#: Runs that may be a name, with the signs that hold names together.
+_RUN: Final = re.compile(r"[A-Za-z0-9_$@~./\\:#+-]*[A-Za-z0-9_]")
+_TRIM: Final = ".,:;+$#@"
+_HASH: Final = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\Z")
+_VERSION: Final = re.compile(r"v?\d+(\.\d+)+[a-z0-9.+-]*\Z")
+_NUMBER: Final = re.compile(r"#?\d{3,}\Z")
+_ERRNO: Final = re.compile(r"(?:E[A-Z]{4,}|SIG[A-Z0-9]{2,}|[A-Z]{7,})\Z")
+_CAMEL: Final = re.compile(r"[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\Z|[A-Z]{2,}[a-z]+[A-Za-z0-9]*\Z")
+_CODE: Final = re.compile(r"[A-Za-z]+-?\d+[A-Za-z0-9-]*\Z")
+_FILE: Final = re.compile(r"[\w@~-][\w.@~-]*\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
+_PLACE: Final = re.compile(r":\d+(?::\d+)?\Z")
+_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SENTENCE: Final = re.compile(r"(?:e\.g|i\.e|etc|vs|and/or|n/a)\Z", re.IGNORECASE)
+#: Words with a sign in them, or a capital inside, that nobody would call names.
+_ORDINARY: Final = frozenset({"github", "javascript", "typescript", "openai", "ok", "i/o", "ui/ux"})
+
+
+def identifiers(text: str) -> dict[str, None]:
+    """Return the names in a text in lower case, in their order; of a path its last part too."""
+    found: dict[str, None] = {}
+    for run in _RUN.findall(text):
+        for name in _names(run):
+            found[name.lower()] = None
+    return found
+
+
+def _names(run: str) -> list[str]:
+    whole = _PLACE.sub("", run.strip(_TRIM))
+    names = [whole] if is_identifier(whole) else []
+    pieces = [piece for piece in re.split(r"[/\\]|::|:|#", whole) if piece]
+    if len(pieces) > 1:
+        names += [piece for piece in pieces if is_identifier(piece)]
+    if "." in whole and not _VERSION.match(whole):
+        # Of `module.function` each part can be asked for; of a file its name alone is no name.
+        names += [piece for piece in re.split(r"[/\\:.]+", whole) if piece != whole and is_identifier(piece)]
+    return names
+
+
+def is_identifier(word: str) -> bool:
+    """Tell whether a word is the name of something in particular."""
+    if len(word) < 2 or word.lower() in _ORDINARY or _SENTENCE.match(word):
+        return False
+    if any(kind.match(word) for kind in (_HASH, _VERSION, _NUMBER, _ERRNO, _CODE, _FILE)):
+        return True
+    if "_" in word:
+        return True
+    if "/" in word or "\\" in word:
+        return word.count("/") > 1 or "." in word or word.startswith(("/", "~"))
+    if "." in word or "::" in word:
+        return bool(re.match(r"[A-Za-z_][\w.:]*\Z", word))
+    if word.startswith("--"):
+        return len(word) > 3
+    return bool(_CAMEL.match(word))
+
+
+def is_hash(name: str) -> bool:
+    """Tell whether a name may be the beginning of a longer hash."""
+    return _HASH.match(name) is not None
+
+
+def spelt_out(text: str) -> str:
+    """Return the words that the names in a text are made of, so that a search for words finds them."""
+    words = [" ".join(_PARTS.findall(run)) for run in _RUN.findall(text) if _is_compound(run)]
+    return " ".join(words)
+
+
+def _is_compound(run: str) -> bool:
+    return bool(_CAMEL.match(run.strip(_TRIM)) or re.search(r"[a-z][A-Z]", run))

@@ -1,0 +1,135 @@
+"""The routes of the whiteboard: write on it, page through it, search it, have it summed up."""
+
+import asyncio
+import time
+
+from csp.core.board import file_of, note_of
+from csp.core.commands import WriteNote
+from csp.errors import BadInput, NotFound
+from csp.events import Noted
+from csp.gateway.auth import Caller
+from csp.gateway.calls import Answer, Call
+from csp.gateway.gateway import Gateway
+from csp.whiteboard.board import Page, elapsed_ms
+from csp.whiteboard.notes import Filter
+from csp.wire import (
+    AgentId,
+    BoardBody,
+    BoardHitsView,
+    BoardParams,
+    BoardView,
+    ExportParams,
+    ExportView,
+    NotedView,
+    NoteView,
+    Provider,
+    Role,
+    SearchParams,
+    SummariseBody,
+    check_text,
+    is_note_id,
+)
+
+_PAGE = 1000
+
+
+async def write(gateway: Gateway, call: Call) -> Answer:
+    body: BoardBody = call.body
+    check_text(body.text)
+    command = WriteNote(
+        sender=call.caller.id, text=body.text, session=body.session, tags=body.tags, id=body.id
+    )
+    events = await gateway.submit(command)
+    written = next((note_of(event) for event in events if isinstance(event, Noted)), None)
+    if written is None:
+        _, known = gateway.writer.room.boards.keys[body.id or ""]
+        written = await _known_note(gateway, known, call.caller)
+    return NotedView(success=True, note=written)
+
+
+async def list_notes(gateway: Gateway, call: Call) -> Answer:
+    params: BoardParams = call.query
+    wanted = Filter(
+        session=params.session,
+        author=params.author,
+        kind=params.kind,
+        tag=params.tag,
+        after=params.after,
+        before=params.before,
+    )
+    page = await _page(gateway, wanted, params.limit, call.caller)
+    return BoardView(items=tuple(page.notes), next=_next(page, params.after))
+
+
+def _next(page: Page, after: int | None) -> int | None:
+    """Return where to go on: after the last note, or before the first; None where nothing older is left."""
+    seqs = [int(note.id.removeprefix("n-")) for note in page.notes]
+    if after is not None:
+        return seqs[-1] if seqs else after
+    return seqs[0] if page.has_more else None
+
+
+async def get_note(gateway: Gateway, call: Call) -> Answer:
+    return await _known_note(gateway, call.path["id"], call.caller)
+
+
+async def search(gateway: Gateway, call: Call) -> Answer:
+    params: SearchParams = call.query
+    if not params.q.strip():
+        raise BadInput("there is nothing to look for", "give words, names, or a question as q")
+    started = time.monotonic()
+    wanted = Filter(
+        session=params.session,
+        author=params.author,
+        kind=params.kind,
+        tag=params.tag,
+        since=params.since,
+        until=params.until,
+    )
+    await gateway.writer.settle()
+    hits = await asyncio.to_thread(
+        gateway.board.search,
+        params.q,
+        wanted,
+        params.limit,
+        audience_of(call.caller),
+        rerank=bool(params.rerank),
+    )
+    return BoardHitsView(items=tuple(hits), provider=Provider.LOCAL, took_ms=elapsed_ms(started))
+
+
+async def export(gateway: Gateway, call: Call) -> Answer:
+    params: ExportParams = call.query
+    notes: list[NoteView] = []
+    after = 0
+    while True:
+        page = await _page(gateway, Filter(session=params.session, after=after), _PAGE, call.caller)
+        notes += page.notes
+        if not page.has_more:
+            return ExportView(files=tuple(map(file_of, notes)))
+        after = int(page.notes[-1].id.removeprefix("n-"))
+
+
+async def summarise(gateway: Gateway, call: Call) -> Answer:
+    body: SummariseBody = call.body
+    return await gateway.summaries.ask(body.session, body.by)
+
+
+def audience_of(caller: Caller) -> AgentId | None:
+    """Return for whom notes are looked up; None for who may read all of them."""
+    return None if caller.role is Role.ROOM else caller.id
+
+
+async def _page(gateway: Gateway, wanted: Filter, limit: int, caller: Caller) -> Page:
+    await gateway.writer.settle()
+    return await asyncio.to_thread(gateway.board.page, wanted, limit, audience_of(caller))
+
+
+async def _known_note(gateway: Gateway, note_id: str, caller: Caller) -> NoteView:
+    found = None
+    if is_note_id(note_id):
+        await gateway.writer.settle()
+        found = await asyncio.to_thread(gateway.board.get, note_id, audience_of(caller))
+    if found is None:
+        raise NotFound(f"unknown note {note_id[:80]!r}", "see: csp board show")
+    return found

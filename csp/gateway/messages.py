@@ -1,0 +1,114 @@
+"""The routes of messages that were sent: how far they have come, what waits, what is done about it."""
+
+from csp.core.commands import Cancel, Continue, Send
+from csp.core.delivery import UNDELIVERED
+from csp.core.queues import delivery_view
+from csp.errors import Forbidden, NotFound, Refused
+from csp.events import Said
+from csp.gateway import actions, maintenance
+from csp.gateway.calls import Answer, Call
+from csp.gateway.gateway import Gateway
+from csp.journal.rewrite import REDACTED
+from csp.wire import (
+    HUMAN,
+    AgentId,
+    DeliveryView,
+    MessageAction,
+    MessageId,
+    MessageView,
+    QueueView,
+    Role,
+    SentView,
+    WaitingView,
+    is_note_id,
+)
+
+
+async def message_states(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
+    view = await _message_view(gateway, call.path["id"])
+    if call.caller.role is not Role.ROOM and call.caller.id not in (view.sender, *view.recipients):
+        raise NotFound(f"unknown message {view.id!r}", "you can ask about what you sent or were sent")
+    return view
+
+
+async def _message_view(gateway: Gateway, message_id: str) -> MessageView:
+    room = gateway.writer.room
+    known = room.message(message_id)
+    if known is not None:
+        states = {str(agent): delivery_view(room, known, agent) for agent in known.deliveries}
+        return MessageView(id=known.id, seq=known.seq, sender=known.sender, recipients=states)
+    found = await gateway.history.find(MessageId(message_id))
+    if found is None or not isinstance(found.event, Said):
+        raise NotFound(f"unknown message {message_id!r}", "see: csp history")
+    ends = {
+        str(step.agent): DeliveryView(state=step.state, at=step.ts, reason=step.reason or None)
+        for step in found.deliveries
+    }
+    event = found.event
+    return MessageView(id=event.id, seq=event.seq, sender=event.sender, recipients=ends)
+
+
+async def act_on_message(gateway: Gateway, call: Call) -> Answer:
+    message_id = call.path["id"]
+    try:
+        action = MessageAction(call.path["action"])
+    except ValueError as exc:
+        known = ", ".join(MessageAction)
+        raise NotFound(f"unknown action {call.path['action']!r}", f"expected one of: {known}") from exc
+    if action is MessageAction.RESEND:
+        return await _resend(gateway, message_id)
+    if action is MessageAction.REDACT:
+        if call.caller.page:
+            raise Forbidden("a page may not take text out of the history", "use: csp history redact")
+        await maintenance.redact(gateway, message_id)
+        if is_note_id(message_id):
+            return SentView(
+                success=True, id=MessageId(message_id), seq=gateway.writer.safe_seq, recipients=()
+            )
+    elif action is MessageAction.CANCEL:
+        await gateway.submit(Cancel(message=message_id))
+    else:
+        await gateway.submit(Continue(message=message_id))
+    view = await _message_view(gateway, message_id)
+    return SentView(success=True, id=view.id, seq=view.seq, recipients=tuple(view.recipients))
+
+
+async def _resend(gateway: Gateway, message_id: str) -> Answer:
+    """Send an old message as a new one, to those it has not reached; to all if it reached everyone."""
+    view = await _message_view(gateway, message_id)
+    found = await gateway.history.find(MessageId(message_id))
+    if found is None or not isinstance(found.event, Said):
+        raise NotFound(f"the text of {message_id!r} is no longer in the journal", "write it as a new message")
+    if found.event.text == REDACTED:
+        raise Refused(f"the text of {message_id!r} was removed", "write it again as a new message")
+    missed = [agent for agent, step in view.recipients.items() if step.state in UNDELIVERED]
+    only = tuple(AgentId(agent) for agent in (missed or view.recipients))
+    event = found.event
+    to = only[0] if len(only) == 1 else event.target
+    ttl_s = gateway.settings.message_ttl_s
+    send = Send(sender=HUMAN, to=to, text=event.text, thread=event.thread, ttl_s=ttl_s, only=only)
+    return actions.sent_view(await gateway.submit(send))
+
+
+async def queue(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
+    room = gateway.writer.room
+    items: list[WaitingView] = []
+    for participant in room.participants.values():
+        for waiting in room.unfinished([*participant.controls, *participant.queue]):
+            view = delivery_view(room, waiting, participant.id)
+            items.append(
+                WaitingView(
+                    id=waiting.id,
+                    seq=waiting.seq,
+                    sender=waiting.sender,
+                    target=waiting.target,
+                    text=waiting.text[:200],
+                    agent=participant.id,
+                    state=view.state,
+                    at=view.at,
+                    reason=view.reason,
+                )
+            )
+    return QueueView(items=tuple(sorted(items, key=lambda item: item.seq)[:1000]))

@@ -1,0 +1,101 @@
+"""The tests of csp board against a real gateway."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rooms import LiveRoom
+
+
+class Shell:
+    """One user in the directory of a room."""
+
+    def __init__(self, room: LiveRoom) -> None:
+        self.room = room
+
+    def __call__(self, *words: str, stdin: str = "") -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "csp.cli", "board", *words],
+            cwd=self.room.dir,
+            env=os.environ | self.room.env,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def csp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    with LiveRoom(tmp_path_factory.mktemp("cli")) as live:
+        yield Shell(live)
+
+
+def test_note_is_written_found_shown_and_exported(csp: Shell, tmp_path: Path) -> None:
+    assert csp() == (0, "", "nothing is on the board; write on it with: csp board add TEXT\n")
+    code, out, _ = csp("add", "the parser", "keeps tabs", "--tag", "parser,style", "--id", "own-1")
+    note = out.strip()
+    assert (code, note.startswith("n-")) == (0, True)
+    assert csp("add", "again", "--id", "own-1")[1].strip() == note
+    assert csp("add", "-", stdin="from stdin\nin two lines")[0] == 0
+
+    code, out, said = csp("search", "parsers", "--tag", "style", "--limit", "5")
+    assert (code, "room/0000 human #parser #style: the parser keeps tabs  (words " in out) == (0, True)
+    assert "1 found by local in " in said
+    found = json.loads(csp("search", "parser", "--rerank", "--json")[1])
+    assert found["items"][0]["note"]["id"] == note
+
+    assert csp("show", note)[1].endswith("#parser #style\nthe parser keeps tabs\n")
+    assert "from stdin\n    in two lines" in csp("show")[1]
+    assert json.loads(csp("show", "--json")[1])["items"][0]["id"] == note
+
+    code, out, said = csp("export", str(tmp_path / "notes"))
+    assert (code, said) == (0, "wrote 2 notes\n")
+    assert (tmp_path / "notes/whiteboard/room/0000_human.txt").read_text() == "the parser keeps tabs"
+    assert len(json.loads(csp("export", "--json")[1])["files"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("ad",), 2, "unknown form 'ad' of board"),
+        (("add",), 2, "expected what to write"),
+        (("search",), 2, "expected what to look for"),
+        (("show", "n-1", "n-2"), 2, "csp board show takes no 'n-2'"),
+        (("show", "--by", "x"), 2, "csp board show takes no --by"),
+        (("show", "n-99999"), 1, "unknown note 'n-99999'"),
+        (("add", "x", "--session", "s-99999"), 1, "unknown session 's-99999'"),
+        (("summarise",), 2, "expected --by AGENT"),
+        (("summarise", "--by", "nobody"), 1, "unknown agent 'nobody'"),
+        (("export", "/dev/null"), 2, "cannot write"),
+    ],
+)
+def test_mistake_is_told_in_a_sentence(csp: Shell, words: tuple[str, ...], code: int, said: str) -> None:
+    csp("add", "something", "--id", "some-1")
+    done = csp(*words)
+
+    assert (done[0], said in done[2], "Traceback" in done[2]) == (code, True, False), done
+
+
+def test_summary_is_asked_for_and_put_on_the_board(csp: Shell) -> None:
+    gateway = csp.room.gateway
+    token = gateway.post("/register", {"agentId": "scribe"})["token"]
+    csp("add", "something to sum up")
+    code, _, said = csp("summarise", "--by", "scribe")
+    assert (code, said.startswith("asked scribe to sum up ")) == (0, True)
+
+    from csp.oneshot import Gateway
+
+    scribe = Gateway(gateway.url, token)
+    asked = scribe.get("/inbox/scribe")["items"][-1]
+    assert "something to sum up" in asked["text"]
+    scribe.post("/agent-output", {"content": "all was said", "replyTo": asked["id"]})
+    summary = gateway.get("/board?kind=summary")["items"][-1]
+    assert (summary["text"], summary["author"]) == ("all was said", "scribe")
+    assert f"scribe summary of {len(summary['stands_for'])} notes: all was said" in csp("show")[1]
