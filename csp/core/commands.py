@@ -18,6 +18,7 @@ from csp.wire import (
     Ending,
     ExecutionUpdate,
     Handoff,
+    HitView,
     JoinRole,
     Kind,
     Limits,
@@ -33,6 +34,9 @@ from csp.wire import (
     Usage,
     Verdict,
 )
+
+#: What the whiteboard has for those who are asked next, by session; under "" for one that begins.
+Hits = Mapping[str, tuple[HitView, ...]]
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +99,7 @@ class Answer(Command, frozen=True, kw_only=True):
     local: bool = False
     ending: Ending = Ending.DONE
     reason: str = ""
+    hits: Hits = {}
 
 
 class Tell(Command, frozen=True, kw_only=True):
@@ -205,6 +210,7 @@ class Collaborate(Command, frozen=True, kw_only=True):
     cost: float | None = None
     summarise_at: int | None = None
     prices: Mapping[AgentId, Price] = {}
+    hits: Hits = {}
     #: Where the result is told.
     thread: str = DEFAULT_THREAD
 
@@ -323,6 +329,8 @@ class KeepNotes(Command, frozen=True, kw_only=True):
 
 class Tick(Command, frozen=True, kw_only=True):
     """Let the deadlines that have come take effect."""
+
+    hits: Hits = {}
 
 
 BoardCommand = WriteNote | Summarise | KeepNotes

@@ -46,6 +46,7 @@ def prompt_values(
         "phase": session.stage.name,
         "label": round_label(session, round),
         "window": shown(window(session, agent, size), size),
+        "board": "",
         "positions": positions(session, agent),
         "proposals": proposals(session),
         "labels": ", ".join(candidate.label for candidate in session.stage.candidates),

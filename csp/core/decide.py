@@ -63,11 +63,13 @@ from csp.events import KnownEvent
 
 #: After these the sessions look what has happened to their agents.
 _MOVES_AGENTS: Final = (Report, Send, SetState, Cancel, Leave, Remove, Redact)
+#: These lead to asks, for which the whiteboard was searched.
+_BRINGS_HITS: Final = (Answer, Collaborate, Tick)
 
 
 def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_RULES) -> list[KnownEvent]:
     """Return the events that `command` causes; none if it changes nothing; raise if it is refused."""
-    batch = Batch(room, now)
+    batch = Batch(room, now, command.hits if isinstance(command, _BRINGS_HITS) else None)
     match command:
         case Send():
             _send(room, command, batch, rules)

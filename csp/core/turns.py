@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from csp.core.context import max_rounds, prompt, prompt_values, window
+from csp.core.board import hits_as_items
+from csp.core.context import max_rounds, prompt, prompt_values, render, shown, window
 from csp.core.delivery import may_move
 from csp.core.desk import Desk
 from csp.core.foresight import Foreseen, TooDear, foresee
@@ -117,11 +118,21 @@ def _text(desk: Desk, agent: AgentId, template: str, round: int, problem: str = 
     session = desk.session
     participant = desk.room.participants[agent]
     values = prompt_values(session, agent, participant.kind, round, desk.rules.window)
+    values["board"] = _from_board(desk, agent)
     values["votes"] = tally_text(session) if session.counted else ""
     if desk.run is not None:
         values |= run_values(desk.run, agent)
     values["problem"] = problem
     return prompt(desk.rules.prompts, template, values)
+
+
+def _from_board(desk: Desk, agent: AgentId) -> str:
+    """Return what the whiteboard has beside the window; it takes no more room however much there is."""
+    session, size = desk.session, desk.rules.window
+    found = desk.batch.hits.get(session.id) or desk.batch.hits.get("") or ()
+    known = [item.id for item in window(session, agent, size)] if found else []
+    items = hits_as_items(found, known=known)
+    return render(desk.rules.prompts, "board", {"hits": shown(items, size)}) if items else ""
 
 
 def _signal(

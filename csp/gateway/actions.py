@@ -11,6 +11,7 @@ from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.events import AgentResponse, KnownEvent, Late, Said
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
+from csp.gateway.recall import hits_for_reply
 from csp.prices import cost_usd
 from csp.wire import (
     SYSTEM,
@@ -67,6 +68,8 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
             "expected `str` of length >= 1 - at `$.content`", "only a turn that broke off is empty"
         )
     check_text(body.content)
+    bound = None if body.activity else body.turn or body.reply_to
+    hits = await hits_for_reply(gateway, caller.id, bound, body.content) if bound else {}
     command = Answer(
         sender=caller.id,
         text=body.content,
@@ -82,6 +85,7 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
         local=body.local,
         ending=body.ending,
         reason=body.reason,
+        hits=hits,
     )
     events = await gateway.submit(command)
     # Words that are not posted may still cause an ask, which is the room's own.

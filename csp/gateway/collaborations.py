@@ -12,6 +12,7 @@ from csp.errors import NotFound
 from csp.events import ModeChanged
 from csp.gateway.calls import Answer, Call
 from csp.gateway.gateway import Gateway
+from csp.gateway.recall import hits_for_beginning
 from csp.prices import price_of
 from csp.wire import (
     DEFAULT_THREAD,
@@ -48,6 +49,7 @@ async def begin(gateway: Gateway, call: Call) -> Answer:
         cost=body.cost_limit_usd,
         summarise_at=body.summarization_threshold,
         prices=await known_prices(gateway, gateway.writer.room.participants),
+        hits=await hits_for_beginning(gateway, body.session_id, body.objective, body.user_input),
         thread=body.thread or DEFAULT_THREAD,
     )
     events = await gateway.submit(command)

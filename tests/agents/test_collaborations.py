@@ -138,6 +138,44 @@ def test_participant_that_knows_only_the_protocol_needs_no_adapter(room: Room) -
     assert room.ended(handle)["result"] == "the whole by hand"
 
 
+# --- the whiteboard --------------------------------------------------------------------------------
+
+
+def test_models_share_what_stands_on_the_whiteboard(room: Room) -> None:
+    """What left the window long ago, or was noted by a person, comes back where it matters."""
+    room.room.gateway.post("/board", {"text": "The piano needs PIANO_LIFT_7 and two people."})
+    room.script("claude", envelope("The cellar key is under the zebra statue."))
+    words = "boxes and more boxes, all of them labelled "
+    for name in TRIO:
+        room.always(name, envelope(words * 20))
+    room.script("claude", envelope("The cellar key is under the zebra statue."))
+    handle = room.collaborate("move the house", max_steps=13)
+    room.ended(handle)
+    room.models.reset()
+    more: dict[str, Any] = {"objective": "", "models": None, "session_id": handle, "max_steps": 2}
+    room.collaborate(user_input="how is PIANO_LIFT_7 done, where is the cellar key?", **more)
+    room.ended(handle)
+    asked = room.asked("gpt")[-1]
+    window, _, board = asked.partition("From the whiteboard")
+
+    assert "zebra statue" not in window, "it left the window long ago"
+    assert "zebra statue" in board and "PIANO_LIFT_7" in board
+    notes = room.room.gateway.get("/board", session=handle, limit=1000)["items"]
+    assert [note["idx"] for note in notes] == list(range(len(notes))) and len(notes) == 17
+    assert notes[0]["author"] == "claude"
+
+
+def test_board_of_a_collaboration_is_summed_up_at_its_own_threshold(room: Room) -> None:
+    room.always("claude", envelope("Summed up: forty boxes."), match="(?i)sum up.*notes|notes.*sum")
+    handle = room.collaborate("count the boxes", max_steps=6, summarization_threshold=4)
+    room.ended(handle)
+    summaries = wait_until_sync(
+        lambda: room.room.gateway.get("/board", session=handle, kind="summary")["items"], 30, "a summary"
+    )
+
+    assert summaries[0]["author"] == "claude" and len(summaries[0]["stands_for"]) >= 4
+
+
 # --- led by one ------------------------------------------------------------------------------------
 
 
@@ -414,12 +452,15 @@ def test_prompts_stay_as_long_as_they_are_over_a_hundred_turns(room: Room) -> No
         room.script(name, *(envelope(f"{number}: {words}") for number in range(40)))
     since = {name: room.calls(name) for name in TRIO}
     view = room.ended(room.collaborate(max_steps=110))
-    tokens = [exchange.ask.tokens for name in TRIO for exchange in room.models.exchanges(name)[since[name] :]]
+    calls = [call for name in TRIO for call in room.models.exchanges(name)[since[name] :]]
+    steps = [call.ask.tokens for call in calls if "You take turns" in call.ask.governing]
+    of_gpt = [call.ask.tokens for call in calls if call.client == "gpt"]
+    (synthesis,) = [call.ask.tokens for call in calls if "has come to its end" in call.ask.governing]
 
-    assert view["step"] == 110
-    assert max(tokens) < 2 * 2500 + 9000, "the synthesis among them, with the last word of each"
-    steps = [exchange.ask.tokens for exchange in room.models.exchanges("gpt")[since["gpt"] :]]
-    early, late = sum(steps[5:15]) / 10, sum(steps[-10:]) / 10
+    assert view["step"] == len(steps) == 110
+    assert max(steps) < 2500 + 800 + 1000, "the window, the whiteboard, the rules"
+    assert synthesis < 2500 + 8000 + 800 + 1000, "the last word of each besides"
+    early, late = sum(of_gpt[10:20]) / 10, sum(of_gpt[-10:]) / 10
     assert late < early * 1.1, f"a turn took {early:.0f} tokens at first, {late:.0f} at last"
 
 

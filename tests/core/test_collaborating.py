@@ -3,12 +3,15 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from csp.core.commands import Answer, Collaborate, Join, Leave, Redact, Remove, Send, SetMode, Stop
+from csp.core.board import HIT_TOKENS
+from csp.core.commands import Answer, Collaborate, Join, Leave, Redact, Remove, Send, SetMode, Stop, Tick
 from csp.core.modeview import collaboration_view
 from csp.core.room import Room, dump, load, replay
 from csp.core.sessions import KEPT_COLLABORATIONS, KEPT_ENDED
 from csp.core.steps import KEPT_COURSE
+from csp.core.tokens import tokens_in
 from csp.errors import BadInput, NotFound, Refused
 from csp.events import AgentCall, AgentResponse, HumanMessage, Noticed, TurnSignal
 from csp.wire import (
@@ -16,15 +19,22 @@ from csp.wire import (
     AgentId,
     CollaborationView,
     Ending,
+    FoundBy,
     Handoff,
+    HitView,
     JoinRole,
     Kind,
+    MessageId,
+    NoteKind,
+    NoteView,
     Price,
     SessionAction,
+    Source,
     Usage,
 )
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import BOSS, RULES, Play
+from tests.core.playing import NAMES as NAMES_OF_PROMPTS
 
 NAMES = ("claude", "codex", "gemini")
 FREE = {agent: Price(input=0.0, output=0.0) for agent in (CLAUDE, CODEX, GEMINI)}
@@ -722,3 +732,70 @@ def test_view_of_one_that_was_stopped_has_the_result_of_before() -> None:
     work.do(Stop(sender=HUMAN))
 
     assert view(work).result == "claude speaks"
+
+
+# --- what the whiteboard adds ----------------------------------------------------------------------
+
+
+def hit(seq: int, text: str, source: str = "") -> HitView:
+    note = NoteView(
+        id=MessageId(f"n-{seq}"),
+        idx=seq,
+        session="room",
+        thread="default",
+        author=GEMINI,
+        text=text,
+        tags=(),
+        kind=NoteKind.NOTE,
+        ts=1.0,
+        source=Source(seq=seq, type="agent_response", id=MessageId(source)) if source else None,
+    )
+    return HitView(note=note, score=1.0, how=FoundBy.WORDS)
+
+
+def with_board() -> Work:
+    shown = {name: f"{RULES.prompts[name]} board={{board}}" for name in NAMES_OF_PROMPTS}
+    return Work(rules=replace(RULES, prompts={**RULES.prompts, **shown, "board": "BOARD {hits}"}))
+
+
+def test_hits_come_with_the_turns_of_a_collaboration_that_begins() -> None:
+    work = with_board()
+    work.collaborate(hits={"": (hit(3, "the attic is full"),)})
+
+    assert "board=BOARD gemini: the attic is full" in work.prompt(CLAUDE)
+
+
+def test_hits_come_with_the_turn_after_a_reply() -> None:
+    work = with_board()
+    work.collaborate()
+    work.reply(CLAUDE, "and the attic?", hits={work.id: (hit(3, "it is full"),)})
+
+    assert work.prompt(CLAUDE).endswith("board=")
+    assert work.prompt(CODEX).endswith("board=BOARD gemini: it is full")
+
+
+def test_hits_come_with_the_turn_after_a_timeout() -> None:
+    work = with_board()
+    work.collaborate(step_s=5.0)
+    work.deliver(CLAUDE)
+    work.now += 5.0
+    work.do(Tick(hits={work.id: (hit(3, "it is full"),)}))
+
+    assert "it is full" in work.prompt(CODEX)
+
+
+def test_what_stands_in_the_window_is_not_shown_twice() -> None:
+    work = with_board()
+    work.collaborate()
+    work.reply(CLAUDE, "blue, of course", id="reply-1")
+    work.reply(CODEX, hits={work.id: (hit(9, "blue, of course", "reply-1"), hit(3, "it is full"))})
+
+    assert work.prompt(GEMINI).count("blue, of course") == 2, "in the window, among the positions"
+    assert work.prompt(GEMINI).endswith("board=BOARD gemini: it is full")
+
+
+def test_hits_take_no_more_room_however_many_there_are() -> None:
+    work = with_board()
+    work.collaborate(hits={"": tuple(hit(seq, "a long note " * 60) for seq in range(1, 30))})
+
+    assert tokens_in(work.prompt(CLAUDE)) < HIT_TOKENS + 200
