@@ -130,6 +130,10 @@ class TurnSignal(Said, frozen=True, omit_defaults=True, tag="turn_signal"):
     waiting_for: tuple[AgentId, ...] = field(name="waitingFor", default=())
     #: A second chance to answer in the form that was asked for.
     is_repair: bool = False
+    #: What the call may cost, as far as one can tell; at the very most, with the output that this allows.
+    foreseen_usd: float = 0.0
+    allowed_usd: float = 0.0
+    max_output: int | None = None
 
 
 class Queried(Event, frozen=True, omit_defaults=True, tag="query"):

@@ -3,9 +3,14 @@
 from importlib import metadata
 from typing import Final
 
-from csp.wire import Usage
+from csp.wire import Price, Usage
 
 _PACKAGE: Final = "genai-prices"
+#: What the list of prices calls those who serve models.
+_NAMES: Final = {"anthropic": "anthropic", "openai": "openai", "gemini": "google"}
+_MILLION: Final = 1_000_000
+#: Few enough for the price of a call as the room makes it: some models cost more where the input is long.
+_MANY: Final = 10_000
 
 
 def cost_usd(
@@ -34,6 +39,18 @@ def cost_usd(
     except (LookupError, ValueError):
         return None
     return float(found.total_price)
+
+
+def price_of(model: str, provider: str) -> Price | None:
+    """Return what a model costs by the name of its provider here; None where nobody can say."""
+    name = _NAMES.get(provider)
+    if name is None:
+        return None
+    put_in = cost_usd(model, Usage(input=_MANY), provider=name)
+    put_out = cost_usd(model, Usage(output=_MANY), provider=name)
+    if put_in is None or put_out is None:
+        return None
+    return Price(input=put_in / _MANY * _MILLION, output=put_out / _MANY * _MILLION)
 
 
 def source() -> str | None:

@@ -67,7 +67,7 @@ def _body(call: Call) -> Object:
 
 def _text(call: Call) -> str:
     words = call.args.text
-    text = _stdin() if words == ["-"] else " ".join(words)
+    text = read_stdin() if words == ["-"] else " ".join(words)
     if call.args.from_last:
         text = _quote(text, call.args.from_last, _last_text(call.gateway, call.args.from_last))
     if not text.strip():
@@ -75,7 +75,8 @@ def _text(call: Call) -> str:
     return text
 
 
-def _stdin() -> str:
+def read_stdin() -> str:
+    """Return the text that stdin has, without its last newline."""
     if sys.stdin is None:
         raise BadInput("expected a text on stdin, got a closed one")
     raw = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)

@@ -215,6 +215,34 @@ _MODE_EXAMPLES: Final = "\n  ".join(
     )
 )
 
+_COLLABORATE: Final = (
+    Arg(
+        ("objective",),
+        "what to work on; with --continue: what to say to them; - reads stdin",
+        {"metavar": "OBJECTIVE", "nargs": "*"},
+    ),
+    _value("--models", "A,B", "who takes part, in this order; the first leads, sums up"),
+    _value("--mode", "M", "round_robin or orchestrator; default: round_robin"),
+    _value("--max-steps", "N", "turns at most; with --continue: that many more; default: 10", type=_WHOLE),
+    _value("--parallel", "N", "how many are asked at once; default: 1", type=_WHOLE),
+    _value("--timeout-per-step", "S", "seconds a step may take; default: 300", type=_SECONDS),
+    _value("--cost-limit", "USD", "no call is made that would cost more in all", type=_SECONDS),
+    _value("--continue", "SESSION", "go on with one that runs or is over", dest="session"),
+    _value("--poll", "SESSION", "wait for one that was begun before, instead", dest="poll"),
+    _value("--stop", "SESSION", "stop one, instead", dest="stop"),
+    _switch("--no-wait", "print its id, do not wait for its result; with --poll: say how far it is"),
+    _value("--timeout", "S", "seconds to wait; default: 1800", type=_SECONDS, default=1800.0),
+    _JSON,
+)
+_COLLABORATE_EXAMPLES: Final = "\n  ".join(
+    (
+        "csp collaborate 'a plan for the move' --models claude,gpt,gem --parallel 3 --cost-limit 0.50",
+        "csp collaborate 'mind the budget' --continue s-12 --max-steps 4",
+        "csp collaborate --poll s-12",
+        "csp collaborate --stop s-12",
+    )
+)
+
 _REVIEW: Final = (
     Arg(
         ("form",),
@@ -340,6 +368,13 @@ VERBS: Final = (
     Verb("replay", "show a room's history as it came", "csp replay --speed 20", "replay:replay", _REPLAY),
     Verb("logs", "show what the gateway or a sidecar logged", "csp logs codex", "replay:logs", _LOGS),
     Verb("mode", "set, show, steer or end the mode", _MODE_EXAMPLES, "mode:mode", _MODE),
+    Verb(
+        "collaborate",
+        "have models work on an objective together",
+        _COLLABORATE_EXAMPLES,
+        "collaborate:collaborate",
+        _COLLABORATE,
+    ),
     Verb("board", "write on the whiteboard, search it, show it", _BOARD_EXAMPLES, "board:board", _BOARD),
     Verb("review", "have one agent build, another review", _REVIEW_EXAMPLES, "review:review", _REVIEW),
     Verb(

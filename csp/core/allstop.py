@@ -8,7 +8,7 @@ from csp.core.commands import Send, Stop
 from csp.core.house import Rules
 from csp.core.messages import is_person, is_repeated
 from csp.core.room import Room
-from csp.core.steering import stop
+from csp.core.steering import stop, threads_of
 from csp.events import AgentCall, HumanMessage
 from csp.wire import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole
 
@@ -31,7 +31,7 @@ def allstop(room: Room, command: Send, batch: Batch, rules: Rules) -> None:
     if command.id is not None and is_repeated(room, command.sender, command.id):
         return
     thread = command.thread or DEFAULT_THREAD
-    is_needed = batch.sessions.live_in(thread) is not None
+    is_needed = any(thread in threads_of(session) for session in batch.sessions.live())
     stop(room, Stop(sender=command.sender, thread=thread), batch, rules)
     kind = HumanMessage if is_person(room, command.sender) else AgentCall
     batch.add(kind, command.sender, ALL, command.text, {"recipients": ()}, thread=thread, id=command.id)

@@ -1,12 +1,13 @@
 """The events of one command, numbered as they will stand in the journal."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from csp.core.room import Message, Room
 from csp.core.runs import Run, Runs
 from csp.core.sessions import Sessions
 from csp.events import ControlSent, Delivered, KnownEvent, Left, Noticed, Said, StateChanged
-from csp.wire import ALL, DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId, SessionId
+from csp.wire import ALL, DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, HitView, MessageId, SessionId
 
 _MESSAGES: Final = (Said, ControlSent)
 
@@ -14,7 +15,7 @@ _MESSAGES: Final = (Said, ControlSent)
 class Batch:
     """Collect events; ids come from the journal's own counter."""
 
-    def __init__(self, room: Room, now: float) -> None:
+    def __init__(self, room: Room, now: float, hits: Mapping[str, tuple[HitView, ...]] | None = None) -> None:
         self.events: list[KnownEvent] = []
         self._room = room
         self._sessions: Sessions | None = None
@@ -26,6 +27,8 @@ class Batch:
         self.news: dict[AgentId, Left | StateChanged] = {}
         #: Why the orchestrator should hear of a session.
         self.reasons: dict[SessionId, list[str]] = {}
+        #: What the whiteboard has for those who are asked in this batch.
+        self.hits: Mapping[str, tuple[HitView, ...]] = hits or {}
         #: What the clock says, for deadlines; what the journal says, whose times never fall.
         self.clock = now
         self.now = max(now, room.ts)

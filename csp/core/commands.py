@@ -1,5 +1,7 @@
 """What a participant, or the gateway for the clock, asks of a room."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from csp.wire import (
@@ -8,6 +10,7 @@ from csp.wire import (
     AgentState,
     AnyMessage,
     Capabilities,
+    Collaboration,
     ControlVerb,
     Decision,
     DeliveryState,
@@ -15,11 +18,13 @@ from csp.wire import (
     Ending,
     ExecutionUpdate,
     Handoff,
+    HitView,
     JoinRole,
     Kind,
     Limits,
     MessageId,
     Plan,
+    Price,
     Provider,
     RunAction,
     RunContext,
@@ -29,6 +34,9 @@ from csp.wire import (
     Usage,
     Verdict,
 )
+
+#: What the whiteboard has for those who are asked next, by session; under "" for one that begins.
+Hits = Mapping[str, tuple[HitView, ...]]
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +99,7 @@ class Answer(Command, frozen=True, kw_only=True):
     local: bool = False
     ending: Ending = Ending.DONE
     reason: str = ""
+    hits: Hits = {}
 
 
 class Tell(Command, frozen=True, kw_only=True):
@@ -174,7 +183,36 @@ class SetMode(Command, frozen=True, kw_only=True):
     #: Of a review alone.
     terms: RunTerms | None = None
     max_revisions: int | None = None
+    #: Of a collaboration alone: its terms, what its people are told, what is said first in it.
+    collaboration: Collaboration | None = None
+    notes: tuple[str, ...] = ()
+    said: str = ""
+    prices: Mapping[AgentId, Price] = {}
     thread: str | None = DEFAULT_THREAD
+
+
+class Collaborate(Command, frozen=True, kw_only=True):
+    """Have agents work on an objective in a thread of their own, or go on with that.
+
+    `session` is the id of one that is to go on, or a name for it, by which it will be known. What is left
+    out stays as it is, of a new one as it is by default.
+    """
+
+    sender: AgentId
+    objective: str = ""
+    agents: tuple[str, ...] | None = None
+    session: str | None = None
+    said: str = ""
+    mode: str | None = None
+    steps: int | None = None
+    parallel: int | None = None
+    step_s: float | None = None
+    cost: float | None = None
+    summarise_at: int | None = None
+    prices: Mapping[AgentId, Price] = {}
+    hits: Hits = {}
+    #: Where the result is told.
+    thread: str = DEFAULT_THREAD
 
 
 class NextTurn(Command, frozen=True, kw_only=True):
@@ -310,10 +348,12 @@ class KeepNotes(Command, frozen=True, kw_only=True):
 class Tick(Command, frozen=True, kw_only=True):
     """Let the deadlines that have come take effect."""
 
+    hits: Hits = {}
+
 
 BoardCommand = WriteNote | Summarise | KeepNotes
 RunCommand = SayInRun | PrepareRun | CheckRun | DeliverRun | ActOnRun
-SessionCommand = SetMode | NextTurn | KeepTurn | CastVote | HandTurn | Stop | Steer
+SessionCommand = SetMode | Collaborate | NextTurn | KeepTurn | CastVote | HandTurn | Stop | Steer
 AnyCommand = (
     Join
     | Return

@@ -46,6 +46,7 @@ def prompt_values(
         "phase": session.stage.name,
         "label": round_label(session, round),
         "window": shown(window(session, agent, size), size),
+        "board": "",
         "positions": positions(session, agent),
         "proposals": proposals(session),
         "labels": ", ".join(candidate.label for candidate in session.stage.candidates),
@@ -179,4 +180,4 @@ def agrees(text: str) -> bool:
 
 def max_rounds(session: Session) -> int | None:
     """Return how many rounds the session has at most, as its mode counts."""
-    return session.setup.rounds if row_of(session.setup).rounds is not None else None
+    return session.setup.rounds

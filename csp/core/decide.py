@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from csp.core import (
     board_acts,
+    collaborating,
     membership,
     messages,
     replies,
@@ -28,6 +29,7 @@ from csp.core.commands import (
     Cancel,
     CastVote,
     CheckRun,
+    Collaborate,
     Continue,
     Control,
     DeliverRun,
@@ -64,11 +66,13 @@ from csp.events import KnownEvent
 
 #: After these the sessions look what has happened to their agents.
 _MOVES_AGENTS: Final = (Report, Send, SetState, Cancel, Leave, Remove, Redact)
+#: These lead to asks, for which the whiteboard was searched.
+_BRINGS_HITS: Final = (Answer, Collaborate, Tick)
 
 
 def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_RULES) -> list[KnownEvent]:
     """Return the events that `command` causes; none if it changes nothing; raise if it is refused."""
-    batch = Batch(room, now)
+    batch = Batch(room, now, command.hits if isinstance(command, _BRINGS_HITS) else None)
     match command:
         case Send():
             _send(room, command, batch, rules)
@@ -100,7 +104,7 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
             messages.prune(room, command, batch)
         case Notice():
             batch.notice(command.target, command.text)
-        case SetMode() | NextTurn() | KeepTurn() | CastVote() | HandTurn() | Stop() | Steer():
+        case SetMode() | Collaborate() | NextTurn() | KeepTurn() | CastVote() | HandTurn() | Stop() | Steer():
             decide_session(room, command, batch, rules)
         case SayInRun() | PrepareRun() | CheckRun() | DeliverRun() | ActOnRun():
             decide_run(room, command, batch, rules)
@@ -131,6 +135,8 @@ def decide_session(room: Room, command: SessionCommand, batch: Batch, rules: Rul
     match command:
         case SetMode():
             start.set_mode(room, command, batch, rules)
+        case Collaborate():
+            collaborating.collaborate(room, command, batch, rules)
         case NextTurn():
             steering.next_turn(room, command, batch, rules)
         case KeepTurn():

@@ -17,6 +17,7 @@ from csp.wire import (
     SYSTEM,
     AgentId,
     Change,
+    Collaboration,
     ControlVerb,
     DeliveryState,
     Handoff,
@@ -57,6 +58,11 @@ class Desk:
     ) -> None:
         """Note something of the run."""
         self.batch.add_run(self.known_run, kind, text, fields, by=by or SYSTEM)
+
+    @property
+    def terms(self) -> Collaboration:
+        """The terms of a session that is a collaboration; of any other, what they would be."""
+        return self.session.setup.collaboration or Collaboration()
 
     @property
     def phase(self) -> PhaseRow:
@@ -138,9 +144,19 @@ class Desk:
 
     def synthesisers(self) -> tuple[AgentId, ...]:
         """Return who writes the synthesis: who was named for it, else the orchestrator, else nobody."""
+        if self.session.setup.collaboration is not None:
+            return self._healthy()
         orchestrator = self.orchestrator()
         named = self.session.setup.synth or (orchestrator.id if orchestrator else None)
         return (named,) if named is not None and self.participant(named) else ()
+
+    def _healthy(self) -> tuple[AgentId, ...]:
+        """Return who can sum up a collaboration: who should, else the first whose last turn did not fail."""
+        session = self.session
+        wanted = [agent for agent in (session.setup.synth, *session.agents) if agent is not None]
+        here = [one for one in map(self.participant, wanted) if one is not None and one.online]
+        fit = [one.id for one in here if one.id not in session.failed and not session.is_benched(one.id)]
+        return tuple((fit or [one.id for one in here])[:1])
 
     def wake(self, reason: str) -> None:
         """Have the orchestrator hear of it, once everything has happened that comes of it."""

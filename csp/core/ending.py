@@ -4,9 +4,10 @@ from typing import Final
 
 from csp.core.desk import Desk
 from csp.core.run_text import summary_of
-from csp.core.summary import closing, summary
+from csp.core.summary import closing, outcome, summary
 from csp.events import RunEnded, RunSaid
 from csp.wire import (
+    ALL,
     SYSTEM,
     AgentId,
     Change,
@@ -36,8 +37,21 @@ def end(desk: Desk, reason: EndReason, *, by: AgentId = SYSTEM, note: str = "") 
     desk.change(Change.ENDED, f"{session.setup.mode} ended: {reason}", {"reason": reason}, by=by)
     desk.notice(closing(session, reason))
     desk.notice(summary(desk.session, reason, desk.batch.now))
+    _tell_caller(desk, reason)
     if reason not in BY_HAND:
         desk.wake(f"it has ended: {reason}")
+
+
+def _tell_caller(desk: Desk, reason: EndReason) -> None:
+    """Tell the result where somebody waits for it; what a person stopped has none."""
+    session = desk.session
+    terms = session.setup.collaboration
+    if terms is None:
+        return
+    text = f"Collaboration {session.id}: {closing(session, reason)}"
+    if reason not in BY_HAND:
+        text += f"\n{outcome(session, reason, desk.batch.now)}"
+    desk.batch.notice(ALL, text, session=session.id, thread=terms.thread)
 
 
 def _end_run(desk: Desk, reason: EndReason, note: str) -> None:

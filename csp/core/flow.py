@@ -29,14 +29,14 @@ def advance(desk: Desk) -> None:
     """Go on until somebody owes a reply, or the session is over; a session that is paused waits."""
     reason = limit_hit(desk.session, desk.batch.clock)
     if desk.session.is_running and reason is not None:
-        _cut_short(desk, reason)
+        _cut_short(desk, reason, limit_text(desk.session, reason))
     while desk.session.is_running and not desk.session.turns and not desk.session.stage.is_waiting:
         _OVER[desk.session.stage.kind](desk)
 
 
-def _cut_short(desk: Desk, reason: EndReason) -> None:
+def _cut_short(desk: Desk, reason: EndReason, text: str) -> None:
     """Stop what goes on because of a limit; a synthesis may still be asked for."""
-    desk.notice(limit_text(desk.session, reason))
+    desk.notice(text)
     for turn in list(desk.session.turns.values()):
         if not cancel(desk, turn, reason):
             # Whoever is at it would go on spending for nothing.
@@ -153,14 +153,23 @@ def _ask_synth(desk: Desk) -> None:
 
 
 def _relay_goes_on(desk: Desk) -> None:
-    session = desk.session
-    following = _next_in_relay(session, desk.phase.speaker)
-    if following is EndReason.ALL_FAILED:
-        end(desk, following)
-    elif isinstance(following, EndReason):
-        _phase_over(desk, following)
+    """Ask who comes next; where several may speak at once, as many as that."""
+    while len(desk.session.turns) < desk.session.width:
+        following = _next_in_relay(desk.session, desk.phase.speaker)
+        why_not = following if isinstance(following, EndReason) else ask(desk, following)
+        if why_not:
+            if not desk.session.turns:
+                _relay_over(desk, why_not)
+            return
+
+
+def _relay_over(desk: Desk, why: EndReason | str) -> None:
+    if why is EndReason.ALL_FAILED:
+        end(desk, EndReason.ALL_FAILED)
+    elif isinstance(why, EndReason):
+        _phase_over(desk, why)
     else:
-        ask(desk, following)
+        _cut_short(desk, EndReason.EMERGENCY_COST, f"Cost limit: {why}, so it is not made.")
 
 
 def _next_in_relay(session: Session, speaker: Speaker) -> AgentId | EndReason:
@@ -174,11 +183,13 @@ def _next_in_relay(session: Session, speaker: Speaker) -> AgentId | EndReason:
     is_capped = mode.is_round_a_turn and session.setup.rounds is not None
     if isinstance(following, EndReason) or not is_capped:
         return following
-    return mode.at_cap if session.asked_here >= (session.setup.rounds or 0) else following
+    return mode.at_cap if session.steps >= (session.setup.rounds or 0) else following
 
 
 def _is_final(session: Session, speaker: Speaker) -> bool:
     last = session.last
+    if session.width > 1:
+        return session.has_final and not session.turns and heeds_final(session.setup)
     if not _was_answered(session) or last is None or not last.final or not heeds_final(session.setup):
         return False
     return speaker is not Speaker.LEAD or last.agent == session.setup.lead
@@ -195,12 +206,11 @@ def _each(session: Session) -> AgentId | EndReason:
 
 
 def _in_order(session: Session) -> AgentId | EndReason:
-    """Return who comes after the last speaker, the first at the beginning."""
-    if not session.done:
-        return session.agents[0]
+    """Return who comes after the last speaker, the first at the beginning; nobody speaks twice at once."""
     order = session.setup.agents
-    at = order.index(session.done[-1].agent) + 1
-    return next(agent for agent in (*order[at:], *order[:at]) if agent in session.agents)
+    at = order.index(session.cursor) + 1 if session.cursor in order else 0
+    others = (agent for agent in (*order[at:], *order[:at]) if agent in session.agents)
+    return next((agent for agent in others if agent not in session.turns), EndReason.DONE)
 
 
 def _by_handoff(session: Session) -> AgentId | EndReason:
@@ -263,6 +273,10 @@ def _ballot_over(desk: Desk) -> None:
 
 
 def _solo_over(desk: Desk) -> None:
+    session = desk.session
+    if session.setup.collaboration is not None and not session.synthesis:
+        stands = "the last one stands" if session.result else "a summary takes its place"
+        desk.notice(f"No synthesis was written: {stands}.")
     end(desk, desk.session.winding or EndReason.DONE)
 
 

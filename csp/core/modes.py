@@ -69,6 +69,7 @@ class ModeRow:
     is_decided_by_vote: bool = False
 
 
+RELAY_NAME: Final = "turns"
 _SYNTHESIS: Final = PhaseRow(kind=PhaseKind.SOLO, name="synthesis", prompt="synthesise", times=Times.IF_SYNTH)
 #: The phases of a run by name, with the prompt of those in which somebody is asked; which follows which
 #: stands in csp.core.review.
@@ -94,7 +95,7 @@ EMERGENCIES: Final = frozenset(
 
 
 def _relay(prompt: str, speaker: Speaker) -> PhaseRow:
-    return PhaseRow(kind=PhaseKind.RELAY, name="turns", prompt=prompt, speaker=speaker)
+    return PhaseRow(kind=PhaseKind.RELAY, name=RELAY_NAME, prompt=prompt, speaker=speaker)
 
 
 def _ballot(times: Times) -> PhaseRow:
@@ -132,6 +133,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
     ),
     Mode.ORCHESTRATOR: ModeRow(
         phases=(_relay("orchestrate", Speaker.LEAD), _SYNTHESIS),
+        unit="steps",
         fewest=2,
         is_round_a_turn=True,
         needs_envelope=True,

@@ -1,12 +1,24 @@
 """How a session is shown to those who ask for the mode."""
 
 from csp.core.context import proposal_of
+from csp.core.ending import BY_HAND
 from csp.core.house import Rules
+from csp.core.modes import RELAY_NAME
 from csp.core.room import Room
-from csp.core.session import Session
+from csp.core.session import Session, Step
 from csp.core.spending import Ledger
+from csp.core.summary import outcome
 from csp.core.timers import ends
-from csp.wire import Mode, ModeView, SessionView, SpentView, TurnState, TurnView
+from csp.wire import (
+    Collaboration,
+    CollaborationView,
+    Mode,
+    ModeView,
+    SessionView,
+    SpentView,
+    TurnState,
+    TurnView,
+)
 
 _COMPLETED = frozenset({TurnState.REPLIED, TurnState.CANCELLED})
 
@@ -101,6 +113,51 @@ def session_view(session: Session) -> SessionView:
         ended_at=session.ended_at,
         spent=spent_view(session.spent),
     )
+
+
+def collaboration_view(session: Session, terms: Collaboration, after: int | None) -> CollaborationView:
+    """Return how far a collaboration has come, with the lines of progress after those that are known."""
+    first = session.courses - len(session.course)
+    known = max((after or 0) - first, 0)
+    return CollaborationView(
+        handle=session.id,
+        session=session.id,
+        thread=session.thread,
+        status=session.status,
+        reason=session.reason,
+        objective=session.setup.topic,
+        mode=session.setup.mode,
+        models=session.agents,
+        step=session.steps,
+        max_steps=session.setup.rounds or 0,
+        parallel=terms.parallel,
+        speakers=tuple(agent for agent in session.setup.agents if agent in session.outputs),
+        waiting=session.waiting_for,
+        failed=tuple(session.failed),
+        cost_usd=round(session.cost_usd, 6),
+        cost_limit_usd=session.setup.limits.cost,
+        tokens=session.tokens,
+        spent=spent_view(session.spent),
+        result=_result(session),
+        progress=tuple(_progress(session, step) for step in session.course[known:]),
+        lines=session.courses,
+    )
+
+
+def _result(session: Session) -> str | None:
+    """Return what a collaboration has come to once it is over; one that was stopped may have nothing."""
+    if session.reason is None:
+        return None
+    if session.reason in BY_HAND:
+        return session.result.text if session.result else None
+    return outcome(session, session.reason, session.ended_at or 0.0)
+
+
+def _progress(session: Session, step: Step) -> str:
+    words = str(step.state).replace("_", " ") + (f": {step.reason}" if step.reason else "")
+    is_counted = step.phase == RELAY_NAME
+    where = f"step {step.round} of {session.setup.rounds}" if is_counted else step.phase
+    return f"{where}: {step.agent} {words}"
 
 
 def spent_view(ledger: Ledger) -> tuple[SpentView, ...]:

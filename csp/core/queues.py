@@ -72,7 +72,11 @@ def _terms_of_turn(room: Room, message: Message, agent: AgentId) -> dict[str, An
     turn = session.turns.get(agent) if session else None
     if session is None or turn is None or turn.id != message.turn:
         return {}
-    return {"handoff_to": handoffs(session, agent), "is_repair": turn.is_repair}
+    return {
+        "handoff_to": handoffs(session, agent),
+        "is_repair": turn.is_repair,
+        "max_output": turn.max_output,
+    }
 
 
 def _turn_signal(room: Room, message: Message, agent: AgentId) -> tuple[str | None, str | None]:

@@ -28,7 +28,7 @@ from csp.core.room import Message, Room
 from csp.core.session import Choice, Turn
 from csp.core.speech import Speaker, kind_of, runnable, sent_by
 from csp.core.steering import keep_turn, stop
-from csp.core.turns import ask_again, cast, delivered, fail, is_api, keep_open
+from csp.core.turns import ask_again, can_pay_again, cast, delivered, fail, is_api, keep_open
 from csp.core.votes import read_vote
 from csp.errors import BadInput, Refused
 from csp.events import Activity, AgentResponse, Late
@@ -242,9 +242,8 @@ class _Reply:
         vote = self._vote(said.commands)
         is_voteless = self._is_ballot and vote is None and agent not in self._desk.session.votes
         is_unreadable = envelope.malformed and is_api(self._desk, agent)
-        if (is_voteless or is_unreadable) and not turn.is_repair:
-            if self._note(turn):
-                ask_again(self._desk, turn, "repair_vote" if is_voteless else "repair_envelope")
+        if (is_voteless or is_unreadable) and not turn.is_repair and can_pay_again(self._desk, turn):
+            self._ask_again(turn, "repair_vote" if is_voteless else "repair_envelope")
             return
         self._accept(turn, envelope, said, vote)
 
@@ -258,8 +257,7 @@ class _Reply:
         except (BadInput, Refused) as exc:
             problem = f"{exc.message} ({exc.hint})" if exc.hint else exc.message
             if not turn.is_repair:
-                if self._note(turn):
-                    ask_again(desk, turn, "repair_review", problem)
+                self._ask_again(turn, "repair_review", problem)
                 return
             self._post(Activity, self._command)
             fail(desk, turn, TurnState.FAILED, f"its reply is no message of a {role}: {problem}")
@@ -298,6 +296,11 @@ class _Reply:
             take(desk, taken.role, taken.body, "turn")
         advance(desk)
         speaker.run([spoken for spoken in commands if isinstance(spoken, SetMode)])
+
+    def _ask_again(self, turn: Turn, template: str, problem: str = "") -> None:
+        if self._note(turn):
+            ask_again(self._desk, turn, template, problem)
+            advance(self._desk)
 
     def _note(self, turn: Turn) -> bool:
         """Post words that are no reply yet; tell whether the turn goes on: they may use up a limit."""

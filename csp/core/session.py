@@ -43,11 +43,25 @@ class Turn(_State, frozen=True):
     asked_at: float
     since: float
     prompt_tokens: int = 0
+    #: How long it may take, where its session says so.
+    timeout_s: float | None = None
+    #: What its call may cost, as far as one can tell; at the very most.
+    foreseen_usd: float = 0.0
+    allowed_usd: float = 0.0
+    max_output: int | None = None
     delivered_at: float | None = None
     warned: bool = False
     is_repair: bool = False
     #: Who goes on after the reply, where that does not say it itself.
     handoff: Handoff | None = None
+
+
+class Gauge(_State, frozen=True):
+    """The most that a call of an agent has taken: output, input beyond our own count of it, money."""
+
+    output: int = 0
+    over: int = 0
+    cost_usd: float = 0.0
 
 
 class Done(_State, frozen=True):
@@ -65,6 +79,16 @@ class Output(_State, frozen=True):
     round: int
     text: str
     phase: int
+
+
+class Step(_State, frozen=True):
+    """A turn that is over, as those see it who follow the session from outside."""
+
+    agent: AgentId
+    round: int
+    state: TurnState
+    phase: str
+    reason: str = ""
 
 
 class Item(_State, frozen=True):
@@ -116,17 +140,30 @@ class Session(_State, frozen=True):
     done: tuple[Done, ...] = ()
     last: Reply | None = None
     outputs: dict[AgentId, tuple[Output, ...]] = msgspec.field(default_factory=dict)
+    #: The last word on the whole that says anything: a synthesis, or what ended the session.
+    result: Output | None = None
     votes: dict[AgentId, Choice] = msgspec.field(default_factory=dict)
     #: The phase in which the first ballot was held; the last ballot, once it is over.
     first_ballot: int = 0
     counted: tuple[Candidate, ...] = ()
     items: tuple[Item, ...] = ()
-    #: Turns that were asked for in this session, in this phase; that were answered.
+    #: Turns that were asked for in this session, in this phase, in its relays; that were answered.
     asked: int = 0
     asked_here: int = 0
+    steps: int = 0
     replies: int = 0
+    #: Whose turn in a relay came last; whether one of those who were asked together said that it is final.
+    cursor: AgentId | None = None
+    has_final: bool = False
+    #: The last turns that are over; how many there were; why the last turn of an agent failed.
+    course: tuple[Step, ...] = ()
+    courses: int = 0
+    failed: dict[AgentId, str] = msgspec.field(default_factory=dict)
     tokens: int = 0
     cost_usd: float = 0.0
+    #: What the calls of each agent take; what those may have cost that broke off and have not told.
+    gauges: dict[AgentId, Gauge] = msgspec.field(default_factory=dict)
+    unsettled: dict[TurnId, float] = msgspec.field(default_factory=dict)
     reminders: int = 0
     #: The limits of which people were told that they are near.
     warned: tuple[EndReason, ...] = ()
@@ -147,6 +184,13 @@ class Session(_State, frozen=True):
     @property
     def is_running(self) -> bool:
         return self.status is Status.RUNNING
+
+    @property
+    def width(self) -> int:
+        """How many of a relay may speak at once."""
+        terms = self.setup.collaboration
+        is_led = self.setup.lead is not None
+        return 1 if terms is None or is_led else max(min(terms.parallel, len(self.agents)), 1)
 
     def is_benched(self, agent: AgentId) -> bool:
         """Tell whether an agent is not asked until it speaks."""

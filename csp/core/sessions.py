@@ -11,6 +11,7 @@ from csp.events import AnyEvent, ModeChanged, Redacted
 from csp.wire import AgentId, Change, SessionId
 
 KEPT_ENDED: Final = 16
+KEPT_COLLABORATIONS: Final = 32
 
 
 class Sessions(msgspec.Struct, omit_defaults=True):
@@ -25,6 +26,10 @@ class Sessions(msgspec.Struct, omit_defaults=True):
     def get(self, session_id: str | None) -> Session | None:
         """Return a session that is remembered."""
         return None if session_id is None else self.by_id.get(SessionId(session_id))
+
+    def find(self, name: str) -> Session | None:
+        """Return a session by its id, else by the name of its thread."""
+        return self.get(name) or self.newest_in(name)
 
     def newest_in(self, thread: str) -> Session | None:
         """Return the session of a thread, be it over."""
@@ -56,14 +61,19 @@ class Sessions(msgspec.Struct, omit_defaults=True):
             self.threads[event.thread] = session_id
         elif session_id in self.by_id:
             self.by_id[session_id] = step(self.by_id[session_id], event)
+            if isinstance(event, ModeChanged) and event.change is Change.CONTINUED:
+                self.threads[event.thread] = session_id
             if isinstance(event, ModeChanged) and event.change is Change.ENDED:
                 # In the order of their ends: one that outlives many others is not the first to go.
                 self.by_id[session_id] = self.by_id.pop(session_id)
                 self._forget_old()
 
     def _forget_old(self) -> None:
-        ended = [session.id for session in self.by_id.values() if session.is_over]
-        for session_id in ended[:-KEPT_ENDED]:
+        """Forget those that ended long ago; what can go on is remembered longer."""
+        ended = [session for session in self.by_id.values() if session.is_over]
+        plain = [session.id for session in ended if session.setup.collaboration is None]
+        others = [session.id for session in ended if session.setup.collaboration is not None]
+        for session_id in (*plain[:-KEPT_ENDED], *others[:-KEPT_COLLABORATIONS]):
             thread = self.by_id.pop(session_id).thread
             if self.threads.get(thread) == session_id:
                 del self.threads[thread]

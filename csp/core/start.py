@@ -3,17 +3,18 @@
 from msgspec.structs import replace
 
 from csp.core.batch import Batch
-from csp.core.commands import SetMode
+from csp.core.commands import Collaborate, SetMode
 from csp.core.desk import Desk
 from csp.core.ending import end
 from csp.core.flow import begin
 from csp.core.house import Rules
 from csp.core.identity import nearest
+from csp.core.messages import is_person
 from csp.core.modes import MODES, ModeRow, Speaker
 from csp.core.room import Participant, Room
 from csp.core.session import Session
 from csp.errors import BadInput, Refused
-from csp.events import ModeChanged, RunStarted
+from csp.events import AgentCall, HumanMessage, ModeChanged, RunStarted
 from csp.wire import (
     ALL,
     HUMAN,
@@ -43,7 +44,7 @@ def set_mode(room: Room, command: SetMode, batch: Batch, rules: Rules) -> None:
     setup = _setup(room, command, mode, rules)
     if mode is Mode.REVIEW and command.terms is not None:
         _check_run_id(batch, command.terms.run_id)
-    _check_free(room, batch, setup, before)
+    check_free(room, batch, setup, before)
     if before is not None:
         end(Desk(room, batch, rules, before.id), EndReason.SUPERSEDED, by=command.sender)
     session_id = SessionId(f"s-{batch.next_seq}")
@@ -57,7 +58,18 @@ def set_mode(room: Room, command: SetMode, batch: Batch, rules: Rules) -> None:
         desk.notice("Autopilot has no rounds, so theirs are ignored. Say 'Allstop' to end.")
     if mode is Mode.REVIEW:
         _start_run(desk, command)
+    for note in command.notes:
+        desk.notice(note)
+    say_first(desk, command.sender, command.said)
     begin(desk)
+
+
+def say_first(desk: Desk, sender: AgentId, text: str) -> None:
+    """Put what somebody says into the window of all, before anybody is asked."""
+    if text.strip():
+        kind = HumanMessage if is_person(desk.room, sender) else AgentCall
+        fields = {"recipients": (), "session_id": desk.session.id}
+        desk.batch.add(kind, sender, ALL, text, fields, thread=desk.session.thread)
 
 
 def _check_run_id(batch: Batch, run_id: str | None) -> None:
@@ -102,8 +114,8 @@ def _to_freeform(room: Room, batch: Batch, rules: Rules, before: Session | None,
 
 def _setup(room: Room, command: SetMode, mode: Mode, rules: Rules) -> Setup:
     row = MODES[mode]
-    agents = _agents(room, command)
-    lead = _lead(room, row, agents, command.first)
+    agents = agents_of(room, command)
+    lead = lead_of(room, row, agents, command)
     if lead is not None:
         agents = (lead, *(agent for agent in agents if agent != lead))
     if len(agents) < row.fewest:
@@ -122,10 +134,12 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: Rules) -> Setup:
         respect_final=command.respect_final,
         soft_turns=command.soft_turns,
         limits=_limits(command.limits, rules.limits) if row.is_limited else command.limits,
+        prices=dict(command.prices),
+        collaboration=command.collaboration,
     )
 
 
-def _agents(room: Room, command: SetMode) -> tuple[AgentId, ...]:
+def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]:
     """Return who was named, or all agents that are here in the order of their coming."""
     if command.agents is None:
         return tuple(one.id for one in room.participants.values() if one.online and _is_asked(one))
@@ -149,12 +163,19 @@ def _is_asked(participant: Participant) -> bool:
     return participant.kind is not Kind.HUMAN and participant.role is not JoinRole.ORCHESTRATOR
 
 
-def _lead(room: Room, row: ModeRow, agents: tuple[AgentId, ...], first: str | None) -> AgentId | None:
-    """Return who leads where the mode has a lead: the orchestrator, else who goes first."""
+def lead_of(
+    room: Room, row: ModeRow, agents: tuple[AgentId, ...], command: SetMode | Collaborate
+) -> AgentId | None:
+    """Return who leads where the mode has a lead: the orchestrator, else who goes first.
+
+    In a collaboration the first leads: the orchestrator may be who waits for its result.
+    """
     if row.phases[0].speaker is not Speaker.LEAD:
         return None
+    if isinstance(command, Collaborate) or command.collaboration is not None:
+        return next(iter(agents))
     leads = (one.id for one in room.participants.values() if one.role is JoinRole.ORCHESTRATOR and one.online)
-    return next(leads, _member(agents, first, "first") or next(iter(agents), None))
+    return next(leads, _member(agents, command.first, "first") or next(iter(agents), None))
 
 
 def _member(agents: tuple[AgentId, ...], name: str | None, field: str) -> AgentId | None:
@@ -181,7 +202,7 @@ def _limits(wanted: Limits, house: Limits) -> Limits:
     return replace(house, **{name: value for name, value in own.items() if value is not None})
 
 
-def _check_free(room: Room, batch: Batch, setup: Setup, before: Session | None) -> None:
+def check_free(room: Room, batch: Batch, setup: Setup, before: Session | None) -> None:
     """Refuse an agent that is in another session; only a model behind an API can be in two."""
     for agent in (*setup.agents, *([setup.synth] if setup.synth else [])):
         if agent == MAILBOX or room.participants[agent].kind is Kind.API:

@@ -12,7 +12,7 @@ from csp.core.house import Rules
 from csp.core.identity import nearest
 from csp.core.modes import row_of
 from csp.core.room import Room
-from csp.core.session import Turn
+from csp.core.session import Session, Turn
 from csp.core.turns import cancel, keep_open
 from csp.errors import BadInput, NotFound, Refused
 from csp.wire import AgentId, Change, EndReason, SessionAction, Status
@@ -21,8 +21,14 @@ from csp.wire import AgentId, Change, EndReason, SessionAction, Status
 def stop(room: Room, command: Stop, batch: Batch, rules: Rules) -> None:
     """End the session of a thread, or all, before anything else; without one there is nothing to do."""
     for session in list(batch.sessions.live()):
-        if command.thread in (None, session.thread):
+        if command.thread is None or command.thread in threads_of(session):
             end(Desk(room, batch, rules, session.id), EndReason.STOPPED_BY_USER, by=command.sender)
+
+
+def threads_of(session: Session) -> tuple[str, ...]:
+    """Return the threads in which a session can be stopped: its own, that of who waits for its result."""
+    terms = session.setup.collaboration
+    return (session.thread,) if terms is None else (session.thread, terms.thread)
 
 
 def next_turn(room: Room, command: NextTurn, batch: Batch, rules: Rules) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from csp.core.session import FAILED, OPEN, Choice, Done, Item, Output, Reply, Session, Turn
+from csp.core.session import FAILED, OPEN, Choice, Done, Gauge, Item, Output, Reply, Session, Step, Turn
 from csp.core.spending import spend
 from csp.core.tokens import cut, tokens_in
 from csp.events import (
@@ -39,11 +39,14 @@ from csp.wire import (
     Usage,
 )
 
-#: How much of a long session is remembered: of all that was said, of what each agent said, of who spoke.
+#: How much of a long session is remembered: of all that was said, of what each agent said, of who spoke,
+#: of how it went.
 KEPT_ITEMS: Final = 24
 KEPT_OUTPUTS: Final = 20
 KEPT_DONE: Final = 200
+KEPT_COURSE: Final = 64
 KEPT_CHARS: Final = 20_000
+KEPT_REASON: Final = 300
 
 
 def started(event: ModeChanged, setup: Setup) -> Session:
@@ -86,6 +89,8 @@ def _changed(session: Session, event: ModeChanged) -> Session:
             return _resumed(session, event.ts)
         case Change.EXTENDED:
             return _extended(session, event)
+        case Change.CONTINUED if event.setup is not None:
+            return _continued(session, event, event.setup)
         case Change.KICKED:
             agents = tuple(agent for agent in session.agents if agent != event.agent)
             return replace(session, agents=agents)
@@ -134,6 +139,28 @@ def _resumed_turn(turn: Turn, paused_at: float, now: float) -> Turn:
     return replace(turn, asked_at=later(turn.asked_at), since=later(turn.since), delivered_at=delivered_at)
 
 
+def _continued(session: Session, event: ModeChanged, setup: Setup) -> Session:
+    """Go on with a session, be it over: what was said, spent and counted stays."""
+    if session.paused_at is not None:
+        session = _resumed(session, event.ts)
+    rested_s = 0.0 if session.ended_at is None else event.ts - session.ended_at
+    return replace(
+        session,
+        setup=setup,
+        agents=setup.agents,
+        status=Status.RUNNING,
+        reason=None,
+        ended_at=None,
+        winding=None,
+        idle_s=session.idle_s + rested_s,
+        # Who failed before may have been mended since.
+        fails=0,
+        stalls=0,
+        strikes={},
+        warned=(),
+    )
+
+
 def _extended(session: Session, event: ModeChanged) -> Session:
     setup = session.setup
     if event.rounds is not None and setup.rounds is not None:
@@ -163,16 +190,24 @@ def _asked(session: Session, event: TurnSignal) -> Session:
         asked_at=event.ts,
         since=event.ts,
         prompt_tokens=tokens_in(event.text),
+        timeout_s=session.setup.collaboration.step_s if session.setup.collaboration else None,
+        foreseen_usd=event.foreseen_usd,
+        allowed_usd=event.allowed_usd,
+        max_output=event.max_output,
         is_repair=event.is_repair,
         handoff=before.handoff if before is not None and event.is_repair else None,
     )
     # A second chance is the same turn for all who count.
     count = 0 if event.is_repair else 1
+    is_relay = session.stage.kind is PhaseKind.RELAY
     return replace(
         session,
         turns=session.turns | {event.target: turn},
         asked=session.asked + count,
         asked_here=session.asked_here + count,
+        steps=session.steps + count * is_relay,
+        cursor=event.target if is_relay else session.cursor,
+        has_final=session.has_final and bool(session.turns),
     )
 
 
@@ -194,25 +229,42 @@ def _moved(session: Session, event: TurnMoved) -> Session:
 
 def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
     """Take a turn out; one that was never asked for, because nobody could take it, counts all the same."""
+    before = session
     turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
     # In a round in which each speaks once, all who have spoken must be known.
     kept = max(KEPT_DONE, len(session.setup.agents))
     done = (*session.done, Done(event.agent, event.round, event.state))[-kept:]
     session = replace(
-        session,
+        _noted_step(session, event),
         turns=turns,
         done=done,
         asked=session.asked + is_new,
         asked_here=session.asked_here + is_new,
+        cursor=event.agent if is_new and session.stage.kind is PhaseKind.RELAY else session.cursor,
         fails=session.fails + 1 if event.state in FAILED else 0,
     )
-    if event.state is TurnState.TIMED_OUT:
+    # A model that fails at once would do so in every round.
+    is_struck = event.state is TurnState.FAILED and not is_new and session.setup.collaboration is not None
+    turn = before.turns.get(event.agent)
+    if event.state is TurnState.TIMED_OUT and turn is not None and turn.foreseen_usd:
+        session = replace(session, unsettled=session.unsettled | {turn.id: turn.foreseen_usd})
+    if event.state is TurnState.TIMED_OUT or is_struck:
         return replace(
             session, strikes=session.strikes | {event.agent: session.strikes.get(event.agent, 0) + 1}
         )
     if event.state is TurnState.REPLIED:
         return _replied(session, event)
     return session
+
+
+def _noted_step(session: Session, event: TurnMoved) -> Session:
+    """Put a turn that is over among those that tell how it went."""
+    step = Step(event.agent, event.round, event.state, session.stage.name, cut(event.reason, KEPT_REASON))
+    failed = {agent: why for agent, why in session.failed.items() if agent != event.agent}
+    if event.state in FAILED:
+        failed[event.agent] = step.reason
+    course = (*session.course, step)[-KEPT_COURSE:]
+    return replace(session, course=course, courses=session.courses + 1, failed=failed)
 
 
 def _replied(session: Session, event: TurnMoved) -> Session:
@@ -246,9 +298,13 @@ def _answered(session: Session, event: AgentResponse) -> Session:
     output = Output(event.id, round, cut(event.text, KEPT_CHARS), session.stage.number)
     outputs = (*session.outputs.get(event.sender, ()), output)[-KEPT_OUTPUTS:]
     to = AgentId(event.handoff.to) if event.handoff else None
+    is_final = event.final and session.setup.lead in (None, event.sender)
+    is_last_word = is_final or session.stage.kind is PhaseKind.SOLO
     return replace(
         _spent(session, event, turn.prompt_tokens if turn else 0),
         outputs=session.outputs | {event.sender: outputs},
+        result=output if is_last_word else session.result,
+        has_final=session.has_final or is_final,
         last=Reply(TurnId(event.turn or ""), event.sender, to, event.final, event.malformed),
         echoes=session.echoes | {event.sender: _echo(session, event)},
     )
@@ -264,6 +320,16 @@ def _spent(session: Session, event: AgentResponse | Activity, prompt_tokens: int
         tokens=session.tokens + usage.input + usage.output,
         cost_usd=session.cost_usd + (usage.cost_usd or 0.0),
         spent=spend(session.spent, event.sender, usage),
+        gauges=session.gauges | {event.sender: _gauged(session, event.sender, usage, prompt_tokens)},
+        unsettled={turn: cost for turn, cost in session.unsettled.items() if turn != event.turn},
+    )
+
+
+def _gauged(session: Session, agent: AgentId, usage: Usage, prompt_tokens: int) -> Gauge:
+    before = session.gauges.get(agent, Gauge())
+    over = usage.input - prompt_tokens if prompt_tokens else 0
+    return Gauge(
+        max(before.output, usage.output), max(before.over, over), max(before.cost_usd, usage.cost_usd or 0.0)
     )
 
 
@@ -304,7 +370,10 @@ def without_message(session: Session, event: Redacted) -> Session:
         agent: tuple(replace(one, text="") if one.message == event.message else one for one in outputs)
         for agent, outputs in session.outputs.items()
     }
-    return replace(session, items=items, outputs=outputs)
+    result = session.result
+    if result is not None and result.message == event.message:
+        result = None
+    return replace(session, items=items, outputs=outputs, result=result)
 
 
 def without_texts(session: Session) -> Session:
@@ -314,4 +383,4 @@ def without_texts(session: Session) -> Session:
     }
     votes = {agent: Choice(vote.label) for agent, vote in session.votes.items()}
     setup = replace(session.setup, topic="") if session.is_over else session.setup
-    return replace(session, items=(), outputs=outputs, votes=votes, setup=setup)
+    return replace(session, items=(), outputs=outputs, result=None, votes=votes, setup=setup)

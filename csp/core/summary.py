@@ -38,6 +38,11 @@ def closing(session: Session, reason: EndReason) -> str:
     return _CLOSING[reason].format(mode=session.setup.mode.upper())
 
 
+def outcome(session: Session, reason: EndReason, now: float) -> str:
+    """Return what a session has come to: its last word on the whole, else who said what."""
+    return session.result.text if session.result is not None else summary(session, reason, now)
+
+
 def summary(session: Session, reason: EndReason, now: float) -> str:
     """Say who said what, how the vote went, what it took, why it ended."""
     seconds = max(now - session.started_at - session.idle_s, 0.0)

@@ -10,7 +10,7 @@ from csp.core.flow import advance
 from csp.core.house import Rules
 from csp.core.limits import minutes_over_at
 from csp.core.room import Room
-from csp.core.session import STRIKES, Session, Turn
+from csp.core.session import Session, Turn
 from csp.core.turns import fail
 from csp.wire import HUMAN, HeldReason, Kind, Mode, TurnState
 
@@ -70,6 +70,8 @@ def clock_of(room: Room, turn: Turn, rules: Rules) -> Clock:
 
 
 def _timeout_s(room: Room, turn: Turn, rules: Rules) -> float:
+    if turn.timeout_s is not None:
+        return turn.timeout_s
     participant = room.participants.get(turn.agent)
     return rules.timeout_of(participant.kind if participant else Kind.CLI)
 
@@ -121,5 +123,3 @@ def _ring_undelivered(desk: Desk, turn: Turn) -> None:
 def _time_out(desk: Desk, turn: Turn) -> None:
     fail(desk, turn, TurnState.TIMED_OUT, f"no reply in {_timeout_s(desk.room, turn, desk.rules):g} s")
     desk.wake(f"{turn.agent} timed out")
-    if desk.session.strikes[turn.agent] == STRIKES:
-        desk.notice(f"{turn.agent} is benched: it is not asked again until it speaks.")

@@ -2,13 +2,15 @@
 
 from typing import Any, Final
 
-from csp.core.context import max_rounds, prompt, prompt_values, window
+from csp.core.board import hits_as_items
+from csp.core.context import max_rounds, prompt, prompt_values, render, shown, window
 from csp.core.delivery import may_move
 from csp.core.desk import Desk
+from csp.core.foresight import Foreseen, TooDear, foresee
 from csp.core.modes import Speaker, row_of
 from csp.core.room import Participant
 from csp.core.run_text import run_values
-from csp.core.session import Choice, Turn
+from csp.core.session import STRIKES, Choice, Turn
 from csp.core.summary import tally_text
 from csp.events import Said, TurnSignal, Voted
 from csp.wire import (
@@ -30,20 +32,42 @@ from csp.wire import (
 WAITS_FOR_PERSON: Final = frozenset({AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN})
 
 
-def ask(desk: Desk, agent: AgentId) -> None:
-    """Give the turn to `agent`; where it cannot take it, note why."""
+def ask(desk: Desk, agent: AgentId) -> str:
+    """Give the turn to `agent`; where it cannot take it, note why.
+
+    Return why it is too dear to be asked, where something else has to become of that.
+    """
     participant = desk.participant(agent)
     reason = _why_not(desk, agent, participant)
     if reason:
         _pass_over(desk, agent, reason)
-        return
-    _signal(desk, agent, _template(desk, agent), _round(desk))
+        return ""
+    text = _text(desk, agent, _template(desk, agent), _round(desk))
+    cost = foresee(desk.session, agent, text)
+    if isinstance(cost, TooDear):
+        if desk.phase.kind is PhaseKind.RELAY:
+            return cost.why
+        _pass_over(desk, agent, cost.why)
+        return ""
+    _signal(desk, agent, text, cost, _round(desk))
     desk.notice(f"@{agent} - Your turn.")
+    return ""
 
 
 def ask_again(desk: Desk, turn: Turn, template: str, problem: str = "") -> None:
-    """Ask once more for an answer in the form that was asked for."""
-    _signal(desk, turn.agent, template, turn.round, problem=problem)
+    """Ask once more for an answer in the form that was asked for, unless that is too dear."""
+    text = _text(desk, turn.agent, template, turn.round, problem)
+    cost = foresee(desk.session, turn.agent, text, turn.prompt_tokens)
+    if isinstance(cost, TooDear):
+        fail(desk, turn, TurnState.FAILED, cost.why)
+    else:
+        _signal(desk, turn.agent, text, cost, turn.round, is_repair=True)
+
+
+def can_pay_again(desk: Desk, turn: Turn) -> bool:
+    """Tell whether the limit of money lets a turn be asked for once more."""
+    cost = foresee(desk.session, turn.agent, "", 2 * turn.prompt_tokens, turn.foreseen_usd)
+    return not isinstance(cost, TooDear)
 
 
 def _why_not(desk: Desk, agent: AgentId, participant: Participant | None) -> str:
@@ -83,7 +107,7 @@ def _pass_over(desk: Desk, agent: AgentId, reason: str) -> None:
 def _round(desk: Desk) -> int:
     session = desk.session
     is_counted = row_of(session.setup).is_round_a_turn and desk.phase.speaker is not Speaker.EACH
-    return session.asked_here + 1 if is_counted else session.stage.round
+    return session.steps + 1 if is_counted else session.stage.round
 
 
 def _template(desk: Desk, agent: AgentId) -> str:
@@ -91,15 +115,31 @@ def _template(desk: Desk, agent: AgentId) -> str:
     return "assist" if is_led else desk.phase.prompt
 
 
-def _signal(desk: Desk, agent: AgentId, template: str, round: int, *, problem: str | None = None) -> None:
+def _text(desk: Desk, agent: AgentId, template: str, round: int, problem: str = "") -> str:
     session = desk.session
     participant = desk.room.participants[agent]
     values = prompt_values(session, agent, participant.kind, round, desk.rules.window)
+    values["board"] = _from_board(desk, agent)
     values["votes"] = tally_text(session) if session.counted else ""
     if desk.run is not None:
         values |= run_values(desk.run, agent)
-    values["problem"] = problem or ""
-    text = prompt(desk.rules.prompts, template, values)
+    values["problem"] = problem
+    return prompt(desk.rules.prompts, template, values)
+
+
+def _from_board(desk: Desk, agent: AgentId) -> str:
+    """Return what the whiteboard has beside the window; it takes no more room however much there is."""
+    session, size = desk.session, desk.rules.window
+    found = desk.batch.hits.get(session.id) or desk.batch.hits.get("") or ()
+    known = [item.id for item in window(session, agent, size)] if found else []
+    items = hits_as_items(found, known=known)
+    return render(desk.rules.prompts, "board", {"hits": shown(items, size)}) if items else ""
+
+
+def _signal(
+    desk: Desk, agent: AgentId, text: str, cost: Foreseen, round: int, *, is_repair: bool = False
+) -> None:
+    session = desk.session
     turn = TurnId(f"t-{desk.batch.next_seq}")
     fields: dict[str, Any] = {
         "recipients": (agent,),
@@ -108,7 +148,10 @@ def _signal(desk: Desk, agent: AgentId, template: str, round: int, *, problem: s
         "session_id": session.id,
         "round": round,
         "max_rounds": max_rounds(session),
-        "is_repair": problem is not None,
+        "is_repair": is_repair,
+        "foreseen_usd": cost.cost_usd,
+        "allowed_usd": cost.allowed_usd,
+        "max_output": cost.max_output,
         "current_agent": agent,
         "waiting_for": tuple(dict.fromkeys((*session.waiting_for, agent))),
     }
@@ -197,6 +240,8 @@ def fail(desk: Desk, turn: Turn, state: TurnState, reason: str) -> None:
     desk.withdraw(turn)
     desk.move(turn, state, reason)
     desk.notice(f"{turn.agent}: {_said(state)}, {reason}. The turn passes on.")
+    if desk.session.strikes.get(turn.agent) == STRIKES:
+        desk.notice(f"{turn.agent} is benched: it is not asked again until it speaks.")
 
 
 def cancel(desk: Desk, turn: Turn, reason: str) -> bool:

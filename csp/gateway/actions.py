@@ -12,6 +12,7 @@ from csp.events import AgentResponse, KnownEvent, Late, Noticed, Said
 from csp.gateway.auth import Caller
 from csp.gateway.calls import Call
 from csp.gateway.gateway import Gateway
+from csp.gateway.recall import hits_for_reply
 from csp.prices import cost_usd
 from csp.wire import (
     SYSTEM,
@@ -71,6 +72,8 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
             "expected `str` of length >= 1 - at `$.content`", "only a turn that broke off is empty"
         )
     check_text(body.content)
+    bound = None if body.activity else body.turn or body.reply_to
+    hits = await hits_for_reply(gateway, caller.id, bound, body.content) if bound else {}
     command = Answer(
         sender=caller.id,
         text=body.content,
@@ -86,6 +89,7 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
         local=body.local,
         ending=body.ending,
         reason=body.reason,
+        hits=hits,
     )
     events = await gateway.submit(command)
     # Words that are not posted may still cause an ask, which is the room's own.

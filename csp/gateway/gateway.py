@@ -38,6 +38,7 @@ from csp.gateway.pages import Pages
 from csp.gateway.presence import Presence
 from csp.gateway.prompts import load_rules
 from csp.gateway.queries import Queries
+from csp.gateway.recall import hits_for_all
 from csp.gateway.screens import Screens
 from csp.gateway.starting import Starting
 from csp.gateway.summaries import Summaries
@@ -240,7 +241,7 @@ class Gateway:
 
     async def _tick(self) -> None:
         try:
-            await self.submit(Tick())
+            await self.submit(Tick(hits=await hits_for_all(self)))
         except Broken:
             await asyncio.sleep(1)
         self.set_alarm()

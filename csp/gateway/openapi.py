@@ -38,11 +38,14 @@ _ID_EXAMPLES: Final = {
     "/agents/{id}/screen": "claude",
     "/sessions/{id}": "s-5",
     "/sessions/{id}/{change}": "s-5",
+    "/collaborations/{id}": "plan",
+    "/collaborations/{id}/stop": "plan",
     "/runs/{id}": "run-1",
     "/runs/{id}/{act}": "run-1",
     "/runs/{id}/message": "run-1",
 }
 _BODY_EXAMPLES: Final[dict[str, dict[str, str]]] = {
+    "POST /collaborations": {"session_id": "plan", "user_input": "mind the budget"},
     "POST /sessions": {"mode": "autopilot", "topic": "tabs or spaces"},
     "POST /turn/next": {"thread": "dev"},
     "POST /runs": {"goal": "mend the parser", "builder": "mailbox", "reviewer": "mailbox"},

@@ -19,7 +19,7 @@ from csp.core.queues import first_held, pending
 from csp.core.room import Participant
 from csp.errors import Forbidden, NotFound
 from csp.events import HISTORY_TYPES, ControlSent, Joined
-from csp.gateway import access, actions, board, maintenance, messages, runs, sessions
+from csp.gateway import access, actions, board, collaborations, maintenance, messages, runs, sessions
 from csp.gateway.auth import Caller
 from csp.gateway.calls import Answer, Call, Handler, PlainText, RawJson
 from csp.gateway.gateway import Gateway
@@ -32,6 +32,10 @@ from csp.wire import (
     BoardHitsView,
     BoardParams,
     BoardView,
+    CollaborateBody,
+    CollaborationParams,
+    CollaborationStartedView,
+    CollaborationView,
     ControlBody,
     ControlVerb,
     ControlView,
@@ -364,6 +368,12 @@ ROUTES: Final = (
     Route("POST", "/sessions/{id}/{change}", O, sessions.act_on_session,
           "Pause, resume, extend or stop a session; skip or kick an agent of it",
           SessionDoneView, SessionActionBody, page=True),
+    Route("POST", "/collaborations", O, collaborations.begin, "Have models work on an objective, or go on",
+          CollaborationStartedView, CollaborateBody, status=202, page=True),
+    Route("GET", "/collaborations/{id}", A, collaborations.show, "Show how far a collaboration has come",
+          CollaborationView, query=CollaborationParams, page=True),
+    Route("POST", "/collaborations/{id}/stop", O, collaborations.stop, "Stop a collaboration, at once",
+          CollaborationView, NoBody, page=True),
     Route("GET", "/runs", A, runs.list_runs, "List the runs of builders with their reviewers", RunsView,
           page=True),
     Route("POST", "/runs", O, runs.start_run, "Begin a run", RunStartedView, RunBody, status=201, page=True),

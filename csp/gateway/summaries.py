@@ -57,8 +57,17 @@ class Summaries:
     def due(self) -> list[str]:
         """Return the boards that should be summed up now."""
         gateway = self._gateway
-        boards, after = gateway.writer.room.boards.by_name, gateway.rules.summary_after
-        return [name for name, board in boards.items() if board.is_due(after, gateway.clock())]
+        boards = gateway.writer.room.boards.by_name
+        return [name for name, board in boards.items() if board.is_due(self._after(name), gateway.clock())]
+
+    def _after(self, name: str) -> int:
+        """Return after how many notes a board is summed up; 0 for never."""
+        session, after = self._gateway.writer.room.sessions.get(name), self._gateway.rules.summary_after
+        terms = session.setup.collaboration if session else None
+        if session is None or terms is None or not after:
+            return after
+        # A call that nobody has foreseen could pass a limit of money.
+        return terms.summarise_at if session.setup.limits.cost is None else 0
 
     def summariser(self, name: str) -> str | None:
         """Return who is here to sum a board up: as the settings say, the session's own, the orchestrator."""

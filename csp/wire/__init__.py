@@ -29,6 +29,8 @@ from csp.wire.board import (
 )
 from csp.wire.bodies import (
     Choice,
+    CollaborateBody,
+    CollaborationParams,
     ControlBody,
     ControlDoneBody,
     DeliveryBody,
@@ -163,9 +165,11 @@ from csp.wire.screens import (
 from csp.wire.sessions import (
     Candidate,
     Change,
+    Collaboration,
     EndReason,
     Limits,
     PhaseKind,
+    Price,
     Setup,
     Stage,
     Status,
@@ -173,6 +177,8 @@ from csp.wire.sessions import (
 )
 from csp.wire.views import (
     AgentView,
+    CollaborationStartedView,
+    CollaborationView,
     ControlView,
     Deliver,
     DeliverFrame,
@@ -238,6 +244,11 @@ __all__ = [
     "Capabilities",
     "Change",
     "Choice",
+    "CollaborateBody",
+    "Collaboration",
+    "CollaborationParams",
+    "CollaborationStartedView",
+    "CollaborationView",
     "ControlBody",
     "ControlDoneBody",
     "ControlVerb",
@@ -310,6 +321,7 @@ __all__ = [
     "Plan",
     "PlanFeedback",
     "PlanProposed",
+    "Price",
     "Provider",
     "PruneBody",
     "PrunedView",

@@ -169,6 +169,26 @@ class ModeBody(Struct, frozen=True):
     thread: Thread | None = None
 
 
+class CollaborateBody(Struct, frozen=True):
+    """On what, by whom, within which limits; `session_id` names one that goes on, or a new one.
+
+    What is left out is as it was, of a new one as it is by default: round_robin, 10 steps, one at a time,
+    300 seconds a step. `thread` is where the result is told.
+    """
+
+    objective: MaybeText = ""
+    models: Annotated[tuple[Name, ...], Meta(max_length=1000)] | None = None
+    session_id: Thread | None = None
+    user_input: MaybeText = ""
+    mode: Annotated[str, Meta(max_length=64, examples=["round_robin"])] | None = None
+    max_steps: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    parallel: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    timeout_per_step: Annotated[float, Meta(gt=0, le=86_400)] | None = None
+    cost_limit_usd: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    summarization_threshold: Annotated[int, Meta(ge=2, le=1_000_000)] | None = None
+    thread: Thread | None = None
+
+
 class SessionActionBody(Struct, frozen=True):
     """Whom to skip or kick; by how much to extend, which without a number gives the open turns more time."""
 
@@ -244,6 +264,13 @@ class InboxParams(Struct, frozen=True):
 
 class ThreadParams(Struct, frozen=True):
     thread: Thread = DEFAULT_THREAD
+
+
+class CollaborationParams(Struct, frozen=True):
+    """How long to wait for the end, or for a line of progress after so many that are known."""
+
+    wait: WaitS = 0
+    after: Seq | None = None
 
 
 class WatchParams(Struct, frozen=True):

@@ -3,9 +3,9 @@
 from enum import StrEnum
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
-from csp.wire.names import AgentId, Mode, Struct
+from csp.wire.names import DEFAULT_THREAD, AgentId, Mode, Struct
 
 
 class Status(StrEnum):
@@ -64,6 +64,7 @@ class Change(StrEnum):
     RESUMED = "resumed"
     EXTENDED = "extended"
     KICKED = "kicked"
+    CONTINUED = "continued"
     REMINDED = "reminded"
     WARNED = "warned"
     ENDED = "ended"
@@ -76,6 +77,26 @@ class Limits(Struct, frozen=True):
     tokens: Annotated[int, Meta(ge=1, le=2**53)] | None = None
     minutes: Annotated[float, Meta(gt=0, le=1e6)] | None = None
     cost: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+
+
+class Price(Struct, frozen=True):
+    """What a million tokens of a model cost, in US dollars."""
+
+    input: float
+    output: float
+
+
+class Collaboration(Struct, frozen=True):
+    """What a session is run by that works for somebody in another thread."""
+
+    #: Where the result is told, once.
+    thread: str = DEFAULT_THREAD
+    #: How many are asked at once, at most.
+    parallel: int = 1
+    #: How long a step may take.
+    step_s: float = 300.0
+    #: Notes after which the board of the session is summed up.
+    summarise_at: int = 50
 
 
 class Setup(Struct, frozen=True):
@@ -92,6 +113,9 @@ class Setup(Struct, frozen=True):
     respect_final: bool = False
     soft_turns: bool = False
     limits: Limits = Limits()
+    #: Of those whose price is known.
+    prices: dict[AgentId, Price] = field(default_factory=dict)
+    collaboration: Collaboration | None = None
 
 
 class Candidate(Struct, frozen=True):

@@ -135,7 +135,7 @@ class Deliver(Struct, frozen=True):
     """One thing for one participant to act on, sent until its delivery has ended.
 
     Of a turn, `handoffTo` names whom its reply may hand over to, `repair` says that it asks once more for a
-    reply that could not be read.
+    reply that could not be read, `maxOutput` how many tokens that may take: more would cost too much.
     """
 
     id: str
@@ -155,6 +155,7 @@ class Deliver(Struct, frozen=True):
     ending: Ending = Ending.DONE
     handoff_to: tuple[str, ...] = field(name="handoffTo", default=())
     is_repair: bool = field(name="repair", default=False)
+    max_output: int | None = field(name="maxOutput", default=None)
 
 
 class DeliverFrame(Struct, frozen=True):
@@ -293,6 +294,43 @@ class SessionStartedView(Struct, frozen=True):
     id: str
     thread: str
     orchestration: "ModeView"
+
+
+class CollaborationStartedView(Struct, frozen=True):
+    success: bool
+    handle: str
+    session: str
+    thread: str
+
+
+class CollaborationView(Struct, frozen=True, omit_defaults=False):
+    """How far a collaboration has come.
+
+    `speakers` have answered, `waiting` are asked right now, the last turn of those in `failed` failed.
+    `progress` has a line for each step that is over, without those that the caller knows; `lines` counts all.
+    """
+
+    handle: str
+    session: str
+    thread: str
+    status: Status
+    reason: EndReason | None
+    objective: str
+    mode: Mode
+    models: tuple[str, ...]
+    step: int
+    max_steps: int
+    parallel: int
+    speakers: tuple[str, ...]
+    waiting: tuple[str, ...]
+    failed: tuple[str, ...]
+    cost_usd: float
+    cost_limit_usd: float | None
+    tokens: int
+    spent: tuple[SpentView, ...]
+    result: str | None
+    progress: tuple[str, ...]
+    lines: int
 
 
 class ModeSetView(Struct, frozen=True):

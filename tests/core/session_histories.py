@@ -12,6 +12,7 @@ from csp.core.commands import (
     Cancel,
     CastVote,
     CheckRun,
+    Collaborate,
     HandTurn,
     Join,
     KeepTurn,
@@ -53,6 +54,7 @@ from csp.wire import (
     Kind,
     Limits,
     Mode,
+    Price,
     RunAction,
     RunContext,
     RunPhase,
@@ -165,6 +167,23 @@ class Player:
         mode = dice.pick([*list(Mode), Mode.DEBATE, Mode.CONSENSUS, Mode.CONSENSUS])
         return SetMode(
             sender=HUMAN, mode=mode, topic="a topic", limits=limits, thread=dice.pick(THREADS), **options
+        )
+
+    def collaborate(self, room: Room, dice: Dice) -> AnyCommand:
+        """Begin a collaboration, or go on with one that runs or is over."""
+        known = [one.id for one in room.sessions.by_id.values() if one.setup.collaboration]
+        return Collaborate(
+            sender=HUMAN,
+            objective="an objective",
+            agents=dice.pick([("claude", "codex", "gpt"), ("gpt", "claude"), ("gpt",), None]),
+            session=dice.pick([None, "a-name", *known * 2]),
+            said=dice.pick(["", f"<text {self.count}>"]),
+            mode=dice.pick([None, None, "orchestrator"]),
+            steps=dice.pick([1, 2, 3, 4]),
+            parallel=dice.pick([None, 2, 3]),
+            step_s=dice.pick([None, 20.0, 200.0]),
+            cost=dice.pick([None, 0.5]),
+            prices=dice.pick([{}, {AgentId("gpt"): Price(input=100.0, output=300.0)}]),
         )
 
     def reply(self, room: Room, dice: Dice) -> AnyCommand:
@@ -314,6 +333,7 @@ def _run_words(phase: RunPhase, dice: Dice) -> str:
 _WEIGHTS: Final[dict[Callable[[Player, Room, Dice], AnyCommand], int]] = {
     Player.reply: 16,
     Player.start: 4,
+    Player.collaborate: 3,
     Player.report: 5,
     Player.tick: 6,
     Player.late_reply: 2,

@@ -12,6 +12,7 @@ from csp.core.commands import (
     Cancel,
     CastVote,
     CheckRun,
+    Collaborate,
     Continue,
     Control,
     DeliverRun,
@@ -88,6 +89,10 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (
         SetMode(sender=HUMAN, mode="single", agents=("claude",)),
         ["mode", "system", "mode", "turn_signal", "system"],
+    ),
+    (
+        Collaborate(sender=HUMAN, objective="x", agents=("claude",)),
+        ["mode", "system", "system", "mode", "turn_signal", "system"],
     ),
     (NextTurn(thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
     (KeepTurn(agent=CODEX), ["turn"]),

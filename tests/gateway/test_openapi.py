@@ -107,6 +107,8 @@ def test_a_body_is_required_where_something_in_it_is(described: dict[str, Any]) 
 
     assert sorted(optional) == [
         "POST /agents/{id}/{verb}",
+        "POST /collaborations",
+        "POST /collaborations/{id}/stop",
         "POST /messages/{id}/{action}",
         "POST /page/leave",
         "POST /page/link",
@@ -164,6 +166,9 @@ def _prepare(room: LiveRoom) -> tuple[str, str]:
         assert room.gateway.post("/mode", begun)["orchestration"]["sessionId"] == session
     run = {"goal": "g", "builder": "mailbox", "reviewer": "mailbox", "run_id": "run-1", "thread": "run"}
     room.gateway.post("/runs", run)
+    room.gateway.post("/register", {"agentId": "gpt", "kind": "api"})
+    plan = {"objective": "a plan", "models": ["gpt"], "session_id": "plan"}
+    room.gateway.post("/collaborations", plan)
     return str(claude), str(codex)
 
 

@@ -72,6 +72,9 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /sessions": ORCHESTRATORS,
     "GET /sessions/{id}": AGENTS,
     "POST /sessions/{id}/{change}": ORCHESTRATORS,
+    "POST /collaborations": ORCHESTRATORS,
+    "GET /collaborations/{id}": AGENTS,
+    "POST /collaborations/{id}/stop": ORCHESTRATORS,
     "GET /board": AGENTS,
     "POST /board": AGENTS,
     "GET /board/search": (NO_TOKEN, NO_TOKEN, BAD, BAD, BAD, BAD, BAD),
@@ -108,6 +111,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /turn/handoff": {"to": "claude", "task": "go on"},
     "POST /history/prune": {"before": 1},
     "POST /sessions": {"mode": "single", "agents": ["codex"]},
+    "POST /collaborations": {"objective": "a plan", "models": ["codex"]},
     "POST /page/enter": {"code": "wrong"},
     "POST /runs": {"goal": "g", "builder": "mailbox", "reviewer": "mailbox"},
     "POST /runs/{id}/message": {
@@ -139,6 +143,9 @@ async def _prepare(room: ServedRoom) -> list[str | None]:
     await room.call("POST", "/mode", {"mode": "single", "agents": ["claude"], "thread": "dev"})
     run = BODIES["POST /runs"] | {"run_id": "run-1", "thread": "run"}
     await room.call("POST", "/runs", run)
+    plan = {"objective": "a plan", "models": ["codex"], "session_id": "plan"}
+    await room.call("POST", "/collaborations", plan)
+    await room.call("POST", "/collaborations/plan/stop")
     await room.call("POST", "/board", {"text": "a note"})
     return [None, "wrong", claude.token, codex.token, boss.token, room.token, await room.enter()]
 
@@ -148,11 +155,12 @@ async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
     path = path.replace("{verb}", "pause").replace("{action}", "cancel")
     board = (await room.get("/board"))["items"][0]["id"]
     names = {"messages": "for-claude", "sessions": "s-5", "runs": "run-1", "board": board}
+    names["collaborations"] = "plan"
     named = names.get(path.split("/")[1], "claude")
     path = path.replace("{id}", named).replace("{change}", "pause").replace("{act}", "abort")
     headers = UPGRADE if path == "/ws" else MCP if path == "/mcp" else None
     answer = await room.call(method, path, BODIES.get(row), token=token, headers=headers)
-    if answer.status in (101, 200, 201):
+    if answer.status in (101, 200, 201, 202):
         return OK
     assert answer.is_refusal, answer
     return answer.status

@@ -28,11 +28,12 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One call of a model; without a schema its answer is plain text."""
+    """One call of a model; without a schema its answer is plain text, of `max_output` tokens at most."""
 
     system: str
     said: tuple[Said, ...]
     schema: Mapping[str, Any] | None = None
+    max_output: int | None = None
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -72,7 +73,8 @@ def ask_for(
     asked: tuple[Said, ...] = (Said(text=item.text),)
     if item.is_repair and before is not None and before.answered:
         asked = (Said(text=before.asked), Said(text=before.answered, by_model=True), *asked)
-    return Ask(system=system, said=asked, schema=reply_schema(item.handoff_to))
+    schema = reply_schema(item.handoff_to)
+    return Ask(system=system, said=asked, schema=schema, max_output=item.max_output)
 
 
 def reply_schema(handoff_to: Sequence[str]) -> dict[str, Any]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: How long the answer of a model may be, where its provider wants to be told.
 MAX_TOKENS: Final = 8192
+#: OpenAI refuses to be limited to less.
+_LEAST_OUTPUT: Final = 16
 #: For servers that want no key; the SDK wants one.
 _NO_KEY: Final = "none"
 _GEMINI_URL: Final = "https://generativelanguage.googleapis.com/v1beta/openai/"
@@ -74,7 +76,8 @@ def anthropic(target: Target) -> Model:
     async def stream(ask: Ask) -> AsyncGenerator[Piece, None]:
         form = {"format": {"type": "json_schema", "schema": ask.schema}}
         options: dict[str, Any] = {"output_config": form} if ask.schema is not None else {}
-        known = {"model": target.model, "max_tokens": MAX_TOKENS, "system": ask.system}
+        most = min(ask.max_output or MAX_TOKENS, MAX_TOKENS)
+        known = {"model": target.model, "max_tokens": most, "system": ask.system}
         create = partial(client.messages.create, stream=True, messages=ask.messages, **known)
         events = await begin(create, options, unknown)
         counted: dict[str, Any] = {}
@@ -126,6 +129,8 @@ def openai(target: Target) -> Model:
         form = {"type": "json_schema", "name": SCHEMA_NAME, "strict": True, "schema": ask.schema}
         options: dict[str, Any] = {"text": {"format": form}} if ask.schema is not None else {}
         known: dict[str, Any] = {"model": target.model, "instructions": ask.system, "input": ask.messages}
+        if ask.max_output is not None:
+            known["max_output_tokens"] = max(ask.max_output, _LEAST_OUTPUT)
         create = partial(client.responses.create, store=False, stream=True, **known)
         events = await begin(create, options, unknown)
         last: Any = None
@@ -169,6 +174,8 @@ def chat(target: Target) -> Model:
 
     async def stream(ask: Ask) -> AsyncGenerator[Piece, None]:
         options: dict[str, Any] = {"stream_options": {"include_usage": True}}
+        if ask.max_output is not None:
+            options["max_tokens"] = ask.max_output
         if ask.schema is not None:
             form = {"name": SCHEMA_NAME, "strict": True, "schema": ask.schema}
             options["response_format"] = {"type": "json_schema", "json_schema": form}

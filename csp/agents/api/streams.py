@@ -18,6 +18,7 @@ _SIGNS: Final = {
     "text": ("text.format", "json_schema", "structured output", "response_format"),
     "response_format": ("response_format", "json_schema", "schema"),
     "stream_options": ("stream_options",),
+    "max_tokens": ("max_tokens",),
 }
 
 

@@ -1,0 +1,155 @@
+"""Have models work on an objective; wait for what comes of it."""
+
+import time
+from typing import Any, Final
+
+from csp.cli.call import Call
+from csp.cli.send import read_stdin
+from csp.cli.terminal import Progress, put, put_json, talk
+from csp.errors import BadInput, Unreachable
+from csp.oneshot import Gateway, Object, field, segment
+
+_HELP: Final = "see: csp collaborate --help"
+_POLL_S: Final = 20.0
+_RETRY_S: Final = 0.3
+#: What the options are called in a body.
+_OPTIONS: Final = {
+    "mode": "mode",
+    "max_steps": "max_steps",
+    "parallel": "parallel",
+    "timeout_per_step": "timeout_per_step",
+    "cost_limit": "cost_limit_usd",
+}
+#: Ends after which there is nothing to go by.
+_LOST: Final = ("stopped_by_user", "canceled", "superseded", "too_few", "all_failed")
+
+
+def collaborate(call: Call) -> int:
+    """Begin a collaboration, go on with one, wait for one, stop one."""
+    args = call.args
+    if args.stop or args.poll:
+        _check_alone(call)
+    if args.stop:
+        return _answer(call, call.gateway.post(f"/collaborations/{segment(args.stop)}/stop"))
+    if args.poll:
+        return _follow(call, args.poll, after=0)
+    answer = call.gateway.post("/collaborations", _body(call))
+    handle = field(answer, "handle", str)
+    talk(f"{'going on with' if args.session else 'began'} {handle} in thread {field(answer, 'thread', str)}")
+    if not args.no_wait:
+        return _follow(call, handle, after=_lines_before(call, handle))
+    if call.is_json:
+        put_json(answer)
+    else:
+        put(handle)
+    return 0
+
+
+def _check_alone(call: Call) -> None:
+    """Refuse what has no meaning beside --poll or --stop."""
+    args = vars(call.args)
+    beside = [name for name in ("objective", "models", "session", *_OPTIONS) if args[name]]
+    if args["poll"] and args["stop"]:
+        raise BadInput("expected --poll or --stop, got both", _HELP)
+    if beside:
+        raise BadInput(f"--{'poll' if args['poll'] else 'stop'} stands alone, got {beside[0]!r} too", _HELP)
+
+
+def _body(call: Call) -> dict[str, Any]:
+    args = vars(call.args)
+    words = read_stdin() if args["objective"] == ["-"] else " ".join(args["objective"])
+    if not args["session"] and not words.strip():
+        raise BadInput("expected an objective, got nothing", _HELP)
+    if not args["session"] and not args["models"]:
+        raise BadInput("expected --models, got nothing", "name who should take part, see: csp agents")
+    body: dict[str, Any] = {name: args[option] for option, name in _OPTIONS.items()}
+    body |= {"session_id": args["session"], "user_input" if args["session"] else "objective": words}
+    if args["models"]:
+        body["models"] = [name for name in args["models"].split(",") if name]
+    return {name: value for name, value in body.items() if value not in (None, "")}
+
+
+def _lines_before(call: Call, handle: str) -> int:
+    """Return how many lines of progress are old news: none of what is new, all of what goes on."""
+    if not call.args.session:
+        return 0
+    return field(call.gateway.get(f"/collaborations/{segment(handle)}"), "lines", int)
+
+
+def _follow(call: Call, handle: str, *, after: int) -> int:
+    try:
+        view = _Following(call, handle, after).run()
+    except KeyboardInterrupt:
+        _say_how_to_go_on(handle)
+        return 1
+    if view.get("reason") is None:
+        if not call.args.no_wait:
+            talk(f"no result within {call.args.timeout:g} s")
+        _say_how_to_go_on(handle)
+        if call.is_json:
+            put_json(view)
+        return 0 if call.args.no_wait else 1
+    return _answer(call, view)
+
+
+def _say_how_to_go_on(handle: str) -> None:
+    talk(f"{handle} goes on; wait for it: csp collaborate --poll {handle}")
+    talk(f"or stop it: csp collaborate --stop {handle}")
+
+
+def _answer(call: Call, view: Object) -> int:
+    """Print the result, say what it took."""
+    reason, result = str(view.get("reason")), view.get("result")
+    failed = ", ".join(map(str, field(view, "failed", list)))
+    cost = f"{view.get('cost_usd'):.4f} USD, " if view.get("cost_usd") else ""
+    took = f"{view.get('step')} steps, {cost}{view.get('tokens')} tokens"
+    talk(f"{view.get('handle')} ended: {reason} after {took}" + (f"; failed: {failed}" if failed else ""))
+    if call.is_json:
+        put_json(view)
+    elif result is not None:
+        put(str(result))
+    return 1 if reason in _LOST and not call.args.stop else 0
+
+
+class _Following:
+    """Show the progress of a collaboration until it is over; it outlives its gateway, so do we."""
+
+    def __init__(self, call: Call, handle: str, after: int) -> None:
+        self._call = call
+        self._path = f"/collaborations/{segment(handle)}"
+        self._after = after
+        self._gateway: Gateway | None = call.gateway
+        self._progress = Progress()
+
+    def run(self) -> Object:
+        """Return how far it is at its end, or when the time is over."""
+        deadline = time.monotonic() + (0.0 if self._call.args.no_wait else self._call.args.timeout)
+        view: Object = {}
+        try:
+            while True:
+                left = max(deadline - time.monotonic(), 0.0)
+                view = self._look(min(_POLL_S, left)) or view
+                if view and (view.get("reason") is not None or left <= 0):
+                    return view
+        finally:
+            self._progress.clear()
+
+    def _look(self, wait_s: float) -> Object:
+        """Return how far it is; nothing where the gateway is away."""
+        try:
+            self._gateway = self._gateway or self._call.reconnect()
+            view: Object = self._gateway.get(self._path, after=self._after, wait=f"{wait_s:.3f}")
+        except Unreachable:
+            self._gateway = None
+            self._progress.show("the gateway is away…")
+            if self._call.args.no_wait:
+                raise
+            time.sleep(_RETRY_S)
+            return {}
+        self._progress.clear()
+        for line in field(view, "progress", list):
+            talk(str(line))
+        self._after = field(view, "lines", int)
+        waiting = ", ".join(map(str, field(view, "waiting", list)))
+        self._progress.show(f"waiting for {waiting}…")
+        return view

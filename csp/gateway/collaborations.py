@@ -1,0 +1,114 @@
+"""The routes of collaborations: begin one, follow it, stop it."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+
+from csp.core.commands import Collaborate, Stop
+from csp.core.identity import nearest
+from csp.core.modeview import collaboration_view
+from csp.core.session import Session
+from csp.errors import NotFound
+from csp.events import ModeChanged
+from csp.gateway.calls import Answer, Call
+from csp.gateway.gateway import Gateway
+from csp.gateway.recall import hits_for_beginning
+from csp.prices import price_of
+from csp.wire import (
+    DEFAULT_THREAD,
+    AgentId,
+    Change,
+    CollaborateBody,
+    Collaboration,
+    CollaborationParams,
+    CollaborationStartedView,
+    CollaborationView,
+    Kind,
+    Price,
+    check_text,
+)
+
+_BEGUN = (Change.STARTED, Change.CONTINUED)
+_FREE = Price(input=0.0, output=0.0)
+
+
+async def begin(gateway: Gateway, call: Call) -> Answer:
+    body: CollaborateBody = call.body
+    check_text(body.objective)
+    check_text(body.user_input)
+    command = Collaborate(
+        sender=call.caller.id,
+        objective=body.objective,
+        agents=body.models,
+        session=body.session_id,
+        said=body.user_input,
+        mode=body.mode,
+        steps=body.max_steps,
+        parallel=body.parallel,
+        step_s=body.timeout_per_step,
+        cost=body.cost_limit_usd,
+        summarise_at=body.summarization_threshold,
+        prices=await known_prices(gateway, gateway.writer.room.participants),
+        hits=await hits_for_beginning(gateway, body.session_id, body.objective, body.user_input),
+        thread=body.thread or DEFAULT_THREAD,
+    )
+    events = await gateway.submit(command)
+    changes = [event for event in events if isinstance(event, ModeChanged) and event.change in _BEGUN]
+    begun = changes[0]
+    return CollaborationStartedView(
+        success=True, handle=begun.session_id, session=begun.session_id, thread=begun.thread
+    )
+
+
+async def known_prices(gateway: Gateway, names: Iterable[str]) -> dict[AgentId, Price]:
+    """Return what the models of the room cost, as far as that is known; demo agents are free."""
+    known = gateway.writer.room.participants
+    found: dict[AgentId, Price | None] = {}
+    for participant in [known[AgentId(name)] for name in names if name in known]:
+        told = participant.capabilities if isinstance(participant.capabilities, dict) else {}
+        model, provider = str(told.get("model") or ""), str(told.get("provider") or "")
+        if participant.kind is Kind.DEMO:
+            found[participant.id] = _FREE
+        elif participant.kind is Kind.API and model:
+            # In a thread, because the list of prices takes a while to load.
+            found[participant.id] = await asyncio.to_thread(price_of, model, provider)
+    return {agent: price for agent, price in found.items() if price is not None}
+
+
+async def show(gateway: Gateway, call: Call) -> Answer:
+    params: CollaborationParams = call.query
+    deadline = time.monotonic() + params.wait
+    with gateway.present(call.caller):
+        while True:
+            news = gateway.hub.next_news()
+            await gateway.writer.settle()
+            gateway.recheck(call.caller)
+            view = _view(gateway, call.path["id"], params.after)
+            remaining = deadline - time.monotonic()
+            is_news = params.after is not None and view.lines > params.after
+            if view.reason or is_news or remaining <= 0 or gateway.hub.is_closed:
+                return view
+            await asyncio.wait([news], timeout=remaining)
+
+
+async def stop(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
+    session, _ = _known(gateway, call.path["id"])
+    await gateway.submit(Stop(sender=call.caller.id, thread=session.thread))
+    return _view(gateway, session.id, None)
+
+
+def _view(gateway: Gateway, handle: str, after: int | None) -> CollaborationView:
+    session, terms = _known(gateway, handle)
+    return collaboration_view(session, terms, after)
+
+
+def _known(gateway: Gateway, handle: str) -> tuple[Session, Collaboration]:
+    """Return the collaboration of a handle: its id, or the name that it was given."""
+    sessions = gateway.writer.room.sessions
+    found = sessions.find(handle)
+    if found is None or found.setup.collaboration is None:
+        known = [str(one.id) for one in sessions.by_id.values() if one.setup.collaboration]
+        hint = nearest(handle, known) if known else "begin one: csp collaborate 'a plan' --models a,b"
+        raise NotFound(f"unknown collaboration {handle[:80]!r}", hint)
+    return found, found.setup.collaboration
