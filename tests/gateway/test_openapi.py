@@ -164,6 +164,8 @@ def _prepare(room: LiveRoom) -> tuple[str, str]:
         assert room.gateway.post("/mode", begun)["orchestration"]["sessionId"] == session
     run = {"goal": "g", "builder": "mailbox", "reviewer": "mailbox", "run_id": "run-1", "thread": "run"}
     room.gateway.post("/runs", run)
+    # In no session yet, so that one can be begun.
+    room.gateway.post("/register", {"agentId": "gemini"})
     return str(claude), str(codex)
 
 
