@@ -22,7 +22,7 @@ from csp.core.modes import Speaker as Speaking
 from csp.core.modes import row_of
 from csp.core.once import Way, same
 from csp.core.reminders import remind
-from csp.core.review import LEGAL, check_message, take
+from csp.core.review import LEGAL, check_message, give_up, take
 from csp.core.review_lines import read_alert, read_message
 from csp.core.room import Message, Room
 from csp.core.session import Choice, Turn
@@ -261,6 +261,9 @@ class _Reply:
                 return
             self._post(Activity, self._command)
             fail(desk, turn, TurnState.FAILED, f"its reply is no message of a {role}: {problem}")
+            if desk.session.is_running:
+                # It was asked once more already; who does not answer at all is another matter.
+                give_up(desk, "though it was asked once more")
             advance(desk)
             return
         self._accept(turn, Envelope(message=envelope.message), said, None, _Taken(role, body))

@@ -90,13 +90,23 @@ def goes_on(desk: Desk) -> None:
         enter(desk, P.EXECUTION)
     elif session.asked_here < ASKS:
         ask(desk, run.agent_of(TURN_OF[run.phase]))
-    elif run.phase is P.CLOSING:
+    else:
+        give_up(desk, f"in {ASKS} turns")
+
+
+def give_up(desk: Desk, when: str) -> None:
+    """Ask nobody any more for the message of this phase; a person says how it goes on."""
+    run = desk.known_run
+    if run.phase is P.CLOSING:
         # The work is accepted already; the room writes the summary itself.
         end(desk, EndReason.ACCEPTED)
-    else:
-        role = TURN_OF[run.phase]
-        wanted = next(iter(LEGAL[run.phase]))
-        halt(desk, f"{run.agent_of(role)} gave no valid {wanted} in {ASKS} turns")
+        return
+    if run.phase is P.WATCH:
+        # Nobody has to say something about a step on the way.
+        enter(desk, P.EXECUTION)
+        return
+    wanted = next(iter(LEGAL[run.phase]))
+    halt(desk, f"{run.agent_of(TURN_OF[run.phase])} gave no valid {wanted} {when}")
 
 
 def enter(

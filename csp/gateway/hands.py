@@ -52,6 +52,8 @@ class Hands:
         #: How far the folder of each run is.
         self._written: dict[str, int] = {}
         self._busy: set[tuple[str, str, int, int]] = set()
+        #: Whether a folder could not be written, so that it is tried again.
+        self._lags = False
         self._news = asyncio.Event()
         self._is_open = asyncio.Event()
 
@@ -156,6 +158,7 @@ class Hands:
     async def _write_files(self) -> None:
         """Bring the folders of the runs, then the inboxes, up to what is committed."""
         await self._gateway.writer.settle()
+        has_lagged, self._lags = self._lags, False
         safe = self._gateway.writer.safe_seq
         for run in list(self._runs.values()):
             if run.seq > safe:
@@ -179,8 +182,10 @@ class Hands:
                 self._written[run.id] = run.seq
                 if note:
                     await self._gateway.submit(Notice(text=f"Run {run.id}: {note}.", target=ALL))
-            except OSError:
-                log.exception("folder of a run not written", extra={"run": run.id})
+            except OSError as exc:
+                self._lags = True
+                if not has_lagged:
+                    log.warning("folder of a run not written", extra={"run": run.id, "problem": str(exc)})
 
     async def _events_of(self, run: Run) -> list[KnownEvent]:
         """Return all events of a run; what was read before is remembered while it lives."""
@@ -226,6 +231,8 @@ class Hands:
         await self._is_open.wait()
         async for _ in self.mailbox.news():
             self._look()
+            if self._lags:
+                self._news.set()
             for letter in await asyncio.to_thread(list, self.mailbox.letters()):
                 try:
                     await self._take(letter)

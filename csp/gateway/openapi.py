@@ -44,9 +44,9 @@ _ID_EXAMPLES: Final = {
     "/runs/{id}/{act}": "run-1",
     "/runs/{id}/message": "run-1",
 }
-_BODY_EXAMPLES: Final[dict[str, dict[str, str]]] = {
+_BODY_EXAMPLES: Final[dict[str, dict[str, str | list[str]]]] = {
     "POST /collaborations": {"session_id": "plan", "user_input": "mind the budget"},
-    "POST /sessions": {"mode": "autopilot", "topic": "tabs or spaces"},
+    "POST /sessions": {"mode": "autopilot", "topic": "tabs or spaces", "agents": ["gemini"]},
     "POST /turn/next": {"thread": "dev"},
     "POST /runs": {"goal": "mend the parser", "builder": "mailbox", "reviewer": "mailbox"},
     "POST /runs/{id}/{act}": {"decision": "abort", "rationale": "enough"},

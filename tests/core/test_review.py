@@ -507,12 +507,32 @@ def test_wrong_message_in_a_turn_is_named_in_the_second_chance() -> None:
 
 def test_person_is_called_when_no_message_comes() -> None:
     run = Reviewing().to(P.PLAN)
-    for _ in range(2 * ASKS):
-        run.reply(CLAUDE, "words")
+    run.reply(CLAUDE, "words")
+    run.reply(CLAUDE, "words")
 
     assert (run.run.phase, run.run.back) == (P.HALTED, P.PLAN)
-    assert run.run.why == f"claude gave no valid plan.proposed in {ASKS} turns"
-    assert len(run.asks(CLAUDE)) == 2 * ASKS and run.all(Activity)
+    assert run.run.why == "claude gave no valid plan.proposed though it was asked once more"
+    assert [ask.text.split()[0] for ask in run.asks(CLAUDE)] == ["<build_plan>", "<repair_review>"]
+    assert run.all(Activity)
+
+
+def test_second_chance_that_comes_in_a_pause_is_asked_for_anew() -> None:
+    run = Reviewing().to(P.PLAN)
+    run.reply(CLAUDE, "words")
+    run.steer(SessionAction.PAUSE)
+    run.reply(CLAUDE, "words")
+    assert run.run.phase is P.PLAN
+    run.steer(SessionAction.RESUME)
+
+    assert run.waiting == (CLAUDE,)
+
+
+def test_words_about_a_step_hold_nobody_up() -> None:
+    run = at_phase(P.WATCH)
+    run.reply(CODEX, "looks fine")
+    run.reply(CODEX, "it does")
+
+    assert (run.run.phase, run.waiting) == (P.EXECUTION, (CLAUDE,))
 
 
 def test_who_has_nothing_to_say_is_not_asked_for_ever() -> None:

@@ -169,6 +169,8 @@ def _prepare(room: LiveRoom) -> tuple[str, str]:
     room.gateway.post("/register", {"agentId": "gpt", "kind": "api"})
     plan = {"objective": "a plan", "models": ["gpt"], "session_id": "plan"}
     room.gateway.post("/collaborations", plan)
+    # In no session yet, so that one can be begun.
+    room.gateway.post("/register", {"agentId": "gemini"})
     return str(claude), str(codex)
 
 

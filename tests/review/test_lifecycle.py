@@ -211,3 +211,19 @@ def test_two_runs_go_on_at_once(room: LiveRoom) -> None:
     assert first.phase == "start"
     for run in (first, second):
         run.act("abort", rationale="done")
+
+
+def test_folder_that_could_not_be_written_is_written_later(room: LiveRoom) -> None:
+    run = Run(room)
+    run.until("start")
+    wait_until_sync(run.is_folder_current, what="folder")
+    away = run.folder.with_name("away")
+    run.folder.rename(away)
+    run.folder.write_text("in the way")
+    run.answer("codex", "ACK: ready")
+    wait_until_sync(lambda: "folder of a run not written" in room.said(), what="a failed try")
+    run.folder.unlink()
+    away.rename(run.folder)
+
+    wait_until_sync(run.is_folder_current, what="folder")
+    run.act("abort", rationale="done")
