@@ -51,6 +51,8 @@ class Network:
         self._connect = connect
         self._gateway: Gateway | None = None
         self._has_answered = False
+        # To connect may mean to join, which several calls at once must do once.
+        self._connecting = threading.Lock()
 
     async def get(self, path: str, **query: Query) -> Any:
         return await _in_thread(lambda: self._ask(lambda it: it.get(path, **query), is_safe=True))
@@ -69,7 +71,7 @@ class Network:
         while True:
             is_sent = False
             try:
-                gateway = self._gateway or self._connect()
+                gateway = self._connected()
                 is_sent = True
                 answer = call(gateway)
             except Unreachable as exc:
@@ -79,8 +81,13 @@ class Network:
                     raise
                 time.sleep(_PAUSE_S)
                 continue
-            self._gateway, self._has_answered = gateway, True
+            self._has_answered = True
             return answer
+
+    def _connected(self) -> Gateway:
+        with self._connecting:
+            gateway = self._gateway = self._gateway or self._connect()
+            return gateway
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from csp.cli.mcp import find
 from csp.config import Settings
 from csp.errors import Unreachable
 from csp.light import places
+from csp.mcp.member import Member
+from csp.rooms import Address
 from tests.mcp.clients import AGENT_TOOLS, LEADER_TOOLS, VERSIONS, as_agent, call, join, over_stdio, refused
 from tests.rooms import ROOT, LiveRoom
 
@@ -200,6 +203,18 @@ async def test_without_a_room_the_tools_are_listed_and_each_call_says_why(tmp_pa
 
     assert tools == AGENT_TOOLS
     assert words == "no room is running; start one with: csp up"
+
+
+def test_two_that_start_at_once_under_one_name_are_one_agent(room: LiveRoom) -> None:
+    state_dir = room.home.parent / "run" / "csp"
+    address = Address(url=room.url, token=room.token, room=room.name)
+    members = [Member("twin", lambda: address, state_dir) for _ in range(4)]
+    with ThreadPoolExecutor(12) as pool:
+        asked = [pool.submit(one.network.ask, lambda it: it.get("/me")) for one in members * 3]
+        found = {one.result()["id"] for one in asked}
+
+    assert found == {"twin"}
+    assert [agent["id"] for agent in room.gateway.get("/agents") if "twin" in agent["id"]] == ["twin"]
 
 
 def test_a_room_is_found_though_the_client_hides_the_runtime_folder(
