@@ -17,7 +17,7 @@ from csp.oneshot import Gateway, Query
 from csp.wire import Kind, MeView, Role
 
 #: A gateway that was killed is back within this time.
-PATIENCE_S: Final = 10.0
+PATIENCE_S: Final = 20.0
 _PAUSE_S: Final = 0.2
 #: Asked twice, these do what they do asked once: they carry an id, or say what already holds.
 _SAFE: Final = frozenset({"/message", "/agent-output", "/board", "/delivery", "/state"})
