@@ -98,6 +98,8 @@ def test_malformed_requests_get_errors_of_the_protocol(room: LiveRoom) -> None:
     )
     answer = post(room, token, request("tools/call", name="broadcast", arguments={"text": 5})).json()
     assert answer["result"]["isError"] is True
+    assert code(request("tools/call", name=5, arguments={"text": "a secret"})) == INVALID_PARAMS
+    assert "mcp" not in room.said() and "a secret" not in room.said()
 
 
 def test_a_gateway_loads_the_sdk_only_when_asked() -> None:
