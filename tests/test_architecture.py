@@ -190,6 +190,15 @@ def test_a_shell_uses_only_the_shells_it_may() -> None:
     assert forbidden == []
 
 
+def test_only_mcp_imports_its_sdk() -> None:
+    sdk = {"mcp", "mcp_types"}
+    importers = {
+        module.part for module in modules() for name, _ in imports(module) if name.partition(".")[0] in sdk
+    }
+
+    assert importers == {"mcp"}
+
+
 def test_nobody_imports_the_command_line() -> None:
     importers = [
         place for module in modules() if module.part != "cli" for used, place in uses(module) if used == "cli"

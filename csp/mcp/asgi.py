@@ -1,6 +1,7 @@
 """The server over streamable HTTP, as an ASGI application that keeps nothing between two requests."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -23,6 +24,8 @@ class App:
     """The application, good for any number of callers once `run` has been entered."""
 
     def __init__(self) -> None:
+        # The SDK logs each request at INFO, what is malformed with all that was sent above that.
+        logging.getLogger("mcp").setLevel(logging.ERROR)
         server = Room(_door_of).server()
         # Progress can only be told in a stream of events; everything else is one answer of json.
         self._plain = StreamableHTTPSessionManager(server, json_response=True, stateless=True)

@@ -17,7 +17,7 @@ from csp.oneshot import Gateway, Query
 from csp.wire import Kind, MeView, Role
 
 #: A gateway that was killed is back within this time.
-PATIENCE_S: Final = 10.0
+PATIENCE_S: Final = 20.0
 _PAUSE_S: Final = 0.2
 #: Asked twice, these do what they do asked once: they carry an id, or say what already holds.
 _SAFE: Final = frozenset({"/message", "/agent-output", "/board", "/delivery", "/state"})
@@ -51,6 +51,8 @@ class Network:
         self._connect = connect
         self._gateway: Gateway | None = None
         self._has_answered = False
+        # To connect may mean to join, which several calls at once must do once.
+        self._connecting = threading.Lock()
 
     async def get(self, path: str, **query: Query) -> Any:
         return await _in_thread(lambda: self._ask(lambda it: it.get(path, **query), is_safe=True))
@@ -69,7 +71,7 @@ class Network:
         while True:
             is_sent = False
             try:
-                gateway = self._gateway or self._connect()
+                gateway = self._connected()
                 is_sent = True
                 answer = call(gateway)
             except Unreachable as exc:
@@ -79,8 +81,13 @@ class Network:
                     raise
                 time.sleep(_PAUSE_S)
                 continue
-            self._gateway, self._has_answered = gateway, True
+            self._has_answered = True
             return answer
+
+    def _connected(self) -> Gateway:
+        with self._connecting:
+            gateway = self._gateway = self._gateway or self._connect()
+            return gateway
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:

@@ -1,5 +1,7 @@
 """Take part in a room as an agent of one's own, for a client that runs outside it."""
 
+import fcntl
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -7,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from csp.core.identity import to_id
-from csp.errors import CspError, Forbidden, NotFound, Unauthenticated
-from csp.light.room_files import save_token, token_path
+from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
+from csp.light.room_files import make_private_dir, save_token, token_path
 from csp.mcp.door import Network
 from csp.oneshot import Gateway, field, segment
 from csp.rooms import Address
@@ -36,9 +38,23 @@ class Member:
     def connect(self) -> Gateway:
         """Join the room, or come back to it; return the gateway to speak to as this agent."""
         address = self._find()
+        if not address.room:
+            # Nothing is known of it here but its address, so there is no place for a token either.
+            return self._join(address, "")
+        path = token_path(self._state_dir, address.room, self._file, _TOKEN_KIND)
+        try:
+            make_private_dir(os.path.dirname(path))
+            # Of two that start at once, the second one finds the token of the first.
+            with open(f"{path}.lock", "w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                return self._join(address, self._known_token(address.room))
+        except OSError as exc:
+            raise Broken(f"cannot write {path!r}: {(exc.strerror or '').lower()}") from exc
+
+    def _join(self, address: Address, known: str) -> Gateway:
         body = {"agentId": self._name, "kind": Kind.MCP, "capabilities": [Kind.MCP]}
         try:
-            answer = Gateway(address.url, self._known_token(address.room)).post("/register", body)
+            answer = Gateway(address.url, known).post("/register", body)
         except (Unauthenticated, Forbidden, NotFound):
             # It has none yet, somebody else has had the id meanwhile, or the room is a new one.
             answer = Gateway(address.url, address.token).post("/register", body)

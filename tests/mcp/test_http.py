@@ -1,8 +1,10 @@
 """/mcp with the SDK's own client, by the old protocol as by the new one, and with requests of our own."""
 
+import asyncio
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +12,13 @@ import requests
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
 
+from csp.wire import AgentId
+from tests.gateway.served import Clock, served
 from tests.mcp.clients import AGENT_TOOLS, LEADER_TOOLS, VERSIONS, call, join, over_http, refused
 from tests.rooms import LiveRoom
+from tests.waiting import wait_until
 
+JSON = {"Content-Type": "application/json"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
@@ -98,9 +104,33 @@ def test_malformed_requests_get_errors_of_the_protocol(room: LiveRoom) -> None:
     )
     answer = post(room, token, request("tools/call", name="broadcast", arguments={"text": 5})).json()
     assert answer["result"]["isError"] is True
+    assert code(request("tools/call", name=5, arguments={"text": "a secret"})) == INVALID_PARAMS
+    assert "mcp" not in room.said() and "a secret" not in room.said()
 
 
 def test_a_gateway_loads_the_sdk_only_when_asked() -> None:
     code = "import sys, csp.gateway.server; sys.exit('mcp' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def test_a_call_that_nobody_waits_for_any_more_is_dropped(tmp_path: Path) -> None:
+    clock = Clock()
+    async with served(tmp_path / "room", clock) as room:
+        bot = await room.join("bot", kind="mcp")
+        listing = request("tools/list")
+        await room.call("POST", "/mcp", listing, token=bot.token, headers=ACCEPT | JSON)
+        waiting = request("tools/call", name="read_messages", arguments={"wait": 60})
+        asked = asyncio.ensure_future(
+            room.call("POST", "/mcp", waiting, token=bot.token, headers=ACCEPT | JSON)
+        )
+
+        def is_served() -> bool:
+            """Tell whether a call of its is under way: then its last sign of life is always now."""
+            clock.now += 1
+            return room.gateway.presence.last_seen(AgentId(bot.id), 0.0) == clock.now
+
+        await wait_until(is_served, what="the call")
+        asked.cancel()
+
+        await wait_until(lambda: not is_served(), what="the end of the call")

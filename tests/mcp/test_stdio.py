@@ -1,9 +1,12 @@
 """`csp mcp` with the SDK's own client, by the old protocol as by the new one."""
 
+import asyncio
+import json
 import os
 import subprocess
 import sys
 from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ from csp.cli.mcp import find
 from csp.config import Settings
 from csp.errors import Unreachable
 from csp.light import places
+from csp.mcp.member import Member
+from csp.rooms import Address
 from tests.mcp.clients import AGENT_TOOLS, LEADER_TOOLS, VERSIONS, as_agent, call, join, over_stdio, refused
 from tests.rooms import ROOT, LiveRoom
 
@@ -200,6 +205,60 @@ async def test_without_a_room_the_tools_are_listed_and_each_call_says_why(tmp_pa
 
     assert tools == AGENT_TOOLS
     assert words == "no room is running; start one with: csp up"
+
+
+def test_a_request_that_a_client_repeats_is_sent_once(room: LiveRoom) -> None:
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "raw", "version": "1"},
+    }
+    params = {"name": "broadcast", "arguments": {"text": "only once"}}
+    lines: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": "a/1", "method": "tools/call", "params": params},
+        {"jsonrpc": "2.0", "id": "a/1", "method": "tools/call", "params": params},
+        {"jsonrpc": "2.0", "id": "a/2", "method": "tools/call", "params": {"name": "list_agents"}},
+    ]
+    command = [sys.executable, "-m", "csp.cli", "mcp"]
+    env = {**room.env, **join(room, "repeater")}
+    with subprocess.Popen(
+        command, cwd=room.dir, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin is not None and server.stdout is not None
+        answers = []
+        for line in lines:
+            print(json.dumps(line), file=server.stdin, flush=True)
+            answers += [json.loads(server.stdout.readline())] if "id" in line else []
+        server.stdin.close()
+
+    assert answers[0]["result"]["protocolVersion"] == "2025-06-18"
+    assert answers[1]["result"] == answers[2]["result"]
+    assert len(history(room, "only once")) == 1
+
+
+async def test_a_call_outlives_the_gateway(room: LiveRoom) -> None:
+    async with over_stdio(room, env=join(room, "patient")) as client:
+        await call(client, "list_agents")
+        await asyncio.to_thread(room.kill9)
+        sending = asyncio.ensure_future(call(client, "broadcast", text="after all"))
+        await asyncio.to_thread(room.start)
+        await sending
+
+    assert [item["sender"] for item in history(room, "after all")] == ["patient"]
+
+
+def test_two_that_start_at_once_under_one_name_are_one_agent(room: LiveRoom) -> None:
+    state_dir = room.home.parent / "run" / "csp"
+    address = Address(url=room.url, token=room.token, room=room.name)
+    members = [Member("twin", lambda: address, state_dir) for _ in range(4)]
+    with ThreadPoolExecutor(12) as pool:
+        asked = [pool.submit(one.network.ask, lambda it: it.get("/me")) for one in members * 3]
+        found = {one.result()["id"] for one in asked}
+
+    assert found == {"twin"}
+    assert [agent["id"] for agent in room.gateway.get("/agents") if "twin" in agent["id"]] == ["twin"]
 
 
 def test_a_room_is_found_though_the_client_hides_the_runtime_folder(

@@ -8,17 +8,13 @@ from typing import Any
 import pytest
 
 from tests.clis.bringup import CLIS, RealCli
-from tests.models.rules import Call, Rule, Text, say
+from tests.models.rules import Rule, Text, say
 from tests.rooms import ROOT
+from tests.sidecar.calling import tool, until_offered
 from tests.sidecar.wired import Room, WiredCli
 
 OWN = [sys.executable, "-P", str(ROOT / "tests" / "mcp" / "own_server.py")]
 OURS = [sys.executable, "-P", "-m", "csp.cli", "mcp"]
-CALLS = {
-    "claude": Call(name="mcp__mine__echo", arguments={"text": "hello"}),
-    "codex": Call(name="echo", namespace="mcp__mine", arguments={"text": "hello"}),
-    "gemini": Call(name="mcp_mine_echo", arguments={"text": "hello"}),
-}
 #: What a model is told of a tool of ours.
 OUR_TOOL = {"claude": "mcp__csp__board_search", "codex": "board_search", "gemini": "mcp_csp_board_search"}
 
@@ -46,26 +42,15 @@ def update(file: Path, more: dict[str, Any]) -> None:
     file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | more), "utf-8")
 
 
-async def until_offered(room: Room, run: WiredCli, name: str) -> int:
-    """Ask the model until the CLI, which waits for no server, offers it the tools of both."""
-    for number in range(1, 60):
-        await run.say(f"{number}", f"hello {number}")
-        await run.reply(f"{number}")
-        asked = json.dumps(room.server.exchanges(name, "main")[-1].body)
-        if OUR_TOOL[name] in asked and "echo" in asked:
-            return number + 1
-    raise AssertionError(asked)
-
-
 @pytest.mark.parametrize("name", CLIS)
 async def test_a_users_own_server_works_beside_ours(name: str, tmp_path: Path) -> None:
-    rule = Rule(match="use it", reply=[CALLS[name], Text(text="It was echoed.")])
+    rule = Rule(match="use it", reply=[tool(name, "echo", "mine", text="hello"), Text(text="It was echoed.")])
     with Room([rule, say("hello", "Hi.")], tmp_path) as room:
         cli = room.bring_up(name)
         files = configure(cli)
         before = [file.read_text("utf-8") for file in files]
         async with WiredCli(cli, tmp_path, server=OURS) as run:
-            tags = await until_offered(room, run, name)
+            tags = await until_offered(room, run, name, OUR_TOOL[name], "echo")
             await run.say(f"{tags}", "use it")
             reply = await run.reply(f"{tags}")
         results = [result for one in room.server.exchanges(name, "main") for result in one.ask.results]

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import pytest
 
 from csp.events import AgentCall, AgentResponse, Noticed, StateChanged, Voted
-from tests.models.rules import Call, Text
+from tests.models.rules import Text
+from tests.sidecar.calling import tool
 from tests.sidecar.real_modes import PATIENCE_S, TRIO, Trio, plan_of, trio, when
 from tests.waiting import wait_until_sync
 
@@ -35,13 +35,6 @@ def room(shared: Trio) -> Trio:
     """The three at rest."""
     shared.rest()
     return shared
-
-
-def tool(client: str, name: str, **arguments: Any) -> Call:
-    """Call a tool of ours, by its name at that CLI."""
-    if client == "codex":
-        return Call(name=name, namespace="mcp__csp", arguments=arguments)
-    return Call(name=f"mcp__csp__{name}" if client == "claude" else f"mcp_csp_{name}", arguments=arguments)
 
 
 def test_each_sends_by_tool_once_in_its_own_name(room: Trio) -> None:

@@ -1,0 +1,68 @@
+"""A CLI that runs outside any room joins one by the command that the README gives."""
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from csp.events import AgentCall
+from tests.clis.bringup import CLIS, RealCli, SetUp
+from tests.clis.passage import passage
+from tests.models.rules import Rule, Text, say
+from tests.rooms import ROOT, LiveRoom
+from tests.sidecar.calling import tool, until_offered
+from tests.sidecar.wired import Room, WiredCli
+
+#: How its user allows the tools, else the CLI asks.
+ALLOWED: Final = {
+    "claude": ("--allowedTools", "mcp__csp"),
+    "codex": ("-c", 'mcp_servers.csp.default_tools_approval_mode="approve"'),
+    "gemini": (),
+}
+
+
+def add_server(cli: RealCli, live: LiveRoom) -> None:
+    """Run the README's command for this CLI; the room's announcement is where it looks without being told."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    (line,) = re.findall(rf"^\$ ({cli.name} mcp add .*--name .*)$", readme, re.MULTILINE)
+    words = shlex.split(line)[1:]
+    if cli.name == "gemini":
+        words.insert(2, "--trust")
+    (cli.home / ".cache").mkdir(exist_ok=True)
+    (cli.home / ".cache" / "csp").symlink_to(live.home.parent / "run" / "csp")
+    subprocess.run([cli.argv[0], *words], env=cli.env, cwd=cli.cwd, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", CLIS)
+async def test_a_cli_outside_joins_speaks_and_reads(name: str, tmp_path: Path) -> None:
+    rules = [
+        Rule(match="tell them", reply=[tool(name, "broadcast", text="from outside"), Text(text="Told.")]),
+        Rule(match="what is new", reply=[tool(name, "read_messages"), Text(text="Read.")]),
+        say("hello", "Hi."),
+    ]
+    with (
+        LiveRoom(tmp_path / "room") as live,
+        Room(rules, tmp_path) as room,
+        passage(room.loopback, live.port),
+    ):
+        found = room.bring_up(name, SetUp(arguments=ALLOWED[name]))
+        path = f"{Path(sys.executable).parent}:{found.env['PATH']}"
+        cli = replace(found, env=found.env | {"PATH": path})
+        add_server(cli, live)
+        async with WiredCli(cli, tmp_path) as run:
+            number = await until_offered(room, run, name, "read_messages")
+            await run.say(f"{number}", "tell them")
+            await run.reply(f"{number}")
+            live.gateway.post("/message", {"to": f"{name}-outside", "content": "welcome in"})
+            await run.say(f"{number + 1}", "what is new")
+            await run.reply(f"{number + 1}")
+        results = [result for one in room.server.exchanges(name, "main") for result in one.ask.results]
+        sent = [(event.sender, event.text) for event in live.journal() if isinstance(event, AgentCall)]
+
+    assert sent == [(f"{name}-outside", "from outside")]
+    assert any("welcome in" in result for result in results), results
