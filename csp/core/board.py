@@ -59,7 +59,8 @@ class Board(msgspec.Struct, frozen=True, omit_defaults=True):
     ask: Ask | None = None
     #: The index at which the last summary came to nothing.
     failed_at: int | None = None
-    provider: Provider = Provider.LOCAL
+    #: Who keeps its notes for searching, once that is settled; the store that it has there.
+    provider: Provider | None = None
     store: str = ""
 
     def awaits(self, now: float) -> bool:

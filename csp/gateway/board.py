@@ -87,12 +87,16 @@ async def search(gateway: Gateway, call: Call) -> Answer:
         until=params.until,
     )
     await gateway.writer.settle()
+    audience = audience_of(call.caller)
+    remote = await gateway.remote.search(params.q, wanted, params.limit, audience)
+    if remote is not None:
+        return BoardHitsView(items=tuple(remote), provider=Provider.OPENAI, took_ms=elapsed_ms(started))
     hits = await asyncio.to_thread(
         gateway.board.search,
         params.q,
         wanted,
         params.limit,
-        audience_of(call.caller),
+        audience,
         rerank=bool(params.rerank),
     )
     return BoardHitsView(items=tuple(hits), provider=Provider.LOCAL, took_ms=elapsed_ms(started))

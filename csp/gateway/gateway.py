@@ -39,6 +39,7 @@ from csp.gateway.presence import Presence
 from csp.gateway.prompts import load_rules
 from csp.gateway.queries import Queries
 from csp.gateway.recall import hits_for_all
+from csp.gateway.remote import RemoteBoards
 from csp.gateway.screens import Screens
 from csp.gateway.starting import Starting
 from csp.gateway.summaries import Summaries
@@ -102,6 +103,7 @@ class Gateway:
         self.screens = Screens(self._tell_live)
         self.hands = Hands(self)
         self.summaries = Summaries(self)
+        self.remote = RemoteBoards(self)
         self.starting = Starting(settings.room)
         self._outboxes: dict[AgentId, set[Outbox]] = {}
         self._alarm: asyncio.TimerHandle | None = None
@@ -168,6 +170,7 @@ class Gateway:
             self._push(event)
         self.hands.take(event for event, _ in committed)
         self.summaries.take(event for event, _ in committed)
+        self.remote.take(event for event, _ in committed)
         if any(isinstance(event, _MOVES_CLOCKS) for event, _ in committed):
             self.set_alarm()
 

@@ -105,6 +105,7 @@ def _start_background(gateway: Gateway) -> None:
     gateway.spawn(gateway.watch_presence())
     gateway.spawn(gateway.hands.work())
     gateway.spawn(gateway.summaries.work())
+    gateway.spawn(gateway.remote.work())
     gateway.spawn(index_when_quiet(gateway))
     gateway.spawn(index_notes(gateway))
     gateway.spawn(scrub_journal(gateway))

@@ -34,3 +34,13 @@ def state_dir(env: "Mapping[str, str]") -> str:
         return os.path.join(runtime, "csp")
     cache = xdg(env, "XDG_CACHE_HOME", ".cache")
     return cache and os.path.join(cache, "csp")
+
+
+def set_variable(name: str, value: str | None) -> str | None:
+    """Set a variable of this process, or remove it; return what it was before."""
+    before = os.environ.get(name)
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+    return before

@@ -5,6 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
@@ -14,6 +15,7 @@ from csp.events import AnyEvent
 from csp.journal.derived import is_full
 from csp.journal.jsonl import JsonlJournal
 from csp.journal.view import View
+from csp.light.places import set_variable
 from csp.whiteboard.notes import Entry, Filter, NoteIndex, event_at
 from csp.wire import AgentId, FoundBy, HitView, NoteView
 
@@ -22,7 +24,16 @@ log = logging.getLogger(__name__)
 LINES: Final = 1000
 #: How many notes each way of finding them brings forward; some may not be for whoever asks.
 _CANDIDATES: Final = 200
-_MOST_PAGED: Final = 100_000
+#: How many notes the larger model reads again.
+RERANKED: Final = 30
+#: What the words of a note count beside its meaning, measured on the labelled set.
+WORDS_SHARE: Final = 0.2
+#: Notes that mean something less near than this have nothing to do with the question.
+LEAST_MEANING: Final = 0.2
+#: How many meanings are taken in at a time; beyond how many that are missing a search does not wait.
+AT_ONCE: Final = 200
+_MOST_MISSING: Final = 5000
+_THREADS: Final = "OPENBLAS_NUM_THREADS"
 
 Concerns = Callable[[AnyEvent, AgentId], bool]
 
@@ -30,20 +41,26 @@ Concerns = Callable[[AnyEvent, AgentId], bool]
 class Meaning(Protocol):
     """Notes by what they mean."""
 
-    def catch_up(self, index: NoteIndex, view: View, most: int) -> bool:
-        """Take in notes that are new; tell whether none is left."""
+    def missing(self, index: NoteIndex) -> int: ...
+    def take(self, index: NoteIndex, text_of: Callable[[Entry], str], most: int) -> None: ...
+    def nearest(self, q: str, rows: Sequence[int] | None, count: int) -> dict[int, float]: ...
+    def among(self, q: str, rows: Sequence[int]) -> dict[int, float]: ...
+    def read(self, q: str, texts: Sequence[str]) -> list[float]: ...
+    def close(self) -> None: ...
 
-    def nearest(self, q: str, rows: Sequence[int] | None, count: int) -> dict[int, float]:
-        """Return the rows that mean most nearly what is asked, each with how nearly, from -1 to 1."""
 
-    def among(self, q: str, rows: Sequence[int]) -> dict[int, float]:
-        """Return how nearly each of these rows means what is asked."""
-
-    def read(self, q: str, texts: dict[int, str]) -> dict[int, float]:
-        """Return how nearly these texts mean what is asked, read with the larger model."""
-
-    def close(self) -> None:
-        """Let go of the files."""
+def meaning_of(folder: Path) -> Meaning | None:
+    """Return the search by meaning, if the extra for it is installed."""
+    # Threads that wait for each other on a busy machine make numpy many times slower than one alone.
+    before = set_variable(_THREADS, "1")
+    try:
+        from csp.whiteboard.meaning import Meanings, load_model
+    except ImportError:
+        return None
+    finally:
+        set_variable(_THREADS, before)
+    model = load_model()
+    return None if model is None else Meanings(folder, model)
 
 
 class Page(NamedTuple):
@@ -52,9 +69,20 @@ class Page(NamedTuple):
 
 
 class _Found(NamedTuple):
+    """A candidate: how many of the names it holds, how much of the words, how near its meaning is."""
+
     entry: Entry
-    score: float
-    how: FoundBy
+    names: int
+    words: float
+    meaning: float
+
+    @property
+    def score(self) -> float:
+        return self.names + (1 - WORDS_SHARE) * self.meaning + WORDS_SHARE * self.words
+
+    @property
+    def how(self) -> FoundBy:
+        return FoundBy.EXACT if self.names else FoundBy.WORDS if self.words else FoundBy.MEANING
 
 
 class Whiteboard:
@@ -69,7 +97,7 @@ class Whiteboard:
         journal: JsonlJournal,
         concerns: Concerns,
         secrets: Sequence[str] = (),
-        meaning: Callable[[Path], Meaning | None] = lambda folder: None,
+        meaning: Callable[[Path], Meaning | None] = meaning_of,
     ) -> None:
         self._journal = journal
         self._concerns = concerns
@@ -77,6 +105,7 @@ class Whiteboard:
         self._index = NoteIndex(journal.folder, secrets)
         self._make_meaning = meaning
         self._meaning: Meaning | None = None
+        self._is_asked = False
         self._lock = threading.RLock()
 
     @property
@@ -87,10 +116,26 @@ class Whiteboard:
     # --- taking in -------------------------------------------------------------------------------
 
     def catch_up(self, max_lines: int = LINES) -> bool:
-        """Take in the next lines of the journal; tell whether nothing is left."""
+        """Take in the next lines of the journal or the next meanings; tell whether nothing is left."""
         with self._lock:
             view = self._journal.view
-            return self._try(lambda: self._extend(view, max_lines))
+            return self._try(lambda: self._extend(view, max_lines)) and self._understand(view, AT_ONCE)
+
+    def _understand(self, view: View, most: int) -> bool:
+        """Take in the meaning of the next notes; tell whether none is left."""
+        if self._index.count and not self._is_asked:
+            # Only now: a room without a note has no use for the model.
+            self._meaning, self._is_asked = self._make_meaning(self._journal.folder), True
+        if self._meaning is None:
+            return True
+        missing = self._meaning.missing(self._index)
+        if missing:
+            self._meaning.take(self._index, lambda entry: self._text(view, entry), most)
+        return missing <= most
+
+    def _text(self, view: View, entry: Entry) -> str:
+        note = self._read(view, entry, None)
+        return note.text if note else ""
 
     def _extend(self, view: View, max_lines: int) -> bool:
         self._index.attach(view)
@@ -153,32 +198,58 @@ class Whiteboard:
         with self._lock:
             view = self._journal.view
             self._current(view)
-            found = self._ranked(q, wanted)
-            return list(self._readable(view, found, limit, audience))
+            found = self._ranked(view, q, wanted)
+            pool = max(limit, RERANKED) if rerank and self._meaning else limit
+            hits = list(islice(self._readable(view, found, audience), pool))
+        if rerank and self._meaning is not None:
+            hits = self._reread(self._meaning, q, hits)
+        return [HitView(note=note, score=round(one.score, 4), how=one.how) for one, note in hits[:limit]]
 
-    def _ranked(self, q: str, wanted: Filter) -> list[_Found]:
+    def _ranked(self, view: View, q: str, wanted: Filter) -> list[_Found]:
         words = self._index.by_words(q, wanted, _CANDIDATES)
         names = self._index.by_names(list(identifiers(q)), wanted, _CANDIDATES)
-        entries = self._index.entries([*words, *(seq for seq in names if seq not in words)])
-        best = max(words.values(), default=0.0) or 1.0
+        near = self._nearest(view, q, wanted)
+        entries = self._index.entries(list(dict.fromkeys([*names, *words, *near])))
+        if self._meaning is not None:
+            rest = [entry.row for seq, entry in entries.items() if seq not in near]
+            rows = self._meaning.among(q, rest)
+            near |= {seq: rows[entry.row] for seq, entry in entries.items() if entry.row in rows}
         found = [
-            _Found(
-                entry,
-                names.get(seq, 0) + words.get(seq, 0.0) / best,
-                FoundBy.EXACT if seq in names else FoundBy.WORDS,
-            )
+            _Found(entry, names.get(seq, 0), words.get(seq, 0.0), near.get(seq, 0.0))
             for seq, entry in entries.items()
         ]
         return sorted(found, key=lambda one: (-one.score, -one.entry.seq))
 
+    def _nearest(self, view: View, q: str, wanted: Filter) -> dict[int, float]:
+        """Return the notes that mean most nearly what is asked.
+
+        Only after a rebuild can so many be missing that the answer does not wait for them.
+        """
+        while not self._understand(view, AT_ONCE):
+            if self._meaning is None or self._meaning.missing(self._index) > _MOST_MISSING:
+                break
+        if self._meaning is None:
+            return {}
+        rows = None if wanted.is_open else self._index.rows(wanted)
+        near = self._meaning.nearest(q, rows, _CANDIDATES)
+        seqs = self._index.seqs_of(list(near))
+        return {seqs[row]: score for row, score in near.items() if row in seqs and score >= LEAST_MEANING}
+
+    def _reread(
+        self, meaning: Meaning, q: str, hits: list[tuple[_Found, NoteView]]
+    ) -> list[tuple[_Found, NoteView]]:
+        """Order hits by what the larger model makes of them; it takes a while, so the lock is not held."""
+        read = meaning.read(q, [note.text for _, note in hits])
+        again = [(one._replace(meaning=score), note) for (one, note), score in zip(hits, read, strict=True)]
+        return sorted(again, key=lambda hit: (-hit[0].score, -hit[0].entry.seq))
+
     def _readable(
-        self, view: View, found: list[_Found], limit: int, audience: AgentId | None
-    ) -> Iterator[HitView]:
+        self, view: View, found: list[_Found], audience: AgentId | None
+    ) -> Iterator[tuple[_Found, NoteView]]:
         for one in found:
-            note = self._read(view, one.entry, audience) if limit else None
+            note = self._read(view, one.entry, audience)
             if note is not None:
-                yield HitView(note=note, score=round(one.score, 4), how=one.how)
-                limit -= 1
+                yield one, note
 
     def _read(self, view: View, entry: Entry, audience: AgentId | None) -> NoteView | None:
         event = event_at(view, entry.offset)

@@ -11,6 +11,7 @@ import sqlite3
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import log1p
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -49,7 +50,9 @@ _BATCH_BYTES: Final = 4 * 1024 * 1024
 _WORD: Final = re.compile(r"\w+")
 #: How many entries of the index a search by words looks at; the rarest words come first.
 _MOST_ENTRIES: Final = 20_000
-_COMMON: Final = frozenset(
+#: A word that comes again and again in a note is no better answer for it.
+_MOST_WORDS: Final = 1.5
+COMMON_WORDS: Final = frozenset(
     word
     for line in (
         "a an and are as at be been but by can did do does for from had has have how i if in into is it",
@@ -171,8 +174,11 @@ class NoteIndex:
         return [Entry(*found) for found in self._opened.execute(sql, (row, count))]
 
     def by_words(self, q: str, wanted: Filter, count: int) -> dict[int, float]:
-        """Return the notes with most of the words of `q`, each with how well it fits, best first."""
-        terms = self._useful(q)
+        """Return the notes with most of the words of `q`, best first, each with how much of `q` it holds.
+
+        About 1 is all of it: words weigh by how rare they are, those that stand in no note too.
+        """
+        terms, weight = self._useful(q)
         if not terms:
             return {}
         where, values = wanted.sql()
@@ -181,7 +187,7 @@ class NoteIndex:
             f"WHERE words MATCH ?{where} ORDER BY bm25(words) LIMIT ?"
         )
         found = self._opened.execute(sql, [" OR ".join(terms), *values, count])
-        return dict(found.fetchall())
+        return {seq: min(max(score, 0.0) / weight, _MOST_WORDS) for seq, score in found}
 
     def by_names(self, names: Sequence[str], wanted: Filter, count: int) -> dict[int, int]:
         """Return the notes that hold one of these names, each with how many it holds; the newest first."""
@@ -269,19 +275,23 @@ class NoteIndex:
         self.upto = self.count = 0
         return db
 
-    def _useful(self, q: str) -> list[str]:
-        """Return the words of a question to look for: the rarest, as long as they do not match too much."""
+    def _useful(self, q: str) -> tuple[list[str], float]:
+        """Return the words of a question to look for, with how much all of its words weigh.
+
+        The rarest come first, as long as they do not match too much.
+        """
         text = f"{q} {spelt_out(q)}"
         words = list(dict.fromkeys(word.lower() for word in _WORD.findall(text) if _is_utf8(word)))
-        words = [word for word in words if word not in _COMMON] or words
+        words = [word for word in words if word not in COMMON_WORDS] or words
         counted = sorted((self._entries_of(word), word) for word in words)
+        weight = sum(log1p((max(self.count - entries, 0) + 0.5) / (entries + 0.5)) for entries, _ in counted)
         budget = _MOST_ENTRIES
         kept: list[str] = []
         for entries, word in counted:
             if entries and (not kept or entries <= budget):
                 kept.append(_quoted(word))
                 budget -= entries
-        return kept
+        return kept, weight or 1.0
 
     def _entries_of(self, word: str) -> int:
         sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"

@@ -1,0 +1,117 @@
+"""The notes of a board in a vector store of OpenAI: one file for each note, found by what it means.
+
+Everything here blocks. Whatever goes wrong there is CallFailed; the package is loaded when first needed.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from csp.core.board import file_of, seq_of
+from csp.errors import CallFailed
+from csp.wire import MessageId, NoteView
+
+if TYPE_CHECKING:
+    pass
+
+#: A store lives for so many days after it was last used.
+DAYS: Final = 7
+_TIMEOUT_S: Final = 10.0
+_TRIES: Final = 1
+_PAGE: Final = 100
+
+
+class OpenAIStore:
+    """The stores that one key has."""
+
+    def __init__(self, api_key: str, base_url: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
+        try:
+            from openai import OpenAI
+        except ImportError as exc:
+            raise CallFailed("the package openai is not installed", "install csp-groupchat[openai]") from exc
+        self._client: OpenAI = OpenAI(
+            api_key=api_key, base_url=base_url, timeout=timeout_s, max_retries=_TRIES
+        )
+
+    def create(self, name: str) -> str:
+        """Make an empty store; return its id."""
+        with _failures():
+            made = self._client.vector_stores.create(
+                name=name, expires_after={"anchor": "last_active_at", "days": DAYS}
+            )
+            return made.id
+
+    def renew(self, store: str) -> bool:
+        """Let a store live on; tell whether it still does."""
+        from openai import NotFoundError
+
+        with _failures():
+            try:
+                known = self._client.vector_stores.update(
+                    store, expires_after={"anchor": "last_active_at", "days": DAYS}
+                )
+            except NotFoundError:
+                return False
+            return known.status != "expired"
+
+    def notes(self, store: str) -> set[MessageId]:
+        """Return which notes a store has."""
+        with _failures():
+            files = self._client.vector_stores.files.list(store, limit=_PAGE)
+            return {MessageId(str(file.attributes["note"])) for file in files if file.attributes}
+
+    def add(self, store: str, note: NoteView) -> None:
+        """Put a note into a store."""
+        file = file_of(note)
+        attributes: dict[str, str | float | bool] = {
+            "note": note.id,
+            "idx": note.idx,
+            "author": note.author,
+            "kind": note.kind,
+            "seq": seq_of(note.id),
+            "source": note.source.id if note.source else "",
+        }
+        with _failures():
+            # A file of nothing is refused there.
+            sent = self._client.files.create(
+                file=(file.path.replace("/", "_"), file.text.encode(errors="replace") or b" "),
+                purpose="assistants",
+            )
+            self._client.vector_stores.files.create(store, file_id=sent.id, attributes=attributes)
+
+    def remove(self, store: str, what: str | int) -> None:
+        """Take a note away, by its own id or that of the message it comes from; or all before an event."""
+        with _failures():
+            for file in self._client.vector_stores.files.list(store, limit=_PAGE):
+                told = file.attributes or {}
+                is_old = isinstance(what, int) and float(told.get("seq", what)) < what
+                if is_old or what in (told.get("note"), told.get("source")):
+                    self._client.vector_stores.files.delete(file.id, vector_store_id=store)
+                    self._client.files.delete(file.id)
+
+    def search(self, store: str, q: str, count: int) -> dict[MessageId, float]:
+        """Return the notes that fit best, the best first, each with its score."""
+        with _failures():
+            page = self._client.vector_stores.search(store, query=q, max_num_results=min(count, 50))
+            found: dict[MessageId, float] = {}
+            for hit in page.data:
+                if hit.attributes and "note" in hit.attributes:
+                    found.setdefault(MessageId(str(hit.attributes["note"])), hit.score)
+            return found
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Say in our words what the provider could not do."""
+    from openai import APIStatusError, APITimeoutError, OpenAIError
+
+    try:
+        yield
+    except APIStatusError as exc:
+        raise CallFailed(
+            f"openai answered {exc.status_code}", is_passing=exc.status_code in (408, 429)
+        ) from exc
+    except APITimeoutError as exc:
+        raise CallFailed("openai gave no answer in time", is_passing=True) from exc
+    except OpenAIError as exc:
+        raise CallFailed(f"openai cannot be reached: {str(exc)[:200]}", is_passing=True) from exc

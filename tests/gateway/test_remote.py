@@ -1,0 +1,188 @@
+"""Boards kept by a provider: its own package against a stub of it, outages included."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csp.errors import CallFailed
+from csp.whiteboard.openai_store import OpenAIStore
+from tests.gateway.served import ServedRoom, served
+from tests.gateway.test_board import begin, reply, write
+from tests.gateway.vector_stores import VectorStores
+
+
+@pytest.fixture
+async def stores(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[VectorStores]:
+    async with VectorStores() as stub:
+        monkeypatch.setenv("OPENAI_API_KEY", "a key")
+        monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
+        yield stub
+
+
+@pytest.fixture
+async def room(tmp_path: Path, stores: VectorStores) -> AsyncIterator[ServedRoom]:
+    async with served(tmp_path / "room", board_provider="openai", durability="flush") as room:
+        yield room
+
+
+async def search(room: ServedRoom, session: str, q: str, token: str | None = None) -> tuple[str, list[str]]:
+    """Return who answered, with the texts that were found."""
+    path = f"/board/search?session={session}&q={q}"
+    answer: dict[str, Any] = await room.get(path, token) if token else await room.get(path)
+    return answer["provider"], [hit["note"]["text"] for hit in answer["items"]]
+
+
+async def notices(room: ServedRoom) -> list[str]:
+    items = await room.history("?types=system")
+    return [item["text"] for item in items if "searched here" in item["text"]]
+
+
+async def test_notes_are_kept_and_found_there(room: ServedRoom, stores: VectorStores) -> None:
+    session, (claude, _) = await begin(room, "claude", "codex", steps=4)
+    await reply(room, claude, "the apple is red, sk-ant-api03-AbCdEf_123-45678901234")
+    await write(room, "the pear is green", session=session)
+    found = await search(room, session, "green+pear")
+    await search(room, session, "apple")
+    (store,) = stores.stores.values()
+
+    assert found == ("openai", ["the pear is green", "the apple is red, [redacted api key]"])
+    assert store["expires_after"] == {"anchor": "last_active_at", "days": 7}
+    assert [told["idx"] for told in store["files"].values()] == [0, 1]
+    assert not [text for text in stores.texts.values() if "sk-ant" in text]
+
+
+async def test_names_come_first_there_too(room: ServedRoom, stores: VectorStores) -> None:
+    session, _ = await begin(room, "claude", "codex", steps=4)
+    await write(room, "parse_apples is slow", session=session)
+    await write(room, "who calls apples what", session=session)
+    provider, found = await search(room, session, "who+calls+parse_apples")
+
+    assert (provider, found[0]) == ("openai", "parse_apples is slow")
+
+
+async def test_provider_stays_with_the_session(room: ServedRoom, stores: VectorStores) -> None:
+    session, _ = await begin(room, "claude", "codex", steps=4)
+    await write(room, "first", session=session)
+    await search(room, session, "first")
+    await room.restart()
+    await write(room, "second", session=session)
+    found = await search(room, session, "second")
+
+    assert (found[0], found[1][0]) == ("openai", "second")
+    assert list(stores.stores) == ["vs_1"]
+    assert len(stores.stores["vs_1"]["files"]) == 2
+    assert stores.calls.count("POST /vector_stores/vs_1") == 1
+
+
+async def test_store_that_has_expired_is_made_again(room: ServedRoom, stores: VectorStores) -> None:
+    session, _ = await begin(room, "claude", "codex", steps=4)
+    await write(room, "first", session=session)
+    await search(room, session, "first")
+    stores.expire()
+    await room.restart()
+
+    assert await search(room, session, "first") == ("openai", ["first"])
+    assert list(stores.stores) == ["vs_1", "vs_2"]
+    assert room.gateway.writer.room.boards.of(session).store == "vs_2"
+
+
+@pytest.mark.parametrize("status", [429, 500, 401])
+async def test_failure_brings_one_notice(room: ServedRoom, stores: VectorStores, status: int) -> None:
+    session, _ = await begin(room, "claude", "codex", steps=4)
+    await write(room, "the apple is red", session=session)
+    await search(room, session, "apple")
+    stores.fail_with = status
+    await write(room, "the pear is green", session=session)
+    first = await search(room, session, "pear")
+    calls = len(stores.calls)
+    again = await search(room, session, "pear")
+    await room.restart()
+    after = await search(room, session, "pear")
+
+    assert [(one[0], one[1][0]) for one in (first, again, after)] == [("local", "the pear is green")] * 3
+    assert await notices(room) == [
+        f"The board of {session} is searched here from now on: openai answered {status}."
+    ]
+    assert len(stores.calls) == calls
+
+
+async def test_provider_that_fails_at_once_is_not_asked_again(room: ServedRoom, stores: VectorStores) -> None:
+    stores.fail_with = 429
+    session, _ = await begin(room, "claude", "codex", steps=4)
+    await write(room, "the apple is red", session=session)
+    found = [await search(room, session, "apple") for _ in range(3)]
+
+    assert found == [("local", ["the apple is red"])] * 3
+    assert len(await notices(room)) == 1
+
+
+async def test_provider_that_is_not_there_falls_back(
+    tmp_path: Path, stores: VectorStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    async with served(tmp_path / "room", board_provider="openai") as room:
+        session, _ = await begin(room, "claude", "codex", steps=4)
+        await write(room, "the apple is red", session=session)
+
+        assert await search(room, session, "apple") == ("local", ["the apple is red"])
+        assert len(await notices(room)) == 1
+
+
+async def test_sealed_words_do_not_leave_the_room(room: ServedRoom, stores: VectorStores) -> None:
+    members = [await room.join(name) for name in ("claude", "codex")]
+    await room.post("/mode", {"mode": "consensus", "topic": "t", "agents": ["claude", "codex"]})
+    session = (await room.get("/mode"))["sessionId"]
+    await reply(room, members[0], "I propose marzipan")
+    await search(room, session, "marzipan")
+    sealed = dict(stores.texts)
+    await reply(room, members[1], "I propose nougat")
+    found = await search(room, session, "marzipan", members[1].token)
+
+    assert sealed == {}
+    assert (found[0], found[1][0]) == ("openai", "I propose marzipan")
+
+
+async def test_redacted_note_is_taken_away_there(room: ServedRoom, stores: VectorStores) -> None:
+    session, _ = await begin(room, "claude", "codex", steps=4)
+    note = await write(room, "the marzipan is hidden", session=session)
+    await search(room, session, "marzipan")
+    await room.post(f"/messages/{note['id']}/redact")
+    await search(room, session, "marzipan")
+
+    assert not [text for text in stores.texts.values() if "marzipan" in text]
+
+
+@pytest.mark.parametrize("provider", ["local", "openai"])
+async def test_nobody_is_asked_without_the_setting_and_a_key(
+    tmp_path: Path, stores: VectorStores, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    if provider == "openai":
+        monkeypatch.delenv("OPENAI_API_KEY")
+    async with served(tmp_path / "room", board_provider=provider) as room:
+        session, _ = await begin(room, "claude", "codex", steps=4)
+        await write(room, "the apple is red", session=session)
+
+        assert await search(room, session, "apple") == ("local", ["the apple is red"])
+    assert stores.calls == []
+
+
+async def test_notes_are_brought_there_by_themselves(room: ServedRoom, stores: VectorStores) -> None:
+    room.gateway.spawn(room.gateway.remote.work())
+    session, _ = await begin(room, "claude", "codex", steps=4)
+    await write(room, "the apple is red", session=session)
+
+    async def is_there() -> bool:
+        return "the apple is red" in stores.texts.values()
+
+    await room.until(is_there, "the note is there")
+
+
+async def test_provider_that_never_answers_is_given_up(stores: VectorStores) -> None:
+    stores.fail_with = 0
+    store = OpenAIStore("a key", stores.url, timeout_s=0.2)
+
+    with pytest.raises(CallFailed, match="no answer in time"):
+        await asyncio.to_thread(store.create, "csp")
