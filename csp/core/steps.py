@@ -240,6 +240,8 @@ def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
         done=done,
         asked=session.asked + is_new,
         asked_here=session.asked_here + is_new,
+        # A collaboration is bounded by what it costs: one who was not asked took nothing.
+        steps=session.steps + (is_new and session.setup.collaboration is None),
         cursor=event.agent if is_new and session.stage.kind is PhaseKind.RELAY else session.cursor,
         fails=session.fails + 1 if event.state in FAILED else 0,
     )

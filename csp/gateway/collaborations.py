@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
 
 from csp.core.commands import Collaborate, Stop
 from csp.core.identity import nearest
@@ -29,6 +28,7 @@ from csp.wire import (
 )
 
 _BEGUN = (Change.STARTED, Change.CONTINUED)
+_DEMO_PROFILE = "demo"
 _FREE = Price(input=0.0, output=0.0)
 
 
@@ -48,7 +48,7 @@ async def begin(gateway: Gateway, call: Call) -> Answer:
         step_s=body.timeout_per_step,
         cost=body.cost_limit_usd,
         summarise_at=body.summarization_threshold,
-        prices=await known_prices(gateway, gateway.writer.room.participants),
+        prices=await known_prices(gateway),
         hits=await hits_for_beginning(gateway, body.session_id, body.objective, body.user_input),
         thread=body.thread or DEFAULT_THREAD,
     )
@@ -60,18 +60,17 @@ async def begin(gateway: Gateway, call: Call) -> Answer:
     )
 
 
-async def known_prices(gateway: Gateway, names: Iterable[str]) -> dict[AgentId, Price]:
+async def known_prices(gateway: Gateway) -> dict[AgentId, Price]:
     """Return what the models of the room cost, as far as that is known; demo agents are free."""
-    known = gateway.writer.room.participants
     found: dict[AgentId, Price | None] = {}
-    for participant in [known[AgentId(name)] for name in names if name in known]:
-        told = participant.capabilities if isinstance(participant.capabilities, dict) else {}
-        model, provider = str(told.get("model") or ""), str(told.get("provider") or "")
-        if participant.kind is Kind.DEMO:
-            found[participant.id] = _FREE
-        elif participant.kind is Kind.API and model:
+    for participant in list(gateway.writer.room.participants.values()):
+        told = participant.capabilities
+        if isinstance(told, dict) and participant.kind is Kind.API:
+            model, provider = str(told.get("model") or ""), str(told.get("provider") or "")
             # In a thread, because the list of prices takes a while to load.
             found[participant.id] = await asyncio.to_thread(price_of, model, provider)
+        elif told == [_DEMO_PROFILE]:
+            found[participant.id] = _FREE
     return {agent: price for agent, price in found.items() if price is not None}
 
 

@@ -5,6 +5,8 @@ made before the room decides, so that deciding needs nothing but what it is give
 """
 
 import asyncio
+import logging
+import sqlite3
 from typing import TYPE_CHECKING, Final
 
 from csp.core.commands import Hits
@@ -14,6 +16,8 @@ from csp.wire import ROOM_BOARD, AgentId, FoundBy, HitView, NoteKind
 
 if TYPE_CHECKING:
     from csp.gateway.gateway import Gateway
+
+log = logging.getLogger(__name__)
 
 #: More than fit beside a window, so that those that stand in it can be left out.
 MOST_HITS: Final = 24
@@ -45,7 +49,7 @@ async def hits_for_beginning(gateway: "Gateway", name: str | None, objective: st
     if not gateway.writer.room.boards.of(None).next_idx:
         return {}
     query = f"{objective[:_WORDS]} {said[:_WORDS]}"
-    return {"": tuple(await asyncio.to_thread(_search, gateway, None, query))}
+    return {"": await asyncio.to_thread(_found, gateway, None, query)}
 
 
 async def _hits(gateway: "Gateway", sessions: list[Session], text: str) -> Hits:
@@ -53,7 +57,7 @@ async def _hits(gateway: "Gateway", sessions: list[Session], text: str) -> Hits:
     for session in sessions:
         if session.setup.collaboration is not None and _has_more(gateway, session):
             query = f"{session.setup.topic[:_WORDS]} {text[:_WORDS] or _last_words(session)}"
-            found[session.id] = tuple(await asyncio.to_thread(_search, gateway, session.id, query))
+            found[session.id] = await asyncio.to_thread(_found, gateway, session.id, query)
     return found
 
 
@@ -65,6 +69,15 @@ def _has_more(gateway: "Gateway", session: Session) -> bool:
 
 def _last_words(session: Session) -> str:
     return session.items[-1].text[:_WORDS] if session.items else ""
+
+
+def _found(gateway: "Gateway", session: str | None, query: str) -> tuple[HitView, ...]:
+    """Return what a search finds; a turn without hits is better than none."""
+    try:
+        return tuple(_search(gateway, session, query))
+    except (OSError, sqlite3.Error) as exc:
+        log.warning("whiteboard not searched", extra={"problem": str(exc)})
+        return ()
 
 
 def _search(gateway: "Gateway", session: str | None, query: str) -> list[HitView]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from csp.errors import BadInput, Forbidden, NotFound
+from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.oneshot import Gateway
 from tests.agents.api_room import ApiRoom, envelope
 from tests.models.rules import Endless, Fail, Pause, Text
@@ -122,6 +122,15 @@ def test_agents_in_panes_and_models_collaborate(room: Room) -> None:
 
     assert view["speakers"] == ["ada", "claude"]
     assert view["reason"] in ("done", "final")
+
+
+def test_demo_agents_are_free(room: Room) -> None:
+    """What costs nothing is known to cost nothing: no limit keeps it from speaking."""
+    handle = room.collaborate(models=["ada"], max_steps=1, cost_limit_usd=0.001)
+    view = room.ended(handle)
+
+    assert (view["speakers"], view["cost_usd"]) == (["ada"], 0.0)
+    assert not any("No price is known" in text for text in notices(room, handle))
 
 
 def test_participant_that_knows_only_the_protocol_needs_no_adapter(room: Room) -> None:
@@ -333,6 +342,22 @@ def test_agents_may_look_but_not_begin(room: Room) -> None:
         agent.post(f"/collaborations/{handle}/stop", {})
 
 
+def test_one_that_takes_part_begins_no_other(room: Room) -> None:
+    """No collaboration within a collaboration: each would wait for the next without end."""
+    joined = room.room.gateway.post("/register", {"agentId": "boss", "kind": "api", "role": "orchestrator"})
+    boss = Gateway(room.room.url, joined["token"])
+    handle = str(
+        boss.post("/collaborations", {"objective": "x", "models": ["claude"], "max_steps": 1})["handle"]
+    )
+    room.ended(handle)
+    outer = room.collaborate(models=["boss", "claude"], max_steps=1)
+    with pytest.raises(Refused, match=f"boss takes part in collaboration {outer}"):
+        boss.post("/collaborations", {"objective": "deeper", "models": ["claude"]})
+
+    room.room.gateway.post(f"/collaborations/{outer}/stop", {})
+    room.room.gateway.delete("/agents/boss")
+
+
 # --- following it ----------------------------------------------------------------------------------
 
 
@@ -464,24 +489,37 @@ def test_prompts_stay_as_long_as_they_are_over_a_hundred_turns(room: Room) -> No
     assert late < early * 1.1, f"a turn took {early:.0f} tokens at first, {late:.0f} at last"
 
 
+def polling(room: Room, handle: str) -> subprocess.Popen[str]:
+    """Wait for a collaboration at a command line."""
+    argv = [sys.executable, "-m", "csp.cli", "collaborate", "--poll", handle]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(argv, env=room.room.env, cwd=room.room.dir, **pipes)
+
+
 # --- restart ---------------------------------------------------------------------------------------
 
 
 def test_gateway_that_is_killed_goes_on_where_it_was(room: Room) -> None:
     """Collaborations survive a restart: nobody is asked twice, nothing said is lost."""
+    handle = room.collaborate(max_steps=1)
+    room.ended(handle)
     for name in TRIO:
         room.always(name, [Pause(seconds=1.5), Text(text=envelope(f"{name} speaks"))])
     before = {name: room.calls(name) for name in TRIO}
-    handle = room.collaborate(parallel=2, max_steps=4)
-    wait_until_sync(lambda: room.in_flight(TRIO) == 2, 20, "two calls")
-    room.room.kill9()
-    room.room.start()
-    view = room.ended(handle)
+    room.collaborate(objective="", models=None, session_id=handle, parallel=2, max_steps=4)
+    with polling(room, handle) as watcher:
+        assert watcher.stderr is not None and watcher.stderr.readline() == "step 1 of 5: claude replied\n"
+        wait_until_sync(lambda: room.in_flight(TRIO) == 2, 20, "two calls")
+        room.room.kill9()
+        room.room.start()
+        view = room.ended(handle)
+        printed, _ = watcher.communicate(timeout=30)
 
-    assert (view["reason"], view["step"], view["failed"]) == ("done", 4, [])
-    assert sorted(sender for sender, _ in room.said(handle)[:4]) == ["claude", "claude", "gem", "gpt"]
+    assert (view["reason"], view["step"], view["failed"]) == ("done", 5, [])
+    assert sorted(sender for sender, _ in room.said(handle)[2:6]) == ["claude", "gem", "gpt", "gpt"]
     calls = {name: room.calls(name) - before[name] for name in TRIO}
-    assert calls == {"claude": 3, "gpt": 1, "gem": 1}, "two steps with the synthesis, one, one"
+    assert calls == {"claude": 2, "gpt": 2, "gem": 1}, "a step with the synthesis, two steps, one"
+    assert printed == "claude speaks\n", "whoever waits at the command line gets the result all the same"
 
 
 # --- the command line ------------------------------------------------------------------------------

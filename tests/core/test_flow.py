@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from csp.core.commands import NextTurn, SetMode
+from csp.core.commands import Leave, NextTurn, SetMode
 from csp.events import AgentResponse, ControlSent, ModeChanged, Told, TurnSignal, Voted, type_of
 from csp.wire import HUMAN, AgentId, Change, Handoff, Kind, Limits, Usage
 from tests.core.live import CLAUDE, CODEX, GEMINI
@@ -637,3 +637,13 @@ def test_session_in_another_thread_goes_its_own_way() -> None:
     assert play.ended == "no_handoff"
     (other,) = play.room.sessions.live()
     assert (other.thread, other.waiting_for) == (other.id, (CODEX,))
+
+
+def test_turn_that_nobody_could_take_counts_as_a_round() -> None:
+    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play.do(Leave(agent=CLAUDE, reason="closed"))
+    play.start("round_robin", steps=4, agents=("claude", "codex"))
+    play.reply(CODEX, "one")
+    play.reply(CODEX, "two")
+
+    assert (play.ended, len(play.all(TurnSignal))) == ("done", 2)
