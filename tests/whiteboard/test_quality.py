@@ -1,4 +1,4 @@
-"""How well notes are found, on the labelled set; what is held out was not looked at while tuning."""
+"""How well notes are found, on the labelled set; what is held out has decided no weight."""
 
 from pathlib import Path
 
