@@ -151,7 +151,7 @@ def test_nothing_made_from_the_document_is_our_failure(tmp_path: Path, described
     assert "Traceback" not in said
     assert max(status for answers in statuses.values() for status in answers) < 500
     unanswered = [name for name, answers in statuses.items() if not any(200 <= s < 300 for s in answers)]
-    # Only who has the turn can vote in it or hand it over, only who plays a role in a run speaks there.
+    # Only who is asked for its turn can vote or hand over, only who plays a role in a run can speak in it.
     assert unanswered == ["POST /turn/vote", "POST /turn/handoff", "POST /runs/{id}/message"]
 
 
