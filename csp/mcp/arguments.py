@@ -125,19 +125,57 @@ class Stop(Arguments, frozen=True, forbid_unknown_fields=True):
 
 
 class ChatterCollaborate(Arguments, frozen=True, forbid_unknown_fields=True):
-    objective: Annotated[
-        str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, description="the task to solve together")
-    ]
-    models: Annotated[list[Name], Meta(min_length=1, max_length=1000, description="agents that take part")]
-    session_id: Annotated[Id, Meta(description="a collaboration to go on with")] | None = None
-    user_input: Annotated[str, Meta(max_length=MAX_TEXT_BYTES, description="guidance for the next steps")] = (
-        ""
+    """What a collaboration is about; one that goes on keeps what is left out here."""
+
+    objective: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=MAX_TEXT_BYTES,
+                description="the task to solve together; needed to begin",
+            ),
+        ]
+        | None
+    ) = None
+    models: (
+        Annotated[
+            list[Name],
+            Meta(min_length=1, max_length=1000, description="agents that take part; needed to begin"),
+        ]
+        | None
+    ) = None
+    session_id: (
+        Annotated[Id, Meta(description="a collaboration to go on with, or a name for a new one")] | None
+    ) = None
+    user_input: (
+        Annotated[str, Meta(max_length=MAX_TEXT_BYTES, description="guidance for the next steps")] | None
+    ) = None
+    mode: (
+        Annotated[
+            Literal["round_robin", "orchestrator"],
+            Meta(description="round_robin, the default, or orchestrator: the first of models leads"),
+        ]
+        | None
+    ) = None
+    max_steps: (
+        Annotated[int, Meta(ge=1, le=1000, description="how many turns at most, by default 10")] | None
+    ) = None
+    parallel: Annotated[int, Meta(ge=1, le=100, description="how many work at once, by default 1")] | None = (
+        None
     )
-    mode: Literal["round_robin", "orchestrator"] = "round_robin"
-    max_steps: Annotated[int, Meta(ge=1, le=1000)] = 10
-    parallel: Annotated[int, Meta(ge=1, le=100, description="how many work at once")] = 1
-    timeout_per_step: Annotated[float, Meta(gt=0, le=LONGEST_S)] = 300
-    cost_limit_usd: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    timeout_per_step: (
+        Annotated[float, Meta(gt=0, le=LONGEST_S, description="seconds for one turn, by default 300")] | None
+    ) = None
+    cost_limit_usd: (
+        Annotated[float, Meta(gt=0, le=1e9, description="no call is made that could pass it")] | None
+    ) = None
+    summarization_threshold: (
+        Annotated[
+            int, Meta(ge=2, le=1_000_000, description="notes until the board is summed up, by default 50")
+        ]
+        | None
+    ) = None
     wait: Annotated[
         float,
         Meta(ge=0, le=LONGEST_S, description="seconds to wait for the end; 0 returns the handle at once"),

@@ -1,6 +1,5 @@
 """The tools, one row each: whose they are, what they take, what they ask of the room."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
@@ -18,8 +17,6 @@ Progress = Callable[[float, float, str], Awaitable[None]]
 #: What agents and people say, without the room's own notices.
 _SPEECH: Final = "human_message,agent_call,agent_response"
 _POLL_S: Final = 20.0
-#: A room that answers at once, though asked to wait, is not asked again at once.
-_REST_S: Final = 0.2
 _SHOWN: Final = {
     "seq": "seq",
     "id": "id",
@@ -201,7 +198,7 @@ async def chatter_collaborate(asked: Asked, call: args.ChatterCollaborate) -> An
 
 _CHATTER_FIELDS: Final = (
     *("objective", "models", "session_id", "user_input", "mode", "max_steps", "parallel"),
-    *("timeout_per_step", "cost_limit_usd"),
+    *("timeout_per_step", "cost_limit_usd", "summarization_threshold"),
 )
 
 
@@ -212,17 +209,19 @@ async def chatter_poll(asked: Asked, call: args.ChatterPoll) -> Any:
 
 
 async def _until_ended(asked: Asked, handle: str, wait_s: float) -> Any:
+    """Return a collaboration when it has ended or the time is over; tell of each step meanwhile."""
     deadline = time.monotonic() + wait_s
-    path = f"/collaborations/{segment(handle)}"
+    told: list[Any] = []
     while True:
-        began = time.monotonic()
-        left = max(0.0, deadline - began)
-        seen = await asked.door.get(path, wait=round(min(_POLL_S, left), 3))
-        step, of = float(seen.get("step") or 0), float(seen.get("max_steps") or 0)
-        await asked.progress(step, of, f"step {step:g} of {of:g}")
-        if seen.get("status") != "running" or time.monotonic() >= deadline:
-            return seen
-        await asyncio.sleep(max(0.0, _REST_S - (time.monotonic() - began)))
+        left = max(0.0, deadline - time.monotonic())
+        query = {"after": len(told), "wait": round(min(_POLL_S, left), 3)}
+        seen = await asked.door.get(f"/collaborations/{segment(handle)}", **query)
+        news = field(seen, "progress", list)
+        told += news
+        step, of = field(seen, "step", int), field(seen, "max_steps", int)
+        await asked.progress(step, of, "; ".join(map(str, news)) or f"step {step} of {of}")
+        if field(seen, "status", str) == "ended" or time.monotonic() >= deadline:
+            return {**seen, "progress": told}
 
 
 A, O = Role.AGENT, Role.ORCHESTRATOR  # noqa: E741

@@ -1,90 +1,129 @@
-"""chatter_collaborate: it waits with signs of progress, or gives a handle; against a room made of answers."""
+"""chatter_collaborate: it waits with signs of progress, or gives a handle to poll, to stop, to go on with."""
 
 import json
-from typing import Any
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 import pytest
-from mcp.client.client import Client
+import requests
 
-from csp.errors import NotFound
-from csp.mcp.asgi import App
-from csp.mcp.server import Room
-from tests.mcp.clients import call, refused
+from csp.oneshot import Gateway
+from tests.mcp.clients import VERSIONS, call, over_http, over_stdio, refused
+from tests.rooms import LiveRoom
 
-WISH = {"objective": "solve it", "models": ["ada", "bob"], "user_input": "be quick", "max_steps": 3}
-
-
-class Answers:
-    """A door to a room in which one collaboration takes so many steps."""
-
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
-        self.step = 0
-        self.posted: list[tuple[str, dict[str, Any]]] = []
-
-    async def get(self, path: str, **query: object) -> Any:
-        if path == "/me":
-            return {"id": "human", "role": "room", "kind": "human", "room": "default"}
-        if path != "/collaborations/c-1":
-            raise NotFound(f"unknown collaboration {path!r}", "see the handle")
-        self.step += 1
-        status = "ended" if self.step >= self.steps else "running"
-        return {"handle": "c-1", "status": status, "step": self.step, "max_steps": 3, "result": "42"}
-
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
-        self.posted.append((path, body))
-        return {"success": True, "handle": "c-1", "session": "s-1", "thread": "t"}
+PAIR: Final = ("ada", "bob")
+WISH: Final = {"objective": "solve it", "models": list(PAIR), "user_input": "be quick", "max_steps": 3}
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_it_waits_for_the_end_and_tells_each_step(mode: str) -> None:
-    answers = Answers(steps=3)
+class Answering:
+    """A participant that answers each of its turns while it may."""
+
+    def __init__(self, room: LiveRoom, name: str) -> None:
+        joined = room.gateway.post("/register", {"agentId": name, "kind": "api"})
+        self._gateway, self.name = Gateway(room.url, joined["token"]), str(joined["agentId"])
+        self.is_over = threading.Event()
+        self.thread = threading.Thread(target=self._answer)
+
+    def _answer(self) -> None:
+        while not self.is_over.is_set():
+            for item in self._gateway.get(f"/inbox/{self.name}", wait=0.3)["items"]:
+                if item["kind"] == "turn":
+                    body = {"content": f"{self.name} says 42", "turn": item["turn"]}
+                    self._gateway.post("/agent-output", body)
+
+
+@pytest.fixture(scope="module")
+def pair(room: LiveRoom) -> list[Answering]:
+    """Two who could take turns, in a room with others."""
+    return [Answering(room, name) for name in PAIR]
+
+
+@contextmanager
+def at_work(pair: list[Answering]) -> Iterator[None]:
+    for one in pair:
+        one.is_over.clear()
+        one.thread = threading.Thread(target=one._answer)
+        one.thread.start()
+    try:
+        yield
+    finally:
+        for one in pair:
+            one.is_over.set()
+        for one in pair:
+            one.thread.join()
+
+
+@pytest.mark.parametrize("mode", list(VERSIONS))
+async def test_it_waits_for_the_end_and_tells_each_step(
+    room: LiveRoom, pair: list[Answering], mode: str
+) -> None:
     told: list[tuple[float, float | None, str | None]] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         told.append((progress, total, message))
 
-    async with Client(Room(lambda ctx: answers).server(), mode=mode) as client:
-        result = await client.call_tool("chatter_collaborate", WISH, progress_callback=on_progress)
+    with at_work(pair):
+        async with over_stdio(room, mode=mode) as client:
+            result = await client.call_tool("chatter_collaborate", WISH, progress_callback=on_progress)
 
-    assert result.structured_content is not None and result.structured_content["result"] == "42"
-    assert told == [(1, 3, "step 1 of 3"), (2, 3, "step 2 of 3"), (3, 3, "step 3 of 3")]
-    ((path, body),) = answers.posted
-    assert path == "/collaborations"
-    assert body == WISH | {"mode": "round_robin", "parallel": 1, "timeout_per_step": 300}
+    view = result.structured_content
+    assert view is not None and (view["status"], view["reason"]) == ("ended", "done")
+    assert (view["result"], view["speakers"]) == ("ada says 42", list(PAIR))
+    assert told[-1][:2] == (3, 3)
+    assert [progress for progress, _, _ in told] == sorted(progress for progress, _, _ in told)
+    assert any("step 2 of 3: bob replied" in str(message) for _, _, message in told)
+    assert view["progress"][:2] == ["step 1 of 3: ada replied", "step 2 of 3: bob replied"]
 
 
-async def test_it_gives_a_handle_when_the_time_is_over_or_nobody_waits() -> None:
-    answers = Answers(steps=10**9)
-    async with Client(Room(lambda ctx: answers).server()) as client:
+async def test_it_gives_a_handle_when_the_time_is_over_or_nobody_waits(
+    room: LiveRoom, pair: list[Answering]
+) -> None:
+    async with over_http(room, room.token) as client:
         begun = await call(client, "chatter_collaborate", **WISH, wait=0)
         late = await call(client, "chatter_collaborate", **WISH, wait=0.5)
-        polled = await call(client, "chatter_poll", handle=late["handle"])
-        await call(client, "chatter_poll", handle="c-1", stop=True)
-        unknown = await refused(client, "chatter_poll", handle="c-2")
+        polled = await call(client, "chatter_poll", handle=begun["handle"])
+        stopped = await call(client, "chatter_poll", handle=late["handle"], stop=True, wait=10)
+        await call(client, "chatter_poll", handle=begun["handle"], stop=True)
+        unknown = await refused(client, "chatter_poll", handle="s-99999")
         parallel = await refused(client, "chatter_collaborate", **WISH, parallel=0)
+        nothing = await refused(client, "chatter_collaborate")
+        nobody = await refused(client, "chatter_collaborate", objective="solve it", models=["nobody"])
 
-    assert (begun["handle"], late["handle"], late["status"]) == ("c-1", "c-1", "running")
-    assert polled["step"] > late["step"]
-    assert answers.posted[-1] == ("/collaborations/c-1/stop", {})
-    assert unknown == "unknown collaboration '/collaborations/c-2' (see the handle)"
+    assert begun["handle"] != late["handle"] and late["status"] == polled["status"] == "running"
+    assert (stopped["status"], stopped["speakers"]) == ("ended", [])
+    assert "s-99999" in unknown and "nobody" in nobody
     assert parallel.startswith("expected `int` >= 1 - at `$.parallel`")
+    assert "objective" in nothing
 
 
-async def test_over_http_progress_comes_as_events_to_those_who_ask_for_it() -> None:
+async def test_one_that_is_over_goes_on_with_what_is_left_out_as_it_was(
+    room: LiveRoom, pair: list[Answering]
+) -> None:
+    with at_work(pair):
+        async with over_http(room, room.token) as client:
+            first = await call(client, "chatter_collaborate", **WISH)
+            again = await call(
+                client, "chatter_collaborate", session_id=first["handle"], user_input="more", max_steps=2
+            )
+
+    assert again["handle"] == first["handle"]
+    assert (again["status"], again["models"], again["objective"]) == ("ended", list(PAIR), "solve it")
+    assert again["step"] > first["step"]
+
+
+def test_over_http_progress_comes_as_events_to_those_who_ask_for_it(
+    room: LiveRoom, pair: list[Answering]
+) -> None:
     params = {"name": "chatter_collaborate", "arguments": WISH, "_meta": {"progressToken": "p"}}
-    body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).encode()
-    sent: list[dict[str, Any]] = []
+    body = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
+    headers = {"Authorization": f"Bearer {room.token}", "Accept": "application/json, text/event-stream"}
+    with at_work(pair):
+        answer = requests.post(f"{room.url}/mcp", json=body, headers=headers, timeout=60)
+    said = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
 
-    async def send(message: Any) -> None:
-        sent.append(dict(message))
-
-    app = App()
-    headers = [(b"accept", b"application/json, text/event-stream"), (b"content-type", b"application/json")]
-    async with app.run():
-        await app.answer(headers, body, Answers(steps=2), send)
-    events = b"".join(message.get("body", b"") for message in sent).decode().split("data: ")[1:]
-    said = [json.loads(event.partition("\r\n")[0]) for event in events]
-
-    assert [one["params"]["message"] for one in said[:-1]] == ["step 1 of 3", "step 2 of 3"]
-    assert said[-1]["id"] == 7 and said[-1]["result"]["structuredContent"]["status"] == "ended"
+    assert [one["method"] for one in said[:-1]] == ["notifications/progress"] * (len(said) - 1)
+    assert said[-2]["params"]["progress"] == 3
+    result: dict[str, Any] = said[-1]["result"]["structuredContent"]
+    assert (said[-1]["id"], result["status"], result["result"]) == (7, "ended", "ada says 42")
