@@ -59,6 +59,25 @@ def states(room: Trio) -> set[str]:
     return {str(event.state) for event in room.room.journal() if isinstance(event, StateChanged)}
 
 
+def test_each_finds_by_tool_what_stands_on_the_board(room: Trio) -> None:
+    mark = "the kestrel build needs flag --with-feathers"
+    room.room.gateway.post("/board", {"text": mark})
+    for name in TRIO:
+        search = tool(name, "board_search", query="which flag does the kestrel build need")
+        add = tool(name, "board_add", text=f"{name} has read it")
+        room.server.add(when("look it up", client=name, reply=[search, add, Text(text="Found.")]))
+    for name in TRIO:
+        room.reply_to(room.send(name, "look it up"), name, 60)
+        seen = json.dumps(room.server.exchanges(name, "main")[-1].body)
+        assert mark in seen, f"{name} was not shown it"
+
+    notes = room.room.gateway.get("/board", session="room")["items"][1:]
+    assert [(note["author"], note["text"]) for note in notes] == [
+        (name, f"{name} has read it") for name in TRIO
+    ]
+    assert "needs_approval" not in states(room)
+
+
 def test_a_debate_in_which_all_vote_by_tool_is_tallied(room: Trio) -> None:
     topic = "heron feathers"
     choices = {"claude": "codex", "codex": "claude", "gemini": "claude"}
