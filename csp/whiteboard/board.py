@@ -29,7 +29,7 @@ RERANKED: Final = 30
 #: What the words of a note count beside its meaning, measured on the labelled set.
 WORDS_SHARE: Final = 0.2
 #: Notes that mean something less near than this have nothing to do with the question.
-LEAST_MEANING: Final = 0.2
+LEAST_MEANING: Final = 0.1
 #: How many meanings are taken in at a time; beyond how many that are missing a search does not wait.
 AT_ONCE: Final = 200
 _MOST_MISSING: Final = 5000
