@@ -62,8 +62,6 @@ from csp.wire import (
 
 #: Why the room itself keeps a message back.
 ROOM_HOLDS: Final = frozenset({HeldReason.LOOP, HeldReason.TURN})
-#: An agent that has a message in one of these states has it before it.
-_TAKEN: Final = frozenset({DeliveryState.TYPED, DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
 #: How many messages are remembered for dedupe, and for their states without a look at the disk.
 WINDOW: Final = 10_000
 
@@ -374,13 +372,14 @@ def _delivered(room: Room, event: Delivered) -> None:
 
 
 def _note_prompt(room: Room, message: Message, event: Delivered) -> None:
-    """Remember what an agent works on; what it did before, a new prompt brings to its end."""
+    """Remember what was typed to an agent, which works on that; what it did before is over.
+
+    Who merely says that it has a message, a script for example, may speak of anything next.
+    """
     participant = room.participants.get(event.agent)
-    if participant is None or event.state not in _TAKEN or message.kind is DeliverKind.CONTROL:
+    if participant is None or event.state is not DeliveryState.TYPED or message.kind is DeliverKind.CONTROL:
         return
-    participant.heard = message.id
-    if event.state is DeliveryState.TYPED:
-        participant.sent = ()
+    participant.heard, participant.sent = message.id, ()
 
 
 def _take_off_queue(room: Room, message: Message, agent: AgentId) -> None:

@@ -216,9 +216,20 @@ def test_the_loop_guard_counts_messages_by_tool(live: LiveRoom) -> None:
     assert message.held == HeldReason.LOOP
 
 
+def test_scripts_that_only_take_messages_may_send_for_ever(live: LiveRoom) -> None:
+    speaker, other = CLAUDE, CODEX
+    message = live.say(CLAUDE, CODEX, "0")
+    for number in range(2 * MAX_HOPS):
+        speaker, other = other, speaker
+        live.do(Report(agent=speaker, message=message.id, state=S.CONFIRMED))
+        message = live.say(speaker, other, f"{number + 1}")
+
+    assert (message.held, message.hops) == ("", 1)
+
+
 def test_a_message_by_tool_stays_in_the_thread_of_its_prompt(live: LiveRoom) -> None:
     said = one(live.do(Send(sender=HUMAN, to="claude", text="x", thread="dev")), HumanMessage)
-    live.do(Report(agent=CLAUDE, message=said.id, state=S.CONFIRMED))
+    live.do(Report(agent=CLAUDE, message=said.id, state=S.TYPED))
 
     assert live.say(CLAUDE, CODEX).thread == "dev"
     write(live, "done", reply_to=said.id)

@@ -111,7 +111,7 @@ def messages_of_all(room: LiveRoom) -> list[object]:
 
 
 async def test_a_gateway_that_dies_leaves_no_gap(gateway: LiveRoom, page: Page, troubles: Troubles) -> None:
-    troubles.expect("ERR_CONNECTION_REFUSED|WebSocket connection")
+    troubles.expect("ERR_CONNECTION_(REFUSED|RESET)|WebSocket connection")
     ada = Puppet(gateway, "ada", kind="api")
     ada.say("before")
     await see_said(page, "before")
@@ -130,7 +130,7 @@ async def test_a_gateway_that_dies_leaves_no_gap(gateway: LiveRoom, page: Page, 
 async def test_a_message_to_a_dead_gateway_is_given_back(
     gateway: LiveRoom, page: Page, troubles: Troubles
 ) -> None:
-    troubles.expect("ERR_CONNECTION_REFUSED|WebSocket connection")
+    troubles.expect("ERR_CONNECTION_(REFUSED|RESET)|WebSocket connection")
     Puppet(gateway, "ada")
     await asyncio.to_thread(gateway.kill9)
     await write(page, "@ada are you there?")

@@ -33,7 +33,8 @@ export class Timeline {
 
   async #follow() {
     const id = this.#room.shown?.session.id ?? null;
-    if (id === this.#session) return;
+    // A session that has just ended moves no more, and is drawn to its end.
+    if (id === this.#session) return this.#drawSoon();
     this.#session = id;
     this.#turns.clear();
     if (id) {
@@ -69,7 +70,9 @@ export class Timeline {
     set(byId("timeline-part"), { hidden: !turns.length });
     if (!turns.length) return;
     const lanes = [...new Set(turns.map((turn) => turn.agent))];
-    const end = this.#isMoving() ? now() : Math.max(...turns.map((turn) => turn.to ?? turn.from));
+    const known = Math.max(...turns.map((turn) => turn.to ?? turn.from));
+    // What the gateway's clock shows is known by about a second.
+    const end = this.#isMoving() ? Math.max(known, now()) : known;
     const begin = turns[0].from;
     const scale = (WIDTH - NAME - 4) / Math.max(1, end - begin);
     const place = (ts) => NAME + (ts - begin) * scale;
