@@ -1,12 +1,12 @@
 """Write on the whiteboard, search it, show it, export it."""
 
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from csp.cli.call import Call
+from csp.cli.send import read_stdin
 from csp.cli.terminal import put, put_json, put_lines, talk
 from csp.config import nearest
 from csp.errors import BadInput, Broken
@@ -42,7 +42,7 @@ def board(call: Call) -> int:
 
 
 def _add(call: Call, words: list[str]) -> int:
-    text = sys.stdin.read() if words == ["-"] else " ".join(words)
+    text = read_stdin() if words == ["-"] else " ".join(words)
     if not text.strip():
         raise BadInput("expected what to write", "for example: csp board add 'the parser must keep tabs'")
     args = call.args
@@ -57,7 +57,7 @@ def _add(call: Call, words: list[str]) -> int:
 
 
 def _search(call: Call, words: list[str]) -> int:
-    if not words:
+    if not " ".join(words).strip():
         raise BadInput("expected what to look for", "for example: csp board search 'retry logic'")
     args = {name: getattr(call.args, name) for name in _FILTERS}
     answer = call.gateway.get("/board/search", q=" ".join(words), rerank=int(call.args.rerank), **args)

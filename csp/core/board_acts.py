@@ -30,6 +30,7 @@ from csp.wire import (
 
 #: An ask that ends in one of these states will never be answered.
 _LOST: Final = frozenset({DeliveryState.FAILED, DeliveryState.WITHDRAWN, DeliveryState.EXPIRED})
+_REDACTED_TAG: Final = "redacted"
 _COUNTED: Final = (Noted, AgentResponse)
 
 
@@ -46,8 +47,14 @@ def write(room: Room, command: WriteNote, batch: Batch, rules: Rules) -> None:
         return
     if not command.text.strip():
         raise BadInput("the note is blank", "say what should stand on the board")
-    fields = {"key": command.id or "", "tags": tuple(dict.fromkeys(command.tags))}
+    tags = (_clean_tag(tag, rules) for tag in command.tags)
+    fields = {"key": command.id or "", "tags": tuple(dict.fromkeys(tags))}
     _add(room, batch, command.sender, command.session, redact(command.text, rules.secrets), fields)
+
+
+def _clean_tag(tag: str, rules: Rules) -> str:
+    """Return a tag as it may be kept: one with a secret in it says only that it had one."""
+    return tag if redact(tag, rules.secrets) == tag else _REDACTED_TAG
 
 
 def _add(

@@ -3,8 +3,9 @@
 The rule: its input is the prompt at 3 bytes a token with 500 tokens for the rules of the room, or as much
 more than our own count as the model has ever told; its output is half as much again as its longest reply so
 far, for the first one 1,000 tokens; it costs no less than its dearest call so far. Without a known price, a
-call costs half as much again as the dearest so far, the first one nothing. Calls under way count with all
-that they may take, and the output of each is kept to that.
+call costs half as much again as the agent's dearest so far, its first one as much as the dearest of others
+without a price; the very first is made alone, since nobody can tell. Calls under way count with all that
+they may take, and the output of each is kept to that.
 """
 
 from typing import Final, NamedTuple
@@ -48,8 +49,10 @@ def foresee(
     if limit is None or session.setup.collaboration is None:
         return Foreseen()
     price, gauge = session.setup.prices.get(agent), session.gauges.get(agent, Gauge())
+    if price is None and _is_anybodys_guess(session, agent):
+        return TooDear(f"nobody knows what a call of {agent} may cost until the one under way has told")
     put_in = _input(prompt, before, gauge) * price.input / _MILLION if price else 0.0
-    cost = _cost(put_in, price, gauge)
+    cost = _cost(put_in, price, gauge) if price else _told(session, agent)
     taken = reserved(session, but=agent) + own_usd
     if cost > limit - taken:
         return TooDear(
@@ -74,9 +77,25 @@ def _input(prompt: str, before: int, gauge: Gauge) -> int:
     return max(by_bytes, tokens_in(prompt) + gauge.over) + before
 
 
-def _cost(put_in: float, price: Price | None, gauge: Gauge) -> float:
-    """Return what a call costs; nothing where nobody has told a price."""
-    if price is None:
-        return gauge.cost_usd * MARGIN
+def _cost(put_in: float, price: Price, gauge: Gauge) -> float:
+    """Return what a call costs by its price."""
     output = max(gauge.output * MARGIN, LEAST_OUTPUT) if gauge.output else FIRST_OUTPUT
     return max(put_in + output * price.output / _MILLION, gauge.cost_usd)
+
+
+def _told(session: Session, agent: AgentId) -> float:
+    """Return what a call costs by what those without a price have told so far."""
+    own = session.gauges.get(agent)
+    if own is not None:
+        return own.cost_usd * MARGIN
+    return max((gauge.cost_usd for gauge in _unpriced(session)), default=0.0)
+
+
+def _is_anybodys_guess(session: Session, agent: AgentId) -> bool:
+    """Tell whether nobody without a price has told a cost yet, though somebody of them is about to."""
+    dark = [turn for turn in session.turns.values() if turn.agent not in (agent, *session.setup.prices)]
+    return bool(dark) and not _unpriced(session)
+
+
+def _unpriced(session: Session) -> list[Gauge]:
+    return [gauge for agent, gauge in session.gauges.items() if agent not in session.setup.prices]

@@ -3,11 +3,13 @@
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from csp.wire import AgentId, Usage
+from csp.wire import AgentId, Price, Usage
 
 #: Models come by the names their agents give them; beyond so many rows the name is left out.
 MOST_ROWS: Final = 256
+_MILLION: Final = 1_000_000
 
 
 class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -33,6 +35,15 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Ledger = tuple[Spent, ...]
+
+
+def priced(usage: Usage, price: Price | None) -> Usage:
+    """Return what a reply took with what it cost, where its agent tells its tokens alone."""
+    is_known = usage.cost_usd is not None or usage.unpriced
+    if price is None or is_known:
+        return usage
+    cost = (usage.input * price.input + usage.output * price.output) / _MILLION
+    return replace(usage, cost_usd=cost) if cost else usage
 
 
 def spend(ledger: Ledger, agent: AgentId, usage: Usage) -> Ledger:

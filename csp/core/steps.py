@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from csp.core.session import FAILED, OPEN, Choice, Done, Gauge, Item, Output, Reply, Session, Step, Turn
-from csp.core.spending import spend
+from csp.core.spending import priced, spend
 from csp.core.tokens import cut, tokens_in
 from csp.events import (
     Activity,
@@ -314,7 +314,7 @@ def _answered(session: Session, event: AgentResponse) -> Session:
 
 def _spent(session: Session, event: AgentResponse | Activity, prompt_tokens: int) -> Session:
     guess = Usage(input=prompt_tokens, output=tokens_in(event.text), estimated=True)
-    usage = event.usage or guess
+    usage = priced(event.usage or guess, session.setup.prices.get(event.sender))
     models = session.models if usage.model is None else session.models | {event.sender: usage.model}
     return replace(
         session,

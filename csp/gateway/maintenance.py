@@ -38,7 +38,7 @@ from csp.journal.files import replace_file
 from csp.journal.jsonl import JsonlJournal, storage_error
 from csp.journal.lines import intact_seq
 from csp.journal.query import HistoryQuery
-from csp.wire import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, JournalHealth, MessageId
+from csp.wire import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, JournalHealth, MessageId, NoteKind, is_note_id
 
 log = logging.getLogger(__name__)
 
@@ -85,11 +85,23 @@ class _ScrubReport(msgspec.Struct, frozen=True):
 async def redact(gateway: Gateway, message_id: str) -> None:
     """Take the text of a message out of the room, its journal and its index."""
     async with gateway.removal:
-        found = await gateway.history.find(MessageId(message_id))
-        if found is None or not isinstance(found.event, Said | RunEvent | Noted):
-            raise NotFound(f"unknown message {message_id!r}", "see: csp history")
-        await _check_no_run(gateway, found.event)
-        await _remove(gateway, _Note(redact=message_id, after=gateway.writer.safe_seq))
+        for one in await _messages_of(gateway, message_id):
+            found = await gateway.history.find(MessageId(one))
+            if found is None or not isinstance(found.event, Said | RunEvent | Noted):
+                raise NotFound(f"unknown message {one!r}", "see: csp history")
+            await _check_no_run(gateway, found.event)
+            await _remove(gateway, _Note(redact=one, after=gateway.writer.safe_seq))
+
+
+async def _messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
+    """Return whose text is meant: a note that was taken from a reply has the same words as that."""
+    if not is_note_id(message_id):
+        return (message_id,)
+    await gateway.writer.settle()
+    note = await asyncio.to_thread(gateway.board.get, message_id, None)
+    if note is None or note.source is None:
+        return (message_id,)
+    return (note.source.id,) if note.kind is NoteKind.REPLY else (note.source.id, message_id)
 
 
 async def _check_no_run(gateway: Gateway, event: Said | RunEvent | Noted) -> None:

@@ -141,7 +141,8 @@ def _known(gateway: Gateway, session_id: str) -> Session:
     found = sessions.get(session_id)
     if found is None:
         known = [str(key) for key in sessions.by_id]
-        raise NotFound(f"unknown session {session_id!r}", nearest(session_id, known))
+        hint = nearest(session_id, known) if known else "see: csp mode show"
+        raise NotFound(f"unknown session {session_id!r}", hint)
     return found
 
 

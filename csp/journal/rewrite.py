@@ -51,7 +51,7 @@ class Rewrite:
 
 
 def redaction(ids: Iterable[MessageId]) -> Transform:
-    """Replace the text of these messages, and drop the task of a handoff."""
+    """Replace the text of these messages, and drop the task of a handoff, the tags of a note."""
     wanted = frozenset(ids)
     needles = tuple(b'"%b"' % message_id.encode() for message_id in wanted)
 
@@ -166,6 +166,7 @@ def _redacted(line: bytes) -> bytes:
     if fields.get("text"):
         fields["text"] = REDACTED
     fields.pop("handoff", None)
+    fields.pop("tags", None)
     fields.pop("crc")
     body = msgspec.json.encode(fields)[:-1]
     return b'%b,"crc":"%08x"}' % (body, crc32(body))

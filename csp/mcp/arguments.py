@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from csp.wire import MAX_TEXT_BYTES, Id, Mode, Name, OwnId, ReportedAgentState, Thread
+from csp.wire import MAX_TEXT_BYTES, BoardName, Id, Mode, Name, OwnId, ReportedAgentState, Thread
 
 #: How long a client waits for a whole collaboration at most.
 LONGEST_S = 1800
@@ -14,6 +14,8 @@ Said = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, description=
 Key = Annotated[OwnId, Meta(description="an id of your own: sent again with the same id, it is sent once")]
 InThread = Annotated[Thread, Meta(description="thread; default: the room's own")]
 Session = Annotated[Id, Meta(description="a session, such as s-12")]
+OnBoard = Annotated[BoardName, Meta(description="the board of a session, such as s-12; default: the room's")]
+TagWord = Annotated[str, Meta(min_length=1, max_length=64)]
 Rounds = Annotated[int, Meta(ge=1, le=1000)]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
 WaitS = Annotated[float, Meta(ge=0, le=60, description="seconds to wait for something new")]
@@ -73,8 +75,8 @@ class Vote(Arguments, frozen=True, forbid_unknown_fields=True):
 
 class BoardAdd(Arguments, frozen=True, forbid_unknown_fields=True):
     text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, description="the note")]
-    session: Session | None = None
-    tags: Annotated[list[Annotated[str, Meta(min_length=1, max_length=64)]], Meta(max_length=16)] | None = (
+    session: OnBoard | None = None
+    tags: Annotated[list[TagWord], Meta(max_length=16, description="single words to find it by")] | None = (
         None
     )
     id: Key | None = None
@@ -82,7 +84,7 @@ class BoardAdd(Arguments, frozen=True, forbid_unknown_fields=True):
 
 class BoardSearch(Arguments, frozen=True, forbid_unknown_fields=True):
     query: Annotated[str, Meta(min_length=1, max_length=1000, description="words, or an exact name")]
-    session: Session | None = None
+    session: OnBoard | None = None
     author: Name | None = None
     kind: Literal["note", "reply", "summary"] | None = None
     limit: Annotated[int, Meta(ge=1, le=100)] = 10

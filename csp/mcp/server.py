@@ -3,6 +3,7 @@
 import contextlib
 import re
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from typing import Any, Final
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from csp import __version__
-from csp.errors import CspError, NotFound
+from csp.errors import BadInput, CspError, NotFound, Refused
 from csp.light.plain_json import dumps
 from csp.mcp import resources
 from csp.mcp.arguments import schema_of
@@ -79,18 +80,20 @@ class Room:
             raise MCPError(types.INVALID_PARAMS, f"unknown tool {params.name!r}")
         try:
             given = read_arguments(tool, params.arguments or {})
-            answer = await tool.run(Asked(self._door_of(ctx), self._key(ctx), _progress(ctx)), given)
+            answer = await tool.run(Asked(self._door_of(ctx), self._key(ctx, params), _progress(ctx)), given)
         except CspError as exc:
             return _result(_words(exc), is_error=True)
         found = answer if isinstance(answer, dict) else {"result": answer}
         return _result(dumps(found, is_ascii=False), structured=found)
 
-    def _key(self, ctx: Context) -> str:
+    def _key(self, ctx: Context, params: types.CallToolRequestParams) -> str:
         """Return an id for what a call sends; a request that a client repeats by its id has the same."""
         if ctx.request is not None or ctx.request_id is None:
             # Over HTTP other clients count their requests, too.
             return f"mcp-{uuid4().hex}"
-        return f"mcp-{self._instance}-{str(ctx.request_id).encode().hex()[:64]}"
+        # A client that gives the same id to another call means another one.
+        asked = dumps([ctx.request_id, params.name, params.arguments or {}])
+        return f"mcp-{self._instance}-{sha256(asked.encode()).hexdigest()[:32]}"
 
     # --- resources -------------------------------------------------------------------------------
 
@@ -128,6 +131,8 @@ class Room:
             is_new = ctx.protocol_version >= _STATELESS_SINCE
             code = types.INVALID_PARAMS if is_new else _RESOURCE_NOT_FOUND
             raise MCPError(code, _words(exc), {"uri": uri}) from exc
+        except (BadInput, Refused) as exc:
+            raise MCPError(types.INVALID_PARAMS, _words(exc), {"uri": uri}) from exc
         except CspError as exc:
             raise MCPError(types.INTERNAL_ERROR, _words(exc), {"uri": uri}) from exc
         contents = types.TextResourceContents(uri=uri, mime_type=page.mime, text=page.text)

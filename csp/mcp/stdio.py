@@ -1,10 +1,20 @@
 """Serve a room over standard input, standard output, until the client closes them."""
 
+from typing import Any, Final, Self
+
 import anyio
+import mcp_types as types
+from anyio.abc import AsyncResource
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from csp.mcp.door import Door
 from csp.mcp.server import Room
+
+Item = SessionMessage | Exception
+#: What only the answer to a call has.
+_ANSWERS: Final = {"result", "error"}
 
 
 def serve(door: Door) -> None:
@@ -15,4 +25,64 @@ def serve(door: Door) -> None:
 async def _serve(door: Door) -> None:
     server = Room(lambda ctx: door).server()
     async with stdio_server() as (read_stream, write_stream):
-        await server.run(read_stream, write_stream, server.create_initialization_options())
+        reading = _Answering(read_stream, write_stream)
+        await server.run(reading, write_stream, server.create_initialization_options())
+
+
+class _Answering(AsyncResource):
+    """What a client sends; a line that is no message is answered here, as the SDK does over HTTP alone.
+
+    Who sent a call in a form that nobody can read would wait for its answer without end.
+    """
+
+    def __init__(self, read_stream: Any, write_stream: Any) -> None:
+        self._read_stream = read_stream
+        self._write_stream = write_stream
+
+    async def receive(self) -> Item:
+        while True:
+            item: Item = await self._read_stream.receive()
+            answer = _complaint(item) if isinstance(item, ValidationError) else None
+            if answer is None:
+                return item
+            await self._write_stream.send(SessionMessage(answer))
+
+    async def aclose(self) -> None:
+        await self._read_stream.aclose()
+
+    @property
+    def last_context(self) -> Any:
+        return self._read_stream.last_context
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Item:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+
+def _complaint(error: ValidationError) -> types.JSONRPCError | None:
+    """Return what is answered to a line; None to an empty one."""
+    problems = error.errors(include_url=False, include_context=False)
+    first = problems[0]
+    if first["type"] != "json_invalid":
+        said = types.ErrorData(code=types.INVALID_REQUEST, message="this is no JSON-RPC message")
+        return types.JSONRPCError(jsonrpc="2.0", id=_id_in(problems), error=said)
+    if not str(first["input"]).strip():
+        return None
+    return types.JSONRPCError(
+        jsonrpc="2.0", id=None, error=types.ErrorData(code=types.PARSE_ERROR, message=first["msg"])
+    )
+
+
+def _id_in(problems: list[Any]) -> types.RequestId | None:
+    """Return the id of a call that is wrong in another place."""
+    for problem in problems:
+        whole = problem["input"]
+        if isinstance(whole, dict) and not _ANSWERS & whole.keys() and type(whole.get("id")) in (int, str):
+            found: types.RequestId = whole["id"]
+            return found
+    return None

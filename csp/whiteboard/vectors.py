@@ -41,7 +41,7 @@ class Vectors:
 
     def attach(self, stamp: str, most: int) -> None:
         """Open the file of what has this stamp, with at most so many rows; another one begins anew."""
-        if self._stamp != stamp:
+        if self._stamp != stamp or self._is_torn():
             self.close()
             self._stamp = stamp
             try:
@@ -100,6 +100,10 @@ class Vectors:
             size = self._row_bytes
         self._cut(size // self._row_bytes - 1)
         self._cut(self._first_bad())
+
+    def _is_torn(self) -> bool:
+        """Tell whether somebody has cut the file: to read a mapping beyond its end would kill the process."""
+        return self._fd >= 0 and os.fstat(self._fd).st_size < self._end
 
     def _cut(self, count: int) -> None:
         """Keep the first rows alone."""

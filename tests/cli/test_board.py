@@ -18,17 +18,16 @@ class Shell:
     def __init__(self, room: LiveRoom) -> None:
         self.room = room
 
-    def __call__(self, *words: str, stdin: str = "") -> tuple[int, str, str]:
+    def __call__(self, *words: str, stdin: str | bytes = "") -> tuple[int, str, str]:
         done = subprocess.run(
             [sys.executable, "-m", "csp.cli", "board", *words],
             cwd=self.room.dir,
             env=os.environ | self.room.env,
-            input=stdin,
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
             capture_output=True,
-            text=True,
             check=False,
         )
-        return done.returncode, done.stdout, done.stderr
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +66,7 @@ def test_note_is_written_found_shown_and_exported(csp: Shell, tmp_path: Path) ->
         (("ad",), 2, "unknown form 'ad' of board"),
         (("add",), 2, "expected what to write"),
         (("search",), 2, "expected what to look for"),
+        (("search", " "), 2, "expected what to look for"),
         (("show", "n-1", "n-2"), 2, "csp board show takes no 'n-2'"),
         (("show", "--by", "x"), 2, "csp board show takes no --by"),
         (("show", "n-99999"), 1, "unknown note 'n-99999'"),
@@ -81,6 +81,12 @@ def test_mistake_is_told_in_a_sentence(csp: Shell, words: tuple[str, ...], code:
     done = csp(*words)
 
     assert (done[0], said in done[2], "Traceback" in done[2]) == (code, True, False), done
+
+
+def test_stdin_must_be_text(csp: Shell) -> None:
+    code, _, said = csp("add", "-", stdin=b"\xff\xfe")
+
+    assert (code, said) == (2, "csp: expected text in utf-8 on stdin, got other bytes\n")
 
 
 def test_summary_is_asked_for_and_put_on_the_board(csp: Shell) -> None:

@@ -82,6 +82,15 @@ def test_secrets_do_not_come_onto_the_board() -> None:
     assert event.text == "say [redacted room token], or [redacted github token]"
 
 
+def test_secrets_do_not_come_into_the_tags() -> None:
+    live = LiveRoom("claude", rules=Rules(secrets=("open-sesame",)))
+    tags = ("parser", "key:open-sesame", "ghp_" + "a1B2" * 9)
+
+    (event,) = live.do(WriteNote(sender=CLAUDE, text="look", tags=tags))
+
+    assert isinstance(event, Noted) and event.tags == ("parser", "redacted")
+
+
 def test_blank_note_is_refused(live: Play) -> None:
     assert live.refuse(WriteNote(sender=CLAUDE, text=" \n "), BadInput).message == "the note is blank"
 

@@ -85,19 +85,53 @@ def test_other_scripts_take_more_tokens() -> None:
 
 def test_model_without_a_price_costs_what_it_has_told() -> None:
     work = begun(100.0, prices={})
-    assert foresee(work.session, CODEX, TEXT) == Foreseen()
+    assert estimate(work, CODEX) == 0.0
     work.reply(CLAUDE, usage=used(2.0))
 
     assert estimate(work, CLAUDE) == 3.0
+    assert estimate(work, GEMINI) == 2.0
     work.reply(CODEX)
+    assert estimate(work, CODEX) == 0.0
     work.reply(GEMINI)
     assert work.all(TurnSignal)[-1].max_output is None
+
+
+def test_models_without_a_price_keep_to_the_limit_by_what_the_first_has_told() -> None:
+    work = begun(0.03, prices={}, parallel=3)
+    asked = work.asked()
+    work.reply(CLAUDE, usage=used(0.02))
+    work.finish()
+
+    assert asked == work.asked() == [CLAUDE]
+    assert (work.ended, work.session.cost_usd) == ("emergency_cost", 0.02)
+    assert any("the call of codex may cost 0.0200 USD" in text for text in work.told(work.session.thread))
+
+
+def test_models_without_a_price_work_at_once_when_one_has_told_its_cost() -> None:
+    work = begun(1.0, prices={CODEX: DEAR}, agents=(CLAUDE, GEMINI), parallel=2)
+    asked = work.asked()
+    work.reply(CLAUDE, usage=used(0.02))
+
+    assert asked == [CLAUDE]
+    assert set(work.waiting) == {GEMINI, CLAUDE}
 
 
 def test_free_models_are_never_too_dear() -> None:
     work = begun(0.01, prices=FREE)
 
     assert foresee(work.session, CODEX, TEXT) == Foreseen()
+
+
+def test_tokens_cost_what_their_price_says_where_no_cost_is_told() -> None:
+    work = begun(100.0)
+    work.reply(CLAUDE, usage=Usage(input=1000, output=500))
+    told = work.session.cost_usd
+    work.reply(CODEX, "x" * 400)
+    work.fail(GEMINI)
+
+    assert told == 2.0
+    assert work.session.cost_usd >= 2.2
+    assert [row.agent for row in work.session.spent if row.known_cost] == [CLAUDE, CODEX]
 
 
 def test_elsewhere_a_limit_of_money_is_for_emergencies() -> None:

@@ -323,7 +323,7 @@ async def test_where_no_file_can_be_made_the_notes_are_found_all_the_same(room: 
 
 
 async def test_redacted_note_is_found_by_nothing(room: ServedRoom) -> None:
-    note = await write(room, "the marzipan is hidden in cellar_7")
+    note = await write(room, "the marzipan is hidden in cellar_7", tags=["marzipan"])
     await find(room, "marzipan")
     await room.post(f"/messages/{note['id']}/redact")
 
@@ -340,6 +340,15 @@ async def test_redacted_reply_is_gone_from_the_board_too(room: ServedRoom) -> No
 
     assert await find(room, "marzipan") == []
     assert await texts(room, "?kind=reply") == ["[redacted]"]
+
+
+async def test_reply_is_redacted_by_the_id_of_its_note(room: ServedRoom) -> None:
+    _, (claude, _) = await begin(room, "claude", "codex", steps=2)
+    await reply(room, claude, "the marzipan is hidden")
+    (note,) = (await room.get("/board?kind=reply"))["items"]
+    await room.post(f"/messages/{note['id']}/redact")
+
+    assert (await texts(room, "?kind=reply"), await room.history("?q=marzipan")) == (["[redacted]"], [])
 
 
 async def test_pruned_notes_are_gone_while_the_index_goes_on(room: ServedRoom) -> None:

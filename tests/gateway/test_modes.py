@@ -270,7 +270,9 @@ async def test_session_of_its_own_thread_is_steered_by_its_id(pair: Debaters) ->
 async def test_what_is_not_there_is_not_found(pair: Debaters, path: str) -> None:
     method = "GET" if path.count("/") == 2 else "POST"
 
-    assert (await pair.room.call(method, path)).status == 404
+    answer = await pair.room.call(method, path)
+
+    assert (answer.status, b"joined" in answer.raw) == (404, False)
 
 
 async def test_agent_in_another_session_is_refused_by_name(pair: Debaters) -> None:

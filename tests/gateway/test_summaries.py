@@ -57,6 +57,19 @@ async def test_summary_is_asked_for_at_the_threshold_then_the_index_goes_on(room
     assert room.gateway.writer.room.boards.of(None).fresh == 2
 
 
+async def test_summary_is_redacted_with_the_reply_that_it_was(room: ServedRoom) -> None:
+    scribe = await room.join("scribe")
+    for number in range(3):
+        await write(room, f"apple number {number}")
+    ask = await asked(room, scribe)
+    await answer(room, scribe, ask["id"], "the marzipan is hidden")
+    (summary,) = await summaries(room)
+    await room.post(f"/messages/{summary['id']}/redact")
+
+    assert [one["text"] for one in await summaries(room)] == ["[redacted]"]
+    assert await room.history("?q=marzipan") == []
+
+
 @pytest.mark.parametrize("text", [" \n", "@working on it\n "])
 async def test_blank_summary_changes_nothing(room: ServedRoom, text: str) -> None:
     scribe = await room.join("scribe")

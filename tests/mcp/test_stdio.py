@@ -75,6 +75,8 @@ async def test_malformed_calls_get_errors_that_say_what_is_wrong(room: LiveRoom)
         forbidden = await refused(client, "start_mode", mode="debate", topic="x")
         with pytest.raises(MCPError) as no_resource:
             await client.read_resource("csp://nothing")
+        with pytest.raises(MCPError) as no_board:
+            await client.read_resource("csp://board/nothing")
         with pytest.raises(MCPError) as no_topic:
             await client.get_prompt("debate", {})
         with pytest.raises(MCPError) as no_prompt:
@@ -90,7 +92,8 @@ async def test_malformed_calls_get_errors_that_say_what_is_wrong(room: LiveRoom)
     assert heavy == "text is over 262144 bytes (put it into a file and send its path)"
     assert nobody.startswith("unknown recipient 'nobdy' (")
     assert forbidden == "agent may not POST /mode (it takes the orchestrator token)"
-    assert no_resource.value.code == -32002 and no_topic.value.code == no_prompt.value.code == INVALID_PARAMS
+    assert no_resource.value.code == -32002 and no_board.value.code == INVALID_PARAMS
+    assert no_topic.value.code == no_prompt.value.code == INVALID_PARAMS
     assert after["you"] == "odd"
 
 
@@ -207,35 +210,78 @@ async def test_without_a_room_the_tools_are_listed_and_each_call_says_why(tmp_pa
     assert words == "no room is running; start one with: csp up"
 
 
-def test_a_request_that_a_client_repeats_is_sent_once(room: LiveRoom) -> None:
+def calling(id: Any, text: str) -> dict[str, Any]:
+    params = {"name": "broadcast", "arguments": {"text": text}}
+    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+
+
+def answers_to(room: LiveRoom, name: str, *lines: str) -> list[dict[str, Any]]:
+    """Return what `csp mcp` answers to each of these lines, after the handshake of before."""
     hello = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
         "clientInfo": {"name": "raw", "version": "1"},
     }
-    params = {"name": "broadcast", "arguments": {"text": "only once"}}
-    lines: list[dict[str, Any]] = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": "a/1", "method": "tools/call", "params": params},
-        {"jsonrpc": "2.0", "id": "a/1", "method": "tools/call", "params": params},
-        {"jsonrpc": "2.0", "id": "a/2", "method": "tools/call", "params": {"name": "list_agents"}},
-    ]
     command = [sys.executable, "-m", "csp.cli", "mcp"]
-    env = {**room.env, **join(room, "repeater")}
+    env = {**room.env, **join(room, name)}
     with subprocess.Popen(
         command, cwd=room.dir, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:
         assert server.stdin is not None and server.stdout is not None
+        print(
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+            file=server.stdin,
+            flush=True,
+        )
+        begun = json.loads(server.stdout.readline())
+        assert begun["result"]["protocolVersion"] == "2025-06-18"
+        print('{"jsonrpc": "2.0", "method": "notifications/initialized"}', file=server.stdin, flush=True)
         answers = []
         for line in lines:
-            print(json.dumps(line), file=server.stdin, flush=True)
-            answers += [json.loads(server.stdout.readline())] if "id" in line else []
+            print(line, file=server.stdin, flush=True)
+            answers.append(json.loads(server.stdout.readline()))
         server.stdin.close()
+    return answers
 
-    assert answers[0]["result"]["protocolVersion"] == "2025-06-18"
-    assert answers[1]["result"] == answers[2]["result"]
+
+def test_a_request_that_a_client_repeats_is_sent_once(room: LiveRoom) -> None:
+    once = json.dumps(calling("a/1", "only once"))
+
+    first, again = answers_to(room, "repeater", once, once)
+
+    assert first["result"] == again["result"]
     assert len(history(room, "only once")) == 1
+
+
+def test_calls_of_a_client_with_odd_ids_are_all_sent(room: LiveRoom) -> None:
+    long = "a client that begins each of its ids alike "
+    calls = [
+        calling(7, "odd 1"),
+        calling(7, "odd 2"),
+        calling(f"{long}1", "odd 3"),
+        calling(f"{long}2", "odd 3"),
+    ]
+
+    answers = answers_to(room, "counter", *map(json.dumps, calls))
+
+    assert [answer["id"] for answer in answers] == [one["id"] for one in calls]
+    assert [len(history(room, text)) for text in ("odd 1", "odd 2", "odd 3")] == [1, 1, 2]
+
+
+def test_lines_that_are_no_message_are_answered(room: LiveRoom) -> None:
+    lines = [
+        *("hello", '{"jsonrpc":', "5", "[]", '{"id": 7, "method": "ping"}', '{"jsonrpc": "2.0", "id": "x"}'),
+        '{"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": [1]}',
+        '{"jsonrpc": "2.0", "id": 11, "result": 5}',
+        '\n{"jsonrpc": "2.0", "id": 12, "method": "ping"}',
+    ]
+
+    answers = answers_to(room, "babbler", *lines)
+
+    said = [(answer.get("id"), answer.get("error", {}).get("code")) for answer in answers]
+    broken, wrong = (None, -32700), -32600
+    assert said[:4] == [broken, broken, (None, wrong), (None, wrong)]
+    assert said[4:] == [(7, wrong), ("x", wrong), (10, wrong), (None, wrong), (12, None)]
 
 
 async def test_a_call_outlives_the_gateway(room: LiveRoom) -> None:

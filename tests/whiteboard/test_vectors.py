@@ -54,6 +54,20 @@ def test_torn_tail_is_cut(path: Path, lost: int) -> None:
     assert (again.rows == rows(3)).all()
 
 
+@pytest.mark.parametrize("size", [0, 5, SIZE * 4 * 2 + 3])
+def test_file_that_is_cut_while_it_is_open_is_read_no_further(path: Path, size: int) -> None:
+    vectors = opened(path)
+    vectors.append(rows(3))
+    assert len(vectors.rows) == 3
+    os.truncate(path, size)
+    vectors.attach("a", 99)
+    left = max(0, size // (SIZE * 4) - 1)
+
+    assert vectors.count == left
+    vectors.append(rows(3)[left:])
+    assert (vectors.rows == rows(3)).all()
+
+
 @pytest.mark.parametrize("harm", [b"\0", b"\xff"])
 def test_row_that_never_reached_the_disk_is_cut_with_all_behind_it(path: Path, harm: bytes) -> None:
     vectors = opened(path)
