@@ -4,7 +4,7 @@ import asyncio
 import time
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import BrowserContext, Page, expect
 
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
@@ -338,6 +338,31 @@ async def test_tokens_and_money_of_each_agent(gateway: LiveRoom, page: Page) -> 
     await expect(rows.last).to_contain_text("no known price")
     await expect(page.locator("#spending-total")).to_have_text("1,249 tokens, $0.0123")
     await expect(page.locator(".message .cost").first).to_have_text("1,234 tokens, $0.0123")
+
+
+_BEYOND: str = """() => {
+  const edge = document.querySelector("#timeline svg").getBoundingClientRect().right;
+  return [...document.querySelectorAll("#timeline rect")]
+    .filter((bar) => bar.getBoundingClientRect().right > edge + 1).length;
+}"""
+
+
+async def test_turns_are_drawn_within_their_frame_by_a_clock_that_is_behind(
+    gateway: LiveRoom, context: BrowserContext, enter: Enter
+) -> None:
+    """The page knows the gateway's clock by about a second; a turn may end later than that clock shows."""
+    await context.add_init_script("const real = Date.now; Date.now = () => real() - 900;")
+    page = await enter(gateway)
+    gpt, claude = await _two(gateway, page)
+    await begin(page, "round_robin", "drawn late", rounds=2, first="gpt")
+    await gpt.next()
+    # As long as a turn of any real agent; in a shorter one nothing could be seen.
+    await asyncio.sleep(2.5)
+    for agent in (gpt, claude):
+        agent.say(f"words of {agent.id}", turn=_turn(gateway, newest_session(gateway)["id"], agent.id))
+    await expect(page.locator("#timeline rect.replied")).to_have_count(2)
+
+    assert await page.evaluate(_BEYOND) == 0
 
 
 # --- threads -------------------------------------------------------------------------------------
