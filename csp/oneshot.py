@@ -5,7 +5,7 @@ check the few values that a command acts on.
 """
 
 from csp import errors
-from csp.errors import BadInput, Broken, CspError, Unreachable
+from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
 from csp.light.http import Url, exchange
 from csp.light.plain_json import dumps, loads
 
@@ -115,6 +115,14 @@ def segment(text: str) -> str:
     from urllib.parse import quote
 
     return quote(text, safe="")
+
+
+def note_path(note: str) -> str:
+    """Return where a note is; other words could name another route of the board."""
+    number = note.removeprefix("n-")
+    if number == note or not (number.isascii() and number.isdigit()):
+        raise NotFound(f"unknown note {note!r}", "see: csp board show")
+    return f"/board/{note}"
 
 
 def field(value: object, key: str, kind: "type[T]") -> "T":

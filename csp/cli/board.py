@@ -10,7 +10,7 @@ from csp.cli.send import read_stdin
 from csp.cli.terminal import put, put_json, put_lines, talk
 from csp.config import nearest
 from csp.errors import BadInput, Broken
-from csp.oneshot import Object, field, objects, segment
+from csp.oneshot import Object, field, note_path, objects
 
 _ANY: Final = 1 << 20
 _HELP: Final = "see: csp board --help"
@@ -73,7 +73,7 @@ def _search(call: Call, words: list[str]) -> int:
 
 def _show(call: Call, words: list[str]) -> int:
     if words:
-        note = call.gateway.get(f"/board/{segment(words[0])}")
+        note = call.gateway.get(note_path(words[0]))
         if call.is_json:
             put_json(note)
         else:

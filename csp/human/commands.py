@@ -130,7 +130,7 @@ ROWS: Final = (
     Row("review", "begin or see a run of builder with reviewer", acts.review, (Take.MAYBE_TEXT,),
         "[FORM ...]"),
     Row("board", "show the whiteboard, write on it, search it", views.board, (Take.MAYBE_TEXT,),
-        "[add TEXT | search WORDS | NOTE]"),
+        "[add TEXT | search WORDS | summarise AGENT | NOTE]"),
     Row("next", "pass the turn on", acts.next_turn),
     Row("end", "end the running mode in order", acts.end),
     Row("stop", "stop what is running at once", acts.stop,

@@ -13,7 +13,7 @@ from csp.human.text import clock, columns, count, minutes, one_line, visible, wr
 from csp.human.ticks import why_held
 from csp.human.turn import bracketed
 from csp.human.votes import vote_lines
-from csp.oneshot import Object, field, objects, segment
+from csp.oneshot import Object, field, note_path, objects
 
 if TYPE_CHECKING:
     from csp.human.chat import Chat
@@ -23,7 +23,8 @@ _MAX_PAGE: Final = 1000
 _DETAIL: Final = 80
 _TEXT: Final = 60
 _NOTE: Final = 200
-_BOARD_FORM: Final = "/board [add TEXT | search WORDS | NOTE]"
+_BOARD_FORM: Final = "/board [add TEXT | search WORDS | summarise AGENT | NOTE]"
+_BOARD_WORDS: Final = {"add": "what to write", "search": "what to look for", "summarise": "who writes it"}
 
 
 async def agents(chat: "Chat", words: list[str]) -> None:
@@ -142,19 +143,24 @@ async def votes(chat: "Chat", words: list[str]) -> None:
 
 
 async def board(chat: "Chat", words: list[str]) -> None:
-    """Show the newest notes of the whiteboard, or one of them; write one; find some."""
+    """Show the newest notes of the whiteboard, or one of them; write one; find some; have them summed up."""
     form, _, rest = (words[0] if words else "").partition(" ")
-    if form in ("add", "search") and not rest.strip():
-        raise BadInput(f"expected {'what to write' if form == 'add' else 'what to look for'}", _BOARD_FORM)
+    form, rest = (rest.strip(), "") if form == "show" else (form, rest.strip())
+    if form in _BOARD_WORDS and not rest:
+        raise BadInput(f"expected {_BOARD_WORDS[form]}", _BOARD_FORM)
     if form == "add":
-        answer = await chat.ask("POST", "/board", {"text": rest.strip()})
+        answer = await chat.ask("POST", "/board", {"text": rest})
         chat.out.put(visible(f"wrote {field(field(answer, 'note', dict), 'id', str)}"))
     elif form == "search":
-        answer = await chat.ask("GET", f"/board/search?q={quote(rest.strip())}")
+        answer = await chat.ask("GET", f"/board/search?q={quote(rest)}")
         notes = [field(hit, "note", dict) for hit in objects(field(answer, "items", list))]
-        _show_notes(chat, notes, f"nothing about {rest.strip()!r} was found")
+        _show_notes(chat, notes, f"nothing about {rest!r} was found")
+    elif form == "summarise":
+        answer = await chat.ask("POST", "/board/summarise", {"by": rest})
+        many = len(field(answer, "stands_for", list))
+        chat.out.put(visible(f"{field(answer, 'by', str)} was asked to sum up {many} notes"))
     elif form:
-        note = await chat.ask("GET", f"/board/{segment(form)}")
+        note = await chat.ask("GET", note_path(form))
         text = visible(f"{_note_head(note)}: {field(note, 'text', str)}")
         chat.out.put(wrapped(text, 0, chat.look.columns()))
     else:

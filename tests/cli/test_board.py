@@ -70,6 +70,8 @@ def test_note_is_written_found_shown_and_exported(csp: Shell, tmp_path: Path) ->
         (("show", "n-1", "n-2"), 2, "csp board show takes no 'n-2'"),
         (("show", "--by", "x"), 2, "csp board show takes no --by"),
         (("show", "n-99999"), 1, "unknown note 'n-99999'"),
+        (("show", "export"), 1, "unknown note 'export'"),
+        (("show", "summarise"), 1, "unknown note 'summarise'"),
         (("add", "x", "--session", "s-99999"), 1, "unknown session 's-99999'"),
         (("summarise",), 2, "expected --by AGENT"),
         (("summarise", "--by", "nobody"), 1, "unknown agent 'nobody'"),

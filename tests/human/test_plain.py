@@ -328,3 +328,15 @@ def test_board_is_written_on_searched_and_shown(room: LiveRoom) -> None:
     assert "expected what to look for" in done.stdout + done.stderr
     assert "unknown note 'n-999999'" in done.stdout + done.stderr
     assert f"{note} room human: the zebra crosses" in plain(room, f"/board {note}\n").stdout
+
+
+def test_board_is_summed_up_and_its_forms_are_no_notes(room: LiveRoom) -> None:
+    room.gateway.post("/register", {"agentId": "sage"})
+    room.gateway.post("/board", {"text": "the zebra crosses"})
+    done = plain(room, "/board show\n/board summarise\n/board export\n/board summarise sage\n")
+    said = done.stdout + done.stderr
+
+    assert "room human: the zebra crosses" in done.stdout
+    assert "expected who writes it" in said
+    assert "unknown note 'export'" in said
+    assert "sage was asked to sum up " in done.stdout
