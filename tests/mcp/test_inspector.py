@@ -78,3 +78,30 @@ def test_the_inspector_reads_resources_and_prompts(room: LiveRoom) -> None:
     assert listed == ["csp://transcript", "csp://board", "csp://runs"]
     assert json.loads(found["runs"].data["contents"][0]["text"]) == {"items": []}
     assert "Topic: tabs" in found["prompt"].data["messages"][0]["content"]["text"]
+
+
+def test_the_inspector_calls_the_other_tools_of_an_agent(room: LiveRoom) -> None:
+    env = join(room, "inspector-calls")
+    room.gateway.post("/message", {"to": "inspector-calls", "content": "for the inspector"})
+    given = {
+        "read_messages": (),
+        "list_agents": (),
+        "set_status": ("state=busy",),
+        "query_log": (),
+        "mode_status": (),
+        "board_add": ("text=the okapi of the inspector",),
+        "board_search": ("query=okapi",),
+        "working": (),
+        "handoff": ("to=nobdy", "task=go on"),
+        "vote": ("label=A",),
+    }
+    calls = {name: (*CALL, name, *(("--tool-arg", *words) if words else ())) for name, words in given.items()}
+    found = ask_all(room, http(room, env), calls)
+
+    # Who is in no session has no turn to prolong, to hand over or to vote in; each is told so.
+    refused = {name: one.data["content"][0]["text"] for name, one in found.items() if one.data.get("isError")}
+    assert sorted(refused) == ["handoff", "vote"]
+    assert found["working"].data["structuredContent"] == {"success": True, "extended": False}
+    assert all("(" in text for text in refused.values()), refused
+    assert "for the inspector" in json.dumps(found["read_messages"].data)
+    assert found["board_add"].data["structuredContent"]["note"]["author"] == "inspector-calls"

@@ -1,5 +1,6 @@
 """How well notes are found, on the labelled set; what is held out has decided no weight."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,16 @@ def test_names_come_first_whatever_else_is_like_them(tmp_path: Path) -> None:
     room.close()
 
     assert found == {q: [name] for q, name in asked.items()}
+
+
+def test_nothing_of_a_search_asks_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a search opened a socket")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    room = Room(tmp_path / "room", rerank=True)
+    found = room.ask("why do users get logged out")
+    room.close()
+
+    assert len(found) == 10
