@@ -80,8 +80,21 @@ class NoSkipGate:
         return self._not_run + [f"deselected: {nodeid}" for nodeid in sorted(self._deselected)]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="run the tests marked `full` too")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "full: an exhaustive or long test that only ./bin/test --full runs")
     config.pluginmanager.register(NoSkipGate(config), "csp-no-skip-gate")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests marked `full` out, unless they are asked for or named one by one."""
+    named = {argument for argument in config.args if "::" in argument}
+    if not config.getoption("--full") and not named:
+        items[:] = [item for item in items if item.get_closest_marker("full") is None]
 
 
 @pytest.fixture(autouse=True)
