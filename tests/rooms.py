@@ -6,8 +6,6 @@ import os
 import random
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +15,7 @@ from csp.errors import CspError
 from csp.events import AnyEvent, Unknown, decode_event
 from csp.oneshot import Gateway
 from csp.rooms import RunningRoom, running_rooms
+from tests.forks import Forked
 from tests.waiting import wait_until_sync
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -45,7 +44,7 @@ class LiveRoom:
         self.url = f"http://127.0.0.1:{self.port}"
         self._options = options
         self._env = dict(env or {})
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Forked | None = None
         self._token = ""
 
     def __enter__(self) -> Self:
@@ -120,16 +119,10 @@ class LiveRoom:
     def launch(self) -> None:
         """Start the gateway; return at once."""
         assert self._process is None or self._process.poll() is not None
-        command = [sys.executable, "-m", "csp.cli", "gateway", "--port", str(self.port), *self._options]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                cwd=self.dir,
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+        words = ["gateway", "--port", str(self.port), *self._options]
+        with self.log.open("ab") as log, open(os.devnull, "rb") as nothing:
+            self._process = Forked(
+                words, self.dir, self.env, stdin=nothing.fileno(), output=log.fileno(), is_leader=True
             )
 
     def wait(self) -> None:

@@ -1,10 +1,8 @@
 """Collaborations of models behind an API: what seed 002 asks for, each of its measures of success."""
 
 import itertools
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,6 +11,7 @@ import pytest
 from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.oneshot import Gateway
 from tests.agents.api_room import ApiRoom, envelope
+from tests.forks import Forked, run
 from tests.models.rules import Endless, Fail, Pause, Text
 from tests.waiting import wait_until_sync
 
@@ -489,11 +488,9 @@ def test_prompts_stay_as_long_as_they_are_over_a_hundred_turns(room: Room) -> No
     assert late < early * 1.1, f"a turn took {early:.0f} tokens at first, {late:.0f} at last"
 
 
-def polling(room: Room, handle: str) -> subprocess.Popen[str]:
+def polling(room: Room, handle: str) -> Forked:
     """Wait for a collaboration at a command line."""
-    argv = [sys.executable, "-m", "csp.cli", "collaborate", "--poll", handle]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(argv, env=room.room.env, cwd=room.room.dir, **pipes)
+    return Forked(["collaborate", "--poll", handle], room.room.dir, room.room.env)
 
 
 # --- restart ---------------------------------------------------------------------------------------
@@ -526,15 +523,7 @@ def test_gateway_that_is_killed_goes_on_where_it_was(room: Room) -> None:
 
 
 def csp(room: Room, *argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "csp.cli", "collaborate", *argv],
-        env=room.room.env,
-        cwd=room.room.dir,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run(["collaborate", *argv], room.room.dir, room.room.env)
 
 
 def test_command_prints_the_result_and_talks_of_the_progress(room: Room) -> None:
@@ -582,15 +571,12 @@ def test_misuse_is_told(room: Room, argv: tuple[str, ...], code: int, problem: s
 
 def test_ctrl_c_leaves_it_running_and_says_how_to_go_on(room: Room) -> None:
     room.always("claude", [Endless()])
-    argv = [sys.executable, "-m", "csp.cli", "collaborate", "plan it", "--models", "claude"]
-    with subprocess.Popen(
-        argv, env=room.room.env, cwd=room.room.dir, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        handle = process.stderr.readline().split()[1]
-        wait_until_sync(lambda: room.in_flight(["claude"]) == 1, 20, "a call")
-        os.kill(process.pid, signal.SIGINT)
-        said = process.stderr.read()
+    process = Forked(["collaborate", "plan it", "--models", "claude"], room.room.dir, room.room.env)
+    assert process.stderr is not None
+    handle = process.stderr.readline().split()[1]
+    wait_until_sync(lambda: room.in_flight(["claude"]) == 1, 60, "a call")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
 
     assert process.returncode == 1
     assert f"wait for it: csp collaborate --poll {handle}" in said

@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.forks import run
 from tests.rooms import LiveRoom
 
 
@@ -19,15 +18,8 @@ class Shell:
         self.room = room
 
     def __call__(self, *words: str, stdin: str | bytes = "") -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "csp.cli", "board", *words],
-            cwd=self.room.dir,
-            env=os.environ | self.room.env,
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            check=False,
-        )
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
+        done = run(["board", *words], self.room.dir, os.environ | self.room.env, stdin)
+        return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,12 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.forks import run as run_csp
 from tests.review.playing import Run
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync
@@ -22,14 +21,7 @@ class Shell:
         self.room = room
 
     def __call__(self, *words: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "csp.cli", "review", *words],
-            cwd=self.room.dir,
-            env=os.environ | self.room.env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_csp(["review", *words], self.room.dir, os.environ | self.room.env)
         return done.returncode, done.stdout, done.stderr
 
 
