@@ -6,6 +6,7 @@ a command loads, or of what its command line shows, start Python itself.
 """
 
 import contextlib
+import fcntl
 import gc
 import importlib
 import io
@@ -18,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -30,7 +32,7 @@ _ROOT: Final = Path(__file__).resolve().parent.parent
 TIMEOUT_S: Final = 120.0
 _LONGEST_REQUEST: Final = 1 << 20
 #: Loaded before the first fork, beside every verb.
-_PRELOADED: Final = ("csp.gateway.server", "csp.oneshot", "logging", "asyncio")
+_PRELOADED: Final = ("csp.gateway.server", "csp.agents.demo.program", "csp.oneshot", "logging", "asyncio")
 
 
 class Forked:
@@ -46,7 +48,10 @@ class Forked:
         output: int | None = None,
         is_leader: bool = False,
     ) -> None:
-        """Start it; without `stdin` and `output` its streams are pipes. A leader has a session of its own."""
+        """Start it.
+
+        Without `stdin` and `output` its streams are pipes. A leader has a session of its own, with the
+        terminal that its stdin is."""
         self.args = ["csp", *argv]
         self.returncode: int | None = None
         self.stdin: io.TextIOWrapper | None = None
@@ -233,6 +238,8 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
         os.closerange(3, 1024)
         if request["is_leader"]:
             os.setsid()
+            if os.isatty(0):
+                fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         os.chdir(request["cwd"])
         os.environ.clear()
         os.environ.update(request["env"])

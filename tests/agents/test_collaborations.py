@@ -19,7 +19,7 @@ TRIO: Final = ["claude", "gpt", "gem"]
 DOZEN: Final = [*TRIO, *(f"llama-{number}" for number in range(9))]
 POSTED: Final = "agent_call,agent_response,turn_signal,vote"
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("collaborations")]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("api")]
 
 
 class Room(ApiRoom):
@@ -469,22 +469,24 @@ def test_unknown_price_is_told(room: Room) -> None:
     assert any("The limit of 200,000 tokens holds." in text for text in notices(room, handle))
 
 
-def test_prompts_stay_as_long_as_they_are_over_a_hundred_turns(room: Room) -> None:
+@pytest.mark.parametrize("turns", [36, pytest.param(110, marks=pytest.mark.full)])
+def test_prompts_stay_as_long_as_they_are_however_many_turns(room: Room, turns: int) -> None:
     """Token budgets remain predictable: the window is what it is, whatever has been said before."""
     words = "and a further word of what was said " * 40
     for name in TRIO:
-        room.script(name, *(envelope(f"{number}: {words}") for number in range(40)))
+        room.script(name, *(envelope(f"{number}: {words}") for number in range(turns // 3 + 3)))
     since = {name: room.calls(name) for name in TRIO}
-    view = room.ended(room.collaborate(max_steps=110))
+    view = room.ended(room.collaborate(max_steps=turns))
     calls = [call for name in TRIO for call in room.models.exchanges(name)[since[name] :]]
     steps = [call.ask.tokens for call in calls if "You take turns" in call.ask.governing]
     of_gpt = [call.ask.tokens for call in calls if call.client == "gpt"]
     (synthesis,) = [call.ask.tokens for call in calls if "has come to its end" in call.ask.governing]
 
-    assert view["step"] == len(steps) == 110
+    assert view["step"] == len(steps) == turns
     assert max(steps) < 2500 + 800 + 1000, "the window, the whiteboard, the rules"
     assert synthesis < 2500 + 8000 + 800 + 1000, "the last word of each besides"
-    early, late = sum(of_gpt[10:20]) / 10, sum(of_gpt[-10:]) / 10
+    third = turns // 9
+    early, late = sum(of_gpt[third : 2 * third]) / third, sum(of_gpt[-third:]) / third
     assert late < early * 1.1, f"a turn took {early:.0f} tokens at first, {late:.0f} at last"
 
 
