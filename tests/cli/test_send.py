@@ -8,26 +8,9 @@ import pytest
 
 from csp.cli import send as sending
 from csp.errors import BadInput, NotFound, TooLarge, Unreachable
-from tests.cli.recording import Recorded, Several, call_of, run
+from tests.cli.recording import Clock, Recorded, Several, call_of, run
 
 SENT = {"id": "m-1", "seq": 4, "recipients": ["claude"]}
-
-
-class Clock:
-    """A clock that only moves when somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now, self.looks = 100.0, 0
-        self.slept: list[float] = []
-
-    def monotonic(self) -> float:
-        self.looks += 1
-        assert self.looks < 1000, "nobody waits for ever"
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
 
 
 @pytest.fixture
