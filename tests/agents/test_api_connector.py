@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -19,6 +20,7 @@ from csp.errors import CallFailed, Refused, Unreachable
 from csp.events import HumanMessage, Redacted, TurnMoved
 from csp.gateway.prompts import load_prompts
 from csp.wire import (
+    ALL,
     AgentId,
     ControlVerb,
     Deliver,
@@ -137,7 +139,10 @@ class Scene:
     def overhear(self, number: int, text: str, thread: str = "default") -> None:
         """Let something be said in the room that is not for us."""
         fields: dict[str, Any] = {"seq": number, "ts": 1.0, "id": f"m-{number}", "sender": "human"}
-        self.connector.take(HumanMessage(**fields, target="all", thread=thread, text=text, recipients=()))
+        self.connector.take(HumanMessage(**fields, target=ALL, thread=thread, text=text, recipients=()))
+
+    def has_said(self, count: int) -> bool:
+        return len(self.room.outputs) == count
 
     async def rest(self) -> None:
         idle = ReportedAgentState.IDLE
@@ -388,7 +393,7 @@ async def test_watchers_hear_words_only_while_they_watch(scene: Scene) -> None:
     for number, watch in enumerate((False, True, None), 1):
         scene.connector.take(Live(data=msgspec.Raw(b"{}"), watch=watch))
         scene.say(number, "x")
-        await wait_until(lambda number=number: len(scene.room.outputs) == number, what="the answer")
+        await wait_until(partial(scene.has_said, number), what="the answer")
     await wait_until(lambda: len(scene.room.shown) == 3, what="what is shown")
 
     assert [next(iter(shown)) for shown in scene.room.shown] == ["screen", "text", "text"]
