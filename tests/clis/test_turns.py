@@ -12,6 +12,8 @@ from tests.clis.terminal import ESCAPE
 from tests.models.rules import Endless, Fail, Rule, Shell, Text, say, slow
 from tests.waiting import wait_until_sync
 
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+
 RULES = (
     say("^hello", "Hi there.\n\n- 日本語 👍\n- `code`"),
     Rule(

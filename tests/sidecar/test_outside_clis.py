@@ -38,6 +38,8 @@ def add_server(cli: RealCli, live: LiveRoom) -> None:
     subprocess.run([cli.argv[0], *words], env=cli.env, cwd=cli.cwd, check=True, capture_output=True)
 
 
+@pytest.mark.full
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", CLIS)
 async def test_a_cli_outside_joins_speaks_and_reads(name: str, tmp_path: Path) -> None:
     rules = [

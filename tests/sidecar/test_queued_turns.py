@@ -12,7 +12,7 @@ from tests.models.server import ModelServer
 from tests.sidecar.stage import Seat, Stage
 from tests.waiting import wait_until_sync
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("four agents")]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600), pytest.mark.xdist_group("four agents")]
 
 AGENTS: Final = ("claude", "codex", "gemini")
 COUNT: Final = 20
