@@ -4,8 +4,11 @@ test_real_scenes has what is tested every day.
 """
 
 import contextlib
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -17,6 +20,7 @@ from tests.clis.loopback import Loopback
 from tests.models.rules import Rule, Shell, Text
 from tests.models.server import ModelServer
 from tests.sidecar.stage import Seat, Stage
+from tests.sidecar.texts import bodies
 from tests.waiting import wait_until_sync
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
@@ -24,6 +28,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 CLIS: Final = ("claude", "codex", "gemini")
 MADE: Final = "made.txt"
 PATIENCE_S: Final = 180.0
+STILL_S: Final = 7.0
 LONG_CALL: Final = " ".join(f"word{number}" for number in range(90))
 RULES: Final = (
     Rule(
@@ -47,6 +52,9 @@ class Scene:
         self.server = ModelServer(list(RULES), listener=self.loopback.listener).__enter__()
         self.stage = Stage(self.folder / "stage").__enter__()
         self.cli: RealCli = bring_up(self.name, self.server, self.loopback, self.folder, self.set_up)
+        # The CLI is the child of a shell, so that nobody but a test knows that it was stopped.
+        script = Path(self.cli.argv[0])
+        script.write_text(script.read_text().replace("exec ", "", 1) + "exit\n")
         self.seat: Seat = self.stage.seat(self.name, self.cli.argv, env=self.cli.env, cwd=self.cli.cwd)
         return self
 
@@ -68,6 +76,25 @@ class Scene:
             timeout_s,
             f"{self.name} {state}, is {self.stage.agent(self.name)}\n{self.seat.screen()}",
         )
+
+    def stand_still(self) -> None:
+        for pid in self._family():
+            os.kill(pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        for pid in self._family():
+            os.kill(pid, signal.SIGCONT)
+
+    def _family(self) -> list[int]:
+        """Return the processes of the CLI, without the shell that started it."""
+        found, parents = [], [self.seat.cli]
+        while parents:
+            command = ["ps", "-o", "pid=", "--ppid", ",".join(map(str, parents))]
+            listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+            parents = [int(pid) for pid in listed.split()]
+            found += parents
+        assert found
+        return found
 
     def csp(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "csp.cli", *words]
@@ -145,6 +172,26 @@ def test_a_command_over_many_rows_runs_once(scene: Scene) -> None:
 
     calls = scene.stage.room.gateway.get("/history", types="agent_call")["items"]
     assert [call["text"] for call in calls] == [LONG_CALL]
+
+
+@pytest.mark.parametrize("is_read_first", [True, False], ids=["before Enter", "before the paste"])
+def test_a_cli_that_stands_still_for_seconds_gets_a_message_once(scene: Scene, is_read_first: bool) -> None:
+    """As on a machine on which others have all the processors."""
+    assert scene.reply(scene.send("warm up")) == ("ok", "done")
+    scene.wait_state("idle")
+    if not is_read_first:
+        scene.stand_still()
+    message = scene.send("only once")
+    if is_read_first:
+        wait_until_sync(lambda: "only once" in scene.seat.screen(), PATIENCE_S, "the paste")
+        scene.stand_still()
+    # Longer than the patience with an Enter, or with a paste that does not show.
+    time.sleep(STILL_S)
+    scene.go_on()
+
+    assert scene.reply(message) == ("ok", "done")
+    assert scene.reply(scene.send("and then")) == ("ok", "done")
+    assert bodies(scene.server.prompts(scene.name)) == ["warm up", "only once", "and then"]
 
 
 # Codex works in a folder that it does not trust, with less rights.
