@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.suite.covering import tests_for
+from tests.suite.covering import covering_tests
 from tests.suite.parts import Part, run_lanes
 from tests.suite.stress import busy_processes
 
@@ -80,7 +80,15 @@ def checked_core(full: bool) -> Part:
 
 
 def main_tests(full: bool) -> Part:
-    words = ("tests", *NOT_IN_THE_MAIN_PART, "-n", str(WORKERS), *BY_GROUP, "--durations=15")
+    words = (
+        "tests",
+        *NOT_IN_THE_MAIN_PART,
+        "-n",
+        str(WORKERS),
+        *BY_GROUP,
+        "--longest-first",
+        "--durations=15",
+    )
     return pytest_part("tests", *words, *(["--full"] if full else []))
 
 
@@ -90,7 +98,7 @@ def mutants(full: bool) -> Part:
 
 def lanes_for(paths: Sequence[str]) -> list[list[Part]]:
     """Return one part that runs the tests of these files, the nearest first, until one fails."""
-    tests = tests_for(ROOT, paths)
+    tests = covering_tests(ROOT, paths)
     print(f"{len(tests)} test files cover {', '.join(paths)}:", *tests, sep="\n  ", flush=True)
     words = (*tests, "-x", "-n", str(WORKERS), *BY_GROUP)
     return [[pytest_part("tests", *words)]]

@@ -21,7 +21,7 @@ READ_BY: Final = {
 }
 
 
-def tests_for(root: Path, paths: Sequence[str]) -> list[str]:
+def covering_tests(root: Path, paths: Sequence[str]) -> list[str]:
     """Return the test files that cover the given files, the nearest first."""
     chosen: dict[str, None] = {}
     for path in paths:
@@ -57,26 +57,28 @@ def _for_one(root: Path, path: str) -> list[str]:
 def _for_test_file(root: Path, path: str) -> list[str]:
     if Path(path).name.startswith("test_"):
         return [path]
-    return [test for test in test_files(root) if path in _imported(root, test)]
+    return [test for test in suite_files(root) if path in _imported(root, test)]
 
 
 def _for_source(root: Path, path: str) -> list[str]:
     recorded = read_map(root)
-    importing = [test for test in test_files(root) if path in _imported(root, test)]
+    importing = [test for test in suite_files(root) if path in _imported(root, test)]
     known = [test for test in recorded["covers"].get(path, []) if (root / test).is_file()]
-    new = [test for test in test_files(root) if test not in recorded["seconds"]]
+    new = [test for test in suite_files(root) if test not in recorded["seconds"]]
     package = _under(root, f"tests/{Path(path).parts[1]}/") if not known else []
     first = [*_named_after(root, path), *importing]
     return list(dict.fromkeys([*first, *known, *new, *package]))
 
 
+@cache
 def read_map(root: Path) -> Any:
     """Return the recorded map: for source files the test files, nearest first; for test files the seconds."""
     path = root / MAP
     return json.loads(path.read_text("utf-8")) if path.exists() else {"covers": {}, "seconds": {}}
 
 
-def test_files(root: Path) -> list[str]:
+@cache
+def suite_files(root: Path) -> list[str]:
     """Return every test file of the suite, without the bench."""
     paths = sorted((root / "tests").rglob("test_*.py"))
     found = [str(path.relative_to(root)) for path in paths]
@@ -84,12 +86,12 @@ def test_files(root: Path) -> list[str]:
 
 
 def _under(root: Path, prefix: str) -> list[str]:
-    return [test for test in test_files(root) if test.startswith(prefix)]
+    return [test for test in suite_files(root) if test.startswith(prefix)]
 
 
 def _named_after(root: Path, path: str) -> list[str]:
     stem = Path(path).stem
-    return [test for test in test_files(root) if Path(test).stem == f"test_{stem}"]
+    return [test for test in suite_files(root) if Path(test).stem == f"test_{stem}"]
 
 
 @cache

@@ -22,7 +22,7 @@ from typing import Final
 
 import coverage
 
-from tests.suite.covering import MAP, test_files
+from tests.suite.covering import MAP, suite_files
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 HOOK: Final = Path(sysconfig.get_path("purelib")) / "csp_measure_tests.pth"
@@ -72,7 +72,7 @@ def write_map(place: Path) -> None:
         for row in path.read_text().splitlines():
             test, took = row.rsplit(" ", 1)
             seconds[test] += float(took)
-    known = set(test_files(ROOT))
+    known = set(suite_files(ROOT))
     covers = {source: ranked(found, seconds, known) for source, found in sorted(lines.items())}
     rows = [f"    {json.dumps(source)}: {json.dumps(tests)}" for source, tests in covers.items() if tests]
     times = [f"    {json.dumps(test)}: {took:.1f}" for test, took in sorted(seconds.items()) if test in known]
