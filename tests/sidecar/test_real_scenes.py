@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from csp.wire import Change
 from tests.clis.bringup import SetUp
 from tests.clis.loopback import Loopback
 from tests.clis.passage import passage
+from tests.models.exchange import Exchange
 from tests.models.rules import Fail, Part, Shell, Text, slow
 from tests.models.server import ModelServer
 from tests.sidecar.calling import add_own_server, tool
@@ -67,6 +69,33 @@ class Room(Trio):
     def wait_state(self, state: str) -> None:
         for name in TRIO:
             self.seats[name].wait_ready(state, PATIENCE_S)
+
+    def wait_held(self, message: str, name: str, reason: str) -> None:
+        """Wait until a message to an agent is held for a reason."""
+        wait_until_sync(
+            lambda: self.state(message, name) == ("held", reason),
+            PATIENCE_S,
+            f"{message} to {name} held: {reason}",
+        )
+
+    def wait_shown(self, name: str, text: str) -> None:
+        """Wait until the pane of an agent shows a text."""
+        seat = self.seats[name]
+        wait_until_sync(lambda: text in seat.screen(), PATIENCE_S, f"{text!r} in the pane of {name}")
+
+    def choices(self, name: str) -> list[object]:
+        """Wait for the choices of the dialog of an agent."""
+        return wait_until_sync(
+            lambda: list(self.agent(name)["dialog"].get("choices") or ()),
+            PATIENCE_S,
+            f"the choices of {name}",
+        )
+
+    def wait_aborted(self, exchange: Exchange) -> None:
+        """Wait until a client has broken off the answer it was given."""
+        wait_until_sync(
+            lambda: exchange.ended == "aborted", PATIENCE_S, f"the interrupt of {exchange.client}"
+        )
 
     def heard(self, name: str, mark: str) -> list[str]:
         """Return the messages with a mark that reached a model, each as often as it did."""
@@ -143,12 +172,8 @@ def test_a_dialog_is_approved_or_denied_from_outside(room: Room) -> None:
     room.wait_state("needs_approval")
     waiting = room.say("while the dialog is open")
     for name in TRIO:
-        wait_until_sync(
-            lambda name=name: room.state(waiting[name], name) == ("held", "dialog"), PATIENCE_S, name
-        )
-        choices = wait_until_sync(
-            lambda name=name: room.agent(name)["dialog"].get("choices"), PATIENCE_S, name
-        )
+        room.wait_held(waiting[name], name, "dialog")
+        choices = room.choices(name)
         assert len(choices) >= 2, f"{name}: {choices}"
         assert f"echo hi > {made[name].name}" in str(room.agent(name)["dialog"]), name
         assert not made[name].exists(), f"{name} did not wait"
@@ -177,10 +202,10 @@ def test_a_persons_draft_is_left_alone(room: Room) -> None:
     draft = "half a thought"
     for name in TRIO:
         room.seats[name].type(draft)
-        wait_until_sync(lambda name=name: draft in room.seats[name].screen(), PATIENCE_S, name)
+        room.wait_shown(name, draft)
     sent = room.say("after the draft")
     for name in TRIO:
-        wait_until_sync(lambda name=name: room.state(sent[name], name) == ("held", "draft"), PATIENCE_S, name)
+        room.wait_held(sent[name], name, "draft")
         assert room.heard(name, "after the draft") == []
         assert draft in room.seats[name].screen()
         room.seats[name].keys(*["BSpace"] * len(draft))
@@ -197,7 +222,7 @@ def test_turns_that_break_off_are_told_apart(room: Room) -> None:
     room.wait_at_work("take forever", *TRIO)
     for name in TRIO:
         room.wait_for(long[name], name, "confirmed", timeout_s=PATIENCE_S)
-        wait_until_sync(lambda name=name: "row 1 of" in room.seats[name].screen(), PATIENCE_S, name)
+        room.wait_shown(name, "row 1 of")
         room.room.gateway.post(f"/agents/{name}/interrupt")
     assert {name: how for name, (_, how) in room.endings(long).items()} == dict.fromkeys(TRIO, "interrupted")
 
@@ -214,7 +239,7 @@ def test_turns_that_break_off_are_told_apart(room: Room) -> None:
 
 
 def test_a_turn_outlives_its_brain_and_the_gateway(room: Room) -> None:
-    room.server.add(when("take your time", reply=[slow(TICKS, 8.0)]))
+    room.server.add(when("take your time", reply=[slow(TICKS, 6.0)]))
     before = {name: (room.seats[name].cli, room.seats[name].brain) for name in TRIO}
     long = room.say("take your time")
     waiting = [room.say(f"waiting {number}") for number in range(2)]
@@ -273,7 +298,7 @@ def test_each_calls_the_tools_of_the_room_and_of_its_user(room: Room) -> None:
         words = Text(text=f"I told you.\n\n@send.human by tool from {name}")
         room.server.add(when("please tell me", client=name, reply=[send, Text(text="Sent."), echo, words]))
     for name in TRIO:
-        wait_until_sync(lambda name=name: has_tools(room, name), PATIENCE_S, f"tools of {name}")
+        wait_until_sync(partial(has_tools, room, name), PATIENCE_S, f"tools of {name}")
     sent = room.say("please tell me")
 
     for name, (text, ending) in room.endings(sent).items():
@@ -296,11 +321,14 @@ def has_tools(room: Room, name: str) -> bool:
     return "board_search" in body and "echo" in body
 
 
+def have_fired(folder: Path, events: set[str]) -> bool:
+    return {path.stem for path in folder.glob("*.jsonl")} >= events
+
+
 def test_what_belongs_to_the_user_works_and_stays_as_it_was(room: Room) -> None:
     for name, events in HOOKS.items():
-        folder = room.clis[name].user_hooks
         wait_until_sync(
-            lambda folder=folder, events=events: {path.stem for path in folder.glob("*.jsonl")} >= events,
+            partial(have_fired, room.clis[name].user_hooks, events),
             PATIENCE_S,
             f"the user's own hooks of {name}",
         )
@@ -350,7 +378,7 @@ def test_allstop_interrupts_every_turn_of_a_session(room: Room) -> None:
     assert (room.mode()["status"], room.mode()["reason"]) == ("ended", "stopped_by_user")
     assert sorted(one.client for one in working) == sorted(TRIO)
     for one in working:
-        wait_until_sync(lambda one=one: one.ended == "aborted", PATIENCE_S, f"the interrupt of {one.client}")
+        room.wait_aborted(one)
     room.rest()
     (end,) = [one for one in room.events(session, ModeChanged) if one.change is Change.ENDED]
     later = room.events(session, AgentCall, AgentResponse, TurnSignal)
