@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -291,51 +290,44 @@ class Scene:
         return self.stage.wait_for(message, self.name, *states, timeout_s=90)
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A room for the tests that leave it as it was."""
-    with Stage(tmp_path_factory.mktemp("shared")) as stage:
-        yield stage
-
-
-def test_a_sidecar_from_its_first_prompt_to_its_exit_code(shared: Stage) -> None:
-    first = shared.folder / "first.txt"
+def test_a_sidecar_from_its_first_prompt_to_its_exit_code(shared_stage: Stage) -> None:
+    first = shared_stage.folder / "first.txt"
     first.write_text("read the rules")
     knobs = ("--reply", "line one\\nline two", "--exit-on", "bye", "--exit-code", "7")
-    scene = Scene(shared, *knobs, name="walk", options=("--initial-prompt-file", str(first)))
+    scene = Scene(shared_stage, *knobs, name="walk", options=("--initial-prompt-file", str(first)))
     scene.wait_prompts(1)
     message = scene.send("hello\n" + "x" * 20_000)
-    reply = shared.reply_to(message, "walk", 90)
-    shared.room.gateway.post("/agents/walk/pause")
+    reply = shared_stage.reply_to(message, "walk", 90)
+    shared_stage.room.gateway.post("/agents/walk/pause")
     paused = scene.send("held back")
     is_held = scene.state(paused)
-    shared.room.gateway.post("/agents/walk/resume")
+    shared_stage.room.gateway.post("/agents/walk/resume")
     prompts = scene.wait_prompts(3)
 
     assert is_held == ("held", "paused")
     assert [body(prompt) for prompt in prompts] == ["read the rules", "hello\n" + "x" * 20_000, "held back"]
     assert [line.strip("* ") for line in reply["text"].splitlines()] == ["line one", "line two"]
     assert scene.state(message)[0] == "confirmed"
-    notices = shared.room.gateway.get("/history", types="system")["items"]
+    notices = shared_stage.room.gateway.get("/history", types="system")["items"]
     assert [notice["text"] for notice in notices if "failed" in notice["text"]] == []
-    assert shared.room.gateway.get("/history", types="agent_call")["items"] == []
+    assert shared_stage.room.gateway.get("/history", types="agent_call")["items"] == []
 
     scene.send("bye")
     wait_until_sync(lambda: scene.seat.ended.exists() and scene.seat.ended.read_text() == "7\n", 60)
 
 
-def test_a_removed_agent_stays_away(shared: Stage) -> None:
-    scene = Scene(shared, name="removed")
+def test_a_removed_agent_stays_away(shared_stage: Stage) -> None:
+    scene = Scene(shared_stage, name="removed")
     scene.wait_for(scene.send("first"), "submitted", "confirmed")
-    shared.room.gateway.delete("/agents/removed")
+    shared_stage.room.gateway.delete("/agents/removed")
     wait_until_sync(lambda: "removed" in scene.seat.log(), 60)
 
-    assert shared.agent("removed") == {}
+    assert shared_stage.agent("removed") == {}
     assert scene.seat.cli
 
 
-def test_a_killed_brain_is_replaced_and_nothing_is_lost(shared: Stage) -> None:
-    scene = Scene(shared, "--busy-s", "0.2", name="killed")
+def test_a_killed_brain_is_replaced_and_nothing_is_lost(shared_stage: Stage) -> None:
+    scene = Scene(shared_stage, "--busy-s", "0.2", name="killed")
     sent = []
     for index in range(3):
         sent.append(scene.send(f"number {index}"))

@@ -144,6 +144,21 @@ class FakeRoom:
         self.refusals: dict[str, list[CspError]] = {}
         self.is_connected = True
         self.items: asyncio.Queue[Deliver | AnyEvent | Live] = asyncio.Queue()
+        #: Deliveries that have not ended; another brain is sent them again.
+        self.pending: dict[str, Deliver] = {}
+
+    def send_again(self) -> None:
+        """Give a brain that has just connected what waits for it."""
+        self.items = asyncio.Queue()
+        for item in self.pending.values():
+            self.items.put_nowait(item)
+
+    def note_report(self, message: str, state: ReportedState) -> None:
+        if state in (ReportedState.HELD, ReportedState.TYPED):
+            found = self.pending[message]
+            self.pending[message] = msgspec.structs.replace(found, state=DeliveryState(state))
+        else:
+            self.pending.pop(message, None)
 
     def state_of(self, message: str) -> str:
         return next((state for id_, state, _ in reversed(self.reports) if id_ == message), "queued")
@@ -184,10 +199,12 @@ class FakeClient:
         await asyncio.sleep(0.001)
         self._room.refuse("report")
         self._room.reports.append((id, state.value, str(reason)))
+        self._room.note_report(id, state)
 
     async def control_done(self, id: str, state: ReportedState, reason: str = "") -> None:
         self._room.refuse("control_done")
         self._room.controls[id] = state.value, reason
+        self._room.pending.pop(id, None)
 
     async def state(
         self, state: Any, detail: str = "", until: float | None = None, dialog: Any = None
@@ -299,6 +316,8 @@ class Desk:
         self.holds: list[float] = []
         self.released = 0
         self.typed: list[bytes] = []
+        #: What a program without a TUI answers to keys.
+        self.echo: Callable[[bytes], bytes] | None = None
         self.signals: list[int] = []
         self.restarts: list[list[str]] = []
         self.redraws = 0
@@ -370,12 +389,15 @@ class Desk:
         self.typed.append(data)
         if self._tui:
             self._tui.type(data)
+        elif self.echo:
+            asyncio.get_running_loop().call_later(0.01, self.write, self.echo(data))
 
     # --- the relay -------------------------------------------------------------------------------
 
     async def start_brain(self) -> None:
         """Start a brain, as the relay does: with a greeting, the note of the one before, the last output."""
         ours, its = socket.socketpair()
+        self.room.send_again()
         self.starts += 1
         self._keys_told = 0
         self.backlog.start_over()
@@ -476,6 +498,7 @@ class Desk:
             "text": text, "urgent": False,
         }  # fmt: skip
         item = Deliver(**(known | fields))
+        self.room.pending[item.id] = item
         self.room.items.put_nowait(item)
         return item.id
 
