@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
+import json
 import selectors
 import socket
 import struct
@@ -246,19 +247,31 @@ class _Drawing(Drawing):
 
 
 class _Wiring(Wiring):
-    """Keeps the log at hand."""
+    """Keeps the log at hand; writes the open transcript, if there is one to be written."""
 
-    def __init__(self, knobs: Any) -> None:
+    def __init__(self, knobs: Any, record: str) -> None:
         super().__init__(knobs)
         self.events: list[dict[str, Any]] = []
+        self._record_path = record
 
     def log(self, event: str, **fields: object) -> None:
         self.events.append({"event": event, **fields})
+        line: dict[str, object] | None = {
+            "started": {"type": "start"},
+            "submitted": {"type": "prompt", "text": fields.get("text")},
+            "replied": {"type": "text", "text": fields.get("text")},
+            "interrupted": {"type": "end", "how": "interrupted"},
+        }.get(event)
+        if self._record_path and line:
+            with open(self._record_path, "a") as file:
+                file.write(json.dumps({"ts": time.time(), **line}) + "\n")
+                if event == "replied":
+                    file.write(json.dumps({"type": "end"}) + "\n")
 
 
 class _Tui(Program):
-    def __init__(self, knobs: Any, show: Callable[[bytes], None]) -> None:
-        self.wiring = _Wiring(knobs)
+    def __init__(self, knobs: Any, show: Callable[[bytes], None], record: str) -> None:
+        self.wiring = _Wiring(knobs, record)
         super().__init__(knobs, _Drawing(show), self.wiring)
         self._pressed = bytearray()
         self._news = asyncio.Event()
@@ -294,9 +307,20 @@ class Desk:
     agent: Final = "tui"
 
     def __init__(
-        self, folder: Path, *knobs: str, profile: str | Path = "generic", has_tui: bool = True, **fields: Any
+        self,
+        folder: Path,
+        *knobs: str,
+        profile: str | Path = "generic",
+        has_tui: bool = True,
+        keeps_record: bool = False,
+        **fields: Any,
     ) -> None:
+        """With `keeps_record` the TUI writes an open transcript, which proves and gives the answers."""
         self.folder = folder
+        if keeps_record:
+            profile = changed_profile(folder, ('proof = "none"', 'proof = "transcript"'), _PLAIN)
+            (folder / "spool").mkdir()
+            fields = {"spool": str(folder / "spool"), "transcript": str(folder / "t.jsonl")} | fields
         self.room = FakeRoom()
         self.profile: Profile = (
             load_profile_file(profile) if isinstance(profile, Path) else load_profile(profile)
@@ -351,7 +375,7 @@ class Desk:
     # --- the program -----------------------------------------------------------------------------
 
     def start_tui(self) -> None:
-        self._tui = _Tui(self._knobs, self.write)
+        self._tui = _Tui(self._knobs, self.write, self.run.transcript)
         self._playing = asyncio.ensure_future(self._tui.play())
         self._playing.add_done_callback(self._note_end)
 
@@ -482,7 +506,7 @@ class Desk:
         elif kind == frames.SIGNAL:
             self.signals.append(int.from_bytes(payload, "big", signed=True))
         elif kind == frames.AGAIN:
-            self.restarts.append(payload)  # type: ignore[arg-type]  # read by the tests as JSON
+            self.restarts.append(json.loads(payload)["argv"])
 
     def _insert(self, tag: bytes, data: bytes) -> None:
         self._type(data)
@@ -583,6 +607,20 @@ class _RelayLine(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         for kind, payload in self._decoder.feed(data):
             self._desk.obey(kind, payload)
+
+
+_PLAIN: Final = ('[capture]\nkind = "screen"', '[capture]\nkind = "plain"')
+
+
+def changed_profile(folder: Path, *changes: tuple[str, str]) -> Path:
+    """Write the generic profile with other words in it."""
+    text = Path("csp/sidecar/profiles/generic.toml").read_text("utf-8")
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    path = folder / "changed.toml"
+    path.write_text(text, "utf-8")
+    return path
 
 
 def body(prompt: str) -> str:
