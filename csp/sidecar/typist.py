@@ -181,7 +181,10 @@ class Typist:
     async def _step(self, job: Job) -> None:
         now = time.monotonic()
         seen = self._see(job, now)
-        for step in job.typing.step(seen, now):
+        steps = job.typing.step(seen, now)
+        # Before any note is left of its end: a brain after this one must not type it again.
+        self._is_begun = self._is_begun or (job.typing.is_done and not job.item.id)
+        for step in steps:
             self._do(job, step)
         if job.typing.is_done:
             await self._finish(job)
