@@ -18,6 +18,8 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from tests.rooms import LiveRoom
 from tests.web import browser as chromium
 from tests.web.browser import TIMEOUT_S, Tab, Troubles, violations
+from tests.web.files import served_files
+from tests.web.modules import Parts
 from tests.web.threaded import GatewayThread, ThreadedRoom
 
 HERE = Path(__file__).parent
@@ -119,3 +121,38 @@ async def page(gateway: LiveRoom, tab: Tab, troubles: Troubles) -> AsyncIterator
 def axe() -> Axe:
     """Find what hinders a screen reader, a keyboard, weak eyes."""
     return violations
+
+
+# --- the modules of the page, without a gateway --------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def origin() -> Iterator[str]:
+    """Where the files of the page are, with no gateway behind them."""
+    with served_files() as url:
+        yield url
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def parts_context(browser: Browser) -> AsyncIterator[BrowserContext]:
+    context = await chromium.new_context(browser)
+    yield context
+    await context.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def parts_page(parts_context: BrowserContext) -> Page:
+    return await parts_context.new_page()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def parts(
+    origin: str, parts_context: BrowserContext, parts_page: Page, troubles: Troubles
+) -> AsyncIterator[Parts]:
+    """The page's elements with nothing begun: a test calls its modules, and answers what they ask."""
+    opened = Parts(parts_page)
+    await opened.open(origin)
+    troubles.listen(parts_context)
+    yield opened
+    await parts_page.goto("about:blank")
+    troubles.leave(parts_context)

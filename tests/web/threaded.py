@@ -1,4 +1,4 @@
-"""A room whose gateway runs in a thread of the tests: it is there in a moment, with nothing kept from before."""
+"""A room whose gateway runs in a thread of the tests: there in a moment, with nothing kept from before."""
 
 import asyncio
 import threading
