@@ -51,8 +51,8 @@ async def test_the_buttons_of_a_session(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
         + """show(session()); const running = labels();
-        for (const button of document.querySelectorAll("#session-now .buttons button")) button.click(); await turn();
-        const calls = asked.splice(0); const refreshed = room.refreshed;
+        for (const button of document.querySelectorAll("#session-now .buttons button")) button.click();
+        await until(() => room.refreshed === 6); const calls = asked.splice(0); const refreshed = room.refreshed;
         show(session({ status: "paused" }), orchestration({ currentTurn: null })); const paused = labels(); $("#session-resume").click();
         const resumed = asked.splice(0)[0][1]; show(session({ mode: "autopilot", maxRounds: 0 })); return [running, calls, refreshed, paused, resumed, labels()]"""
     )
