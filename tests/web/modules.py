@@ -46,9 +46,10 @@ _WORLD: Final = """() => {
   window.turn = () => new Promise((done) => setTimeout(done));
   window.frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   window.until = async (condition) => {
-    for (;;) {
+    for (const began = performance.now(); ; ) {
       const found = await condition();
       if (found) return found;
+      if (performance.now() - began > 30_000) throw new Error(`did not come true: ${condition}`);
       await new Promise((done) => setTimeout(done, 5));
     }
   };

@@ -41,7 +41,14 @@ async def test_the_marks_of_a_message(parts: Parts) -> None:
     )
 
     assert got == [
-        ["urgent", "late", "out of turn", "not in the form that was asked for", "suggests finish", "thread t2"],
+        [
+            "urgent",
+            "late",
+            "out of turn",
+            "not in the form that was asked for",
+            "suggests finish",
+            "thread t2",
+        ],
         ["interrupted"],
         ["reached a usage limit"],
         ["failed"],

@@ -37,7 +37,10 @@ async def test_nobody_is_notified_who_has_not_asked_for_it(parts: Parts) -> None
 
 
 async def test_a_browser_that_does_not_allow_it_is_told_of(parts: Parts) -> None:
-    got = await parts.run(BEGIN + """answer = "denied"; return [await press(), localStorage.getItem("csp-notify"), texts(".toast p")]""")
+    got = await parts.run(
+        BEGIN
+        + """answer = "denied"; return [await press(), localStorage.getItem("csp-notify"), texts(".toast p")]"""
+    )
 
     assert got == [
         "false", None, ["the browser does not allow notifications here (see its settings of this page)"],

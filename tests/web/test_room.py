@@ -92,7 +92,9 @@ async def test_what_the_room_knows_after_it_was_opened(parts: Parts) -> None:
 async def test_a_room_where_nothing_runs_shows_the_newest_session(parts: Parts) -> None:
     sessions = [{"id": "s1", "status": "ended"}, {"id": "s2", "status": "ended"}]
     got = await parts.run(
-        """answers["/sessions/s2"] = { session: { id: "s2" } };""" + OPEN + "return [room.shown.session.id, room.running]",
+        """answers["/sessions/s2"] = { session: { id: "s2" } };"""
+        + OPEN
+        + "return [room.shown.session.id, room.running]",
         sessions,
     )
 

@@ -84,7 +84,23 @@ async def test_rows_with_their_styles_and_the_cursor(parts: Parts) -> None:
 async def test_colours_of_the_wire(parts: Parts) -> None:
     got = await parts.run(
         "const { colour } = await load('screens'); return given.map(colour)",
-        ["0", "15", "16", "21", "196", "231", "232", "255", "256", "-1", "x", "#AFafaf", "#12345", "front", "back"],
+        [
+            "0",
+            "15",
+            "16",
+            "21",
+            "196",
+            "231",
+            "232",
+            "255",
+            "256",
+            "-1",
+            "x",
+            "#AFafaf",
+            "#12345",
+            "front",
+            "back",
+        ],
     )
 
     assert got == [

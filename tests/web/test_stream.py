@@ -66,7 +66,8 @@ async def test_the_waits_grow_up_to_ten_seconds_and_begin_again_after_a_success(
 
 async def test_who_is_not_let_in_does_not_try_again(parts: Parts) -> None:
     got = await parts.run(
-        BEGIN + "stream.run(0); sockets[0].close(4001); await settle(); return [heard, sockets.length, waits.length]"
+        BEGIN
+        + "stream.run(0); sockets[0].close(4001); await settle(); return [heard, sockets.length, waits.length]"
     )
 
     assert got == [["refused"], 1, 0]

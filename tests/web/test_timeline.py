@@ -72,7 +72,8 @@ async def test_a_turn_may_end_later_than_the_clock_shows(parts: Parts) -> None:
 
 async def test_an_open_turn_of_a_running_session_grows_until_now(parts: Parts) -> None:
     got = await parts.run(
-        BEGIN + """await show([signal("t1", "gpt", now() - 60)]); return [bars()[0][1], texts("#timeline p")]""",
+        BEGIN
+        + """await show([signal("t1", "gpt", now() - 60)]); return [bars()[0][1], texts("#timeline p")]""",
         "running",
     )
 
