@@ -19,7 +19,8 @@ _WORLD: Final = """() => {
     const status = window.statuses[place] ?? 200;
     const date = new Date(Date.now() + (window.skewMs ?? 0)).toUTCString();
     // Without a real response there is nothing to wait for: turn() is enough for all that follows from it.
-    return { status, ok: status < 400, headers: new Headers({ Date: date }), json: async () => structuredClone(given) };
+    return { status, ok: status < 400, headers: new Headers({ Date: date }),
+      json: async () => structuredClone(given) };
   };
   window.sockets = [];
   window.WebSocket = class extends EventTarget {

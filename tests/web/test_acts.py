@@ -52,7 +52,8 @@ async def test_a_word_that_stops_everything_is_said_where_something_runs(parts: 
 async def test_buttons_of_sessions_and_agents(parts: Parts) -> None:
     got = await parts.run(
         """const { steer, press } = await load("acts"); statuses["/agents/b/deny"] = 404;
-        await steer("s/1", "extend", { rounds: 1 }); await press("a", "approve", 2); await press("a", "pause");
+        await steer("s/1", "extend", { rounds: 1 }); await press("a", "approve", 2);
+        await press("a", "pause");
         return [await press("b", "deny"), asked, texts(".toast p")]"""
     )
 

@@ -4,16 +4,20 @@ from typing import Final
 
 from tests.web.modules import Parts
 
-BEGIN: Final = """const { startAddModel } = await load("addmodel"); const room = await makeRoom(); startAddModel(room);
+BEGIN: Final = """const { startAddModel } = await load("addmodel"); const room = await makeRoom();
+startAddModel(room);
 const dialog = $("#add-model"); const field = (name) => dialog.querySelector(`[name=${name}]`);
-const submit = async () => { $("#add-model-form").requestSubmit(); const busy = $("#add-model-start").disabled; for (let i = 0; i < 4; i += 1) await turn(); return [busy, $("#add-model-start").disabled, dialog.open]; };
+const submit = async () => { $("#add-model-form").requestSubmit();
+const busy = $("#add-model-start").disabled; for (let i = 0; i < 4; i += 1) await turn();
+return [busy, $("#add-model-start").disabled, dialog.open]; };
 """
 
 
 async def test_a_model_is_asked_for_without_the_fields_that_are_empty(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """$("#add-model-open").click(); field("provider").value = "openai"; field("model").value = " gpt-x "; field("name").value = "gpt";
+        + """$("#add-model-open").click(); field("provider").value = "openai";
+        field("model").value = " gpt-x "; field("name").value = "gpt";
         answers["/agents"] = { agentId: "gpt-2" }; const done = await submit();
         return [asked, done, texts(".toast p"), room.refreshed]"""
     )
@@ -25,9 +29,12 @@ async def test_a_model_is_asked_for_without_the_fields_that_are_empty(parts: Par
 async def test_a_refusal_leaves_the_form_as_it_is(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """$("#add-model-open").click(); field("model").value = "m"; field("name").value = "n"; field("key_env").value = "MINE"; field("base_url").value = "http://h/";
-        statuses["/agents"] = 409; answers["/agents"] = { error: "no key", hint: "set it" }; const done = await submit(); const body = asked[0][2];
-        $("#add-model-cancel").click(); return [done, body, field("model").value, texts(".toast p"), dialog.open, room.refreshed]"""
+        + """$("#add-model-open").click(); field("model").value = "m"; field("name").value = "n";
+        field("key_env").value = "MINE"; field("base_url").value = "http://h/";
+        statuses["/agents"] = 409; answers["/agents"] = { error: "no key", hint: "set it" };
+        const done = await submit(); const body = asked[0][2];
+        $("#add-model-cancel").click(); return [done, body, field("model").value, texts(".toast p"),
+          dialog.open, room.refreshed]"""
     )
 
     body = {"provider": "anthropic", "model": "m", "name": "n", "base_url": "http://h/", "key_env": "MINE"}

@@ -18,7 +18,8 @@ async def test_a_call_carries_the_token_and_its_body(parts: Parts) -> None:
 async def test_a_refusal_says_why_and_what_to_do(parts: Parts) -> None:
     got = await parts.run(
         """const { get } = await load("api");
-        answers["/a"] = { error: "no", hint: "ask nicely" }; Object.assign(statuses, { "/a": 409, "/b": 500, "/c": 0 });
+        answers["/a"] = { error: "no", hint: "ask nicely" };
+        Object.assign(statuses, { "/a": 409, "/b": 500, "/c": 0 });
         const why = [];
         for (const path of ["/a", "/b", "/c"]) {
           await get(path).catch((error) => why.push([error.status, error.message, error.hint]));
@@ -35,9 +36,11 @@ async def test_a_refusal_says_why_and_what_to_do(parts: Parts) -> None:
 
 async def test_a_page_that_is_not_known_any_more_forgets_its_token(parts: Parts) -> None:
     got = await parts.run(
-        """sessionStorage.setItem("csp-token", "secret"); statuses["/a"] = 401; answers["/a"] = { error: "left" };
+        """sessionStorage.setItem("csp-token", "secret"); statuses["/a"] = 401;
+        answers["/a"] = { error: "left" };
         const { get, lockedOut } = await load("api"); const told = []; lockedOut.on((why) => told.push(why));
-        statuses["/b"] = 403; await get("/b").catch(() => {}); const kept = sessionStorage.getItem("csp-token");
+        statuses["/b"] = 403; await get("/b").catch(() => {});
+        const kept = sessionStorage.getItem("csp-token");
         await get("/a").catch(() => {});
         return [kept, sessionStorage.getItem("csp-token"), told]"""
     )

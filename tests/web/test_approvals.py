@@ -5,13 +5,18 @@ from tests.web.modules import Parts
 
 async def test_each_agent_that_asks_has_its_answers(parts: Parts) -> None:
     got = await parts.run(
-        """const { startApprovals } = await load("approvals"); const room = await makeRoom(); const looked = []; startApprovals(room, (id) => looked.push(id));
+        """const { startApprovals } = await load("approvals"); const room = await makeRoom();
+        const looked = []; startApprovals(room, (id) => looked.push(id));
         const show = (...agents) => { room.agents = agents; room.agentsChanged.tell(); };
-        show({ id: "ada", state: "needs_approval", dialog: { tool: "Bash", arguments: "x".repeat(3000), question: "q?", choices: [{ number: 2, label: "always" }] } },
-          { id: "bob", state: "needs_approval", detail: "d" }, { id: "cy", state: "needs_approval" }, { id: "dee", state: "needs_human" }, { id: "eve", state: "busy" });
-        const heads = texts(".approval-head"); const asks = texts(".approval p.asked"); const cut = $(".approval pre").textContent.length; const labels = texts(".approval button");
+        show({ id: "ada", state: "needs_approval", dialog: { tool: "Bash", arguments: "x".repeat(3000),
+          question: "q?", choices: [{ number: 2, label: "always" }] } },
+          { id: "bob", state: "needs_approval", detail: "d" }, { id: "cy", state: "needs_approval" },
+            { id: "dee", state: "needs_human" }, { id: "eve", state: "busy" });
+        const heads = texts(".approval-head"); const asks = texts(".approval p.asked");
+        const cut = $(".approval pre").textContent.length; const labels = texts(".approval button");
         for (const button of document.querySelectorAll(".approval[data-agent=ada] button")) button.click();
-        const calls = asked.splice(0).map(([, path, body]) => [path, body]); const same = $(".approval"); room.agentsChanged.tell(); const kept = same.isConnected;
+        const calls = asked.splice(0).map(([, path, body]) => [path, body]); const same = $(".approval");
+        room.agentsChanged.tell(); const kept = same.isConnected;
         show(); return [heads, asks, cut < 2100, labels, calls, looked, kept, texts(".approval")]"""
     )
 

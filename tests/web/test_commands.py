@@ -7,7 +7,8 @@ from tests.web.modules import Parts
 BEGIN: Final = """const { runCommand, COMMANDS } = await load("commands");
 const session = { id: "s", thread: "own", status: given?.status ?? "running" };
 const room = await makeRoom({ sessions: [session], shown: given?.none ? null : { session } });
-const type = async (name, rest = "") => { const done = await runCommand(room, { name, rest }); return [done, ...asked.splice(0)]; };
+const type = async (name, rest = "") => { const done = await runCommand(room, { name, rest });
+return [done, ...asked.splice(0)]; };
 """
 
 
@@ -18,8 +19,10 @@ def _post(path: str, **body: Any) -> list[Any]:
 async def test_each_command_asks_for_what_it_says(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """return [await type("end"), await type("next"), await type("skip"), await type("skip", "ada"), await type("extend"), await type("extend", "2"),
-          await type("pause"), await type("pause", "ada"), await type("resume"), await type("resume", "ada"), await type("approve", "ada 2"), await type("approve", "ada"),
+        + """return [await type("end"), await type("next"), await type("skip"), await type("skip",
+          "ada"), await type("extend"), await type("extend", "2"),
+          await type("pause"), await type("pause", "ada"), await type("resume"), await type("resume",
+            "ada"), await type("approve", "ada 2"), await type("approve", "ada"),
           await type("deny", "ada"), await type("interrupt", " ada "), await type("stop")]"""
     )
 
@@ -45,7 +48,8 @@ async def test_each_command_asks_for_what_it_says(parts: Parts) -> None:
 async def test_what_cannot_be_done_is_said(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """const done = [await type("dance"), await type("deny"), await type("end")]; statuses["/agents/x/deny"] = 404;
+        + """const done = [await type("dance"), await type("deny"), await type("end")];
+        statuses["/agents/x/deny"] = 404;
         const said = texts(".toast p"); return [done, said, await type("deny", "x")]""",
         {"status": "ended"},
     )
@@ -64,11 +68,17 @@ async def test_what_cannot_be_done_is_said(parts: Parts) -> None:
 async def test_commands_that_turn_to_a_part_of_the_page(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """const searched = []; for (const id of ["search", "board-search"]) $(`#${id}`).addEventListener("submit", (event) => { event.preventDefault(); searched.push(id); });
-        $("#mode-part").open = false; const mode = [await type("mode"), document.body.dataset.tab, $("#mode-part").open, document.activeElement.id];
+        + """const searched = []; for (const id of ["search",
+          "board-search"]) $(`#${id}`).addEventListener("submit", (event) => { event.preventDefault();
+        searched.push(id); });
+        $("#mode-part").open = false; const mode = [await type("mode"), document.body.dataset.tab,
+          $("#mode-part").open, document.activeElement.id];
         const search = [await type("search", "a  b"), $("#search-text").value];
-        const board = [await type("board", "c"), document.body.dataset.tab, $("#board-q").value, document.activeElement.id];
-        await type("help"); return [mode, search, board, searched, texts(".toast p")[0].split(" · ").length === COMMANDS.length, texts(".toast p")[0].includes("/skip [AGENT]: go past")]"""
+        const board = [await type("board", "c"), document.body.dataset.tab, $("#board-q").value,
+          document.activeElement.id];
+        await type("help"); return [mode, search, board, searched,
+          texts(".toast p")[0].split(" · ").length === COMMANDS.length,
+          texts(".toast p")[0].includes("/skip [AGENT]: go past")]"""
     )
 
     assert got == [

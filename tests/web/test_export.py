@@ -8,16 +8,20 @@ BEGIN: Final = """const { exportRoom } = await load("export"); const saved = [];
 URL.createObjectURL = (blob) => { kept.push(blob); return "blob:x"; };
 HTMLAnchorElement.prototype.click = function () { saved.push([this.download, this.getAttribute("href")]); };
 answers["/health"] = { room: "den" };
-const item = (seq, fields = {}) => ({ seq, ts: 86400 * 1.5 + seq, sender: "ada", target: "", id: `m${seq}`, text: "a\\n\\nb ", ...fields });
+const item = (seq, fields = {}) => ({ seq, ts: 86400 * 1.5 + seq, sender: "ada", target: "",
+  id: `m${seq}`, text: "a\\n\\nb ", ...fields });
 """
 
 
 async def test_a_history_as_markdown(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """answers["/history"] = { items: [item(1), item(2, { target: "bob", text: "x" }), item(90000, { text: "later" })] }; const done = await exportRoom("md");
-        const lines = (await kept[0].text()).split("\\n"); const clock = (seq) => new Date((86400 * 1.5 + seq) * 1000).toLocaleTimeString("sv-SE");
-        return [done, saved, kept[0].type, lines.map((line) => line.replace(clock(1), "T1").replace(clock(2), "T2").replace(clock(90000), "T3"))]"""
+        + """answers["/history"] = { items: [item(1), item(2, { target: "bob", text: "x" }), item(90000,
+          { text: "later" })] }; const done = await exportRoom("md");
+        const lines = (await kept[0].text()).split("\\n");
+        const clock = (seq) => new Date((86400 * 1.5 + seq) * 1000).toLocaleTimeString("sv-SE");
+        return [done, saved, kept[0].type, lines.map((line) => line.replace(clock(1),
+          "T1").replace(clock(2), "T2").replace(clock(90000), "T3"))]"""
     )
 
     assert got[:3] == [True, [["den.md", "blob:x"]], "text/markdown"]
@@ -33,8 +37,11 @@ async def test_a_history_as_markdown(parts: Parts) -> None:
 async def test_a_long_history_is_read_page_after_page(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """answers["/history"] = (path) => ({ items: path.endsWith("after=0") ? Array.from({ length: 1000 }, (_, i) => item(i + 1)) : [item(1001)] });
-        await exportRoom("json"); return [asked.map(([, path]) => path), JSON.parse(await kept[0].text()).length, saved[0][0], kept[0].type, texts(".toast p")]"""
+        + """answers["/history"] = (path) =>
+          ({ items: path.endsWith("after=0") ? Array.from({ length: 1000 }, (_,
+          i) => item(i + 1)) : [item(1001)] });
+        await exportRoom("json"); return [asked.map(([, path]) => path),
+          JSON.parse(await kept[0].text()).length, saved[0][0], kept[0].type, texts(".toast p")]"""
     )
 
     assert got == [

@@ -42,7 +42,8 @@ async def test_a_held_key_and_one_that_closes_something_do_not_count(parts: Part
     got = await parts.run(
         PRESS
         + """press(1000); press(1100, { repeat: true }); const held = stops();
-        $("#menu").open = true; press(5000); const closed = !$("#menu").open; press(5100); const menu = stops();
+        $("#menu").open = true; press(5000); const closed = !$("#menu").open; press(5100);
+        const menu = stops();
         $("#add-model").showModal(); press(9000); press(9100);
         return [held, closed, menu, stops()]"""
     )
@@ -70,8 +71,10 @@ async def test_the_button_and_the_key_of_the_search(parts: Parts) -> None:
     got = await parts.run(
         PRESS
         + """$("#allstop").click(); const stopped = stops();
-        const key = (more) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "k", bubbles: true, ...more }));
-        key({}); const plain = document.activeElement.id; key({ ctrlKey: true }); const control = document.activeElement.id;
+        const key = (more) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "k",
+          bubbles: true, ...more }));
+        key({}); const plain = document.activeElement.id; key({ ctrlKey: true });
+        const control = document.activeElement.id;
         document.activeElement.blur(); key({ metaKey: true });
         return [stopped, plain, control, document.activeElement.id]"""
     )

@@ -11,7 +11,8 @@ async def test_each_message_is_held_once(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
         + """log.begin(items(10, 13), { isAtStart: false, isAtEnd: true });
-        return [seqs(log.append(items(12, 15))), seqs(log.prepend(items(8, 11))), seqs(log.items), log.first, log.last]"""
+        return [seqs(log.append(items(12, 15))), seqs(log.prepend(items(8, 11))), seqs(log.items),
+          log.first, log.last]"""
     )
 
     assert got == [[13, 14], [8, 9], [8, 9, 10, 11, 12, 13, 14], 8, 14]

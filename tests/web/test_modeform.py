@@ -6,11 +6,15 @@ from tests.web.modules import Parts
 
 BEGIN: Final = """const { ModeForm } = await load("modeform");
 const agent = (id, fields = {}) => ({ id, online: true, role: "agent", ...fields });
-const room = await makeRoom({ agents: [agent("ada"), agent("bob")] }); new ModeForm(room); room.agentsChanged.tell();
-const choose = (mode) => { const input = $(`#mode-toggle input[value=${mode}]`); input.checked = true; input.dispatchEvent(new Event("change")); };
+const room = await makeRoom({ agents: [agent("ada"), agent("bob")] }); new ModeForm(room);
+room.agentsChanged.tell();
+const choose = (mode) => { const input = $(`#mode-toggle input[value=${mode}]`); input.checked = true;
+input.dispatchEvent(new Event("change")); };
 const fill = (id, value) => { $(`#${id}`).value = value; };
-const submit = async () => { $("#mode-form").requestSubmit(); await turn(); await turn(); return asked.splice(0)[0] ?? null; };
-const hidden = () => ["rounds", "first", "synth", "ballot", "final", "limits", "roles", "agents", "thread"].filter((name) => $(`#field-${name}`).hidden);
+const submit = async () => { $("#mode-form").requestSubmit(); await turn(); await turn();
+return asked.splice(0)[0] ?? null; };
+const hidden = () => ["rounds", "first", "synth", "ballot", "final", "limits", "roles", "agents",
+  "thread"].filter((name) => $(`#field-${name}`).hidden);
 """
 
 
@@ -19,7 +23,8 @@ async def test_each_mode_is_asked_for_with_its_own_fields(parts: Parts) -> None:
         BEGIN
         + """const all = {};
         for (const mode of ["single", "collaborate", "autopilot", "debate", "consensus", "round_robin"]) {
-          choose(mode); fill("mode-goal", " a goal "); fill("mode-first", "bob"); fill("mode-synth", "ada"); $("#mode-ballot").checked = $("#mode-final").checked = true;
+          choose(mode); fill("mode-goal", " a goal "); fill("mode-first", "bob");
+          fill("mode-synth", "ada"); $("#mode-ballot").checked = $("#mode-final").checked = true;
           fill("limit-turns", "9"); fill("limit-cost", "0.5"); all[mode] = await submit();
         }
         return all"""
@@ -41,7 +46,9 @@ async def test_each_mode_is_asked_for_with_its_own_fields(parts: Parts) -> None:
 async def test_the_fields_that_a_mode_does_not_have_are_hidden(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """const shown = {}; for (const mode of ["collaborate", "autopilot", "debate", "round_robin", "review"]) { choose(mode); shown[mode] = [hidden(), texts("#rounds-label")[0], $("#mode-rounds").value]; }
+        + """const shown = {}; for (const mode of ["collaborate", "autopilot", "debate", "round_robin",
+          "review"]) { choose(mode); shown[mode] = [hidden(), texts("#rounds-label")[0],
+          $("#mode-rounds").value]; }
         return [shown, localStorage.getItem("csp-mode"), texts("#mode-about")[0].length > 10]"""
     )
 
@@ -65,7 +72,8 @@ async def test_the_fields_that_a_mode_does_not_have_are_hidden(parts: Parts) -> 
 async def test_in_a_thread_of_its_own_or_in_the_one_that_is_looked_at(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """room.sessions = [{ id: "s", thread: "there" }]; room.view = "s"; const here = await submit(); $("#mode-thread").checked = true; const own = await submit();
+        + """room.sessions = [{ id: "s", thread: "there" }]; room.view = "s";
+        const here = await submit(); $("#mode-thread").checked = true; const own = await submit();
         return [here[1], here[2].thread, own[1], own[2].thread ?? null, room.refreshed]"""
     )
 
@@ -75,13 +83,21 @@ async def test_in_a_thread_of_its_own_or_in_the_one_that_is_looked_at(parts: Par
 async def test_who_takes_part_and_who_was_chosen_stays_so_when_others_join(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """choose("collaborate"); $("#mode-agents input[value=ada]").click(); fill("mode-first", "bob"); fill("mode-synth", "ada"); fill("mode-builder", "bob"); fill("mode-reviewer", "ada");
-        room.agents = [agent("ada"), agent("bob"), agent("cy"), agent("lead", { role: "orchestrator" }), agent("away", { online: false })]; room.agentsChanged.tell();
-        const chosen = ["first", "synth", "builder", "reviewer"].map((name) => $(`#mode-${name}`).value); const { agents } = (await submit())[2];
-        const lead = $("[data-mode=orchestrator]").hidden; room.agents = [agent("ada")]; room.agentsChanged.tell(); const alone = ["first", "builder", "reviewer"].map((name) => $(`#mode-${name}`).value);
-        room.agents = [agent("ada"), agent("bob")]; room.agentsChanged.tell(); const again = ["builder", "reviewer"].map((name) => $(`#mode-${name}`).value);
+        + """choose("collaborate"); $("#mode-agents input[value=ada]").click();
+        fill("mode-first", "bob"); fill("mode-synth", "ada"); fill("mode-builder", "bob");
+        fill("mode-reviewer", "ada");
+        room.agents = [agent("ada"), agent("bob"), agent("cy"), agent("lead", { role: "orchestrator" }),
+          agent("away", { online: false })]; room.agentsChanged.tell();
+        const chosen = ["first", "synth", "builder", "reviewer"].map((name) => $(`#mode-${name}`).value);
+        const { agents } = (await submit())[2];
+        const lead = $("[data-mode=orchestrator]").hidden; room.agents = [agent("ada")];
+        room.agentsChanged.tell(); const alone = ["first", "builder",
+          "reviewer"].map((name) => $(`#mode-${name}`).value);
+        room.agents = [agent("ada"), agent("bob")]; room.agentsChanged.tell();
+        const again = ["builder", "reviewer"].map((name) => $(`#mode-${name}`).value);
         room.agents = []; room.agentsChanged.tell();
-        return [chosen, agents, lead, alone, again, $("[data-mode=orchestrator]").hidden, texts("#mode-agents")]"""
+        return [chosen, agents, lead, alone, again, $("[data-mode=orchestrator]").hidden,
+          texts("#mode-agents")]"""
     )
 
     assert got == [
@@ -98,8 +114,10 @@ async def test_who_takes_part_and_who_was_chosen_stays_so_when_others_join(parts
 async def test_too_few_agents_are_refused_before_anybody_is_asked(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """$("#mode-agents input[value=ada]").click(); choose("debate"); const one = await submit(); $("#mode-agents input[value=bob]").click(); choose("single"); const none = await submit();
-        choose("review"); fill("mode-reviewer", "ada"); return [one, none, await submit(), texts(".toast p")]"""
+        + """$("#mode-agents input[value=ada]").click(); choose("debate"); const one = await submit();
+        $("#mode-agents input[value=bob]").click(); choose("single"); const none = await submit();
+        choose("review"); fill("mode-reviewer", "ada");
+        return [one, none, await submit(), texts(".toast p")]"""
     )
 
     assert got == [
@@ -117,8 +135,12 @@ async def test_too_few_agents_are_refused_before_anybody_is_asked(parts: Parts) 
 async def test_a_review_is_begun_with_its_roles(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """choose("review"); fill("mode-goal", "g"); fill("mode-test", " pytest "); fill("mode-revisions", "0"); const zero = await submit(); const goal = $("#mode-goal").value; fill("mode-revisions", "");
-        statuses["/runs"] = 409; fill("mode-goal", "kept"); const unset = await submit(); return [zero, goal, unset[2].max_revisions, $("#mode-goal").value, $("#mode-start").disabled, texts(".toast p")]"""
+        + """choose("review"); fill("mode-goal", "g"); fill("mode-test", " pytest ");
+        fill("mode-revisions", "0"); const zero = await submit(); const goal = $("#mode-goal").value;
+        fill("mode-revisions", "");
+        statuses["/runs"] = 409; fill("mode-goal", "kept"); const unset = await submit();
+        return [zero, goal, unset[2].max_revisions, $("#mode-goal").value, $("#mode-start").disabled,
+          texts(".toast p")]"""
     )
 
     run = {"goal": "g", "builder": "ada", "reviewer": "bob", "test": "pytest", "max_revisions": 0}
@@ -128,7 +150,9 @@ async def test_a_review_is_begun_with_its_roles(parts: Parts) -> None:
 async def test_the_mode_of_last_time_is_offered_again(parts: Parts) -> None:
     got = await parts.run(
         """const { ModeForm } = await load("modeform"); const modes = [];
-        for (const kept of ["debate", "no such mode"]) { localStorage.setItem("csp-mode", kept); new ModeForm(await makeRoom()); modes.push([localStorage.getItem("csp-mode"), $("#mode-toggle input:checked")?.value ?? null]); }
+        for (const kept of ["debate", "no such mode"]) { localStorage.setItem("csp-mode", kept);
+        new ModeForm(await makeRoom()); modes.push([localStorage.getItem("csp-mode"),
+          $("#mode-toggle input:checked")?.value ?? null]); }
         return modes"""
     )
 

@@ -1,4 +1,5 @@
-"""An API model is brought into the room from the page, through all processes; see test_addmodel.py for the form."""
+"""An API model is brought into the room from the page, through all processes;
+see test_addmodel.py for the form."""
 
 import asyncio
 from pathlib import Path

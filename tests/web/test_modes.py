@@ -56,9 +56,26 @@ async def test_the_chip_of_a_session_that_has_ended(parts: Parts) -> None:
 async def test_every_end_has_its_words(parts: Parts) -> None:
     said = await parts.run(
         "const { endOf } = await load('modes'); return given.map((reason) => endOf(reason))",
-        ["no_handoff", "malformed", "cap_reached", "canceled", "emergency_turns", "emergency_tokens"]
-        + ["emergency_minutes", "emergency_cost", "too_few", "all_failed", "done", "no_quorum", "superseded"]
-        + ["accepted", "aborted", "halted", "some_new_one", None],
+        [
+            "no_handoff",
+            "malformed",
+            "cap_reached",
+            "canceled",
+            "emergency_turns",
+            "emergency_tokens",
+            "emergency_minutes",
+            "emergency_cost",
+            "too_few",
+            "all_failed",
+            "done",
+            "no_quorum",
+            "superseded",
+            "accepted",
+            "aborted",
+            "halted",
+            "some_new_one",
+            None,
+        ],
     )
 
     assert said == [
@@ -96,7 +113,8 @@ async def test_the_form_offers_what_each_mode_has(parts: Parts) -> None:
     rows = await parts.run(
         """const { MODES } = await load("modes");
         return MODES.map((row) => [row.id, row.unit, row.length, row.fewest,
-          ["first", "respectFinal", "ballot", "synth", "limits", "roles"].filter((name) => row[name]).join()])"""
+          ["first", "respectFinal", "ballot", "synth", "limits",
+            "roles"].filter((name) => row[name]).join()])"""
     )
 
     assert rows == [

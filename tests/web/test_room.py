@@ -12,8 +12,10 @@ answers["/agents"] = [{ id: "ada", kind: "cli" }, { id: "human", kind: "human" }
 answers["/sessions"] = { items: given ?? [] };
 answers["/usage"] = { items: [], prices: null }; answers["/queue"] = { items: [{ id: "m" }] };
 const { Room } = await load("room"); const room = new Room(); let tells = [];
-for (const name of ["said", "moved", "news", "noted", "gap", "agentsChanged", "sessionsChanged", "sessionEvent",
-  "usageChanged", "queueChanged", "statusChanged", "viewChanged", "live"]) room[name].on(() => tells.push(name));
+for (const name of ["said", "moved", "news", "noted", "gap", "agentsChanged", "sessionsChanged",
+  "sessionEvent",
+  "usageChanged", "queueChanged", "statusChanged", "viewChanged",
+    "live"]) room[name].on(() => tells.push(name));
 await room.open(); sockets[0].open();
 const quiet = async () => {
   // Nothing here waits longer than 5 ms, so what is still to be asked has been asked by then.
@@ -72,10 +74,13 @@ async def test_what_the_room_knows_after_it_was_opened(parts: Parts) -> None:
         {"id": "s3", "status": "ended", "thread": "three"},
     ]
     got = await parts.run(
-        """answers["/sessions/s2"] = { session: { id: "s2" } }; answers["/sessions/s1"] = { session: { id: "s1" } };"""
+        """answers["/sessions/s2"] = { session: { id: "s2" } };
+        answers["/sessions/s1"] = { session: { id: "s1" } };"""
         + OPEN
-        + """const before = [room.name, new URL(sockets[0].url).search, room.agents.map(({ id }) => id), room.queue.length,
-          room.running.map(({ id }) => id), room.shown.session.id, room.thread, room.agent("ada").kind, room.status];
+        + """const before = [room.name, new URL(sockets[0].url).search, room.agents.map(({ id }) => id),
+          room.queue.length,
+          room.running.map(({ id }) => id), room.shown.session.id, room.thread, room.agent("ada").kind,
+            room.status];
         room.choose("s1"); await until(() => room.shown.session.id === "s1");
         return [before, room.view, room.thread, tells.includes("viewChanged")]""",
         sessions,
@@ -105,7 +110,8 @@ async def test_another_status_of_the_connection_has_everything_looked_at_again(p
     got = await parts.run(
         OPEN
         + """sockets[0].close(); await quiet(); const lost = looks(); await until(() => sockets.length > 1);
-        sockets.at(-1).open(); await quiet(); const back = looks(); const told = tells.includes("statusChanged");
+        sockets.at(-1).open(); await quiet(); const back = looks();
+        const told = tells.includes("statusChanged");
         room.close(); await quiet(); asked.length = 0; room.refresh(); await quiet();
         return [lost, back, told, looks()]"""
     )
@@ -117,7 +123,8 @@ async def test_another_status_of_the_connection_has_everything_looked_at_again(p
 async def test_many_events_at_once_are_applied_in_order(parts: Parts) -> None:
     got = await parts.run(
         OPEN
-        + """const order = []; room.said.on((event) => { order.push(event.seq); const began = performance.now();
+        + """const order = []; room.said.on((event) => { order.push(event.seq);
+        const began = performance.now();
           while (performance.now() - began < 5); });
         for (let seq = 5; seq < 15; seq += 1) sockets[0].hear({ seq, type: "system" });
         await until(() => order.length === 10); return order"""

@@ -25,7 +25,8 @@ async def test_a_connection_goes_on_where_the_last_one_ended(parts: Parts) -> No
     got = await parts.run(
         BEGIN
         + """stream.run(7); sockets[0].open(); sockets[0].hear({ seq: 8 }); sockets[0].hear({ seq: 8 });
-        sockets[0].hear({ live: "x" }); sockets[0].close(); await settle(); const ms = waits.at(-1).ms; await wake();
+        sockets[0].hear({ live: "x" }); sockets[0].close(); await settle(); const ms = waits.at(-1).ms;
+        await wake();
         return [heard, sockets.map((socket) => new URL(socket.url).search), new URL(sockets[0].url).protocol,
           sockets[0].offer, ms, stream.seq]"""
     )
@@ -67,7 +68,8 @@ async def test_the_waits_grow_up_to_ten_seconds_and_begin_again_after_a_success(
 async def test_who_is_not_let_in_does_not_try_again(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + "stream.run(0); sockets[0].close(4001); await settle(); return [heard, sockets.length, waits.length]"
+        + """stream.run(0); sockets[0].close(4001); await settle();
+        return [heard, sockets.length, waits.length]"""
     )
 
     assert got == [["refused"], 1, 0]
@@ -86,8 +88,10 @@ async def test_a_stream_that_was_closed_does_not_come_back(parts: Parts) -> None
 async def test_a_network_that_is_back_is_used_at_once(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """stream.run(0); sockets[0].close(); await settle(); window.dispatchEvent(new Event("online")); await settle();
-        sockets[1].close(); await settle(); document.dispatchEvent(new Event("visibilitychange")); await settle();
+        + """stream.run(0); sockets[0].close(); await settle();
+        window.dispatchEvent(new Event("online")); await settle();
+        sockets[1].close(); await settle(); document.dispatchEvent(new Event("visibilitychange"));
+        await settle();
         return sockets.length"""
     )
 

@@ -18,7 +18,8 @@ async def test_a_new_message_is_queued_until_its_steps_come(parts: Parts) -> Non
         BEGIN
         + """const at = place(); ticks.show(message("m", "ada", "bob"), at, { isLive: true });
         const first = [words(at), buttons(at)]; step("m", "ada", "typed"); step("m", "bob", "held", "loop");
-        const second = [words(at), buttons(at)]; step("m", "ada", "confirmed"); step("m", "bob", "failed", "gone");
+        const second = [words(at), buttons(at)]; step("m", "ada", "confirmed");
+        step("m", "bob", "failed", "gone");
         return [first, second, words(at), buttons(at), asked.length]"""
     )
 
@@ -49,10 +50,12 @@ async def test_the_buttons_ask_for_what_they_say(parts: Parts) -> None:
 async def test_an_old_message_is_asked_for(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """answers["/messages/m"] = { recipients: { ada: { state: "confirmed" }, bob: { state: "new one" } } };
+        + """answers["/messages/m"] = { recipients: { ada: { state: "confirmed" },
+          bob: { state: "new one" } } };
         const at = place(); ticks.show(message("m", "ada"), at, { isLive: false }); const before = words(at);
         await until(() => words(at).length); const there = words(at);
-        statuses["/messages/gone"] = 404; const none = place(); ticks.show(message("gone", "ada"), none, { isLive: false });
+        statuses["/messages/gone"] = 404; const none = place();
+        ticks.show(message("gone", "ada"), none, { isLive: false });
         await turn(); return [before, there, words(none), texts(".toast")]"""
     )
 
@@ -78,7 +81,8 @@ async def test_what_is_hidden_is_drawn_no_more_but_known(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
         + """const at = place(); ticks.show(message("m", "ada"), at, { isLive: true }); ticks.hide("m");
-        step("m", "ada", "typed"); const hidden = words(at); ticks.show(message("m", "ada"), at, { isLive: true });
+        step("m", "ada", "typed"); const hidden = words(at);
+        ticks.show(message("m", "ada"), at, { isLive: true });
         const back = words(at);
         for (let id = 0; id < 2000; id += 1) step(`n${id}`, "ada", "typed");
         ticks.show(message("m", "ada"), at, { isLive: true });

@@ -8,7 +8,8 @@ async def test_a_word_goes_by_itself_an_error_stays(parts: Parts) -> None:
         """const waits = []; window.setTimeout = (run, ms) => waits.push({ run, ms });
         const { tell } = await load("toast");
         tell("hello <b>"); tell("wrong", { isError: true, hint: "do better" });
-        const shown = [...document.querySelectorAll(".toast")].map((toast) => [toast.getAttribute("role"), toast.dataset.kind]);
+        const shown = [...document.querySelectorAll(".toast")].map((toast) =>
+          [toast.getAttribute("role"), toast.dataset.kind]);
         const said = texts(".toast p"); const times = waits.map(({ ms }) => ms); waits[0].run();
         const left = texts(".toast p"); $(".toast button").click();
         return [shown, said, times, left, texts(".toast")]"""

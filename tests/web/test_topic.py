@@ -6,7 +6,8 @@ from tests.web.modules import Parts
 async def test_listeners_are_told_until_they_end(parts: Parts) -> None:
     heard = await parts.run(
         """const { Topic } = await load("topic"); const topic = new Topic(); const heard = [];
-        const end = topic.on((value) => heard.push(`a${value}`)); topic.on((value) => heard.push(`b${value}`));
+        const end = topic.on((value) => heard.push(`a${value}`));
+        topic.on((value) => heard.push(`b${value}`));
         topic.tell(1); end(); topic.tell(2); return heard"""
     )
 

@@ -14,9 +14,11 @@ const proposals = { B: { agent: "bob", text: "spaces" }, A: { agent: "ada", text
 async def test_votes_are_counted_as_the_room_counts_them(parts: Parts) -> None:
     got = await parts.run(
         DRAW
-        + """show({ proposals, votes: { ada: { label: "A", reason: "mine" }, bob: { label: "A", reason: "" }, cy: { label: "B", reason: "<i>" } } });
+        + """show({ proposals, votes: { ada: { label: "A", reason: "mine" }, bob: { label: "A",
+          reason: "" }, cy: { label: "B", reason: "<i>" } } });
         const share = (label) => $(`[data-label=${label}]`).style.getPropertyValue("--share");
-        return [texts(".candidate-head b"), texts(".tally"), texts(".candidate .name"), texts(".reasons li"), share("A"), share("B"),
+        return [texts(".candidate-head b"), texts(".tally"), texts(".candidate .name"),
+          texts(".reasons li"), share("A"), share("B"),
           $("#votes-part").hidden, $(".proposal").textContent.length < 300]"""
     )
 
@@ -35,10 +37,13 @@ async def test_votes_are_counted_as_the_room_counts_them(parts: Parts) -> None:
 async def test_own_votes_count_where_there_are_no_others(parts: Parts) -> None:
     got = await parts.run(
         DRAW
-        + """show({ proposals, votes: { ada: { label: "A", reason: "x" } } }); const own = [texts(".tally"), texts(".reasons li")];
-        show({ proposals, votes: { ada: { label: "A", reason: "x" }, cy: { label: "B", reason: "y" }, dee: { label: "B", reason: "z" } } });
+        + """show({ proposals, votes: { ada: { label: "A", reason: "x" } } });
+        const own = [texts(".tally"), texts(".reasons li")];
+        show({ proposals, votes: { ada: { label: "A", reason: "x" }, cy: { label: "B", reason: "y" },
+          dee: { label: "B", reason: "z" } } });
         const share = $("[data-label=A]").style.getPropertyValue("--share");
-        const others = texts(".tally"); show({}); return [own, others, share, $("#votes-part").hidden, texts(".candidate")]"""
+        const others = texts(".tally"); show({}); return [own, others, share, $("#votes-part").hidden,
+          texts(".candidate")]"""
     )
 
     assert got == [[["1 vote", "0 votes"], ["ada x"]], ["0 votes", "2 votes"], "0", True, []]

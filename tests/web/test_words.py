@@ -20,8 +20,20 @@ async def test_every_state_of_an_agent_has_its_word(parts: Parts) -> None:
 async def test_why_a_message_waits_is_said_in_words(parts: Parts) -> None:
     said = await parts.run(
         "const { whyHeld } = await load('words'); return given.map((reason) => whyHeld(reason))",
-        ["offline", "starting", "busy", "dialog", "typing", "draft", "paused", "turn", "loop", "stuck"]
-        + ["no such reason", None],
+        [
+            "offline",
+            "starting",
+            "busy",
+            "dialog",
+            "typing",
+            "draft",
+            "paused",
+            "turn",
+            "loop",
+            "stuck",
+            "no such reason",
+            None,
+        ],
     )
 
     assert said == [
