@@ -12,6 +12,8 @@ window.setInterval = (run, ms) => { pinging = { run, ms }; };
 const settle = () => new Promise((done) => real(done));
 const wake = async () => { waits.pop().run(); await settle(); };
 Math.random = () => 0.5;
+let moment = 0;
+performance.now = () => (moment += 1);
 const { Stream } = await load("stream");
 const heard = [];
 const stream = new Stream({
