@@ -92,6 +92,10 @@ class Place:
         """Set variables for every command from now on."""
         self._more |= variables
 
+    def unset(self, name: str) -> None:
+        """Unset a variable that was set before."""
+        del self._more[name]
+
     command: Final = (sys.executable, "-P", "-m", "csp.cli")
 
     # --- commands --------------------------------------------------------------------------------
