@@ -96,7 +96,7 @@ def test_down_after_a_killed_gateway_and_a_killed_tmux_server(shared_place: Plac
     assert place.left_over() == []
     assert not place.state.exists()
     place.up()
-    assert place.online() == {"ann": "idle"}
+    assert place.online()["ann"] == "idle"
     assert "before the end" in place.csp("history").out
     purged = place.csp("down", "--purge", "--yes", "--json")
     assert purged.json["purged"] is True and purged.json["kept"] == []

@@ -37,6 +37,8 @@ class Demo:
                 place.gateway.post(f"/agents/{agent}/resume", {})
         place.wait(lambda: {place.online().get(agent) for agent in agents} == {"idle"}, "agents at rest")
         place.wait(lambda: status(place) == "", "an empty status line")
+        type_in(place, "@all")
+        place.wait(lambda: "→all>" in place.screen("human"), "the prompt")
         for agent in ("human", *agents):
             pane = str(place.pane(agent)["id"])
             place.tmux("send-keys", "-t", pane, "C-l")
@@ -97,6 +99,12 @@ def status(place: Place) -> str:
 def mode(place: Place) -> dict[str, Any]:
     answer: dict[str, Any] = place.gateway.get("/mode")
     return answer
+
+
+def has_ended(place: Place, topic: str) -> bool:
+    """Tell whether the last mode was this one and has ended."""
+    found = mode(place)
+    return found["topic"] == topic and found["status"] == "ended"
 
 
 def test_a_debate_typed_in_the_room_pane_runs_to_its_end(demo: Place) -> None:
@@ -192,7 +200,7 @@ def test_f12_in_the_room_pane_stops_every_mode_that_runs(demo: Place, shared_dem
 
 def test_votes_with_their_reasons_are_shown_in_the_room_pane(demo: Place) -> None:
     type_in(demo, "/mode consensus which name for the tool")
-    demo.wait(lambda: mode(demo)["status"] == "ended", "the end of the consensus")
+    demo.wait(lambda: has_ended(demo, "which name for the tool"), "the end of the consensus")
     type_in(demo, "/votes")
     demo.wait(
         lambda: re.search(r"^votes: [ABC] \((ada|bob|cy)\) \d", scrollback(demo, "human"), re.M), "the tally"
@@ -224,8 +232,8 @@ def test_the_status_line_is_right_after_a_restart_of_the_gateway(demo: Place) ->
 
 def test_wakeups_arrive_in_the_pane_of_the_orchestrator(conducted: Demo) -> None:
     demo = conducted.place
-    type_in(demo, '/mode debate "tabs or spaces" --rounds 2 --agents ada,bob --synth ada')
-    demo.wait(lambda: mode(demo)["status"] == "ended", "the end of the debate")
+    type_in(demo, '/mode debate "now or later" --rounds 2 --agents ada,bob --synth ada')
+    demo.wait(lambda: has_ended(demo, "now or later"), "the end of the debate")
     demo.wait(lambda: scrollback(demo, "orchestrator").count("digest of debate") == 2, "two digests")
     demo.wait(lambda: demo.online()["orchestrator"] == "idle", "its rest")
 
@@ -245,10 +253,7 @@ def test_a_silent_orchestrator_is_told_once(place: Place) -> None:
     demo.wait(lambda: demo.pane("orchestrator")["state"] == "paused", "the pause")
     for topic in ("one", "two"):
         type_in(demo, f"/mode debate {topic} or not --rounds 2 --agents ada,bob --synth ada")
-        demo.wait(
-            lambda: (found := mode(demo))["topic"] == f"{topic} or not" and found["status"] == "ended",  # noqa: B023
-            "the end of a debate",
-        )
+        demo.wait(lambda: has_ended(demo, f"{topic} or not"), "the end of a debate")  # noqa: B023
     demo.wait(lambda: told.notices("wake-ups unanswered"), "the warning")
     demo.wait(lambda: "has left 2 wake-ups unanswered" in scrollback(demo, "human"), "it in the pane")
     type_in(demo, "/resume orchestrator")
@@ -328,6 +333,6 @@ def test_an_agent_is_added_from_the_room_pane(demo: Place) -> None:
 
     demo.wait(lambda: "bad has ended: no key here" in scrollback(demo, "human"), "why bad has ended")
     demo.wait(lambda: {"ada", "ada-2"} <= set(demo.online()), "the two who are there")
-    assert "bad" not in demo.online()
+    demo.wait(lambda: "bad" not in demo.online(), "the end of bad")
     for agent in ("ada-2", "bad"):
         demo.csp("remove", agent)
