@@ -145,7 +145,7 @@ class Pane(Terminal):
         self.type("@all")
         self._begun += 1
         self.type(f"/begin-{self._begun}")
-        self.wait_for(f"unknown command '/begin-{self._begun}'")
+        self.wait_for(f"'/begin-{self._begun}' is not a command")
         self.wait_for("^(→|->)all>")
         with self._lock:
             self.raw.clear()
@@ -153,7 +153,7 @@ class Pane(Terminal):
     def history(self) -> str:
         """Return all that was drawn since the pane was begun anew."""
         text = super().history()
-        mark = f"unknown command '/begin-{self._begun}'"
+        mark = f"'/begin-{self._begun}' is not a command"
         return text.rpartition(mark)[2].partition("\n")[2] if self._begun else text
 
     def type(self, line: str) -> None:

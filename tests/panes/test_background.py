@@ -1,6 +1,7 @@
 """A model that is started without a pane: found when it is there, named when it ends."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +12,6 @@ from csp.errors import Broken, Unreachable
 from csp.oneshot import Gateway
 from csp.panes import background
 from csp.panes.background import Background
-from csp.panes.processes import matching
 from csp.panes.session import room_key
 from csp.panes.waiting import Outcome
 from csp.sidecar.run import agents_dir
@@ -52,17 +52,25 @@ def state(word: str, *, online: bool = True) -> list[dict[str, Any]]:
     return [{"id": "m-2", "state": word, "online": online}]
 
 
-def test_a_model_is_here_once_it_has_told_its_state(tmp_path: Path) -> None:
+def test_a_model_is_here_once_it_has_told_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = agents_dir(tmp_path, "default") / "m-2"
     room = Room(None, state("idle", online=False), state("starting"), state("busy"))
     words = (sys.executable, "-c", _MODEL, str(folder))
+    # The product lets it run on when it ends itself; a test that goes on must not.
+    started: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        background.subprocess,
+        "Popen",
+        lambda *args, **more: started.append(popen(*args, **more)) or started[-1],
+    )
     try:
         found = start(tmp_path, room, *words, CSP_AUTH_TOKEN="secret", CSP_AGENT="x", KEY="k")
         run = background.Run.load(folder)
     finally:
-        for process in matching(str(folder)):
-            os.kill(process.pid, 9)
-            os.waitpid(process.pid, 0)
+        for process in started:
+            process.kill()
+            process.wait()
 
     assert found == Outcome("m-2", "busy")
     assert run is not None and run.cwd == str(tmp_path)
@@ -86,9 +94,8 @@ def test_a_model_that_ends_says_why(tmp_path: Path, script: str, said: str) -> N
 def test_a_model_that_never_joins_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "PATIENCE_S", 0.2)
     ended: list[int] = []
-    popen = background.subprocess.Popen
 
-    class Noted(popen):  # type: ignore[misc,valid-type]  # a class that is looked up at run time
+    class Noted(subprocess.Popen[bytes]):
         def terminate(self) -> None:
             ended.append(self.pid)
             self.kill()

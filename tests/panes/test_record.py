@@ -293,7 +293,7 @@ def test_a_worktree_that_cannot_be_made_is_one_clear_error(tmp_path: Path, repo:
     path = tmp_path / "history" / "worktrees" / "ann"
     path.mkdir(parents=True)
     (path / "file").write_text("in the way")
-    with pytest.raises(Broken, match="cannot make a worktree at .*already exists"):
+    with pytest.raises(Broken, match=r"cannot make a worktree at .*already exists"):
         ensure_worktree(repo, tmp_path / "history", "default", "ann", ENV)
 
 
