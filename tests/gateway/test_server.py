@@ -6,21 +6,24 @@ import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import aiohttp
 import pytest
 
 from tests.gateway.processes import Process, refused, wait_for_room
-from tests.rooms import LiveRoom, free_port
-from tests.waiting import wait_until_sync
+from tests.rooms import Room, ThreadRoom
 
 IN_FLIGHT = 50
 DEFAULT_PORT = 8765
+#: How long a poll may wait at most; a stop that waited for one would take as long.
+POLL_S = 60
 
 
-@pytest.fixture
-def room(tmp_path: Path) -> Iterator[Process]:
-    with Process(tmp_path / "first") as running:
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """One gateway for all tests that leave it running."""
+    with Process(tmp_path_factory.mktemp("server") / "first") as running:
         yield running
 
 
@@ -66,11 +69,12 @@ def test_an_agents_token_cannot_become_the_rooms(room: Process, tmp_path: Path) 
 
 def test_two_rooms_live_side_by_side(room: Process, tmp_path: Path) -> None:
     options = ["--room", "other", "--history", str(room.history_dir)]
+    before = len(room.gateway.get("/history")["items"])
     with Process(tmp_path / "second", *options, name="other") as other:
         for one, text in ((room, "one"), (other, "two")):
             one.gateway.post("/message", {"to": "all", "content": text})
 
-        assert [item["text"] for item in room.gateway.get("/history")["items"]] == ["one"]
+        assert [item["text"] for item in room.gateway.get("/history")["items"]][before:] == ["one"]
         assert [item["text"] for item in other.gateway.get("/history")["items"]] == ["two"]
 
 
@@ -142,21 +146,23 @@ async def _send(session: aiohttp.ClientSession, message: str) -> tuple[str, int 
 
 
 def test_a_stop_does_not_wait_for_long_polls(tmp_path: Path) -> None:
-    with Process(tmp_path) as room:
-        room.gateway.post("/register", {"agentId": "claude"})
-        polls = [_open_poll(room) for _ in range(5)]
+    room = ThreadRoom(tmp_path)
+    room.start()
+    room.gateway.post("/register", {"agentId": "claude"})
+    polls = [_open_poll(room) for _ in range(5)]
+    began = monotonic()
 
-        code = room.end()
+    room.stop()
 
-        assert code == 0
-        for poll in polls:
-            poll.close()
+    assert monotonic() - began < POLL_S
+    for poll in polls:
+        poll.close()
 
 
-def _open_poll(room: LiveRoom) -> socket.socket:
+def _open_poll(room: Room) -> socket.socket:
     opened = socket.create_connection(("127.0.0.1", room.port))
     lines = [
-        "GET /inbox/claude?wait=60 HTTP/1.1",
+        f"GET /inbox/claude?wait={POLL_S} HTTP/1.1",
         f"Host: localhost:{room.port}",
         f"X-Auth-Token: {room.token}",
     ]
@@ -165,26 +171,21 @@ def _open_poll(room: LiveRoom) -> socket.socket:
 
 
 async def test_a_stop_says_goodbye_to_websockets(tmp_path: Path) -> None:
-    room = Process(tmp_path)
+    room = ThreadRoom(tmp_path)
     await asyncio.to_thread(room.start)
-    try:
-        async with aiohttp.ClientSession(room.url, headers={"X-Auth-Token": room.token}) as session:
-            async with session.ws_connect("/ws") as watching:
-                room.process.terminate()
-                message = await watching.receive(timeout=10)
+    async with aiohttp.ClientSession(room.url, headers={"X-Auth-Token": room.token}) as session:
+        async with session.ws_connect("/ws") as watching:
+            stopping = asyncio.create_task(asyncio.to_thread(room.stop))
+            message = await watching.receive(timeout=60)
+    await stopping
 
-        assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, 1001)
-        assert await asyncio.to_thread(room.wait_for_end) == 0
-    finally:
-        await asyncio.to_thread(room.stop)
+    assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, 1001)
 
 
 def test_a_room_that_was_stopped_starts_where_it_was(room: Process) -> None:
-    room.gateway.post("/message", {"to": "all", "content": "hello"})
-    port = free_port()
+    sent = room.gateway.post("/message", {"to": "all", "content": "hello"})
 
     room.restart()
-    wait_until_sync(lambda: room.gateway.get("/health")["seq"] == 1)
 
-    assert port != room.port
+    assert room.gateway.get("/health")["seq"] == sent["seq"]
     assert list(room.folder.glob("snapshot-*.json")) != []
