@@ -1,4 +1,4 @@
-"""Rooms with folders of their own: a real `csp gateway` process, or the same gateway in a thread of this one."""
+"""Rooms with folders of their own: a real `csp gateway` process, or a gateway in a thread of this one."""
 
 import asyncio
 import contextlib

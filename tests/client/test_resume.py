@@ -46,7 +46,7 @@ async def test_what_was_said_during_a_crash_is_read_after_it(tmp_path: Path) -> 
                 pairs.append(
                     (await stack.enter_async_context(reader), await stack.enter_async_context(writer))
                 )
-            for reader, writer in pairs:
+            for _, writer in pairs:
                 await say(writer, f"one {writer.status.transport}")
             for reader, _ in pairs:
                 await read_until(reader, lambda items: len(texts(items)) == 2)
