@@ -243,7 +243,7 @@ def test_the_lock_is_released_by_close(tmp_path: Path) -> None:
 def test_a_cut_at_every_byte_of_the_last_lines_keeps_whole_lines_only(tmp_path: Path) -> None:
     lines = lines_to(6)
     whole = b"".join(line + b"\n" for line in lines)
-    start = len(b"".join(line + b"\n" for line in lines[:3]))
+    start = len(b"".join(line + b"\n" for line in lines[:4]))
     for cut in range(start, len(whole) + 1):
         folder = tmp_path / str(cut)
         write_journal(folder, whole[:cut])
