@@ -18,6 +18,7 @@ from csp.journal.index import SearchIndex
 from csp.journal.query import HIDDEN_TYPES, Facets, HistoryQuery, matches
 from csp.journal.scan import Hit, Scanner
 from csp.wire import AgentId, DeliveryState, MessageId
+from tests.gateway.served import served
 from tests.journal.making import commit, concerns, delivered, encoded, late, lines_to, noticed, opened, said
 
 AGENTS = ("claude", "codex", "gemini", "human")
@@ -206,6 +207,52 @@ async def test_memory_and_disk_agree_while_events_come(tmp_path: Path) -> None:
             fresh = History(journal, index, 1, concerns)
             assert await history.page(query) == await fresh.page(query)
         index.close()
+
+
+def remembered(history: History) -> list[int]:
+    return [item.facets.seq for item in history._recent]
+
+
+@pytest.mark.parametrize(("cap", "kept"), [(1, 1), (3, 3), (0, 1), (100, 10)])
+async def test_no_more_items_are_remembered_than_the_cap(tmp_path: Path, cap: int, kept: int) -> None:
+    events = [said(seq) for seq in range(1, 11)]
+    with history_of(tmp_path / "loaded", events, cap=cap) as history:
+        assert remembered(history) == list(range(11 - kept, 11))
+        for event in (said(seq) for seq in range(11, 21)):
+            history.remember(encoded([event])[0], event)
+
+        assert remembered(history) == list(range(21 - min(2 * kept, cap or 1), 21))
+
+
+async def test_the_cap_is_that_of_the_settings(tmp_path: Path) -> None:
+    async with served(tmp_path / "room", history_cap=3) as room:
+        await room.join("ada")
+        for number in range(5):
+            answer = await room.call("POST", "/message", {"to": "ada", "content": f"message {number}"})
+            assert answer.status == 200
+
+        assert len(remembered(room.gateway.history)) == 3
+        await room.restart()
+        assert len(remembered(room.gateway.history)) == 3
+
+
+async def test_machinery_takes_no_place_in_the_memory(tmp_path: Path) -> None:
+    events: list[KnownEvent] = [said(1), said(2), *(delivered(seq, "m-1") for seq in range(3, 9))]
+    with history_of(tmp_path, events, cap=2) as history:
+        assert remembered(history) == [1, 2]
+        event = delivered(9, "m-2")
+        history.remember(encoded([event])[0], event)
+
+        assert (remembered(history), history._floor) == ([1, 2], 0)
+
+
+async def test_bytes_of_what_is_forgotten_are_given_back(tmp_path: Path) -> None:
+    with history_of(tmp_path, [said(seq) for seq in range(1, 5)], cap=2) as history:
+        for event in (said(seq) for seq in range(5, 30)):
+            history.remember(encoded([event])[0], event)
+
+        assert history._recent_bytes == sum(len(line) for line in encoded([said(28), said(29)]))
+        assert history._floor == 27
 
 
 async def test_large_items_do_not_fill_the_memory(tmp_path: Path) -> None:

@@ -1,5 +1,3 @@
-import threading
-import time
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
@@ -117,20 +115,32 @@ def test_a_missing_newline_at_the_end_is_found(tmp_path: Path) -> None:
     assert problems(scrub(path, patience_s=0)) == ["the last line lacks its newline"]
 
 
-def test_a_line_being_written_is_waited_for(tmp_path: Path) -> None:
+def test_a_line_being_written_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(line + b"\n" for line in lines_to(2))
     path = write_journal(tmp_path, whole[:-30])
+    pauses: list[float] = []
 
-    def write_on() -> None:
-        time.sleep(0.1)
-        path.write_bytes(whole)
+    def write_on(seconds: float) -> None:
+        pauses.append(seconds)
+        with path.open("ab") as file:
+            file.write(whole[-30:])
 
-    writer = threading.Thread(target=write_on)
-    writer.start()
-    report = scrub(path, patience_s=20)
-    writer.join()
+    monkeypatch.setattr("csp.journal.scrub.time.sleep", write_on)
 
-    assert report == Report(checked=2, problems=0, damaged=[])
+    assert scrub(path, patience_s=60) == Report(checked=2, problems=0, damaged=[])
+    assert len(pauses) == 1
+
+
+def test_a_line_that_never_ends_is_waited_for_no_longer_than_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [5.0]
+    monkeypatch.setattr("csp.journal.scrub.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("csp.journal.scrub.time.sleep", lambda seconds: now.append(now.pop() + seconds))
+    path = write_journal(tmp_path, b"\n".join(lines_to(2)))
+
+    assert problems(scrub(path)) == ["the last line lacks its newline"]
+    assert 6.0 <= now[0] < 6.1
 
 
 def test_the_list_is_bounded_the_count_is_not(tmp_path: Path) -> None:
