@@ -7,8 +7,6 @@ import os
 import random
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +19,7 @@ from csp.events import AnyEvent, Unknown, decode_event
 from csp.gateway.server import bind, serve
 from csp.oneshot import Gateway
 from csp.rooms import RunningRoom, running_rooms
+from tests.forks import Forked
 from tests.waiting import wait_until_sync
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -134,7 +133,7 @@ class Room:
 class LiveRoom(Room):
     """A room whose gateway is a process, so that it can be killed."""
 
-    _process: subprocess.Popen[bytes] | None = None
+    _process: Forked | None = None
 
     @property
     def pid(self) -> int:
@@ -151,16 +150,10 @@ class LiveRoom(Room):
     def launch(self) -> None:
         """Start the gateway; return at once."""
         assert self._process is None or self._process.poll() is not None
-        command = [sys.executable, "-m", "csp.cli", "gateway", "--port", str(self.port), *self._options]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                cwd=self.dir,
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+        words = ["gateway", "--port", str(self.port), *self._options]
+        with self.log.open("ab") as log, open(os.devnull, "rb") as nothing:
+            self._process = Forked(
+                words, self.dir, self.env, stdin=nothing.fileno(), output=log.fileno(), is_leader=True
             )
 
     def wait(self) -> None:

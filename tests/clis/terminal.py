@@ -15,6 +15,7 @@ from typing import Final, Self
 
 from pyghostty import Terminal as Ghostty  # type: ignore[import-untyped]  # it ships no types
 
+from tests.forks import Forked
 from tests.waiting import wait_until_sync
 
 ENTER: Final = b"\r"
@@ -37,7 +38,15 @@ class Terminal:
         self._other_end = os.ttyname(slave)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._emulator.on_reply(self.send)
-        self.process = subprocess.Popen(
+        self.process = self._start(argv, env, cwd, slave)
+        os.close(slave)
+        self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)
+        self._reader.start()
+
+    def _start(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, slave: int
+    ) -> "subprocess.Popen[bytes] | Forked":
+        return subprocess.Popen(
             list(argv),
             env=dict(env),
             cwd=cwd,
@@ -47,9 +56,6 @@ class Terminal:
             start_new_session=True,
             preexec_fn=_take_terminal,
         )
-        os.close(slave)
-        self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)
-        self._reader.start()
 
     def __enter__(self) -> Self:
         return self
@@ -120,6 +126,13 @@ class Terminal:
             with self._lock:
                 self.raw += data
                 self._emulator.feed(data)
+
+
+class CspTerminal(Terminal):
+    """Runs a command of csp instead, forked from a process that has loaded csp already."""
+
+    def _start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, slave: int) -> Forked:
+        return Forked(argv, cwd, env, stdin=slave, output=slave, is_leader=True)
 
 
 def _take_terminal() -> None:
