@@ -13,6 +13,8 @@ from typing import Any
 
 #: The hook passes the folder for the data as a global; the plugin finds it where the hook has put it.
 PLACE: str = globals().get("PLACE", "")
+#: What measures this process, once it does.
+RUNNING: list[Any] = []
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -34,13 +36,15 @@ def start(context: str) -> Any:
     measured.set_option("run:patch", ["_exit"])
     measured.start()
     atexit.register(save, measured)
-    os.register_at_fork(after_in_child=lambda: restart(measured))
+    if not RUNNING:
+        os.register_at_fork(after_in_child=restart)
+    RUNNING[:] = [measured]
     return measured
 
 
-def restart(measured: Any) -> None:
+def restart() -> None:
     """Begin again in a forked process, for the test that runs now."""
-    measured.stop()
+    RUNNING[0].stop()
     atexit.unregister(save)
     start(running_test())
 
