@@ -24,7 +24,7 @@ def start(context: str) -> Any:
     measured = coverage.Coverage(
         data_file=os.path.join(PLACE, "data"),
         data_suffix=True,
-        source=[os.path.join(ROOT, "csp")],
+        include=[os.path.join(ROOT, "csp", "*")],
         config_file=False,
         context=context or None,
         messages=False,
