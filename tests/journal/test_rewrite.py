@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from csp.errors import Broken, StorageFull
-from csp.events import Base, Said, decode_event, encode_event
+from csp.events import Base, Noted, Said, decode_event, encode_event
 from csp.journal import JsonlJournal, snapshots
 from csp.journal.history import History
 from csp.journal.index import SearchIndex
@@ -93,6 +93,7 @@ def test_tags_and_handoffs_go_with_a_redacted_text(tmp_path: Path) -> None:
         commit(journal, encoded([noted(1, "a note", tags=(SECRET,)), said(2, "x", task=SECRET)]))
         rewrite(journal, redaction([MessageId("n-1"), MessageId("m-2")]))
         note, message = (decode_event(line) for line in read_all(journal))
+        assert isinstance(note, Noted) and isinstance(message, Said)
 
         assert SECRET.encode() not in folder_bytes(tmp_path)
         assert (note.text, note.seq, message.text) == ("[redacted]", 1, "[redacted]")
