@@ -5,6 +5,7 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def test_a_place_is_known_by_both_its_ends(tmp_path: Path) -> None:
 
         assert is_of(view, place)
         assert place.upto == half and place.last.endswith(b"\n")
-        others = {"inode": place.inode + 1, "first": b"x", "last": b"x", "upto": half + 1}
+        others: dict[str, Any] = {"inode": place.inode + 1, "first": b"x", "last": b"x", "upto": half + 1}
         for name, value in others.items():
             assert not is_of(view, place._replace(**{name: value})), name
         assert not is_of(view, place._replace(upto=view.end + 1))

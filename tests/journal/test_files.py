@@ -1,13 +1,13 @@
 """Small files, written so that a crash leaves the old one or the new one."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from csp.journal import files
 from csp.journal.files import create_private, load_secret, replace_file, sync_data, write_all
 
 
@@ -90,7 +90,7 @@ def test_bytes_are_written_at_their_place_in_as_many_calls_as_it_takes(
 
 
 def test_data_is_synced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     calls = noting(monkeypatch, ["fdatasync"])
     fd = create_private(tmp_path / "a")
     sync_data(fd)

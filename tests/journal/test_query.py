@@ -1,8 +1,9 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from csp.events import HISTORY_TYPES, AnyEvent, decode_event
+from csp.events import HISTORY_TYPES, KnownEvent, decode_event
 from csp.journal.query import (
     HIDDEN_TYPES,
     HistoryQuery,
@@ -58,7 +59,7 @@ def test_a_text_does_not_match(text: str, q: str) -> None:
     assert not matches(text, q)
 
 
-EVENTS = [
+EVENTS: list[KnownEvent] = [
     said(5, "the text", sender="ada", target="bob", recipients=("bob", "eve")),
     noticed(6, "a notice"),
     late(7, "too late"),
@@ -67,8 +68,8 @@ EVENTS = [
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_the_facets_of_an_event_are_those_of_its_line(event: AnyEvent) -> None:
-    (line,) = encoded([event])  # type: ignore[list-item]  # all of them are known
+def test_the_facets_of_an_event_are_those_of_its_line(event: KnownEvent) -> None:
+    (line,) = encoded([event])
 
     assert facets_of(line) == facets_of_event(event) == facets_of_event(decode_event(line))
     assert text_of(line) == event.text
@@ -79,9 +80,9 @@ def test_what_is_no_event_has_no_facets(line: bytes) -> None:
     assert (facets_of(line), text_of(line)) == (None, "")
 
 
-def admitted(event: AnyEvent, **fields: object) -> bool:
-    (line,) = encoded([event])  # type: ignore[list-item]  # all of them are known
-    query = replace(HistoryQuery(types=HISTORY_TYPES | {"note", "delivery"}), **fields)  # type: ignore[arg-type]
+def admitted(event: KnownEvent, **fields: Any) -> bool:
+    (line,) = encoded([event])
+    query = replace(HistoryQuery(types=HISTORY_TYPES | {"note", "delivery"}), **fields)
     return admits(query, line, facets_of_event(event), lambda event, agent: agent != "stranger")
 
 

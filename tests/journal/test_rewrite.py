@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from csp.errors import Broken, StorageFull
-from csp.events import Base, Said, decode_event, encode_event
+from csp.events import Base, Noted, Said, decode_event, encode_event
 from csp.journal import JsonlJournal, snapshots
 from csp.journal.history import History
 from csp.journal.index import SearchIndex
@@ -24,6 +24,7 @@ from tests.journal.making import (
     run_python,
     said,
 )
+from tests.whiteboard.making import noted
 
 SECRET = "xylophone"
 
@@ -85,6 +86,17 @@ def test_only_the_text_of_the_message_changes(tmp_path: Path) -> None:
         assert isinstance(event, Said)
         assert (event.text, event.handoff, event.seq, event.id) == ("[redacted]", None, 2, "gone")
         assert scrub(journal.path, patience_s=0).problems == 0
+
+
+def test_tags_and_handoffs_go_with_a_redacted_text(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, encoded([noted(1, "a note", tags=(SECRET,)), said(2, "x", task=SECRET)]))
+        rewrite(journal, redaction([MessageId("n-1"), MessageId("m-2")]))
+        note, message = (decode_event(line) for line in read_all(journal))
+        assert isinstance(note, Noted) and isinstance(message, Said)
+
+        assert SECRET.encode() not in folder_bytes(tmp_path)
+        assert (note.text, note.seq, message.text) == ("[redacted]", 1, "[redacted]")
 
 
 async def test_search_and_memory_forget_a_redacted_text(tmp_path: Path) -> None:

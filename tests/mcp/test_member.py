@@ -109,7 +109,7 @@ def test_who_stays_is_seen_by_a_wait_for_nothing_until_it_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(member.time, "sleep", pauses.append)
+    monkeypatch.setattr("csp.mcp.member.time.sleep", pauses.append)
     scout = made(tmp_path)
     scout.connect()
     Room.calls = []

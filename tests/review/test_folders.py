@@ -66,16 +66,19 @@ def run_with(**fields: Any) -> Run:
         "seq": 9,
         **fields,
     }
-    names = {"builder": AgentId("ada"), "reviewer": AgentId("bob"), "session": SessionId("s-1")}
-    return Run(id="r", thread="default", goal="g", started_at=1.0, first_seq=1, **names, **given)
+    given |= {"builder": AgentId("ada"), "reviewer": AgentId("bob"), "session": SessionId("s-1")}
+    return Run(id="r", thread="default", goal="g", started_at=1.0, first_seq=1, **given)
 
 
-def of_run(seq: int) -> tuple[Any, ...]:
-    return seq, float(seq), MessageId(f"e-{seq}"), AgentId("system"), ALL, "default", f"text of {seq}"
+def of_run(seq: int) -> dict[str, Any]:
+    """Return what every event of the run has."""
+    given = {"seq": seq, "ts": float(seq), "id": MessageId(f"e-{seq}"), "text": f"text of {seq}"}
+    run = {"session_id": SessionId("s-1"), "run": "r"}
+    return {"sender": AgentId("system"), "target": ALL, "thread": "default", **given, **run}
 
 
 def said(seq: int, body: AnyMessage, role: RunRole = RunRole.BUILDER) -> RunSaid:
-    return RunSaid(*of_run(seq), session_id=SessionId("s-1"), run="r", role=role, body=body)
+    return RunSaid(**of_run(seq), role=role, body=body)
 
 
 def step(name: str = "one", *, final: bool = False, **fields: Any) -> ExecutionUpdate:
@@ -83,7 +86,7 @@ def step(name: str = "one", *, final: bool = False, **fields: Any) -> ExecutionU
 
 
 def checked(seq: int, update: ExecutionUpdate, cycle: int = 1) -> RunChecked:
-    return RunChecked(*of_run(seq), session_id=SessionId("s-1"), run="r", cycle=cycle, update=update)
+    return RunChecked(**of_run(seq), cycle=cycle, update=update)
 
 
 def figures(sha: str = SHA, commit: str = "c1") -> DiffFigures:
@@ -117,7 +120,7 @@ def test_every_step_in_the_log_has_the_diff_and_the_tests_that_csp_has_added(fol
 
 def test_a_check_belongs_to_the_step_before_it_alone() -> None:
     first, second = step("one"), step("two")
-    later = [said(2, second), checked(3, step("two", diff="+two"))]
+    later: list[KnownEvent] = [said(2, second), checked(3, step("two", diff="+two"))]
 
     assert checked_body(later, first) is first
     assert checked_body(later[1:], second).diff == "+two"
@@ -170,7 +173,7 @@ def test_git_that_fails_costs_the_patch_alone(folders: RunFolders, patches: Patc
 def test_each_decision_and_the_last_word_have_their_files(folders: RunFolders) -> None:
     revise = ReviewDecision(decision=Decision.REVISE, rationale="not yet")
     accept = ReviewDecision(decision=Decision.ACCEPT, rationale="good")
-    ended = RunEnded(*of_run(8), session_id=SessionId("s-1"), run="r", reason=EndReason.ACCEPTED)
+    ended = RunEnded(**of_run(8), reason=EndReason.ACCEPTED)
     events: list[KnownEvent] = [
         said(3, revise, RunRole.REVIEWER),
         said(6, accept, RunRole.REVIEWER),
@@ -194,7 +197,7 @@ def test_each_decision_and_the_last_word_have_their_files(folders: RunFolders) -
 
 
 def test_a_run_without_a_decision_ends_without_one(folders: RunFolders) -> None:
-    ended = RunEnded(*of_run(8), session_id=SessionId("s-1"), run="r", reason=EndReason.ABORTED)
+    ended = RunEnded(**of_run(8), reason=EndReason.ABORTED)
     folders.write(run_with(), [ended])
     final = json.loads((folders.path("r") / "decisions" / "final.json").read_text())
 

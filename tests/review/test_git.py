@@ -258,7 +258,7 @@ def test_git_that_hangs_is_given_up(own: Git, repository: Path, monkeypatch: pyt
     monkeypatch.setattr("csp.review.git.TIMEOUT_S", 0.05)
     bin_dir = repository.parent / "bin"
     bin_dir.mkdir()
-    (bin_dir / "git").write_text("#!/bin/sh\nexec sleep 60\n")
+    (bin_dir / "git").write_text("#!/bin/sh\nexec sleep 5\n")
     (bin_dir / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{bin_dir}:{os.environ['PATH']}")
 

@@ -3,11 +3,12 @@
 import asyncio
 import json
 import os
+import select
 from pathlib import Path
 
 import pytest
 
-from csp.review.mailbox import GRACE_S, MAX_FILE_BYTES, BadLetter, Letter, Mailbox, shown
+from csp.review.mailbox import GRACE_S, MAX_FILE_BYTES, BadLetter, Letter, Mailbox, _watcher, shown
 from csp.wire import PlanProposed, RunRole, SessionAck, SessionStart
 
 ACK = json.dumps(
@@ -303,14 +304,26 @@ def test_a_long_name_is_shortened_for_people(mailbox: Mailbox) -> None:
     assert shown(Path("a\x1bb")) == "a?b"
 
 
-async def test_the_kernel_tells_of_a_file_at_once(mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.review.mailbox.POLL_S", 60.0)
+@pytest.mark.parametrize("role", list(RunRole))
+async def test_a_watched_folder_tells_of_a_file_that_is_moved_in(mailbox: Mailbox, role: RunRole) -> None:
+    watcher = _watcher([mailbox.root / each for each in RunRole])
+    temporary = mailbox.root / role / "inbox" / "x.tmp"
+    temporary.write_text(ACK)
+    temporary.rename(mailbox.root / role / "x.json")
+    # What the kernel has to tell is there as soon as the file has its name.
+    is_told = bool(select.select([watcher.fd], [], [], 0)[0])
+    watcher.close()
+
+    assert is_told
+
+
+async def test_news_come_from_the_kernel_long_before_the_next_look(
+    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.review.mailbox.POLL_S", 200.0)
     news = mailbox.news()
     await anext(news)
-    for role in ("builder", "reviewer"):
-        temporary = mailbox.root / role / "inbox" / "x.tmp"
-        temporary.write_text(ACK)
-        temporary.rename(mailbox.root / role / "x.json")
-        async with asyncio.timeout(50):
-            await anext(news)
+    write(mailbox, ACK)
+    async with asyncio.timeout(100):
+        await anext(news)
     await news.aclose()

@@ -54,7 +54,7 @@ async def test_place_that_is_gone_is_a_failed_test(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "way", ["setsid sleep 600 &", "sleep 600 &", "(setsid sleep 600 > /dev/null 2>&1 &)"]
+    "way", ["setsid sleep 100 &", "sleep 100 &", "(setsid sleep 100 > /dev/null 2>&1 &)"]
 )
 async def test_daemon_neither_holds_the_tests_up_nor_outlives_them(tmp_path: Path, way: str) -> None:
     result = await run_tests(f"{way}\necho done", tmp_path, 60, ENV)

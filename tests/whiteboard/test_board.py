@@ -6,11 +6,13 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from csp.events import AnyEvent
 from csp.journal.jsonl import JsonlJournal
+from csp.light.places import set_variable
 from csp.whiteboard import board as module
 from csp.whiteboard.board import AT_ONCE, Whiteboard, elapsed_ms, meaning_of
 from csp.whiteboard.notes import Entry, Filter, NoteIndex
@@ -74,7 +76,7 @@ def seqs(hits: Sequence[object]) -> list[int]:
     return [int(str(getattr(hit, "note", hit).id)[2:]) for hit in hits]  # type: ignore[attr-defined]  # either kind
 
 
-def found(board: Whiteboard, q: str, limit: int = 9, *, rerank: bool = False, **wanted: str) -> list[int]:
+def found(board: Whiteboard, q: str, limit: int = 9, *, rerank: bool = False, **wanted: Any) -> list[int]:
     return seqs(board.search(q, Filter(**wanted), limit, None, rerank=rerank))
 
 
@@ -282,7 +284,7 @@ def test_numpy_is_loaded_with_one_thread_and_the_setting_is_put_back(
 ) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
     said: list[tuple[str, str | None]] = []
-    real = module.set_variable
+    real = set_variable
 
     def noting(name: str, value: str | None) -> str | None:
         said.append((name, value))
@@ -298,6 +300,6 @@ def test_numpy_is_loaded_with_one_thread_and_the_setting_is_put_back(
 
 
 def test_time_is_told_in_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.time, "monotonic", lambda: 11.5)
+    monkeypatch.setattr("csp.whiteboard.board.time.monotonic", lambda: 11.5)
 
     assert elapsed_ms(10.0) == 1500.0

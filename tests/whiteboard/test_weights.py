@@ -52,7 +52,7 @@ def test_a_file_that_is_missing_is_no_model(tmp_path: Path, monkeypatch: pytest.
             return tmp_path / "vocab.txt"
 
     (tmp_path / "vocab.txt").write_text("")
-    monkeypatch.setattr(weights.metadata, "files", lambda package: [Listed()])
+    monkeypatch.setattr("csp.whiteboard.weights.metadata.files", lambda package: [Listed()])
 
     assert weights.find_files() is None
     monkeypatch.setattr(weights, "CHECKSUMS", {"vocab.txt": ""})
