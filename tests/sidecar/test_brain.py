@@ -111,7 +111,9 @@ async def test_a_word_does_no_harm_without_a_room_or_where_it_is_refused(tmp_pat
 
 @on_virtual_time
 async def test_the_last_words_of_a_cli_are_posted_before_the_brain_leaves(tmp_path: Path) -> None:
-    async with desk(tmp_path, "--exit-on", "bye", "--exit-code", "3", keeps_record=True) as scene:
+    async with desk(
+        tmp_path, "--exit-on", "bye", "--exit-code", "3", "--busy-s", "5", keeps_record=True
+    ) as scene:
         message = scene.send("bye")
         await scene.wait_brain()
         reply = await scene.reply_to(message)
