@@ -15,7 +15,8 @@ from csp.wire import Deliver, DeliverKind
 GREETING = b'{"pid": 7, "rows": 30, "cols": 90, "starts": 2, "held_keys": true}'
 NOTE = Note(
     tags={"7": Asked("m7", "t-1")}, typing=("m7", "PASTED"), is_ready=True, is_begun=True,
-    has_had_composer=True, is_disk_full=True, is_paused=True, unsettled=Unsettled(tag="7", header="h", footer="f", mark=9),
+    has_had_composer=True, is_disk_full=True, is_paused=True,
+    unsettled=Unsettled(tag="7", header="h", footer="f", mark=9),
     controls=("c1",), modes=(True, True), typed=5, follower=b"{}",
 )  # fmt: skip
 

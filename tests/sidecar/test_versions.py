@@ -1,57 +1,73 @@
-"""The version of a CLI is asked for and compared; space on the disk is measured."""
+"""What a CLI says of its version, and what is said of one that nobody has tested."""
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
-from unittest import mock
+from typing import Final
 
 import pytest
 
-from csp.sidecar import space
 from csp.sidecar.profile import load_profile
-from csp.sidecar.versions import ask_version, untested
+from csp.sidecar.versions import TIMEOUT_S, ask_version, untested
 
-CLAUDE = load_profile("claude")
+CLAUDE: Final = load_profile("claude")
 
 
-def program(folder: Path, text: str, name: str = "claude") -> list[str]:
+def program(folder: Path, script: str, name: str = "claude") -> str:
     path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
-    return [str(path), "--resume"]
+    return str(path)
 
 
-def test_the_first_line_that_the_cli_says_is_its_version(tmp_path: Path) -> None:
-    argv = program(tmp_path, 'echo "$1 $2 $WHO"; echo more')
-
-    assert ask_version(CLAUDE, argv, {"WHO": "me", "PATH": os.defpath}) == "--version  me"
+def asked(argv: list[str], **env: str) -> str:
+    return ask_version(CLAUDE, argv, {"PATH": os.environ["PATH"], **env})
 
 
-def test_what_is_not_the_cli_itself_is_not_run(tmp_path: Path) -> None:
-    argv = program(tmp_path, f"touch {tmp_path}/ran", "wrapper")
+def test_the_first_line_is_the_version(tmp_path: Path) -> None:
+    said = program(tmp_path, r"printf '\n 2.1.5 (Claude Code) \nnews\n'; echo noise >&2")
 
-    assert ask_version(CLAUDE, argv, {}) == ""
-    assert ask_version(load_profile("shell"), program(tmp_path, f"touch {tmp_path}/ran", "sh"), {}) == ""
-    assert not (tmp_path / "ran").exists()
-    assert ask_version(CLAUDE, ["/none/claude"], {}) == ""
+    assert asked([said]) == "2.1.5 (Claude Code) "
 
 
-def test_only_a_version_outside_the_range_is_worth_a_word() -> None:
-    assert untested(CLAUDE, "") == untested(CLAUDE, "2.1.197 (Claude Code)") == ""
-    assert untested(CLAUDE, "3.0.0").startswith("claude is 3.0.0, but its profile was tested with >=2.1,<2.2")
+def test_it_is_asked_by_the_profiles_words_in_the_given_environment(tmp_path: Path) -> None:
+    said = program(tmp_path, 'echo "$* $MARK"')
+
+    assert asked([said, "--model", "opus"], MARK="2.0.0") == "--version 2.0.0"
 
 
-@pytest.mark.parametrize(
-    ("blocks", "files", "free_files", "is_full"),
-    [(4, 100, 50, False), (3, 100, 50, True), (4, 100, 0, True), (4, 0, 0, False)],
-)
-def test_a_disk_is_full_without_blocks_or_files(
-    blocks: int, files: int, free_files: int, is_full: bool
-) -> None:
-    found = SimpleNamespace(f_bavail=blocks, f_frsize=4096, f_files=files, f_favail=free_files)
-    with mock.patch.object(space.os, "statvfs", return_value=found):
-        assert space.is_full(Path("/")) is is_full
+def test_a_long_first_line_is_cut(tmp_path: Path) -> None:
+    assert asked([program(tmp_path, f"echo {'v' * 300}")]) == "v" * 100
 
 
-def test_a_folder_that_is_gone_is_not_full() -> None:
-    assert not space.is_full(Path("/none/such"))
+@pytest.mark.parametrize("script", ["exit 0", "exec /no/such/program"])
+def test_a_cli_that_says_nothing_has_no_version(tmp_path: Path, script: str) -> None:
+    assert asked([program(tmp_path, script)]) == ""
+
+
+def test_a_cli_that_is_not_there_has_no_version(tmp_path: Path) -> None:
+    assert asked([str(tmp_path / "claude")]) == ""
+
+
+def test_a_cli_that_hangs_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csp.sidecar.versions.TIMEOUT_S", 0.2)
+
+    assert asked([program(tmp_path, "exec sleep 60")]) == ""
+    assert TIMEOUT_S >= 120, "a slow start on a busy machine is not a hang"
+
+
+def test_a_wrapper_of_another_name_is_not_asked(tmp_path: Path) -> None:
+    """It might begin a session instead."""
+    assert asked([program(tmp_path, "echo 2.1.5", name="wrapper")]) == ""
+
+
+def test_a_shell_is_not_asked(tmp_path: Path) -> None:
+    assert ask_version(load_profile("shell"), [program(tmp_path, "echo 5.2", name="bash")], {}) == ""
+
+
+def test_only_a_version_outside_the_tested_range_is_worth_a_word() -> None:
+    assert untested(CLAUDE, "") == ""
+    assert untested(CLAUDE, "2.1.197 (Claude Code)") == ""
+    assert untested(CLAUDE, "99.0.0 (Claude Code)") == (
+        f"claude is 99.0.0 (Claude Code), but its profile was tested with {CLAUDE.versions}: "
+        "messages are still checked, some states may not be recognised"
+    )
