@@ -9,7 +9,6 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar import child as module
 from csp.sidecar.child import Child
 from csp.sidecar.keyboard import NEVER
 
@@ -24,7 +23,7 @@ def child() -> Iterator[Child]:
 
 
 def test_a_child_is_ended_harder_and_harder(child: Child) -> None:
-    with mock.patch.object(module.os, "killpg") as killed:
+    with mock.patch.object(os, "killpg") as killed:
         child.end(100.0)
         due = [child.due_at]
         for now in (100.0, 100.5, 103.0):
@@ -38,7 +37,7 @@ def test_a_child_is_ended_harder_and_harder(child: Child) -> None:
 
 def test_a_dead_child_gets_no_signal(child: Child) -> None:
     child.status = 0
-    with mock.patch.object(module.os, "killpg") as killed:
+    with mock.patch.object(os, "killpg") as killed:
         child.signal(signal.SIGTERM)
 
     assert not killed.called

@@ -11,6 +11,7 @@ from csp.events import Left
 from csp.sidecar import company as module
 from csp.sidecar.company import MAX_NAMES, Company
 from tests.sidecar.test_reporter import joined
+from tests.sidecar.virtual import said_by
 
 
 def company() -> Company:
@@ -19,7 +20,7 @@ def company() -> Company:
 
 
 def left(sender: str) -> Left:
-    return Left(seq=1, ts=0.0, id="e", sender=sender, target="all", thread="main", text="", reason="")
+    return Left(**said_by(sender, reason=""))
 
 
 def test_who_comes_and_goes_is_news_once() -> None:

@@ -1,10 +1,10 @@
 """How soon a brain that died is followed by another, what it is told first."""
 
+import os
 from unittest import mock
 
 import pytest
 
-from csp.sidecar import link as module
 from csp.sidecar.backlog import Backlog
 from csp.sidecar.frames import MAX_NOTE_BYTES, Decoder
 from csp.sidecar.keyboard import NEVER
@@ -50,7 +50,7 @@ def test_a_new_brain_is_greeted_with_the_last_note_that_was_not_too_long() -> No
 
 
 def test_two_brains_never_run() -> None:
-    with mock.patch.object(module.os, "kill", side_effect=ProcessLookupError) as killed:
+    with mock.patch.object(os, "kill", side_effect=ProcessLookupError) as killed:
         link = Link([], "")
         link.adopt(4321, -1, 0.0)
         link.lose(1.0)

@@ -7,7 +7,6 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar import record as module
 from csp.sidecar.record import is_running, left_behind, read_record, write_record
 
 GONE = 2**22 + 1
@@ -26,7 +25,7 @@ def test_a_record_is_private_and_whole(tmp_path: Path) -> None:
 def test_a_record_that_cannot_be_written_leaves_the_old_one_and_no_draft(tmp_path: Path) -> None:
     write_record(str(tmp_path), {"pid": 7})
     with (
-        mock.patch.object(module.os, "replace", side_effect=OSError("full")),
+        mock.patch.object(os, "replace", side_effect=OSError("full")),
         pytest.raises(OSError, match="full"),
     ):
         write_record(str(tmp_path), {"pid": 8})
@@ -55,7 +54,7 @@ def test_only_a_sidecar_of_that_name_that_is_gone_is_left_behind(tmp_path: Path)
 
 
 def test_a_process_of_another_user_runs() -> None:
-    with mock.patch.object(module.os, "kill", side_effect=PermissionError):
+    with mock.patch.object(os, "kill", side_effect=PermissionError):
         assert is_running(1)
     assert is_running(os.getpid())
     assert not is_running(GONE)

@@ -80,7 +80,7 @@ def test_the_address_and_journal_are_noted_once(run: Run, room: Room) -> None:
 
 
 def test_a_record_that_cannot_be_written_is_no_end(run: Run) -> None:
-    with mock.patch.object(module.Run, "save", side_effect=OSError("full")):
+    with mock.patch.object(Run, "save", side_effect=OSError("full")):
         assert not try_to_save(run)
     assert try_to_save(run)
 

@@ -1,5 +1,6 @@
 """Whether the disk under a sidecar can still be written to."""
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -17,7 +18,7 @@ def test_a_disk_is_full_without_blocks_or_files(
     blocks: int, files: int, free_files: int, is_full: bool
 ) -> None:
     found = SimpleNamespace(f_bavail=blocks, f_frsize=4096, f_files=files, f_favail=free_files)
-    with mock.patch.object(space.os, "statvfs", return_value=found):
+    with mock.patch.object(os, "statvfs", return_value=found):
         assert space.is_full(Path("/")) is is_full
 
 
