@@ -13,16 +13,15 @@ from csp.events import StateChanged
 from csp.sidecar import brain as brain_module
 from csp.sidecar import own_words
 from csp.sidecar.note import Note
+from csp.sidecar.poster import Poster
 from csp.sidecar.rejoin import Room
 from csp.sidecar.run import Run
 from csp.wire import ReportedAgentState
-from tests.sidecar.virtual import Desk, body, desk, on_virtual_time, until
+from tests.sidecar.virtual import Desk, body, desk, on_virtual_time, said_by, until
 
 
 def paused(agent: str, *, is_paused: bool | None) -> StateChanged:
-    return StateChanged(
-        seq=9, ts=0.0, id="e9", sender=agent, target="all", thread="main", text="", paused=is_paused
-    )
+    return StateChanged(**said_by(agent, paused=is_paused))
 
 
 # --- pausing and the words of a person -----------------------------------------------------------
@@ -111,7 +110,9 @@ async def test_a_word_does_no_harm_without_a_room_or_where_it_is_refused(tmp_pat
 
 @on_virtual_time
 async def test_the_last_words_of_a_cli_are_posted_before_the_brain_leaves(tmp_path: Path) -> None:
-    async with desk(tmp_path, "--exit-on", "bye", "--exit-code", "3", keeps_record=True) as scene:
+    async with desk(
+        tmp_path, "--exit-on", "bye", "--exit-code", "3", "--busy-s", "5", keeps_record=True
+    ) as scene:
         message = scene.send("bye")
         await scene.wait_brain()
         reply = await scene.reply_to(message)
@@ -162,7 +163,7 @@ async def test_a_room_that_takes_nothing_does_not_keep_the_brain_for_ever(tmp_pa
     async with desk(tmp_path, "--exit-on", "bye", keeps_record=True) as scene:
         message = scene.send("bye")
         await scene.wait_for(message, "typed", "confirmed")
-        with mock.patch.object(brain_module.Poster, "is_idle", False):
+        with mock.patch.object(Poster, "is_idle", False):
             began = asyncio.get_running_loop().time()
             await scene.wait_brain()
 

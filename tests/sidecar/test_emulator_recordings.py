@@ -45,7 +45,17 @@ def all_of(emulator: Emulator) -> tuple[Any, ...]:
     return emulator.screen(), emulator.history(), emulator.take_osc()
 
 
-@pytest.mark.parametrize("name", NAMES)
+#: The one that takes long: pure Python over the longest recording.
+LONGEST = ("pyte", "gemini-long")
+
+
+def each(names: list[str]) -> list[Any]:
+    """Return each name with each kind of emulator."""
+    pairs = [(kind, name) for kind in KINDS for name in names]
+    return [pytest.param(*pair, marks=pytest.mark.full if pair == LONGEST else ()) for pair in pairs]
+
+
+@pytest.mark.parametrize(("kind", "name"), each(NAMES))
 def test_the_screen_is_the_one_that_tmux_showed(name: str, kind: str) -> None:
     taken, emulator = recording(name), fed(name, kind)
     screen = emulator.screen()
@@ -77,7 +87,7 @@ def test_characters_of_several_parts_are_the_models(name: str, kind: str) -> Non
     assert [line for line in taken.model_texts[0].split("\n") if line not in rows] == []
 
 
-@pytest.mark.parametrize("name", ["claude-long", "gemini-long"])
+@pytest.mark.parametrize(("kind", "name"), each(["claude-long", "gemini-long"]))
 def test_every_line_of_a_long_answer_is_in_the_history_once(name: str, kind: str) -> None:
     taken, emulator = recording(name), fed(name, kind)
     said = taken.model_texts[0].split("\n")

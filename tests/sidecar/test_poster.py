@@ -42,7 +42,8 @@ async def posting() -> AsyncIterator[Posting]:
 
 
 def reply(text: str = "yes", **fields: Any) -> Reply:
-    return Reply(**({"id": "r1", "text": text, "tag": "7", "usage": USAGE, "how": Ending.DONE} | fields))
+    known: dict[str, Any] = {"id": "r1", "text": text, "tag": "7", "usage": USAGE, "how": Ending.DONE}
+    return Reply(**(known | fields))
 
 
 @on_virtual_time

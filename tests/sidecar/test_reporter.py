@@ -14,7 +14,7 @@ from csp.errors import Refused, Unreachable
 from csp.events import Joined
 from csp.sidecar.reporter import MAX_DETAIL, Reporter, _cut, _to_minute
 from csp.wire import JoinRole, Kind
-from tests.sidecar.virtual import changed_profile, desk, on_virtual_time, until
+from tests.sidecar.virtual import changed_profile, desk, on_virtual_time, said_by, until
 
 
 def names(states: list[tuple[Any, ...]]) -> list[str]:
@@ -70,10 +70,8 @@ async def test_a_room_that_may_have_forgotten_us_is_told_again(tmp_path: Path) -
 
 
 def joined(sender: str) -> Joined:
-    return Joined(
-        seq=9, ts=0.0, id="e9", sender=sender, target="all", thread="main", text="",
-        name=sender, kind=Kind.CLI, role=JoinRole.AGENT, epoch=1,
-    )  # fmt: skip
+    fields = {"name": sender, "kind": Kind.CLI, "role": JoinRole.AGENT, "epoch": 1}
+    return Joined(**said_by(sender, **fields))
 
 
 @on_virtual_time

@@ -11,15 +11,12 @@ from csp.sidecar.frames import MAX_NOTE_BYTES
 from csp.sidecar.note import Note
 from csp.sidecar.typist import RETRY_S
 from csp.wire import ControlVerb, DeliveryState
-from tests.sidecar.virtual import Desk, body, changed_profile, desk, on_virtual_time, until
+from tests.sidecar.virtual import Desk, body, changed_profile, desk, on_virtual_time, said_by, until
 
 
 def moved(message: str, agent: str, state: DeliveryState) -> Delivered:
     """Return what the room says of a message on its way to an agent."""
-    return Delivered(
-        seq=9, ts=0.0, id="e9", sender="system", target="all", thread="main", text="",
-        message=message, agent=agent, state=state,
-    )  # fmt: skip
+    return Delivered(**said_by("system", message=message, agent=agent, state=state))
 
 
 @on_virtual_time
@@ -196,6 +193,10 @@ async def test_the_composer_is_cleared_by_the_next_key_if_one_does_not_help(tmp_
         assert clears == [b"\x1b[A", b"\x7f" * len("[from human #1]\none\n[end #1]")]
 
 
+async def _typed(scene: Desk, keys: bytes) -> None:
+    await until(lambda: keys in scene.typed if keys else bool(scene.typed))
+
+
 @on_virtual_time
 async def test_the_gap_before_enter_grows_with_the_message(tmp_path: Path) -> None:
     times: dict[int, float] = {}
@@ -204,9 +205,9 @@ async def test_the_gap_before_enter_grows_with_the_message(tmp_path: Path) -> No
         async with desk(folder) as scene:
             await scene.wait_state("idle")
             scene.send("x" * size)
-            await until(lambda scene=scene: scene.typed)
+            await _typed(scene, b"")
             pasted_at = asyncio.get_running_loop().time()
-            await until(lambda scene=scene: b"\r" in scene.typed)
+            await _typed(scene, b"\r")
             times[size] = asyncio.get_running_loop().time() - pasted_at
 
     assert 0.15 <= times[10] < 0.4

@@ -256,12 +256,13 @@ class _Wiring(Wiring):
 
     def log(self, event: str, **fields: object) -> None:
         self.events.append({"event": event, **fields})
-        line: dict[str, object] | None = {
+        lines: dict[str, dict[str, object]] = {
             "started": {"type": "start"},
             "submitted": {"type": "prompt", "text": fields.get("text")},
             "replied": {"type": "text", "text": fields.get("text")},
             "interrupted": {"type": "end", "how": "interrupted"},
-        }.get(event)
+        }
+        line = lines.get(event)
         if self._record_path and line:
             with open(self._record_path, "a") as file:
                 file.write(json.dumps({"ts": time.time(), **line}) + "\n")
@@ -621,6 +622,12 @@ def changed_profile(folder: Path, *changes: tuple[str, str]) -> Path:
     path = folder / "changed.toml"
     path.write_text(text, "utf-8")
     return path
+
+
+def said_by(sender: str, **fields: Any) -> dict[str, Any]:
+    """Return the fields that every event has, with those of its kind."""
+    common = {"seq": 9, "ts": 0.0, "id": "e9", "target": "all", "thread": "main", "text": ""}
+    return {**common, "sender": sender, **fields}
 
 
 def body(prompt: str) -> str:
