@@ -39,7 +39,7 @@ def test_the_clis_that_are_installed_take_part(tmp_path: Path, env: dict[str, st
     ]
     assert lineup.notes == (
         "the command 'codex' of agent 'codex' was not found; going on without it"
-        " (install it: npm install -g @openai/codex)",
+        " (install it: npm install -g @openai/codex; or say where it is: CSP_CODEX_CMD=PATH)",
     )
 
 
@@ -74,7 +74,9 @@ def test_strict_checking_names_what_is_missing_and_how_to_get_it(tmp_path: Path,
         choose(Settings(strict_cli_check=True), Wish(dir=tmp_path), env)
 
     assert error.value.message == "the command 'codex' of agent 'codex' was not found"
-    assert error.value.hint == "install it: npm install -g @openai/codex"
+    assert error.value.hint == (
+        "install it: npm install -g @openai/codex; or say where it is: CSP_CODEX_CMD=PATH"
+    )
 
 
 def test_an_agent_that_was_asked_for_must_be_there(tmp_path: Path, env: dict[str, str]) -> None:
