@@ -37,6 +37,7 @@ from csp.wire import (
     RunTerms,
     SessionId,
     Setup,
+    Severity,
     Source,
     Stage,
     TurnId,
@@ -289,6 +290,13 @@ class RunJudged(RunEvent, frozen=True, omit_defaults=True, tag="run.finding"):
     verdict: Verdict
 
 
+class RunDefect(RunEvent, frozen=True, omit_defaults=True, tag="run.defect"):
+    """A person found a defect in accepted work, which `text` describes."""
+
+    defect: str
+    severity: Severity
+
+
 class RunEnded(RunEvent, frozen=True, omit_defaults=True, tag="run.ended"):
     """A run is over; `text` sums up both roles."""
 
@@ -410,6 +418,7 @@ KnownEvent = (
     | RunChecked
     | RunEdited
     | RunJudged
+    | RunDefect
     | RunEnded
     | RunDelivered
     | Delivered

@@ -31,6 +31,7 @@ from csp.wire import (
     RunRole,
     RunTerms,
     SessionAction,
+    Severity,
     Usage,
     Verdict,
 )
@@ -314,6 +315,8 @@ class ActOnRun(Command, frozen=True, kw_only=True):
     rationale: str = ""
     finding: str | None = None
     verdict: Verdict | None = None
+    defect: str | None = None
+    severity: Severity = Severity.MAJOR
 
 
 class WriteNote(Command, frozen=True, kw_only=True):
