@@ -210,7 +210,8 @@ class Noted(Event, frozen=True, omit_defaults=True, tag="note"):
 
 
 class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
-    """A summary of a board was asked of `by`, or came to nothing; or its notes are kept by a provider."""
+    """A summary of a board was asked of `by`, or came to nothing; its notes are kept by a provider; it was
+    full; or the notes that a summary stands for were taken off it."""
 
     change: BoardChange
     session_id: SessionId | None = None
@@ -220,6 +221,9 @@ class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
     stands_for: tuple[MessageId, ...] = ()
     provider: Provider | None = None
     store: str = ""
+    #: Up to which event the notes were taken off the board, how many bytes of text that were.
+    upto: int = 0
+    freed: int = 0
 
 
 class RunEvent(Event, frozen=True, omit_defaults=True):

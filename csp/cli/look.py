@@ -162,7 +162,16 @@ def _health_lines(url: str, health: object) -> list[str]:
         lines.append("journal: cannot be written, nothing new is accepted")
     if damaged:
         lines.append(f"journal: {len(damaged)} damaged lines, see: csp doctor --journal")
-    return lines
+    return [*lines, *_board_lines(field(health, "boards", dict))]
+
+
+def _board_lines(boards: Object) -> list[str]:
+    """Return how large the whiteboards are, once something stands on them."""
+    notes, size, most = field(boards, "notes", int), field(boards, "bytes", int), boards.get("max_bytes")
+    if not notes:
+        return []
+    share = f", the largest {field(boards, 'largest_bytes', int) / int(most):.0%} full" if most else ""
+    return [f"whiteboards: {boards.get('count')}, {notes} notes, {size / 1024:.1f} KiB{share}"]
 
 
 def _queue_lines(queue: list[Object] | None) -> list[str]:

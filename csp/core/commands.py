@@ -348,13 +348,21 @@ class KeepNotes(Command, frozen=True, kw_only=True):
     notice: str = ""
 
 
+class CompactBoard(Command, frozen=True, kw_only=True):
+    """Take the notes up to an event off a board, which a summary stands for; they hold so many bytes."""
+
+    session: str
+    upto: int
+    freed: int
+
+
 class Tick(Command, frozen=True, kw_only=True):
     """Let the deadlines that have come take effect."""
 
     hits: Hits = {}
 
 
-BoardCommand = WriteNote | Summarise | KeepNotes
+BoardCommand = WriteNote | Summarise | KeepNotes | CompactBoard
 RunCommand = SayInRun | PrepareRun | CheckRun | DeliverRun | ActOnRun
 SessionCommand = SetMode | Collaborate | NextTurn | KeepTurn | CastVote | HandTurn | Stop | Steer
 AnyCommand = (

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from csp import __version__, prices
+from csp.core.board import boards_health
 from csp.core.commands import Control, Join, Remove, Return
 from csp.core.identity import allows
 from csp.core.membership import known_participant
@@ -301,6 +302,7 @@ async def health(gateway: Gateway, call: Call) -> Answer:
         agents=sum(participant.online for participant in room.participants.values()),
         watchers=len(gateway.sockets),
         journal=scrub,
+        boards=boards_health(room.boards, gateway.rules.board_max_bytes),
     )
 
 

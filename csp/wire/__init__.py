@@ -178,6 +178,7 @@ from csp.wire.sessions import (
 )
 from csp.wire.views import (
     AgentView,
+    BoardsHealth,
     CollaborationStartedView,
     CollaborationView,
     ControlView,
@@ -241,6 +242,7 @@ __all__ = [
     "BoardName",
     "BoardParams",
     "BoardView",
+    "BoardsHealth",
     "Candidate",
     "Capabilities",
     "Change",

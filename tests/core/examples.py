@@ -192,6 +192,8 @@ _BOARD: Final[dict[str, object]] = {
     "stands_for": (MessageId("n-3"),),
     "provider": Provider.OPENAI,
     "store": "vs_1",
+    "upto": 3,
+    "freed": 12,
 }
 _JOINED: Final = {
     "name": "Claude",
