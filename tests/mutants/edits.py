@@ -50,6 +50,8 @@ def apply(root: Path, edit: Edit) -> Path:
     lines = region.path.read_text("utf-8").splitlines(keepends=True)
     before, inside, after = lines[: region.first], lines[region.first : region.last], lines[region.last :]
     inside = _replaced(inside, edit)
+    # The file of a copy may be a link to the original: it is replaced, never written to.
+    region.path.unlink()
     region.path.write_text("".join([*before, *inside, *after]), "utf-8")
     # A compiled file is known as stale by whole seconds and its size: a mutant could run as the old code.
     for compiled in region.path.parent.glob(f"__pycache__/{region.path.stem}.*"):
@@ -154,9 +156,7 @@ def _replaced(lines: list[str], edit: Edit) -> list[str]:
     else:
         wanted = [line.strip() for line in old]
         stripped = [line.strip() for line in lines]
-        places = [
-            index for index in range(len(lines)) if _from(stripped, index, len(wanted)) == wanted
-        ]
+        places = [index for index in range(len(lines)) if _from(stripped, index, len(wanted)) == wanted]
         if len(places) == 1:
             return _with_lines(lines, places[0], len(wanted), edit.new)
     raise BadEdit(f"{len(places)} places in {edit.symbol} have this text; expected exactly one: {edit.old!r}")

@@ -1,53 +1,42 @@
-"""Break the core on purpose, one patch at a time, to see that its tests notice.
+"""Plant mistakes in copies of the tree, one at a time, and report which ones the tests notice.
 
-A mutant is a file NN-short-name.patch beside this one: a comment line that says what it breaks, a line
-`# tests: tests/core/test_room.py` that names the tests which should see it, then a unified diff of csp/core,
-csp/events.py or csp/wire. It counts as killed when a test fails, not when the code cannot be imported.
+    python -m tests.mutants.run --all             every mutant
+    python -m tests.mutants.run                   the fixed dozen, and those whose file or tests changed
+    python -m tests.mutants.run NAME sidecar ...  the named ones, or all of an area
+
+A mutant counts as killed when a test fails, not when the code cannot be imported.
 """
 
+import argparse
 import contextlib
 import io
 import json
 import os
 import re
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-HERE: Final = Path(__file__).resolve().parent
-ROOT: Final = HERE.parent.parent
-COPIED: Final = (
-    *("csp", "prompts", "pyproject.toml"),
-    *("tests/__init__.py", "tests/conftest.py", "tests/waiting.py", "tests/core"),
-)
-MAY_TOUCH: Final = re.compile(r"csp/(core/\w+|events|wire/\w+)\.py")
-TOUCHED: Final = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?(\S+)", re.MULTILINE)
-TESTS: Final = re.compile(r"^# tests: (.+)$", re.MULTILINE)
-FEWEST: Final = 20
+from tests.mutants.catalogue import ROOT, Mutant, changed_files, read_all, touched_by
+from tests.mutants.edits import BadEdit, apply
+
+COPIED: Final = ("bin", "csp", "prompts", "tests", "pyproject.toml", "uv.lock", "README.md", "CHANGELOG.md")
 AT_ONCE: Final = 2
 TIMEOUT_S: Final = 600
-# Plugins that the core's tests do without take longer to start than those tests to run.
 OPTIONS: Final = (
-    *("-o", "addopts=", "-x", "-q", "-n", "0", "--timeout=60", "-p", "no:randomly"),
-    *("-p", "no:schemathesis", "-p", "no:aiohttp", "-p", "no:cacheprovider"),
+    *("-o", "addopts=", "-x", "-q", "-n", "0", "--timeout=240", "--full"),
+    *("-p", "no:schemathesis", "-p", "no:cacheprovider"),
 )
-
-
-class Mutant(NamedTuple):
-    """One patch; `complaint` says why it cannot be tried."""
-
-    name: str
-    patch: Path
-    touched: tuple[str, ...]
-    tests: tuple[str, ...]
-    complaint: str
+# The tests of the core do without this plugin, which takes longer to start than many of them to run.
+CORE_OPTIONS: Final = ("-p", "no:aiohttp")
 
 
 class Run(NamedTuple):
@@ -60,30 +49,65 @@ class Verdict(NamedTuple):
     text: str
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    mutants = chosen(options_of(arguments))
+    warm_up()
+    began = time.monotonic()
+    killed = 0
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name).resolve()
+        original = place / "original"
+        copy_tree(ROOT, original)
+        if not is_green_without_a_mutant(place, mutants, original):
+            return 1
+        for mutant, verdict in judge_all(place, mutants, original):
+            print(f"{mutant.area} {mutant.name}: {verdict.text}", flush=True)
+            killed += verdict.is_killed
+    print(f"mutants took {time.monotonic() - began:.0f} s")
+    print(f"{killed} passed, {len(mutants) - killed} failed")
+    return 0 if killed == len(mutants) > 0 else 1
+
+
+def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants.run", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--all", action="store_true", help="every mutant")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="mutants or areas")
+    return parser.parse_args(arguments)
+
+
+def chosen(options: argparse.Namespace) -> list[Mutant]:
+    mutants = read_all()
+    if options.all:
+        return mutants
+    if options.names:
+        wanted = set(options.names)
+        if unknown := wanted - {mutant.name for mutant in mutants} - {mutant.area for mutant in mutants}:
+            raise SystemExit(f"unknown mutants: {', '.join(sorted(unknown))}")
+        return [mutant for mutant in mutants if {mutant.name, mutant.area} & wanted]
+    touched = touched_by(mutants, changed_files())
+    return [mutant for mutant in mutants if mutant.always or mutant in touched]
+
+
 # --- the copies ----------------------------------------------------------------------------------
 
 
-def copy_to(place: Path) -> None:
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy what the tests need, by links: nothing in a copy is ever changed in place."""
+    target.mkdir()
     for name in COPIED:
-        source, target = ROOT / name, place / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(source, target)
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name, copy_function=_link, symlinks=True)
+        elif (source / name).exists():
+            _link(source / name, target / name)
 
 
-def apply_patch(place: Path, mutant: Mutant) -> str:
-    """Return what git has to say against the patch, or nothing."""
-    # Without the ceiling, git would look for a repository around the copy.
-    environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(place.parent)}
-    command = ["git", "apply", "--whitespace=nowarn", str(mutant.patch)]
-    run = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
-    for name in mutant.touched:
-        # A .pyc is told stale by whole seconds alone: a mutant of the same length could run as the old code.
-        for compiled in (place / name).parent.glob(f"__pycache__/{Path(name).stem}.*"):
-            compiled.unlink()
-    return run.stderr.strip() or "git apply failed" if run.returncode else ""
+def _link(source: str | Path, target: str | Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        # Another file system, or one without links.
+        shutil.copy2(source, target)
 
 
 # --- the tests -----------------------------------------------------------------------------------
@@ -91,51 +115,61 @@ def apply_patch(place: Path, mutant: Mutant) -> str:
 
 def warm_up() -> None:
     """Import what every run of the tests needs, so that the processes forked from this one have it."""
-    # By pytest itself: what it finds imported by others it cannot rewrite, which is an error.
+    # By pytest itself: it cannot rewrite the assertions of what is imported already.
     with tempfile.TemporaryDirectory() as empty, contextlib.redirect_stdout(io.StringIO()):
         import pytest
 
-        pytest.main([empty, *OPTIONS, "-c", os.devnull, "--rootdir", empty, "-p", "no:asyncio"])
+        options = [option for option in OPTIONS if option != "--full"]
+        pytest.main([empty, *options, "-c", os.devnull, "--rootdir", empty])
     import hypothesis.strategies
     import msgspec
 
     assert hypothesis.strategies and msgspec
-    loaded = [name for name in sys.modules if name.partition(".")[0] in ("csp", "tests")]
-    assert not loaded, f"the tests would not see the mutant in {loaded}"
+    # The copies have modules of the same names.
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("csp", "tests")]:
+        if not name.startswith("tests.mutants"):
+            del sys.modules[name]
 
 
-def run_tests(place: Path, tests: Iterable[str], *, is_compiled_kept: bool = False) -> Run:
-    """Run tests of a copy in this process, which is of no use for anything else afterwards."""
+def run_tests(place: Path, tests: Iterable[str], *, are_compiled_kept: bool = False) -> Run:
+    """Run tests of a copy in this process, which can do nothing else afterwards."""
     import pytest
 
-    sys.dont_write_bytecode = not is_compiled_kept
-    os.environ.update(PYTHONPATH=str(place), PYTHONDONTWRITEBYTECODE="1")
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("csp", "tests")]:
+        del sys.modules[name]
+    sys.dont_write_bytecode = not are_compiled_kept
+    os.environ["PYTHONPATH"] = str(place)
     os.chdir(place)
-    # The installed csp is the clone's; testing that instead of the copy would kill nothing.
-    sys.path.insert(0, str(place))
+    # The installed csp is the clone's; testing that one instead of the copy would kill nothing.
+    sys.path[:] = [str(place), *(entry for entry in sys.path if entry not in ("", str(ROOT)))]
     import csp
 
     assert Path(str(csp.__file__)).is_relative_to(place), csp.__file__
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        code = int(pytest.main([*tests, *OPTIONS, "--hypothesis-profile=mutants"]))
+        base = place.parent / f"tmp-{os.getpid()}"
+        options = [*OPTIONS, "--hypothesis-profile=mutants", f"--basetemp={base}"]
+        if all(test.startswith("tests/core/") for test in tests):
+            options += CORE_OPTIONS
+        code = int(pytest.main([*tests, *options]))
     return Run(code, said.getvalue())
 
 
-def judge(mutant: Mutant, original: Path) -> Verdict:
-    if mutant.complaint:
-        return Verdict(False, f"broken: {mutant.complaint}")
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name).resolve() / "copy"
-        shutil.copytree(original, place)
-        if complaint := apply_patch(place, mutant):
-            return Verdict(False, f"broken: {complaint}")
-        return verdict_of(run_tests(place, mutant.tests))
+def judge(place: Path, mutant: Mutant, original: Path) -> Verdict:
+    with tempfile.TemporaryDirectory(dir=place) as name:
+        copy = Path(name) / "copy"
+        copy_tree(original, copy)
+        try:
+            for edit in mutant.edits:
+                apply(copy, edit)
+        except BadEdit as exc:
+            return Verdict(False, f"broken: {exc}")
+        return verdict_of(run_tests(copy, mutant.tests))
 
 
 def verdict_of(run: Run) -> Verdict:
-    # With -x a collection error may exit with 1 as well, so a failed test has to be named.
-    failed = re.search(r"^FAILED (\S+)", run.said, re.MULTILINE)
+    # With -x an error while collecting may exit with 1 as well, so a test has to be named.
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+::\S+)", run.said, re.MULTILINE)
     if run.code == 0:
         return Verdict(False, "SURVIVED")
     if run.code == 1 and failed:
@@ -146,32 +180,20 @@ def verdict_of(run: Run) -> Verdict:
 # --- all of them ---------------------------------------------------------------------------------
 
 
-def read(patch: Path) -> Mutant:
-    text = patch.read_text("utf-8")
-    touched = tuple(sorted({name for name in TOUCHED.findall(text) if name != "/dev/null"}))
-    tests = TESTS.search(text)
-    complaint = ""
-    if not text.startswith("# "):
-        complaint = "the first line does not say what it breaks"
-    elif tests is None:
-        complaint = "no line names the tests"
-    elif not touched or not all(MAY_TOUCH.fullmatch(name) for name in touched):
-        complaint = f"touches {list(touched)}"
-    return Mutant(patch.stem, patch, touched, tuple(tests[1].split()) if tests else (), complaint)
-
-
 def in_a_fork(place: Path, job: Callable[[], Run | Verdict]) -> int:
     """Start a job in a copy of this process; its result goes to a file named like the process."""
     sys.stdout.flush()
     if pid := os.fork():
         return pid
-    # Whatever happens, a copy must not go on with what is its parent's work.
+    # Whatever happens, the copy must not continue with the work of its parent.
     try:
+        os.setpgid(0, 0)
         watchdog = threading.Timer(TIMEOUT_S, os._exit, [1])
         watchdog.daemon = True
         watchdog.start()
+        began = time.monotonic()
         result = job()
-        (place / str(os.getpid())).write_text(json.dumps(result))
+        (place / f"{os.getpid()}.json").write_text(json.dumps([*result, time.monotonic() - began]))
         os._exit(0)
     except BaseException:
         traceback.print_exc()
@@ -180,50 +202,34 @@ def in_a_fork(place: Path, job: Callable[[], Run | Verdict]) -> int:
 
 
 def result_of(place: Path, pid: int) -> Any:
-    path = place / str(pid)
+    """Return what a fork has written, after ending what it left running."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    path = place / f"{pid}.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 
 def judge_all(place: Path, mutants: Sequence[Mutant], original: Path) -> Iterator[tuple[Mutant, Verdict]]:
-    """Yield each mutant with its verdict, as they come in."""
+    """Yield each mutant with its verdict, in the order in which they end."""
     waiting, running = list(reversed(mutants)), dict[int, Mutant]()
     while waiting or running:
         while waiting and len(running) < AT_ONCE:
             mutant = waiting.pop()
-            running[in_a_fork(place, partial(judge, mutant, original))] = mutant
+            running[in_a_fork(place, partial(judge, place, mutant, original))] = mutant
         pid, _ = os.wait()
-        verdict = result_of(place, pid) or (False, f"broken: no result, in {TIMEOUT_S} s at most")
-        yield running.pop(pid), Verdict(*verdict)
+        killed, text, took_s = result_of(place, pid) or (False, f"broken: no result in {TIMEOUT_S} s", 0.0)
+        yield running.pop(pid), Verdict(killed, f"{text} in {took_s:.1f} s")
 
 
 def is_green_without_a_mutant(place: Path, mutants: Sequence[Mutant], original: Path) -> bool:
-    """Tell whether the tests pass in the copy; they leave it compiled."""
+    """Report whether the tests pass in the copy; they leave it compiled."""
     tests = sorted({test for mutant in mutants for test in mutant.tests})
-    pid = in_a_fork(place, partial(run_tests, original, tests, is_compiled_kept=True))
+    pid = in_a_fork(place, partial(run_tests, original, tests, are_compiled_kept=True))
     os.waitpid(pid, 0)
-    code, said = result_of(place, pid) or (None, "")
+    code, said, _ = result_of(place, pid) or (None, "", 0.0)
     if code != 0:
-        print(f"the tests fail without a mutant: exit {code}\n{said}")
+        print(f"the tests fail without a mutant: exit {code}\n{said[-6000:]}")
     return code == 0
-
-
-def main() -> int:
-    mutants = [read(patch) for patch in sorted(HERE.glob("*.patch"))]
-    warm_up()
-    killed = 0
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name).resolve()
-        original = place / "original"
-        copy_to(original)
-        if not is_green_without_a_mutant(place, mutants, original):
-            return 1
-        for mutant, verdict in judge_all(place, mutants, original):
-            print(f"{mutant.name}: {verdict.text}", flush=True)
-            killed += verdict.is_killed
-    if len(mutants) < FEWEST:
-        print(f"{len(mutants)} mutants, expected at least {FEWEST}")
-    print(f"{killed} passed, {len(mutants) - killed} failed")
-    return 0 if killed == len(mutants) >= FEWEST else 1
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Mistakes planted on purpose, to see that the tests notice them."""
