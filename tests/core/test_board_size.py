@@ -7,7 +7,7 @@ from csp.core.commands import Answer, CompactBoard, Summarise, WriteNote
 from csp.core.house import Rules
 from csp.errors import NotFound
 from csp.events import AgentResponse, BoardChanged, Noted, Noticed
-from csp.wire import HUMAN, BoardChange, BoardsHealth, MessageId
+from csp.wire import HUMAN, BoardChange, BoardsHealth, MessageId, SessionId
 from tests.core.live import CLAUDE, CODEX, GEMINI
 from tests.core.playing import RULES, Play
 
@@ -125,7 +125,9 @@ def test_a_board_that_was_compacted_takes_notes_again() -> None:
 def test_a_board_that_is_full_again_says_so_again() -> None:
     boards = Boards({"s-4": Board(is_full=True, bytes=5)})
     head = (9, 1.0, MessageId("e-9"), HUMAN, HUMAN, "", "")
-    boards.take(BoardChanged(*head, change=BoardChange.COMPACTED, session_id="s-4", upto=4, freed=9))
+    boards.take(
+        BoardChanged(*head, change=BoardChange.COMPACTED, session_id=SessionId("s-4"), upto=4, freed=9)
+    )
 
     assert boards.of("s-4") == Board(compacted=4)
 

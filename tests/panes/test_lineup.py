@@ -282,8 +282,14 @@ def test_mistakes_of_models_and_profiles_are_named(
 @pytest.mark.parametrize(
     ("command", "advice"),
     [
-        ("gemini", "install it: npm install -g @google/gemini-cli"),
-        ("claude", "install it: npm install -g @anthropic-ai/claude-code"),
+        (
+            "gemini",
+            "install it: npm install -g @google/gemini-cli; or say where it is: CSP_GEMINI_CMD=PATH",
+        ),
+        (
+            "claude",
+            "install it: npm install -g @anthropic-ai/claude-code; or say where it is: CSP_CLAUDE_CMD=PATH",
+        ),
         ("mine", "check its spelling, or give its path"),
         ("./mine", "check its spelling"),
     ],
