@@ -64,7 +64,9 @@ def test_a_bare_machine_is_fine_and_is_told_how_to_get_agents(place: Place) -> N
         "cli gemini",
     ]
     assert all(row["ok"] for row in found.values())
-    assert found["cli codex"]["advice"] == "npm install -g @openai/codex; or go on without it"
+    assert found["cli codex"]["advice"] == (
+        "npm install -g @openai/codex; CSP_CODEX_CMD=PATH says where it is; or go on without it"
+    )
 
 
 def test_a_state_folder_that_cannot_be_made_is_told(place: Place) -> None:
@@ -112,6 +114,21 @@ def test_a_cli_without_an_option_of_ours_fails(place: Place) -> None:
     assert line.startswith(
         "FAIL  wiring claude: its --help does not know --append-system-prompt, --session-id, which we start"
     )
+
+
+def test_claude_is_found_in_its_own_install(place: Place) -> None:
+    script = f"case $1 in --version) echo '2.1.5 (Claude Code)';; --help) printf '{HELP}';; esac"
+    program(place, "claude", script)
+    local = place.home / ".claude" / "local"
+    local.mkdir(parents=True)
+    (place.home / "bin" / "claude").rename(local / "claude")
+    found = findings(place)
+
+    assert (found["cli claude"]["ok"], found["cli claude"]["detail"]) == (
+        True,
+        f"{local}/claude, 2.1.5 (Claude Code)",
+    )
+    assert found["wiring claude"]["ok"] is True
 
 
 def test_a_version_nobody_has_tested_is_no_failure(place: Place) -> None:

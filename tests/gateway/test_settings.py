@@ -115,6 +115,7 @@ ACTS = {
     "board_replies": Acts("false", _of_rules(lambda rules: rules.board_replies), False),
     "board_summary_after": Acts("7", _of_rules(lambda rules: rules.summary_after), 7),
     "board_summariser": Acts("codex", _of_rules(lambda rules: rules.summariser), "codex"),
+    "board_max_kb": Acts("7", _of_rules(lambda rules: rules.board_max_bytes), 7 * 1024),
     "orchestrator": Acts("true", _first_of_demo, "orchestrator"),
     "orch_cmd": Acts("boss -x", _command("orchestrator", "orchestrator"), ("boss", "-x")),
     "claude_cmd": Acts("cl -x", _command("claude"), ("cl", "-x")),

@@ -39,7 +39,7 @@ def test_the_clis_that_are_installed_take_part(tmp_path: Path, env: dict[str, st
     ]
     assert lineup.notes == (
         "the command 'codex' of agent 'codex' was not found; going on without it"
-        " (install it: npm install -g @openai/codex)",
+        " (install it: npm install -g @openai/codex; or say where it is: CSP_CODEX_CMD=PATH)",
     )
 
 
@@ -74,7 +74,9 @@ def test_strict_checking_names_what_is_missing_and_how_to_get_it(tmp_path: Path,
         choose(Settings(strict_cli_check=True), Wish(dir=tmp_path), env)
 
     assert error.value.message == "the command 'codex' of agent 'codex' was not found"
-    assert error.value.hint == "install it: npm install -g @openai/codex"
+    assert error.value.hint == (
+        "install it: npm install -g @openai/codex; or say where it is: CSP_CODEX_CMD=PATH"
+    )
 
 
 def test_an_agent_that_was_asked_for_must_be_there(tmp_path: Path, env: dict[str, str]) -> None:
@@ -280,8 +282,14 @@ def test_mistakes_of_models_and_profiles_are_named(
 @pytest.mark.parametrize(
     ("command", "advice"),
     [
-        ("gemini", "install it: npm install -g @google/gemini-cli"),
-        ("claude", "install it: npm install -g @anthropic-ai/claude-code"),
+        (
+            "gemini",
+            "install it: npm install -g @google/gemini-cli; or say where it is: CSP_GEMINI_CMD=PATH",
+        ),
+        (
+            "claude",
+            "install it: npm install -g @anthropic-ai/claude-code; or say where it is: CSP_CLAUDE_CMD=PATH",
+        ),
         ("mine", "check its spelling, or give its path"),
         ("./mine", "check its spelling"),
     ],
