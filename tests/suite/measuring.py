@@ -13,6 +13,8 @@ from typing import Any
 
 #: The hook passes the folder for the data as a global; the plugin finds it where the hook has put it.
 PLACE: str = globals().get("PLACE", "")
+#: What measures this process, once it does.
+RUNNING: list[Any] = []
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -22,7 +24,7 @@ def start(context: str) -> Any:
     measured = coverage.Coverage(
         data_file=os.path.join(PLACE, "data"),
         data_suffix=True,
-        source=[os.path.join(ROOT, "csp")],
+        include=[os.path.join(ROOT, "csp", "*")],
         config_file=False,
         context=context or None,
         messages=False,
@@ -34,7 +36,17 @@ def start(context: str) -> Any:
     measured.set_option("run:patch", ["_exit"])
     measured.start()
     atexit.register(save, measured)
+    if not RUNNING:
+        os.register_at_fork(after_in_child=restart)
+    RUNNING[:] = [measured]
     return measured
+
+
+def restart() -> None:
+    """Begin again in a forked process, for the test that runs now."""
+    RUNNING[0].stop()
+    atexit.unregister(save)
+    start(running_test())
 
 
 def save(measured: Any) -> None:
