@@ -7,6 +7,7 @@ from tests.web.modules import Parts
 BEGIN: Final = """const { startBanner } = await load("banner");
 const room = await makeRoom({ sessions: [{ id: "s", mode: "autopilot", status: "running", thread: "t" },
   { id: "c", mode: "collaborate", status: "running" }] }); startBanner(room);
+room.sessionsChanged.tell();
 const say = (fields) => { room.said.tell({ type: "agent_response", final: true, sender: "ada",
   session_id: "s", ...fields }); return !$("#banner").hidden; };
 """
