@@ -97,13 +97,7 @@ def test_a_clock_names_another_day() -> None:
 
 
 def test_spans_and_numbers_are_spelt_out() -> None:
-    assert [minutes(seconds) for seconds in (-5, 9.9, 60, 754)] == [
-        "0:00",
-        "0:00",
-        "0:09",
-        "1:00",
-        "12:34",
-    ]
+    assert [minutes(seconds) for seconds in (-5, 9.9, 60, 754)] == ["0:00", "0:09", "1:00", "12:34"]
     assert [count(1, "line"), count(0, "line"), count(2, "reply", "replies")] == [
         *("1 line", "0 lines", "2 replies")
     ]
