@@ -181,14 +181,18 @@ def follow(
     answer it gets None.
     """
     gateway: Gateway | None = None
+    is_away = False
     while True:
         try:
             gateway = gateway or connect()
-            items = page(gateway, after=after, wait=LONG_POLL_S, limit=PAGE, **query)
+            # The first answer after a failure says that the gateway is back, so it must not wait for news.
+            wait_s = None if is_away else LONG_POLL_S
+            items = page(gateway, after=after, wait=wait_s, limit=PAGE, **query)
         except Unreachable as exc:
-            gateway = None
+            gateway, is_away = None, True
             tell(exc)
             continue
+        is_away = False
         tell(None)
         yield from items
         after = field(items[-1], "seq", int) if items else after

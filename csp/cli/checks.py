@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from csp.config import Settings
+from csp.sidecar import versions
 from csp.sidecar.profile import Profile, checked, load_profile, profile_for
 from csp.sidecar.versions import ask_version, untested
 from csp.sidecar.wiring import Wired, hook_command, unwire, wire
 
-_HELP_S: Final = 30.0
 _HOOKED: Final = ("claude", "gemini")
 _FLAG: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
@@ -131,10 +131,13 @@ def _check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mappin
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_HELP_S,
+            timeout=versions.TIMEOUT_S,
             check=False,
         )
-    except (OSError, subprocess.SubprocessError) as exc:
+    except subprocess.TimeoutExpired:
+        said = f"--help did not end within {versions.TIMEOUT_S:g} s"
+        return Finding(f"wiring {cli.name}", False, said, f"run {path} --help by hand")
+    except OSError as exc:
         return Finding(f"wiring {cli.name}", False, f"--help failed: {exc}", f"run {path} --help by hand")
     known = set(_FLAG.findall(done.stdout + done.stderr))
     strange = [flag for flag in ours if flag not in known]

@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable
+
+    from csp.sidecar.keyboard import Tag
 else:
     import _signal as signal
 
@@ -31,6 +33,9 @@ _TELL_S = 0.002
 _TELL_BYTES = 32 * 1024
 #: A new brain that has said nothing for so long is taken to be there.
 _BRAIN_READY_S = 1.0
+#: How soon to look whether the child has read what was typed, and how seldom when it goes on not reading.
+_READ_S = 0.02
+_MAX_READ_S = 0.25
 #: How long a dead child's last output is waited for, if others have its terminal open; if ours is slow.
 _DRAIN_S = 0.5
 _SLOW_DRAIN_S = 5.0
@@ -62,6 +67,10 @@ class Relay:
         self._over_at = NEVER
         self._tell_at = NEVER
         self._nudge_at = NEVER
+        #: Inputs that are written, but may not have been read.
+        self._unread: list[Tag] = []
+        self._look_at = NEVER
+        self._look_s = _READ_S
         self._on_signal: dict[int, Callable[[], None]] = {
             signal.SIGCHLD: self._reap,
             signal.SIGWINCH: self._resize,
@@ -141,6 +150,7 @@ class Relay:
             self._child.due_at,
             self._tell_at,
             self._nudge_at,
+            self._look_at,
             self._muted_until,
             self._over_at,
         )
@@ -152,6 +162,9 @@ class Relay:
         if self._keyboard.held_until <= now:
             self._keyboard.release()
             self._type()
+        if self._look_at <= now:
+            self._look_at = NEVER
+            self._tell_what_is_read(now)
         if self._child.due_at <= now:
             self._child.do_what_is_due(now)
         if self._muted_until <= now:
@@ -247,9 +260,22 @@ class Relay:
         except OSError:
             self._keyboard.clear()
         else:
-            for brain, tag in done:
-                if brain == self._link.starts:
-                    self._tell(frames.DONE, tag.to_bytes(4, "big"))
+            if done:
+                # Not at once: the kernel takes a moment to pass it on.
+                self._unread += done
+                self._look_s = _READ_S
+                self._look_at = min(self._look_at, time.monotonic() + _READ_S)
+
+    def _tell_what_is_read(self, now: float) -> None:
+        """Tell the brain that its inputs are read; a second Enter that is read with the first acts twice."""
+        if not self._child.has_read():
+            self._look_s = min(2 * self._look_s, _MAX_READ_S)
+            self._look_at = now + self._look_s
+            return
+        for brain, tag in self._unread:
+            if brain == self._link.starts:
+                self._tell(frames.DONE, tag.to_bytes(4, "big"))
+        self._unread.clear()
 
     # --- the brain -------------------------------------------------------------------------------
 
@@ -417,6 +443,7 @@ class Relay:
         (argv, env), self._next = self._next, None
         os.close(self._child.master)
         self._keyboard.clear()
+        self._unread.clear()
         # What the one before has drawn must not shine through.
         self._show(RESET + CLEAR)
         try:

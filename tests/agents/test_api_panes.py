@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -9,11 +10,16 @@ import pytest
 
 from csp.agents.api.extras import how_to_install
 from csp.agents.api.keys import find_key
-from csp.agents.api.providers import PROVIDERS
+from csp.agents.api.providers import PROVIDERS, Target
+from csp.cli.agent import _stay, agent
+from csp.cli.call import Call
+from csp.cli.parser import parse
 from csp.config import AgentSpec, Settings, load_settings
-from csp.errors import BadInput, NotFound, Refused
+from csp.core.house import DEFAULT_WINDOW
+from csp.errors import BadInput, CspError, NotFound, Refused
 from csp.panes.lineup import CSP, Wish, choose
 from csp.panes.opening import sidecar_argv
+from csp.wire import JoinRole
 from tests.agents.api_room import KEY, envelope
 from tests.models.rules import Rule, Text, say
 from tests.models.server import ModelServer
@@ -33,6 +39,14 @@ name = "home"
 provider = "openai-compatible"
 model = "llama-at-home"
 base_url = "{url}/home/v1"
+"""
+
+#: This one cannot start, which says why in its pane and to who started it, and keeps nobody else back.
+KEYLESS: Final = """
+[[agent]]
+name = "keyless"
+provider = "openai"
+model = "gpt-5"
 """
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("api panes")]
@@ -163,30 +177,66 @@ def test_a_key_comes_from_the_keyring_where_there_is_one(
 
 # --- by hand -------------------------------------------------------------------------------------
 
-WORDS: Final = ("agent", "--name", "x", "--model", "m", "--provider")
+
+def call_of(tmp_path: Path, *words: str) -> Call:
+    """Return a call of csp agent in a room that is known by its address alone."""
+    _, args = parse(["agent", "--name", "x", "--model", "m", *words])
+    env = {"HOME": str(tmp_path), "CSP_GATEWAY_URL": "http://127.0.0.1:9", "CSP_AUTH_TOKEN": "room"}
+    return Call(args=args, settings=load_settings(env=env, cwd=tmp_path), cwd=tmp_path)
 
 
-def test_mistakes_of_csp_agent_are_one_line_each(place: Place) -> None:
-    place.agents("ann")
-    place.up()
-    blocked = place.folder / "blocked"
-    blocked.mkdir()
-    (blocked / "sitecustomize.py").write_text("import sys; sys.modules['anthropic'] = None\n")
-    cases = [
-        (("antropic",), "unknown provider 'antropic'"),
-        (("openai-compatible",), "openai-compatible needs an address"),
-        (("anthropic",), "there is no key for anthropic: ANTHROPIC_API_KEY is not set"),
-        (("openai", "--base-url", "nowhere"), "--base-url: expected an http or https url"),
-    ]
-    for words, expected in cases:
-        done = place.csp(*WORDS, *words)
-        assert done.code in (1, 2) and expected in done.err and done.err.count("\n") == 1, done
-    place.set(PYTHONPATH=f"{blocked}:{place.env['PYTHONPATH']}", ANTHROPIC_API_KEY=KEY)
-    done = place.csp(*WORDS, "anthropic")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--provider", "antropic"), "unknown provider 'antropic'"),
+        (("--provider", "openai-compatible"), "openai-compatible needs an address"),
+        (("--provider", "anthropic"), "there is no key for anthropic: ANTHROPIC_API_KEY is not set"),
+        (("--provider", "openai", "--base-url", "nowhere"), "--base-url: expected an http or https url"),
+        (("--provider", "openai", "--key-env", "A B"), "A B"),
+    ],
+)
+def test_mistakes_of_csp_agent_are_told_before_anything_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], expected: str
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with pytest.raises(CspError) as caught:
+        agent(call_of(tmp_path, *words))
 
-    assert (done.code, done.err.count("\n")) == (1, 1)
-    assert "the package 'anthropic' is not installed (install it: " in done.err and KEY not in done.err
-    assert place.csp("down").code == 0
+    assert expected in caught.value.message and "\n" not in caught.value.message
+    assert KEY not in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_csp_agent_names_a_missing_package_and_not_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    with pytest.raises(CspError, match="the package 'anthropic' is not installed") as caught:
+        agent(call_of(tmp_path, "--provider", "anthropic"))
+
+    assert caught.value.hint == f"install it: {how_to_install(PROVIDERS['anthropic'])}"
+    assert KEY not in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_csp_agent_in_the_pane_of_an_agent_is_refused(tmp_path: Path) -> None:
+    call = call_of(tmp_path, "--provider", "anthropic")
+    inside = Call(args=call.args, settings=replace(call.settings, agent="codex"), cwd=tmp_path)
+    with pytest.raises(Refused, match="this pane is already agent 'codex'"):
+        agent(inside)
+
+
+def test_what_csp_agent_was_told_reaches_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINE", KEY)
+    monkeypatch.setenv("CSP_PANES", "room-1")
+    words = ("--provider", "openai", "--base-url", "http://a/v1", "--key-env", "MINE")
+    stay = _stay(call_of(tmp_path, *words, "--role", "orchestrator", "--timeout", "7.5"))
+
+    assert stay.target == Target(provider="openai", model="m", key=KEY, base_url="http://a/v1", timeout_s=7.5)
+    assert (stay.name, stay.role, stay.provider) == ("x", JoinRole.ORCHESTRATOR, PROVIDERS["openai"])
+    assert (stay.url, stay.token, stay.room) == ("http://127.0.0.1:9", "room", "")
+    assert (stay.cwd, stay.window) == (str(tmp_path), DEFAULT_WINDOW)
+    assert stay.env == {"CSP_PANES": "room-1"}, "no key in a record that others read"
 
 
 # --- in panes ------------------------------------------------------------------------------------
@@ -200,11 +250,13 @@ def test_csp_up_gives_models_panes_that_show_what_they_say_and_cost(place: Place
     ]
     with ModelServer(rules) as models:
         place.set(ANTHROPIC_API_KEY=KEY)
-        (place.dir / "csp.toml").write_text(TOML.format(url=models.url("")[:-1]))
+        (place.dir / "csp.toml").write_text(TOML.format(url=models.url("")[:-1]) + KEYLESS)
         plan = place.csp("up", "--dry-run")
         assert "claude-api: csp agent --name claude-api --provider anthropic" in plan.out
         assert "(a model behind an API)" in plan.out
-        place.up()
+        begun = place.up()
+        assert "keyless has ended: csp: there is no key for openai: OPENAI_API_KEY is not set" in begun.err
+        assert "room default is up with claude-api, home" in begun.err
         assert place.online() == {"claude-api": "idle", "home": "idle"}
         place.csp("send", "claude-api", "hello", "--wait")
         wait_until_sync(lambda: "tokens in" in place.screen("claude-api"), 20, "the price")
@@ -224,14 +276,3 @@ def test_csp_up_gives_models_panes_that_show_what_they_say_and_cost(place: Place
         path for path in place.history.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()
     ]
     assert leaked == []
-
-
-def test_a_model_that_cannot_start_says_why_in_its_pane_and_to_who_started_it(place: Place) -> None:
-    (place.dir / "csp.toml").write_text(TOML.format(url="http://127.0.0.1:9"))
-    done = place.csp("up", "--detach")
-
-    assert (
-        "claude-api has ended: csp: there is no key for anthropic: ANTHROPIC_API_KEY is not set" in done.err
-    )
-    assert "room default is up with home" in done.err
-    assert place.csp("down").code == 0

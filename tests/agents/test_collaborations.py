@@ -1,10 +1,8 @@
 """Collaborations of models behind an API: what seed 002 asks for, each of its measures of success."""
 
 import itertools
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,6 +11,7 @@ import pytest
 from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.oneshot import Gateway
 from tests.agents.api_room import ApiRoom, envelope
+from tests.forks import Forked, run
 from tests.models.rules import Endless, Fail, Pause, Text
 from tests.waiting import wait_until_sync
 
@@ -20,7 +19,7 @@ TRIO: Final = ["claude", "gpt", "gem"]
 DOZEN: Final = [*TRIO, *(f"llama-{number}" for number in range(9))]
 POSTED: Final = "agent_call,agent_response,turn_signal,vote"
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("collaborations")]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("api")]
 
 
 class Room(ApiRoom):
@@ -470,30 +469,30 @@ def test_unknown_price_is_told(room: Room) -> None:
     assert any("The limit of 200,000 tokens holds." in text for text in notices(room, handle))
 
 
-def test_prompts_stay_as_long_as_they_are_over_a_hundred_turns(room: Room) -> None:
+@pytest.mark.parametrize("turns", [36, pytest.param(110, marks=pytest.mark.full)])
+def test_prompts_stay_as_long_as_they_are_however_many_turns(room: Room, turns: int) -> None:
     """Token budgets remain predictable: the window is what it is, whatever has been said before."""
     words = "and a further word of what was said " * 40
     for name in TRIO:
-        room.script(name, *(envelope(f"{number}: {words}") for number in range(40)))
+        room.script(name, *(envelope(f"{number}: {words}") for number in range(turns // 3 + 3)))
     since = {name: room.calls(name) for name in TRIO}
-    view = room.ended(room.collaborate(max_steps=110))
+    view = room.ended(room.collaborate(max_steps=turns))
     calls = [call for name in TRIO for call in room.models.exchanges(name)[since[name] :]]
     steps = [call.ask.tokens for call in calls if "You take turns" in call.ask.governing]
     of_gpt = [call.ask.tokens for call in calls if call.client == "gpt"]
     (synthesis,) = [call.ask.tokens for call in calls if "has come to its end" in call.ask.governing]
 
-    assert view["step"] == len(steps) == 110
+    assert view["step"] == len(steps) == turns
     assert max(steps) < 2500 + 800 + 1000, "the window, the whiteboard, the rules"
     assert synthesis < 2500 + 8000 + 800 + 1000, "the last word of each besides"
-    early, late = sum(of_gpt[10:20]) / 10, sum(of_gpt[-10:]) / 10
+    third = turns // 9
+    early, late = sum(of_gpt[third : 2 * third]) / third, sum(of_gpt[-third:]) / third
     assert late < early * 1.1, f"a turn took {early:.0f} tokens at first, {late:.0f} at last"
 
 
-def polling(room: Room, handle: str) -> subprocess.Popen[str]:
+def polling(room: Room, handle: str) -> Forked:
     """Wait for a collaboration at a command line."""
-    argv = [sys.executable, "-m", "csp.cli", "collaborate", "--poll", handle]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(argv, env=room.room.env, cwd=room.room.dir, **pipes)
+    return Forked(["collaborate", "--poll", handle], room.room.dir, room.room.env)
 
 
 # --- restart ---------------------------------------------------------------------------------------
@@ -526,15 +525,7 @@ def test_gateway_that_is_killed_goes_on_where_it_was(room: Room) -> None:
 
 
 def csp(room: Room, *argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "csp.cli", "collaborate", *argv],
-        env=room.room.env,
-        cwd=room.room.dir,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run(["collaborate", *argv], room.room.dir, room.room.env)
 
 
 def test_command_prints_the_result_and_talks_of_the_progress(room: Room) -> None:
@@ -582,15 +573,12 @@ def test_misuse_is_told(room: Room, argv: tuple[str, ...], code: int, problem: s
 
 def test_ctrl_c_leaves_it_running_and_says_how_to_go_on(room: Room) -> None:
     room.always("claude", [Endless()])
-    argv = [sys.executable, "-m", "csp.cli", "collaborate", "plan it", "--models", "claude"]
-    with subprocess.Popen(
-        argv, env=room.room.env, cwd=room.room.dir, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        handle = process.stderr.readline().split()[1]
-        wait_until_sync(lambda: room.in_flight(["claude"]) == 1, 20, "a call")
-        os.kill(process.pid, signal.SIGINT)
-        said = process.stderr.read()
+    process = Forked(["collaborate", "plan it", "--models", "claude"], room.room.dir, room.room.env)
+    assert process.stderr is not None
+    handle = process.stderr.readline().split()[1]
+    wait_until_sync(lambda: room.in_flight(["claude"]) == 1, 60, "a call")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
 
     assert process.returncode == 1
     assert f"wait for it: csp collaborate --poll {handle}" in said

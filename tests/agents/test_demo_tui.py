@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import termios
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,7 +17,8 @@ from csp.core.reading import Reading, read_screen
 from csp.core.screen import Screen
 from csp.sidecar.emulator import make_emulator
 from csp.sidecar.profile import load_profile_file
-from tests.clis.terminal import CTRL_C, ENTER, ESCAPE, Terminal
+from tests.clis.terminal import CTRL_C, ENTER, ESCAPE, CspTerminal, Terminal
+from tests.forks import run as run_csp
 from tests.waiting import wait_until_sync
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -48,7 +48,7 @@ class Demo:
         self.terminal.send(ENTER)
 
     def wait_ended(self, count: int = 1) -> list[dict[str, Any]]:
-        wait_until_sync(lambda: len(self.events("end")) >= count, what=f"{count} answers")
+        wait_until_sync(lambda: len(self.events("end")) >= count, 60.0, f"{count} answers")
         return self.events()
 
     def composer(self) -> list[str]:
@@ -79,12 +79,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
             persona: str = "ada", *, speed: str = "0", rows: int = 24, columns: int = 80, **env: str
         ) -> Demo:
             transcript = tmp_path / f"{persona}.jsonl"
-            argv = [sys.executable, "-m", "csp.cli", "demo", persona]
             env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm-256color", **env}
-            env |= {"PYTHONPATH": str(ROOT), "CSP_DEMO_SPEED": speed, "CSP_TRANSCRIPT": str(transcript)}
-            terminal = stack.enter_context(Terminal(argv, env, tmp_path, rows=rows, columns=columns))
+            env |= {"CSP_DEMO_SPEED": speed, "CSP_TRANSCRIPT": str(transcript)}
+            terminal = stack.enter_context(
+                CspTerminal(["demo", persona], env, tmp_path, rows=rows, columns=columns)
+            )
             demo = Demo(terminal, transcript, (rows, columns))
-            wait_until_sync(lambda: demo.events("start"), 20.0, "the first screen")
+            wait_until_sync(lambda: demo.events("start"), 60.0, "the first screen")
             terminal.wait_for(PLACEHOLDER)
             return demo
 
@@ -367,7 +368,7 @@ def modes(demo: Demo) -> list[Any]:
 def leave_by(demo: Demo, *keys: bytes) -> int:
     for key in keys:
         demo.terminal.send(key)
-    return demo.terminal.process.wait(10)
+    return demo.terminal.process.wait(60)
 
 
 def test_ctrl_d_leaves_an_empty_composer(start: Start) -> None:
@@ -408,7 +409,7 @@ def test_a_signal_ends_it_with_a_sane_terminal(start: Start, number: signal.Sign
     demo.terminal.wait_for(BUSY)
     os.kill(demo.terminal.process.pid, number)
 
-    assert demo.terminal.process.wait(10) == 128 + number
+    assert demo.terminal.process.wait(60) == 128 + number
     assert modes(demo)[3] & termios.ICANON
     assert demo.wait_ended()[-1]["how"] == "interrupted"
 
@@ -437,16 +438,8 @@ def test_a_stopped_agent_goes_on_where_it_was(start: Start) -> None:
 
 
 def run(tmp_path: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "csp.cli", "demo", *words],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), **env},
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
+    home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    return run_csp(["demo", *words], tmp_path, home | env)
 
 
 def test_without_a_terminal_it_says_so_in_one_line(tmp_path: Path) -> None:
@@ -465,21 +458,7 @@ def test_an_unknown_persona_is_told_the_known_ones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("speed", ["fast", "-1", "nan", "inf"])
 def test_a_bad_speed_is_refused(tmp_path: Path, speed: str) -> None:
-    master, slave = os.openpty()
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "csp.cli", "demo", "ada"],
-            env={"HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "CSP_DEMO_SPEED": speed},
-            stdin=slave,
-            stdout=slave,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=30,
-        )
-    finally:
-        os.close(master)
-        os.close(slave)
-
-    assert done.returncode == 2
-    assert f"CSP_DEMO_SPEED is {speed!r}" in done.stderr
+    env = {"HOME": str(tmp_path), "CSP_DEMO_SPEED": speed}
+    with CspTerminal(["demo", "ada"], env, tmp_path) as terminal:
+        assert terminal.process.wait(60) == 2
+        terminal.wait_for(re.escape(f"CSP_DEMO_SPEED is {speed!r}"))

@@ -13,6 +13,7 @@ import pexpect
 
 from csp.oneshot import Gateway
 from csp.rooms import RunningRoom, running_rooms
+from tests.forks import Forked
 from tests.waiting import wait_until_sync
 
 _LEFT_OUT = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
@@ -37,7 +38,7 @@ class Place:
     """A home with a directory to work in; everything that runs there is ended by `close`."""
 
     home: Path
-    running: list["subprocess.Popen[str]"] = field(default_factory=list)
+    running: list[Forked] = field(default_factory=list)
 
     @property
     def state(self) -> Path:
@@ -51,19 +52,25 @@ class Place:
         kept = {key: value for key, value in os.environ.items() if key not in _LEFT_OUT}
         return kept | {"HOME": str(self.home)} | more
 
-    def start(self, *argv: str, **env: str) -> "subprocess.Popen[str]":
+    def start(self, *argv: str, **env: str) -> Forked:
         """Start `csp` and leave it running."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "csp.cli", *argv],
-            cwd=self.home,
-            env=self.env(**env),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        process = Forked(argv, self.home, self.env(**env))
         self.running.append(process)
         return process
+
+    def python(self, *argv: str, **env: str) -> Done:
+        """Run `csp` to its end as its user does, by starting Python."""
+        command = [sys.executable, "-m", "csp.cli", *argv]
+        done = subprocess.run(
+            command,
+            cwd=self.home,
+            env=self.env(**env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
 
     def csp(self, *argv: str, stdin: str = "", **env: str) -> Done:
         """Run `csp` to its end."""
@@ -71,7 +78,7 @@ class Place:
         out, err = process.communicate(stdin, timeout=TIMEOUT_S)
         return Done(process.returncode, out, err)
 
-    def gateway(self, *argv: str) -> "subprocess.Popen[str]":
+    def gateway(self, *argv: str) -> Forked:
         """Start a gateway and wait until its room is announced."""
         before = {room.pid for room in running_rooms(self.state)}
         where = () if "--port" in argv else ("--port", "0")
@@ -79,7 +86,7 @@ class Place:
         wait_until_sync(lambda: self._has_new_room(process, before), TIMEOUT_S, "the gateway")
         return process
 
-    def _has_new_room(self, process: "subprocess.Popen[str]", before: set[int]) -> bool:
+    def _has_new_room(self, process: Forked, before: set[int]) -> bool:
         assert process.poll() is None, process.communicate()
         return any(room.pid not in before for room in running_rooms(self.state))
 

@@ -2,13 +2,18 @@
 
 import json
 import os
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from csp.cli.board import _head
+from csp.errors import Broken
+from tests.cli.recording import Recorded
+from tests.cli.recording import run as run_recorded
+from tests.forks import run
 from tests.rooms import LiveRoom
 
 
@@ -19,15 +24,8 @@ class Shell:
         self.room = room
 
     def __call__(self, *words: str, stdin: str | bytes = "") -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "csp.cli", "board", *words],
-            cwd=self.room.dir,
-            env=os.environ | self.room.env,
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            check=False,
-        )
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
+        done = run(["board", *words], self.room.dir, os.environ | self.room.env, stdin)
+        return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +105,56 @@ def test_summary_is_asked_for_and_put_on_the_board(csp: Shell) -> None:
     summary = gateway.get("/board?kind=summary")["items"][-1]
     assert (summary["text"], summary["author"]) == ("all was said", "scribe")
     assert f"scribe summary of {len(summary['stands_for'])} notes: all was said" in csp("show")[1]
+
+
+# --- without a room ------------------------------------------------------------------------------
+
+FILTERS = ("--session", "s-1", "--author", "ann", "--kind", "reply", "--tag", "t", "--limit", "3")
+FILTERED = {"session": "s-1", "author": "ann", "kind": "reply", "tag": "t", "limit": 3}
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (
+            ("add", "a", "b", "--session", "s-1", "--tag", "x,y", "--id", "own"),
+            ("POST", "/board", {"text": "a b", "tags": ["x", "y"], "session": "s-1", "id": "own"}),
+        ),
+        (("add", "a"), ("POST", "/board", {"text": "a", "tags": []})),
+        (("search", "a", "b", *FILTERS), ("GET", "/board/search", {"q": "a b", "rerank": 0, **FILTERED})),
+        (("search", "a", "--rerank"), ("GET", "/board/search", {"q": "a", "rerank": 1})),
+        (("show", *FILTERS), ("GET", "/board", FILTERED)),
+        (("show", "n-3"), ("GET", "/board/n-3", {})),
+        (("export", "--session", "s-1"), ("GET", "/board/export", {"session": "s-1"})),
+        (
+            ("summarise", "--by", "ann", "--session", "s-1"),
+            ("POST", "/board/summarise", {"by": "ann", "session": "s-1"}),
+        ),
+        (("summarise", "--by", "ann"), ("POST", "/board/summarise", {"by": "ann"})),
+    ],
+)
+def test_every_option_of_each_form_reaches_the_room(
+    words: tuple[str, ...], asked: tuple[str, str, dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    gateway = Recorded({asked[1]: {"ok": True}})
+
+    assert run_recorded(gateway, "board", *words, "--json") == 0
+    assert gateway.asked == [asked]
+    assert capsys.readouterr().out == '{"ok": true}\n'
+
+
+def test_an_export_stays_in_its_directory(tmp_path: Path) -> None:
+    gateway = Recorded({"/board/export": {"files": [{"path": "../x.txt", "text": "x"}]}})
+    with pytest.raises(Broken, match="outside of"):
+        run_recorded(gateway, "board", "export", "notes", cwd=tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_head_of_a_note_says_what_it_is() -> None:
+    note = {"id": "n-1", "ts": 0.0, "tags": ["a"], "session": "s-1", "idx": 7, "author": "ann"}
+    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(0.0))
+
+    assert _head(note | {"kind": "note"}) == f"n-1 {clock} s-1/0007 ann #a"
+    summary = note | {"kind": "summary", "stands_for": ["n-0", "n-2"]}
+    assert _head(summary) == f"n-1 {clock} s-1/0007 ann summary of 2 notes #a"

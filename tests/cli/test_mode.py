@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from csp.errors import Refused
 from csp.oneshot import Gateway
 from tests.cli.live import Place
+from tests.cli.recording import Recorded, run
 
 
 @pytest.fixture(scope="module")
@@ -169,3 +172,106 @@ def test_mode_without_a_session_is_freeform(tmp_path: Path) -> None:
         assert place.csp("mode").out == "mode: freeform\n"
     finally:
         place.close()
+
+
+# --- without a room ------------------------------------------------------------------------------
+
+VIEW = {"sessionId": "s-1", "mode": "debate", "status": "running", "turnOrder": ["ann"], "currentTurn": "ann"}
+
+
+def test_every_option_of_a_mode_reaches_the_room() -> None:
+    gateway = Recorded({"/mode": {"orchestration": {"mode": "debate", "waitingFor": []}}})
+    names = ("--agents", "a,,b", "--first", "a", "--synth", "b", "--thread", "side")
+    numbers = (
+        "--rounds",
+        "2",
+        "--steps",
+        "3",
+        "--turns",
+        "4",
+        "--tokens",
+        "5",
+        "--minutes",
+        "6",
+        "--cost",
+        "7",
+    )
+    switches = ("--ballot", "--respect-final", "--soft-turns")
+
+    assert run(gateway, "mode", "set", "debate", "tabs", "or", "spaces", *names, *numbers, *switches) == 0
+    assert gateway.asked == [
+        (
+            "POST",
+            "/mode",
+            {
+                "mode": "debate",
+                "topic": "tabs or spaces",
+                "agents": ["a", "b"],
+                "first": "a",
+                "synth": "b",
+                "thread": "side",
+                "rounds": 2,
+                "steps": 3,
+                "ballot": True,
+                "respect_final": True,
+                "soft_turns": True,
+                "limits": {"turns": 4, "tokens": 5, "minutes": 6.0, "cost": 7.0},
+            },
+        )
+    ]
+    run(gateway, "mode", "set", "debate")
+    assert gateway.bodies[-1] == {"mode": "debate"}, "what was left out is left to the room"
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "body"),
+    [
+        (("pause",), "/sessions/s-1/pause", {}),
+        (("resume",), "/sessions/s-1/resume", {}),
+        (
+            ("extend", "--rounds", "2", "--minutes", "3"),
+            "/sessions/s-1/extend",
+            {"rounds": 2, "minutes": 3.0},
+        ),
+        (("skip",), "/sessions/s-1/skip", {}),
+        (("skip", "ann"), "/sessions/s-1/skip", {"agent": "ann"}),
+        (("stop",), "/sessions/s-1/stop", {}),
+        (("end",), "/mode", {"mode": "freeform", "thread": "side"}),
+        (("next",), "/turn/next", {"thread": "side"}),
+    ],
+)
+def test_each_form_steers_the_mode_of_its_thread(
+    words: tuple[str, ...], path: str, body: dict[str, Any]
+) -> None:
+    gateway = Recorded({"/mode": VIEW, path: VIEW | {"round": 0}})
+
+    assert run(gateway, "mode", *words, "--thread", "side") == 0
+    assert gateway.asked[-1] == ("POST", path, body)
+    if len(gateway.asked) > 1:
+        assert gateway.asked[0] == ("GET", "/mode", {"thread": "side"})
+
+
+@pytest.mark.parametrize("view", [{"sessionId": None, "status": "running"}, VIEW | {"status": "ended"}])
+def test_nothing_that_has_ended_is_steered(view: dict[str, Any]) -> None:
+    for form in ("pause", "resume", "extend", "skip", "stop"):
+        gateway = Recorded({"/mode": view})
+        with pytest.raises(Refused, match="no mode is running"):
+            run(gateway, "mode", form)
+        assert len(gateway.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "form", "said"),
+    [
+        ("running", "pause", "debate is paused\n"),
+        ("paused", "pause", "debate is paused already\n"),
+        ("paused", "resume", "debate is running\n"),
+        ("running", "resume", "debate is running already\n"),
+    ],
+)
+def test_what_is_so_already_is_said(
+    status: str, form: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(Recorded({"/mode": VIEW | {"status": status}, f"/sessions/s-1/{form}": {}}), "mode", form)
+
+    assert capsys.readouterr().err == said

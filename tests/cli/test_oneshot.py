@@ -11,7 +11,7 @@ import pytest
 
 from csp import errors
 from csp.errors import BadInput, Broken, CspError, Unreachable
-from csp.oneshot import Gateway, field, follow, newest, objects, oldest, segment
+from csp.oneshot import LONG_POLL_S, Gateway, field, follow, newest, objects, oldest, segment
 
 
 class Server(ThreadingHTTPServer):
@@ -227,6 +227,26 @@ def test_following_goes_on_behind_a_gateway_that_was_away() -> None:
 
     assert [item["seq"] for item in (*first, then)] == [4, 6, 8]
     assert told == ["back", "died", "away", "still away", "back"]
+
+
+def test_the_first_answer_of_a_gateway_that_is_back_does_not_wait_for_news() -> None:
+    """What says that it is away stands until this answer; a long poll would leave it there for as long."""
+    gateway = PagedGateway(2)
+    whole, waits = gateway.get, list[object]()
+
+    def get(path: str, **query: Any) -> Any:
+        waits.append(query["wait"])
+        if len(waits) == 2:
+            raise Unreachable("died")
+        if len(waits) == 4:
+            gateway.items.append({"seq": 6})
+        return whole(path, **query)
+
+    gateway.get = get  # type: ignore[method-assign]  # it notes how long it may take
+    found = follow(lambda: gateway, 2, lambda error: None)
+
+    assert [next(found)["seq"], next(found)["seq"]] == [4, 6]
+    assert waits == [LONG_POLL_S, LONG_POLL_S, None, LONG_POLL_S]
 
 
 def _failing_once(gateway: PagedGateway) -> Any:

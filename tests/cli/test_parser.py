@@ -1,9 +1,11 @@
 """The command line: verbs, arguments, what is misused."""
 
+import re
+
 import pytest
 
-from csp.cli.parser import parse, setting_flags
-from csp.cli.verbs import VERBS
+from csp.cli.parser import parse, setting_flags, verb_parser
+from csp.cli.verbs import VERBS, Arg, Verb
 from csp.errors import BadInput
 
 
@@ -106,3 +108,69 @@ def test_the_example_of_a_verb_can_be_parsed(verb: object) -> None:
 
         found, _ = parse(words[1:])
         assert found == row
+
+
+STATED = [
+    (verb, arg)
+    for verb in VERBS
+    for arg in verb.args
+    if re.search(r"default: \d+$", arg.help) and "default" in arg.options
+]
+
+
+@pytest.mark.parametrize(("verb", "arg"), STATED, ids=[f"{verb.name} {arg.names[0]}" for verb, arg in STATED])
+def test_the_default_is_the_one_that_the_help_states(verb: Verb, arg: Arg) -> None:
+    stated = float(arg.help.rpartition("default: ")[2])
+
+    assert verb_parser(verb).get_default(arg.names[0].lstrip("-").replace("-", "_")) == stated
+
+
+def test_defaults_are_stated_for_what_waits_or_is_cut() -> None:
+    assert {(verb.name, arg.names[0]) for verb, arg in STATED} == {
+        ("replay", "--speed"),
+        ("logs", "--limit"),
+        ("agent", "--timeout"),
+        ("send", "--timeout"),
+        ("collaborate", "--timeout"),
+    }
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_a_switch_is_off_until_it_is_given(verb: Verb) -> None:
+    for arg in verb.args:
+        if arg.options.get("action") == "store_true":
+            assert verb_parser(verb).get_default(arg.names[0][2:].replace("-", "_")) is False
+
+
+@pytest.mark.parametrize("argv", [["--verbose", "agents"], ["agents", "--verbose"]])
+def test_verbose_may_stand_before_or_behind_the_verb(argv: list[str]) -> None:
+    _, args = parse(argv)
+
+    assert args.verbose is True
+    assert (args.verb, args.json) == ("agents", False)
+
+
+def test_flags_of_settings_reach_their_settings() -> None:
+    words = ["--host", "h", "--port", "7", "--history", "/h", "--durability", "none", "--room", "den"]
+    _, args = parse(["gateway", *words])
+    given = {name: value for name, value in setting_flags(args).items() if value is not None}
+
+    assert given == {"host": "h", "port": "7", "history_dir": "/h", "durability": "none", "room": "den"}
+
+
+@pytest.mark.parametrize(
+    ("verb", "problem"),
+    [
+        (["approve", "a", "--choice", "0"], "--choice"),
+        (["replay", "--speed", "-1"], "--speed"),
+        (["review", "--max-revisions", "-1"], "--max-revisions"),
+        (["review", "--on-accept", "merge"], "--on-accept"),
+        (["board", "--kind", "odd"], "--kind"),
+        (["export", "--format", "xml"], "--format"),
+        (["agent", "--name", "a", "--provider", "p"], "--model"),
+        (["sidecar", "--", "claude"], "--name"),
+        (["completion", "tcsh"], "tcsh"),
+    ],
+)
+def test_a_value_that_nobody_understands_is_refused(verb: list[str], problem: str) -> None:
+    assert problem in misuse(*verb).message

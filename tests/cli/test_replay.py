@@ -1,14 +1,16 @@
 """What csp replay and csp logs show."""
 
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from csp.cli import replay as replaying
+from csp.cli.call import Call
+from csp.cli.parser import parse
+from csp.config import Settings
 from tests.cli.live import Place
-from tests.waiting import wait_until_sync
 
 
 @pytest.fixture
@@ -49,17 +51,28 @@ def test_replay_can_be_cut_to_the_newest(place: Place) -> None:
     assert texts(place.csp("replay", "--speed", "1000", "--limit", "2").out) == ["two", "three"]
 
 
-def test_replay_takes_its_time(place: Place) -> None:
-    wait_until_sync(lambda: time.time() - _last_at(place) > 1.0)
-    place.csp("send", "ann", "four")
-    began = time.monotonic()
-    place.csp("replay", "--speed", "0.5", "--limit", "2")
+@pytest.mark.parametrize(
+    ("options", "pauses"),
+    [
+        (["--speed", "2"], [0.5, 1.0, 0.0, 3.0]),
+        ([], [0.125, 0.25, 0.0, 3.0]),
+        (["--speed", "0.5", "--limit", "3"], [0.0, 3.0]),
+        (["--speed", "0"], []),
+    ],
+)
+def test_replay_keeps_the_pauses_up_to_a_longest(
+    options: list[str], pauses: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody watches a night go by, and a clock that was set back is no pause at all."""
+    rested: list[float] = []
+    items = [{"seq": n, "ts": at, "sender": "ann", "text": "x"} for n, at in enumerate([5, 6, 8, 7, 9000])]
+    monkeypatch.setattr(replaying, "_items", lambda path: iter(items))
+    monkeypatch.setattr(replaying, "journal_path", lambda call: tmp_path)
+    monkeypatch.setattr(replaying.time, "sleep", rested.append)
+    _, args = parse(["replay", *options])
 
-    assert time.monotonic() - began > 2.0
-
-
-def _last_at(place: Place) -> float:
-    return float(place.csp("history", "--json", "--limit", "1").json[0]["ts"])
+    assert replaying.replay(Call(args=args, settings=Settings(), cwd=tmp_path)) == 0
+    assert rested == pauses
 
 
 def test_replay_of_no_room_says_so(tmp_path: Path) -> None:

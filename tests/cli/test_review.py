@@ -3,13 +3,18 @@
 import json
 import os
 import re
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from csp.cli.review import _lines, _row
+from csp.errors import NotFound
+from tests.cli.recording import Recorded
+from tests.cli.recording import run as run_recorded
+from tests.forks import run as run_csp
 from tests.review.playing import Run
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync
@@ -22,14 +27,7 @@ class Shell:
         self.room = room
 
     def __call__(self, *words: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "csp.cli", "review", *words],
-            cwd=self.room.dir,
-            env=os.environ | self.room.env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_csp(["review", *words], self.room.dir, os.environ | self.room.env)
         return done.returncode, done.stdout, done.stderr
 
 
@@ -101,3 +99,120 @@ def test_mistake_is_one_line_without_a_traceback(csp: Shell, words: tuple[str, .
 
     assert code in (1, 2) and out == ""
     assert problem in said and "Traceback" not in said and len(said.splitlines()) == 1
+
+
+# --- without a room ------------------------------------------------------------------------------
+
+RUN: dict[str, Any] = {"id": "r-1", "phase": "plan", "waits_for": "ann", "cycle": 2, "goal": "mend  it"}
+
+
+def test_every_option_of_a_start_reaches_the_room(tmp_path: Path) -> None:
+    gateway = Recorded({"/runs": {"run": RUN}})
+    who = ("--builder", "ann", "--reviewer", "bob", "--run-id", "r-1", "--thread", "side", "--dir", "sub")
+    how = (
+        "--test",
+        "make",
+        "--test-timeout",
+        "9",
+        "--max-revisions",
+        "0",
+        "--on-accept",
+        "nothing",
+        "--approve",
+    )
+
+    assert run_recorded(gateway, "review", "start", "mend", "it", *who, *how, cwd=tmp_path) == 0
+    assert gateway.asked == [
+        (
+            "POST",
+            "/runs",
+            {
+                "goal": "mend it",
+                "builder": "ann",
+                "reviewer": "bob",
+                "run_id": "r-1",
+                "thread": "side",
+                "dir": str(tmp_path / "sub"),
+                "test": "make",
+                "test_timeout_s": 9.0,
+                "max_revisions": 0,
+                "on_accept": "nothing",
+                "approve": True,
+            },
+        )
+    ]
+    run_recorded(gateway, "review", "start", "x", "--builder", "a", "--reviewer", "b", cwd=tmp_path)
+    assert gateway.bodies[-1] == {"goal": "x", "builder": "a", "reviewer": "b", "dir": str(tmp_path)}
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "body"),
+    [
+        (
+            ("decide", "r-1", "revise", "mind", "tests"),
+            "decide",
+            {"decision": "revise", "rationale": "mind tests"},
+        ),
+        (("halt", "r-1", "wait", "now"), "halt", {"rationale": "wait now"}),
+        (("resume", "r-1"), "resume", {"rationale": ""}),
+        (("abort", "r-1", "wrong"), "abort", {"rationale": "wrong"}),
+        (("finding", "r-1", "f-1", "rejected"), "finding", {"finding": "f-1", "verdict": "rejected"}),
+        (("go", "r-1"), "go", {}),
+        (("go", "r-1", "--plan", "plan.json"), "go", {"plan": {"steps": ["one"]}}),
+    ],
+)
+def test_each_decision_reaches_its_run(
+    words: tuple[str, ...],
+    path: str,
+    body: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "plan.json").write_text('{"steps": ["one"]}')
+    gateway = Recorded({f"/runs/r-1/{path}": {"run": RUN}})
+
+    assert run_recorded(gateway, "review", *words, cwd=tmp_path) == 0
+    assert gateway.asked == [("POST", f"/runs/r-1/{path}", body)]
+    assert capsys.readouterr().err == "r-1  plan, waits for ann  cycle 2  mend it\n"
+
+
+def test_the_only_run_that_goes_on_is_the_one_that_is_meant() -> None:
+    items = [RUN, RUN | {"id": "r-0", "reason": "accepted"}]
+    gateway = Recorded({"/runs": {"items": items}, "/runs/r-1": {"run": RUN}, "/runs/r-1/go": {"run": RUN}})
+    run_recorded(gateway, "review", "show")
+    run_recorded(gateway, "review", "go")
+
+    assert [path for _, path, _ in gateway.asked] == ["/runs", "/runs/r-1", "/runs", "/runs/r-1/go"]
+    for live, hint in (([RUN, RUN | {"id": "r-2"}], "name one: r-1, r-2"), ([], "name one: none goes on")):
+        with pytest.raises(NotFound) as caught:
+            run_recorded(Recorded({"/runs": {"items": live}}), "review", "show")
+        assert caught.value.hint == hint
+
+
+def test_a_run_is_shown_with_all_that_is_known_of_it() -> None:
+    findings = [
+        {"id": "f-1", "severity": "major", "text": "bad", "resolved": 2, "verdict": "confirmed"},
+        {"id": "f-2", "severity": "minor", "text": "odd"},
+    ]
+    run = RUN | {"why": "no", "branch": "b", "since": time.time() - 70, "revisions": 1, "max_revisions": 3}
+    detail = {"run": run, "plan": {"steps": ["one", "two"]}, "risk": "high", "findings": findings}
+    shown = _lines(detail | {"context": {"worktree": "/w"}, "folder": "/f"})
+
+    assert shown[3:] == [
+        "phase: plan  cycle: 2",
+        "revisions: 1 of 3",
+        "waits for: ann",
+        "waits for 1 min",
+        "why: no",
+        "branch: b",
+        "step 1: one",
+        "step 2: two",
+        "risk: high",
+        "f-1 (major, resolved in cycle 2, confirmed): bad",
+        "f-2 (minor, open): odd",
+        "worktree: /w",
+        "folder: /f",
+    ]
+    ended = _lines({"run": run | {"reason": "accepted"}})
+    assert "ended: accepted" in ended and not any("min" in line for line in ended)
+    assert _row(run | {"reason": "accepted"}) == "r-1  ended (accepted)  cycle 2  mend it"

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from csp.cli.terminal import Progress, confirm, put, talk, visible
+from csp.cli.terminal import Progress, confirm, duration, put, talk, visible
 from csp.errors import BadInput
 
 
@@ -84,3 +84,20 @@ def test_off_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
         confirm("really?")
 
     assert caught.value.hint == "add --yes to do it"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.9, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (3599, "59 min"),
+        (3600, "1 h"),
+        (86399, "23 h"),
+        (86400, "1 d"),
+        (200_000, "2 d"),
+    ],
+)
+def test_a_span_of_time_is_told_in_its_largest_unit(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown

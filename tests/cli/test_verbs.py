@@ -16,7 +16,7 @@ from csp.cli.look import _WHY
 from csp.config import Settings
 from csp.rooms import running_rooms, save_agent_token
 from csp.wire import HeldReason
-from tests.cli.live import Place
+from tests.cli.live import TIMEOUT_S, Place
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_wait_prints_the_reply_alone(place: Place) -> None:
     claude = place.agent("claude")
     process = place.start("send", "claude", "question", "--wait")
     claude.reply(claude.next_item(), "the answer\nin two lines")
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=TIMEOUT_S)
 
     assert (process.returncode, out) == (0, "the answer\nin two lines\n")
     assert err.startswith("sent ")
@@ -159,7 +159,7 @@ def test_wait_prints_each_reply_with_its_name(place: Place) -> None:
     process = place.start("send", "all", "question", "--wait")
     for agent in agents:
         agent.reply(agent.next_item(), f"I am {agent.id}")
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=TIMEOUT_S)
 
     assert process.returncode == 0
     assert sorted(out.splitlines()) == ["claude: I am claude", "codex: I am codex"]
@@ -172,7 +172,7 @@ def test_wait_takes_the_first_reply_of_each(place: Place) -> None:
     claude.reply(item, "first")
     claude.reply(item, "second")
     codex.reply(codex.next_item(), "mine")
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=TIMEOUT_S)
 
     assert (process.returncode, out) == (0, "claude: first\ncodex: mine\n")
 
@@ -182,7 +182,7 @@ def test_wait_says_at_once_what_was_lost(place: Place) -> None:
     process = place.start("send", "all", "question", "--wait", "--json")
     claude.report(claude.next_item(), "failed", "no composer")
     codex.reply(codex.next_item(), "fine")
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=TIMEOUT_S)
     answer = json.loads(out)
 
     assert process.returncode == 1
@@ -196,7 +196,7 @@ def test_wait_says_that_a_message_was_withdrawn(place: Place) -> None:
     process = place.start("send", "claude", "question", "--wait")
     item = claude.next_item()
     cancelled = place.csp("cancel", item["id"])
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=TIMEOUT_S)
 
     assert (cancelled.code, cancelled.err) == (0, f"withdrew {item['id']}\n")
     assert (process.returncode, out) == (1, "")
@@ -207,7 +207,7 @@ def test_wait_ends_with_the_reason_after_its_timeout(place: Place) -> None:
     claude = place.agent("claude")
     process = place.start("send", "claude", "question", "--wait", "--timeout", "1.5")
     claude.report(claude.next_item(), "held", "busy")
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=TIMEOUT_S)
 
     assert process.returncode == 1
     assert "csp: claude: no reply within 1.5 s (busy)\n" in err
@@ -221,7 +221,7 @@ def test_wait_outlives_a_restart_of_the_gateway(fresh: Place) -> None:
     fresh.running[0].wait()
     fresh.gateway("--port", fresh.room_port(claude))
     claude.reply(item, "still here")
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=TIMEOUT_S)
 
     assert (process.returncode, out) == (0, "still here\n")
 
@@ -231,9 +231,9 @@ def test_wait_shows_a_person_what_it_waits_for(place: Place) -> None:
     child = place.terminal("send", "claude", "question", "--wait")
     item = claude.next_item()
     claude.report(item, "held", "busy")
-    child.expect_exact("waiting for claude (busy)…", timeout=30)
+    child.expect_exact("waiting for claude (busy)…", timeout=TIMEOUT_S)
     claude.reply(item, "\x1b[2Jdone")
-    child.expect(pexpect.EOF, timeout=30)
+    child.expect(pexpect.EOF, timeout=TIMEOUT_S)
     child.close()
 
     assert child.exitstatus == 0
@@ -244,9 +244,9 @@ def test_wait_shows_a_person_what_it_waits_for(place: Place) -> None:
 def test_ctrl_c_ends_a_wait_with_a_clean_line(place: Place) -> None:
     place.agent("claude")
     child = place.terminal("send", "claude", "question", "--wait")
-    child.expect_exact("waiting for claude (queued)…", timeout=30)
+    child.expect_exact("waiting for claude (queued)…", timeout=TIMEOUT_S)
     child.sendintr()
-    child.expect(pexpect.EOF, timeout=30)
+    child.expect(pexpect.EOF, timeout=TIMEOUT_S)
     child.close()
 
     assert child.exitstatus == 130
@@ -267,7 +267,7 @@ def test_wait_tells_how_a_turn_broke_off(place: Place, ending: str, why: str, te
     process = place.start("send", "claude", "question", "--wait")
     item = claude.next_item()
     claude.gateway.post("/agent-output", {"content": text, "replyTo": item["id"], "ending": ending})
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=TIMEOUT_S)
 
     assert (process.returncode, out) == (1, f"{text}\n" if text else "")
     assert err.endswith(f"csp: claude: {why}\n")
@@ -280,7 +280,7 @@ def test_wait_is_not_ended_by_activity(place: Place) -> None:
     claude.gateway.post("/agent-output", {"content": "I look", "replyTo": item["id"], "activity": True})
     claude.gateway.post("/agent-output", {"content": "@working", "replyTo": item["id"]})
     claude.reply(item, "42")
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=TIMEOUT_S)
 
     assert (process.returncode, out) == (0, "42\n")
 
@@ -499,7 +499,7 @@ def test_a_button_is_done_when_the_agent_says_so(place: Place, verb: str, said: 
     is_waiting = process.poll() is None
     claude.report(item, "typed")
     claude.report(item, "confirmed")
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=TIMEOUT_S)
 
     assert (is_waiting, item["control"]) == (True, verb)
     assert (process.returncode, out, err) == (0, "", f"{said} claude\n")
@@ -509,7 +509,7 @@ def test_a_button_that_did_not_work_says_why(place: Place) -> None:
     claude = place.agent("claude")
     process = place.start("approve", "claude")
     claude.report(claude.next_item(), "failed", "no dialog is open")
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=TIMEOUT_S)
 
     assert (process.returncode, out, err) == (1, "", "csp: approve claude: failed: no dialog is open\n")
 
@@ -518,7 +518,7 @@ def test_a_button_without_proof_says_so(place: Place) -> None:
     claude = place.agent("claude")
     process = place.start("interrupt", "claude")
     claude.report(claude.next_item(), "submitted")
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=TIMEOUT_S)
 
     assert (process.returncode, err) == (0, "sent interrupt to claude, which gives no proof of it\n")
 
@@ -528,7 +528,7 @@ def test_a_button_for_an_agent_that_goes_is_withdrawn(place: Place) -> None:
     process = place.start("deny", "claude")
     claude.next_item()
     place.csp("remove", "claude")
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=TIMEOUT_S)
 
     assert (process.returncode, err) == (1, "csp: deny claude: withdrawn\n")
 
@@ -538,7 +538,7 @@ def test_approve_carries_the_choice(place: Place) -> None:
     process = place.start("approve", "claude", "--choice", "2", "--json")
     item = claude.next_item()
     claude.report(item, "failed", "no choice 2")
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=TIMEOUT_S)
     answer = json.loads(out)
 
     assert (item["choice"], process.returncode) == (2, 1)
@@ -549,9 +549,9 @@ def test_a_button_shows_a_person_what_it_waits_for(place: Place) -> None:
     claude = place.agent("claude")
     child = place.terminal("approve", "claude")
     item = claude.next_item()
-    child.expect_exact("waiting for claude (queued)…", timeout=30)
+    child.expect_exact("waiting for claude (queued)…", timeout=TIMEOUT_S)
     claude.report(item, "confirmed")
-    child.expect(pexpect.EOF, timeout=30)
+    child.expect(pexpect.EOF, timeout=TIMEOUT_S)
     child.close()
 
     assert child.exitstatus == 0
@@ -566,7 +566,7 @@ def test_a_button_outlives_a_restart_of_the_gateway(fresh: Place) -> None:
     fresh.running[0].wait()
     fresh.gateway("--port", fresh.room_port(claude))
     claude.report(item, "confirmed")
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=TIMEOUT_S)
 
     assert (process.returncode, err) == (0, "approved claude\n")
 
@@ -636,7 +636,7 @@ def test_follow_goes_on_through_a_restart_on_another_port_until_ctrl_c(fresh: Pl
     fresh.csp("send", "claude", "third")
     lines.append(json.loads(process.stdout.readline()))
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=TIMEOUT_S)
 
     assert [line["text"] for line in lines] == ["first", "second", "third"]
     assert (process.returncode, err) == (130, "")
@@ -646,14 +646,14 @@ def test_follow_tells_a_person_that_the_gateway_is_away(fresh: Place) -> None:
     claude = fresh.agent("claude")
     child = fresh.terminal("history", "--follow")
     fresh.csp("send", "claude", "first")
-    child.expect_exact("human -> claude: first", timeout=30)
+    child.expect_exact("human -> claude: first", timeout=TIMEOUT_S)
     fresh.running[0].kill()
     fresh.running[0].communicate()
-    child.expect_exact("; waiting for it…", timeout=30)
+    child.expect_exact("; waiting for it…", timeout=TIMEOUT_S)
     fresh.gateway("--port", fresh.room_port(claude))
-    child.expect_exact("\r\x1b[K", timeout=30)
+    child.expect_exact("\r\x1b[K", timeout=TIMEOUT_S)
     fresh.csp("send", "claude", "second")
-    child.expect_exact("human -> claude: second", timeout=30)
+    child.expect_exact("human -> claude: second", timeout=TIMEOUT_S)
     child.close(force=True)
 
 
@@ -705,9 +705,9 @@ def test_a_person_is_asked_before_a_text_is_gone(place: Place) -> None:
     place.agent("claude")
     message = place.csp("send", "claude", "keep me").out.strip()
     child = place.terminal("history", "redact", message)
-    child.expect_exact("[y/N]", timeout=30)
+    child.expect_exact("[y/N]", timeout=TIMEOUT_S)
     child.sendline("n")
-    child.expect(pexpect.EOF, timeout=30)
+    child.expect(pexpect.EOF, timeout=TIMEOUT_S)
     child.close()
 
     assert child.exitstatus == 1
@@ -793,7 +793,7 @@ def test_a_gateway_checks_what_it_was_given(bare: Place, argv: list[str], messag
 
 def test_a_stopped_gateway_leaves_no_room(fresh: Place) -> None:
     fresh.running[0].send_signal(signal.SIGINT)
-    fresh.running[0].communicate(timeout=30)
+    fresh.running[0].communicate(timeout=TIMEOUT_S)
 
     assert fresh.running[0].returncode == 0
     assert running_rooms(fresh.state) == []
@@ -841,7 +841,7 @@ def test_doctor_finds_a_damaged_line_of_a_stopped_room(fresh: Place) -> None:
     fresh.agent("claude")
     fresh.csp("send", "claude", "hello")
     fresh.running[0].send_signal(signal.SIGTERM)
-    fresh.running[0].communicate(timeout=30)
+    fresh.running[0].communicate(timeout=TIMEOUT_S)
     journal = fresh.history / "default/journal.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b"hello", b"jello"))
     shown = fresh.csp("doctor", "--journal", "--history", str(fresh.history))
@@ -864,7 +864,7 @@ def test_doctor_names_a_journal_that_is_not_there(bare: Place) -> None:
 
 def test_send_loads_nothing_heavy(place: Place) -> None:
     place.agent("claude")
-    done = place.csp("send", "claude", "hello", PYTHONPROFILEIMPORTTIME="1")
+    done = place.python("send", "claude", "hello", PYTHONPROFILEIMPORTTIME="1")
     loaded = {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
 
     assert "csp.oneshot" in loaded

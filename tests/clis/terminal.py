@@ -15,6 +15,7 @@ from typing import Final, Self
 
 from pyghostty import Terminal as Ghostty  # type: ignore[import-untyped]  # it ships no types
 
+from tests.forks import Forked
 from tests.waiting import wait_until_sync
 
 ENTER: Final = b"\r"
@@ -34,9 +35,18 @@ class Terminal:
         self._emulator.feed(_CLUSTERS)
         self.raw = bytearray()
         self._master, slave = os.openpty()
+        self._other_end = os.ttyname(slave)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._emulator.on_reply(self.send)
-        self.process = subprocess.Popen(
+        self.process = self._start(argv, env, cwd, slave)
+        os.close(slave)
+        self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)
+        self._reader.start()
+
+    def _start(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, slave: int
+    ) -> "subprocess.Popen[bytes] | Forked":
+        return subprocess.Popen(
             list(argv),
             env=dict(env),
             cwd=cwd,
@@ -46,9 +56,6 @@ class Terminal:
             start_new_session=True,
             preexec_fn=_take_terminal,
         )
-        os.close(slave)
-        self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)
-        self._reader.start()
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +70,14 @@ class Terminal:
     def send(self, data: bytes) -> None:
         while data:
             data = data[os.write(self._master, data) :]
+
+    def has_read(self) -> bool:
+        """Tell whether the program has read all that was sent; keys that it reads at once act together."""
+        other_end = os.open(self._other_end, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        try:
+            return not any(fcntl.ioctl(other_end, termios.FIONREAD, bytes(4)))
+        finally:
+            os.close(other_end)
 
     def paste(self, text: str) -> None:
         self.send(b"\x1b[200~" + text.encode() + b"\x1b[201~")
@@ -82,7 +97,7 @@ class Terminal:
         with self._lock:
             return str(self._emulator.contents())
 
-    def wait_for(self, pattern: str, timeout_s: float = 20.0) -> str:
+    def wait_for(self, pattern: str, timeout_s: float = 120.0) -> str:
         """Wait until the screen shows a pattern; return the screen."""
 
         def shown() -> str:
@@ -94,7 +109,7 @@ class Terminal:
         except AssertionError as error:
             raise AssertionError(f"{error}; the screen shows:\n{self.screen()}") from None
 
-    def wait_gone(self, pattern: str, timeout_s: float = 20.0) -> None:
+    def wait_gone(self, pattern: str, timeout_s: float = 120.0) -> None:
         """Wait until the screen shows a pattern no more."""
         wait_until_sync(
             lambda: not re.search(pattern, self.screen(), re.MULTILINE), timeout_s, f"no {pattern}"
@@ -111,6 +126,13 @@ class Terminal:
             with self._lock:
                 self.raw += data
                 self._emulator.feed(data)
+
+
+class CspTerminal(Terminal):
+    """Runs a command of csp instead, forked from a process that has loaded csp already."""
+
+    def _start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, slave: int) -> Forked:
+        return Forked(argv, cwd, env, stdin=slave, output=slave, is_leader=True)
 
 
 def _take_terminal() -> None:

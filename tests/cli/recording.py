@@ -1,0 +1,103 @@
+"""A verb called in this process, with a gateway that notes what it is asked and answers from a table."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from csp.cli import _find
+from csp.cli.call import Call
+from csp.cli.parser import parse
+from csp.config import Settings
+from csp.oneshot import Gateway
+from csp.rooms import Address
+
+
+class Recorded(Gateway):
+    """Answers by path: a value each time, or the next of a list; an exception is raised."""
+
+    def __init__(self, answers: Mapping[str, Any]) -> None:
+        super().__init__("http://127.0.0.1:9", "token")
+        self._answers = dict(answers)
+        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self._note("GET", path, {name: value for name, value in query.items() if value is not None})
+
+    def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        return self._note("POST", path, body or {})
+
+    def delete(self, path: str) -> Any:
+        return self._note("DELETE", path, {})
+
+    def _note(self, method: str, path: str, what: dict[str, Any]) -> Any:
+        self.asked.append((method, path, what))
+        answer = self._answers[path]
+        if isinstance(answer, Several):
+            answer = answer.next()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        """What was asked for, without where."""
+        return [what for _, _, what in self.asked]
+
+
+class Several:
+    """Answers that come one after the other; the last of them stays."""
+
+    def __init__(self, *answers: Any) -> None:
+        self._answers = list(answers)
+
+    def next(self) -> Any:
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+class RecordedCall(Call):
+    """A call in a room that is only recorded; after a failure it finds the same gateway again."""
+
+    recorded: Recorded
+
+    @cached_property
+    def gateway(self) -> Gateway:
+        return self.recorded
+
+    @cached_property
+    def address(self) -> Address:
+        return Address(url=self.recorded.url, token="token", room="default")
+
+    def reconnect(self) -> Gateway:
+        return self.recorded
+
+
+def call_of(*words: str, cwd: Path = Path("/"), gateway: Recorded | None = None) -> Call:
+    """Return the call that a command line makes, of a room that answers nothing by default."""
+    _, args = parse(words)
+    call = RecordedCall(args=args, settings=Settings(), cwd=cwd)
+    call.__dict__["recorded"] = gateway or Recorded({})
+    return call
+
+
+def run(gateway: Recorded, *words: str, cwd: Path = Path("/")) -> int:
+    """Run a verb to its exit code; what it raises is not caught."""
+    verb, _ = parse(words)
+    return _find(verb.run)(call_of(*words, cwd=cwd, gateway=gateway))
+
+
+class Clock:
+    """A clock that only moves when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now, self.looks = 100.0, 0
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        self.looks += 1
+        assert self.looks < 1000, "nobody waits for ever"
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
