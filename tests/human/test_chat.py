@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from csp.client import Status
+from csp.client.connection import Transport
 from csp.core.typed import Send
 from csp.errors import NotFound, Unreachable
 from csp.events import AgentResponse, Delivered, HumanMessage, Noticed, StateChanged, Voted
@@ -200,10 +201,10 @@ async def test_a_lost_gateway_is_said_once_and_its_return_too(
 ) -> None:
     monkeypatch.setattr(chat_module, "_AWAY_S", 0.0)
     for _ in range(2):
-        room._on_status(Status(is_connected=False, why="refused"))
+        room._on_status(Status(why="refused"))
     await wait_until(lambda: not room._tasks)
-    room._on_status(Status(is_connected=True))
-    room._on_status(Status(is_connected=True))
+    room._on_status(Status(transport=Transport.WEBSOCKET))
+    room._on_status(Status(transport=Transport.WEBSOCKET))
 
     assert room.shown.talked == [
         "the gateway is away, what you type goes out when it is back: refused",
