@@ -98,8 +98,8 @@ async def test_a_call_rings_once_until_it_is_over(room: Room) -> None:
 async def test_own_messages_are_ticks_and_others_are_lines(room: Room) -> None:
     room.ticks.expect("mine", 0.0)
     room._mine["mine"] = asyncio.ensure_future(asyncio.sleep(0))
-    room._take(HumanMessage(**HEAD | {"id": "mine", "sender": "human"}, recipients=("ada",)))
-    room._take(Delivered(**HEAD, message="mine", agent="ada", state=DeliveryState.CONFIRMED))
+    room._take(HumanMessage(**HEAD | {"id": "mine", "sender": "human", "recipients": ("ada",)}))
+    room._take(Delivered(**HEAD | {"message": "mine", "agent": "ada", "state": DeliveryState.CONFIRMED}))
     assert room.shown.lines == []
     assert [line.strip() for line in room.ticks.due(1e12)] == ["#7 ✓ ada"]
     room._take(HumanMessage(**HEAD | {"id": "other", "sender": "human"}, recipients=()))
@@ -116,7 +116,7 @@ async def test_a_notice_that_a_tick_tells_too_is_not_shown(room: Room) -> None:
 
 
 async def test_a_vote_that_stands_in_the_words_is_not_shown_again(room: Room) -> None:
-    vote = Voted(**HEAD | {"text": "A"}, session_id="s", turn="t", label="A")
+    vote = Voted(**HEAD | {"text": "A", "session_id": "s", "turn": "t", "label": "A"})
     room._take(vote)
     before = len(room.shown.lines)
     room._take(AgentResponse(**HEAD | {"text": "VOTE: [A]"}, recipients=()))
@@ -131,7 +131,7 @@ async def test_a_stop_is_tried_again_until_the_gateway_is_back(
 ) -> None:
     monkeypatch.setattr(chat_module, "TICK_S", 0.001)
     room.answers["/stop"] = [Unreachable("away"), Unreachable("away")]
-    monkeypatch.setattr(chat_module.commands, "stop", stop_of(room))
+    monkeypatch.setattr("csp.human.commands.stop", stop_of(room))
     await room._stop()
 
     assert [path for _, path, _ in room.asked] == ["/stop"] * 3
@@ -172,7 +172,11 @@ async def test_a_stop_does_not_wait_for_what_was_typed_before(room: Room) -> Non
 async def test_plain_text_goes_to_the_target_which_an_address_moves(room: Room) -> None:
     await room.roster.look()
     sent: list[tuple[str, str, bool]] = []
-    room.say = lambda to, text, urgent=False: sent.append((to, text, urgent))  # type: ignore[method-assign]
+
+    def say(to: str, text: str, *, urgent: bool = False) -> None:
+        sent.append((to, text, urgent))
+
+    room.say = say  # type: ignore[method-assign]  # what is sent is all that matters here
     room._last_words["ada"] = "tabs"
     await room._say(Send(text="one"))
     await room._say(Send(to="ADA", text="so {ada.last}?", urgent=True))

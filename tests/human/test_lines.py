@@ -34,6 +34,14 @@ HEAD: dict[str, Any] = {
     "text": "hi",
 }
 
+TURN: dict[str, Any] = HEAD | {
+    "session_id": "s",
+    "turn": "t",
+    "agent": "bob",
+    "state": TurnState.WORKING,
+    "round": 0,
+}
+
 
 def said(**more: Any) -> AgentResponse:
     return AgentResponse(**HEAD | {"recipients": ()} | more)
@@ -110,21 +118,13 @@ def test_what_is_on_its_way_says_so() -> None:
         (Left(**HEAD, reason="left"), "ada left"),
         (Left(**HEAD, reason="silent for 60 s"), "ada left (silent for 60 s)"),
         (Left(**HEAD, reason="removed", removed=True), "ada was removed"),
-        (Redacted(**HEAD, message="m-9\x1b"), "the text of m-9␛ was redacted"),
+        (Redacted(**HEAD | {"message": "m-9\x1b"}), "the text of m-9␛ was redacted"),
         (
             TurnSignal(**HEAD | {"target": "bob"}, recipients=(), is_repair=True),
             "bob is asked once more: the form of its answer was wrong",
         ),
         (
-            TurnMoved(
-                **HEAD,
-                session_id="s",
-                turn="t",
-                agent="bob",
-                state=TurnState.WORKING,
-                round=0,
-                reason="tests",
-            ),
+            TurnMoved(**TURN | {"reason": "tests"}),
             "bob is working: tests",
         ),
         (StateChanged(**HEAD, state=AgentState.LIMITED, until=NOW), f"ada reached a usage limit until {AT}"),
@@ -136,10 +136,10 @@ def test_news_are_one_line(event: Any, line: str) -> None:
 
 
 def test_most_events_are_not_news() -> None:
-    quiet = [
+    quiet: list[Any] = [
         StateChanged(**HEAD, state=AgentState.BUSY),
         TurnSignal(**HEAD, recipients=()),
-        TurnMoved(**HEAD, session_id="s", turn="t", agent="bob", state=TurnState.WORKING, round=0),
+        TurnMoved(**TURN),
         HumanMessage(**HEAD, recipients=()),
     ]
 

@@ -77,9 +77,9 @@ async def test_who_comes_can_be_named_at_once_and_who_is_removed_no_more() -> No
     [
         (Noticed(**HEAD), "freeform", False),
         (Noticed(**HEAD), "debate", True),
-        (Redacted(**HEAD, message="m"), "freeform", False),
+        (Redacted(**HEAD | {"message": "m"}), "freeform", False),
         (HumanMessage(**HEAD, recipients=()), "debate", False),
-        (HumanMessage(**HEAD, recipients=("ada",)), "freeform", True),
+        (HumanMessage(**HEAD | {"recipients": ("ada",)}), "freeform", True),
         (StateChanged(**HEAD, state=AgentState.BUSY), "freeform", True),
     ],
 )
