@@ -20,7 +20,8 @@ from csp.sidecar.run import Run, agents_dir
 
 
 def member(name: str, **more: Any) -> Member:
-    return Member(**{"name": name, "agent": name.lower(), "command": ("cat",), "cwd": Path("/p")} | more)
+    fields: dict[str, Any] = {"name": name, "agent": name.lower(), "command": ("cat",), "cwd": Path("/p")}
+    return Member(**fields | more)
 
 
 class FakePanes:
