@@ -3,9 +3,10 @@
 import asyncio
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from prompt_toolkit.keys import Keys
 
 from csp.client import Status
 from csp.client.connection import Transport
@@ -17,6 +18,7 @@ from csp.human.chat import Chat
 from csp.human.face import Order
 from csp.human.look import UNICODE, Look
 from csp.human.memory import Memory
+from csp.human.pane import Pane
 from csp.rooms import Address
 from csp.wire import AgentState, DeliveryState
 from tests.waiting import wait_until
@@ -163,9 +165,9 @@ async def test_a_stop_does_not_wait_for_what_was_typed_before(room: Room) -> Non
     # Nobody works on the lane: what is typed stays there.
     room.enter("/agents")
     room.enter("Allstop")
+    assert room._lane.qsize() == 1
     await wait_until(lambda: ("POST", "/stop", {}) in room.asked)
 
-    assert room._lane.qsize() == 1
     await asyncio.gather(*room._unfinished)
 
 
@@ -267,3 +269,16 @@ async def test_the_borders_are_told_what_the_roster_knows(room: Room) -> None:
     await room.roster.look()
 
     assert told == [{"ada": "YOUR TURN"}, ("Debate 1/2 · ada", 99.0)]
+
+
+def test_f12_stops_whatever_is_being_typed() -> None:
+    done: list[str] = []
+    chat = SimpleNamespace(stop=lambda: done.append("stopped"), quit=lambda: done.append("left"))
+    here: Any = SimpleNamespace(
+        chat=chat, _enter=None, _break=None, _complete=None, _suspend=None, refresh=lambda: None
+    )
+    (binding,) = [one for one in Pane._keys(here).bindings if one.keys == (Keys.F12,)]
+    binding.handler(cast(Any, None))
+
+    assert done == ["stopped"]
+    assert binding.filter()
