@@ -1,6 +1,7 @@
 """A real room with agents that do what a test says, and the human pane in a real terminal."""
 
 import asyncio
+import contextlib
 import io
 import re
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from csp.errors import NotFound
 from csp.human.face import Order
 from csp.human.look import UNICODE, Look
 from csp.human.memory import Memory
@@ -81,7 +83,9 @@ def empty(room: LiveRoom) -> None:
     """End what runs, send every agent away."""
     room.gateway.post("/stop", {"all": True})
     for agent in room.gateway.get("/agents"):
-        room.gateway.delete(f"/agents/{agent['id']}")
+        # What was typed last may just be removing it too.
+        with contextlib.suppress(NotFound):
+            room.gateway.delete(f"/agents/{agent['id']}")
 
 
 class Done(NamedTuple):
@@ -155,6 +159,12 @@ class Pane(Terminal):
         text = super().history()
         mark = f"'/begin-{self._begun}' is not a command"
         return text.rpartition(mark)[2].partition("\n")[2] if self._begun else text
+
+    def wait_for(self, pattern: str, timeout_s: float = 60.0) -> str:
+        return super().wait_for(pattern, timeout_s)
+
+    def wait_gone(self, pattern: str, timeout_s: float = 60.0) -> None:
+        super().wait_gone(pattern, timeout_s)
 
     def type(self, line: str) -> None:
         """Type a line with Enter behind it."""

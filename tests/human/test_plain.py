@@ -209,7 +209,7 @@ def test_an_agent_is_removed(room: LiveRoom) -> None:
 def test_messages_are_found_withdrawn_and_sent_again(room: LiveRoom) -> None:
     claude = join(room, "claude")
     done = plain(
-        room, "@claude zebra crossing\n/cancel\n/search zebra\n/resend\n/queue\n/history 1 claude\n", 5.0
+        room, "@claude zebra crossing\n/cancel\n/search zebra\n/resend\n/queue\n/history 1 claude\n", 1.5
     )
 
     assert "you → claude: zebra crossing …" in done.stdout

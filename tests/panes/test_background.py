@@ -14,7 +14,7 @@ from csp.panes import background
 from csp.panes.background import Background
 from csp.panes.session import room_key
 from csp.panes.waiting import Outcome
-from csp.sidecar.run import agents_dir
+from csp.sidecar.run import Run, agents_dir
 
 #: Does what a model does for its room: leaves its record, then stays.
 _MODEL = """
@@ -58,15 +58,16 @@ def test_a_model_is_here_once_it_has_told_its_state(tmp_path: Path, monkeypatch:
     words = (sys.executable, "-c", _MODEL, str(folder))
     # The product lets it run on when it ends itself; a test that goes on must not.
     started: list[subprocess.Popen[bytes]] = []
-    popen = subprocess.Popen
-    monkeypatch.setattr(
-        background.subprocess,
-        "Popen",
-        lambda *args, **more: started.append(popen(*args, **more)) or started[-1],
-    )
+
+    class Kept(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            started.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Kept)
     try:
         found = start(tmp_path, room, *words, CSP_AUTH_TOKEN="secret", CSP_AGENT="x", KEY="k")
-        run = background.Run.load(folder)
+        run = Run.load(folder)
     finally:
         for process in started:
             process.kill()
@@ -101,7 +102,7 @@ def test_a_model_that_never_joins_is_ended(tmp_path: Path, monkeypatch: pytest.M
             self.kill()
             self.wait()
 
-    monkeypatch.setattr(background.subprocess, "Popen", Noted)
+    monkeypatch.setattr(subprocess, "Popen", Noted)
 
     assert start(tmp_path, Room([]), "sleep", "600") == Outcome(
         "m", "offline", "m has not joined after 0.2 s"

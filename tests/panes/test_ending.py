@@ -72,24 +72,25 @@ def test_a_process_of_the_same_number_is_not_taken_for_a_sidecar(tmp_path: Path)
 
 def test_the_gateway_is_asked_by_its_supervisor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     killed: list[tuple[int, int]] = []
-    monkeypatch.setattr(ending.os, "kill", lambda pid, number: killed.append((pid, number)))
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append((pid, number)))
     monkeypatch.setattr(ending, "family", lambda pids: set(pids))
     monkeypatch.setattr(ending, "end", lambda processes: processes)
     room = RunningRoom(
         room="default",
         url="http://x",
         token="t",
-        started=0.0,  # type: ignore[arg-type]
+        started=0.0,
         pid=22,
         supervisor=11,
         dir=tmp_path,
-        history=tmp_path,  # type: ignore[arg-type]
+        history=tmp_path,
     )
     report = Ended()
     ending._end_gateway(report, room, lambda _: None)
 
     assert killed == [(11, signal.SIGTERM)]
-    assert (report.stubborn, report.ended) == ([11, 22], ["gateway at http://x"])
+    assert report.ended == ["gateway at http://x"]
+    assert [*map(str, report.stubborn)] == ["11", "22"]
 
 
 def files_of(folder: Path) -> list[str]:

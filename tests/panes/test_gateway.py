@@ -85,7 +85,7 @@ def test_a_gateway_is_started_for_its_room_without_anybodys_identity(
         return process
 
     processes: list[subprocess.Popen[bytes]] = []
-    monkeypatch.setattr(gateway.subprocess, "Popen", noted)
+    monkeypatch.setattr(subprocess, "Popen", noted)
     shown: list[str] = []
     found = start_gateway(settings, tmp_path, tmp_path / "state", env, shown.append, None, "4321")
     argv, seen, cwd, is_leader = json.loads(out.read_text())

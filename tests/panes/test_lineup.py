@@ -241,9 +241,9 @@ MODEL = AgentSpec(
     name="Gpt",
     provider="openai-compatible",
     model="m",
-    base_url="http://x/v1",  # type: ignore[arg-type]
+    base_url="http://x/v1",
     key_env="MINE",
-    role="orchestrator",  # type: ignore[arg-type]
+    role="orchestrator",
 )
 
 

@@ -1,5 +1,6 @@
 """One csp at a time is at work on a room."""
 
+import fcntl
 import stat
 import threading
 from pathlib import Path
@@ -66,3 +67,22 @@ def test_a_lock_whose_file_was_taken_away_is_none(tmp_path: Path) -> None:
         lock_path(tmp_path, "default").unlink()
         with locked(tmp_path, "default", nothing):
             assert lock_path(tmp_path, "default").exists()
+
+
+def test_a_file_that_goes_while_it_is_locked_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = lock_path(tmp_path, "default")
+    flock = fcntl.flock
+    calls: list[int] = []
+
+    def noted(fd: int, how: int) -> None:
+        if not calls:
+            path.unlink()
+        calls.append(how)
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", noted)
+    with locked(tmp_path, "default", nothing):
+        assert path.exists()
+    assert len(calls) == 2

@@ -104,7 +104,7 @@ def mode(place: Place) -> dict[str, Any]:
 def has_ended(place: Place, topic: str) -> bool:
     """Tell whether the last mode was this one and has ended."""
     found = mode(place)
-    return found["topic"] == topic and found["status"] == "ended"
+    return bool(found["topic"] == topic and found["status"] == "ended")
 
 
 def test_a_debate_typed_in_the_room_pane_runs_to_its_end(demo: Place) -> None:

@@ -12,7 +12,14 @@ from csp.errors import BadInput, CspError, Refused
 from csp.panes import opening
 from csp.panes.lineup import CSP, Member, Wish
 from csp.panes.opening import Joining, Opening, plan, sidecar_argv
-from csp.panes.record import Conversation, lineup_path, load_conversations, load_lineup, save_lineup
+from csp.panes.record import (
+    Conversation,
+    lineup_path,
+    load_conversations,
+    load_lineup,
+    save_conversations,
+    save_lineup,
+)
 from csp.panes.session import Seat
 from csp.panes.waiting import Outcome
 from csp.rooms import Address, RunningRoom
@@ -20,7 +27,8 @@ from csp.sidecar.run import Run, agents_dir
 
 
 def member(name: str, **more: Any) -> Member:
-    return Member(**{"name": name, "agent": name.lower(), "command": ("cat",), "cwd": Path("/p")} | more)
+    fields: dict[str, Any] = {"name": name, "agent": name.lower(), "command": ("cat",), "cwd": Path("/p")}
+    return Member(**fields | more)
 
 
 class FakePanes:
@@ -311,7 +319,7 @@ def test_a_cli_that_ends_over_its_old_conversation_starts_anew(
     made, told = open_with(monkeypatch, settings, panes, room)
     made._resumed = {"ann", "ben"}
     path = made._conversations
-    opening.save_conversations(path, {"ann": Conversation(profile="p", cwd="/p", token="t", session="s")})
+    save_conversations(path, {"ann": Conversation(profile="p", cwd="/p", token="t", session="s")})
     members = [member(name) for name in ("ann", "ben", "cid")]
     outcomes = [Outcome(name, "offline", "it has ended") for name in ("ann", "ben", "cid")]
 
@@ -329,7 +337,7 @@ def test_a_conversation_that_is_gone_on_with_is_noted(
     old = tmp_path / "t.jsonl"
     old.write_text("{}")
     talk = Conversation(profile="claude", cwd="/p", token="t", session="s-1", transcript=str(old))
-    opening.save_conversations(made._conversations, {"ann": talk})
+    save_conversations(made._conversations, {"ann": talk})
     made._seat([member("ann", command=("claude",), profile="claude"), member("ben")])
 
     assert made._resumed == {"ann"}

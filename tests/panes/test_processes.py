@@ -47,7 +47,12 @@ def test_one_that_hears_no_polite_signal_is_killed(monkeypatch: pytest.MonkeyPat
     process.stdout.readline()
     numbers: list[int] = []
     kill = os.kill
-    monkeypatch.setattr(processes.os, "kill", lambda pid, number: (numbers.append(number), kill(pid, number)))
+
+    def noted(pid: int, number: int) -> None:
+        numbers.append(number)
+        kill(pid, number)
+
+    monkeypatch.setattr(os, "kill", noted)
     steps = ((0.05, signal.SIGTERM), (0.05, signal.SIGKILL), (60.0, None))
     monkeypatch.setattr(processes, "STEPS", steps)
 
@@ -93,7 +98,7 @@ def test_a_machine_without_proc_is_read_by_ps(tmp_path: Path, monkeypatch: pytes
     ps.write_text(f"#!/bin/sh\nprintf '%s' '{rows}'\n")
     ps.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(processes.sys, "platform", "darwin")
+    monkeypatch.setattr(sys, "platform", "darwin")
 
     assert matching("python") == {Process(33, "Mon Jan 5 10:00:02 2026", "python -m  x y")}
     assert matching("dead") == set()
