@@ -1,5 +1,6 @@
 """Every field of a body reaches the command that the room is asked with."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -32,22 +33,48 @@ ROWS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         "claude",
         {"to": "codex", "content": "hi", "thread": "dev", "replyTo": "m-1", "urgent": True, "id": "mine"},
         {
-            "sender": "claude", "to": "codex", "text": "hi", "thread": "dev", "reply_to": "m-1",
-            "urgent": True, "id": "mine", "ttl_s": TTL_S, "only": None,
+            "sender": "claude",
+            "to": "codex",
+            "text": "hi",
+            "thread": "dev",
+            "reply_to": "m-1",
+            "urgent": True,
+            "id": "mine",
+            "ttl_s": TTL_S,
+            "only": None,
         },
     ),
     (
         "/agent-output",
         "claude",
         {
-            "content": "done", "turn": "t-1", "replyTo": "m-1", "final": True, "thread": "dev",
-            "handoff": {"to": "codex", "task": "go on"}, "usage": {"input": 1, "output": 2},
-            "id": "mine", "activity": True, "local": True, "ending": "interrupted", "reason": "why",
+            "content": "done",
+            "turn": "t-1",
+            "replyTo": "m-1",
+            "final": True,
+            "thread": "dev",
+            "handoff": {"to": "codex", "task": "go on"},
+            "usage": {"input": 1, "output": 2},
+            "id": "mine",
+            "activity": True,
+            "local": True,
+            "ending": "interrupted",
+            "reason": "why",
         },
         {
-            "sender": "claude", "text": "done", "turn": "t-1", "reply_to": "m-1", "final": True,
-            "handoff": {"to": "codex", "task": "go on"}, "thread": "dev", "id": "mine", "ttl_s": TTL_S,
-            "activity": True, "local": True, "ending": "interrupted", "reason": "why",
+            "sender": "claude",
+            "text": "done",
+            "turn": "t-1",
+            "reply_to": "m-1",
+            "final": True,
+            "handoff": {"to": "codex", "task": "go on"},
+            "thread": "dev",
+            "id": "mine",
+            "ttl_s": TTL_S,
+            "activity": True,
+            "local": True,
+            "ending": "interrupted",
+            "reason": "why",
         },
     ),
     (
@@ -92,8 +119,12 @@ ROWS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         "",
         {"agent": "codex", "rounds": 3, "minutes": 4.5},
         {
-            "sender": "human", "session": "s-1", "action": "extend",
-            "agent": "codex", "rounds": 3, "minutes": 4.5,
+            "sender": "human",
+            "session": "s-1",
+            "action": "extend",
+            "agent": "codex",
+            "rounds": 3,
+            "minutes": 4.5,
         },
     ),
     ("/stop", "", {"thread": "dev"}, {"sender": "human", "thread": "dev"}),
@@ -103,14 +134,32 @@ ROWS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         "/collaborations",
         "",
         {
-            "objective": "a plan", "models": ["claude"], "session_id": "plan", "user_input": "go",
-            "mode": "round_robin", "max_steps": 3, "parallel": 2, "timeout_per_step": 4.5,
-            "cost_limit_usd": 5.5, "summarization_threshold": 6, "thread": "dev",
+            "objective": "a plan",
+            "models": ["claude"],
+            "session_id": "plan",
+            "user_input": "go",
+            "mode": "round_robin",
+            "max_steps": 3,
+            "parallel": 2,
+            "timeout_per_step": 4.5,
+            "cost_limit_usd": 5.5,
+            "summarization_threshold": 6,
+            "thread": "dev",
         },
         {
-            "sender": "human", "objective": "a plan", "agents": ["claude"], "session": "plan",
-            "said": "go", "mode": "round_robin", "steps": 3, "parallel": 2, "step_s": 4.5,
-            "cost": 5.5, "summarise_at": 6, "thread": "dev", "prices": {},
+            "sender": "human",
+            "objective": "a plan",
+            "agents": ["claude"],
+            "session": "plan",
+            "said": "go",
+            "mode": "round_robin",
+            "steps": 3,
+            "parallel": 2,
+            "step_s": 4.5,
+            "cost": 5.5,
+            "summarise_at": 6,
+            "thread": "dev",
+            "prices": {},
         },
     ),
     ("/collaborations", "", {"objective": "a plan", "models": ["claude"]}, {"thread": "default"}),
@@ -124,16 +173,32 @@ ROWS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         "/runs",
         "",
         {
-            "goal": "g", "builder": "claude", "reviewer": "codex", "run_id": "run-7", "test": "true",
-            "test_timeout_s": 7.5, "max_revisions": 3, "on_accept": "nothing", "approve": True,
-            "dir": "/tmp", "thread": "dev",
+            "goal": "g",
+            "builder": "claude",
+            "reviewer": "codex",
+            "run_id": "run-7",
+            "test": "true",
+            "test_timeout_s": 7.5,
+            "max_revisions": 3,
+            "on_accept": "nothing",
+            "approve": True,
+            "dir": "/tmp",
+            "thread": "dev",
         },
         {
-            "sender": "human", "mode": "review", "topic": "g", "agents": ["claude", "codex"],
-            "max_revisions": 3, "thread": "dev",
+            "sender": "human",
+            "mode": "review",
+            "topic": "g",
+            "agents": ["claude", "codex"],
+            "max_revisions": 3,
+            "thread": "dev",
             "terms": {
-                "run_id": "run-7", "test": "true", "test_timeout_s": 7.5,
-                "on_accept": "nothing", "approve": True, "dir": "/tmp",
+                "run_id": "run-7",
+                "test": "true",
+                "test_timeout_s": 7.5,
+                "on_accept": "nothing",
+                "approve": True,
+                "dir": "/tmp",
             },
         },
     ),
@@ -215,8 +280,12 @@ async def test_a_message_of_a_run_must_name_the_run_of_its_path(room: ServedRoom
     claude = await room.join("claude")
     await room.post("/runs", {"goal": "g", "builder": "claude", "reviewer": "mailbox", "run_id": "run-7"})
     body = {
-        "schema_version": "0.1", "timestamp": "2026-01-01T00:00:00Z", "sender": "builder",
-        "run_id": "run-8", "message_type": "session.ack", "body": {},
+        "schema_version": "0.1",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "sender": "builder",
+        "run_id": "run-8",
+        "message_type": "session.ack",
+        "body": {},
     }
     answer = await room.call("POST", "/runs/run-7/message", body, token=claude.token)
 
@@ -249,7 +318,8 @@ async def test_log_asked_for_by_an_agent_is_the_newest_before_its_question(room:
     for number in range(6):
         await room.send("all", f"word {number}")
     await room.post("/agent-output", {"content": "@query.log 2"}, claude.token)
-    told = await wait_until(lambda: _after(room, claude, "word 5"), what="the answer")
+    answer: Callable[[], str | Awaitable[str]] = lambda: _after(room, claude, "word 5")  # noqa: E731
+    told = await wait_until(answer, what="the answer")
 
     assert "word 3" not in told and "word 4" in told and "word 5" in told and "@query" not in told
     (query,) = [event for event in _said(room) if event.text == told]

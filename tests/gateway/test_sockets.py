@@ -1,6 +1,7 @@
 """One WebSocket by itself: what an operation may do, what a loss leaves behind."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from csp.errors import BadInput, Forbidden, TooLarge, Unauthenticated
 from csp.gateway import sockets as sockets_module
 from csp.gateway.sockets import Connection
-from csp.wire import MAX_LIVE_BYTES
+from csp.wire import MAX_LIVE_BYTES, AgentId
 from tests.gateway.served import ServedRoom
 from tests.waiting import wait_until
 
@@ -44,19 +45,19 @@ async def test_a_connection_that_ends_leaves_nothing_behind(room: ServedRoom) ->
     claude = await room.join("claude")
     sockets = [await room.connect(claude.token), await room.connect()]
     await sockets[1].ask("watch", screen="claude")
-    gateway = room.gateway
+    gateway, agent = room.gateway, AgentId(claude.id)
     before = (
-        gateway.presence._sockets[claude.id],
-        len(gateway._outboxes[claude.id]),
+        gateway.presence._sockets[agent],
+        len(gateway._outboxes[agent]),
         len(gateway.hub.watchers),
-    )  # type: ignore[index]
+    )
     for socket in sockets:
         await socket.close()
     await wait_until(lambda: not gateway.sockets)
 
     assert before == (1, 1, 2)
-    assert gateway.presence._sockets[claude.id] == 0  # type: ignore[index]  # it is its id
-    assert not gateway._outboxes[claude.id] and not gateway.hub.watchers  # type: ignore[index]
+    assert gateway.presence._sockets[agent] == 0
+    assert not gateway._outboxes[agent] and not gateway.hub.watchers
     assert not gateway.screens._feeds
 
 
@@ -108,7 +109,7 @@ async def test_a_page_sends_nothing_that_is_for_agents(room: ServedRoom, op: str
 
 async def test_catching_up_leaves_the_loop_to_a_room_at_work(room: ServedRoom) -> None:
     await room.connect()
-    one, clock = connection(room), sockets_module.time.monotonic
+    one, clock = connection(room), time.monotonic
     room.gateway.last_commit = clock()
     busy = one._pause_s(clock() - 0.01)
     room.gateway.last_commit = clock() - 1
