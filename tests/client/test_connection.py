@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from csp.client import connection as connection_module
-from csp.client import polling as polling_module
 from csp.client.connection import Connection, Options, Status, Transport
 from csp.client.http import Http
 from csp.client.inbox import Inbox
@@ -208,7 +207,7 @@ async def test_a_websocket_is_looked_for_ever_more_rarely(monkeypatch: pytest.Mo
             raise outcome
         return outcome
 
-    monkeypatch.setattr(polling_module.asyncio, "sleep", sleep)
+    monkeypatch.setattr("csp.client.polling.asyncio.sleep", sleep)
 
     assert isinstance(await _find_link(probe), Opened)
     assert slept == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0, 60.0]

@@ -68,8 +68,10 @@ async def test_what_was_unanswered_is_sent_again_in_order_on_the_next_connection
     asking[2].cancel()
     await turn()
     outbox.rewind()
+    left = list(outbox._pending)
     again = [await outbox.next(), await outbox.next()]
 
+    assert left == [1, 4]
     assert [(one.ref, one.is_repeated) for one in again] == [(1, True), (4, False)]
     for one in asking:
         one.cancel()

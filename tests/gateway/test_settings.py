@@ -73,7 +73,13 @@ def _injection_timeout(found: Found) -> object:
     import csp.sidecar.launch as launch_module
 
     orders: list[Any] = []
-    arguments = {"profile_file": "", "profile": "generic", "name": "a", "role": "agent", "cmd": "cat"}
+    arguments: dict[str, Any] = {
+        "profile_file": "",
+        "profile": "generic",
+        "name": "a",
+        "role": "agent",
+        "cmd": "cat",
+    }
     arguments |= {"command": [], "initial_prompt_file": None, "allow_shell": False}
 
     class Address(NamedTuple):
