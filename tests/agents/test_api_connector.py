@@ -1,19 +1,35 @@
 """What a connector makes of what the room tells it, in whichever order: no network, a room of our own."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from csp.agents.api.asking import Ask
-from csp.agents.api.connector import Connector, Voice
+from csp.agents.api.connector import KEPT_THREADS, Connector, Voice
 from csp.agents.api.pane import Pane
 from csp.agents.api.providers import Model, Piece
-from csp.client import Client
-from csp.events import TurnMoved
+from csp.client import Client, Live
+from csp.core.house import WindowSize
+from csp.errors import CallFailed, Refused, Unreachable
+from csp.events import HumanMessage, Redacted, TurnMoved
 from csp.gateway.prompts import load_prompts
-from csp.wire import AgentId, ControlVerb, Deliver, DeliverKind, ReportedAgentState, TurnId, TurnState, Usage
+from csp.wire import (
+    AgentId,
+    ControlVerb,
+    Deliver,
+    DeliverKind,
+    MessageId,
+    ReportedAgentState,
+    ReportedState,
+    TurnId,
+    TurnState,
+    Usage,
+)
 from tests.waiting import wait_until
 
 CLAUDE = AgentId("claude")
@@ -24,19 +40,30 @@ class Room:
 
     def __init__(self) -> None:
         self.states: list[ReportedAgentState] = []
+        self.told: list[tuple[object, ...]] = []
+        self.reports: list[tuple[object, ...]] = []
+        self.controls: list[tuple[object, ...]] = []
+        self.shown: list[dict[str, object]] = []
+        self.refuses = False
         self.outputs: list[dict[str, Any]] = []
         self.is_called = asyncio.Event()
         self.is_open = asyncio.Event()
         self.is_open.set()
 
-    async def report(self, *_: object) -> None:
-        pass
+    async def report(self, *words: object) -> None:
+        self.reports.append(words)
+        if self.refuses:
+            raise Refused("it was withdrawn")
 
-    async def control_done(self, *_: object) -> None:
-        pass
+    async def control_done(self, *words: object) -> None:
+        self.controls.append(words)
 
-    async def state(self, state: ReportedAgentState, *_: object) -> None:
+    async def show(self, **shown: object) -> None:
+        self.shown.append(shown)
+
+    async def state(self, state: ReportedAgentState, *more: object) -> None:
         self.states.append(state)
+        self.told.append((state, *more))
 
     async def output(self, text: str, **fields: Any) -> None:
         self.is_called.set()
@@ -45,10 +72,13 @@ class Room:
 
 
 class Scene:
-    """One connector whose model says a word, then nothing until it is cancelled."""
+    """One connector whose model says a word, then nothing, unless it has an answer."""
 
     def __init__(self) -> None:
         self.room = Room()
+        self.answers: list[str | Exception] = []
+        self.asks: list[Ask] = []
+        self.shown: list[str] = []
         self.is_asked = asyncio.Event()
         voice = Voice(
             agent=CLAUDE,
@@ -57,10 +87,19 @@ class Scene:
             system="be brief",
             prompts=load_prompts(),
             price=lambda usage: 0.5,
+            prices="list of today",
+            window=WindowSize(items=2),
         )
-        self.connector = Connector(voice, cast(Client, self.room), Pane(lambda _: None))
+        self.connector = Connector(voice, cast(Client, self.room), Pane(self.shown.append))
 
     async def _stream(self, ask: Ask) -> AsyncGenerator[Piece, None]:
+        self.asks.append(ask)
+        if self.answers:
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            yield answer
+            return
         yield "begun "
         self.is_asked.set()
         await asyncio.sleep(60)
@@ -83,9 +122,22 @@ class Scene:
         }
         self.connector.take(TurnMoved(**head, thread="default", text="", **moved))
 
-    def interrupt(self) -> None:
+    def press(self, verb: ControlVerb, turn: str | None = None) -> None:
         fields: dict[str, Any] = {"id": "c-1", "seq": 11, "kind": DeliverKind.CONTROL, "sender": "human"}
-        self.connector.take(Deliver(**fields, text="", urgent=False, control=ControlVerb.INTERRUPT))
+        self.connector.take(Deliver(**fields, text="", urgent=False, control=verb, turn=turn))
+
+    def interrupt(self) -> None:
+        self.press(ControlVerb.INTERRUPT)
+
+    def say(self, number: int, text: str, thread: str = "default") -> None:
+        """Deliver a message."""
+        fields: dict[str, Any] = {"id": f"m-{number}", "seq": number, "kind": DeliverKind.MESSAGE}
+        self.connector.take(Deliver(**fields, sender="human", text=text, urgent=False, thread=thread))
+
+    def overhear(self, number: int, text: str, thread: str = "default") -> None:
+        """Let something be said in the room that is not for us."""
+        fields: dict[str, Any] = {"seq": number, "ts": 1.0, "id": f"m-{number}", "sender": "human"}
+        self.connector.take(HumanMessage(**fields, target="all", thread=thread, text=text, recipients=()))
 
     async def rest(self) -> None:
         idle = ReportedAgentState.IDLE
@@ -149,3 +201,215 @@ async def test_who_leaves_gives_its_turn_back_with_the_reason(scene: Scene) -> N
     (told,) = scene.room.outputs
 
     assert (told["ending"], told["reason"]) == ("failed", "it has left the room")
+
+
+# --- answers ---------------------------------------------------------------------------------------
+
+
+async def test_a_message_is_taken_up_answered_and_priced(scene: Scene) -> None:
+    scene.answers = ["forty-two"]
+    scene.say(5, "how many?")
+    await wait_until(lambda: scene.room.outputs, what="the answer")
+    await scene.rest()
+    (told,) = scene.room.outputs
+
+    assert scene.room.reports == [("m-5", ReportedState.TYPED)]
+    assert (told["text"], told["reply_to"], "turn" in told) == ("forty-two", "m-5", False)
+    assert (told["usage"].cost_usd, told["usage"].unpriced) == (0.5, False)
+    assert scene.room.states == [ReportedAgentState.BUSY, ReportedAgentState.IDLE]
+    shown = "".join(scene.shown)
+    assert "> human: how many?" in shown and "forty-two\n" in shown and "$0.500000 (list of today)" in shown
+
+
+async def test_a_turn_is_taken_up_so_that_its_clock_runs(scene: Scene) -> None:
+    scene.answers = ['{"message": "done", "handoff": null}']
+    scene.ask()
+    await wait_until(lambda: scene.room.outputs, what="the answer")
+    (told,) = scene.room.outputs
+
+    assert scene.room.reports == [("m-9", ReportedState.SUBMITTED)]
+    assert (told["text"], told["turn"], "reply_to" in told) == ('{"message": "done"}', "t-9", False)
+
+
+async def test_what_was_withdrawn_is_not_asked(scene: Scene) -> None:
+    scene.room.refuses = True
+    scene.say(5, "how many?")
+    await wait_until(lambda: scene.room.states, what="its end")
+
+    assert (scene.asks, scene.room.outputs) == ([], [])
+
+
+async def test_the_same_delivery_is_answered_once(scene: Scene) -> None:
+    scene.answers = ["one", "two"]
+    scene.say(5, "how many?")
+    scene.say(5, "how many?")
+    await wait_until(lambda: scene.room.outputs, what="the answer")
+    await scene.rest()
+
+    assert [told["text"] for told in scene.room.outputs] == ["one"]
+
+
+async def test_a_failure_is_told_to_the_sender_and_in_the_state(scene: Scene) -> None:
+    scene.answers = [CallFailed("400: no"), "better"]
+    scene.say(5, "how many?")
+    await wait_until(lambda: len(scene.room.reports) == 2, what="the failure")
+    await scene.rest()
+
+    assert scene.room.reports[1] == ("m-5", ReportedState.FAILED, "400: no")
+    assert scene.room.told[-1] == (ReportedAgentState.IDLE, "its last call failed: 400: no", None)
+    scene.say(6, "and now?")
+    await wait_until(lambda: scene.room.outputs, what="the answer")
+    await wait_until(lambda: scene.room.told[-1] == (ReportedAgentState.IDLE, "", None), what="no trouble")
+
+
+@pytest.mark.parametrize("answer", ["", " \n", '{"message": " "}'])
+async def test_an_answer_that_says_nothing_is_a_failure(scene: Scene, answer: str) -> None:
+    scene.answers = [answer]
+    scene.ask()
+    await wait_until(lambda: scene.room.outputs, what="the failure")
+    (told,) = scene.room.outputs
+
+    assert (told["text"], told["ending"], told["reason"]) == ("", "failed", "its answer was empty")
+
+
+async def test_who_is_told_to_wait_is_limited_until_then(scene: Scene) -> None:
+    scene.connector._voice = replace(scene.connector._voice, step_s=10.0)
+    scene.answers = [CallFailed("429: slow down", is_passing=True, after_s=600.0)]
+    scene.ask()
+    before = time.time()
+    await wait_until(lambda: scene.room.outputs, what="the failure")
+    (told,) = scene.room.outputs
+    limited = [one for one in scene.room.told if one[0] is ReportedAgentState.LIMITED]
+
+    assert (told["ending"], told["reason"]) == ("limited", "429: slow down")
+    assert 590 < cast(float, limited[0][2]) - before < 620
+    await scene.connector.stop("over")
+
+
+def redacted(message: str) -> Redacted:
+    head: dict[str, Any] = {"seq": 5, "ts": 1.0, "id": "e-5", "sender": "system", "target": "all"}
+    return Redacted(**head, thread="default", text="", message=MessageId(message))
+
+
+async def test_a_message_is_asked_with_what_was_said_in_its_thread(scene: Scene) -> None:
+    scene.answers = ["yes", "no"]
+    for number, text in enumerate(("remark one", "remark two", "remark three"), 1):
+        scene.overhear(number, text)
+    scene.overhear(4, "elsewhere", thread="side")
+    scene.connector.take(redacted("m-3"))
+    scene.say(9, "well?")
+    await wait_until(lambda: scene.room.outputs, what="the answer")
+    (ask,) = scene.asks
+    (only,) = ask.said
+
+    assert ask.system == "be brief"
+    assert "remark one" in only.text and "remark two" in only.text
+    assert "remark three" not in only.text and "elsewhere" not in only.text
+
+
+async def test_the_window_is_as_long_as_the_room_says(scene: Scene) -> None:
+    scene.answers = ["yes"]
+    for number, text in enumerate(("remark one", "remark two", "remark three"), 1):
+        scene.overhear(number, text)
+    scene.say(9, "well?")
+    await wait_until(lambda: scene.room.outputs, what="the answer")
+
+    assert "remark one" not in scene.asks[0].said[0].text
+    assert "remark two" in scene.asks[0].said[0].text
+
+
+async def test_only_so_many_threads_are_remembered_the_newest(scene: Scene) -> None:
+    for number in range(70):
+        scene.overhear(number, "x", thread=f"t{number}")
+    scene.overhear(99, "again", thread="t6")
+    scene.overhear(100, "new", thread="t70")
+
+    assert len(scene.connector._heard) == KEPT_THREADS == 64
+    assert "t6" in scene.connector._heard and "t7" not in scene.connector._heard
+
+
+async def test_what_is_heard_twice_is_remembered_once(scene: Scene) -> None:
+    scene.overhear(1, "one")
+    scene.overhear(1, "one")
+
+    assert [item.text for item in scene.connector._heard["default"]] == ["one"]
+
+
+async def test_a_repair_shows_the_turn_before_it(scene: Scene) -> None:
+    scene.answers = ["not json", "better"]
+    scene.ask()
+    await wait_until(lambda: scene.room.outputs, what="the answer")
+    await scene.rest()
+    fields: dict[str, Any] = {"id": "m-10", "seq": 10, "kind": DeliverKind.TURN, "turn": "t-10"}
+    scene.connector.take(Deliver(**fields, sender="system", text="Again.", urgent=False, is_repair=True))
+    await wait_until(lambda: len(scene.room.outputs) == 2, what="the second answer")
+
+    assert [one.text for one in scene.asks[1].said] == ["Round 1 of 2", "not json", "Again."]
+
+
+# --- controls, watchers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verb", "problem"),
+    [
+        (ControlVerb.INTERRUPT, "nothing is running"),
+        (ControlVerb.APPROVE, "a model behind an API has no dialog"),
+        (ControlVerb.DENY, "a model behind an API has no dialog"),
+        (ControlVerb.RESTART, "a model behind an API has nothing to start again"),
+    ],
+)
+async def test_a_button_that_does_nothing_says_why(scene: Scene, verb: ControlVerb, problem: str) -> None:
+    scene.press(verb)
+    await wait_until(lambda: scene.room.controls, what="the answer")
+
+    assert scene.room.controls == [("c-1", ReportedState.FAILED, problem)]
+
+
+async def test_an_interrupt_of_a_turn_that_has_ended_is_done_already(scene: Scene) -> None:
+    scene.press(ControlVerb.INTERRUPT, turn="t-1")
+    await wait_until(lambda: scene.room.controls, what="the answer")
+
+    assert scene.room.controls == [("c-1", ReportedState.CONFIRMED, "")]
+
+
+async def test_the_interrupt_of_one_turn_leaves_another_alone(scene: Scene) -> None:
+    scene.ask()
+    await asyncio.wait_for(scene.is_asked.wait(), 10)
+    scene.press(ControlVerb.INTERRUPT, turn="t-1")
+    await wait_until(lambda: scene.room.controls, what="the answer")
+
+    assert scene.room.outputs == [] and len(scene.connector._works) == 1
+    await scene.connector.stop("over")
+
+
+async def test_watchers_hear_words_only_while_they_watch(scene: Scene) -> None:
+    scene.answers = ["one", "two", "three"]
+    for number, watch in enumerate((False, True, None), 1):
+        scene.connector.take(Live(data=msgspec.Raw(b"{}"), watch=watch))
+        scene.say(number, "x")
+        await wait_until(lambda number=number: len(scene.room.outputs) == number, what="the answer")
+    await wait_until(lambda: len(scene.room.shown) == 3, what="what is shown")
+
+    assert [next(iter(shown)) for shown in scene.room.shown] == ["screen", "text", "text"]
+    assert [shown.get("text") for shown in scene.room.shown[1:]] == ["two", "three"]
+
+
+async def test_a_room_that_has_moved_is_told_over_the_new_client(scene: Scene) -> None:
+    """What is refused by a client that was replaced meanwhile is said once more to its successor."""
+    tried: list[object] = []
+
+    async def act() -> None:
+        tried.append(scene.connector.client)
+        if len(tried) == 1:
+            scene.connector.client = cast(Client, Room())
+            raise Unreachable("gone")
+
+    await scene.connector._reach(act)
+    assert len(tried) == 2
+
+    async def fail() -> None:
+        raise Unreachable("gone")
+
+    with pytest.raises(Unreachable):
+        await scene.connector._reach(fail)

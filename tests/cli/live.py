@@ -76,7 +76,7 @@ class Place:
         """Run `csp` to its end."""
         process = self.start(*argv, **env)
         out, err = process.communicate(stdin, timeout=TIMEOUT_S)
-        return Done(process.returncode, out, err)
+        return Done(process.wait(), out, err)
 
     def gateway(self, *argv: str) -> Forked:
         """Start a gateway and wait until its room is announced."""

@@ -1,6 +1,7 @@
 """A verb called in this process, with a gateway that notes what it is asked and answers from a table."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,13 @@ def call_of(*words: str, cwd: Path = Path("/"), gateway: Recorded | None = None)
     call = RecordedCall(args=args, settings=Settings(), cwd=cwd)
     call.__dict__["recorded"] = gateway or Recorded({})
     return call
+
+
+def with_settings(call: Call, **fields: Any) -> Call:
+    """Return the same call with other settings."""
+    found = type(call)(args=call.args, settings=replace(call.settings, **fields), cwd=call.cwd)
+    found.__dict__["recorded"] = call.__dict__["recorded"]
+    return found
 
 
 def run(gateway: Recorded, *words: str, cwd: Path = Path("/")) -> int:
