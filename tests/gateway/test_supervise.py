@@ -99,7 +99,7 @@ def test_deaths_far_apart_never_end_it(ends: Children) -> None:
 
 #: A supervisor of a child that says that it is ready, then waits to be told to end.
 PATIENT = """
-import signal, sys
+import signal, sys, time
 from csp.gateway.supervise import supervise
 def serve(ready):
     def end(number, frame):
@@ -110,7 +110,7 @@ def serve(ready):
     print("ready", flush=True)
     try:
         while True:
-            signal.pause()
+            time.sleep(0.05)
     except SystemExit:
         return 0
 sys.exit(supervise(serve))
@@ -265,3 +265,28 @@ def _until_alone(room: Process) -> None:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
     wait_until_sync(lambda: left() == "", what="the end of all processes")
+
+
+#: Gets a signal in the very moment in which it begins to wait, before Python can run a handler.
+SIGNAL_BEFORE_WAITING = """
+import os, signal, sys, time
+from csp.gateway import supervise as module
+waits = signal.sigwait
+def signalled_first(numbers):
+    signal.sigwait = waits
+    os.kill(os.getpid(), signal.SIGTERM)
+    return waits(numbers)
+signal.sigwait = signalled_first
+def serve(ready):
+    ready()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    while True:
+        time.sleep(0.05)
+sys.exit(module.supervise(serve))
+"""
+
+
+def test_a_signal_just_before_the_supervisor_waits_is_not_lost() -> None:
+    run = subprocess.run([sys.executable, "-c", SIGNAL_BEFORE_WAITING], cwd=ROOT, timeout=120, check=False)
+
+    assert run.returncode == 0

@@ -179,12 +179,12 @@ def test_a_new_brain_gets_the_newest_output_after_a_gap(tmp_path: Path) -> None:
 
 def test_the_child_redraws_for_a_new_brain(tmp_path: Path) -> None:
     code = (
-        "import os, signal\n"
+        "import os, signal, time\n"
         # A second signal may come while the first is being answered; print() is not made for that.
         "def tell(*_): os.write(1, b'size %d\\n' % os.get_terminal_size().lines)\n"
         "signal.signal(signal.SIGWINCH, tell)\n"
         "os.write(1, b'READY\\n')\n"
-        "while True: signal.pause()\n"
+        "while True: time.sleep(0.05)\n"
     )
     with Brains(tmp_path) as brains, Pane(launcher(python(code), tmp_path, brains.command)) as pane:
         first = brains.next()
@@ -291,10 +291,10 @@ def test_a_brain_can_start_the_child_again(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_a_child_that_will_not_go_is_killed_for_the_next(tmp_path: Path) -> None:
     code = (
-        "import os, signal\n"
+        "import os, signal, time\n"
         "for n in (1, 15): signal.signal(n, lambda n, _: os.write(1, b'<%d>' % n))\n"
         "os.write(1, b'UP')\n"
-        "while True: signal.pause()\n"
+        "while True: time.sleep(0.05)\n"
     )
     with Brains(tmp_path) as brains, Pane(launcher(python(code), tmp_path, brains.command)) as pane:
         brain = brains.next()
