@@ -96,6 +96,7 @@ class Settings:
     board_replies: bool = True
     board_summary_after: int = 50
     board_summariser: str = ""
+    board_max_kb: int = 65536
     board_provider: str = "local"
     agents: tuple[AgentSpec, ...] = ()
     state_dir: Path = Path()
@@ -179,6 +180,8 @@ ROWS: Final = (
         "notes after which a whiteboard is summed up; 0 for never"),
     Row("board_summariser", "CSP_BOARD_SUMMARISER", "board.summariser", "", LINE, "",
         "agent that sums it up, else the session's synth or the orchestrator"),
+    Row("board_max_kb", "CSP_BOARD_MAX_KB", "board.max_kb", "", FROM_NOTHING, "KiB",
+        "text that a whiteboard holds; 0 for no limit"),
     Row("board_provider", "CSP_BOARD_PROVIDER", "board.provider", "", PROVIDER, "",
         "who searches it: local, or openai where OPENAI_API_KEY is set"),
 )

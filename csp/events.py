@@ -37,6 +37,7 @@ from csp.wire import (
     RunTerms,
     SessionId,
     Setup,
+    Severity,
     Source,
     Stage,
     TurnId,
@@ -209,7 +210,8 @@ class Noted(Event, frozen=True, omit_defaults=True, tag="note"):
 
 
 class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
-    """A summary of a board was asked of `by`, or came to nothing; or its notes are kept by a provider."""
+    """A summary of a board was asked of `by`, or came to nothing; its notes are kept by a provider; it was
+    full; or the notes that a summary stands for were taken off it."""
 
     change: BoardChange
     session_id: SessionId | None = None
@@ -219,6 +221,9 @@ class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
     stands_for: tuple[MessageId, ...] = ()
     provider: Provider | None = None
     store: str = ""
+    #: Up to which event the notes were taken off the board, how many bytes of text that were.
+    upto: int = 0
+    freed: int = 0
 
 
 class RunEvent(Event, frozen=True, omit_defaults=True):
@@ -287,6 +292,13 @@ class RunJudged(RunEvent, frozen=True, omit_defaults=True, tag="run.finding"):
 
     finding: str
     verdict: Verdict
+
+
+class RunDefect(RunEvent, frozen=True, omit_defaults=True, tag="run.defect"):
+    """A person found a defect in accepted work, which `text` describes."""
+
+    defect: str
+    severity: Severity
 
 
 class RunEnded(RunEvent, frozen=True, omit_defaults=True, tag="run.ended"):
@@ -410,6 +422,7 @@ KnownEvent = (
     | RunChecked
     | RunEdited
     | RunJudged
+    | RunDefect
     | RunEnded
     | RunDelivered
     | Delivered

@@ -9,6 +9,8 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.suite.times import TimesByFolder, longest_first
+
 # A token or an address in the developer's shell must not reach a test.
 for _name in [name for name in os.environ if name.startswith("CSP_")]:
     del os.environ[_name]
@@ -82,11 +84,14 @@ class NoSkipGate:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run the tests marked `full` too")
+    parser.addoption("--longest-first", action="store_true", help="start the slowest test files first")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "full: an exhaustive or long test that only ./bin/test --full runs")
     config.pluginmanager.register(NoSkipGate(config), "csp-no-skip-gate")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(TimesByFolder(), "csp-times-by-folder")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -95,6 +100,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     named = {argument for argument in config.args if "::" in argument}
     if not config.getoption("--full") and not named:
         items[:] = [item for item in items if item.get_closest_marker("full") is None]
+    if config.getoption("--longest-first"):
+        longest_first(items)
 
 
 @pytest.fixture(autouse=True)

@@ -1,18 +1,22 @@
-"""A real `csp gateway` process in a home of its own, to be killed or started again on its port."""
+"""Rooms with folders of their own: a real `csp gateway` process, or a gateway in a thread of this one."""
 
+import asyncio
 import contextlib
 import errno
 import os
 import random
 import signal
 import socket
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from csp.config import GatewayOptions, load_settings
 from csp.errors import CspError
 from csp.events import AnyEvent, Unknown, decode_event
+from csp.gateway.server import bind, serve
 from csp.oneshot import Gateway
 from csp.rooms import RunningRoom, running_rooms
 from tests.forks import Forked
@@ -21,10 +25,10 @@ from tests.waiting import wait_until_sync
 ROOT: Final = Path(__file__).resolve().parent.parent
 #: Below the ports that the kernel gives out, so that nobody takes ours while the gateway is down.
 PORTS: Final = range(15_000, 30_000)
-START_S: Final = 60.0
+START_S: Final = 120.0
 
 
-class LiveRoom:
+class Room:
     """One room: its folders and its port stay, its gateway may come and go.
 
     All calls block; in a test with an event loop use `await asyncio.to_thread(room.start)`.
@@ -44,7 +48,6 @@ class LiveRoom:
         self.url = f"http://127.0.0.1:{self.port}"
         self._options = options
         self._env = dict(env or {})
-        self._process: Forked | None = None
         self._token = ""
 
     def __enter__(self) -> Self:
@@ -55,6 +58,26 @@ class LiveRoom:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def start(self) -> None:
+        """Start the gateway; return when it answers."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End the gateway in order."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Stop in order, then start again."""
+        self.stop()
+        self.start()
+
+    def move(self) -> None:
+        """Stop in order, then start again at another port."""
+        self.stop()
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.start()
 
     # --- what commands and clients need ----------------------------------------------------------
 
@@ -102,7 +125,15 @@ class LiveRoom:
         """Return what the gateway has written to its log."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
-    # --- the process -----------------------------------------------------------------------------
+    def _announced(self) -> RunningRoom | None:
+        rooms = running_rooms(self.home.parent / "run" / "csp")
+        return next((room for room in rooms if room.room == self.name), None)
+
+
+class LiveRoom(Room):
+    """A room whose gateway is a process, so that it can be killed."""
+
+    _process: Forked | None = None
 
     @property
     def pid(self) -> int:
@@ -140,10 +171,6 @@ class LiveRoom:
             return room if Gateway(self.url, "").get("/health") else None
         return None
 
-    def _announced(self) -> RunningRoom | None:
-        rooms = running_rooms(self.home.parent / "run" / "csp")
-        return next((room for room in rooms if room.room == self.name), None)
-
     def kill9(self) -> None:
         """Kill the serving process as a crash would; a supervisor will start the next one."""
         pid = self.pid
@@ -160,23 +187,56 @@ class LiveRoom:
             return
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(START_S)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def restart(self) -> None:
-        """Stop in order, then start again."""
-        self.stop()
-        self.start()
 
-    def move(self) -> None:
-        """Stop in order, then start again at another port."""
-        self.stop()
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.start()
+class ThreadRoom(Room):
+    """A room whose gateway runs in a thread of this process: it is up in a moment and costs little.
+
+    It is announced and found like any other, but it cannot be killed, and it takes no options.
+    """
+
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        assert self._thread is None and not self._options
+        is_ready = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(is_ready,), name=f"room {self.name}")
+        self._thread.start()
+        assert is_ready.wait(START_S) and self._failure is None, self._failure
+        room = self._announced()
+        assert room is not None
+        self._token = room.token
+
+    def stop(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._stop.set)
+            thread.join(START_S)
+            assert not thread.is_alive()
+            if self._failure is not None:
+                raise self._failure
+
+    def _run(self, is_ready: threading.Event) -> None:
+        try:
+            asyncio.run(self._serve(is_ready))
+        except BaseException as failure:
+            self._failure = failure
+        finally:
+            is_ready.set()
+
+    async def _serve(self, is_ready: threading.Event) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        settings = load_settings({"port": str(self.port)}, env=self.env, cwd=self.dir)
+        options = GatewayOptions(settings=settings, dir=self.dir)
+        with bind(settings) as listener:
+            await serve(options, listener, self._stop, on_ready=is_ready.set)
 
 
 def _is_alive(pid: int) -> bool:

@@ -62,6 +62,9 @@ MAX_FUNCTION_LINES: Final = 50
 FOREIGN_PATH: Final = re.compile(rb"(?<![\w.])/(?:" + b"work|" + b"root)/")
 UNFINISHED: Final = re.compile(rb"\b(?:" + b"TO" + b"DO|FIX" + b"ME|XX" + b"X)" + rb"\b")
 
+# The sources are parsed once, in one worker.
+pytestmark = pytest.mark.xdist_group("architecture")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
@@ -70,6 +73,8 @@ class Module:
     name: str
     path: Path
     tree: ast.Module
+    #: Every node of the tree, which many tests go through.
+    nodes: tuple[ast.AST, ...]
 
     @property
     def part(self) -> str:
@@ -83,11 +88,12 @@ class Module:
 
 @cache
 def modules() -> tuple[Module, ...]:
-    paths = sorted((ROOT / "csp").rglob("*.py"))
-    return tuple(
-        Module(name=_dotted(path), path=path, tree=ast.parse(path.read_text("utf-8"), str(path)))
-        for path in paths
-    )
+    return tuple(_parsed(path) for path in sorted((ROOT / "csp").rglob("*.py")))
+
+
+def _parsed(path: Path) -> Module:
+    tree = ast.parse(path.read_text("utf-8"), str(path))
+    return Module(name=_dotted(path), path=path, tree=tree, nodes=tuple(ast.walk(tree)))
 
 
 def _dotted(path: Path) -> str:
@@ -97,7 +103,7 @@ def _dotted(path: Path) -> str:
 
 def imports(module: Module) -> Iterator[tuple[str, str]]:
     """Yield each imported name in full, with its place; `from csp import wire` gives csp.wire."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.name, module.at(node)) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -122,28 +128,35 @@ def uses(module: Module) -> Iterator[tuple[str, str]]:
             yield (entry if entry in entries else "__init__"), place
 
 
-def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+def calls(module: Module) -> Iterator[tuple[str, ast.Call]]:
     """Yield the calls whose function is spelt as a plain or dotted name."""
-    for node in ast.walk(tree):
+    for node in module.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            yield ast.unparse(node.func), node
+            yield spelt(node.func), node
 
 
-def project_files() -> Iterator[Path]:
-    yield ROOT / "README.md"
+def spelt(node: ast.AST) -> str:
+    """Return a plain or dotted name as it is written; of anything else only that there is something."""
+    if isinstance(node, ast.Attribute):
+        return f"{spelt(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else "()"
+
+
+@cache
+def project_files() -> dict[Path, bytes]:
+    """Return every file that people write, but pictures, whose bytes spell anything."""
+    paths = [ROOT / "README.md"]
     for folder in ("csp", "tests", "prompts", "bin"):
-        yield from (
-            path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts
-        )
+        paths += [path for path in (ROOT / folder).rglob("*") if "__pycache__" not in path.parts]
+    return {path: path.read_bytes() for path in paths if path.is_file() and path.suffix != ".png"}
 
 
 def places_of(pattern: re.Pattern[bytes]) -> list[str]:
     return [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]!r}"
-        for path in project_files()
-        # The bytes of a picture spell anything.
-        if path.suffix != ".png"
-        for number, line in enumerate(path.read_bytes().splitlines(), start=1)
+        for path, data in project_files().items()
+        if pattern.search(data)
+        for number, line in enumerate(data.splitlines(), start=1)
         if pattern.search(line)
     ]
 
@@ -224,7 +237,7 @@ def test_core_calls_no_builtin_that_does_io_or_varies() -> None:
         f"{module.at(call)} calls {name}"
         for module in modules()
         if module.part == CORE
-        for name, call in calls(module.tree)
+        for name, call in calls(module)
         if name in CORE_MAY_NOT_CALL
     ]
 
@@ -237,8 +250,8 @@ def test_only_config_reads_the_environment() -> None:
         module.at(node)
         for module in modules()
         if module.name != ENVIRONMENT
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in spellings
+        for node in module.nodes
+        if isinstance(node, ast.Attribute) and spelt(node) in spellings
     ]
     readers += [
         place
@@ -256,7 +269,7 @@ def test_only_the_command_line_prints() -> None:
         module.at(call)
         for module in modules()
         if module.part not in MAY_PRINT
-        for name, call in calls(module.tree)
+        for name, call in calls(module)
         if name == "print"
     ]
 
@@ -268,9 +281,9 @@ def test_only_the_command_line_exits() -> None:
         module.at(node)
         for module in modules()
         if module.part not in MAY_EXIT
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Name | ast.Attribute)
-        and ast.unparse(node) in {"sys.exit", "SystemExit", "exit", "quit"}
+        and spelt(node) in {"sys.exit", "SystemExit", "exit", "quit"}
     ]
     exits += [
         place
@@ -288,8 +301,8 @@ def test_only_the_command_line_reads_argv() -> None:
         module.at(node)
         for module in modules()
         if module.part != "cli"
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.argv"
+        for node in module.nodes
+        if isinstance(node, ast.Attribute) and spelt(node) == "sys.argv"
     ]
 
     assert readers == []
@@ -312,7 +325,7 @@ def test_exceptions_are_defined_in_errors_alone() -> None:
         (module, node)
         for module in modules()
         if module.name != "csp.errors"
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef)
     ]
     strays = [
@@ -336,7 +349,7 @@ def test_no_function_is_longer_than_50_lines() -> None:
     too_long = {
         f"{module.at(node)} {node.name}": (node.end_lineno or 0) - node.lineno + 1
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno + 1 > MAX_FUNCTION_LINES
     }

@@ -100,7 +100,7 @@ def test_types_are_the_words_of_the_wire() -> None:
             "run.checked",
             "run.plan",
         ),
-        *("run.finding", "run.ended", "run.delivered", "delivery", "joined", "left", "state"),
+        *("run.finding", "run.defect", "run.ended", "run.delivered", "delivery", "joined", "left", "state"),
         *("control", "late", "redacted", "pruned", "base"),
     ]
 

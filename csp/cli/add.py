@@ -56,8 +56,7 @@ def _add_cli(call: Call, env: Mapping[str, str]) -> tuple[str, Outcome]:
         joining = Joining(settings, call.address, env, progress.show)
         dir = directory(call, args.dir) if args.dir else joining.dir
         member = member_for(args.name, args.command, settings, dir, args.profile or "")
-        need(member, env)
-        return member.agent, joining.add(member)
+        return member.agent, joining.add(need(member, env))
 
 
 def _add_model(call: Call, env: Mapping[str, str]) -> tuple[str, Outcome]:

@@ -11,11 +11,12 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from csp.config import Settings
+from csp.panes.installs import find
+from csp.sidecar import versions
 from csp.sidecar.profile import Profile, checked, load_profile, profile_for
 from csp.sidecar.versions import ask_version, untested
 from csp.sidecar.wiring import Wired, hook_command, unwire, wire
 
-_HELP_S: Final = 30.0
 _HOOKED: Final = ("claude", "gemini")
 _FLAG: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
@@ -41,11 +42,12 @@ class Cli(NamedTuple):
 def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[Finding]:
     """Yield what is found of each agent CLI: is it there, is it known, can it be wired."""
     for cli in _clis(settings):
-        path = shutil.which(cli.command[0], path=env.get("PATH"))
-        if path is None:
+        found = find(cli.command, cwd, env)
+        if found is None:
             yield _missing(settings, cli)
             continue
-        yield from _check_cli(cli, path, env, cwd)
+        path = shutil.which(found.command[0], path=env.get("PATH")) or found.command[0]
+        yield from _check_cli(cli._replace(command=found.command), path, found.profile, env, cwd)
 
 
 def _missing(settings: Settings, cli: Cli) -> Finding:
@@ -54,7 +56,10 @@ def _missing(settings: Settings, cli: Cli) -> Finding:
     if cli.source:
         advice = f"check its spelling, or unset {cli.source}"
         return Finding(name, False, f"{cli.source}: {command} was not found", advice)
-    advice = f"{cli.install}; or go on without it" if cli.install else "check its command in csp.toml"
+    where = f"CSP_{cli.name.upper()}_CMD=PATH says where it is"
+    advice = (
+        f"{cli.install}; {where}; or go on without it" if cli.install else "check its command in csp.toml"
+    )
     is_needed = settings.strict_cli_check or bool(settings.agents)
     return Finding(name, not is_needed, f"{command} is not installed", advice)
 
@@ -79,8 +84,10 @@ def _clis(settings: Settings) -> list[Cli]:
     ]
 
 
-def _check_cli(cli: Cli, path: str, env: Mapping[str, str], cwd: Path) -> Iterator[Finding]:
-    profile = checked(load_profile(profile_for(*cli.command).name))
+def _check_cli(
+    cli: Cli, path: str, profile_name: str, env: Mapping[str, str], cwd: Path
+) -> Iterator[Finding]:
+    profile = checked(load_profile(profile_name or profile_for(*cli.command).name))
     version = ask_version(profile, [path], env)
     yield Finding(f"cli {cli.name}", True, f"{path}" + (f", {version}" if version else ""))
     if not profile.versions:
@@ -131,10 +138,13 @@ def _check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mappin
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_HELP_S,
+            timeout=versions.TIMEOUT_S,
             check=False,
         )
-    except (OSError, subprocess.SubprocessError) as exc:
+    except subprocess.TimeoutExpired:
+        said = f"--help did not end within {versions.TIMEOUT_S:g} s"
+        return Finding(f"wiring {cli.name}", False, said, f"run {path} --help by hand")
+    except OSError as exc:
         return Finding(f"wiring {cli.name}", False, f"--help failed: {exc}", f"run {path} --help by hand")
     known = set(_FLAG.findall(done.stdout + done.stderr))
     strange = [flag for flag in ours if flag not in known]

@@ -4,7 +4,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from csp.cli.call import Call
@@ -22,29 +22,32 @@ def doctor(call: Call) -> int:
     """Print what was found; fail if anything is wrong."""
     if call.args.journal:
         return _journal(call)
-    findings = check_machine(call.settings, process_environment(), call.cwd)
-    if call.is_json:
-        put_json([finding._asdict() for finding in findings])
-    else:
-        for finding in findings:
+    findings = []
+    for finding in check_machine(call.settings, process_environment(), call.cwd):
+        findings.append(finding)
+        # Said at once: a slow CLI may take minutes to answer.
+        if not call.is_json:
             advice = f" ({finding.advice})" if finding.advice else ""
             put(f"{'ok' if finding.ok else 'FAIL':4}  {finding.check}: {finding.detail}{advice}")
+    if call.is_json:
+        put_json([finding._asdict() for finding in findings])
     return 0 if all(finding.ok for finding in findings) else 1
 
 
-def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> list[Finding]:
-    """Return what can be told without changing anything, or paying for a turn."""
+def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[Finding]:
+    """Yield what can be told without changing anything, or paying for a turn."""
     rooms = running_rooms(settings.state_dir)
-    return [
-        _check_python(),
-        _check_tmux(env),
-        _check_terminal(env),
-        _check_state(settings.state_dir),
-        _check_history(settings.history_dir),
-        _check_port(settings, rooms),
-        *([_check_room(room) for room in rooms] or [Finding("rooms", True, "none is running")]),
-        *check_clis(settings, env, cwd),
-    ]
+    yield _check_python()
+    yield _check_tmux(env)
+    yield _check_terminal(env)
+    yield _check_state(settings.state_dir)
+    yield _check_history(settings.history_dir)
+    yield _check_port(settings, rooms)
+    if not rooms:
+        yield Finding("rooms", True, "none is running")
+    for room in rooms:
+        yield _check_room(room)
+    yield from check_clis(settings, env, cwd)
 
 
 def _check_python() -> Finding:

@@ -162,7 +162,18 @@ def _health_lines(url: str, health: object) -> list[str]:
         lines.append("journal: cannot be written, nothing new is accepted")
     if damaged:
         lines.append(f"journal: {len(damaged)} damaged lines, see: csp doctor --journal")
-    return lines
+    return [*lines, *_board_lines(health)]
+
+
+def _board_lines(health: object) -> list[str]:
+    """Return how large the whiteboards are, once something stands on them."""
+    # A gateway that was started by an older version does not tell.
+    boards = health.get("boards") if isinstance(health, dict) else None
+    if not boards or not field(boards, "notes", int):
+        return []
+    size, most = field(boards, "bytes", int), field(boards, "max_bytes", int)
+    share = f", the largest {field(boards, 'largest_bytes', int) / most:.0%} full" if most else ""
+    return [f"whiteboards: {boards['count']}, {boards['notes']} notes, {size / 1024:.1f} KiB{share}"]
 
 
 def _queue_lines(queue: list[Object] | None) -> list[str]:

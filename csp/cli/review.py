@@ -108,6 +108,8 @@ def _lines(detail: Object) -> list[str]:
         state = f"resolved in cycle {finding['resolved']}" if finding.get("resolved") else "open"
         verdict = f", {finding['verdict']}" if finding.get("verdict") else ""
         lines.append(f"{finding.get('id')} ({finding['severity']}, {state}{verdict}): {finding['text']}")
+    for defect in detail.get("defects", ()):
+        lines.append(f"{defect.get('id')} ({defect.get('severity')}, missed): {defect.get('text')}")
     context = detail.get("context") or {}
     lines += [f"worktree: {context['worktree']}"] if context.get("worktree") else []
     return [*lines, f"folder: {detail.get('folder')}"]
@@ -132,8 +134,17 @@ def _stat_line(one: Object) -> str:
         f"{one.get('reviewer')}: {one.get('runs')} runs, {one.get('accepted')} accepted "
         f"({one.get('accepted_after_revision')} after a revision), {one.get('aborted')} aborted, "
         f"{one.get('escalated')} escalated, {one.get('alerts')} alerts; findings: {counts}; "
-        f"{one.get('confirmed')} confirmed, {one.get('rejected')} rejected, {judged}"
+        f"{one.get('confirmed')} confirmed, {one.get('rejected')} rejected, {judged}; {_misses(one)}"
     )
+
+
+def _misses(one: Object) -> str:
+    """Say what a reviewer has let pass."""
+    rate = one.get("miss_rate")
+    if rate is None:
+        return "no defects known"
+    runs = f"{one.get('accepted_with_defects')} of {one.get('accepted')} accepted runs"
+    return f"{one.get('missed')} defects missed in {runs}, {rate:.0%} of those known"
 
 
 # --- deciding --------------------------------------------------------------------------------------
@@ -162,6 +173,17 @@ def _finding(call: Call, words: list[str]) -> int:
             "expected a run, a finding, a verdict", "csp review finding RUN f-1 confirmed|rejected"
         )
     return _act(call, words[0], "finding", {"finding": words[1], "verdict": words[2]})
+
+
+def _defect(call: Call, words: list[str]) -> int:
+    if len(words) < 2:
+        raise BadInput(
+            "expected a run and what was wrong",
+            "csp review defect RUN TEXT [--severity minor|major|critical]",
+        )
+    body = {"defect": " ".join(words[1:])}
+    body |= {"severity": call.args.severity} if call.args.severity else {}
+    return _act(call, words[0], "defect", body)
 
 
 def _with_reason(action: str) -> Callable[[Call, list[str]], int]:
@@ -207,5 +229,6 @@ _FORMS: Final = {
     "resume": Form(_with_reason("resume"), ANY),
     "abort": Form(_with_reason("abort"), ANY),
     "finding": Form(_finding, 3),
+    "defect": Form(_defect, ANY, ("severity",)),
     "stats": Form(_stats),
 }

@@ -247,7 +247,8 @@ _REVIEW: Final = (
     Arg(
         ("form",),
         "start GOAL, list, show [RUN], go [RUN], decide RUN accept|revise|abort [WHY], halt RUN [WHY], "
-        "resume RUN, abort RUN WHY, finding RUN f-1 confirmed|rejected or stats; default: list",
+        "resume RUN, abort RUN WHY, finding RUN f-1 confirmed|rejected, defect RUN TEXT or stats; "
+        "default: list",
         {"metavar": "FORM", "nargs": "*"},
     ),
     _value("--builder", "AGENT", "who does the work; mailbox: whoever writes files"),
@@ -260,6 +261,12 @@ _REVIEW: Final = (
     _value("--run-id", "ID", "name of the run, also of its folder"),
     _value("--dir", "DIR", "where the work is; default: here"),
     _value("--plan", "FILE", "with go: the plan to follow; default: plan.json of the run"),
+    _value(
+        "--severity",
+        "GRADE",
+        "with defect: minor, major or critical; default: major",
+        choices=("minor", "major", "critical"),
+    ),
     _value("--thread", "T", "thread of the session"),
     _JSON,
 )
@@ -272,6 +279,7 @@ _REVIEW_EXAMPLES: Final = "\n  ".join(
         "csp review decide run-12 revise 'mind the tests'",
         "csp review abort run-12 'wrong goal'",
         "csp review finding run-12 f-1 confirmed",
+        "csp review defect run-12 'tabs are lost at the end of a line'",
         "csp review stats",
     )
 )

@@ -5,7 +5,7 @@ taken off a board, and no index is given twice: `Boards.take` only counts up.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, assert_never
+from typing import Final, TypeGuard, assert_never
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from csp.wire import (
     ROOM_BOARD,
     AgentId,
     BoardChange,
+    BoardsHealth,
     FileView,
     HitView,
     MessageId,
@@ -34,6 +35,8 @@ KEPT_KEYS: Final = 1000
 #: How long a summary may take; how many notes after a failed one the next is asked for.
 ASK_S: Final = 600.0
 RETRY_AFTER: Final = 10
+#: The part of its limit from which a board is compacted.
+CROWDED: Final = 0.8
 #: What the hits of a search may take in the window of a turn; below this, half a note is of no use.
 HIT_TOKENS: Final = 800
 _LEAST_TOKENS: Final = 30
@@ -62,6 +65,24 @@ class Board(msgspec.Struct, frozen=True, omit_defaults=True):
     #: Who keeps its notes for searching, once that is settled; the store that it has there.
     provider: Provider | None = None
     store: str = ""
+    #: How much text stands on it; up to which event the last summary stands for it, it was compacted.
+    bytes: int = 0
+    summed: int = 0
+    compacted: int = 0
+    #: Whether people know that it takes no more.
+    is_full: bool = False
+
+    def has_space(self, size: int, limit: int) -> bool:
+        """Tell whether so many more bytes may stand on it; a limit of 0 is none."""
+        return not limit or self.bytes + size <= limit
+
+    def holds(self, note: NoteView) -> bool:
+        """Tell whether a note still stands on it: what was compacted is left to its summaries."""
+        return note.kind is NoteKind.SUMMARY or seq_of(note.id) > self.compacted
+
+    def is_crowded(self, limit: int) -> bool:
+        """Tell whether it is time to make space on it, before it is full."""
+        return 0 < limit * CROWDED < self.bytes
 
     def awaits(self, now: float) -> bool:
         """Tell whether a summary is being written; one that was asked for too long ago will not come."""
@@ -105,10 +126,13 @@ class Boards(msgspec.Struct, omit_defaults=True):
         name = event.session_id or ROOM_BOARD
         board = self.of(name)
         after = max(board.next_idx, idx + 1)
-        if isinstance(event, Noted) and event.kind is NoteKind.SUMMARY:
+        board = replace(board, bytes=board.bytes + text_bytes(event))
+        if is_summary(event):
             # What came while it was written is not part of it.
             fresh = max(0, board.fresh - len(event.stands_for))
-            self._put(name, replace(board, next_idx=after, fresh=fresh, ask=None, failed_at=None))
+            summed = max(map(seq_of, event.stands_for), default=board.summed)
+            board = replace(board, next_idx=after, fresh=fresh, summed=summed, ask=None, failed_at=None)
+            self._put(name, board)
         else:
             self._put(name, replace(board, next_idx=after, fresh=board.fresh + 1))
 
@@ -130,6 +154,11 @@ def _changed(board: Board, event: BoardChanged) -> Board:
             return replace(board, ask=None, failed_at=board.next_idx)
         case BoardChange.PROVIDER:
             return replace(board, provider=event.provider or Provider.LOCAL, store=event.store)
+        case BoardChange.FULL:
+            return replace(board, is_full=True)
+        case BoardChange.COMPACTED:
+            left = max(0, board.bytes - event.freed)
+            return replace(board, bytes=left, compacted=event.upto, is_full=False)
         case _:
             assert_never(event.change)
 
@@ -174,9 +203,31 @@ def note_of(event: AnyEvent, known_secrets: Iterable[str] = ()) -> NoteView | No
     )
 
 
+def is_summary(event: Noted | AgentResponse) -> TypeGuard[Noted]:
+    """Tell whether a note stands for others."""
+    return isinstance(event, Noted) and event.kind is NoteKind.SUMMARY
+
+
+def text_bytes(event: Noted | AgentResponse) -> int:
+    """Return how much space the text of a note takes."""
+    return len(event.text.encode(errors="replace"))
+
+
 def file_of(note: NoteView) -> FileView:
     """Return a note as the file that it is exported to."""
     return FileView(path=f"whiteboard/{note.session}/{note.idx:04d}_{note.author}.txt", text=note.text)
+
+
+def boards_health(boards: Boards, limit: int) -> BoardsHealth:
+    """Return how large the boards are."""
+    known = boards.by_name.values()
+    return BoardsHealth(
+        count=len(known),
+        notes=sum(board.next_idx for board in known),
+        bytes=sum(board.bytes for board in known),
+        largest_bytes=max((board.bytes for board in known), default=0),
+        max_bytes=limit,
+    )
 
 
 # --- summaries -----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from csp.core.batch import Batch
 from csp.core.board import Ask, note_id
-from csp.core.commands import KeepNotes, Summarise, WriteNote
+from csp.core.commands import CompactBoard, KeepNotes, Summarise, WriteNote
 from csp.core.envelope import Envelope
 from csp.core.house import Rules
 from csp.core.membership import known_participant
@@ -47,9 +47,29 @@ def write(room: Room, command: WriteNote, batch: Batch, rules: Rules) -> None:
         return
     if not command.text.strip():
         raise BadInput("the note is blank", "say what should stand on the board")
+    text = redact(command.text, rules.secrets)
+    if not has_space(room, command.session, text, rules):
+        what = f"the whiteboard of {command.session or ROOM_BOARD} is full ({rules.board_max_bytes} bytes)"
+        raise Refused(what, "have it summed up: csp board summarise --by AGENT, or raise CSP_BOARD_MAX_KB")
     tags = (_clean_tag(tag, rules) for tag in command.tags)
     fields = {"key": command.id or "", "tags": tuple(dict.fromkeys(tags))}
-    _add(room, batch, command.sender, command.session, redact(command.text, rules.secrets), fields)
+    _add(room, batch, command.sender, command.session, text, fields)
+
+
+def has_space(room: Room, session: str | None, text: str, rules: Rules) -> bool:
+    """Tell whether a text may still stand on a board."""
+    size = len(text.encode(errors="replace"))
+    return room.boards.of(session).has_space(size, rules.board_max_bytes)
+
+
+def tell_full(room: Room, batch: Batch, session: SessionId, thread: str) -> None:
+    """Tell people once that the replies of a session have no place on its board any more."""
+    if room.boards.of(session).is_full:
+        return
+    text = f"the whiteboard of {session} is full, so replies are no longer put on it"
+    _change(batch, session, BoardChange.FULL, text, {}, thread)
+    hint = "have it summed up with csp board summarise, or raise CSP_BOARD_MAX_KB"
+    batch.notice(HUMAN, f"{text[0].upper()}{text[1:]}; {hint}.", session=session, thread=thread)
 
 
 def _clean_tag(tag: str, rules: Rules) -> str:
@@ -164,6 +184,19 @@ def keep_notes(room: Room, command: KeepNotes, batch: Batch) -> None:
         _change(batch, known, BoardChange.PROVIDER, text, fields, thread)
         if command.notice:
             batch.notice(HUMAN, command.notice, session=known, thread=thread)
+
+
+# --- size ----------------------------------------------------------------------------------------
+
+
+def compact(room: Room, command: CompactBoard, batch: Batch) -> None:
+    """Take notes off a board; only what a summary stands for goes, and only once."""
+    known, thread = _known_board(room, command.session)
+    board = room.boards.of(known)
+    if board.compacted < command.upto <= board.summed:
+        fields = {"upto": command.upto, "freed": command.freed}
+        text = f"the notes of {command.session} up to {note_id(command.upto)} are left to its summaries"
+        _change(batch, known, BoardChange.COMPACTED, text, fields, thread)
 
 
 def _change(

@@ -31,6 +31,7 @@ from csp.wire import (
     RunRole,
     RunTerms,
     SessionAction,
+    Severity,
     Usage,
     Verdict,
 )
@@ -314,6 +315,8 @@ class ActOnRun(Command, frozen=True, kw_only=True):
     rationale: str = ""
     finding: str | None = None
     verdict: Verdict | None = None
+    defect: str | None = None
+    severity: Severity = Severity.MAJOR
 
 
 class WriteNote(Command, frozen=True, kw_only=True):
@@ -345,13 +348,21 @@ class KeepNotes(Command, frozen=True, kw_only=True):
     notice: str = ""
 
 
+class CompactBoard(Command, frozen=True, kw_only=True):
+    """Take the notes up to an event off a board, which a summary stands for; they hold so many bytes."""
+
+    session: str
+    upto: int
+    freed: int
+
+
 class Tick(Command, frozen=True, kw_only=True):
     """Let the deadlines that have come take effect."""
 
     hits: Hits = {}
 
 
-BoardCommand = WriteNote | Summarise | KeepNotes
+BoardCommand = WriteNote | Summarise | KeepNotes | CompactBoard
 RunCommand = SayInRun | PrepareRun | CheckRun | DeliverRun | ActOnRun
 SessionCommand = SetMode | Collaborate | NextTurn | KeepTurn | CastVote | HandTurn | Stop | Steer
 AnyCommand = (

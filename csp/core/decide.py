@@ -30,6 +30,7 @@ from csp.core.commands import (
     CastVote,
     CheckRun,
     Collaborate,
+    CompactBoard,
     Continue,
     Control,
     DeliverRun,
@@ -108,7 +109,7 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
             decide_session(room, command, batch, rules)
         case SayInRun() | PrepareRun() | CheckRun() | DeliverRun() | ActOnRun():
             decide_run(room, command, batch, rules)
-        case WriteNote() | Summarise() | KeepNotes():
+        case WriteNote() | Summarise() | KeepNotes() | CompactBoard():
             decide_board(room, command, batch, rules)
         case Tick():
             timers.tick(room, batch, rules)
@@ -179,5 +180,7 @@ def decide_board(room: Room, command: BoardCommand, batch: Batch, rules: Rules) 
             board_acts.summarise(room, command, batch)
         case KeepNotes():
             board_acts.keep_notes(room, command, batch)
+        case CompactBoard():
+            board_acts.compact(room, command, batch)
         case _:
             assert_never(command)

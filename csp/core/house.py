@@ -32,6 +32,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     board_replies: bool = True
     summary_after: int = 50
     summariser: str = ""
+    #: How much text a board may hold; 0 for no limit.
+    board_max_bytes: int = 64 * 1024 * 1024
     #: Texts that must never stand on a board.
     secrets: tuple[str, ...] = ()
     prompts: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from csp.core import speech
 from csp.core.allstop import is_allstop
 from csp.core.batch import Batch
-from csp.core.board_acts import place_on_board
+from csp.core.board_acts import has_space, place_on_board, tell_full
 from csp.core.commands import Answer, KeepTurn, Send, Stop
 from csp.core.context import max_rounds
 from csp.core.desk import Desk
@@ -373,7 +373,10 @@ class _Reply:
             "repeats": same(sent_by(self._desk.room, command.sender), Way.TOOL, (ALL,), command.text),
         }
         if kind is AgentResponse and not late and self._desk.rules.board_replies:
-            fields["idx"] = place_on_board(self._desk.room, self._desk.batch, session.id)
+            if has_space(self._desk.room, session.id, command.text, self._desk.rules):
+                fields["idx"] = place_on_board(self._desk.room, self._desk.batch, session.id)
+            else:
+                tell_full(self._desk.room, self._desk.batch, session.id, session.thread)
         thread = session.thread
         self._desk.batch.add(kind, command.sender, ALL, command.text, fields, thread=thread, id=command.id)
 

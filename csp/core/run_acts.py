@@ -14,8 +14,8 @@ from csp.core.identity import nearest
 from csp.core.room import Room
 from csp.core.runs import Run
 from csp.errors import BadInput, NotFound, Refused
-from csp.events import RunDelivered, RunEdited, RunJudged, RunPrepared
-from csp.wire import ALL, MAILBOX, Change, Decision, EndReason, RunAction, RunPhase, Status
+from csp.events import RunDefect, RunDelivered, RunEdited, RunJudged, RunPrepared
+from csp.wire import ALL, MAILBOX, MAX_ITEMS, Change, Decision, EndReason, RunAction, RunPhase, Status
 
 P = RunPhase
 
@@ -97,8 +97,9 @@ def deliver(room: Room, command: DeliverRun, batch: Batch, rules: Rules) -> None
 def act(room: Room, command: ActOnRun, batch: Batch, rules: Rules) -> None:
     """Do what a person says."""
     run = known_run(batch.runs.by_id, command.run)
-    if command.action is RunAction.FINDING:
-        _judge(run, command, batch)
+    afterwards = _AFTERWARDS.get(command.action)
+    if afterwards:
+        afterwards(run, command, batch)
         return
     _check_live(run)
     desk = Desk(room, batch, rules, run.session)
@@ -115,6 +116,22 @@ def _judge(run: Run, command: ActOnRun, batch: Batch) -> None:
         raise BadInput("a verdict is missing", "give: confirmed or rejected")
     fields = {"finding": command.finding, "verdict": command.verdict}
     batch.add_run(run, RunJudged, f"{command.finding} {command.verdict}", fields, by=command.sender)
+
+
+def _record_defect(run: Run, command: ActOnRun, batch: Batch) -> None:
+    """Note a defect that the reviewer missed; the same text again changes nothing."""
+    text = (command.defect or "").strip()
+    if not text:
+        raise BadInput("a defect is missing", "say what was wrong: csp review defect RUN TEXT")
+    if run.reason is not EndReason.ACCEPTED:
+        hint = "its findings are judged with: csp review finding"
+        raise Refused(f"run {run.id} was not accepted, so its reviewer has missed nothing", hint)
+    if any(one.text == text for one in run.defects):
+        return
+    if len(run.defects) == MAX_ITEMS:
+        raise Refused(f"run {run.id} has {MAX_ITEMS} defects already", "see: csp review show")
+    fields = {"defect": f"d-{len(run.defects) + 1}", "severity": command.severity}
+    batch.add_run(run, RunDefect, text, fields, by=command.sender)
 
 
 def _go(desk: Desk, run: Run, command: ActOnRun) -> None:
@@ -199,6 +216,11 @@ def _back_to_work(desk: Desk, run: Run, command: ActOnRun) -> None:
 
 #: How a run ends that a person aborts in one of these phases.
 _AT_ABORT: Final = {P.ESCALATED: EndReason.CAP_REACHED, P.HALTED: EndReason.HALTED}
+#: What is said of a run when it is over.
+_AFTERWARDS: Final[dict[RunAction, Callable[[Run, ActOnRun, Batch], None]]] = {
+    RunAction.FINDING: _judge,
+    RunAction.DEFECT: _record_defect,
+}
 _Act = Callable[[Desk, Run, ActOnRun], None]
 _DECISIONS: Final[dict[RunPhase, dict[Decision, _Act]]] = {
     P.APPROVAL: {Decision.ACCEPT: _go, Decision.REVISE: _plan_again},

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from csp.events import (
     AnyEvent,
     RunChecked,
+    RunDefect,
     RunDelivered,
     RunEdited,
     RunEnded,
@@ -27,6 +28,7 @@ from csp.wire import (
     MAX_REVISIONS,
     AgentId,
     AlertLevel,
+    Defect,
     EndReason,
     ExecutionAlert,
     ExecutionUpdate,
@@ -96,6 +98,8 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
     ended_at: float | None = None
     branch: str = ""
     is_delivered: bool = False
+    #: What was found in the accepted work afterwards.
+    defects: tuple[Defect, ...] = ()
 
     @property
     def is_over(self) -> bool:
@@ -190,6 +194,9 @@ def _step(run: Run, event: RunEvent) -> Run:
                 for one in run.findings
             )
             return replace(run, findings=findings)
+        case RunDefect():
+            defect = Defect(id=event.defect, severity=event.severity, text=event.text)
+            return replace(run, defects=(*run.defects, defect))
         case RunEnded():
             ended = {"phase": RunPhase.ENDED, "why": "", "back": None}
             return replace(run, reason=event.reason, ended_at=event.ts, summary=event.text, **ended)
@@ -253,5 +260,6 @@ def _decided(run: Run, decision: ReviewDecision) -> Run:
 
 def _without_texts(run: Run) -> Run:
     findings = tuple(replace(one, text="-") for one in run.findings)
+    defects = tuple(replace(one, text="-") for one in run.defects)
     bare = replace(run, goal="", plan=None, feedback=None, update=None, decision=None, alert=None)
-    return replace(bare, findings=findings, end=None, summary="")
+    return replace(bare, findings=findings, defects=defects, end=None, summary="")

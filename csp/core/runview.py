@@ -54,6 +54,7 @@ def run_detail(run: Run, folder: str = "") -> RunDetail:
         context=run.context,
         summary=run.summary,
         folder=folder,
+        defects=run.defects,
     )
 
 
@@ -72,6 +73,8 @@ def _stats(reviewer: str, runs: list[Run]) -> ReviewerStats:
     confirmed = sum(one.verdict is Verdict.CONFIRMED for one in findings)
     rejected = sum(one.verdict is Verdict.REJECTED for one in findings)
     judged = confirmed + rejected
+    missed = sum(len(run.defects) for run in runs)
+    known = confirmed + missed
     return ReviewerStats(
         reviewer=reviewer,
         runs=len(runs),
@@ -85,4 +88,7 @@ def _stats(reviewer: str, runs: list[Run]) -> ReviewerStats:
         confirmed=confirmed,
         rejected=rejected,
         precision=round(confirmed / judged, 3) if judged else None,
+        missed=missed,
+        accepted_with_defects=sum(bool(run.defects) for run in runs),
+        miss_rate=round(missed / known, 3) if known else None,
     )

@@ -58,7 +58,7 @@ class Seen:
     gate: HeldReason | None = None
     #: The room has journalled that the message is being typed.
     is_announced: bool = False
-    #: When all bytes of the last keys had been written; None while they have not.
+    #: When the CLI had read all bytes of the last keys; None while it has not.
     written_at: float | None = None
     #: Our header, or the CLI's marker for a long paste, stands in the composer.
     is_in_composer: bool = False
@@ -188,11 +188,15 @@ class Typing:
             return self._press_enter(now) if self._is_past(seen.written_at + self.rules.gap_s, now) else []
         if not seen.is_in_composer:
             self._shown_at = None
-            return self._miss(seen, now) if self._over(self.rules.gap_s + SHOW_S, now) else []
+            return self._miss(seen, now) if self._is_past(self._shows_by(seen.written_at), now) else []
         # A busy machine may have the CLI take the text long after it was written; an Enter right behind
         # it would be part of the paste.
         self._shown_at = now if self._shown_at is None else self._shown_at
         return self._press_enter(now) if self._is_past(self._shown_at + self.rules.gap_s, now) else []
+
+    def _shows_by(self, written_at: float) -> float:
+        """Return until when the CLI may take to show a text that it has read."""
+        return max(self._since, written_at) + self.rules.gap_s + SHOW_S
 
     def _miss(self, seen: Seen, now: float) -> list[Step]:
         """The text is not where it was put: gone, or behind something that is not ours to remove."""
@@ -223,7 +227,7 @@ class Typing:
             return self._get_stuck(now) if self._over(WRITE_S, now) else []
         if seen.is_composer_empty or not self.rules.reads_composer:
             return self._sent(now)
-        if not self._over(self._patience_s(seen), now):
+        if not self._is_past(max(self._since, seen.written_at) + self._patience_s(seen), now):
             return []
         if seen.has_dialog or not seen.is_in_composer:
             return self._get_stuck(now)
@@ -290,9 +294,12 @@ class Typing:
     def _watch_stuck(self, seen: Seen, now: float) -> list[Step]:
         """Our text may stand in the composer; only an empty one shows that it does not."""
         is_at_rest = seen.gate in (None, HeldReason.DRAFT)
-        if not is_at_rest or seen.has_dialog:
+        if not is_at_rest or seen.has_dialog or seen.written_at is None:
+            # What has not been read yet would act twice if it were typed again.
             return []
         if seen.is_in_composer and not self._cleared:
+            if not self._is_past(seen.written_at + self.rules.enter_again_s[0], now):
+                return []
             self._first_enter = now
             return self._try_again(now)
         if not seen.is_composer_empty:
@@ -300,6 +307,8 @@ class Typing:
         if self._entered:
             # It may have been submitted: typing it again could double it, so only a proof counts.
             return self._sent(now)
+        if not self._is_past(seen.written_at + self.rules.gap_s + SHOW_S, now):
+            return []
         self._enter_phase(Phase.WAITING, now)
         return self._wait(seen, now)
 

@@ -39,8 +39,19 @@ class Metrics:
         lines += _metric("csp_deliveries_waiting", "gauge", queued)
         lines += _metric("csp_watchers", "gauge", watchers)
         lines += _metric("csp_journal_bytes", "gauge", journal_bytes)
+        lines += _boards(room)
         lines += _spending(room.spent)
         return "\n".join(lines) + "\n"
+
+
+def _boards(room: Room) -> list[str]:
+    """Return how many notes were written on each whiteboard, how much text stands on it."""
+    boards = [(_label(name), board) for name, board in sorted(room.boards.by_name.items())]
+    lines = ["# TYPE csp_board_notes_total counter"]
+    lines += [f'csp_board_notes_total{{board="{name}"}} {board.next_idx}' for name, board in boards]
+    lines.append("# TYPE csp_board_bytes gauge")
+    lines += [f'csp_board_bytes{{board="{name}"}} {board.bytes}' for name, board in boards]
+    return lines
 
 
 def _spending(ledger: Ledger) -> list[str]:

@@ -38,5 +38,6 @@ def load_rules(settings: Settings) -> Rules:
         board_replies=settings.board_replies,
         summary_after=settings.board_summary_after,
         summariser=settings.board_summariser,
+        board_max_bytes=settings.board_max_kb * 1024,
         prompts=load_prompts(),
     )

@@ -122,10 +122,13 @@ class RemoteBoards:
         found = await asyncio.to_thread((await self._api()).search, store, q, 5 * limit)
         board = self._gateway.board
         local = await asyncio.to_thread(board.search, q, wanted, limit, audience)
+        kept = self._gateway.writer.room.boards.of(name)
         hits = {hit.note.id: hit for hit in local if hit.how is FoundBy.EXACT}
         for note_id, score in found.items():
             note = await asyncio.to_thread(board.get, note_id, audience)
-            if note is not None and note_id not in hits and _fits(note, wanted):
+            if note is None or note_id in hits or not kept.holds(note):
+                continue
+            if _fits(note, wanted):
                 hits[note_id] = HitView(note=note, score=round(score, 4), how=FoundBy.MEANING)
         return list(hits.values())[:limit]
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from csp import __version__, prices
+from csp.core.board import boards_health
 from csp.core.commands import Control, Join, Remove, Return
 from csp.core.identity import allows
 from csp.core.membership import known_participant
@@ -301,6 +302,7 @@ async def health(gateway: Gateway, call: Call) -> Answer:
         agents=sum(participant.online for participant in room.participants.values()),
         watchers=len(gateway.sockets),
         journal=scrub,
+        boards=boards_health(room.boards, gateway.rules.board_max_bytes),
     )
 
 
@@ -381,7 +383,8 @@ ROUTES: Final = (
     Route("POST", "/runs/{id}/message", A, runs.say_in_run, "Say a message as builder or reviewer",
           RunSaidView, RunMessageBody),
     Route("POST", "/runs/{id}/{act}", R, runs.act_on_run,
-          "Act on a run: go, decide, halt, resume, abort, finding", RunStartedView, RunActionBody, page=True),
+          "Act on a run: go, decide, halt, resume, abort, finding, defect", RunStartedView, RunActionBody,
+          page=True),
     Route("GET", "/board", A, board.list_notes, "Page through the notes of a whiteboard", BoardView,
           query=BoardParams, page=True),
     Route("POST", "/board", A, board.write, "Write a note on a whiteboard", NotedView, BoardBody, page=True),

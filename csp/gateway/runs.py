@@ -93,7 +93,7 @@ async def get_run(gateway: Gateway, call: Call) -> Answer:
 async def say_in_run(gateway: Gateway, call: Call) -> Answer:
     body: RunMessageBody = call.body
     if call.caller.role is Role.ROOM:
-        hint = "a person acts by: go, decide, halt, resume, abort, finding"
+        hint = "a person acts by: go, decide, halt, resume, abort, finding, defect"
         raise Forbidden("the room's token plays no role in a run", hint)
     if body.run_id != call.path["id"]:
         raise BadInput(f"run_id is {body.run_id!r}, but the path names {call.path['id'][:80]!r}")
@@ -126,6 +126,8 @@ async def act_on_run(gateway: Gateway, call: Call) -> Answer:
         rationale=body.rationale,
         finding=body.finding,
         verdict=body.verdict,
+        defect=body.defect,
+        severity=body.severity,
     )
     await gateway.submit(command)
     return RunStartedView(success=True, run=run_view(_known(gateway, call.path["id"])))

@@ -43,7 +43,7 @@ def run(options: GatewayOptions) -> int:
     _check_exposure(options)
     _raise_file_limit()
     logging.getLogger("aiohttp.server").addFilter(_is_our_failure)
-    listener = _bind(options.settings)
+    listener = bind(options.settings)
     try:
         if options.supervise:
             return supervise(lambda ready: _serve_forever(options, listener, tls, ready, os.getppid()))
@@ -65,20 +65,26 @@ def _serve_forever(
     on_ready: OnReady,
     supervisor: int | None,
 ) -> int:
-    asyncio.run(_serve(options, listener, tls, on_ready, supervisor))
+    async def serve_until_signalled() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await serve(options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor)
+
+    asyncio.run(serve_until_signalled())
     return 0
 
 
-async def _serve(
+async def serve(
     options: GatewayOptions,
     listener: socket.socket,
-    tls: ssl.SSLContext | None,
-    on_ready: OnReady,
-    supervisor: int | None,
+    stop: asyncio.Event,
+    *,
+    tls: ssl.SSLContext | None = None,
+    on_ready: OnReady = lambda: None,
+    supervisor: int | None = None,
 ) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    """Serve the room on `listener` until `stop` is set; raise what broke the journal."""
     settings = options.settings
     gateway = Gateway(settings, settings.history_dir / settings.room, time.time)
     runner = make_runner(gateway)
@@ -148,7 +154,7 @@ def _announcement(options: GatewayOptions, gateway: Gateway, url: str, superviso
 # --- the socket ----------------------------------------------------------------------------------
 
 
-def _bind(settings: Settings) -> socket.socket:
+def bind(settings: Settings) -> socket.socket:
     """Return a listening socket; the default port gives way to the next free one, a chosen one does not."""
     tries = 1 if settings.is_set("port") else PORT_TRIES
     for port in range(settings.port, settings.port + tries):

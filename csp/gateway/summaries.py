@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from csp.core.board import seq_of, summary_prompt
-from csp.core.commands import Summarise
+from csp.core.commands import CompactBoard, Summarise
 from csp.errors import BadInput, Broken, Refused
 from csp.events import AgentResponse, AnyEvent, BoardChanged, Noted
 from csp.whiteboard.notes import Filter
@@ -49,6 +49,8 @@ class Summaries:
         while True:
             await self._news.wait()
             self._news.clear()
+            for name in self.crowded():
+                await self.compact(name)
             for name in self.due():
                 by = self.summariser(name)
                 if by is not None:
@@ -60,14 +62,36 @@ class Summaries:
         boards = gateway.writer.room.boards.by_name
         return [name for name, board in boards.items() if board.is_due(self._after(name), gateway.clock())]
 
+    def crowded(self) -> list[str]:
+        """Return the boards that need space and have notes which a summary stands for."""
+        boards, limit = self._gateway.writer.room.boards.by_name, self._gateway.rules.board_max_bytes
+        return [
+            name
+            for name, board in boards.items()
+            if board.is_crowded(limit) and board.compacted < board.summed
+        ]
+
+    async def compact(self, name: str) -> None:
+        """Take the notes off a board that its last summary stands for."""
+        gateway = self._gateway
+        await gateway.writer.settle()
+        upto = gateway.writer.room.boards.of(name).summed
+        freed = await asyncio.to_thread(gateway.board.bytes_until, name, upto)
+        try:
+            await gateway.submit(CompactBoard(session=name, upto=upto, freed=freed))
+        except (Refused, BadInput, Broken) as exc:
+            log.warning("whiteboard not compacted", extra={"board": name, "problem": exc.message})
+
     def _after(self, name: str) -> int:
-        """Return after how many notes a board is summed up; 0 for never."""
-        session, after = self._gateway.writer.room.sessions.get(name), self._gateway.rules.summary_after
+        """Return after how many notes a board is summed up, the first where it is crowded; 0 for never."""
+        gateway = self._gateway
+        session, after = gateway.writer.room.sessions.get(name), gateway.rules.summary_after
         terms = session.setup.collaboration if session else None
-        if session is None or terms is None or not after:
-            return after
-        # A call that nobody has foreseen could pass a limit of money.
-        return terms.summarise_at if session.setup.limits.cost is None else 0
+        if session is not None and terms is not None and after:
+            # A call that nobody has foreseen could pass a limit of money.
+            after = terms.summarise_at if session.setup.limits.cost is None else 0
+        is_crowded = gateway.writer.room.boards.of(name).is_crowded(gateway.rules.board_max_bytes)
+        return min(after, 1) if is_crowded else after
 
     def summariser(self, name: str) -> str | None:
         """Return who is here to sum a board up: as the settings say, the session's own, the orchestrator."""

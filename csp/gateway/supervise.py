@@ -17,6 +17,7 @@ from csp.errors import CspError, StorageFailed
 log = logging.getLogger(__name__)
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_WAITED_FOR: Final = (*_SIGNALS, signal.SIGCHLD)
 MAX_RESTARTS: Final = 5
 WINDOW_S: Final = 60.0
 STORAGE_FAILED: Final = 74
@@ -46,46 +47,62 @@ def supervise(serve: Serve) -> int:
 
 
 class _Guard:
-    """The child of the moment, with the signals that are passed on to it."""
+    """The child of the moment, and whether somebody has asked for the end.
+
+    A signal that comes just before a blocking call would be noticed only after it: Python's handlers run
+    between two steps of the interpreter. So the signals are blocked while there is a child, and waited for
+    together with its death.
+    """
 
     def __init__(self) -> None:
         self.is_stopping = False
-        self._child = 0
         for number in _SIGNALS:
             signal.signal(number, self._stop)
+        # Some systems discard a signal without a handler even where it is waited for.
+        signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def _stop(self, number: int, frame: object) -> None:
         self.is_stopping = True
-        if self._child:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._child, signal.SIGTERM)
 
     def run_child(self, serve: Serve) -> tuple[bool, int]:
         """Return whether the child ever got ready, and its exit code."""
         ready_out, ready_in = os.pipe()
-        # A signal that came between the fork and the child's own handlers would be lost on the child.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        self._child = os.fork()
-        if self._child == 0:
+        # Blocked before the fork: one that came before the child's own handlers would be lost on the child.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
+        child = os.fork()
+        if child == 0:
             os.close(ready_out)
             os._exit(_be_child(serve, ready_in))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         os.close(ready_in)
-        if self.is_stopping:
-            self._stop(signal.SIGTERM, None)
         try:
-            was_ready = os.read(ready_out, 1) == b"1"
+            status = self._wait_for(child)
+            os.set_blocking(ready_out, False)
+            with contextlib.suppress(BlockingIOError):
+                return os.read(ready_out, 1) == b"1", os.waitstatus_to_exitcode(status)
+            return False, os.waitstatus_to_exitcode(status)
         finally:
             os.close(ready_out)
-        _, status = os.waitpid(self._child, 0)
-        self._child = 0
-        return was_ready, os.waitstatus_to_exitcode(status)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED_FOR)
+
+    def _wait_for(self, child: int) -> int:
+        """Pass signals on to a child until it has ended; return its status."""
+        if self.is_stopping:
+            os.kill(child, signal.SIGTERM)
+        while True:
+            number = signal.sigwait(_WAITED_FOR)
+            if number in _SIGNALS:
+                self.is_stopping = True
+                os.kill(child, signal.SIGTERM)
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return status
 
 
 def _be_child(serve: Serve, ready_in: int) -> int:
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED_FOR)
 
     def on_ready() -> None:
         os.write(ready_in, b"1")

@@ -34,6 +34,8 @@ TICK_S: Final = 0.1
 _SPEECH: Final = "human_message,agent_call,agent_response"
 _AWAY_S: Final = 0.1
 _STOP_S: Final = 10.0
+#: A script does not wait for a gateway that has gone as long as a person does.
+_GIVE_UP_S: Final = 10.0
 _TYPED_AHEAD_S: Final = 2.0
 _MINE_KEPT: Final = 2000
 _ON_ITS_WAY_S: Final = 5.0
@@ -53,7 +55,7 @@ class Chat:
         self.gateway = Gateway(order.address.url, order.address.token)
         self._borders = PaneBorders(order.env)
         self.roster = Roster(self.ask, self._on_look)
-        give_up_s = None if order.is_person else 10.0
+        give_up_s = None if order.is_person else _GIVE_UP_S
         self._client = Client(
             order.address.url, order.address.token, on_status=self._on_status, give_up_s=give_up_s
         )

@@ -20,7 +20,6 @@ from csp.rooms import RunningRoom, running_rooms
 
 READY_S: Final = 30.0
 RESTART_S: Final = 10.0
-_END_S: Final = 10.0
 _POLL_S: Final = 0.05
 _MAX_LOG_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 4096
@@ -68,9 +67,11 @@ def start_gateway(
     try:
         return _wait(settings, process, path, before, show)
     except BaseException:
-        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            process.terminate()
-            process.wait(_END_S)
+        # On a loaded machine it may not hear a polite signal in time; nobody else would end it.
+        processes = family([process.pid])
+        process.terminate()
+        end(processes)
+        process.poll()
         raise
 
 

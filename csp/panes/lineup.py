@@ -1,7 +1,6 @@
 """Decide who takes part: the agents of csp.toml, else the CLIs that are installed, else the demo."""
 
 import shlex
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from csp.agents.api.providers import provider_named
 from csp.config import AgentSpec, Settings, nearest
 from csp.core.identity import ORCHESTRATOR, to_id
 from csp.errors import BadInput, NotFound
+from csp.panes.installs import find
 from csp.wire import JoinRole
 
 #: How this very program is run again, whatever the caller's directory or PATH.
@@ -93,8 +93,9 @@ def choose(settings: Settings, wish: Wish, env: Mapping[str, str]) -> Lineup:
     if wish.demo:
         return _demo(settings, wish)
     wanted = _candidates(settings, wish)
-    there = [member for member in wanted if is_installed(member, env)]
-    missing = [member for member in wanted if member not in there]
+    found = [(member, startable(member, env)) for member in wanted]
+    there = [member for _, member in found if member is not None]
+    missing = [member for member, one in found if one is None]
     # What somebody has chosen is worth more than what could be there.
     missing.sort(key=lambda member: not member.source)
     if missing and (settings.strict_cli_check or wish.only):
@@ -121,19 +122,22 @@ def member_for(
     return Member(name=name, agent=agent, command=words, cwd=dir, profile=profile, role=role, source=source)
 
 
-def is_installed(member: Member, env: Mapping[str, str]) -> bool:
-    """Tell whether the command of an agent can be run from its directory."""
+def startable(member: Member, env: Mapping[str, str]) -> Member | None:
+    """Return an agent with the command that starts it from its directory; None if that is not installed."""
     if member.provider:
-        return extras.is_installed(provider_named(member.provider))
-    command = member.command[0]
-    where = str(member.cwd / command) if "/" in command else command
-    return shutil.which(where, path=env.get("PATH")) is not None
+        return member if extras.is_installed(provider_named(member.provider)) else None
+    found = find(member.command, member.cwd, env)
+    if found is None:
+        return None
+    return replace(member, command=found.command, profile=member.profile or found.profile)
 
 
-def need(member: Member, env: Mapping[str, str]) -> None:
-    """Raise where the command of an agent cannot be run."""
-    if not is_installed(member, env):
+def need(member: Member, env: Mapping[str, str]) -> Member:
+    """Return an agent that can be started; raise where its command cannot be run."""
+    found = startable(member, env)
+    if found is None:
         raise _not_installed(member)
+    return found
 
 
 # --- who could ------------------------------------------------------------------------------------
@@ -249,7 +253,7 @@ def _demo_instead(
     chosen = [member for member in missing if member.source]
     if lineup.members[0].role == ORCHESTRATOR and settings.is_set("orch_cmd"):
         first = member_for(ORCHESTRATOR, (), settings, wish.dir, role=ORCHESTRATOR)
-        chosen += [] if is_installed(first, env) else [first]
+        chosen += [] if startable(first, env) else [first]
     why = "none of claude, codex, gemini is installed, so the demo agents come instead"
     return replace(lineup, notes=(*map(_going_on, chosen), why))
 
@@ -269,10 +273,7 @@ def _with_orchestrator(
     first = [member for member in members if member.role == "orchestrator"]
     others = [member for member in members if member.role != "orchestrator"]
     if not first and (wish.orchestrator or settings.orchestrator):
-        first = [
-            member_for(ORCHESTRATOR, (), settings, wish.dir, role="orchestrator"),
-        ]
-        need(first[0], env)
+        first = [need(member_for(ORCHESTRATOR, (), settings, wish.dir, role="orchestrator"), env)]
     return [*first, *others]
 
 
@@ -313,5 +314,5 @@ def _advice(member: Member) -> str:
         return f"install it: {extras.how_to_install(provider_named(member.provider))}"
     cli = CLIS.get(member.command[0])
     if cli:
-        return f"install it: {cli.install}"
+        return f"install it: {cli.install}; or say where it is: CSP_{cli.setting.upper()}=PATH"
     return "check its spelling" if "/" in member.command[0] else "check its spelling, or give its path"

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import struct
+import sys
 import termios
 
 from csp.sidecar.keyboard import NEVER
@@ -15,6 +16,9 @@ else:
 
 _WINSIZE = struct.Struct("HHHH")
 _NUDGE_S = 0.1
+#: What a system calls the other end of a pseudo-terminal; before 3.13 Python has no word for it.
+_TIOCGPTN = 0x80045430
+_TIOCPTYGNAME = 0x40807453
 #: How a child is ended: each signal so long after the first.
 _ENDING = ((0.0, signal.SIGHUP), (0.5, signal.SIGTERM), (3.0, signal.SIGKILL))
 
@@ -31,11 +35,25 @@ class Child:
         self._ending: list[tuple[float, int]] = []
         self._is_nudged = False
         self._size = fcntl.ioctl(master, termios.TIOCGWINSZ, bytes(_WINSIZE.size))
+        self._other_end = _other_end(master)
 
     @property
     def rows_cols(self) -> tuple[int, int]:
         rows, cols, _, _ = _WINSIZE.unpack(self._size)
         return rows, cols
+
+    def has_read(self) -> bool:
+        """Tell whether the child has read all that was written to it; True where nobody can know."""
+        try:
+            other_end = os.open(self._other_end, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:
+            return True
+        try:
+            return not any(fcntl.ioctl(other_end, termios.FIONREAD, bytes(4)))
+        except OSError:
+            return True
+        finally:
+            os.close(other_end)
 
     def signal(self, number: int) -> None:
         """Send a signal to the child's process group, if there still is one."""
@@ -80,3 +98,14 @@ class Child:
             self.signal(self._ending.pop(0)[1])
         if self._ending:
             self.due_at = self._ending[0][0]
+
+
+def _other_end(master: int) -> str:
+    """Return the path of the child's end of a terminal; nothing where it cannot be known."""
+    try:
+        if sys.platform == "darwin":
+            return os.fsdecode(fcntl.ioctl(master, _TIOCPTYGNAME, bytes(128)).rstrip(b"\0"))
+        number = int.from_bytes(fcntl.ioctl(master, _TIOCGPTN, bytes(4)), sys.byteorder)
+        return f"/dev/pts/{number}"
+    except OSError:
+        return ""

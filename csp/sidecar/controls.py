@@ -109,8 +109,11 @@ class Controls:
 
     async def _press(self, keys: str, dialog: Dialog) -> str:
         """Press until this dialog is gone: one that has only just been drawn swallows its keys."""
+        pressed: asyncio.Future[bool] | None = None
         for _ in range(PRESSES):
-            self._sight.port.write(keys.encode())
+            # Two keys that a slow CLI reads at once would answer the next dialog too.
+            if pressed is None or pressed.done():
+                pressed = self._sight.port.write(keys.encode())
             if await self._is_closed(dialog):
                 return ""
         return "the dialog stayed open"

@@ -12,7 +12,7 @@ KEYS = b"K"  # what the person's terminal sent, raw, when it was read
 SIZE = b"W"  # u16 rows, u16 columns
 PHASE = b"P"  # one of the words below
 ENDED = b"X"  # json: code or signal
-DONE = b"D"  # u32: the tag of an INPUT that has been written whole
+DONE = b"D"  # u32: the tag of an INPUT that the child has read whole
 WORD = b"C"  # a whole line of the person's that is one of OURS; the child did not get it
 REFUSED = b"F"  # u32: the tag of an INPUT_UNLESS that was not written
 

@@ -13,6 +13,7 @@ from csp.sidecar.link import Link
 from csp.sidecar.signals import Signals
 from csp.sidecar.spawn import Plan, read_plan, start_child
 from csp.sidecar.terminal import CLEAR, RESET, Terminal
+from csp.sidecar.unread import Unread
 from csp.sidecar.words import Words
 
 TYPE_CHECKING = False
@@ -62,6 +63,7 @@ class Relay:
         self._over_at = NEVER
         self._tell_at = NEVER
         self._nudge_at = NEVER
+        self._unread = Unread()
         self._on_signal: dict[int, Callable[[], None]] = {
             signal.SIGCHLD: self._reap,
             signal.SIGWINCH: self._resize,
@@ -141,6 +143,7 @@ class Relay:
             self._child.due_at,
             self._tell_at,
             self._nudge_at,
+            self._unread.look_at,
             self._muted_until,
             self._over_at,
         )
@@ -152,6 +155,8 @@ class Relay:
         if self._keyboard.held_until <= now:
             self._keyboard.release()
             self._type()
+        if self._unread.look_at <= now:
+            self._tell_what_is_read(now)
         if self._child.due_at <= now:
             self._child.do_what_is_due(now)
         if self._muted_until <= now:
@@ -247,9 +252,13 @@ class Relay:
         except OSError:
             self._keyboard.clear()
         else:
-            for brain, tag in done:
-                if brain == self._link.starts:
-                    self._tell(frames.DONE, tag.to_bytes(4, "big"))
+            self._unread.add(done, time.monotonic())
+
+    def _tell_what_is_read(self, now: float) -> None:
+        """Tell the brain that its inputs are read; a second Enter that is read with the first acts twice."""
+        for brain, tag in self._unread.look(self._child.has_read(), now):
+            if brain == self._link.starts:
+                self._tell(frames.DONE, tag.to_bytes(4, "big"))
 
     # --- the brain -------------------------------------------------------------------------------
 
@@ -417,6 +426,7 @@ class Relay:
         (argv, env), self._next = self._next, None
         os.close(self._child.master)
         self._keyboard.clear()
+        self._unread.clear()
         # What the one before has drawn must not shine through.
         self._show(RESET + CLEAR)
         try:

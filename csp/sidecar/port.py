@@ -59,7 +59,7 @@ class Port:
     # --- to the relay ----------------------------------------------------------------------------
 
     def write(self, keys: bytes) -> "asyncio.Future[bool]":
-        """Write to the child; the future is done when the last byte has been taken."""
+        """Write to the child; the future is done when the child has read the last byte."""
         tag, written = self._new_tag()
         self._send(frames.INPUT, tag + keys)
         return written

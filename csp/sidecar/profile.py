@@ -88,6 +88,8 @@ class Profile:
 
     name: str
     commands: tuple[str, ...] = ()
+    installs: tuple[str, ...] = ()
+    """Where its own installers put it, outside of the PATH; `~` is the home of the user."""
     versions: str = ""
     version_args: tuple[str, ...] = ("--version",)
     kind: str = "agent"
@@ -198,7 +200,7 @@ def _profile(path: Path) -> Profile:
     keys = dict(tables.get("keys", {}))
     answers: dict[str, Any] = {act: Answer(**keys.pop(act)) for act in ("approve", "deny") if act in keys}
     top = {name: _frozen(value) for name, value in tables.items() if not isinstance(value, dict | list)}
-    top |= {name: tuple(tables[name]) for name in ("commands", "version_args") if name in tables}
+    top |= {name: tuple(tables[name]) for name in ("commands", "installs", "version_args") if name in tables}
     profile = Profile(
         **top,
         keys=Keys(**{name: _frozen(value) for name, value in keys.items()}, **answers),

@@ -36,6 +36,7 @@ _CHOICES: Final = {
 _SCHEMA: Final[dict[str, Any]] = {
     "name": _STRING,
     "commands": _STRINGS,
+    "installs": _STRINGS,
     "versions": _STRING,
     "version_args": _STRINGS,
     "kind": _STRING,

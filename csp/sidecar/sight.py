@@ -82,8 +82,10 @@ class Sight:
         """Return on the next change, or at `until`."""
         change = self._change
         timeout_s = None if until is None else max(0.0, until - time.monotonic())
+        # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the change.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(change.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await change.wait()
 
     # --- looking ---------------------------------------------------------------------------------
 

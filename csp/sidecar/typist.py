@@ -38,6 +38,8 @@ class Job:
     begun: float
     told: "asyncio.Task[None] | None" = None
     written: "asyncio.Future[bool] | None" = None
+    #: When the last keys were sent to the relay, and when the CLI had read them.
+    pressed_at: float = 0.0
     written_at: float | None = None
     is_refused: bool = False
     is_gone: bool = False
@@ -173,13 +175,16 @@ class Typist:
             typing = Typing.resumed(typing.rules, now)
         job = Job(item=item, prompt=prompt, typing=typing, begun=now, is_resumed=is_resumed)
         if is_resumed:
-            job.written_at = job.pasted_at = now
+            job.written_at = job.pressed_at = job.pasted_at = now
         return job
 
     async def _step(self, job: Job) -> None:
         now = time.monotonic()
         seen = self._see(job, now)
-        for step in job.typing.step(seen, now):
+        steps = job.typing.step(seen, now)
+        # Before any note is left of its end: a brain after this one must not type it again.
+        self._is_begun = self._is_begun or (job.typing.is_done and not job.item.id)
+        for step in steps:
             self._do(job, step)
         if job.typing.is_done:
             await self._finish(job)
@@ -214,7 +219,7 @@ class Typist:
 
     def _has_reacted(self, job: Job) -> bool:
         last_output = self._sight.pane.last_output
-        return job.written_at is None or (last_output is not None and last_output > job.written_at)
+        return job.written_at is None or (last_output is not None and last_output > job.pressed_at)
 
     def _is_typed_blindly(self, job: Job, now: float) -> bool:
         """Tell whether to go on without a composer that can be read, once it has had the time to show.
@@ -267,6 +272,7 @@ class Typist:
 
     def _await_written(self, job: Job, written: "asyncio.Future[bool]") -> None:
         job.written, job.written_at, job.is_refused = written, None, False
+        job.pressed_at = time.monotonic()
 
         def note(done: "asyncio.Future[bool]") -> None:
             if done is not job.written or done.cancelled():

@@ -6,7 +6,9 @@ from typing import Final
 
 from csp.sidecar.profile import Profile
 
-TIMEOUT_S: Final = 30.0
+#: How long a CLI may take to say one thing and end: one that hangs is given up, one that starts slowly on a
+#: busy machine is not. Gemini CLI alone works for two seconds and waits for its turns on the processor.
+TIMEOUT_S: Final = 180.0
 
 
 def ask_version(profile: Profile, argv: Sequence[str], env: Mapping[str, str]) -> str:

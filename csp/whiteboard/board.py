@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from csp.core.board import note_of, seq_of
+from csp.core.board import is_summary, note_of, seq_of, text_bytes
 from csp.core.identifiers import identifiers
-from csp.events import AnyEvent
+from csp.events import AgentResponse, AnyEvent, Noted
 from csp.journal.derived import is_full
 from csp.journal.jsonl import JsonlJournal
 from csp.journal.view import View
@@ -182,6 +182,16 @@ class Whiteboard:
                         return Page(found[::-1] if newest_first else found, has_more=True)
                     found.append(note)
             return Page(found[::-1] if newest_first else found, has_more=False)
+
+    def bytes_until(self, session: str, upto: int) -> int:
+        """Return how much text the notes of a board up to an event hold, its summaries left out."""
+        with self._lock:
+            view = self._journal.view
+            self._current(view)
+            wanted = Filter(session=session, before=upto + 1)
+            events = [event_at(view, entry.offset) for entry in self._index.page(wanted, newest_first=False)]
+            notes = [event for event in events if isinstance(event, Noted | AgentResponse)]
+            return sum(text_bytes(event) for event in notes if not is_summary(event))
 
     def get(self, note_id: str, audience: AgentId | None) -> NoteView | None:
         """Return one note, if there is one that its reader may know of."""

@@ -18,20 +18,20 @@ from typing import Any, Final, NamedTuple
 from csp.core.board import note_of
 from csp.core.identifiers import identifiers, is_hash, spelt_out
 from csp.errors import BadInput
-from csp.events import AnyEvent, decode_event
+from csp.events import AnyEvent, BoardChanged, decode_event
 from csp.journal.derived import BOARD_NAME, Place, connect, delete_database, is_of, place_of, transaction
 from csp.journal.lines import blocks_forward, intact_seq, split
 from csp.journal.view import View
-from csp.wire import NoteView
+from csp.wire import ROOM_BOARD, BoardChange, NoteKind, NoteView
 
 log = logging.getLogger(__name__)
 
-_SCHEMA_VERSION: Final = 1
+_SCHEMA_VERSION: Final = 2
 _SIGNS: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _WHOLE: Final = "ascii tokenchars '{}'".format(_SIGNS.replace("'", "''")).replace('"', '""')
 _SCHEMA: Final = (
     "CREATE TABLE notes (seq INTEGER PRIMARY KEY, row INTEGER UNIQUE, offset INTEGER, session TEXT, "
-    "author TEXT, kind TEXT, tags TEXT, ts REAL)",
+    "author TEXT, kind TEXT, tags TEXT, ts REAL, is_off INTEGER)",
     "CREATE INDEX by_session ON notes (session, seq)",
     "CREATE INDEX by_author ON notes (author, seq)",
     "CREATE VIRTUAL TABLE words USING fts5("
@@ -46,6 +46,10 @@ _SCHEMA: Final = (
 _NOTE_HEAD: Final = b'{"v":1,"type":"note"'
 _REPLY_HEAD: Final = b'{"v":1,"type":"agent_response"'
 _PLACED: Final = b'"idx":'
+_CHANGE_HEAD: Final = b'{"v":1,"type":"board"'
+_COMPACTED: Final = b'"change":"compacted"'
+#: Taken off, a note keeps its row: the meanings of all notes are kept by their rows.
+_TAKE_OFF: Final = "UPDATE notes SET is_off = 1 WHERE session = ? AND seq <= ? AND kind != ?"
 _BATCH_BYTES: Final = 4 * 1024 * 1024
 _WORD: Final = re.compile(r"\w+")
 #: How many entries of the index a search by words looks at; the rarest words come first.
@@ -95,7 +99,8 @@ class Filter:
             ("seq < ?", self.before),
         )
         used = [(condition, value) for condition, value in given if value is not None]
-        return "".join(f" AND {condition}" for condition, _ in used), [value for _, value in used]
+        conditions = ["is_off = 0", *(condition for condition, _ in used)]
+        return "".join(f" AND {condition}" for condition in conditions), [value for _, value in used]
 
 
 class Entry(NamedTuple):
@@ -129,7 +134,7 @@ class NoteIndex:
 
     def extend(self, view: View, max_lines: int) -> bool:
         """Take in the next lines; tell whether nothing is left."""
-        notes, upto = _next_notes(view, self.upto, max_lines, self._secrets)
+        notes, compacted, upto = _next_notes(view, self.upto, max_lines, self._secrets)
         if upto == self.upto:
             return True
         db = self._opened
@@ -137,6 +142,8 @@ class NoteIndex:
             with transaction(db):
                 for number, (offset, note, seq) in enumerate(notes, start=self.count):
                     _insert(db, seq, number, offset, note)
+                for session, last in compacted:
+                    db.execute(_TAKE_OFF, (session, last, NoteKind.SUMMARY))
                 if not self._in_memory:
                     db.execute("DELETE FROM place")
                     db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
@@ -161,7 +168,8 @@ class NoteIndex:
     def seqs_of(self, rows: Sequence[int]) -> dict[int, int]:
         """Return which notes stand in these rows."""
         marks = ",".join("?" * len(rows))
-        return dict(self._opened.execute(f"SELECT row, seq FROM notes WHERE row IN ({marks})", list(rows)))
+        sql = f"SELECT row, seq FROM notes WHERE is_off = 0 AND row IN ({marks})"
+        return dict(self._opened.execute(sql, list(rows)))
 
     def rows(self, wanted: Filter) -> list[int]:
         """Return the rows of the notes that are wanted."""
@@ -308,14 +316,18 @@ def event_at(view: View, offset: int) -> AnyEvent | None:
 
 def _next_notes(
     view: View, upto: int, max_lines: int, secrets: Sequence[str]
-) -> tuple[list[tuple[int, NoteView, int]], int]:
-    """Return (offset, note, seq) of notes from `upto` on, with the offset after the last line looked at."""
+) -> tuple[list[tuple[int, NoteView, int]], list[tuple[str, int]], int]:
+    """Return (offset, note, seq) of notes from `upto` on, with the offset after the last line looked at.
+
+    Between them: the boards that were compacted, each with the last event that was.
+    """
     notes: list[tuple[int, NoteView, int]] = []
+    compacted: list[tuple[str, int]] = []
     seen = size = 0
     for offset, data in blocks_forward(view.file.fd, upto, view.end):
         for at, line in split(offset, data):
             if seen >= max_lines or size >= _BATCH_BYTES:
-                return notes, at
+                return notes, compacted, at
             seen += 1
             size += len(line)
             if line.startswith(_NOTE_HEAD) or (line.startswith(_REPLY_HEAD) and _PLACED in line):
@@ -324,14 +336,18 @@ def _next_notes(
                 note = None if event is None else note_of(event, secrets)
                 if seq is not None and note is not None:
                     notes.append((at, note, seq))
+            elif line.startswith(_CHANGE_HEAD) and _COMPACTED in line and intact_seq(line) is not None:
+                event = decode_event(line)
+                if isinstance(event, BoardChanged) and event.change is BoardChange.COMPACTED:
+                    compacted.append((event.session_id or ROOM_BOARD, event.upto))
         upto = offset + len(data)
-    return notes, upto
+    return notes, compacted, upto
 
 
 def _insert(db: sqlite3.Connection, seq: int, row: int, offset: int, note: NoteView) -> None:
     tags = "".join(f"\n{tag}\n" for tag in note.tags)
-    values = (seq, row, offset, note.session, note.author, note.kind, tags, note.ts)
-    db.execute("INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+    values = (seq, row, offset, note.session, note.author, note.kind, tags, note.ts, 0)
+    db.execute("INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
     text = _clean(f"{note.text}\n{spelt_out(note.text)}\n{' '.join(note.tags)}")
     db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (seq, text))
     names = [name for name in identifiers(f"{note.text} {' '.join(note.tags)}") if name]

@@ -114,6 +114,7 @@ from csp.wire.runs import (
     AlertLevel,
     AnyMessage,
     Decision,
+    Defect,
     DiffFigures,
     ExecutionAlert,
     ExecutionUpdate,
@@ -177,6 +178,7 @@ from csp.wire.sessions import (
 )
 from csp.wire.views import (
     AgentView,
+    BoardsHealth,
     CollaborationStartedView,
     CollaborationView,
     ControlView,
@@ -240,6 +242,7 @@ __all__ = [
     "BoardName",
     "BoardParams",
     "BoardView",
+    "BoardsHealth",
     "Candidate",
     "Capabilities",
     "Change",
@@ -254,6 +257,7 @@ __all__ = [
     "ControlVerb",
     "ControlView",
     "Decision",
+    "Defect",
     "Deliver",
     "DeliverFrame",
     "DeliverKind",

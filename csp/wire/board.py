@@ -41,6 +41,8 @@ class BoardChange(StrEnum):
     ASKED = "asked"
     FAILED = "failed"
     PROVIDER = "provider"
+    FULL = "full"
+    COMPACTED = "compacted"
 
 
 class Source(Struct, frozen=True):

@@ -123,6 +123,7 @@ class RunAction(StrEnum):
     RESUME = "resume"
     ABORT = "abort"
     FINDING = "finding"
+    DEFECT = "defect"
 
 
 # --- the eight bodies ------------------------------------------------------------------------------
@@ -256,6 +257,14 @@ class Finding(Struct, frozen=True):
         return self.severity is not Severity.MINOR
 
 
+class Defect(Struct, frozen=True):
+    """What was wrong with work that was accepted; its reviewer has missed it."""
+
+    id: str
+    severity: Severity
+    text: str
+
+
 class ReviewDecision(Body, frozen=True, tag=MessageType.REVIEW_DECISION.value):
     decision: Decision
     rationale: Note = ""
@@ -360,6 +369,8 @@ class RunActionBody(Struct, frozen=True):
     findings: Annotated[tuple[Finding, ...], Meta(max_length=MAX_ITEMS)] = ()
     finding: FindingId | None = None
     verdict: Verdict | None = None
+    defect: Line | None = None
+    severity: Severity = Severity.MAJOR
 
 
 class FinalDecision(Struct, frozen=True):
@@ -414,6 +425,7 @@ class RunDetail(Struct, frozen=True):
     context: RunContext | None = None
     summary: str = ""
     folder: str = ""
+    defects: tuple[Defect, ...] = ()
 
 
 class ReviewerStats(Struct, frozen=True):
@@ -432,6 +444,10 @@ class ReviewerStats(Struct, frozen=True):
     rejected: int
     #: Of the findings that a person has judged, the part that was right; None where there is none.
     precision: float | None = None
+    #: Defects of accepted runs that it missed; of all it should have found, the part that it missed.
+    missed: int = 0
+    accepted_with_defects: int = 0
+    miss_rate: float | None = None
 
 
 class RunsView(Struct, frozen=True):

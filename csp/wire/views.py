@@ -347,6 +347,16 @@ class JournalHealth(Struct, frozen=True, omit_defaults=False):
     damaged: tuple[int, ...] = ()
 
 
+class BoardsHealth(Struct, frozen=True, omit_defaults=False):
+    """How large the whiteboards are: all of them, the largest, how large one may be (0 for any size)."""
+
+    count: int
+    notes: int
+    bytes: int
+    largest_bytes: int
+    max_bytes: int
+
+
 class HealthView(Struct, frozen=True, omit_defaults=False):
     status: str
     room: str
@@ -356,3 +366,4 @@ class HealthView(Struct, frozen=True, omit_defaults=False):
     agents: int
     watchers: int
     journal: JournalHealth
+    boards: BoardsHealth

@@ -147,3 +147,22 @@ def test_only_sessions_that_run_are_shown(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(("length", "shown"), [(60, "x" * 60), (61, "x" * 59 + "…")])
 def test_a_long_text_is_cut_at_its_limit(length: int, shown: str) -> None:
     assert look._one_line("x" * length, 60) == shown
+
+
+@pytest.mark.parametrize(
+    ("boards", "shown"),
+    [
+        ({}, []),
+        ({"count": 1, "notes": 0, "bytes": 0, "largest_bytes": 0, "max_bytes": 4096}, []),
+        (
+            {"count": 2, "notes": 5, "bytes": 2560, "largest_bytes": 2048, "max_bytes": 4096},
+            ["whiteboards: 2, 5 notes, 2.5 KiB, the largest 50% full"],
+        ),
+        (
+            {"count": 1, "notes": 1, "bytes": 1024, "largest_bytes": 1024, "max_bytes": 0},
+            ["whiteboards: 1, 1 notes, 1.0 KiB"],
+        ),
+    ],
+)
+def test_the_size_of_the_whiteboards_is_shown(boards: dict[str, int], shown: list[str]) -> None:
+    assert look._board_lines({"boards": boards}) == shown

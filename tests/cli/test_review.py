@@ -79,6 +79,28 @@ def test_run_is_begun_shown_decided_and_measured(csp: Shell, room: LiveRoom, tmp
     wait_until_sync(run.is_folder_current, what="folder")
 
 
+def test_a_defect_that_the_reviewer_missed_is_counted(csp: Shell, room: LiveRoom) -> None:
+    run = Run(room, run_id="flawed")
+    run.to_execution()
+    run.to_decision()
+    run.answer("codex", "DECISION: accept")
+    run.answer("claude", "END: ok")
+    run.until("ended")
+    code, out, said = csp("defect", "flawed", "tabs", "are lost", "--severity", "critical")
+    assert (code, out) == (0, "") and said.startswith("flawed  ended (accepted)")
+    assert csp("defect", "flawed", "so are blanks")[0] == 0
+
+    shown = csp("show", "flawed")[1].splitlines()
+    assert [line for line in shown if "missed" in line] == [
+        "d-1 (critical, missed): tabs are lost",
+        "d-2 (major, missed): so are blanks",
+    ]
+    (line,) = [line for line in csp("stats")[1].splitlines() if line.startswith("codex: ")]
+    assert "; 2 defects missed in 1 of 1 accepted runs, " in line
+    assert json.loads(csp("stats", "--json")[1])[0]["missed"] == 2
+    wait_until_sync(run.is_folder_current, what="folder")
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
@@ -90,6 +112,9 @@ def test_run_is_begun_shown_decided_and_measured(csp: Shell, room: LiveRoom, tmp
         (("show", "nobody"), "unknown run 'nobody'"),
         (("decide", "x"), "expected a run and a decision"),
         (("finding", "x"), "expected a run, a finding, a verdict"),
+        (("defect", "x"), "expected a run and what was wrong"),
+        (("defect", "nobody", "bad"), "unknown run 'nobody'"),
+        (("show", "--severity", "major"), "csp review show takes no --severity"),
         (("go", "x", "--plan", "missing.json"), "the plan 'missing.json' cannot be read"),
         (("start", "g", "--builder", "a", "--reviewer", "b", "--run-id", "../x"), "run_id"),
     ],

@@ -7,18 +7,18 @@ import pytest
 
 from csp.client import Transport
 from tests.client.proxy import Proxy
-from tests.rooms import LiveRoom
+from tests.rooms import Room, ThreadRoom
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[LiveRoom]:
+def room(tmp_path: Path) -> Iterator[Room]:
     """A room whose gateway runs."""
-    with LiveRoom(tmp_path / "room") as running:
+    with ThreadRoom(tmp_path / "room", env={"CSP_DURABILITY": "flush"}) as running:
         yield running
 
 
 @pytest.fixture
-async def proxy(room: LiveRoom) -> AsyncIterator[Proxy]:
+async def proxy(room: Room) -> AsyncIterator[Proxy]:
     """A way to the room that can be disturbed."""
     async with Proxy(room.port) as between:
         yield between

@@ -13,11 +13,11 @@ from csp.events import AgentResponse, Said
 from csp.wire import Deliver, JoinRole, Kind, ReportedAgentState, ReportedState
 from tests.client.proxy import Proxy
 from tests.client.reading import read_until, texts
-from tests.rooms import LiveRoom
+from tests.rooms import Room
 from tests.waiting import wait_until
 
 
-async def test_a_message_is_answered_with_its_place(room: LiveRoom, transport: Transport) -> None:
+async def test_a_message_is_answered_with_its_place(room: Room, transport: Transport) -> None:
     alice = await Client.register(room.url, room.token, "Alice", kind=Kind.API, capabilities=["read"])
     async with Client(room.url, room.token, transport=transport) as client:
         sent = await client.send("alice", "hello", thread="side", urgent=True, id="my-id")
@@ -28,7 +28,7 @@ async def test_a_message_is_answered_with_its_place(room: LiveRoom, transport: T
     assert (event.seq, event.text, event.thread, event.urgent) == (sent.seq, "hello", "side", True)
 
 
-async def test_an_answer_goes_to_whoever_asked(room: LiveRoom, transport: Transport) -> None:
+async def test_an_answer_goes_to_whoever_asked(room: Room, transport: Transport) -> None:
     alice = await Client.register(room.url, room.token, "alice", role=JoinRole.ORCHESTRATOR)
     async with (
         Client(room.url, alice.token, transport=transport) as client,
@@ -46,7 +46,7 @@ async def test_an_answer_goes_to_whoever_asked(room: LiveRoom, transport: Transp
     assert states[alice.agent]["state"] == "confirmed"
 
 
-async def test_an_answer_to_a_closed_turn_is_late(room: LiveRoom, transport: Transport) -> None:
+async def test_an_answer_to_a_closed_turn_is_late(room: Room, transport: Transport) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with Client(room.url, alice.token, transport=transport) as client:
         sent = await client.output("too late", turn="t-17")
@@ -54,7 +54,7 @@ async def test_an_answer_to_a_closed_turn_is_late(room: LiveRoom, transport: Tra
     assert sent.late
 
 
-async def test_a_state_is_seen_by_others(room: LiveRoom, transport: Transport) -> None:
+async def test_a_state_is_seen_by_others(room: Room, transport: Transport) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with Client(room.url, alice.token, transport=transport) as client:
         await client.state(ReportedAgentState.LIMITED, "tokens used up", until=2e9)
@@ -64,7 +64,7 @@ async def test_a_state_is_seen_by_others(room: LiveRoom, transport: Transport) -
     assert (view["state"], view["detail"], view["until"]) == ("limited", "tokens used up", 2e9)
 
 
-async def test_a_control_is_answered(room: LiveRoom, transport: Transport) -> None:
+async def test_a_control_is_answered(room: Room, transport: Transport) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with Client(room.url, alice.token, transport=transport) as client:
         await client.connected()
@@ -80,7 +80,7 @@ async def test_a_control_is_answered(room: LiveRoom, transport: Transport) -> No
 # --- refusals ------------------------------------------------------------------------------------
 
 
-async def test_a_refusal_has_the_hint_of_the_room(room: LiveRoom, transport: Transport) -> None:
+async def test_a_refusal_has_the_hint_of_the_room(room: Room, transport: Transport) -> None:
     await Client.register(room.url, room.token, "alice")
     async with Client(room.url, room.token, transport=transport) as client:
         with pytest.raises(NotFound, match="unknown recipient 'alcie'") as refusal:
@@ -90,7 +90,7 @@ async def test_a_refusal_has_the_hint_of_the_room(room: LiveRoom, transport: Tra
         assert (await client.send("alice", "hello")).recipients == ("alice",)
 
 
-async def test_an_end_is_an_end(room: LiveRoom, transport: Transport) -> None:
+async def test_an_end_is_an_end(room: Room, transport: Transport) -> None:
     await Client.register(room.url, room.token, "alice")
     async with Client(room.url, room.token, transport=transport) as client:
         sent = await client.send("alice", "hello")
@@ -100,7 +100,7 @@ async def test_an_end_is_an_end(room: LiveRoom, transport: Transport) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "half \ud83d a character"])
-async def test_a_text_nobody_could_read_is_refused(room: LiveRoom, transport: Transport, text: str) -> None:
+async def test_a_text_nobody_could_read_is_refused(room: Room, transport: Transport, text: str) -> None:
     async with Client(room.url, room.token, transport=transport) as client:
         with pytest.raises(BadInput):
             await client.send("all", text)
@@ -108,7 +108,7 @@ async def test_a_text_nobody_could_read_is_refused(room: LiveRoom, transport: Tr
         assert (await client.send("all", "fine")).id
 
 
-async def test_what_is_too_large_never_leaves(room: LiveRoom, transport: Transport) -> None:
+async def test_what_is_too_large_never_leaves(room: Room, transport: Transport) -> None:
     async with Client(room.url, room.token, transport=transport) as client:
         with pytest.raises(TooLarge, match="text is over"):
             await client.send("all", "ü" * 200_000)
@@ -146,7 +146,7 @@ async def test_a_client_must_be_started() -> None:
 
 
 async def test_many_at_once_keep_the_order_of_their_calls(
-    room: LiveRoom, transport: Transport, monkeypatch: pytest.MonkeyPatch
+    room: Room, transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox_module, "MAX_OPS", 7)
     words = [f"word {number}" for number in range(60)]
@@ -157,7 +157,7 @@ async def test_many_at_once_keep_the_order_of_their_calls(
 
 
 async def test_what_was_taken_but_not_answered_is_not_taken_again(
-    room: LiveRoom, proxy: Proxy, transport: Transport
+    room: Room, proxy: Proxy, transport: Transport
 ) -> None:
     async with Client(proxy.url, room.token, transport=transport) as client:
         await client.connected()
@@ -172,7 +172,7 @@ async def test_what_was_taken_but_not_answered_is_not_taken_again(
     assert room.journal_texts() == ["one", "two", "three"]
 
 
-async def test_reports_in_a_row_survive_the_loss_of_their_answers(room: LiveRoom, proxy: Proxy) -> None:
+async def test_reports_in_a_row_survive_the_loss_of_their_answers(room: Room, proxy: Proxy) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with Client(room.url, room.token) as human, Client(proxy.url, alice.token) as client:
         sent = await human.send("alice", "hello")
@@ -188,7 +188,7 @@ async def test_reports_in_a_row_survive_the_loss_of_their_answers(room: LiveRoom
     assert room.journal_texts()[2:] == ["typed", "submitted"]
 
 
-async def test_a_report_of_what_was_withdrawn_meanwhile_is_refused(room: LiveRoom, proxy: Proxy) -> None:
+async def test_a_report_of_what_was_withdrawn_meanwhile_is_refused(room: Room, proxy: Proxy) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with Client(room.url, room.token) as human, Client(proxy.url, alice.token) as client:
         sent = await human.send("alice", "hello")
@@ -203,7 +203,7 @@ async def test_a_report_of_what_was_withdrawn_meanwhile_is_refused(room: LiveRoo
 
 
 async def test_a_caller_that_no_longer_waits_takes_back_what_has_not_left(
-    room: LiveRoom, transport: Transport
+    room: Room, transport: Transport
 ) -> None:
     await asyncio.to_thread(room.stop)
     async with Client(room.url, room.token, transport=transport) as client:
@@ -215,7 +215,7 @@ async def test_a_caller_that_no_longer_waits_takes_back_what_has_not_left(
     assert room.journal_texts() == ["this one"]
 
 
-async def test_what_was_taken_back_keeps_nobody_waiting(room: LiveRoom, transport: Transport) -> None:
+async def test_what_was_taken_back_keeps_nobody_waiting(room: Room, transport: Transport) -> None:
     await asyncio.to_thread(room.stop)
     async with Client(room.url, room.token, transport=transport) as client:
         with pytest.raises(TimeoutError):
@@ -227,7 +227,7 @@ async def test_what_was_taken_back_keeps_nobody_waiting(room: LiveRoom, transpor
 # --- the end -------------------------------------------------------------------------------------
 
 
-async def test_closing_waits_for_what_is_on_its_way(room: LiveRoom, transport: Transport) -> None:
+async def test_closing_waits_for_what_is_on_its_way(room: Room, transport: Transport) -> None:
     async with Client(room.url, room.token, transport=transport) as client:
         sending = [asyncio.create_task(client.send("all", str(number))) for number in range(50)]
         await asyncio.sleep(0)
@@ -237,7 +237,7 @@ async def test_closing_waits_for_what_is_on_its_way(room: LiveRoom, transport: T
     assert [event.id for event in room.journal()] == [one.id for one in sent]
 
 
-async def test_closing_does_not_wait_for_a_gateway_that_is_gone(room: LiveRoom, transport: Transport) -> None:
+async def test_closing_does_not_wait_for_a_gateway_that_is_gone(room: Room, transport: Transport) -> None:
     await asyncio.to_thread(room.stop)
     async with Client(room.url, room.token, transport=transport) as client:
         sending = asyncio.create_task(client.send("all", "hello"))
@@ -254,7 +254,7 @@ async def test_closing_does_not_wait_for_a_gateway_that_is_gone(room: LiveRoom, 
 
 
 async def test_closing_does_not_wait_for_a_network_that_carries_nothing(
-    room: LiveRoom, proxy: Proxy, transport: Transport
+    room: Room, proxy: Proxy, transport: Transport
 ) -> None:
     async with Client(proxy.url, room.token, transport=transport) as client:
         await client.connected()
@@ -269,7 +269,7 @@ async def test_closing_does_not_wait_for_a_network_that_carries_nothing(
     assert took_s < 5
 
 
-async def test_an_agent_that_leaves_is_offline_at_once(room: LiveRoom, transport: Transport) -> None:
+async def test_an_agent_that_leaves_is_offline_at_once(room: Room, transport: Transport) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with Client(room.url, alice.token, transport=transport) as client:
         await client.connected()
@@ -283,7 +283,7 @@ async def test_an_agent_that_leaves_is_offline_at_once(room: LiveRoom, transport
     assert room.journal_texts()[-2:] == ["good-bye", "alice left: closed"]
 
 
-async def test_a_closed_client_still_yields_what_had_come(room: LiveRoom, transport: Transport) -> None:
+async def test_a_closed_client_still_yields_what_had_come(room: Room, transport: Transport) -> None:
     async with Client(room.url, room.token, after=0, transport=transport) as client:
         await client.send("all", "hello")
         await wait_until(lambda: client._inbox.taken == 1)

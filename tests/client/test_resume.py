@@ -1,6 +1,8 @@
 """A client goes on where it was, whatever became of its connection."""
 
 import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from csp.client import polling as polling_module
 from csp.wire import ReportedState
 from tests.client.proxy import Proxy
 from tests.client.reading import READ_S, delivered, events, read_delivered, read_texts, read_until, texts
-from tests.rooms import LiveRoom
+from tests.rooms import LiveRoom, Room
 from tests.waiting import wait_until
 
 
@@ -20,7 +22,7 @@ async def say(client: Client, *words: str, to: str = "all") -> None:
         await client.send(to, word)
 
 
-async def test_events_go_on_after_an_orderly_restart(room: LiveRoom, transport: Transport) -> None:
+async def test_events_go_on_after_an_orderly_restart(room: Room, transport: Transport) -> None:
     async with (
         Client(room.url, room.token, after=0, transport=transport) as reader,
         Client(room.url, room.token, transport=transport) as writer,
@@ -34,22 +36,31 @@ async def test_events_go_on_after_an_orderly_restart(room: LiveRoom, transport: 
     assert before + after == ["one", "two", "three", "four"]
 
 
-async def test_what_was_said_during_a_crash_is_read_after_it(room: LiveRoom, transport: Transport) -> None:
-    async with (
-        Client(room.url, room.token, after=0, transport=transport) as reader,
-        Client(room.url, room.token, transport=transport) as writer,
-    ):
-        await say(writer, "one")
-        await read_texts(reader, "one")
-        await asyncio.to_thread(room.kill9)
-        sending = asyncio.create_task(say(writer, "two"))
-        await asyncio.to_thread(room.start)
-        await sending
+async def test_what_was_said_during_a_crash_is_read_after_it(tmp_path: Path) -> None:
+    with LiveRoom(tmp_path / "room") as room:
+        async with AsyncExitStack() as stack:
+            pairs = []
+            for transport in (Transport.WEBSOCKET, Transport.HTTP):
+                reader = Client(room.url, room.token, after=0, transport=transport)
+                writer = Client(room.url, room.token, transport=transport)
+                pairs.append(
+                    (await stack.enter_async_context(reader), await stack.enter_async_context(writer))
+                )
+            for _, writer in pairs:
+                await say(writer, f"one {writer.status.transport}")
+            for reader, _ in pairs:
+                await read_until(reader, lambda items: len(texts(items)) == 2)
+            await asyncio.to_thread(room.kill9)
+            sending = [asyncio.create_task(say(writer, "two")) for _, writer in pairs]
+            await asyncio.to_thread(room.start)
+            await asyncio.gather(*sending)
 
-        assert await read_texts(reader, "two") == ["two"]
+            for reader, _ in pairs:
+                read = await read_until(reader, lambda items: len(texts(items)) == 2)
+                assert texts(read) == ["two", "two"]
 
 
-async def test_a_client_may_start_before_its_gateway(room: LiveRoom, transport: Transport) -> None:
+async def test_a_client_may_start_before_its_gateway(room: Room, transport: Transport) -> None:
     await asyncio.to_thread(room.stop)
     async with Client(room.url, room.token, transport=transport) as client:
         sending = asyncio.create_task(client.send("all", "early"))
@@ -60,7 +71,7 @@ async def test_a_client_may_start_before_its_gateway(room: LiveRoom, transport: 
     assert [event.id for event in room.journal()] == [sent.id]
 
 
-async def test_nothing_from_before_is_read_without_after(room: LiveRoom, transport: Transport) -> None:
+async def test_nothing_from_before_is_read_without_after(room: Room, transport: Transport) -> None:
     async with Client(room.url, room.token, transport=transport) as writer:
         await say(writer, "old")
         async with Client(room.url, room.token, transport=transport) as reader:
@@ -71,7 +82,7 @@ async def test_nothing_from_before_is_read_without_after(room: LiveRoom, transpo
 
 
 async def test_the_first_event_after_joining_is_not_lost_with_the_connection(
-    room: LiveRoom, proxy: Proxy, transport: Transport
+    room: Room, proxy: Proxy, transport: Transport
 ) -> None:
     async with (
         Client(room.url, room.token) as writer,
@@ -87,9 +98,7 @@ async def test_the_first_event_after_joining_is_not_lost_with_the_connection(
         assert await read_texts(reader, "while away") == ["while away"]
 
 
-async def test_a_delivery_comes_once_until_its_end(
-    room: LiveRoom, proxy: Proxy, transport: Transport
-) -> None:
+async def test_a_delivery_comes_once_until_its_end(room: Room, proxy: Proxy, transport: Transport) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with (
         Client(room.url, room.token) as writer,
@@ -105,7 +114,7 @@ async def test_a_delivery_comes_once_until_its_end(
     assert before + after == ["one", "two", "three"]
 
 
-async def test_a_new_process_gets_again_what_has_not_ended(room: LiveRoom, transport: Transport) -> None:
+async def test_a_new_process_gets_again_what_has_not_ended(room: Room, transport: Transport) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with Client(room.url, room.token) as writer:
         await say(writer, "done", "not done", to="alice")
@@ -118,7 +127,7 @@ async def test_a_new_process_gets_again_what_has_not_ended(room: LiveRoom, trans
         assert await read_delivered(second, "not done") == ["not done"]
 
 
-async def test_seq_is_where_the_next_client_goes_on(room: LiveRoom, transport: Transport) -> None:
+async def test_seq_is_where_the_next_client_goes_on(room: Room, transport: Transport) -> None:
     async with Client(room.url, room.token, after=0, transport=transport) as first:
         await say(first, "one", "two", "three")
         await read_texts(first, "two")
@@ -128,9 +137,7 @@ async def test_seq_is_where_the_next_client_goes_on(room: LiveRoom, transport: T
 
 
 @pytest.mark.parametrize("is_noticed", ["by a ping", "by a reset"])
-async def test_a_network_that_carries_nothing_is_survived(
-    room: LiveRoom, proxy: Proxy, is_noticed: str
-) -> None:
+async def test_a_network_that_carries_nothing_is_survived(room: Room, proxy: Proxy, is_noticed: str) -> None:
     keepalive_s = 0.3 if is_noticed == "by a ping" else 20.0
     async with (
         Client(room.url, room.token) as writer,
@@ -151,7 +158,7 @@ async def test_a_network_that_carries_nothing_is_survived(
         assert await read_texts(reader, "three") == ["two", "three"]
 
 
-async def test_polling_survives_a_network_that_carries_nothing(room: LiveRoom, proxy: Proxy) -> None:
+async def test_polling_survives_a_network_that_carries_nothing(room: Room, proxy: Proxy) -> None:
     async with (
         Client(room.url, room.token) as writer,
         Client(proxy.url, room.token, after=0, transport="http") as reader,
@@ -172,10 +179,11 @@ async def test_polling_survives_a_network_that_carries_nothing(room: LiveRoom, p
 
 
 async def test_a_slow_consumer_gets_everything_in_the_end(
-    room: LiveRoom, transport: Transport, monkeypatch: pytest.MonkeyPatch
+    room: Room, transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inbox_module, "MAX_ITEMS", 200)
-    words = [f"word {number}" for number in range(3000)]
+    monkeypatch.setattr(polling_module, "PAGE", 100)
+    words = [f"word {number}" for number in range(600)]
     async with (
         Client(room.url, room.token, after=0, transport=transport) as reader,
         Client(room.url, room.token) as writer,
@@ -189,7 +197,7 @@ async def test_a_slow_consumer_gets_everything_in_the_end(
 
 
 async def test_a_consumer_that_answers_out_of_a_flood_does_not_wait_for_itself(
-    room: LiveRoom, transport: Transport
+    room: Room, transport: Transport
 ) -> None:
     words = [f"word {number}" for number in range(2500)]
     async with (
@@ -205,7 +213,7 @@ async def test_a_consumer_that_answers_out_of_a_flood_does_not_wait_for_itself(
         assert await read_texts(reader, "answer") == [*words[1:], "answer"]
 
 
-async def test_a_reader_that_fell_behind_resumes(room: LiveRoom, proxy: Proxy) -> None:
+async def test_a_reader_that_fell_behind_resumes(room: Room, proxy: Proxy) -> None:
     statuses: list[Status] = []
     words = [f"{number} " + "x" * 200_000 for number in range(120)]
     async with (

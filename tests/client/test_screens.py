@@ -11,7 +11,7 @@ from csp.events import Activity, AgentResponse
 from csp.wire import Choice, Dialog, Ending, LiveView, ReportedAgentState, RunView, ScreenView, StyleView
 from tests.client.proxy import Proxy
 from tests.client.reading import read_until
-from tests.rooms import LiveRoom
+from tests.rooms import Room
 
 SCREEN = ScreenView(
     rows=((RunView("hello", StyleView(bold=True, fg="#afafaf")), RunView(" there")), ()),
@@ -22,7 +22,7 @@ SCREEN = ScreenView(
 )
 
 
-async def join(room: LiveRoom) -> Registered:
+async def join(room: Room) -> Registered:
     return await Client.register(room.url, room.token, "alice")
 
 
@@ -34,7 +34,7 @@ async def next_live(client: Client) -> Live:
     return lives(await read_until(client, lambda items: bool(lives(items))))[-1]
 
 
-async def test_a_screen_is_shown_to_whoever_watches(room: LiveRoom) -> None:
+async def test_a_screen_is_shown_to_whoever_watches(room: Room) -> None:
     alice = await join(room)
     async with Client(room.url, alice.token) as sidecar, Client(room.url, room.token) as watcher:
         await sidecar.connected()
@@ -49,7 +49,7 @@ async def test_a_screen_is_shown_to_whoever_watches(room: LiveRoom) -> None:
     assert seen == LiveView(agent="alice", screen=SCREEN)
 
 
-async def test_text_is_shown_as_it_is_written(room: LiveRoom) -> None:
+async def test_text_is_shown_as_it_is_written(room: Room) -> None:
     alice = await join(room)
     async with Client(room.url, alice.token) as agent, Client(room.url, room.token) as watcher:
         await agent.connected()
@@ -59,7 +59,7 @@ async def test_text_is_shown_as_it_is_written(room: LiveRoom) -> None:
         assert (await next_live(watcher)).read() == LiveView(agent="alice", text="Hel")
 
 
-async def test_watching_outlives_the_connection(room: LiveRoom, proxy: Proxy) -> None:
+async def test_watching_outlives_the_connection(room: Room, proxy: Proxy) -> None:
     alice = await join(room)
     async with Client(room.url, alice.token) as sidecar, Client(proxy.url, room.token) as watcher:
         await sidecar.connected()
@@ -74,7 +74,7 @@ async def test_watching_outlives_the_connection(room: LiveRoom, proxy: Proxy) ->
     assert seen.read().screen == SCREEN
 
 
-async def test_an_agent_whose_connection_is_lost_is_not_watched(room: LiveRoom, proxy: Proxy) -> None:
+async def test_an_agent_whose_connection_is_lost_is_not_watched(room: Room, proxy: Proxy) -> None:
     alice = await join(room)
     async with Client(proxy.url, alice.token) as sidecar, Client(room.url, room.token) as watcher:
         await sidecar.connected()
@@ -87,7 +87,7 @@ async def test_an_agent_whose_connection_is_lost_is_not_watched(room: LiveRoom, 
     assert seen[1].read() == LiveView(watch=False)
 
 
-async def test_a_screen_that_may_not_be_seen_is_refused_for_good(room: LiveRoom) -> None:
+async def test_a_screen_that_may_not_be_seen_is_refused_for_good(room: Room) -> None:
     alice = await join(room)
     await Client.register(room.url, room.token, "bob")
     async with Client(room.url, alice.token) as client, Client(room.url, room.token) as human:
@@ -99,7 +99,7 @@ async def test_a_screen_that_may_not_be_seen_is_refused_for_good(room: LiveRoom)
         assert client._connection.screens == human._connection.screens == {}
 
 
-async def test_without_a_websocket_there_are_no_screens(room: LiveRoom) -> None:
+async def test_without_a_websocket_there_are_no_screens(room: Room) -> None:
     alice = await join(room)
     async with Client(room.url, alice.token, transport=Transport.HTTP) as client:
         await client.connected()
@@ -111,7 +111,7 @@ async def test_without_a_websocket_there_are_no_screens(room: LiveRoom) -> None:
         assert await client.working() is False
 
 
-async def test_nothing_is_shown_before_the_start(room: LiveRoom) -> None:
+async def test_nothing_is_shown_before_the_start(room: Room) -> None:
     assert not await Client(room.url, room.token).show(SCREEN)
 
 
@@ -128,7 +128,7 @@ def test_a_live_frame_of_a_newer_version_is_not_understood() -> None:
 # --- what else an agent says of its turn ---------------------------------------------------------
 
 
-async def test_activity_endings_and_what_stays_in_the_pane(room: LiveRoom, transport: Transport) -> None:
+async def test_activity_endings_and_what_stays_in_the_pane(room: Room, transport: Transport) -> None:
     alice = await join(room)
     async with Client(room.url, alice.token, transport=transport) as client:
         activity = await client.output("I look", activity=True)
@@ -144,7 +144,7 @@ async def test_activity_endings_and_what_stays_in_the_pane(room: LiveRoom, trans
     assert kept.id not in events and noop.id not in events
 
 
-async def test_a_dialog_is_told(room: LiveRoom, transport: Transport) -> None:
+async def test_a_dialog_is_told(room: Room, transport: Transport) -> None:
     alice = await join(room)
     dialog = Dialog(tool="Bash", arguments="ls", choices=(Choice(number=1, label="Yes"),))
     async with Client(room.url, alice.token, transport=transport) as client:

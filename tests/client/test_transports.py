@@ -11,13 +11,13 @@ from csp.errors import Broken, Unauthenticated, Unreachable
 from csp.wire import ReportedState
 from tests.client.proxy import Proxy, Upgrades
 from tests.client.reading import delivered, read_delivered, read_texts, read_until
-from tests.rooms import LiveRoom
+from tests.rooms import Room
 from tests.waiting import wait_until
 
 
 @pytest.mark.parametrize("how", [Upgrades.ANSWER_502, Upgrades.HANG_UP, Upgrades.SWALLOW])
 async def test_polling_takes_over_where_websocket_is_blocked(
-    room: LiveRoom, proxy: Proxy, how: Upgrades, monkeypatch: pytest.MonkeyPatch
+    room: Room, proxy: Proxy, how: Upgrades, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_module, "OPEN_S", 1.0)
     proxy.upgrades = how
@@ -33,7 +33,7 @@ async def test_polling_takes_over_where_websocket_is_blocked(
         assert delivered(items) == ["to alice"]
 
 
-async def test_a_client_told_to_use_websocket_never_polls(room: LiveRoom, proxy: Proxy) -> None:
+async def test_a_client_told_to_use_websocket_never_polls(room: Room, proxy: Proxy) -> None:
     proxy.upgrades = Upgrades.ANSWER_502
     async with Client(proxy.url, room.token, transport="websocket") as client:
         await wait_until(lambda: proxy.asked > 1)
@@ -42,7 +42,7 @@ async def test_a_client_told_to_use_websocket_never_polls(room: LiveRoom, proxy:
 
 
 async def test_a_client_goes_back_to_websocket_when_it_can(
-    room: LiveRoom, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+    room: Room, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(polling_module, "FIRST_PROBE_S", 0.05)
     proxy.upgrades = Upgrades.ANSWER_502
@@ -57,7 +57,7 @@ async def test_a_client_goes_back_to_websocket_when_it_can(
         assert first + await read_texts(client, "pushed") == ["polled", "pushed"]
 
 
-async def test_websocket_is_tried_first(room: LiveRoom) -> None:
+async def test_websocket_is_tried_first(room: Room) -> None:
     statuses: list[Status] = []
     async with Client(room.url, room.token, on_status=statuses.append) as client:
         await client.connected()
@@ -65,7 +65,7 @@ async def test_websocket_is_tried_first(room: LiveRoom) -> None:
     assert statuses == [Status(transport=Transport.WEBSOCKET)]
 
 
-async def test_a_loss_is_told_with_its_reason(room: LiveRoom, transport: Transport) -> None:
+async def test_a_loss_is_told_with_its_reason(room: Room, transport: Transport) -> None:
     statuses: list[Status] = []
     async with Client(room.url, room.token, transport=transport, on_status=statuses.append) as client:
         await client.connected()
@@ -76,7 +76,7 @@ async def test_a_loss_is_told_with_its_reason(room: LiveRoom, transport: Transpo
     assert all(status.why and not status.is_connected for status in statuses[1:-1])
 
 
-async def test_polled_deliveries_end_like_pushed_ones(room: LiveRoom) -> None:
+async def test_polled_deliveries_end_like_pushed_ones(room: Room) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with Client(room.url, alice.token, transport="http") as client:
         await client.connected()
@@ -89,7 +89,7 @@ async def test_polled_deliveries_end_like_pushed_ones(room: LiveRoom) -> None:
 
 
 async def test_a_held_message_is_polled_once_it_is_released(
-    room: LiveRoom, monkeypatch: pytest.MonkeyPatch
+    room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(polling_module, "WAIT_S", 0.2)
     monkeypatch.setattr(polling_module, "SWEEP_S", 0.2)
@@ -115,7 +115,7 @@ async def test_a_held_message_is_polled_once_it_is_released(
 
 
 async def test_what_concerns_others_is_not_looked_through_again(
-    room: LiveRoom, monkeypatch: pytest.MonkeyPatch
+    room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(polling_module, "WAIT_S", 0.1)
     alice = await Client.register(room.url, room.token, "alice")
@@ -131,7 +131,7 @@ async def test_what_concerns_others_is_not_looked_through_again(
         assert await read_texts(client, "for alice") == ["for alice"]
 
 
-async def test_a_listener_that_fails_ends_the_client_aloud(room: LiveRoom) -> None:
+async def test_a_listener_that_fails_ends_the_client_aloud(room: Room) -> None:
     def fail(status: Status) -> None:
         raise ValueError("my own mistake")
 
@@ -143,7 +143,7 @@ async def test_a_listener_that_fails_ends_the_client_aloud(room: LiveRoom) -> No
 # --- the end of the way --------------------------------------------------------------------------
 
 
-async def test_a_foreign_token_is_told_so(room: LiveRoom, transport: Transport) -> None:
+async def test_a_foreign_token_is_told_so(room: Room, transport: Transport) -> None:
     async with Client(room.url, "nonsense", transport=transport) as client:
         with pytest.raises(Unauthenticated, match="token is not valid"):
             await client.connected()
@@ -153,7 +153,7 @@ async def test_a_foreign_token_is_told_so(room: LiveRoom, transport: Transport) 
             await anext(client)
 
 
-async def test_a_token_that_dies_ends_the_client(room: LiveRoom, transport: Transport) -> None:
+async def test_a_token_that_dies_ends_the_client(room: Room, transport: Transport) -> None:
     alice = await Client.register(room.url, room.token, "alice")
     async with Client(room.url, alice.token, transport=transport) as client:
         await client.connected()
@@ -166,14 +166,14 @@ async def test_a_token_that_dies_ends_the_client(room: LiveRoom, transport: Tran
         assert not client.status.is_connected
 
 
-async def test_an_agent_comes_back_with_its_own_token(room: LiveRoom) -> None:
+async def test_an_agent_comes_back_with_its_own_token(room: Room) -> None:
     first = await Client.register(room.url, room.token, "alice")
     again = await Client.register(room.url, first.token, "alice")
 
     assert (again.agent, again.token) == (first.agent, first.token)
 
 
-async def test_a_client_gives_up_if_it_is_told_to(room: LiveRoom) -> None:
+async def test_a_client_gives_up_if_it_is_told_to(room: Room) -> None:
     await asyncio.to_thread(room.stop)
     async with Client(room.url, room.token, give_up_s=0.0) as client:
         with pytest.raises(Unreachable, match="no gateway answers"):

@@ -21,7 +21,7 @@ DIALOG: Final = {
     "codex": r"Would you like to run the following command\?",
     "gemini": r"Allow execution of",
 }
-_ENTER_TRIES: Final = 8
+_ENTER_TRIES: Final = 30
 _ENTER_S: Final = 1.0
 
 
@@ -38,10 +38,10 @@ class Driven:
         name, client = self.cli.name, self.cli.client
         wait_until_sync(
             lambda: all(exchange.ended != "open" for exchange in self.server.exchanges(client)),
-            30.0,
+            120.0,
             "the end of the answer",
         )
-        wait_until_sync(self._are_turns_over, 30.0, "the end of the turn")
+        wait_until_sync(self._are_turns_over, 120.0, "the end of the turn")
         self.terminal.wait_gone(BUSY)
         self.terminal.wait_for(IDLE[name])
 
@@ -66,12 +66,14 @@ class Driven:
             self.terminal.send(key)
             if _comes_true(is_done):
                 return
+            # A slow CLI that reads two Enters at once may submit twice.
+            wait_until_sync(self.terminal.has_read, 120.0, "the CLI to read its keys")
         raise AssertionError(f"{key!r} had no effect; the screen shows:\n{self.terminal.screen()}")
 
     def wait_replies(self, count: int) -> list[str]:
         return wait_until_sync(
             lambda: replies if len(replies := self.server.replies(self.cli.client)) >= count else [],
-            30.0,
+            120.0,
             f"{count} replies",
         )
 

@@ -35,6 +35,7 @@ class Terminal:
         self._emulator.feed(_CLUSTERS)
         self.raw = bytearray()
         self._master, slave = os.openpty()
+        self._other_end = os.ttyname(slave)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._emulator.on_reply(self.send)
         self.process = self._start(argv, env, cwd, slave)
@@ -70,6 +71,14 @@ class Terminal:
         while data:
             data = data[os.write(self._master, data) :]
 
+    def has_read(self) -> bool:
+        """Tell whether the program has read all that was sent; keys that it reads at once act together."""
+        other_end = os.open(self._other_end, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        try:
+            return not any(fcntl.ioctl(other_end, termios.FIONREAD, bytes(4)))
+        finally:
+            os.close(other_end)
+
     def paste(self, text: str) -> None:
         self.send(b"\x1b[200~" + text.encode() + b"\x1b[201~")
 
@@ -88,7 +97,7 @@ class Terminal:
         with self._lock:
             return str(self._emulator.contents())
 
-    def wait_for(self, pattern: str, timeout_s: float = 20.0) -> str:
+    def wait_for(self, pattern: str, timeout_s: float = 120.0) -> str:
         """Wait until the screen shows a pattern; return the screen."""
 
         def shown() -> str:
@@ -100,7 +109,7 @@ class Terminal:
         except AssertionError as error:
             raise AssertionError(f"{error}; the screen shows:\n{self.screen()}") from None
 
-    def wait_gone(self, pattern: str, timeout_s: float = 20.0) -> None:
+    def wait_gone(self, pattern: str, timeout_s: float = 120.0) -> None:
         """Wait until the screen shows a pattern no more."""
         wait_until_sync(
             lambda: not re.search(pattern, self.screen(), re.MULTILINE), timeout_s, f"no {pattern}"

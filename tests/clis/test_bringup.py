@@ -8,6 +8,7 @@ import pytest
 
 from tests.clis.bringup import CLIS, SetUp, bring_up
 from tests.clis.driving import driven
+from tests.clis.install import CLIS as INSTALLED
 from tests.clis.install import PINS, missing, pins
 from tests.clis.loopback import Loopback
 from tests.models.server import ModelServer
@@ -18,6 +19,11 @@ _FETCH = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeou
 _CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
 
 
+def test_the_pinned_clis_are_installed() -> None:
+    assert missing(PINS, INSTALLED) == []
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("name", CLIS)
 def test_each_cli_is_the_pinned_one(name: str, tmp_path: Path) -> None:
     version = next(version for package, version in pins(PINS).items() if name in package)
@@ -72,13 +78,15 @@ def _can_unshare() -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(UNTRUSTED))
 def test_an_untrusted_folder_asks_first(name: str, tmp_path: Path) -> None:
     with driven(name, tmp_path, set_up=SetUp(is_trusted=False)) as at:
-        at.terminal.wait_for(UNTRUSTED[name])
+        at.terminal.wait_for(UNTRUSTED[name], 120.0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(LOGGED_OUT))
 def test_without_a_login_a_person_is_asked(name: str, tmp_path: Path) -> None:
     with driven(name, tmp_path, set_up=SetUp(is_logged_in=False)) as at:
-        at.terminal.wait_for(LOGGED_OUT[name])
+        at.terminal.wait_for(LOGGED_OUT[name], 120.0)

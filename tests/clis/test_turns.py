@@ -12,6 +12,8 @@ from tests.clis.terminal import ESCAPE
 from tests.models.rules import Endless, Fail, Rule, Shell, Text, say, slow
 from tests.waiting import wait_until_sync
 
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+
 RULES = (
     say("^hello", "Hi there.\n\n- 日本語 👍\n- `code`"),
     Rule(
@@ -82,7 +84,7 @@ def test_an_interrupt_aborts_the_request(at: Driven) -> None:
     at.terminal.wait_for("on and on")
     at.terminal.send(ESCAPE)
 
-    wait_until_sync(lambda: exchange.ended == "aborted", what="the abort")
+    wait_until_sync(lambda: exchange.ended == "aborted", 120.0, "the abort")
 
 
 def test_the_users_own_hooks_fire(at: Driven) -> None:
@@ -94,5 +96,5 @@ def test_the_users_own_hooks_fire(at: Driven) -> None:
         lines = path.read_text("utf-8").splitlines() if path.exists() else []
         return [json.loads(line)["prompt"] for line in lines if line]
 
-    wait_until_sync(lambda: "hello hooks" in told(), what="the hook")
+    wait_until_sync(lambda: "hello hooks" in told(), 120.0, "the hook")
     assert at.cli.transcripts()

@@ -25,6 +25,7 @@ from csp.events import (
     Queried,
     Redacted,
     RunChecked,
+    RunDefect,
     RunDelivered,
     RunEdited,
     RunEnded,
@@ -191,6 +192,8 @@ _BOARD: Final[dict[str, object]] = {
     "stands_for": (MessageId("n-3"),),
     "provider": Provider.OPENAI,
     "store": "vs_1",
+    "upto": 3,
+    "freed": 12,
 }
 _JOINED: Final = {
     "name": "Claude",
@@ -258,6 +261,7 @@ EVENTS: Final[tuple[KnownEvent, ...]] = (
     ),
     _build(RunEdited, _RUN | {"plan": Plan(steps=("a",), summary="s", confidence=0.5)}),
     _build(RunJudged, _RUN | {"finding": "f-1", "verdict": Verdict.REJECTED}),
+    _build(RunDefect, _RUN | {"defect": "d-1", "severity": Severity.CRITICAL}),
     _build(RunEnded, _RUN | {"reason": EndReason.ACCEPTED}),
     _build(RunDelivered, _RUN | {"branch": "csp/x", "note": "n"}),
     _build(

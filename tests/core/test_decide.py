@@ -13,6 +13,7 @@ from csp.core.commands import (
     CastVote,
     CheckRun,
     Collaborate,
+    CompactBoard,
     Continue,
     Control,
     DeliverRun,
@@ -117,6 +118,8 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
         ["answer", "board"],
     ),
     (KeepNotes(session="room", provider=Provider.OPENAI, notice="there"), ["board", "system"]),
+    # The board has no summary, so nothing may be taken off it.
+    (CompactBoard(session="room", upto=1, freed=1), []),
     (Tick(), ["delivery", "system"]),
 ]
 COMMANDS = [command for command, _ in CAUSED]

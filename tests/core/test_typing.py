@@ -158,7 +158,7 @@ def test_something_else_in_the_composer_is_not_touched() -> None:
 
     assert typing.step(UNREADABLE, 9.0) == [held(HeldReason.STUCK), Do.RELEASE]
     assert typing.step(UNREADABLE, 10.0) == []
-    assert typing.step(IDLE, 11.0) == [TYPED]
+    assert typing.step(EMPTY, 11.0) == [TYPED]
 
 
 def test_a_cli_that_reads_nothing_is_stuck() -> None:
@@ -167,6 +167,48 @@ def test_a_cli_that_reads_nothing_is_stuck() -> None:
 
     assert typing.step(unread, 1.0 + WRITE_S - 0.1) == []
     assert typing.step(unread, 1.0 + WRITE_S) == [held(HeldReason.STUCK), Do.RELEASE]
+
+
+def test_a_paste_that_is_read_late_is_not_typed_again() -> None:
+    typing = pasted()
+
+    assert typing.step(replace(EMPTY, written_at=None), 1.0 + RULES.gap_s + SHOW_S) == []
+    over = 6.0 + RULES.gap_s + SHOW_S
+    assert typing.step(replace(EMPTY, written_at=6.0), over - 0.01) == []
+    assert typing.wake_at == pytest.approx(over)
+    assert typing.step(replace(EMPTY, written_at=6.0), over) == [Do.RELEASE, TYPED]
+
+
+def test_a_stuck_paste_is_not_typed_again_before_it_was_read_and_could_show() -> None:
+    typing = pasted()
+    unread = replace(EMPTY, written_at=None)
+    assert typing.step(unread, 1.0 + WRITE_S) == [held(HeldReason.STUCK), Do.RELEASE]
+
+    assert typing.step(unread, 40.0) == []
+    over = 50.0 + RULES.gap_s + SHOW_S
+    assert typing.step(replace(EMPTY, written_at=50.0), over - 0.01) == []
+    assert typing.wake_at == pytest.approx(over)
+    assert typing.step(replace(EMPTY, written_at=50.0), over) == [TYPED]
+
+
+def test_enter_is_pressed_again_only_after_the_first_was_read() -> None:
+    typing = entered()
+
+    assert typing.step(replace(SHOWN, written_at=None), 8.0) == []
+    assert typing.step(replace(SHOWN, written_at=8.0), 8.49) == []
+    assert typing.wake_at == pytest.approx(8.5)
+    assert typing.step(replace(SHOWN, written_at=8.0), 8.5) == [Do.ENTER]
+
+
+def test_a_stuck_enter_is_pressed_again_only_after_it_was_read() -> None:
+    typing = entered()
+    unread = replace(SHOWN, written_at=None)
+    assert typing.step(unread, 1.1 + WRITE_S) == [held(HeldReason.STUCK), Do.RELEASE]
+
+    assert typing.step(unread, 40.0) == []
+    assert typing.step(replace(SHOWN, written_at=50.0), 50.49) == []
+    assert typing.wake_at == pytest.approx(50.5)
+    assert typing.step(replace(SHOWN, written_at=50.0), 50.5) == [Do.ENTER]
 
 
 def test_a_cli_that_does_not_even_read_enter_is_stuck() -> None:
@@ -266,7 +308,8 @@ def test_a_dialog_before_enter_leaves_an_empty_composer_to_type_into() -> None:
     typing = pasted()
     typing.step(DIALOG, 1.2)
 
-    assert typing.step(EMPTY, 2.0) == [TYPED]
+    assert typing.step(EMPTY, 2.0) == []
+    assert typing.step(EMPTY, 1.0 + RULES.gap_s + SHOW_S) == [TYPED]
 
 
 def test_a_dialog_after_enter_never_has_the_message_typed_twice() -> None:

@@ -12,7 +12,7 @@ from csp.rooms import RunningRoom, running_rooms
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync
 
-STOP_S: Final = 20.0
+STOP_S: Final = 90.0
 
 
 class Process(LiveRoom):

@@ -249,6 +249,41 @@ async def test_stop_of_all_threads(pair: Debaters) -> None:
     assert stopped == [first["sessionId"], other["id"]]
 
 
+async def test_stop_of_all_ends_every_session_whoever_is_asked_there(pair: Debaters) -> None:
+    await pair.join("gemini", "gpt")
+    begun = [await pair.start("autopilot", agents=["claude"], thread="one")]
+    begun += [await pair.start("single", agents=["codex"], thread="two")]
+    begun += [await pair.start("debate", agents=["gemini", "gpt"], thread="three")]
+    ids = [view["sessionId"] for view in begun]
+
+    stopped = (await pair.room.post("/stop", {"all": True}))["stopped"]
+    left = (await pair.room.get("/sessions"))["items"]
+
+    assert stopped == ids
+    assert [(one["id"], one["status"]) for one in left] == [(one, "ended") for one in ids]
+    assert [await pair.room.inbox(member) for member in pair.members.values()] == [[], [], [], []]
+
+
+async def test_stop_of_a_thread_leaves_the_others_running(pair: Debaters) -> None:
+    first = await pair.start("single", agents=["claude"], thread="one")
+    second = await pair.start("single", agents=["codex"], thread="two")
+
+    stopped = (await pair.room.post("/stop", {"thread": "one"}))["stopped"]
+
+    assert stopped == [first["sessionId"]]
+    assert (await pair.room.get(f"/sessions/{second['sessionId']}"))["session"]["status"] == "running"
+
+
+async def test_allstop_typed_over_a_websocket_stops_its_thread(pair: Debaters) -> None:
+    first = await pair.start("single", agents=["claude"], thread="one")
+    second = await pair.start("single", agents=["codex"], thread="two")
+    socket = await pair.room.connect()
+    await socket.ask("message", to="all", content="Allstop", thread="one")
+    items = {one["id"]: one["status"] for one in (await pair.room.get("/sessions"))["items"]}
+
+    assert items == {first["sessionId"]: "ended", second["sessionId"]: "running"}
+
+
 async def test_session_of_its_own_thread_is_steered_by_its_id(pair: Debaters) -> None:
     begun = await pair.room.post("/sessions", {"mode": "debate", "topic": "spaces"})
     path = f"/sessions/{begun['id']}"

@@ -234,7 +234,7 @@ async def test_a_token_that_dies_while_its_body_is_on_the_way_is_dead(room: Serv
 
 
 async def test_who_asks_without_reading_waits_for_itself(room: ServedRoom) -> None:
-    count = 2000
+    count = 400
     opened = socket.socket()
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     opened.setblocking(False)

@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from csp.errors import CallFailed
+from csp.gateway import remote as remote_module
 from csp.whiteboard.openai_store import OpenAIStore
-from tests.gateway.served import ServedRoom, served
+from tests.gateway.served import Clock, ServedRoom, served
 from tests.gateway.test_board import begin, reply, write
 from tests.gateway.vector_stores import VectorStores
 
@@ -87,6 +89,40 @@ async def test_store_that_has_expired_is_made_again(room: ServedRoom, stores: Ve
     assert await search(room, session, "first") == ("openai", ["first"])
     assert list(stores.stores) == ["vs_1", "vs_2"]
     assert room.gateway.writer.room.boards.of(session).store == "vs_2"
+
+
+async def test_store_in_use_is_told_to_live_on_once_an_hour(
+    room: ServedRoom, stores: VectorStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(5000.0)
+    monkeypatch.setattr(remote_module, "time", SimpleNamespace(monotonic=clock))
+    session, _ = await begin(room, "claude", "codex", steps=4)
+    await write(room, "first", session=session)
+    renewals = []
+    for passed_s in (0.0, 3599.0, 2.0, 3599.0, 3601.0):
+        clock.now += passed_s
+        assert await search(room, session, "first") == ("openai", ["first"])
+        renewals.append(stores.calls.count("POST /vector_stores/vs_1"))
+
+    assert renewals == [0, 0, 1, 1, 2]
+    assert stores.stores["vs_1"]["expires_after"] == {"anchor": "last_active_at", "days": 7}
+    assert stores.calls.count("POST /files") == 1
+
+
+async def test_store_that_expires_in_a_running_room_is_made_again_with_its_notes(
+    room: ServedRoom, stores: VectorStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(5000.0)
+    monkeypatch.setattr(remote_module, "time", SimpleNamespace(monotonic=clock))
+    session, _ = await begin(room, "claude", "codex", steps=4)
+    await write(room, "first", session=session)
+    await search(room, session, "first")
+    stores.expire()
+    clock.now += 3601
+
+    assert await search(room, session, "first") == ("openai", ["first"])
+    assert room.gateway.writer.room.boards.of(session).store == "vs_2"
+    assert [note["idx"] for note in stores.stores["vs_2"]["files"].values()] == [0]
 
 
 @pytest.mark.parametrize("status", [429, 500, 401])

@@ -33,6 +33,7 @@ async def test_health_tells_how_the_room_is(still_room: ServedRoom, clock: Clock
         "agents": 1,
         "watchers": 1,
         "journal": {"writable": True, "scrub": "running", "checked": 0, "damaged": []},
+        "boards": {"count": 0, "notes": 0, "bytes": 0, "largest_bytes": 0, "max_bytes": 64 * 1024 * 1024},
     }
 
 

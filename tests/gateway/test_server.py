@@ -3,24 +3,39 @@
 import asyncio
 import contextlib
 import json
+import logging
+import resource
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import closing
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.http_exceptions import BadHttpMessage
 
+from csp.config import Settings, load_settings
+from csp.errors import Broken
+from csp.gateway import server
+from csp.gateway.gateway import Gateway
 from tests.gateway.processes import Process, refused, wait_for_room
-from tests.rooms import LiveRoom, free_port
+from tests.rooms import Room, ThreadRoom
 from tests.waiting import wait_until_sync
 
 IN_FLIGHT = 50
 DEFAULT_PORT = 8765
+#: How long a poll may wait at most; a stop that waited for one would take as long.
+POLL_S = 60
 
 
-@pytest.fixture
-def room(tmp_path: Path) -> Iterator[Process]:
-    with Process(tmp_path / "first") as running:
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """One gateway for all tests that leave it running."""
+    with Process(tmp_path_factory.mktemp("server") / "first") as running:
         yield running
 
 
@@ -66,22 +81,13 @@ def test_an_agents_token_cannot_become_the_rooms(room: Process, tmp_path: Path) 
 
 def test_two_rooms_live_side_by_side(room: Process, tmp_path: Path) -> None:
     options = ["--room", "other", "--history", str(room.history_dir)]
+    before = len(room.gateway.get("/history")["items"])
     with Process(tmp_path / "second", *options, name="other") as other:
         for one, text in ((room, "one"), (other, "two")):
             one.gateway.post("/message", {"to": "all", "content": text})
 
-        assert [item["text"] for item in room.gateway.get("/history")["items"]] == ["one"]
+        assert [item["text"] for item in room.gateway.get("/history")["items"]][before:] == ["one"]
         assert [item["text"] for item in other.gateway.get("/history")["items"]] == ["two"]
-
-
-def test_a_chosen_port_that_is_taken_is_refused_in_one_line(room: Process, tmp_path: Path) -> None:
-    code, lines = refused(tmp_path / "second", "--port", str(room.port))
-
-    assert code == 1
-    assert lines == [
-        f"csp: cannot listen on 127.0.0.1 port {room.port}: address already in use "
-        "(choose another one with CSP_PORT or csp gateway --port; 0 takes any free one)"
-    ]
 
 
 def test_the_default_port_gives_way_to_the_next_free_one(tmp_path: Path) -> None:
@@ -142,21 +148,23 @@ async def _send(session: aiohttp.ClientSession, message: str) -> tuple[str, int 
 
 
 def test_a_stop_does_not_wait_for_long_polls(tmp_path: Path) -> None:
-    with Process(tmp_path) as room:
-        room.gateway.post("/register", {"agentId": "claude"})
-        polls = [_open_poll(room) for _ in range(5)]
+    room = ThreadRoom(tmp_path)
+    room.start()
+    room.gateway.post("/register", {"agentId": "claude"})
+    polls = [_open_poll(room) for _ in range(5)]
+    began = monotonic()
 
-        code = room.end()
+    room.stop()
 
-        assert code == 0
-        for poll in polls:
-            poll.close()
+    assert monotonic() - began < POLL_S
+    for poll in polls:
+        poll.close()
 
 
-def _open_poll(room: LiveRoom) -> socket.socket:
+def _open_poll(room: Room) -> socket.socket:
     opened = socket.create_connection(("127.0.0.1", room.port))
     lines = [
-        "GET /inbox/claude?wait=60 HTTP/1.1",
+        f"GET /inbox/claude?wait={POLL_S} HTTP/1.1",
         f"Host: localhost:{room.port}",
         f"X-Auth-Token: {room.token}",
     ]
@@ -165,26 +173,160 @@ def _open_poll(room: LiveRoom) -> socket.socket:
 
 
 async def test_a_stop_says_goodbye_to_websockets(tmp_path: Path) -> None:
-    room = Process(tmp_path)
+    room = ThreadRoom(tmp_path)
     await asyncio.to_thread(room.start)
-    try:
-        async with aiohttp.ClientSession(room.url, headers={"X-Auth-Token": room.token}) as session:
-            async with session.ws_connect("/ws") as watching:
-                room.process.terminate()
-                message = await watching.receive(timeout=10)
+    async with aiohttp.ClientSession(room.url, headers={"X-Auth-Token": room.token}) as session:
+        async with session.ws_connect("/ws") as watching:
+            stopping = asyncio.create_task(asyncio.to_thread(room.stop))
+            message = await watching.receive(timeout=60)
+    await stopping
 
-        assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, 1001)
-        assert await asyncio.to_thread(room.wait_for_end) == 0
-    finally:
-        await asyncio.to_thread(room.stop)
+    assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, 1001)
 
 
 def test_a_room_that_was_stopped_starts_where_it_was(room: Process) -> None:
-    room.gateway.post("/message", {"to": "all", "content": "hello"})
-    port = free_port()
+    sent = room.gateway.post("/message", {"to": "all", "content": "hello"})
 
     room.restart()
-    wait_until_sync(lambda: room.gateway.get("/health")["seq"] == 1)
 
-    assert port != room.port
+    assert room.gateway.get("/health")["seq"] == sent["seq"]
     assert list(room.folder.glob("snapshot-*.json")) != []
+
+
+# --- what a room does by itself ------------------------------------------------------------------
+
+
+async def test_everything_that_a_room_does_by_itself_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    def note(work: Coroutine[Any, Any, None]) -> None:
+        begun.append(str(getattr(work, "__qualname__", "")))
+        work.close()
+
+    gateway = Gateway(Settings(), tmp_path / "room", time.time)
+    alarms: list[bool] = []
+    monkeypatch.setattr(gateway, "spawn", note)
+    monkeypatch.setattr(gateway, "set_alarm", lambda: alarms.append(True))
+    server._start_background(gateway)
+    await gateway.close()
+
+    assert begun == [
+        "Queries.answer",
+        "Gateway.watch_presence",
+        "Hands.work",
+        "Summaries.work",
+        "RemoteBoards.work",
+        "index_when_quiet",
+        "index_notes",
+        "scrub_journal",
+    ]
+    assert alarms == [True]
+
+
+def test_a_room_notes_silence_by_itself(tmp_path: Path) -> None:
+    with ThreadRoom(tmp_path, env={"CSP_OFFLINE_AFTER_S": "0.1"}) as room:
+        room.gateway.post("/register", {"agentId": "claude"})
+
+        wait_until_sync(lambda: not room.gateway.get("/agents")[0]["online"], what="claude to be offline")
+
+
+def test_a_room_goes_on_with_its_turns_after_a_restart(tmp_path: Path) -> None:
+    with ThreadRoom(tmp_path, env={"CSP_TURN_TIMEOUT_MS": "1500", "CSP_TURN_WARN_MS": "1000"}) as room:
+        for name in ("claude", "codex"):
+            room.gateway.post("/register", {"agentId": name})
+        room.gateway.post("/mode", {"mode": "autopilot", "topic": "tabs"})
+        first = room.gateway.get("/mode")["currentTurn"]
+        room.restart()
+
+        wait_until_sync(lambda: room.gateway.get("/mode")["currentTurn"] != first, what="the next turn")
+
+
+def test_a_run_works_where_the_gateway_was_started(tmp_path: Path) -> None:
+    with ThreadRoom(tmp_path) as room:
+        body = {"goal": "g", "builder": "mailbox", "reviewer": "mailbox", "run_id": "run-1"}
+        room.gateway.post("/runs", body)
+
+        found = wait_until_sync(lambda: room.gateway.get("/runs/run-1").get("context"), what="its place")
+        assert found["dir"] == str(room.dir)
+
+
+# --- ports, addresses, limits --------------------------------------------------------------------
+
+
+def test_a_chosen_port_is_tried_once(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        settings = load_settings({"port": str(port)}, env={"HOME": str(tmp_path)}, cwd=tmp_path)
+
+        with pytest.raises(Broken, match=f"cannot listen on 127.0.0.1 port {port}: address already in use"):
+            server.bind(settings)
+
+
+def test_the_next_of_many_ports_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    def listen(host: str, port: int) -> str:
+        tried.append(port)
+        if port < 8765 + 99:
+            raise OSError(98, "Address already in use")
+        return f"{host}:{port}"
+
+    monkeypatch.setattr(server, "_listen", listen)
+
+    assert server.bind(Settings()) == "127.0.0.1:8864"  # type: ignore[comparison-overlap]  # what listen returns
+    assert tried == list(range(8765, 8865))
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:1"),
+        ("0.0.0.0", "http://127.0.0.1:1"),
+        ("", "http://127.0.0.1:1"),
+        ("::", "http://[::1]:1"),
+        ("::1", "http://[::1]:1"),
+        ("example.org", "http://example.org:1"),
+    ],
+)
+def test_a_room_is_announced_by_an_address_that_can_be_called(host: str, url: str) -> None:
+    assert server._url(host, 1, is_tls=False) == url
+    assert server._url(host, 1, is_tls=True) == url.replace("http:", "https:")
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "wanted"),
+    [
+        (1024, 4096, 4096),
+        (1024, 1_000_000, 65536),
+        (1024, resource.RLIM_INFINITY, 65536),
+        (65536, 100_000, None),
+        (100_000, 200_000, None),
+    ],
+)
+def test_a_gateway_may_open_many_files(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, wanted: int | None
+) -> None:
+    raised: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: raised.append(limits))
+    server._raise_file_limit()
+
+    assert raised == ([] if wanted is None else [(wanted, hard)])
+
+
+@pytest.mark.parametrize(
+    ("error", "is_kept"),
+    [
+        (BadHttpMessage("the words of a caller"), False),
+        (web.RequestPayloadError("the words of a caller"), False),
+        (RuntimeError("ours"), True),
+        (None, True),
+    ],
+)
+def test_malformed_requests_are_kept_out_of_the_log(error: Exception | None, is_kept: bool) -> None:
+    info = (type(error), error, None) if error else None
+    record = logging.LogRecord("aiohttp.server", logging.ERROR, "", 1, "", None, info)
+
+    assert server._is_our_failure(record) is is_kept

@@ -1,10 +1,10 @@
-"""One room for the tests of a module; each test begins with nobody in it."""
+"""One room with one human pane for the tests of a module; each test begins with nobody in it."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.human.scene import empty
+from tests.human.scene import Pane, empty, open_pane
 from tests.rooms import LiveRoom
 
 
@@ -18,3 +18,16 @@ def shared_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRoom]:
 def room(shared_room: LiveRoom) -> LiveRoom:
     empty(shared_room)
     return shared_room
+
+
+@pytest.fixture(scope="module")
+def shared_pane(shared_room: LiveRoom) -> Iterator[Pane]:
+    with open_pane(shared_room) as pane:
+        yield pane
+
+
+@pytest.fixture
+def pane(room: LiveRoom, shared_pane: Pane) -> Pane:
+    """The pane of the module, with nothing in it and nobody in the room."""
+    shared_pane.begin_anew()
+    return shared_pane

@@ -1,5 +1,8 @@
 """A real room with agents that do what a test says, and the human pane in a real terminal."""
 
+import asyncio
+import contextlib
+import io
 import re
 import subprocess
 import sys
@@ -7,9 +10,17 @@ import termios
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import pytest
+
+from csp.errors import NotFound
+from csp.human.face import Order
+from csp.human.look import UNICODE, Look
+from csp.human.memory import Memory
+from csp.human.plain import Plain
 from csp.oneshot import Gateway
+from csp.rooms import Address
 from tests.clis.terminal import Terminal
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync
@@ -31,7 +42,7 @@ class Agent:
             items = self.gateway.get(f"/inbox/{self.id}")["items"]
             return next((item for item in items if text in item["text"]), None)
 
-        item = wait_until_sync(found, 20.0, f"a message to {self.id} with {text!r}")
+        item = wait_until_sync(found, 60.0, f"a message to {self.id} with {text!r}")
         assert item is not None
         return item
 
@@ -48,7 +59,7 @@ class Agent:
             items = self.gateway.get(f"/inbox/{self.id}")["items"]
             return next((item for item in items if item["kind"] == "turn"), None)
 
-        item = wait_until_sync(found, 20.0, f"a turn of {self.id}")
+        item = wait_until_sync(found, 60.0, f"a turn of {self.id}")
         assert item is not None
         return item
 
@@ -72,31 +83,94 @@ def empty(room: LiveRoom) -> None:
     """End what runs, send every agent away."""
     room.gateway.post("/stop", {"all": True})
     for agent in room.gateway.get("/agents"):
-        room.gateway.delete(f"/agents/{agent['id']}")
+        # What was typed last may just be removing it too.
+        with contextlib.suppress(NotFound):
+            room.gateway.delete(f"/agents/{agent['id']}")
 
 
-def plain(room: LiveRoom, text: str, *argv: str, **env: str) -> "subprocess.CompletedProcess[str]":
+class Done(NamedTuple):
+    """What was typed off a terminal left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def script_order(room: LiveRoom) -> Order:
+    """Return what a script in this room has around it."""
+    return Order(
+        address=Address(url=room.url, token=room.token, room=room.name),
+        memory=Memory(room.home / "human"),
+        env=room.env,
+        cwd=room.dir,
+        is_person=False,
+    )
+
+
+def plain(room: LiveRoom, text: str, patience_s: float = 0.1) -> Done:
+    """Talk to the room line by line, as csp chat does off a terminal, in this process."""
+    order, look = script_order(room), Look(UNICODE, has_colour=False)
+    out, err = io.StringIO(), io.StringIO()
+
+    async def run() -> int:
+        return await Plain(order, look, io.StringIO(text), out, err).run()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("csp.human.plain.PATIENCE_S", patience_s)
+        code = asyncio.run(run())
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def csp_chat(room: LiveRoom, text: str, **env: str) -> Done:
     """Run csp chat off a terminal with these lines typed."""
-    return subprocess.run(
-        [*CHAT, *argv],
+    done = subprocess.run(
+        CHAT,
         env=room.env | env,
         cwd=room.dir,
         input=text,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 class Pane(Terminal):
     """The human pane in a terminal."""
 
+    _begun = 0
+
+    def begin_anew(self) -> None:
+        """Forget what was drawn before, aim at all, wait until nobody is left in the room."""
+        self.send(b"\x03")
+        self.wait_for("^nobody is here yet")
+        self.send(b"\x0c")
+        self.type("@all")
+        self._begun += 1
+        self.type(f"/begin-{self._begun}")
+        self.wait_for(f"'/begin-{self._begun}' is not a command")
+        self.wait_for("^(→|->)all>")
+        with self._lock:
+            self.raw.clear()
+
+    def history(self) -> str:
+        """Return all that was drawn since the pane was begun anew."""
+        text = super().history()
+        mark = f"'/begin-{self._begun}' is not a command"
+        return text.rpartition(mark)[2].partition("\n")[2] if self._begun else text
+
+    def wait_for(self, pattern: str, timeout_s: float = 60.0) -> str:
+        return super().wait_for(pattern, timeout_s)
+
+    def wait_gone(self, pattern: str, timeout_s: float = 60.0) -> None:
+        super().wait_gone(pattern, timeout_s)
+
     def type(self, line: str) -> None:
         """Type a line with Enter behind it."""
         self.send(line.encode() + b"\r")
 
-    def wait_history(self, pattern: str, timeout_s: float = 20.0) -> str:
+    def wait_history(self, pattern: str, timeout_s: float = 60.0) -> str:
         """Wait until a pattern stands anywhere in what was drawn; return all of it."""
 
         def shown() -> str:
@@ -116,7 +190,14 @@ class Pane(Terminal):
 
     def end(self) -> int:
         """Return the exit code once the program has ended."""
-        return self.process.wait(20)
+        return self.process.wait(60)
+
+
+def come(room: LiveRoom, pane: Pane, name: str) -> Agent:
+    """Have an agent join a room whose pane is open; return when the pane knows it."""
+    agent = join(room, name)
+    pane.wait_for(rf"{name} joined$")
+    return agent
 
 
 @contextmanager

@@ -5,150 +5,138 @@ import signal
 
 import pytest
 
-from tests.human.scene import CHAT, Pane, join, open_pane
+from tests.human.scene import CHAT, Pane, come, join, open_pane
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync
 
-
-def test_a_message_goes_out_gets_its_tick_and_the_answer_is_shown(room: LiveRoom) -> None:
-    claude = join(room, "claude")
-    with open_pane(room) as pane:
-        pane.type("@claude hello there")
-        item = claude.next_item("hello there")
-        claude.report(item, "confirmed")
-        claude.reply(item, "hello human\nsecond line")
-        screen = pane.wait_for(r"✓ claude")
-
-        assert re.search(r"^\d\d:\d\d you → claude: hello there …$", screen, re.MULTILINE)
-        assert re.search(r"^\d\d:\d\d #\d+ claude: hello human\n  second line$", screen, re.MULTILINE)
-        assert (item["from"], item["text"]) == ("human", "hello there")
+pytestmark = pytest.mark.xdist_group("human pane")
 
 
-def test_plain_text_goes_to_the_last_target_which_the_prompt_shows(room: LiveRoom) -> None:
-    codex = join(room, "codex")
-    join(room, "claude")
-    with open_pane(room) as pane:
-        pane.type("@codex first")
-        pane.wait_for("^→codex>")
-        pane.type("second")
+def test_a_message_goes_out_gets_its_tick_and_the_answer_is_shown(room: LiveRoom, pane: Pane) -> None:
+    claude = come(room, pane, "claude")
+    pane.type("@claude hello there")
+    item = claude.next_item("hello there")
+    claude.report(item, "confirmed")
+    claude.reply(item, "hello human\nsecond line")
+    screen = pane.wait_for(r"✓ claude")
 
-        assert codex.next_item("second")["text"] == "second"
-        assert room.gateway.get("/inbox/claude")["items"] == []
-
-
-def test_the_ticks_of_a_message_to_all_are_one_line(room: LiveRoom) -> None:
-    agents = [join(room, name) for name in ("ada", "bob", "cy")]
-    with open_pane(room) as pane:
-        pane.type("@all hello")
-        states = [("confirmed", ""), ("confirmed", ""), ("failed", "the CLI has ended")]
-        for agent, (state, reason) in zip(agents, states, strict=True):
-            agent.report(agent.next_item(), state, reason)
-
-        pane.wait_for(r"✓ ada, bob · ✗ cy: the CLI has ended$")
+    assert re.search(r"^\d\d:\d\d you → claude: hello there …$", screen, re.MULTILINE)
+    assert re.search(r"^\d\d:\d\d #\d+ claude: hello human\n  second line$", screen, re.MULTILINE)
+    assert (item["from"], item["text"]) == ("human", "hello there")
 
 
-def test_why_a_message_is_held_is_said(room: LiveRoom) -> None:
-    claude = join(room, "claude")
-    with open_pane(room) as pane:
-        pane.type("@claude hello")
-        claude.report(claude.next_item(), "held", "draft")
+def test_plain_text_goes_to_the_last_target_which_the_prompt_shows(room: LiveRoom, pane: Pane) -> None:
+    codex = come(room, pane, "codex")
+    come(room, pane, "claude")
+    pane.type("@codex first")
+    pane.wait_for("^→codex>")
+    pane.type("second")
 
-        pane.wait_for(r"held for claude: draft \(you have text in its composer")
+    assert codex.next_item("second")["text"] == "second"
+    assert room.gateway.get("/inbox/claude")["items"] == []
 
 
-def test_an_agent_that_is_offline_gets_it_later_as_the_tick_says(room: LiveRoom) -> None:
-    claude = join(room, "claude")
+def test_the_ticks_of_a_message_to_all_are_one_line(room: LiveRoom, pane: Pane) -> None:
+    agents = [come(room, pane, name) for name in ("ada", "bob", "cy")]
+    pane.type("@all hello")
+    states = [("confirmed", ""), ("confirmed", ""), ("failed", "the CLI has ended")]
+    for agent, (state, reason) in zip(agents, states, strict=True):
+        agent.report(agent.next_item(), state, reason)
+
+    pane.wait_for(r"✓ ada, bob · ✗ cy: the CLI has ended$")
+
+
+def test_why_a_message_is_held_is_said(room: LiveRoom, pane: Pane) -> None:
+    claude = come(room, pane, "claude")
+    pane.type("@claude hello")
+    claude.report(claude.next_item(), "held", "draft")
+
+    pane.wait_for(r"held for claude: draft \(you have text in its composer")
+
+
+def test_an_agent_that_is_offline_gets_it_later_as_the_tick_says(room: LiveRoom, pane: Pane) -> None:
+    claude = come(room, pane, "claude")
     claude.set_state("offline")
-    with open_pane(room) as pane:
-        pane.type("@claude are you there")
+    pane.type("@claude are you there")
 
-        pane.wait_for("held for claude: offline")
-
-
-def test_an_unknown_agent_or_command_brings_the_nearest(room: LiveRoom) -> None:
-    join(room, "claude")
-    with open_pane(room) as pane:
-        pane.type("@cluade hello")
-        pane.type("/agnets")
-
-        pane.wait_for("no agent 'cluade' is here .did you mean 'claude'")
-        pane.wait_for("unknown command '/agnets' .did you mean '/agents'")
+    pane.wait_for("held for claude: offline")
 
 
-def test_200_pasted_lines_are_one_message_shown_folded(room: LiveRoom) -> None:
-    claude = join(room, "claude")
+def test_an_unknown_agent_or_command_brings_the_nearest(room: LiveRoom, pane: Pane) -> None:
+    come(room, pane, "claude")
+    pane.type("@cluade hello")
+    pane.type("/agnets")
+
+    pane.wait_for("no agent 'cluade' is here .did you mean 'claude'")
+    pane.wait_for("unknown command '/agnets' .did you mean '/agents'")
+
+
+def test_200_pasted_lines_are_one_message_shown_folded(room: LiveRoom, pane: Pane) -> None:
+    claude = come(room, pane, "claude")
     text = "\n".join(f"line {number}" for number in range(200))
-    with open_pane(room) as pane:
-        pane.send(b"@claude ")
-        pane.paste(text)
-        pane.wait_for("200 lines to all: Enter sends them as one message")
-        pane.send(b"\r")
-        pane.wait_for(r"\(193 more lines: it goes out whole\)")
+    pane.send(b"@claude ")
+    pane.paste(text)
+    pane.wait_for("200 lines to all: Enter sends them as one message")
+    pane.send(b"\r")
+    pane.wait_for(r"\(193 more lines: it goes out whole\)")
 
-        assert claude.next_item()["text"] == text
-        assert pane.history().count("line 100") == 0
-
-
-def test_an_agents_escapes_are_shown_not_obeyed(room: LiveRoom) -> None:
-    claude = join(room, "claude")
-    with open_pane(room) as pane:
-        claude.say("human", "\x1b[2Jred \x1b]0;title\x07 \r fake\x9b5n \u202eabc")
-        pane.wait_for(re.escape("␛[2Jred ␛]0;title␇ ␍ fake\\x9b5n \\u202eabc"))
-
-        assert b"\x1b]0;title" not in pane.raw
-        assert b"\x1b[2J" not in pane.raw
+    assert claude.next_item()["text"] == text
+    assert pane.history().count("line 100") == 0
 
 
-def test_a_long_message_is_folded_until_it_is_asked_for(room: LiveRoom) -> None:
-    claude = join(room, "claude")
-    with open_pane(room) as pane:
-        claude.say("human", "\n".join(f"row {number}" for number in range(100)))
-        screen = pane.wait_for(r"more lines: /show \d+\)")
-        assert "row 50" not in pane.history()
-        found = re.search(r"/show (\d+)", screen)
-        assert found
-        pane.type(found[0])
+def test_an_agents_escapes_are_shown_not_obeyed(room: LiveRoom, pane: Pane) -> None:
+    claude = come(room, pane, "claude")
+    claude.say("human", "\x1b[2Jred \x1b]0;title\x07 \r fake\x9b5n \u202eabc")
+    pane.wait_for(re.escape("␛[2Jred ␛]0;title␇ ␍ fake\\x9b5n \\u202eabc"))
 
-        pane.wait_history(r"row 50$")
+    assert b"\x1b]0;title" not in pane.raw
+    assert b"\x1b[2J" not in pane.raw
 
 
-def test_an_agent_that_needs_approval_rings_and_says_what_to_type(room: LiveRoom) -> None:
-    claude = join(room, "claude")
+def test_a_long_message_is_folded_until_it_is_asked_for(room: LiveRoom, pane: Pane) -> None:
+    claude = come(room, pane, "claude")
+    claude.say("human", "\n".join(f"row {number}" for number in range(100)))
+    screen = pane.wait_for(r"more lines: /show \d+\)")
+    assert "row 50" not in pane.history()
+    found = re.search(r"/show (\d+)", screen)
+    assert found
+    pane.type(found[0])
+
+    pane.wait_history(r"row 50$")
+
+
+def test_an_agent_that_needs_approval_rings_and_says_what_to_type(room: LiveRoom, pane: Pane) -> None:
+    claude = come(room, pane, "claude")
     choices = [{"number": 1, "label": "Yes"}, {"number": 2, "label": "No"}]
     dialog = {"tool": "Bash", "arguments": "rm -rf build", "question": "Proceed?", "choices": choices}
-    with open_pane(room) as pane:
-        before = pane.raw.count(b"\a")
-        claude.set_state("needs_approval", dialog=dialog)
-        pane.wait_for(
-            r"▲ claude asks: Bash: rm -rf build - Proceed\?\n  1 Yes   2 No\n  type /approve claude"
-        )
-        pane.wait_for("claude NEEDS APPROVAL")
-        pane.type("/approve claude 2")
-        control = wait_until_sync(lambda: room.gateway.get("/queue")["items"], what="the button")[0]
-        claude.gateway.post("/delivery", {"id": control["id"], "state": "confirmed"})
-        pane.wait_for("approve ✓ claude")
+    before = pane.raw.count(b"\a")
+    claude.set_state("needs_approval", dialog=dialog)
+    pane.wait_for(r"▲ claude asks: Bash: rm -rf build - Proceed\?\n  1 Yes   2 No\n  type /approve claude")
+    pane.wait_for("claude NEEDS APPROVAL")
+    pane.type("/approve claude 2")
+    control = wait_until_sync(lambda: room.gateway.get("/queue")["items"], what="the button")[0]
+    claude.gateway.post("/delivery", {"id": control["id"], "state": "confirmed"})
+    pane.wait_for("approve ✓ claude")
 
-        assert pane.raw.count(b"\a") == before + 1
+    assert pane.raw.count(b"\a") == before + 1
 
 
-def test_an_agent_that_needs_its_human_names_its_pane(room: LiveRoom) -> None:
-    codex = join(room, "codex")
+def test_an_agent_that_needs_its_human_names_its_pane(room: LiveRoom, pane: Pane) -> None:
+    codex = come(room, pane, "codex")
     codex.set_state("needs_human", detail="log in")
-    with open_pane(room) as pane:
-        pane.wait_for("▲ codex needs you in its pane: log in\n  type /focus codex")
+    pane.wait_for("▲ codex needs you in its pane: log in\n  type /focus codex")
 
-        assert b"\a" in pane.raw
+    assert b"\a" in pane.raw
 
 
-def test_the_bottom_line_shows_states_with_what_waits(room: LiveRoom) -> None:
-    join(room, "claude")
-    codex = join(room, "codex")
-    with open_pane(room) as pane:
-        codex.set_state("busy")
-        pane.wait_for("^claude idle · codex busy$")
-        pane.type("@codex later")
+def test_the_bottom_line_shows_states_with_what_waits(room: LiveRoom, pane: Pane) -> None:
+    come(room, pane, "claude")
+    codex = come(room, pane, "codex")
+    codex.set_state("busy")
+    pane.wait_for("^claude idle · codex busy$")
+    pane.type("@codex later")
 
-        pane.wait_for(r"^claude idle · codex busy \| 1 waiting$")
+    pane.wait_for(r"^claude idle · codex busy \| 1 waiting$")
 
 
 def test_choices_stand_in_the_bottom_line_while_the_talk_stays(room: LiveRoom) -> None:
@@ -164,16 +152,15 @@ def test_choices_stand_in_the_bottom_line_while_the_talk_stays(room: LiveRoom) -
         assert pane.screen().splitlines()[:6] == before[:6]
 
 
-def test_commands_and_agents_are_completed(room: LiveRoom) -> None:
-    claude = join(room, "claude")
-    with open_pane(room) as pane:
-        pane.send(b"@cl\t hello\r")
-        claude.next_item("hello")
-        pane.send(b"/paus")
-        pane.wait_for(r"/pause +\(hold messages back")
-        pane.send(b"\t cl\t\r")
+def test_commands_and_agents_are_completed(room: LiveRoom, pane: Pane) -> None:
+    claude = come(room, pane, "claude")
+    pane.send(b"@cl\t hello\r")
+    claude.next_item("hello")
+    pane.send(b"/paus")
+    pane.wait_for(r"/pause +\(hold messages back")
+    pane.send(b"\t cl\t\r")
 
-        pane.wait_for("^paused claude$")
+    pane.wait_for("^paused claude$")
 
 
 def test_what_was_typed_before_comes_back(room: LiveRoom) -> None:
@@ -241,21 +228,19 @@ def test_a_token_that_is_no_longer_good_ends_the_pane_with_one_line(room: LiveRo
         assert pane.is_cooked
 
 
-def test_a_second_client_of_the_human_is_shown_too(room: LiveRoom) -> None:
-    join(room, "claude")
-    with open_pane(room) as pane:
-        room.gateway.post("/message", {"to": "claude", "content": "from elsewhere"})
+def test_a_second_client_of_the_human_is_shown_too(room: LiveRoom, pane: Pane) -> None:
+    come(room, pane, "claude")
+    room.gateway.post("/message", {"to": "claude", "content": "from elsewhere"})
 
-        pane.wait_for("human → claude: from elsewhere")
+    pane.wait_for("human → claude: from elsewhere")
 
 
-def test_who_comes_and_goes_is_said(room: LiveRoom) -> None:
-    with open_pane(room) as pane:
-        join(room, "claude")
-        pane.wait_for("· claude joined$")
-        room.gateway.delete("/agents/claude")
+def test_who_comes_and_goes_is_said(room: LiveRoom, pane: Pane) -> None:
+    come(room, pane, "claude")
+    pane.wait_for("· claude joined$")
+    room.gateway.delete("/agents/claude")
 
-        pane.wait_for("· claude was removed")
+    pane.wait_for("· claude was removed")
 
 
 def test_5000_pasted_lines_are_still_one_message(room: LiveRoom) -> None:
@@ -269,16 +254,15 @@ def test_5000_pasted_lines_are_still_one_message(room: LiveRoom) -> None:
         assert claude.next_item()["text"] == text
 
 
-def test_ctrl_c_clears_the_line_and_says_how_to_leave(room: LiveRoom) -> None:
-    with open_pane(room) as pane:
-        pane.send(b"half a line")
-        pane.wait_for("half a line")
-        pane.send(b"\x03")
-        pane.wait_gone("half a line")
-        assert "to leave" not in pane.screen()
-        pane.send(b"\x03\x03")
+def test_ctrl_c_clears_the_line_and_says_how_to_leave(room: LiveRoom, pane: Pane) -> None:
+    pane.send(b"half a line")
+    pane.wait_for("half a line")
+    pane.send(b"\x03")
+    pane.wait_gone("half a line")
+    assert "to leave" not in pane.screen()
+    pane.send(b"\x03\x03")
 
-        pane.wait_for("to leave: Ctrl-D or /quit")
+    pane.wait_for("to leave: Ctrl-D or /quit")
 
 
 @pytest.mark.parametrize("how", ["ctrl-d", "/quit", "sigterm", "sighup"])
@@ -297,11 +281,10 @@ def test_leaving_restores_the_terminal(room: LiveRoom, how: str) -> None:
         assert b"Traceback" not in pane.raw
 
 
-def test_f12_stops_and_keeps_what_is_being_typed(room: LiveRoom) -> None:
-    with open_pane(room) as pane:
-        pane.send(b"not yet sent\x1b[24~")
+def test_f12_stops_and_keeps_what_is_being_typed(room: LiveRoom, pane: Pane) -> None:
+    pane.send(b"not yet sent\x1b[24~")
 
-        pane.wait_for(r"^no mode was running; .*\n→all> not yet sent")
+    pane.wait_for(r"^no mode was running; .*\n→all> not yet sent")
 
 
 def test_a_stop_typed_while_the_gateway_dies_is_done_when_it_is_back(room: LiveRoom) -> None:
@@ -313,11 +296,10 @@ def test_a_stop_typed_while_the_gateway_dies_is_done_when_it_is_back(room: LiveR
         pane.wait_for("^no mode was running; ")
 
 
-def test_ctrl_z_without_a_shell_above_says_so(room: LiveRoom) -> None:
-    with open_pane(room) as pane:
-        pane.send(b"\x1a")
+def test_ctrl_z_without_a_shell_above_says_so(room: LiveRoom, pane: Pane) -> None:
+    pane.send(b"\x1a")
 
-        pane.wait_for("there is no shell to go back to here")
+    pane.wait_for("there is no shell to go back to here")
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,26 @@
 """The human off a terminal: lines in, lines out."""
 
+import asyncio
+import io
+import os
 import re
 import subprocess
 from pathlib import Path
 from typing import Final
 
-from csp.oneshot import Gateway
-from tests.human.scene import CHAT, Pane, join, plain
+import pytest
+
+from csp.errors import Unreachable
+from csp.human.look import UNICODE, Look
+from csp.human.plain import Plain
+from tests.human.scene import CHAT, Pane, csp_chat, join, plain, script_order
 from tests.rooms import LiveRoom
-from tests.waiting import wait_until_sync
+from tests.waiting import wait_until
 
 
 def test_a_script_sends_by_a_pipe(room: LiveRoom) -> None:
     claude, codex = join(room, "claude"), join(room, "codex")
-    done = plain(room, "@all hello from a script\n")
+    done = csp_chat(room, "@all hello from a script\n")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert re.match(r"\d\d:\d\d you → all: hello from a script …\n", done.stdout)
@@ -42,21 +49,21 @@ def test_a_line_that_fails_is_told_on_stderr_and_by_the_exit_code(room: LiveRoom
 
 def test_nothing_drives_a_terminal_there(room: LiveRoom) -> None:
     join(room, "claude")
-    done = plain(room, "@claude hi\n/help\n/agents\n")
+    done = csp_chat(room, "@claude hi\n/help\n/agents\n")
 
     assert "\x1b" not in done.stdout + done.stderr
 
 
 def test_an_agents_pane_is_not_the_place_for_it(room: LiveRoom) -> None:
     token = room.gateway.post("/register", {"agentId": "claude"})["token"]
-    done = plain(room, "hi\n", CSP_AUTH_TOKEN=token)
+    done = csp_chat(room, "hi\n", CSP_AUTH_TOKEN=token)
 
     assert done.returncode == 1
     assert done.stderr.startswith("csp: csp chat speaks as the human, but the token here is that of claude (")
 
 
 def test_a_gateway_that_is_not_there_is_one_line(room: LiveRoom, tmp_path: Path) -> None:
-    done = plain(room, "hi\n", XDG_RUNTIME_DIR=str(tmp_path))
+    done = csp_chat(room, "hi\n", XDG_RUNTIME_DIR=str(tmp_path))
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
@@ -64,7 +71,7 @@ def test_a_gateway_that_is_not_there_is_one_line(room: LiveRoom, tmp_path: Path)
 
 
 def test_a_wrong_token_is_one_line(room: LiveRoom) -> None:
-    done = plain(room, "hi\n", CSP_GATEWAY_URL=room.url, CSP_AUTH_TOKEN="wrong")
+    done = csp_chat(room, "hi\n", CSP_GATEWAY_URL=room.url, CSP_AUTH_TOKEN="wrong")
 
     assert done.returncode == 1
     assert done.stderr.startswith("csp: ")
@@ -86,7 +93,7 @@ def test_what_comes_in_is_printed_while_stdin_stays_open(room: LiveRoom) -> None
     assert any(line.endswith("claude: answer\n") for line in lines)
     process.stdin.write("/quit\n")
     process.stdin.flush()
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     process.communicate()
 
 
@@ -201,7 +208,9 @@ def test_an_agent_is_removed(room: LiveRoom) -> None:
 
 def test_messages_are_found_withdrawn_and_sent_again(room: LiveRoom) -> None:
     claude = join(room, "claude")
-    done = plain(room, "@claude zebra crossing\n/cancel\n/search zebra\n/resend\n/queue\n/history 1 claude\n")
+    done = plain(
+        room, "@claude zebra crossing\n/cancel\n/search zebra\n/resend\n/queue\n/history 1 claude\n", 1.5
+    )
 
     assert "you → claude: zebra crossing …" in done.stdout
     assert re.search(r"✗ claude: withdrawn", done.stdout)
@@ -299,22 +308,28 @@ def test_an_agent_is_found_by_any_spelling_of_its_name(room: LiveRoom) -> None:
     assert claude.next_item("loud")
 
 
-def test_a_gateway_that_dies_before_it_answers_is_told(room: LiveRoom) -> None:
+async def test_a_gateway_that_dies_before_it_answers_is_told(
+    room: LiveRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.human.chat._GIVE_UP_S", 0.5)
+    monkeypatch.setattr("csp.human.plain.PATIENCE_S", 0.1)
     join(room, "claude")
-    assert isinstance(room.gateway, Gateway)
-    process = subprocess.Popen(
-        CHAT, env=room.env, cwd=room.dir, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdin
-    process.stdin.write("@claude before\n")
-    process.stdin.flush()
-    wait_until_sync(lambda: "before" in room.journal_texts())
-    room.kill9()
-    _, said = process.communicate("@claude lost\n", timeout=60)
-    room.start()
+    reading, writing = os.pipe()
+    out, said = io.StringIO(), io.StringIO()
+    with open(reading) as stdin, open(writing, "w") as typed:
+        look = Look(UNICODE, has_colour=False)
+        running = asyncio.ensure_future(Plain(script_order(room), look, stdin, out, said).run())
+        typed.write("@claude before\n")
+        typed.flush()
+        await wait_until(lambda: "before" in room.journal_texts(), 60.0)
+        await asyncio.to_thread(room.kill9)
+        typed.write("@claude lost\n")
+        typed.close()
+        with pytest.raises(Unreachable):
+            await running
+    await asyncio.to_thread(room.start)
 
-    assert process.returncode == 1
-    assert "not sent to claude" in said
+    assert "not sent to claude" in said.getvalue()
 
 
 def test_board_is_written_on_searched_and_shown(room: LiveRoom) -> None:

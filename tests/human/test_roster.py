@@ -3,7 +3,12 @@
 import asyncio
 from typing import Any
 
+import pytest
+
+from csp.errors import Unreachable
+from csp.events import HumanMessage, Joined, Left, Noticed, Redacted, StateChanged
 from csp.human.roster import Roster
+from csp.wire import AgentState, JoinRole, Kind
 from tests.waiting import wait_until
 
 
@@ -22,4 +27,103 @@ async def test_many_changes_are_one_look() -> None:
         await wait_until(lambda: asked == ["/agents", "/mode"] * looks)  # noqa: B023
 
     assert roster.session.current == "ada"
+    fresh.cancel()
+
+
+class Room:
+    """A roster before a gateway that says what a test wants."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {"/agents": [], "/mode": {}}
+        self.changes = 0
+        self.roster = Roster(self.ask, self.note)
+
+    async def ask(self, method: str, path: str) -> Any:
+        answer = self.answers[path]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def note(self) -> None:
+        self.changes += 1
+
+
+HEAD: dict[str, Any] = {
+    "seq": 1,
+    "ts": 0.0,
+    "id": "m",
+    "sender": "ada",
+    "target": "all",
+    "thread": "main",
+    "text": "",
+}
+
+
+async def test_who_comes_can_be_named_at_once_and_who_is_removed_no_more() -> None:
+    room = Room()
+    joined = Joined(**HEAD, name="Ada", kind=Kind.CLI, role=JoinRole.AGENT, epoch=1)
+    room.roster.note(joined)
+    room.roster.note(joined)
+    assert (room.roster.ids, room.roster.summary()) == (["ada"], "ada starting")
+    room.roster.note(Left(**HEAD, reason="left"))
+    assert room.roster.ids == ["ada"]
+    room.roster.note(Left(**HEAD, reason="removed", removed=True))
+
+    assert (room.roster.ids, room.roster.summary()) == ([], "nobody is here yet")
+
+
+@pytest.mark.parametrize(
+    ("event", "mode", "looks"),
+    [
+        (Noticed(**HEAD), "freeform", False),
+        (Noticed(**HEAD), "debate", True),
+        (Redacted(**HEAD | {"message": "m"}), "freeform", False),
+        (HumanMessage(**HEAD, recipients=()), "debate", False),
+        (HumanMessage(**HEAD | {"recipients": ("ada",)}), "freeform", True),
+        (StateChanged(**HEAD, state=AgentState.BUSY), "freeform", True),
+    ],
+)
+async def test_only_what_the_bottom_line_may_show_is_worth_a_look(event: Any, mode: str, looks: bool) -> None:
+    room = Room()
+    room.answers["/mode"] = {"mode": mode}
+    await room.roster.look()
+    room.roster.note(event)
+
+    assert room.roster._stale.is_set() == looks
+
+
+async def test_a_look_takes_all_and_a_gateway_without_modes_is_in_freeform() -> None:
+    room = Room()
+    dialog = {"tool": "Bash", "question": "ok?"}
+    room.answers["/agents"] = [
+        {"id": "ada", "state": "needs_approval", "queued": 2, "detail": "d", "dialog": dialog},
+        {"id": "bob", "state": "needs_human", "dialog": {"tool": 3}},
+        {"id": "cy", "state": "idle"},
+    ]
+    room.answers["/mode"] = {"mode": "debate"}
+    assert not room.roster.is_known
+    await room.roster.look()
+    assert room.roster.is_known and room.roster.session.is_running
+    room.answers["/mode"] = Unreachable("no such thing")
+    await room.roster.look()
+
+    assert (room.changes, room.roster.session.is_running) == (2, False)
+    assert [(call.agent, call.state, call.detail) for call in room.roster.calls()] == [
+        ("ada", "needs_approval", "d"),
+        ("bob", "needs_human", ""),
+    ]
+    assert [call.dialog and call.dialog.tool for call in room.roster.calls()] == ["Bash", None]
+    assert [seat.queued for seat in room.roster.seats] == [2, 0, 0]
+
+
+async def test_a_look_that_fails_does_not_end_the_looking() -> None:
+    room = Room()
+    room.answers["/agents"] = Unreachable("away")
+    fresh = asyncio.ensure_future(room.roster.keep_fresh())
+    room.roster.wake()
+    await asyncio.sleep(0)
+    await wait_until(lambda: not room.roster._stale.is_set())
+    room.answers["/agents"] = []
+    room.roster.wake()
+    await wait_until(lambda: room.changes == 1, 60.0)
     fresh.cancel()

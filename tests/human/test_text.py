@@ -1,9 +1,22 @@
 """Foreign text made fit to be shown."""
 
+import time
+
 import pytest
 
 from csp.human.look import ASCII, UNICODE, look_for
-from csp.human.text import MAX_CHARS, MAX_LINES, columns, folded, one_line, visible
+from csp.human.text import (
+    MAX_CHARS,
+    MAX_LINES,
+    clock,
+    columns,
+    count,
+    folded,
+    minutes,
+    one_line,
+    visible,
+    wrapped,
+)
 
 
 def test_nothing_in_a_text_can_act() -> None:
@@ -73,3 +86,47 @@ def test_each_agent_keeps_a_colour_of_its_own() -> None:
 
     assert len({name.split("m")[0] for name in names}) == 3
     assert look.name("claude") == names[0]
+
+
+def test_a_clock_names_another_day() -> None:
+    now = time.time()
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(now - 3 * 86400))
+
+    assert clock(now) == time.strftime("%H:%M", time.localtime(now))
+    assert clock(now - 3 * 86400) == day
+
+
+def test_spans_and_numbers_are_spelt_out() -> None:
+    assert [minutes(seconds) for seconds in (-5, 9.9, 60, 754)] == ["0:00", "0:09", "1:00", "12:34"]
+    assert [count(1, "line"), count(0, "line"), count(2, "reply", "replies")] == [
+        *("1 line", "0 lines", "2 replies")
+    ]
+
+
+def test_lines_are_broken_between_words_and_further_in() -> None:
+    text = wrapped("word " * 12 + "\n- item " + "more " * 12, 10, 40)
+
+    assert text.split("\n") == [
+        "word word word word word word",
+        "  word word word word word word",
+        "  - item more more more more more more",
+        "    more more more more more more",
+    ]
+    assert wrapped("word " * 12, 10, 39) == ("word " * 12).strip()
+    assert wrapped("a\n\nb", 3, 80) == "a\n  \n  b"
+
+
+def test_a_fold_begins_where_it_must() -> None:
+    assert folded("x" * MAX_CHARS, "how") == "x" * MAX_CHARS
+    assert folded("x" * (MAX_CHARS + 2), "how").endswith("\n(2 more characters: how)")
+    assert folded("\n".join("123456789"), "how", max_lines=8).split("\n") == [
+        *("1", "2", "3", "4", "5", "(2 more lines: how)", "8", "9")
+    ]
+
+
+def test_people_are_bold_and_nothing_is_painted_where_there_is_nothing() -> None:
+    look = look_for({"TERM": "xterm"}, "utf-8", is_terminal=True)
+
+    assert look.name("human") == "\x1b[1mhuman\x1b[0m" and look.name("you") == "\x1b[1myou\x1b[0m"
+    assert (look.faint("x"), look.alert("x"), look.faint("")) == ("\x1b[2mx\x1b[0m", "\x1b[1;31mx\x1b[0m", "")
+    assert look.name("a\x1b").count("\x1b") == 2

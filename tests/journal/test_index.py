@@ -337,3 +337,51 @@ def test_a_very_long_word_is_one_token(tmp_path: Path) -> None:
     (line,) = encoded([said(1, "x" * 100_000)])
 
     assert max(map(len, tokens_of_line(line))) <= 64
+
+
+@pytest.mark.parametrize(("name", "value"), [("_BATCH_TOKENS", 1), ("_BATCH_BYTES", 1)])
+def test_a_batch_ends_where_it_grows_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
+) -> None:
+    monkeypatch.setattr(f"csp.journal.index.{name}", value)
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(3))
+        index = SearchIndex(journal)
+        index.catch_up()
+
+        assert indexed_seqs(journal, index) == [1]
+        finish(index)
+        assert indexed_seqs(journal, index) == [3, 2, 1]
+        index.close()
+
+
+def test_the_lag_is_what_the_index_has_not_seen(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(4))
+        index = SearchIndex(journal)
+        assert index.lag_bytes == journal.committed
+        left = index.catch_up(3)
+        assert index.lag_bytes == left == len(lines_to(4)[3]) + 1
+        index.catch_up()
+        assert index.lag_bytes == 0
+        index.close()
+        assert index.lag_bytes == journal.committed
+
+
+def test_offsets_are_bounded_and_counted_either_way(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(5))
+        index = SearchIndex(journal)
+        index.catch_up()
+        view = journal.view
+        plan = index.plan(view, [WORD])
+        assert plan is not None and not plan.is_broad
+        starts = [journal.view.offset_after(seq) for seq in range(5)]
+
+        assert index.offsets(view, plan, starts[1], starts[4], 9, newest_first=False) == starts[1:4]
+        assert index.offsets(view, plan, 0, view.end, 2, newest_first=True) == [starts[4], starts[3]]
+        assert index.offsets(view, plan, 0, view.end, 2, newest_first=False) == starts[:2]
+        nothing = index.plan(view, [Clause(prefix="zebra")])
+        assert nothing is not None and nothing.expression == ""
+        assert index.offsets(view, nothing, 0, view.end, 9, newest_first=True) == []
+        index.close()

@@ -10,7 +10,7 @@ import pytest
 
 from csp.errors import Broken, JournalLocked, StorageFailed, StorageFull
 from csp.events import is_intact
-from csp.journal import Journal, JsonlJournal, load_secret
+from csp.journal import Cursor, Journal, JsonlJournal, load_secret
 from tests.journal.making import commit, encoded, lines_to, opened, read_all, run_python, said, write_journal
 
 
@@ -243,7 +243,7 @@ def test_the_lock_is_released_by_close(tmp_path: Path) -> None:
 def test_a_cut_at_every_byte_of_the_last_lines_keeps_whole_lines_only(tmp_path: Path) -> None:
     lines = lines_to(6)
     whole = b"".join(line + b"\n" for line in lines)
-    start = len(b"".join(line + b"\n" for line in lines[:3]))
+    start = len(b"".join(line + b"\n" for line in lines[:4]))
     for cut in range(start, len(whole) + 1):
         folder = tmp_path / str(cut)
         write_journal(folder, whole[:cut])
@@ -393,3 +393,59 @@ def test_half_a_secret_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"half")
 
     assert len(load_secret(tmp_path)) == 32
+
+
+# --- small things --------------------------------------------------------------------------------
+
+
+def test_a_disk_is_probed_by_writing_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    real = os.fsync
+    with opened(tmp_path) as journal:
+        (tmp_path / "journal.probe").write_bytes(b"left by a crash")
+
+        def noting(fd: int) -> None:
+            synced.append(os.fstat(fd).st_size)
+            real(fd)
+
+        monkeypatch.setattr(os, "fsync", noting)
+
+        assert journal.can_grow()
+        assert synced == [256 * 1024]
+        assert not (tmp_path / "journal.probe").exists()
+        monkeypatch.setattr(os, "pwrite", failing(errno.ENOSPC))
+        assert not journal.can_grow()
+        assert not (tmp_path / "journal.probe").exists()
+
+
+def test_settled_is_what_is_committed(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        assert journal.is_settled
+        journal.append(lines_to(1), 1)
+        assert (journal.is_settled, journal.safe_seq, journal.last_seq) == (False, 0, 1)
+        journal.commit()
+        assert (journal.is_settled, journal.safe_seq) == (True, 1)
+
+
+def test_torn_lines_are_kept_one_after_the_other_for_their_owner(tmp_path: Path) -> None:
+    for piece in (b'{"half', b'{"other'):
+        with (tmp_path / "journal.jsonl").open("ab") as file:
+            file.write(piece)
+        with opened(tmp_path):
+            pass
+
+    assert (tmp_path / "journal.torn").read_bytes() == b'{"half\n{"other\n'
+    assert mode_of(tmp_path / "journal.torn") == 0o600
+
+
+def test_a_cursor_of_another_generation_is_worth_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(5))
+        chunk = journal.read_after(2, 1, Cursor(generation=99, offset=0))
+
+        assert chunk.lines == lines_to(3)[2:]
+        assert (chunk.last_seq, chunk.end) == (3, False)
+        assert journal.read_after(0, 1, chunk.cursor).lines == lines_to(4)[3:]
+        assert journal.read_after(5).end

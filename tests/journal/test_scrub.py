@@ -1,8 +1,9 @@
-import threading
-import time
+from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from csp.events import Base, encode_event
 from csp.journal import snapshots
@@ -35,14 +36,31 @@ def test_an_empty_journal_is_good(tmp_path: Path) -> None:
     assert report_on(tmp_path, []) == Report(checked=0, problems=0, damaged=[])
 
 
+def flipped(whole: bytes, place: int, bit: int) -> bytes:
+    return whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :]
+
+
+def unnoticed(path: Path, whole: bytes, flips: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the (place, bit) whose flip is not reported."""
+    missed = []
+    for place, bit in flips:
+        path.write_bytes(flipped(whole, place, bit))
+        if not scrub(path, patience_s=0).problems:
+            missed.append((place, bit))
+    return missed
+
+
+def test_a_flipped_bit_of_each_byte_is_found(tmp_path: Path) -> None:
+    whole = b"".join(line + b"\n" for line in lines_to(2))
+
+    assert unnoticed(tmp_path / "journal.jsonl", whole, ((at, at % 8) for at in range(len(whole)))) == []
+
+
+@pytest.mark.full
 def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
     whole = b"".join(line + b"\n" for line in lines_to(3))
-    path = tmp_path / "journal.jsonl"
-    for place in range(len(whole)):
-        for bit in range(8):
-            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
 
-            assert scrub(path, patience_s=0).problems, (place, bit)
+    assert unnoticed(tmp_path / "journal.jsonl", whole, product(range(len(whole)), range(8))) == []
 
 
 def test_damage_is_placed(tmp_path: Path) -> None:
@@ -97,20 +115,32 @@ def test_a_missing_newline_at_the_end_is_found(tmp_path: Path) -> None:
     assert problems(scrub(path, patience_s=0)) == ["the last line lacks its newline"]
 
 
-def test_a_line_being_written_is_waited_for(tmp_path: Path) -> None:
+def test_a_line_being_written_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(line + b"\n" for line in lines_to(2))
     path = write_journal(tmp_path, whole[:-30])
+    pauses: list[float] = []
 
-    def write_on() -> None:
-        time.sleep(0.1)
-        path.write_bytes(whole)
+    def write_on(seconds: float) -> None:
+        pauses.append(seconds)
+        with path.open("ab") as file:
+            file.write(whole[-30:])
 
-    writer = threading.Thread(target=write_on)
-    writer.start()
-    report = scrub(path, patience_s=20)
-    writer.join()
+    monkeypatch.setattr("csp.journal.scrub.time.sleep", write_on)
 
-    assert report == Report(checked=2, problems=0, damaged=[])
+    assert scrub(path, patience_s=60) == Report(checked=2, problems=0, damaged=[])
+    assert len(pauses) == 1
+
+
+def test_a_line_that_never_ends_is_waited_for_no_longer_than_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [5.0]
+    monkeypatch.setattr("csp.journal.scrub.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("csp.journal.scrub.time.sleep", lambda seconds: now.append(now.pop() + seconds))
+    path = write_journal(tmp_path, b"\n".join(lines_to(2)))
+
+    assert problems(scrub(path)) == ["the last line lacks its newline"]
+    assert 6.0 <= now[0] < 6.1
 
 
 def test_the_list_is_bounded_the_count_is_not(tmp_path: Path) -> None:

@@ -152,3 +152,28 @@ def test_a_missing_folder_is_only_warned_about(tmp_path: Path) -> None:
     snapshots.save(tmp_path / "nowhere", 5, b"{}")
 
     assert names(tmp_path) == []
+
+
+def test_a_snapshot_of_another_version_or_name_is_passed_over(tmp_path: Path) -> None:
+    snapshots.save(tmp_path, 5, b"{}")
+    (path,) = snapshots.snapshot_files(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b'"v":1', b'"v":2'))
+    assert snapshots.load(tmp_path, 9) is None
+    path.write_bytes(whole)
+    other = path.with_name("snapshot-0000000000000004.json")
+    path.rename(other)
+    assert snapshots.load(tmp_path, 9) is None
+    other.rename(path)
+    found = snapshots.load(tmp_path, 5)
+
+    assert found is not None and (found.seq, found.state) == (5, b"{}")
+
+
+def test_every_snapshot_can_be_removed_whole_or_not(tmp_path: Path) -> None:
+    snapshots.save(tmp_path, 5, b"{}")
+    (tmp_path / "snapshot-0000000000000006.json.tmp").write_bytes(b"half")
+    (tmp_path / "journal.jsonl").write_bytes(b"")
+    snapshots.delete_all(tmp_path)
+
+    assert names(tmp_path) == ["journal.jsonl"]

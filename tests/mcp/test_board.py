@@ -1,13 +1,13 @@
 """The whiteboard by tool and as a resource: written once, found by others, in the writer's name."""
 
-from tests.mcp.clients import call, join, over_http, over_stdio, refused
+from tests.mcp.clients import call, join, over_http, refused
 from tests.rooms import LiveRoom
 
 
 async def test_what_one_writes_by_tool_another_finds(room: LiveRoom) -> None:
-    env = join(room, "scribe")
+    scribe = join(room, "scribe")["CSP_AUTH_TOKEN"]
     finder = join(room, "finder")["CSP_AUTH_TOKEN"]
-    async with over_stdio(room, env=env) as client:
+    async with over_http(room, scribe) as client:
         text = "the heron module leaks in close_all_handles, key sk-proj-abcdefghijklmnopqrstuvwxyz012345"
         first = await call(client, "board_add", text=text, tags=["heron"], id="note-of-scribe")
         again = await call(client, "board_add", text=text, tags=["heron"], id="note-of-scribe")

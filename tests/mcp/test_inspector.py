@@ -52,20 +52,19 @@ def test_the_inspector_lists_tools_and_calls_them(room: LiveRoom, way: str) -> N
     calls = {
         "tools": ("--method", "tools/list"),
         "sent": (*CALL, "broadcast", "--tool-arg", f"text=seen by {way}"),
-        "nobody": (*CALL, "send_message", "--tool-arg", "to=nobdy", "text=x"),
     }
     found = ask_all(room, stdio(env) if way == "stdio" else http(room, env), calls)
 
     assert {tool["name"] for tool in found["tools"].data["tools"]} == AGENT_TOOLS
     assert found["sent"].data["structuredContent"]["success"] is True
-    assert found["nobody"].code != 0 and found["nobody"].data["isError"] is True
-    assert "unknown recipient 'nobdy'" in found["nobody"].data["content"][0]["text"]
     said = room.gateway.get("/history", q=f"seen by {way}")["items"]
     assert [item["sender"] for item in said] == [f"inspector-{way}"]
 
 
+@pytest.mark.full
 def test_the_inspector_reads_resources_and_prompts(room: LiveRoom) -> None:
     calls = {
+        "nobody": (*CALL, "send_message", "--tool-arg", "to=nobdy", "text=x"),
         "wrong": (*CALL, "broadcast", "--tool-arg", "colour=red"),
         "resources": ("--method", "resources/list"),
         "runs": ("--method", "resources/read", "--uri", "csp://runs"),
@@ -73,6 +72,8 @@ def test_the_inspector_reads_resources_and_prompts(room: LiveRoom) -> None:
     }
     found = ask_all(room, http(room, join(room, "inspector-reads")), calls)
 
+    assert found["nobody"].code != 0 and found["nobody"].data["isError"] is True
+    assert "unknown recipient 'nobdy'" in found["nobody"].data["content"][0]["text"]
     assert found["wrong"].code != 0 and found["wrong"].data["isError"] is True
     listed = [one["uri"] for one in found["resources"].data["resources"]]
     assert listed == ["csp://transcript", "csp://board", "csp://runs"]
@@ -80,6 +81,7 @@ def test_the_inspector_reads_resources_and_prompts(room: LiveRoom) -> None:
     assert "Topic: tabs" in found["prompt"].data["messages"][0]["content"]["text"]
 
 
+@pytest.mark.full
 def test_the_inspector_calls_the_other_tools_of_an_agent(room: LiveRoom) -> None:
     env = join(room, "inspector-calls")
     room.gateway.post("/message", {"to": "inspector-calls", "content": "for the inspector"})

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,17 @@ from csp.errors import Unreachable
 from csp.light import places
 from csp.mcp.member import Member
 from csp.rooms import Address
-from tests.mcp.clients import AGENT_TOOLS, LEADER_TOOLS, VERSIONS, as_agent, call, join, over_stdio, refused
+from tests.mcp.clients import (
+    AGENT_TOOLS,
+    LEADER_TOOLS,
+    VERSIONS,
+    as_agent,
+    call,
+    join,
+    over_http,
+    over_stdio,
+    refused,
+)
 from tests.rooms import ROOT, LiveRoom
 
 
@@ -61,7 +72,7 @@ async def test_an_agent_lists_and_calls_by_either_protocol(room: LiveRoom, mode:
 
 
 async def test_malformed_calls_get_errors_that_say_what_is_wrong(room: LiveRoom) -> None:
-    async with over_stdio(room, mode="legacy", env=join(room, "odd")) as client:
+    async with over_http(room, join(room, "odd")["CSP_AUTH_TOKEN"], "legacy") as client:
         with pytest.raises(MCPError) as unknown:
             await client.call_tool("send_mesage", {"to": "all", "text": "x"})
         missing = await refused(client, "send_message", to="all")
@@ -99,7 +110,7 @@ async def test_malformed_calls_get_errors_that_say_what_is_wrong(room: LiveRoom)
 
 async def test_an_orchestrator_and_a_person_see_more_tools_which_work(room: LiveRoom) -> None:
     join(room, "worker")
-    async with over_stdio(room, env=join(room, "orchestrator", "orchestrator")) as client:
+    async with over_http(room, join(room, "orchestrator", "orchestrator")["CSP_AUTH_TOKEN"]) as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
         begun = await call(client, "start_mode", mode="single", topic="try it", agents=["worker"])
         session = begun["orchestration"]["sessionId"]
@@ -145,7 +156,7 @@ async def test_votes_and_handoffs_by_tool_move_a_mode(room: LiveRoom) -> None:
     )
     for name, env in members.items():
         answer(room, env, begun["id"], f"position of {name}")
-    async with over_stdio(room, env=members["eve"]) as client:
+    async with over_http(room, members["eve"]["CSP_AUTH_TOKEN"]) as client:
         early = await refused(client, "vote", label="Z")
         await call(client, "vote", label="a", reason="shorter")
         other = await refused(client, "handoff", to="fay", task="go on")
@@ -153,7 +164,7 @@ async def test_votes_and_handoffs_by_tool_move_a_mode(room: LiveRoom) -> None:
     room.gateway.post(f"/sessions/{begun['id']}/stop")
     votes = room.gateway.get("/history", types="vote", session=begun["id"])["items"]
     relay = room.gateway.post("/sessions", {"mode": "collaborate", "agents": list(members), "topic": "y"})
-    async with over_stdio(room, env=members["eve"]) as client:
+    async with over_http(room, members["eve"]["CSP_AUTH_TOKEN"]) as client:
         await call(client, "handoff", to="fay", task="go on")
     answer(room, members["eve"], relay["id"], "my part is done")
 
@@ -172,7 +183,7 @@ def answer(room: LiveRoom, env: dict[str, str], session: str, text: str) -> None
 
 async def test_what_a_tool_sent_is_not_sent_again_by_words(room: LiveRoom) -> None:
     gus, hal = join(room, "gus"), join(room, "hal")
-    async with over_stdio(room, env=gus) as client:
+    async with over_http(room, gus["CSP_AUTH_TOKEN"]) as client:
         sent = await call(client, "send_message", to="hal", text="once")
         as_agent(room, gus).post("/agent-output", {"content": "told hal\n\n@send.hal once"})
         as_agent(room, gus).post("/agent-output", {"content": "hm\n\n@send.hal twice", "activity": True})
@@ -215,45 +226,65 @@ def calling(id: Any, text: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
 
 
-def answers_to(room: LiveRoom, name: str, *lines: str) -> list[dict[str, Any]]:
-    """Return what `csp mcp` answers to each of these lines, after the handshake of before."""
-    hello = {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "raw", "version": "1"},
-    }
-    command = [sys.executable, "-m", "csp.cli", "mcp"]
-    env = {**room.env, **join(room, name)}
-    with subprocess.Popen(
-        command, cwd=room.dir, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdin is not None and server.stdout is not None
-        print(
-            json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
-            file=server.stdin,
-            flush=True,
+class Raw:
+    """One `csp mcp` that is sent lines as they are, after the handshake of before."""
+
+    def __init__(self, room: LiveRoom) -> None:
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "csp.cli", "mcp"],
+            cwd=room.dir,
+            env={**room.env, **join(room, "raw")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
-        begun = json.loads(server.stdout.readline())
+        hello = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "raw", "version": "1"},
+        }
+        (begun,) = self.answers(
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+        )
         assert begun["result"]["protocolVersion"] == "2025-06-18"
-        print('{"jsonrpc": "2.0", "method": "notifications/initialized"}', file=server.stdin, flush=True)
-        answers = []
+        self._send('{"jsonrpc": "2.0", "method": "notifications/initialized"}')
+
+    def answers(self, *lines: str) -> list[dict[str, Any]]:
+        """Return what is answered to each of these lines."""
+        assert self._server.stdout is not None
+        found = []
         for line in lines:
-            print(line, file=server.stdin, flush=True)
-            answers.append(json.loads(server.stdout.readline()))
-        server.stdin.close()
-    return answers
+            self._send(line)
+            found.append(json.loads(self._server.stdout.readline()))
+        return found
+
+    def _send(self, line: str) -> None:
+        assert self._server.stdin is not None
+        print(line, file=self._server.stdin, flush=True)
+
+    def close(self) -> None:
+        with self._server as server:
+            assert server.stdin is not None
+            server.stdin.close()
 
 
-def test_a_request_that_a_client_repeats_is_sent_once(room: LiveRoom) -> None:
+@pytest.fixture(scope="module")
+def raw(room: LiveRoom) -> Iterator[Raw]:
+    running = Raw(room)
+    yield running
+    running.close()
+
+
+def test_a_request_that_a_client_repeats_is_sent_once(room: LiveRoom, raw: Raw) -> None:
     once = json.dumps(calling("a/1", "only once"))
 
-    first, again = answers_to(room, "repeater", once, once)
+    first, again = raw.answers(once, once)
 
     assert first["result"] == again["result"]
     assert len(history(room, "only once")) == 1
 
 
-def test_calls_of_a_client_with_odd_ids_are_all_sent(room: LiveRoom) -> None:
+def test_calls_of_a_client_with_odd_ids_are_all_sent(room: LiveRoom, raw: Raw) -> None:
     long = "a client that begins each of its ids alike "
     calls = [
         calling(7, "odd 1"),
@@ -262,13 +293,13 @@ def test_calls_of_a_client_with_odd_ids_are_all_sent(room: LiveRoom) -> None:
         calling(f"{long}2", "odd 3"),
     ]
 
-    answers = answers_to(room, "counter", *map(json.dumps, calls))
+    answers = raw.answers(*map(json.dumps, calls))
 
     assert [answer["id"] for answer in answers] == [one["id"] for one in calls]
     assert [len(history(room, text)) for text in ("odd 1", "odd 2", "odd 3")] == [1, 1, 2]
 
 
-def test_lines_that_are_no_message_are_answered(room: LiveRoom) -> None:
+def test_lines_that_are_no_message_are_answered(raw: Raw) -> None:
     lines = [
         *("hello", '{"jsonrpc":', "5", "[]", '{"id": 7, "method": "ping"}', '{"jsonrpc": "2.0", "id": "x"}'),
         '{"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": [1]}',
@@ -276,7 +307,7 @@ def test_lines_that_are_no_message_are_answered(room: LiveRoom) -> None:
         '\n{"jsonrpc": "2.0", "id": 12, "method": "ping"}',
     ]
 
-    answers = answers_to(room, "babbler", *lines)
+    answers = raw.answers(*lines)
 
     said = [(answer.get("id"), answer.get("error", {}).get("code")) for answer in answers]
     broken, wrong = (None, -32700), -32600

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 import pexpect
 
 from csp.oneshot import Gateway
-from csp.panes.processes import Process, alive, family
+from csp.panes.processes import Process, alive, family, matching
 from csp.rooms import RunningRoom, running_rooms
 from tests.rooms import ROOT, free_port
 from tests.sidecar.stage import tui
@@ -59,9 +59,19 @@ class Place:
     ) -> None:
         self.watch()
         self.tmux("kill-server", check=False)
-        for process in alive(self._seen):
+        wait_until_sync(self._kill_all, 60.0, "the end of all processes")
+
+    def _kill_all(self) -> bool:
+        """Kill what is left; tell whether there was nothing.
+
+        A supervisor that sees its gateway die before it is killed itself starts one more, which nobody has
+        seen yet: its command line has the folder in it.
+        """
+        left = alive(self._seen) | matching(f"{self.folder}/")
+        for process in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
+        return not left
 
     @property
     def env(self) -> dict[str, str]:
@@ -81,6 +91,10 @@ class Place:
     def set(self, **variables: str) -> None:
         """Set variables for every command from now on."""
         self._more |= variables
+
+    def unset(self, name: str) -> None:
+        """Unset a variable that was set before."""
+        del self._more[name]
 
     command: Final = (sys.executable, "-P", "-m", "csp.cli")
 
@@ -124,7 +138,7 @@ class Place:
             env=self.env,
             dimensions=(rows, cols),
             encoding="utf-8",
-            timeout=60,
+            timeout=120,
         )
 
     # --- the project -----------------------------------------------------------------------------
@@ -154,7 +168,7 @@ class Place:
     @property
     def room(self) -> RunningRoom:
         # A gateway that was killed has no room until the next one is there.
-        (room,) = wait_until_sync(lambda: running_rooms(self.state), 30.0, "a running room")
+        (room,) = wait_until_sync(lambda: running_rooms(self.state), 60.0, "a running room")
         return room
 
     @property
@@ -224,7 +238,7 @@ class Place:
         ids = self.tmux("list-panes", "-a", "-F", "#{pane_id}", check=False).split()
         return "\n".join(self.tmux("capture-pane", "-p", "-t", pane, check=False).strip() for pane in ids)
 
-    def wait(self, condition: Any, what: str, timeout_s: float = 30.0) -> Any:
+    def wait(self, condition: Any, what: str, timeout_s: float = 60.0) -> Any:
         try:
             return wait_until_sync(condition, timeout_s, what)
         except AssertionError as exc:

@@ -8,7 +8,7 @@ import pytest
 
 from csp.config import AgentSpec, Settings
 from csp.errors import BadInput, NotFound
-from csp.panes.lineup import CSP, Member, Wish, choose, member_for
+from csp.panes.lineup import CSP, Member, Wish, choose, member_for, model_for, need, renamed
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_the_clis_that_are_installed_take_part(tmp_path: Path, env: dict[str, st
     ]
     assert lineup.notes == (
         "the command 'codex' of agent 'codex' was not found; going on without it"
-        " (install it: npm install -g @openai/codex)",
+        " (install it: npm install -g @openai/codex; or say where it is: CSP_CODEX_CMD=PATH)",
     )
 
 
@@ -74,7 +74,9 @@ def test_strict_checking_names_what_is_missing_and_how_to_get_it(tmp_path: Path,
         choose(Settings(strict_cli_check=True), Wish(dir=tmp_path), env)
 
     assert error.value.message == "the command 'codex' of agent 'codex' was not found"
-    assert error.value.hint == "install it: npm install -g @openai/codex"
+    assert error.value.hint == (
+        "install it: npm install -g @openai/codex; or say where it is: CSP_CODEX_CMD=PATH"
+    )
 
 
 def test_an_agent_that_was_asked_for_must_be_there(tmp_path: Path, env: dict[str, str]) -> None:
@@ -162,3 +164,148 @@ def test_a_script_beside_the_agents_directory_is_found(tmp_path: Path, env: dict
         ).members
     )
     assert member.agent == "x"
+
+
+def test_a_command_comes_from_the_setting_of_its_cli_or_of_the_orchestrator(tmp_path: Path) -> None:
+    settings = Settings(claude_cmd=("c", "-1"), gemini_cmd=("g",), orch_cmd=("o",))
+
+    assert member_for("Claude", (), settings, tmp_path).command == ("c", "-1")
+    assert member_for("x", (), settings, tmp_path, profile="gemini").command == ("g",)
+    assert member_for("x", (), settings, tmp_path, role="orchestrator").command == ("o",)
+    assert member_for("claude", ("mine",), settings, tmp_path).command == ("mine",)
+
+
+def test_the_variable_that_names_a_missing_command_is_named_first(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    settings = Settings(gemini_cmd=("no-such",), sources={"gemini_cmd": "CSP_GEMINI_CMD"})
+    with pytest.raises(NotFound, match="CSP_GEMINI_CMD: the command 'no-such' of agent 'gemini'"):
+        choose(replace(settings, strict_cli_check=True), Wish(dir=tmp_path), env)
+    lineup = choose(settings, Wish(dir=tmp_path), env)
+
+    assert [note.split(";")[0] for note in lineup.notes] == [
+        "CSP_GEMINI_CMD: the command 'no-such' of agent 'gemini' was not found",
+        "none of claude, codex, gemini is installed, so the demo agents come instead",
+    ]
+
+
+def test_a_missing_command_of_the_orchestrator_is_told_beside_the_demo(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    settings = Settings(orch_cmd=("no-such",), sources={"orch_cmd": "CSP_ORCH_CMD"})
+    lineup = choose(settings, Wish(dir=tmp_path, orchestrator=True), env)
+
+    assert names(lineup.members) == ["orchestrator", "ada", "bob", "cy"]
+    assert lineup.notes[0].startswith("CSP_ORCH_CMD: the command 'no-such' of agent 'orchestrator' was not")
+    assert len(choose(settings, Wish(dir=tmp_path), env).notes) == 1
+    install(env, "no-such")
+    assert len(choose(settings, Wish(dir=tmp_path, orchestrator=True), env).notes) == 1
+
+
+def test_agents_are_chosen_by_name_or_id_in_the_order_of_the_file(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    install(env, "mine")
+    specs = (
+        AgentSpec(name="One", command=("mine",)),
+        AgentSpec(name="Two", command=("mine",)),
+        AgentSpec(name="Boss", command=("mine",), role="orchestrator"),
+    )
+    settings = Settings(agents=specs)
+
+    assert names(choose(settings, Wish(dir=tmp_path, only=("two", "One")), env).members) == ["one", "two"]
+    wish = Wish(dir=tmp_path, only=("two",), orchestrator=True)
+    assert names(choose(settings, wish, env).members) == ["boss", "two"]
+    with pytest.raises(BadInput) as error:
+        choose(settings, Wish(dir=tmp_path, only=("zzz",)), env)
+    assert (error.value.message, error.value.hint) == (
+        "--agents: unknown agent 'zzz'",
+        "known are: One, Two, Boss",
+    )
+
+
+def test_a_wish_is_special_or_plain() -> None:
+    here = Path()
+    rows = [
+        (Wish(dir=here), False, False),
+        (Wish(dir=here, only=("a",)), True, True),
+        (Wish(dir=here, demo=True, only=("a",)), True, False),
+        (Wish(dir=here, orchestrator=True), True, False),
+        (Wish(dir=here, orchestrator=True, only=("a",)), True, False),
+    ]
+
+    assert [(wish.is_special, wish.is_plain) for wish, _, _ in rows] == [row[1:] for row in rows]
+
+
+MODEL = AgentSpec(
+    name="Gpt",
+    provider="openai-compatible",
+    model="m",
+    base_url="http://x/v1",
+    key_env="MINE",
+    role="orchestrator",
+)
+
+
+def test_a_model_of_csp_toml_has_all_it_needs_in_its_command(tmp_path: Path) -> None:
+    full = model_for(MODEL, tmp_path)
+    short = model_for(AgentSpec(name="c", provider="anthropic", model="m"), tmp_path)
+
+    assert full.command == (
+        *(*CSP, "agent", "--name", "Gpt", "--provider", "openai-compatible", "--model", "m"),
+        *("--base-url", "http://x/v1", "--key-env", "MINE", "--role", "orchestrator"),
+    )
+    assert (full.agent, full.role, full.provider) == ("gpt", "orchestrator", "openai-compatible")
+    assert short.command == (*CSP, "agent", "--name", "c", "--provider", "anthropic", "--model", "m")
+    assert renamed(short, "c-2").command[5:7] == ("--name", "c-2")
+    assert (renamed(short, "c-2").agent, renamed(short, "c-2").name) == ("c-2", "c-2")
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        (replace(MODEL, base_url=""), "csp.toml: agent 'Gpt': openai-compatible needs an address"),
+        (replace(MODEL, provider="opnai"), "csp.toml: agent 'Gpt': unknown provider 'opnai'"),
+        (AgentSpec(name="x", command=("cat",), profile="cluade"), "csp.toml: agent 'x': unknown profile"),
+    ],
+)
+def test_mistakes_of_models_and_profiles_are_named(
+    tmp_path: Path, env: dict[str, str], spec: AgentSpec, problem: str
+) -> None:
+    with pytest.raises(BadInput) as error:
+        choose(Settings(agents=(spec,)), Wish(dir=tmp_path), env)
+
+    assert error.value.message.startswith(problem)
+    assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (
+            "gemini",
+            "install it: npm install -g @google/gemini-cli; or say where it is: CSP_GEMINI_CMD=PATH",
+        ),
+        (
+            "claude",
+            "install it: npm install -g @anthropic-ai/claude-code; or say where it is: CSP_CLAUDE_CMD=PATH",
+        ),
+        ("mine", "check its spelling, or give its path"),
+        ("./mine", "check its spelling"),
+    ],
+)
+def test_advice_fits_the_command(tmp_path: Path, env: dict[str, str], command: str, advice: str) -> None:
+    member = Member(name="x", agent="x", command=(command,), cwd=tmp_path)
+    with pytest.raises(NotFound) as error:
+        need(member, env)
+
+    assert error.value.hint == advice
+
+
+def test_a_missing_package_of_a_model_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csp.agents.api.extras.is_installed", lambda provider: False)
+    with pytest.raises(NotFound) as error:
+        need(model_for(MODEL, tmp_path), {})
+
+    assert error.value.message == "agent 'Gpt' needs the package 'openai', which is not installed"
+    assert error.value.hint.startswith("install it: ")

@@ -2,8 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import pexpect
@@ -18,12 +16,67 @@ _ROWS: Final = 50
 _COLS: Final = 200
 
 
+pytestmark = pytest.mark.xdist_group("modes in panes")
+
+
+class Demo:
+    """A demo room that all tests share, seen from where a test began."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.seq = 0
+
+    def begin(self, *agents: str) -> None:
+        """Have these agents there and at rest, with an empty human pane and nothing running."""
+        place = self.place
+        if not set(agents) <= set(place.online()):
+            place.up("--demo", *(["--orchestrator"] if "orchestrator" in agents else []))
+        place.gateway.post("/stop", {"all": True})
+        for agent, state in place.online().items():
+            if state == "paused":
+                place.gateway.post(f"/agents/{agent}/resume", {})
+        place.wait(lambda: {place.online().get(agent) for agent in agents} == {"idle"}, "agents at rest")
+        place.wait(lambda: status(place) == "", "an empty status line")
+        type_in(place, "@all")
+        place.wait(lambda: "→all>" in place.screen("human"), "the prompt")
+        for agent in ("human", *agents):
+            pane = str(place.pane(agent)["id"])
+            place.tmux("send-keys", "-t", pane, "C-l")
+            place.tmux("clear-history", "-t", pane)
+        items = place.gateway.get("/history", limit=1)["items"]
+        self.seq = items[-1]["seq"] if items else 0
+
+    def notices(self, text: str) -> list[str]:
+        items = self.items("system")
+        return [item["text"] for item in items if text in item["text"]]
+
+    def items(self, types: str) -> list[dict[str, Any]]:
+        """Return what has come into the history since the test began."""
+        found: list[dict[str, Any]] = self.place.gateway.get(
+            "/history", types=types, after=self.seq, limit=1000
+        )["items"]
+        return found
+
+
+@pytest.fixture(scope="module")
+def shared_demo(shared_place: Place) -> Demo:
+    """A demo room whose agents answer at once."""
+    shared_place.set(CSP_DEMO_SPEED="0")
+    shared_place.up("--demo")
+    return Demo(shared_place)
+
+
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Place]:
-    """An open demo room whose agents answer at once."""
-    with Place(tmp_path) as place:
-        place.set(CSP_DEMO_SPEED="0")
-        yield place
+def demo(shared_demo: Demo) -> Place:
+    shared_demo.begin("ada", "bob", "cy")
+    return shared_demo.place
+
+
+@pytest.fixture
+def conducted(shared_demo: Demo) -> Demo:
+    """The same room with its orchestrator."""
+    shared_demo.begin("ada", "bob", "cy", "orchestrator")
+    return shared_demo
 
 
 def type_in(place: Place, line: str, agent: str = "human") -> None:
@@ -48,13 +101,13 @@ def mode(place: Place) -> dict[str, Any]:
     return answer
 
 
-def notices(place: Place, text: str) -> list[str]:
-    items = place.gateway.get("/history", types="system", limit=1000)["items"]
-    return [item["text"] for item in items if text in item["text"]]
+def has_ended(place: Place, topic: str) -> bool:
+    """Tell whether the last mode was this one and has ended."""
+    found = mode(place)
+    return bool(found["topic"] == topic and found["status"] == "ended")
 
 
 def test_a_debate_typed_in_the_room_pane_runs_to_its_end(demo: Place) -> None:
-    demo.up("--demo")
     # Who is paused gets no turn typed in, so the debate stands still where a test wants to look at it.
     type_in(demo, "/pause cy")
     demo.wait(lambda: demo.pane("cy")["state"] == "paused", "the pause")
@@ -78,8 +131,7 @@ def test_a_debate_typed_in_the_room_pane_runs_to_its_end(demo: Place) -> None:
     assert demo.tmux("show-options", "-gv", "status-right").count("@csp_mode") == 0
 
 
-def test_a_mode_is_steered_from_the_room_pane(demo: Place) -> None:
-    demo.up("--demo")
+def test_a_mode_is_steered_from_the_room_pane(demo: Place, shared_demo: Demo) -> None:
     for agent in ("ada", "bob"):
         type_in(demo, f"/pause {agent}")
         demo.wait(lambda: demo.pane(agent)["state"] == "paused", "the pause")  # noqa: B023
@@ -97,11 +149,10 @@ def test_a_mode_is_steered_from_the_room_pane(demo: Place) -> None:
     demo.wait(lambda: status(demo) == "", "an empty status line")
 
     assert mode(demo)["reason"] == "stopped_by_user"
-    assert notices(demo, "Collaboration stopped by user (Allstop).")
+    assert shared_demo.notices("Collaboration stopped by user (Allstop).")
 
 
 def test_the_borders_say_whose_turn_it_is(demo: Place) -> None:
-    demo.up("--demo", "--agents", "ada,bob")
     # A turn is not typed into a draft, so ada rests while it is hers.
     demo.tmux("send-keys", "-t", str(demo.pane("ada")["id"]), "-l", "a draft")
     demo.wait(lambda: "a draft" in demo.screen("ada"), "the draft")
@@ -109,7 +160,7 @@ def test_the_borders_say_whose_turn_it_is(demo: Place) -> None:
     demo.wait(lambda: demo.pane("ada")["state"] == "YOUR TURN", "ada's turn")
     demo.wait(lambda: demo.pane("bob")["state"] == "WAITING", "bob's wait")
     assert (border(demo, "ada"), border(demo, "bob")) == ("ada [YOUR TURN]", "bob [WAITING]")
-    demo.up()
+    demo.up("--agents", "ada")
     assert [demo.pane(agent)["state"] for agent in ("ada", "bob")] == ["YOUR TURN", "WAITING"]
     for shown in (demo.csp("agents").out, demo.csp("status").out):
         assert re.search(r"^ada +\[YOUR TURN\]  cli", shown, re.M) and re.search(
@@ -121,6 +172,8 @@ def test_the_borders_say_whose_turn_it_is(demo: Place) -> None:
 
     demo.wait(lambda: [demo.pane(agent)["state"] for agent in ("ada", "bob")] == ["idle", "idle"], "freeform")
     assert "WAITING" not in demo.csp("agents").out
+    demo.tmux("send-keys", "-t", str(demo.pane("ada")["id"]), "C-u")
+    demo.wait(lambda: "a draft" not in demo.screen("ada"), "an empty composer")
 
 
 def border(place: Place, agent: str) -> str:
@@ -128,10 +181,26 @@ def border(place: Place, agent: str) -> str:
     return re.sub(r"#\[[^]]*\]", "", place.border(agent))
 
 
+def test_f12_in_the_room_pane_stops_every_mode_that_runs(demo: Place, shared_demo: Demo) -> None:
+    for agent in ("ada", "bob"):
+        type_in(demo, f"/pause {agent}")
+        demo.wait(lambda: demo.pane(agent)["state"] == "paused", "the pause")  # noqa: B023
+    type_in(demo, "/mode round_robin one --steps 3 --agents ada")
+    demo.wait(lambda: status(demo).startswith("Round robin 1/3 · ada "), "the first mode")
+    demo.tmux("send-keys", "-t", str(demo.pane("human")["id"]), "-l", "half a line")
+    demo.tmux("send-keys", "-t", str(demo.pane("human")["id"]), "F12")
+    demo.wait(lambda: mode(demo)["status"] == "ended", "the end of the mode")
+
+    assert mode(demo)["reason"] == "stopped_by_user"
+    demo.wait(lambda: shared_demo.notices("Collaboration stopped by user (Allstop)."), "the notice")
+    demo.wait(lambda: "→all> half a line" in demo.screen("human"), "what was being typed")
+    demo.tmux("send-keys", "-t", str(demo.pane("human")["id"]), "C-c")
+    demo.wait(lambda: status(demo) == "", "an empty status line")
+
+
 def test_votes_with_their_reasons_are_shown_in_the_room_pane(demo: Place) -> None:
-    demo.up("--demo")
     type_in(demo, "/mode consensus which name for the tool")
-    demo.wait(lambda: mode(demo)["status"] == "ended", "the end of the consensus")
+    demo.wait(lambda: has_ended(demo, "which name for the tool"), "the end of the consensus")
     type_in(demo, "/votes")
     demo.wait(
         lambda: re.search(r"^votes: [ABC] \((ada|bob|cy)\) \d", scrollback(demo, "human"), re.M), "the tally"
@@ -145,7 +214,6 @@ def test_votes_with_their_reasons_are_shown_in_the_room_pane(demo: Place) -> Non
 
 
 def test_the_status_line_is_right_after_a_restart_of_the_gateway(demo: Place) -> None:
-    demo.up("--demo")
     type_in(demo, "/pause ada")
     demo.wait(lambda: demo.pane("ada")["state"] == "paused", "the pause")
     type_in(demo, "/mode round_robin go --steps 2 --agents ada,bob")
@@ -162,58 +230,55 @@ def test_the_status_line_is_right_after_a_restart_of_the_gateway(demo: Place) ->
 # --- the orchestrator ----------------------------------------------------------------------------
 
 
-def test_wakeups_arrive_in_the_pane_of_the_orchestrator(demo: Place) -> None:
-    demo.up("--demo", "--orchestrator")
-    type_in(demo, '/mode debate "tabs or spaces" --rounds 2 --agents ada,bob --synth ada')
-    demo.wait(lambda: mode(demo)["status"] == "ended", "the end of the debate")
+def test_wakeups_arrive_in_the_pane_of_the_orchestrator(conducted: Demo) -> None:
+    demo = conducted.place
+    type_in(demo, '/mode debate "now or later" --rounds 2 --agents ada,bob --synth ada')
+    demo.wait(lambda: has_ended(demo, "now or later"), "the end of the debate")
     demo.wait(lambda: scrollback(demo, "orchestrator").count("digest of debate") == 2, "two digests")
     demo.wait(lambda: demo.online()["orchestrator"] == "idle", "its rest")
 
     text = scrollback(demo, "orchestrator")
     assert "round 1 is over" in text
     assert "YOUR TURN" not in text
-    woken = demo.gateway.get("/history", types="answer")["items"]
-    assert [item["target"] for item in woken] == ["orchestrator", "orchestrator"]
-    assert notices(demo, "wake-ups unanswered") == []
+    assert [item["target"] for item in conducted.items("answer")] == ["orchestrator", "orchestrator"]
+    assert conducted.notices("wake-ups unanswered") == []
 
 
-def test_a_silent_orchestrator_is_told_once(demo: Place) -> None:
-    demo.set(CSP_TURN_WARN_MS="1000", CSP_TURN_TIMEOUT_MS="3000")
+@pytest.mark.full
+def test_a_silent_orchestrator_is_told_once(place: Place) -> None:
+    demo, told = place, Demo(place)
+    demo.set(CSP_DEMO_SPEED="0", CSP_TURN_WARN_MS="1000", CSP_TURN_TIMEOUT_MS="3000")
     demo.up("--demo", "--orchestrator")
     type_in(demo, "/pause orchestrator")
     demo.wait(lambda: demo.pane("orchestrator")["state"] == "paused", "the pause")
     for topic in ("one", "two"):
         type_in(demo, f"/mode debate {topic} or not --rounds 2 --agents ada,bob --synth ada")
-        demo.wait(
-            lambda: (found := mode(demo))["topic"] == f"{topic} or not" and found["status"] == "ended",  # noqa: B023
-            "the end of a debate",
-        )
-    demo.wait(lambda: notices(demo, "wake-ups unanswered"), "the warning")
+        demo.wait(lambda: has_ended(demo, f"{topic} or not"), "the end of a debate")  # noqa: B023
+    demo.wait(lambda: told.notices("wake-ups unanswered"), "the warning")
     demo.wait(lambda: "has left 2 wake-ups unanswered" in scrollback(demo, "human"), "it in the pane")
     type_in(demo, "/resume orchestrator")
     demo.wait(lambda: scrollback(demo, "orchestrator").count("digest of debate") == 4, "all digests")
 
-    assert notices(demo, "wake-ups unanswered") == [
+    assert told.notices("wake-ups unanswered") == [
         "orchestrator has left 2 wake-ups unanswered. It is paused. The modes go on without it."
     ]
 
 
-def test_the_orchestrator_sets_a_mode_and_another_agent_cannot(demo: Place) -> None:
-    demo.up("--demo", "--orchestrator")
-    type_in(demo, '@orchestrator start a debate on "tabs or spaces" in 2 rounds')
-    demo.wait(
-        lambda: mode(demo)["topic"] == "tabs or spaces" and mode(demo)["status"] == "ended", "its debate"
-    )
+def test_the_orchestrator_sets_a_mode_and_another_agent_cannot(conducted: Demo) -> None:
+    demo = conducted.place
+    type_in(demo, '@orchestrator start a debate on "cats or dogs" in 2 rounds')
+    demo.wait(lambda: mode(demo)["topic"] == "cats or dogs" and mode(demo)["status"] == "ended", "its debate")
     eve = Gateway(demo.room.url, demo.gateway.post("/register", {"agentId": "eve"})["token"])
     for command in ('@mode.set debate "mine"', "@mode.status"):
         eve.post("/agent-output", {"content": f"I lead now\n{command}"})
     with pytest.raises(Forbidden):
         eve.post("/mode", {"mode": "debate", "topic": "mine"})
 
-    items = demo.gateway.get("/history", types="mode")["items"]
+    items = conducted.items("mode")
     assert [item["sender"] for item in items if item["change"] == "started"] == ["orchestrator"]
-    assert len(notices(demo, "the mode is the orchestrator's to ask for or to set")) == 2
+    assert len(conducted.notices("the mode is the orchestrator's to ask for or to set")) == 2
     assert eve.get("/inbox/eve")["items"] == []
+    demo.gateway.delete("/agents/eve")
 
 
 # --- leaving, coming back ------------------------------------------------------------------------
@@ -221,7 +286,6 @@ def test_the_orchestrator_sets_a_mode_and_another_agent_cannot(demo: Place) -> N
 
 @pytest.mark.parametrize("way", ["/quit\r", "\x04"])
 def test_quit_in_the_room_pane_detaches_and_the_room_goes_on(demo: Place, way: str) -> None:
-    demo.up("--demo")
     client = pexpect.spawn(
         "tmux", ["attach", "-t", "csp"], env=demo.env, dimensions=(_ROWS, _COLS), encoding="utf-8", timeout=30
     )
@@ -239,7 +303,6 @@ def test_quit_in_the_room_pane_detaches_and_the_room_goes_on(demo: Place, way: s
 
 
 def test_quit_in_another_pane_of_the_session_ends_that_pane(demo: Place) -> None:
-    demo.up("--demo", "--agents", "ada")
     chat = shlex.join([*demo.command, "chat"])
     pane = demo.tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "csp:", "-n", "mine", chat).strip()
     demo.wait(lambda: "→all>" in demo.tmux("capture-pane", "-p", "-t", pane), "the second chat")
@@ -250,36 +313,26 @@ def test_quit_in_another_pane_of_the_session_ends_that_pane(demo: Place) -> None
 
 
 def test_an_agent_whose_pane_has_ended_is_started_again(demo: Place) -> None:
-    demo.up("--demo")
     for agent in ("ada", "bob"):
         demo.tmux("send-keys", "-t", str(demo.pane(agent)["id"]), "C-d")
         demo.wait(lambda: demo.pane(agent)["dead"], "its end")  # noqa: B023
-    demo.wait(lambda: set(demo.online()) == {"cy"}, "two who are gone")
+    demo.wait(lambda: not {"ada", "bob"} & set(demo.online()), "two who are gone")
     type_in(demo, "/restart ada")
     demo.wait(lambda: "ada is here again" in scrollback(demo, "human"), "ada", 60)
 
-    assert set(demo.online()) == {"ada", "cy"}
+    assert {"ada", "cy"} <= set(demo.online()) and "bob" not in demo.online()
     assert not demo.pane("ada")["dead"]
     assert demo.pane("bob")["dead"]
 
 
 def test_an_agent_is_added_from_the_room_pane(demo: Place) -> None:
-    demo.up("--demo", "--agents", "ada")
     type_in(demo, "/add ada --profile demo -- " + shlex.join([*demo.command, "demo", "bob"]))
     taken = re.compile(r"ada-2 is here \(\w+\); the name 'ada' was taken")
     demo.wait(lambda: taken.search(scrollback(demo, "human")), "ada-2")
     type_in(demo, "/add bad --profile generic -- sh -c 'echo no key here; exit 3'")
 
     demo.wait(lambda: "bad has ended: no key here" in scrollback(demo, "human"), "why bad has ended")
-    demo.wait(lambda: set(demo.online()) == {"ada", "ada-2"}, "the two who are there")
-
-
-# --- the session ---------------------------------------------------------------------------------
-
-
-def test_the_name_of_the_session_is_shown_whole(demo: Place) -> None:
-    demo.up("--demo", "--agents", "ada", "--room", "a-room-with-a-long-name")
-    session = "csp-a-room-with-a-long-name"
-    shown = demo.tmux("display-message", "-p", "-t", session, "#{T;=/#{status-left-length}:status-left}")
-
-    assert shown.strip() == f"[{session}]"
+    demo.wait(lambda: {"ada", "ada-2"} <= set(demo.online()), "the two who are there")
+    demo.wait(lambda: "bad" not in demo.online(), "the end of bad")
+    for agent in ("ada-2", "bad"):
+        demo.csp("remove", agent)

@@ -14,7 +14,7 @@ from tests.models.rules import Rule, Text
 from tests.models.server import ModelServer
 from tests.panes.place import Place
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 _PLACES: Final = ("XDG_RUNTIME_DIR", "TMUX_TMPDIR", "TERM")
 
@@ -34,7 +34,7 @@ class Scene:
 
         That is what the model was sent, and what the pane shows: Codex sends only what is new.
         """
-        done = self.place.csp("send", self.cli.name, text, "--wait", "--timeout", "60")
+        done = self.place.csp("send", self.cli.name, text, "--wait", "--timeout", "180")
         assert done.code == 0, f"{done.err}\n{self.place.shown()}"
         asked = [found for found in self.server.exchanges() if text in found.ask.governing]
         return "\n".join((*asked[-1].ask.conversation, self.place.screen(self.cli.name)))
@@ -51,7 +51,11 @@ def scene(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> Itera
         yield Scene(place, cli, server)
 
 
-@pytest.mark.parametrize("scene", ["claude", "codex", "gemini"], indirect=True)
+@pytest.mark.parametrize(
+    "scene",
+    ["claude", *(pytest.param(name, marks=pytest.mark.full) for name in ("codex", "gemini"))],
+    indirect=True,
+)
 def test_down_then_up_goes_on_with_the_conversation(scene: Scene) -> None:
     scene.place.up()
     scene.ask("remember the word kumquat")
@@ -65,6 +69,7 @@ def test_down_then_up_goes_on_with_the_conversation(scene: Scene) -> None:
     assert "kumquat" in shown
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scene", ["claude"], indirect=True)
 def test_a_killed_tmux_server_costs_no_conversation(scene: Scene) -> None:
     scene.place.up()
@@ -77,6 +82,7 @@ def test_a_killed_tmux_server_costs_no_conversation(scene: Scene) -> None:
     assert "kumquat" in shown
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scene", ["claude"], indirect=True)
 def test_a_cli_that_was_never_spoken_to_starts_anew(scene: Scene) -> None:
     scene.place.up()
@@ -86,6 +92,7 @@ def test_a_cli_that_was_never_spoken_to_starts_anew(scene: Scene) -> None:
     assert scene.place.online() == {"claude": "idle"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scene", ["claude"], indirect=True)
 def test_a_conversation_that_cannot_be_gone_on_with_gives_way_to_a_new_one(scene: Scene) -> None:
     scene.place.up()

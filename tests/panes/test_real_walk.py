@@ -14,12 +14,12 @@ from tests.models.rules import Rule, Text
 from tests.models.server import ModelServer
 from tests.panes.place import Place
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 #: What runs in the user's own tmux session.
 MINE: Final = "sleep 1234"
 _OWN: Final = ("HOME", "PATH", "TERM")
-_ANSWER_S: Final = 90.0
+_ANSWER_S: Final = 180.0
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.errors import BadInput
+from csp.errors import BadInput, Broken
 from csp.panes.lineup import Member
 from csp.panes.record import (
     Conversation,
@@ -240,3 +240,63 @@ def test_no_repository_is_a_clear_error(tmp_path: Path, repo: Path) -> None:
     git(empty, "init", "-q")
     with pytest.raises(BadInput, match="worktree needs a commit"):
         ensure_worktree(empty, tmp_path / "history", "default", "ann", ENV)
+
+
+# --- what is read again ---------------------------------------------------------------------------
+
+
+def test_a_conversation_of_before_this_run_is_not_its_own(tmp_path: Path) -> None:
+    codex = tmp_path / "codex"
+    codex.mkdir()
+    transcript(codex, f"rollout-{OLD}.jsonl", -1, json.dumps({"cwd": "/p"}))
+    save_run(tmp_path, "codex", [], "codex", hint=codex, session="")
+
+    assert conversations_of(tmp_path, "default")["codex"].session == ""
+
+
+def test_what_a_person_chose_for_the_conversation_stands(tmp_path: Path) -> None:
+    path = transcript(tmp_path, "t.jsonl", 1)
+    known = {"a": Conversation(session=NEW, profile="claude", cwd="/p", token="t", transcript=str(path))}
+    for flag in ("-r", "--resume", "-c", "--continue", "--session-id", "resume", "fork"):
+        member = Member(name="a", agent="a", command=("claude", flag), cwd=Path("/p"))
+
+        assert resumed(member, Path("/p"), known) == ("claude", flag)
+    plain = Member(name="a", agent="a", command=("claude",), cwd=Path("/p"))
+    assert resumed(plain, Path("/p"), known) == ("claude", "--resume", NEW)
+    assert resumed(replace(plain, provider="openai"), Path("/p"), known) == ("claude",)
+
+
+def test_a_room_that_was_never_up_gets_no_file(tmp_path: Path) -> None:
+    talk = Conversation(profile="p", cwd="/p", token="t")
+    save_conversations(tmp_path / "none" / "agents.json", {"a": talk})
+    assert not (tmp_path / "none").exists()
+    path = tmp_path / "agents.json"
+    save_conversations(path, {"a": talk})
+    before = path.stat().st_mtime_ns
+    save_conversations(path, {"a": talk})
+
+    assert path.stat().st_mtime_ns == before
+    forget_conversation(path, "nobody")
+    assert load_conversations(path) == {"a": talk}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["agents.json"]
+
+
+def test_a_worktree_of_a_folder_that_is_not_committed_is_its_top(tmp_path: Path, repo: Path) -> None:
+    (repo / "new").mkdir()
+
+    assert ensure_worktree(repo / "new", tmp_path / "history", "r", "ann", ENV) == (
+        tmp_path / "history" / "worktrees" / "ann"
+    )
+
+
+def test_a_worktree_that_cannot_be_made_is_one_clear_error(tmp_path: Path, repo: Path) -> None:
+    path = tmp_path / "history" / "worktrees" / "ann"
+    path.mkdir(parents=True)
+    (path / "file").write_text("in the way")
+    with pytest.raises(Broken, match=r"cannot make a worktree at .*already exists"):
+        ensure_worktree(repo, tmp_path / "history", "default", "ann", ENV)
+
+
+def test_without_git_it_says_what_needs_it(tmp_path: Path, repo: Path) -> None:
+    with pytest.raises(Broken, match="git was not found, which worktree = true needs"):
+        ensure_worktree(repo, tmp_path / "history", "default", "ann", {"PATH": "/nowhere"})

@@ -6,9 +6,13 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from csp.agents.demo.craft import FILE, MENDED
 from tests.panes.place import Place
 from tests.review.repository import git
+
+pytestmark = pytest.mark.xdist_group("review in panes")
 
 
 def repository(dir: Path) -> None:
@@ -23,10 +27,17 @@ def shown(place: Place, run: str) -> dict[str, Any]:
     return found
 
 
-def test_demo_agents_carry_a_goal_from_plan_to_branch(place: Place, tmp_path: Path) -> None:
-    repository(place.dir)
-    place.set(CSP_DEMO_SPEED="0")
-    place.up("--demo", "--agents", "ada,bob")
+@pytest.fixture(scope="module")
+def room(shared_place: Place) -> Place:
+    """A room on a repository, with two agents that answer at once."""
+    repository(shared_place.dir)
+    shared_place.set(CSP_DEMO_SPEED="0")
+    shared_place.up("--demo", "--agents", "ada,bob")
+    return shared_place
+
+
+def test_demo_agents_carry_a_goal_from_plan_to_branch(room: Place, tmp_path: Path) -> None:
+    place = room
     begun = place.csp(
         "review",
         "start",
@@ -58,10 +69,8 @@ def test_demo_agents_carry_a_goal_from_plan_to_branch(place: Place, tmp_path: Pa
     assert stats.out.startswith("bob: 1 runs, 1 accepted (1 after a revision)")
 
 
-def test_reviewer_that_is_killed_is_asked_again_when_it_is_back(place: Place) -> None:
-    repository(place.dir)
-    place.set(CSP_DEMO_SPEED="0")
-    place.up("--demo", "--agents", "ada,bob")
+def test_reviewer_that_is_killed_is_asked_again_when_it_is_back(room: Place) -> None:
+    place = room
     pid = place.tmux("display-message", "-p", "-t", str(place.pane("bob")["id"]), "#{pane_pid}")
     os.kill(int(pid), signal.SIGKILL)
     place.wait(lambda: place.online().get("bob") in (None, "offline"), "bob is gone")
@@ -74,6 +83,7 @@ def test_reviewer_that_is_killed_is_asked_again_when_it_is_back(place: Place) ->
     assert shown(place, "r")["run"]["reason"] == "accepted"
 
 
+@pytest.mark.full
 def test_reviewer_that_is_killed_in_its_decision_is_asked_again(place: Place) -> None:
     repository(place.dir)
     # Slow enough to be met at its work.

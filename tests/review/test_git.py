@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from csp.errors import Broken
-from csp.review.git import MAX_PATCH_CHARS, Git
+from csp.review.git import MAX_PATCH_CHARS, Git, _shown
 from csp.wire import RunContext
 from tests.review.repository import git, make_repository
 
@@ -221,3 +221,59 @@ def test_worktree_that_is_gone_is_not_taken_for_what_is_around_it(
         shutil.rmtree(tree)
     with pytest.raises(Broken, match="no worktree at"):
         own.look(context, "refs/csp/runs/r/1-1", "m")
+
+
+def test_figures_count_lines_of_text_alone(own: Git, repository: Path) -> None:
+    context, tree = prepared(own, repository)
+    (tree / "README").write_text("one\ntwo\nthree\n")
+    (tree / "new.bin").write_bytes(b"\0\1")
+    (tree / "check.py").unlink()
+    figures = own.look(context, "refs/csp/runs/r/1-1", "m").figures
+
+    assert (figures.files, figures.insertions, figures.deletions) == (3, 3, 3)
+    assert (figures.base, len(figures.sha256)) == (context.base, 64)
+
+
+def test_a_branch_is_made_on_the_commit_and_found_again(own: Git, repository: Path) -> None:
+    context, tree = prepared(own, repository)
+    (tree / "new").write_text("x")
+    commit = own.look(context, "refs/csp/runs/r/1-1", "the goal").figures.commit
+
+    assert own.branch(context, "csp/r", commit) == own.branch(context, "csp/r", commit) == "csp/r"
+    assert git(repository, "rev-parse", "csp/r") == commit
+    assert own.branch(context, "csp/r", context.base) == "csp/r-2"
+    assert git(repository, "log", "-1", "--format=%an %s", commit) == "csp the goal"
+    assert git(repository, "rev-parse", f"{commit}^") == context.base
+
+
+def test_git_knows_no_other_repository_and_asks_nobody(repository: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    own = Git({**os.environ, "GIT_DIR": str(other), "GIT_WORK_TREE": str(other)})
+
+    assert own.prepare(repository, tmp_path / "place").repository == str(repository)
+    assert own._env["GIT_TERMINAL_PROMPT"] == "0" and own._env["LC_ALL"] == "C"
+
+
+def test_git_that_hangs_is_given_up(own: Git, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csp.review.git.TIMEOUT_S", 0.05)
+    bin_dir = repository.parent / "bin"
+    bin_dir.mkdir()
+    (bin_dir / "git").write_text("#!/bin/sh\nexec sleep 5\n")
+    (bin_dir / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_dir}:{os.environ['PATH']}")
+
+    with pytest.raises(Broken, match=r"git diff failed: .*timed out"):
+        Git(os.environ).patch(repository, "a", "b")
+
+
+@pytest.mark.parametrize("dir", ["relative", "/no/such/place"])
+def test_a_place_that_is_none_has_no_diff(own: Git, tmp_path: Path, dir: str) -> None:
+    context = own.prepare(Path(dir), tmp_path / "place")
+
+    assert (context.worktree, context.dir) == ("", "") and "no diff is taken" in context.note
+
+
+def test_a_patch_of_the_largest_size_is_shown_whole() -> None:
+    assert _shown(b"x" * MAX_PATCH_CHARS) == "x" * MAX_PATCH_CHARS
+    cut = _shown(b"x" * (MAX_PATCH_CHARS + 1))
+    assert cut.startswith("x" * MAX_PATCH_CHARS + "\n[cut: the patch has 48001 bytes")

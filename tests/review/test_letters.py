@@ -1,12 +1,14 @@
 """The files of a mailbox, without a gateway."""
 
+import asyncio
 import json
 import os
+import select
 from pathlib import Path
 
 import pytest
 
-from csp.review.mailbox import GRACE_S, MAX_FILE_BYTES, BadLetter, Letter, Mailbox, shown
+from csp.review.mailbox import GRACE_S, MAX_FILE_BYTES, BadLetter, Letter, Mailbox, _watcher, shown
 from csp.wire import PlanProposed, RunRole, SessionAck, SessionStart
 
 ACK = json.dumps(
@@ -253,3 +255,75 @@ def test_plan_is_read_from_no_other_place(mailbox: Mailbox, plan_path: str, prob
     found = propose(mailbox, plan_path)
 
     assert isinstance(found, BadLetter) and problem in found.error.message, found
+
+
+def test_letters_come_by_name_the_builders_first(mailbox: Mailbox) -> None:
+    for name in ("b.json", "a.json"):
+        write(mailbox, ACK, name=name)
+    (mailbox.root / "builder" / "z.json").write_text(ACK)
+
+    found = [f"{letter.role}/{letter.path.name}" for letter in mailbox.letters()]
+    assert found == ["builder/z.json", "reviewer/a.json", "reviewer/b.json"]
+
+
+def test_a_file_of_the_largest_size_is_read(mailbox: Mailbox) -> None:
+    write(mailbox, ACK.ljust(MAX_FILE_BYTES), name="most.json")
+    write(mailbox, ACK.ljust(MAX_FILE_BYTES + 1), name="over.json")
+    most, over = mailbox.letters()
+
+    assert isinstance(most, Letter)
+    assert isinstance(over, BadLetter) and f"more than {MAX_FILE_BYTES} bytes" in over.error.message
+
+
+@pytest.mark.parametrize("run_id", ["../x", "", "A B", "a.lock"])
+def test_an_id_that_is_no_run_is_refused(mailbox: Mailbox, run_id: str) -> None:
+    write(mailbox, ACK.replace('"run_id": "r"', f'"run_id": "{run_id}"'))
+    (found,) = mailbox.letters()
+
+    assert isinstance(found, BadLetter) and "run_id" in found.error.message
+
+
+def test_a_copy_is_known_by_its_words(mailbox: Mailbox) -> None:
+    write(mailbox, ACK)
+    (first,) = mailbox.letters()
+    assert isinstance(first, Letter) and not mailbox.is_copy(first)
+    mailbox.handled(first)
+    write(mailbox, ACK, name="again.json")
+    write(mailbox, ACK.replace("00:00:00Z", "00:00:01Z"), name="other.json")
+    again, other = mailbox.letters()
+
+    assert isinstance(again, Letter) and mailbox.is_copy(again)
+    assert isinstance(other, Letter) and not mailbox.is_copy(other)
+
+
+def test_a_long_name_is_shortened_for_people(mailbox: Mailbox) -> None:
+    name = "x" * 81
+
+    assert shown(Path("x" * 80)) == "x" * 80
+    assert shown(Path(name)) == "x" * 77 + "..."
+    assert shown(Path("a\x1bb")) == "a?b"
+
+
+@pytest.mark.parametrize("role", list(RunRole))
+async def test_a_watched_folder_tells_of_a_file_that_is_moved_in(mailbox: Mailbox, role: RunRole) -> None:
+    watcher = _watcher([mailbox.root / each for each in RunRole])
+    temporary = mailbox.root / role / "inbox" / "x.tmp"
+    temporary.write_text(ACK)
+    temporary.rename(mailbox.root / role / "x.json")
+    # What the kernel has to tell is there as soon as the file has its name.
+    is_told = bool(select.select([watcher.fd], [], [], 0)[0])
+    watcher.close()
+
+    assert is_told
+
+
+async def test_news_come_from_the_kernel_long_before_the_next_look(
+    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.review.mailbox.POLL_S", 200.0)
+    news = mailbox.news()
+    await anext(news)
+    write(mailbox, ACK)
+    async with asyncio.timeout(100):
+        await anext(news)
+    await news.aclose()

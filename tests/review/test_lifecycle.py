@@ -68,6 +68,32 @@ def test_two_cycles_with_a_failing_then_a_passing_check(room: LiveRoom, tmp_path
     assert [(one["reviewer"], one["accepted_after_revision"]) for one in stats] == [("codex", 1)]
 
 
+def test_a_step_on_the_way_has_its_diff_and_tests_too(room: LiveRoom) -> None:
+    run = Run(room)
+    run.to_execution()
+    run.write(WRONG)
+    run.answer("claude", "STEP: a first try")
+    run.until("execution")
+    run.write(RIGHT)
+    run.to_decision(RIGHT)
+    steps = [one["body"] for one in run.check_files() if one["message_type"] == "execution.update"]
+    told = [
+        json.loads(path.read_bytes())["body"]
+        for path in sorted(
+            (room.folder / "mailbox" / "reviewer" / "inbox").glob(f"*-{run.id}-execution.update.json")
+        )
+    ]
+
+    assert [one.get("final", False) for one in steps] == [False, True]
+    assert ["+    return x + x + 1" in one["diff"] for one in steps] == [True, False]
+    assert [one["figures"]["insertions"] for one in steps] == [2, 2]
+    assert [one["tests"]["passed"] for one in steps] == [False, True]
+    assert [one["diff"] for one in told] == [one["diff"] for one in steps]
+    refs = git(run.dir, "for-each-ref", "--format=%(refname)", f"refs/csp/runs/{run.id}").split()
+    assert [ref.rpartition("/")[2] for ref in refs] == ["1-1", "1-2"]
+    run.act("abort", rationale="seen enough")
+
+
 def test_high_risk_waits_and_the_plan_can_be_edited_on_disk(room: LiveRoom) -> None:
     run = Run(room)
     run.answer("codex", "ACK: ready")

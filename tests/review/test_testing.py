@@ -1,6 +1,7 @@
 """The test command of a run, with all that it may do."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -17,16 +18,21 @@ ENV = {"PATH": "/usr/bin:/bin", "CSP_AUTH_TOKEN": "s3cr3t", "GIT_DIR": "/nowhere
     ("command", "code", "output"), [("echo hi", 0, "hi\n"), ("echo no >&2; exit 3", 3, "no\n")]
 )
 async def test_code_and_output_are_kept(tmp_path: Path, command: str, code: int, output: str) -> None:
-    result = await run_tests(command, tmp_path, 20, ENV)
+    result = await run_tests(command, tmp_path, 60, ENV)
 
     assert (result.code, result.passed, result.output) == (code, code == 0, output)
 
 
 async def test_command_that_takes_too_long_ends_with_its_children(tmp_path: Path) -> None:
-    result = await run_tests("echo begun; sleep 600 & sleep 600; echo never", tmp_path, 0.5, ENV)
+    for timeout_s in (0.5, 5, 50):
+        result = await run_tests("echo begun; sleep 600 & sleep 600; echo never", tmp_path, timeout_s, ENV)
+        if result.output:
+            # On a busy machine a shell may take longer to begin.
+            break
 
     assert (result.timed_out, result.passed, result.code) == (True, False, None)
-    assert result.output == "begun\n" and result.seconds < 20
+    assert result.output == "begun\n" and result.seconds >= timeout_s
+    assert strays(tmp_path) == []
 
 
 async def test_flood_leaves_its_end(tmp_path: Path) -> None:
@@ -36,24 +42,24 @@ async def test_flood_leaves_its_end(tmp_path: Path) -> None:
 
 
 async def test_command_knows_no_secret_of_the_room(tmp_path: Path) -> None:
-    result = await run_tests("env", tmp_path, 20, ENV)
+    result = await run_tests("env", tmp_path, 60, ENV)
 
     assert "s3cr3t" not in result.output and "GIT_DIR" not in result.output
 
 
 async def test_place_that_is_gone_is_a_failed_test(tmp_path: Path) -> None:
-    result = await run_tests("true", tmp_path / "gone", 20, ENV)
+    result = await run_tests("true", tmp_path / "gone", 60, ENV)
 
     assert not result.passed and "cannot be run" in result.output
 
 
 @pytest.mark.parametrize(
-    "way", ["setsid sleep 600 &", "sleep 600 &", "(setsid sleep 600 > /dev/null 2>&1 &)"]
+    "way", ["setsid sleep 100 &", "sleep 100 &", "(setsid sleep 100 > /dev/null 2>&1 &)"]
 )
 async def test_daemon_neither_holds_the_tests_up_nor_outlives_them(tmp_path: Path, way: str) -> None:
     result = await run_tests(f"{way}\necho done", tmp_path, 60, ENV)
 
-    assert (result.code, result.timed_out, result.seconds < 30) == (0, False, True)
+    assert (result.code, result.timed_out) == (0, False)
     assert result.output.endswith("done\n")
     assert strays(tmp_path) == []
 
@@ -61,20 +67,20 @@ async def test_daemon_neither_holds_the_tests_up_nor_outlives_them(tmp_path: Pat
 async def test_what_a_killed_gateway_left_running_is_ended_first(tmp_path: Path) -> None:
     env = {"PATH": "/usr/bin:/bin", "CSP_TEST_PLACE": str(tmp_path)}
     left = subprocess.Popen(["sleep", "600"], env=env)
-    await run_tests("true", tmp_path, 20, ENV)
+    await run_tests("true", tmp_path, 60, ENV)
 
-    assert left.wait(20) == -signal.SIGKILL
+    assert left.wait(60) == -signal.SIGKILL
 
 
 async def test_command_that_is_not_there_says_so(tmp_path: Path) -> None:
-    result = await run_tests("no-such-command", tmp_path, 20, ENV)
+    result = await run_tests("no-such-command", tmp_path, 60, ENV)
 
     assert (result.code, result.passed, "not found" in result.output) == (127, False, True)
 
 
 async def test_tests_leave_no_bytecode(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("")
-    result = await run_tests(f"{sys.executable} -c 'import a'", tmp_path, 20, ENV)
+    result = await run_tests(f"{sys.executable} -c 'import a'", tmp_path, 60, ENV)
 
     assert result.passed and [path.name for path in tmp_path.iterdir()] == ["a.py"]
 
@@ -87,3 +93,31 @@ def strays(place: Path) -> list[str]:
             if mark in (folder / "environ").read_bytes():
                 found.append(folder.name)
     return found
+
+
+async def test_a_command_has_the_rest_of_the_environment_and_no_input(tmp_path: Path) -> None:
+    env = {**ENV, "COLOUR": "red", "CSP_AGENT": "ada", "PYTHONDONTWRITEBYTECODE": ""}
+    result = await run_tests("env; cat; pwd", tmp_path, 60, env)
+    said = result.output.splitlines()
+
+    assert {"COLOUR=red", f"CSP_TEST_PLACE={tmp_path}", "PYTHONDONTWRITEBYTECODE="} <= set(said)
+    assert "ada" not in result.output and said[-1] == str(tmp_path)
+    assert (result.command, result.passed) == ("env; cat; pwd", True)
+
+
+async def test_output_that_somebody_keeps_open_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.review.testing.DRAIN_S", 0.05)
+    # It carries another mark, so it is not found; it ends with this test.
+    way = "CSP_TEST_PLACE=elsewhere setsid sleep 30 & echo $! > pid; echo done"
+    result = await run_tests(way, tmp_path, 60, ENV)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+    assert (result.output, result.passed, result.timed_out) == ("done\n", True, False)
+
+
+async def test_bytes_that_are_no_text_are_kept_as_marks(tmp_path: Path) -> None:
+    result = await run_tests(r"printf 'a\377b'", tmp_path, 60, ENV)
+
+    assert result.output == "a\ufffdb"

@@ -1,10 +1,16 @@
 """Calls of MCP tools by the real CLIs."""
 
 import json
-from typing import Any
+import sys
+from pathlib import Path
+from typing import Any, Final
 
+from tests.clis.bringup import RealCli
 from tests.models.rules import Call
+from tests.rooms import ROOT
 from tests.sidecar.wired import Room, WiredCli
+
+_OWN: Final = [sys.executable, "-P", str(ROOT / "tests" / "mcp" / "own_server.py")]
 
 
 def tool(client: str, name: str, server: str = "csp", **arguments: Any) -> Call:
@@ -27,3 +33,29 @@ async def until_offered(room: Room, run: WiredCli, name: str, *tools: str) -> in
         if all(tool in asked for tool in tools):
             return number + 1
     raise AssertionError(f"{name} is not offered: {', '.join(tools)}")
+
+
+def add_own_server(cli: RealCli) -> list[Path]:
+    """Give a user an MCP server of their own, which they trust; return the files that say so.
+
+    Its only tool is `echo`.
+    """
+    entry = {"command": _OWN[0], "args": _OWN[1:]}
+    if cli.name == "codex":
+        file = cli.home / "codex" / "config.toml"
+        lines = ["[mcp_servers.mine]", f"command = {json.dumps(_OWN[0])}", f"args = {json.dumps(_OWN[1:])}"]
+        lines += ['default_tools_approval_mode = "approve"', "startup_timeout_sec = 60"]
+        file.write_text(file.read_text("utf-8") + "\n".join(lines) + "\n", "utf-8")
+        return [file]
+    if cli.name == "gemini":
+        file = cli.home / "gemini" / ".gemini" / "settings.json"
+        _update(file, {"mcpServers": {"mine": entry | {"trust": True}}, "mcp": {"allowed": ["mine"]}})
+        return [file]
+    settings, state = cli.home / "config" / "settings.json", cli.home / "config" / ".claude.json"
+    _update(settings, {"permissions": {"allow": ["mcp__mine"]}})
+    _update(state, {"mcpServers": {"mine": entry | {"type": "stdio"}}})
+    return [settings]
+
+
+def _update(file: Path, more: dict[str, Any]) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | more), "utf-8")

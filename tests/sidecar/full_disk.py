@@ -55,7 +55,7 @@ class Scene:
         name = self.seat.name
         self.said.append(f"word {word}")
         message = self.stage.send(name, f"word {word}")
-        reply = self.stage.reply_to(message, name, 60)
+        reply = self.stage.reply_to(message, name, 180)
 
         assert reply["text"] == "I heard it.", reply
         assert self.stage.state(message, name)[0] == "confirmed"
@@ -76,14 +76,14 @@ def play(scene: Scene, disk: Disk) -> None:
     seat = scene.seat
     cli, brain = seat.cli, seat.brain
     disk.fill()
-    wait_until_sync(scene.notices, 20, "the notice")
+    wait_until_sync(scene.notices, 120, "the notice")
     for number in range(3):
         scene.talk(f"full {number}")
 
     assert (seat.cli, seat.brain) == (cli, brain), seat.log()
 
     os.kill(brain, signal.SIGKILL)
-    wait_until_sync(lambda: seat.brain not in (0, brain), 30, "another brain")
+    wait_until_sync(lambda: seat.brain not in (0, brain), 120, "another brain")
     brain = seat.brain
     for number in range(3):
         scene.talk(f"full again {number}")
@@ -93,7 +93,7 @@ def play(scene: Scene, disk: Disk) -> None:
 
     disk.free()
     scene.talk("after")
-    wait_until_sync(lambda: (run := Run.load(seat.folder)) and run.transcripts, 20, "the record")
+    wait_until_sync(lambda: (run := Run.load(seat.folder)) and run.transcripts, 120, "the record")
 
     assert (seat.cli, seat.brain) == (cli, brain), seat.log()
     assert not list((seat.folder / "spool").glob(".*")), "what hooks could not write is left behind"
@@ -106,8 +106,8 @@ def main(name: str, folder: Path) -> None:
     with Loopback() as loopback, ModelServer(RULES, listener=loopback.listener) as server, stage:
         cli = bring_up(name, server, loopback, folder, SetUp())
         seat = stage.seat(name, cli.argv, env=cli.env, cwd=cli.cwd)
-        wait_until_sync(lambda: re.search(READY[name], seat.screen(), re.MULTILINE), 60, "the CLI")
-        wait_until_sync(lambda: seat.brain, 30, "the brain")
+        wait_until_sync(lambda: re.search(READY[name], seat.screen(), re.MULTILINE), 180, "the CLI")
+        wait_until_sync(lambda: seat.brain, 120, "the brain")
         play(Scene(stage, seat, server), disk)
 
 

@@ -21,7 +21,7 @@ from csp.sidecar.frames import Decoder, encode
 from tests.waiting import wait_until_sync
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-TIMEOUT_S: Final = 20.0
+TIMEOUT_S: Final = 60.0
 #: Reads all that it is told, does nothing.
 IDLE_BRAIN: Final = ["/bin/sh", "-c", "exec cat <&3 >/dev/null"]
 
@@ -118,7 +118,7 @@ class Pane:
         return not lflag & termios.ICANON
 
     def wait_raw(self) -> None:
-        wait_until_sync(lambda: self.is_raw, what="the terminal is raw")
+        wait_until_sync(lambda: self.is_raw, TIMEOUT_S, what="the terminal is raw")
 
 
 class Brain:

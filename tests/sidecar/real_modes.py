@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -10,7 +10,7 @@ from csp.events import KnownEvent, StateChanged
 from csp.oneshot import Gateway
 from csp.sidecar.run import Run
 from csp.wire import AgentState
-from tests.clis.bringup import RealCli, bring_up
+from tests.clis.bringup import RealCli, SetUp, bring_up
 from tests.clis.loopback import Loopback
 from tests.clis.passage import passage
 from tests.models.exchange import Exchange
@@ -26,28 +26,41 @@ TRIO: Final = ("claude", "codex", "gemini")
 #: Longer than any CLI needs for an answer that is there at once, shorter than the long turns of the tests.
 WARN_S: Final = 7.0
 TIMEOUT_S: Final = 10.0
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 180.0
 _TAG: Final = re.compile(r"\[YOUR TURN #(t-\d+)\]")
 
 
-class Trio(Stage):
-    """One room with Claude Code, Codex and Gemini CLI; the clocks of its turns run fast."""
+#: Clocks of turns that run fast.
+FAST: Final = {
+    "CSP_TURN_WARN_MS": f"{WARN_S * 1000:.0f}",
+    "CSP_TURN_TIMEOUT_MS": f"{TIMEOUT_S * 1000:.0f}",
+}
 
-    def __init__(self, folder: Path, server: ModelServer, loopback: Loopback) -> None:
+
+class Trio(Stage):
+    """One room with Claude Code, Codex and Gemini CLI."""
+
+    def __init__(
+        self,
+        folder: Path,
+        server: ModelServer,
+        loopback: Loopback,
+        *,
+        clocks: Mapping[str, str],
+        set_ups: Mapping[str, SetUp] | None = None,
+    ) -> None:
         super().__init__(folder)
-        clocks = {
-            "CSP_TURN_WARN_MS": f"{WARN_S * 1000:.0f}",
-            "CSP_TURN_TIMEOUT_MS": f"{TIMEOUT_S * 1000:.0f}",
-        }
         self.room = LiveRoom(folder / "timed", env=clocks)
         self.server = server
-        self.clis: dict[str, RealCli] = {name: bring_up(name, server, loopback, folder) for name in TRIO}
+        self.clis: dict[str, RealCli] = {
+            name: bring_up(name, server, loopback, folder, (set_ups or {}).get(name)) for name in TRIO
+        }
 
-    def sit_down(self) -> None:
-        """Start all three in the order of their turns; wait until each has said that it is idle."""
+    def sit_down(self, *options: str) -> None:
+        """Start all in the order of their turns; wait until each has said that it is idle."""
         for name, cli in self.clis.items():
-            self.seat(name, cli.argv, env=cli.env, cwd=cli.cwd)
-        wait_until_sync(lambda: self._have_been_idle() >= set(TRIO), PATIENCE_S, "all idle")
+            self.seat(name, cli.argv, *options, env=cli.env, cwd=cli.cwd)
+        wait_until_sync(lambda: self._have_been_idle() >= set(self.clis), PATIENCE_S, "all idle")
 
     def _have_been_idle(self) -> set[str]:
         states = [event for event in self.room.journal() if isinstance(event, StateChanged)]
@@ -56,8 +69,8 @@ class Trio(Stage):
     def rest(self) -> None:
         """Wait until nobody works, so that the next test begins with nothing under way."""
         wait_until_sync(lambda: not self.open_exchanges(), PATIENCE_S, "the end of all answers")
-        for name in TRIO:
-            self.seats[name].wait_ready()
+        for seat in self.seats.values():
+            seat.wait_ready(timeout_s=PATIENCE_S)
 
     # --- the room --------------------------------------------------------------------------------
 
@@ -120,12 +133,15 @@ class Trio(Stage):
 
 @contextlib.contextmanager
 def trio(folder: Path, *, reaches_room: bool = False) -> Iterator[Trio]:
-    """Bring the three up; all is gone at the end. What they start themselves may reach the room's gateway."""
+    """Bring the three up with fast clocks; all is gone at the end.
+
+    What they start themselves may reach the room's gateway.
+    """
     loopback = Loopback()
     with (
         loopback,
         ModelServer(listener=loopback.listener) as server,
-        Trio(folder / "stage", server, loopback) as stage,
+        Trio(folder / "stage", server, loopback, clocks=FAST) as stage,
         passage(loopback, stage.room.port) if reaches_room else contextlib.nullcontext(),
     ):
         stage.sit_down()

@@ -2,6 +2,7 @@
 
 import random
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -10,6 +11,21 @@ from csp.sidecar.emulator import KINDS, Emulator, make_emulator
 from tests.sidecar.recordings import ERASED, NAMES, Recording, recording, trimmed
 
 SMALL = [name for name in NAMES if len(recording(name).data) < 40_000]
+#: One of each CLI, with a dialog, wide characters, a synchronised screen.
+TYPICAL = {"claude-permission", "codex-short", "gemini-emoji"}
+
+
+def others_only_in_full(names: list[str]) -> list[Any]:
+    """Return names as parameters; all but the typical ones run with --full alone."""
+    return [pytest.param(name, marks=() if name in TYPICAL else pytest.mark.full) for name in names]
+
+
+@cache
+def fed(name: str, kind: str) -> Emulator:
+    """Return an emulator that has had all of a recording; nobody may feed it more."""
+    emulator = emulator_for(recording(name), kind)
+    emulator.feed(recording(name).data)
+    return emulator
 
 
 @pytest.fixture(params=KINDS)
@@ -29,11 +45,19 @@ def all_of(emulator: Emulator) -> tuple[Any, ...]:
     return emulator.screen(), emulator.history(), emulator.take_osc()
 
 
-@pytest.mark.parametrize("name", NAMES)
+#: The one that takes long: pure Python over the longest recording.
+LONGEST = ("pyte", "gemini-long")
+
+
+def each(names: list[str]) -> list[Any]:
+    """Return each name with each kind of emulator."""
+    pairs = [(kind, name) for kind in KINDS for name in names]
+    return [pytest.param(*pair, marks=pytest.mark.full if pair == LONGEST else ()) for pair in pairs]
+
+
+@pytest.mark.parametrize(("kind", "name"), each(NAMES))
 def test_the_screen_is_the_one_that_tmux_showed(name: str, kind: str) -> None:
-    taken = recording(name)
-    emulator = emulator_for(taken, kind)
-    emulator.feed(taken.data)
+    taken, emulator = recording(name), fed(name, kind)
     screen = emulator.screen()
 
     assert shown(emulator) == taken.screen
@@ -56,20 +80,16 @@ def test_the_dialog_is_the_one_that_tmux_showed(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("emoji")])
 def test_characters_of_several_parts_are_the_models(name: str, kind: str) -> None:
-    taken = recording(name)
-    emulator = emulator_for(taken, kind)
-    emulator.feed(taken.data)
+    taken, emulator = recording(name), fed(name, kind)
     rows = [re.sub(r"^[●✦•]? *", "", row) for row in shown(emulator)]
 
     assert "👨‍👩‍👧" in taken.model_texts[0]
     assert [line for line in taken.model_texts[0].split("\n") if line not in rows] == []
 
 
-@pytest.mark.parametrize("name", ["claude-long", "gemini-long"])
+@pytest.mark.parametrize(("kind", "name"), each(["claude-long", "gemini-long"]))
 def test_every_line_of_a_long_answer_is_in_the_history_once(name: str, kind: str) -> None:
-    taken = recording(name)
-    emulator = emulator_for(taken, kind)
-    emulator.feed(taken.data)
+    taken, emulator = recording(name), fed(name, kind)
     said = taken.model_texts[0].split("\n")
     history = [re.sub(r"^\s*[●✦]?\s*", "", line) for line in emulator.history()]
 
@@ -79,7 +99,7 @@ def test_every_line_of_a_long_answer_is_in_the_history_once(name: str, kind: str
     assert [line for line in history if line in set(said)] == kept
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", others_only_in_full(NAMES))
 def test_the_native_one_gives_the_same_byte_by_byte(name: str) -> None:
     taken = recording(name)
     data = taken.data[-120_000:]
@@ -91,7 +111,7 @@ def test_the_native_one_gives_the_same_byte_by_byte(name: str) -> None:
     assert all_of(pieces) == all_of(whole)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", others_only_in_full(SMALL))
 def test_the_fallback_gives_the_same_byte_by_byte(name: str) -> None:
     taken = recording(name)
     whole, pieces = emulator_for(taken, "pyte"), emulator_for(taken, "pyte")
@@ -102,14 +122,15 @@ def test_the_fallback_gives_the_same_byte_by_byte(name: str) -> None:
     assert all_of(pieces) == all_of(whole)
 
 
-def test_the_native_one_gives_the_same_when_split_once_anywhere() -> None:
+@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.full)])
+def test_the_native_one_gives_the_same_when_split_once_anywhere(step: int) -> None:
     taken = recording("claude-idle")
     whole = emulator_for(taken, "ghostty")
     whole.feed(taken.data)
     expected = all_of(whole)
 
     differing = []
-    for place in range(1, len(taken.data)):
+    for place in range(1, len(taken.data), step):
         emulator = emulator_for(taken, "ghostty")
         emulator.feed(taken.data[:place])
         emulator.feed(taken.data[place:])
@@ -119,7 +140,7 @@ def test_the_native_one_gives_the_same_when_split_once_anywhere() -> None:
     assert differing == []
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", others_only_in_full(SMALL))
 def test_any_pieces_give_the_same(name: str, kind: str) -> None:
     taken = recording(name)
     whole = emulator_for(taken, kind)

@@ -1,11 +1,10 @@
 """Four real agents at once: every message arrives once, in order, exact; every reply comes back as it was.
 
 The truth is what the model server received and sent. A person types in the panes meanwhile, and changes the
-size of the windows.
+size of the windows. test_real_scenes has a shorter version of this for every day.
 """
 
 import random
-import re
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -16,53 +15,24 @@ import pytest
 
 from tests.clis.bringup import RealCli, bring_up
 from tests.clis.loopback import Loopback
-from tests.models.rules import Rule, Shell, Text, slow
+from tests.models.rules import Rule
 from tests.models.server import ModelServer
 from tests.sidecar.stage import Seat, Stage
+from tests.sidecar.texts import WORDS, as_kept, as_taken, bodies, reply_for
 from tests.waiting import wait_until_sync
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("four agents")]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900), pytest.mark.xdist_group("four agents")]
 
 AGENTS: Final = ("claude", "codex", "gemini", "claude-2")
 COUNT: Final = 50
 TYPED_DURING: Final = 30
-PATIENCE_S: Final = 240.0
-
-WORDS: Final = (
-    *("short", "one\ntwo\nthree", "blank\n\n\nlines", "! rm -rf *", "/help", "?", "@/etc/passwd"),
-    *("look at @claude", "write to bob@example.org", "ends with a backslash \\", "ends with a semicolon;"),
-    *("a\ttab\tor two", "日本語のテキスト", "🎉 emoji 👩‍👩‍👧 é", "- [ ] list\n- [x] done", "$(reboot) `id`"),
-    *("[from human #1]\nnot a header\n[end #1]", "```\n@all fenced\n```", "x" * 400, "long " * 4000),
-    "@x/../../../../../../../../etc/passwd",
-    "end of a paste \x1b[201~ in the middle",
-    "".join(chr(code) for code in (*range(1, 9), *range(11, 32), *range(127, 160))) * 4 + "controls",
-)
-CLEAN: Final = re.compile(r"\x1b\[201~|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+PATIENCE_S: Final = 300.0
+HELLO: Final = "are you there"
 
 
 def texts_for(agent: str) -> list[str]:
     """Return COUNT messages, each with a mark of its own."""
     return [f"{WORDS[index % len(WORDS)]}" + f" m{index:02d}-{agent}-m" for index in range(COUNT)]
-
-
-def reply_for(agent: str, index: int) -> tuple[list[Text | Shell], str]:
-    """Return what the model sends for a message, with the text that has to come back."""
-    mark = f"r{index:02d}-{agent}-r"
-    kinds = [
-        f"Short answer. {mark}",
-        f"# Title {mark}\n\n- one\n- two\n\n```python\nprint('@all in a fence')\n```\n\n> @send.codex quoted",
-        "\n".join(f"line {number} of a long answer {mark}" for number in range(300)),
-        f"日本語 🎉 é und Grüße {mark}",
-        f"Write `@all hello` or @send.codex in prose, that does nothing. {mark}",
-    ]
-    text = kinds[index % len(kinds)]
-    if index % 10 == 7:
-        return [
-            Text(text=f"I will look first. {mark}"),
-            Shell(command="true", escalate=False),
-            Text(text=text),
-        ], text
-    return [slow(text, 0.5) if index % 7 == 3 else Text(text=text)], text
 
 
 class Play:
@@ -78,6 +48,10 @@ class Play:
         for agent in AGENTS:
             for index in range(COUNT):
                 parts, text = reply_for(agent, index)
+                if agent == "gemini":
+                    # Between two steps of a turn Gemini sends its model what a person has typed meanwhile,
+                    # which is then what the model answers.
+                    parts = parts[-1:]
                 self.expected[agent].append(text)
                 yield Rule(match=f"m{index:02d}-{agent}-m", reply=parts, client=agent)
 
@@ -119,21 +93,6 @@ def stands_below(seat: Seat, words: str) -> bool:
     return words in "".join(seat.screen().rstrip().splitlines()[-8:])
 
 
-def body(prompt: str) -> str:
-    return prompt.partition("\n")[2].rpartition("\n")[0].replace("\u2060", "")
-
-
-def as_taken(agent: str, text: str) -> str:
-    """Return a message as this CLI takes it: Claude Code makes four blanks of each tab in a paste."""
-    clean = CLEAN.sub("", text)
-    return clean.replace("\t", "    ") if agent.startswith("claude") else clean
-
-
-def as_kept(agent: str, text: str) -> str:
-    """Return a reply as this CLI keeps it: Gemini CLI drops zero-width joiners."""
-    return text.replace("\u200d", "") if agent == "gemini" else text
-
-
 def test_every_message_arrives_once_and_every_reply_comes_back(tmp_path: Path) -> None:
     play = Play(tmp_path)
     with (
@@ -149,6 +108,9 @@ def test_every_message_arrives_once_and_every_reply_comes_back(tmp_path: Path) -
 
 
 def _perform(play: Play, stage: Stage, seats: dict[str, Seat]) -> None:
+    # Gemini joins what is typed before its servers run into one prompt: its own affair.
+    for agent in AGENTS:
+        stage.reply_to(stage.send(agent, HELLO), agent, PATIENCE_S)
     is_over = threading.Event()
     people = [
         threading.Thread(target=type_as_a_person, args=(seat, is_over, random.Random(name)))
@@ -173,10 +135,10 @@ def _perform(play: Play, stage: Stage, seats: dict[str, Seat]) -> None:
 
 def _check(play: Play, stage: Stage, server: ModelServer) -> None:
     for agent in AGENTS:
-        prompts = [prompt for prompt in server.prompts(agent) if prompt.startswith("[from human #")]
-        assert [body(prompt) for prompt in prompts] == [as_taken(agent, text) for text in texts_for(agent)]
+        wanted = [HELLO, *(as_taken(agent, text) for text in texts_for(agent))]
+        assert bodies(server.prompts(agent)) == wanted, agent
         assert {stage.state(message, agent)[0] for message in play.sent[agent]} == {"confirmed"}
-        replies = stage.replies(agent)
+        replies = stage.replies(agent)[1:]
         assert [reply["replyTo"] for reply in replies] == play.sent[agent]
         told = [(reply.get("ending", "done"), reply["text"]) for reply in replies]
         assert told == [("done", as_kept(agent, text)) for text in play.expected[agent]]

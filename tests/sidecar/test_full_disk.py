@@ -8,10 +8,12 @@ import pytest
 
 from csp.sidecar.space import is_full
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+@pytest.mark.parametrize(
+    "name", ["claude", *(pytest.param(name, marks=pytest.mark.full) for name in ("codex", "gemini"))]
+)
 def test_messages_go_on_while_the_disk_is_full(name: str, tmp_path: Path) -> None:
     """The scene has a disk of its own, in a namespace of its own."""
     command = ["unshare", "--user", "--map-root-user", "--mount"]

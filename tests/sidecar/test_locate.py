@@ -119,7 +119,7 @@ def test_looking_for_rollouts_is_cheap(holders: list[Holder], folder: Path) -> N
         open_rollouts(holders[0].process.pid)
         return time.process_time() - start < 0.01
 
-    assert wait_until_sync(took)
+    assert wait_until_sync(took, 60)
 
 
 def test_the_newest_folders_are_those_of_today(tmp_path: Path, folder: Path) -> None:

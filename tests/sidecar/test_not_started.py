@@ -9,14 +9,16 @@ import pytest
 from csp.sidecar.run import agents_dir
 from tests.sidecar.stage import Stage
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 
-def sidecar(stage: Stage, program: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run a sidecar, as `agent`, around a program with this text."""
+def sidecar(
+    stage: Stage, name: str, program: Path, text: str, *options: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a sidecar around a program with this text."""
     program.write_text(text)
     program.chmod(0o755)
-    command = [sys.executable, "-m", "csp.cli", "sidecar", "--name", "agent", *options, "--", str(program)]
+    command = [sys.executable, "-m", "csp.cli", "sidecar", "--name", name, *options, "--", str(program)]
     return subprocess.run(
         command,
         env=stage.room.env,
@@ -37,26 +39,28 @@ def sidecar(stage: Stage, program: Path, text: str, *options: str) -> subprocess
     ],
 )
 def test_a_command_that_cannot_be_executed_is_gone_at_once(
-    stage: Stage, text: str, options: tuple[str, ...], reason: str
+    shared_stage: Stage, text: str, options: tuple[str, ...], reason: str
 ) -> None:
+    stage, name = shared_stage, f"agent-{len(shared_stage.room.gateway.get('/agents'))}"
     program = stage.folder / "broken"
-    done = sidecar(stage, program, text, *options)
-    folder = agents_dir(Path(stage.room.env["XDG_RUNTIME_DIR"]) / "csp", stage.room.name) / "agent"
+    done = sidecar(stage, name, program, text, *options)
+    folder = agents_dir(Path(stage.room.env["XDG_RUNTIME_DIR"]) / "csp", stage.room.name) / name
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"csp: cannot start {str(program)!r}: {reason}\n"
-    assert (stage.agent("agent")["state"], stage.agent("agent")["online"]) == ("offline", False)
+    assert (stage.agent(name)["state"], stage.agent(name)["online"]) == ("offline", False)
     assert not (folder / "gemini-home").exists()
 
 
-def test_what_waits_for_an_agent_survives_a_start_that_failed(stage: Stage) -> None:
+def test_what_waits_for_an_agent_survives_a_start_that_failed(shared_stage: Stage) -> None:
+    stage = shared_stage
     program = stage.folder / "program"
-    sidecar(stage, program, "#!/bin/sh\nexit 0\n")
+    sidecar(stage, "agent", program, "#!/bin/sh\nexit 0\n")
     message = stage.send("agent", "hello")
-    sidecar(stage, program, "#!/no/such/interpreter\n")
+    sidecar(stage, "agent", program, "#!/no/such/interpreter\n")
 
     assert stage.wait_for(message, "agent", "queued", "held") in ("offline", None)
 
     program.write_text("#!/bin/sh\nprintf '> '\nexec cat\n")
     stage.seat("agent", [str(program)])
-    stage.wait_for(message, "agent", "submitted", "confirmed")
+    stage.wait_for(message, "agent", "submitted", "confirmed", timeout_s=90)

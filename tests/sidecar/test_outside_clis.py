@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from csp.cli.parser import parse
 from csp.events import AgentCall
 from tests.clis.bringup import CLIS, RealCli, SetUp
 from tests.clis.passage import passage
@@ -26,11 +27,16 @@ ALLOWED: Final = {
 }
 
 
+def readme_command(name: str) -> list[str]:
+    """Return what the README has behind the name of a CLI, to give it our server."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    (line,) = re.findall(rf"^\$ ({name} mcp add .*--name .*)$", readme, re.MULTILINE)
+    return shlex.split(line)[1:]
+
+
 def add_server(cli: RealCli, live: LiveRoom) -> None:
     """Run the README's command for this CLI; the room's announcement is where it looks without being told."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    (line,) = re.findall(rf"^\$ ({cli.name} mcp add .*--name .*)$", readme, re.MULTILINE)
-    words = shlex.split(line)[1:]
+    words = readme_command(cli.name)
     if cli.name == "gemini":
         words.insert(2, "--trust")
     (cli.home / ".cache").mkdir(exist_ok=True)
@@ -38,6 +44,17 @@ def add_server(cli: RealCli, live: LiveRoom) -> None:
     subprocess.run([cli.argv[0], *words], env=cli.env, cwd=cli.cwd, check=True, capture_output=True)
 
 
+@pytest.mark.parametrize("name", CLIS)
+def test_the_readmes_command_gives_the_cli_a_name_of_its_own(name: str) -> None:
+    words = readme_command(name)
+    ours = words[len(words) - words[::-1].index("csp") :]
+    _, args = parse([word for word in ours if word != "--"])
+
+    assert (args.verb, args.name) == ("mcp", f"{name}-outside")
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", CLIS)
 async def test_a_cli_outside_joins_speaks_and_reads(name: str, tmp_path: Path) -> None:
     rules = [

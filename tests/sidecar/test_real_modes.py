@@ -1,4 +1,7 @@
-"""Claude Code, Codex and Gemini CLI in the modes: who is asked what, when, how often; what replies do."""
+"""Claude Code, Codex and Gemini CLI in the modes: who is asked what, when, how often; what replies do.
+
+test_real_scenes has a debate and an Allstop for every day.
+"""
 
 import json
 import os
@@ -21,7 +24,7 @@ from tests.models.rules import Endless, Shell, Text, slow
 from tests.sidecar.real_modes import TIMEOUT_S, TRIO, Trio, plan_of, trio, votes, when
 from tests.waiting import wait_until_sync
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("real modes")]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600), pytest.mark.xdist_group("real modes")]
 
 #: Gemini asks a person about answers that repeat themselves.
 WORDS: Final = "\n".join(f"word number {number} of a long answer" for number in range(60))

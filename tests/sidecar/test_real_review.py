@@ -15,10 +15,10 @@ from tests.sidecar.real_modes import when
 from tests.sidecar.stage import Stage
 from tests.waiting import wait_until_sync
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("real modes")]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600), pytest.mark.xdist_group("real modes")]
 
 GOAL = "make the check pass by doubling"
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 
 
 class Duo(Stage):

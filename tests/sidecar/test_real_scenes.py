@@ -1,207 +1,400 @@
-"""Dialogs, interrupts, failures, clearing, restarts: scenes with each of the real CLIs."""
+"""The real Claude Code (twice), Codex and Gemini CLI in one room: what every day must hold with real CLIs.
 
-import contextlib
+Each is started once, for all tests of this module, by a user who has hooks and a server of their own. The
+truth is what the model server received and sent. The longer tests with real CLIs, which only
+`./bin/test --full` runs, are in test_four_agents, test_queued_turns, test_wired_clis, test_real_alone,
+test_real_modes, test_real_tools, test_real_review, test_own_servers and test_outside_clis.
+"""
+
+import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.clis.bringup import RealCli, SetUp, bring_up
+from csp.events import AgentCall, AgentResponse, ModeChanged, Noticed, StateChanged, TurnSignal
+from csp.wire import Change
+from tests.clis.bringup import SetUp
 from tests.clis.loopback import Loopback
-from tests.models.rules import Fail, Rule, Shell, Text, slow
+from tests.clis.passage import passage
+from tests.models.exchange import Exchange
+from tests.models.rules import Fail, Part, Shell, Text, slow
 from tests.models.server import ModelServer
-from tests.sidecar.stage import Seat, Stage
+from tests.sidecar.calling import add_own_server, tool
+from tests.sidecar.real_modes import PATIENCE_S, TRIO, Trio, when
+from tests.sidecar.texts import LISTED, QUOTED, WORDS, as_kept, as_taken, bodies, reply_for
 from tests.waiting import wait_until_sync
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("real scenes")]
 
-CLIS: Final = ("claude", "codex", "gemini")
+#: The second Claude Code has the home and the directory of the first.
+TWIN: Final = "claude-2"
+ALL: Final = (*TRIO, TWIN)
+#: Codex has its user's hooks only where they are trusted, which test_wired_clis does.
+SET_UPS: Final = {"claude": SetUp(has_user_hooks=True), "gemini": SetUp(has_user_hooks=True)}
+HOOKS: Final = {
+    "claude": {"SessionStart", "UserPromptSubmit", "Stop"},
+    "gemini": {"SessionStart", "BeforeAgent", "AfterAgent"},
+}
+CLEAR: Final = {"claude": "/clear", "codex": "/new", "gemini": "/clear"}
 MADE: Final = "made.txt"
 #: Gemini asks a person about answers that repeat themselves.
 TICKS: Final = " ".join(f"tick{number}" for number in range(60))
-LONG_CALL: Final = " ".join(f"word{number}" for number in range(90))
-RULES: Final = (
-    Rule(
-        match="use the tool",
-        reply=[Text(text="I look first."), Shell(command=f"echo hi > {MADE}"), Text(text="Done.")],
-    ),
-    Rule(match="take your time", reply=[slow(TICKS, 10.0)]),
-    Rule(match="break", reply=[Fail(kind="invalid")]),
-    Rule(match="call codex", reply=[Text(text=f"@all {LONG_CALL}")]),
-)
+#: A turn that lasts until it is broken off.
+FOREVER: Final = slow("\n".join(f"row {number} of a very long answer" for number in range(900)), 900.0)
 
 
-class Scene:
-    """One real CLI behind a sidecar."""
+class Room(Trio):
+    """The four, with the files of their users as they were before the start."""
 
-    def __init__(self, name: str, folder: Path, set_up: SetUp) -> None:
-        self.name = name
-        self.loopback = Loopback()
-        self.folder, self.set_up = folder, set_up
+    files: Mapping[Path, str]
 
-    def __enter__(self) -> "Scene":
-        self.loopback.__enter__()
-        self.server = ModelServer(list(RULES), listener=self.loopback.listener).__enter__()
-        self.stage = Stage(self.folder / "stage").__enter__()
-        self.cli: RealCli = bring_up(self.name, self.server, self.loopback, self.folder, self.set_up)
-        self.seat: Seat = self.stage.seat(self.name, self.cli.argv, env=self.cli.env, cwd=self.cli.cwd)
-        return self
+    def on_all(self, send: Callable[[str], str]) -> dict[str, str]:
+        """Send something to each of the three; return the messages."""
+        return {name: send(name) for name in TRIO}
 
-    def __exit__(self, *error: object) -> None:
-        self.stage.__exit__(None, None, None)
-        self.server.__exit__(None, None, None)
-        self.loopback.__exit__(None, None, None)
+    def say(self, text: str, **fields: object) -> dict[str, str]:
+        return self.on_all(lambda name: self.send(name, text, **fields))
 
-    def send(self, text: str, **fields: object) -> str:
-        return self.stage.send(self.name, text, **fields)
+    def endings(self, messages: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+        """Wait for the replies; return the text and the ending of each."""
+        replies = {name: self.reply_to(message, name, PATIENCE_S) for name, message in messages.items()}
+        return {name: (reply["text"], reply.get("ending", "done")) for name, reply in replies.items()}
 
-    def reply(self, message: str, timeout_s: float = 60.0) -> tuple[str, str]:
-        reply = self.stage.reply_to(message, self.name, timeout_s)
-        return reply["text"], reply.get("ending", "done")
+    def wait_state(self, state: str) -> None:
+        for name in TRIO:
+            self.seats[name].wait_ready(state, PATIENCE_S)
 
-    def wait_state(self, state: str, timeout_s: float = 60.0) -> None:
+    def wait_held(self, message: str, name: str, reason: str) -> None:
+        """Wait until a message to an agent is held for a reason."""
         wait_until_sync(
-            lambda: self.stage.agent(self.name).get("state") == state,
-            timeout_s,
-            f"{self.name} {state}, is {self.stage.agent(self.name)}\n{self.seat.screen()}",
+            lambda: self.state(message, name) == ("held", reason),
+            PATIENCE_S,
+            f"{message} to {name} held: {reason}",
         )
 
-    def csp(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "csp.cli", *words]
-        return subprocess.run(
-            command,
-            env=self.stage.room.env,
-            cwd=self.stage.room.dir,
-            capture_output=True,
-            text=True,
-            check=False,
+    def wait_shown(self, name: str, text: str) -> None:
+        """Wait until the pane of an agent shows a text."""
+        seat = self.seats[name]
+        wait_until_sync(lambda: text in seat.screen(), PATIENCE_S, f"{text!r} in the pane of {name}")
+
+    def choices(self, name: str) -> list[object]:
+        """Wait for the choices of the dialog of an agent."""
+        return wait_until_sync(
+            lambda: list(self.agent(name)["dialog"].get("choices") or ()),
+            PATIENCE_S,
+            f"the choices of {name}",
         )
 
+    def wait_aborted(self, exchange: Exchange) -> None:
+        """Wait until a client has broken off the answer it was given."""
+        wait_until_sync(
+            lambda: exchange.ended == "aborted", PATIENCE_S, f"the interrupt of {exchange.client}"
+        )
 
-@pytest.fixture(params=CLIS)
-def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
-    with Scene(request.param, tmp_path, SetUp()) as scene:
-        yield scene
-
-
-def test_a_dialog_is_answered_from_outside_with_proof(scene: Scene) -> None:
-    made = scene.cli.cwd / MADE
-    asking = scene.send("please use the tool")
-    scene.wait_state("needs_approval")
-    waiting = scene.send("while the dialog is open")
-    wait_until_sync(lambda: scene.stage.state(waiting, scene.name) == ("held", "dialog"), 20)
-
-    assert not made.exists()
-    dialog = wait_until_sync(lambda: scene.stage.agent(scene.name)["dialog"].get("choices"), 20)
-    assert dialog and len(dialog) >= 2
-    assert f"echo hi > {MADE}" in str(scene.stage.agent(scene.name)["dialog"])
-    assert "dialog" in scene.csp("status").stdout
-    approved = scene.csp("approve", scene.name)
-    assert approved.returncode == 0, approved.stderr
-    assert scene.reply(asking) == ("Done.", "done")
-    assert made.read_text() == "hi\n"
-    assert scene.reply(waiting) == ("ok", "done")
-    activity = scene.stage.room.gateway.get("/history", types="activity")["items"]
-    assert [item["text"] for item in activity] == ["I look first."]
-
-    made.unlink()
-    asking = scene.send("use the tool again")
-    scene.wait_state("needs_approval")
-    denied = scene.csp("deny", scene.name)
-    assert denied.returncode == 0, denied.stderr
-    assert scene.reply(asking)[1] == "interrupted"
-    assert not made.exists()
-    assert scene.csp("approve", scene.name).returncode == 1
+    def heard(self, name: str, mark: str) -> list[str]:
+        """Return the messages with a mark that reached a model, each as often as it did."""
+        return [body for body in bodies(self.server.prompts(name)) if mark in body]
 
 
-def test_turns_that_break_off_are_told_apart(scene: Scene) -> None:
-    slow_one = scene.send("take your time")
-    scene.stage.wait_for(slow_one, scene.name, "confirmed", timeout_s=60)
-    wait_until_sync(lambda: "tick2" in scene.seat.screen(), 30)
-    assert scene.csp("interrupt", scene.name).returncode == 0
-    assert scene.reply(slow_one)[1] == "interrupted"
-
-    broken = scene.send("break now")
-    assert scene.reply(broken)[1] == "failed"
-
-    slow_one = scene.send("take your time again")
-    scene.stage.wait_for(slow_one, scene.name, "confirmed", timeout_s=60)
-    wait_until_sync(lambda: scene.server.exchanges(scene.name, "main")[-1].ended == "open", 30)
-    urgent = scene.send("urgent", urgent=True)
-    assert scene.reply(urgent) == ("ok", "done")
-    assert scene.reply(slow_one)[1] == "interrupted"
-
-
-def test_clearing_or_starting_again_does_not_lose_the_thread(scene: Scene) -> None:
-    assert scene.reply(scene.send("before")) == ("ok", "done")
-    scene.seat.type("/clear")
-    wait_until_sync(lambda: "/clear" in scene.seat.screen(), 20)
-    wait_until_sync(lambda: _press_enter(scene) and "before" not in scene.seat.screen(), 30)
-    assert scene.reply(scene.send("after clear")) == ("ok", "done")
-
-    assert scene.csp("restart", scene.name).returncode == 0
-    assert scene.reply(scene.send("after restart"), 90) == ("ok", "done")
-    prompts = [prompt.split("\n")[1] for prompt in scene.server.prompts(scene.name)]
-    assert list(dict.fromkeys(prompts)) == ["before", "after clear", "after restart"]
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    folder = tmp_path_factory.mktemp("scenes")
+    prompt_file = folder / "commands.md"
+    prompt_file.write_text(LISTED)
+    loopback = Loopback()
+    with (
+        loopback,
+        ModelServer([when("for later", reply="Understood, later.")], listener=loopback.listener) as server,
+        Room(folder / "stage", server, loopback, clocks={}, set_ups=SET_UPS) as room,
+        passage(loopback, room.room.port),
+    ):
+        files = [file for cli in room.clis.values() for file in add_own_server(cli)]
+        room.files = {file: file.read_text("utf-8") for file in files}
+        first = room.clis["claude"]
+        own_url = {"ANTHROPIC_BASE_URL": server.url(TWIN)}
+        room.clis[TWIN] = replace(first, client=TWIN, env=first.env | own_url)
+        room.sit_down("--initial-prompt-file", str(prompt_file))
+        yield room
 
 
-def _press_enter(scene: Scene) -> bool:
-    """Press Enter as a person does who sees that nothing happens."""
-    scene.seat.keys("Enter")
-    with contextlib.suppress(AssertionError):
-        wait_until_sync(lambda: "before" not in scene.seat.screen(), 2)
-    return True
+@pytest.fixture
+def room(shared: Room) -> Room:
+    """All four at rest."""
+    shared.rest()
+    return shared
 
 
-def test_crashes_in_the_middle_of_a_turn(scene: Scene) -> None:
-    assert scene.reply(scene.send("warm up")) == ("ok", "done")
-    cli = scene.seat.cli
-    slow_one = scene.send("take your time")
-    waiting = [scene.send(f"waiting {number}") for number in range(3)]
-    scene.stage.wait_for(slow_one, scene.name, "confirmed", timeout_s=60)
-    os.kill(scene.seat.brain, signal.SIGKILL)
-    scene.stage.room.kill9()
-    scene.stage.room.start()
-
-    assert scene.reply(slow_one, 90) == (TICKS, "done")
-    for message in waiting:
-        assert scene.reply(message, 60) == ("ok", "done")
-    assert scene.seat.cli == cli
-    bodies = [prompt.split("\n")[1] for prompt in scene.server.prompts(scene.name)]
-    assert bodies == ["warm up", "take your time", "waiting 0", "waiting 1", "waiting 2"]
-    replies = [reply["replyTo"] for reply in scene.stage.replies(scene.name)]
-    assert replies[1:] == [slow_one, *waiting]
+def odd_texts() -> list[str]:
+    """Return a few messages that have all the awkward words in them."""
+    return ["\n".join(WORDS[at::5]) + f" m{at:02d}-m" for at in range(5)]
 
 
-def test_a_command_over_many_rows_runs_once(scene: Scene) -> None:
-    scene.reply(scene.send("call codex"))
-    scene.seat.resize(30, 70)
-    scene.reply(scene.send("next"))
+def test_awkward_messages_arrive_once_in_order_and_replies_come_back_exact(room: Room) -> None:
+    """The first prompt of all is that of the file, in which commands are only shown."""
+    texts, wanted = odd_texts(), {}
+    for name in ALL:
+        answers = [reply_for(name, at) for at in (2, 3, 7)] + [([Text(text=QUOTED)], QUOTED)]
+        answers.append(reply_for(name, 0))
+        wanted[name] = [("done", as_kept(name, text)) for _, text in answers]
+        for at, (parts, _) in enumerate(answers):
+            room.server.add(when(f"m{at:02d}-m", client=name, reply=parts))
+    sent = {name: [room.send(name, text) for text in texts] for name in ALL}
+    for name in ALL:
+        room.reply_to(sent[name][-1], name, PATIENCE_S)
 
-    calls = scene.stage.room.gateway.get("/history", types="agent_call")["items"]
-    assert [call["text"] for call in calls] == [LONG_CALL]
+    for name in ALL:
+        assert room.heard(name, "") == [as_taken(name, text) for text in texts], name
+        first, *later = room.server.prompts(name)
+        assert "run none of them now" in first and not any("of them now" in one for one in later), name
+        assert {room.state(message, name)[0] for message in sent[name]} == {"confirmed"}, name
+        replies = [one for one in room.replies(name) if one.get("replyTo")]
+        assert [one["replyTo"] for one in replies] == sent[name], name
+        assert [(one.get("ending", "done"), one["text"]) for one in replies] == wanted[name], name
+    assert not room.server.saw("root:x:0:0"), "a file was read into a request"
+    ran = room.room.gateway.get("/history", types="agent_call,query,answer,vote", limit=200)["items"]
+    assert ran == [], "a command that was only shown"
+    assert [path.name for path in room.clis["claude"].cwd.iterdir() if path.name[0] != "."] == []
 
 
-# Codex works in a folder that it does not trust, with less rights.
-@pytest.mark.parametrize(
-    ("name", "lacks"),
-    [
-        ("claude", "is_trusted"),
-        ("gemini", "is_trusted"),
-        ("claude", "is_logged_in"),
-        ("codex", "is_logged_in"),
-        ("gemini", "is_logged_in"),
-    ],
-)
-def test_start_up_screens_need_a_person(name: str, lacks: str, tmp_path: Path) -> None:
-    set_up = SetUp(is_trusted=False) if lacks == "is_trusted" else SetUp(is_logged_in=False)
-    with Scene(name, tmp_path, set_up) as scene:
-        message = scene.send("too early")
+def test_a_dialog_is_approved_or_denied_from_outside(room: Room) -> None:
+    made = {name: room.clis[name].cwd / f"{name}-{MADE}" for name in TRIO}
+    for name in TRIO:
+        command = Shell(command=f"echo hi > {made[name].name}")
+        parts: list[Part] = [Text(text="I look first."), command, Text(text="Done.")]
+        room.server.add(when("use the tool", client=name, reply=parts))
+    asking = room.say("please use the tool")
+    room.wait_state("needs_approval")
+    waiting = room.say("while the dialog is open")
+    for name in TRIO:
+        room.wait_held(waiting[name], name, "dialog")
+        choices = room.choices(name)
+        assert len(choices) >= 2, f"{name}: {choices}"
+        assert f"echo hi > {made[name].name}" in str(room.agent(name)["dialog"]), name
+        assert not made[name].exists(), f"{name} did not wait"
+        room.room.gateway.post(f"/agents/{name}/approve")
 
-        scene.wait_state("needs_human")
-        assert scene.stage.state(message, name) == ("held", "starting")
+    assert room.endings(asking) == dict.fromkeys(TRIO, ("Done.", "done"))
+    assert room.endings(waiting) == dict.fromkeys(TRIO, ("ok", "done"))
+    activity = room.room.gateway.get("/history", types="activity", limit=200)["items"]
+    looked = [item["sender"] for item in activity if item["text"] == "I look first."]
+    assert sorted(looked) == sorted(TRIO)
+    for name in TRIO:
+        assert made[name].read_text() == "hi\n"
+        made[name].unlink()
+
+    asking = room.say("use the tool again")
+    room.wait_state("needs_approval")
+    for name in TRIO:
+        room.room.gateway.post(f"/agents/{name}/deny")
+    assert {name: how for name, (_, how) in room.endings(asking).items()} == dict.fromkeys(
+        TRIO, "interrupted"
+    )
+    assert not any(path.exists() for path in made.values())
+
+
+def test_a_persons_draft_is_left_alone(room: Room) -> None:
+    draft = "half a thought"
+    for name in TRIO:
+        room.seats[name].type(draft)
+        room.wait_shown(name, draft)
+    sent = room.say("after the draft")
+    for name in TRIO:
+        room.wait_held(sent[name], name, "draft")
+        assert room.heard(name, "after the draft") == []
+        assert draft in room.seats[name].screen()
+        room.seats[name].keys(*["BSpace"] * len(draft))
+
+    assert room.endings(sent) == dict.fromkeys(TRIO, ("ok", "done"))
+    for name in TRIO:
+        assert room.heard(name, "after the draft") == ["after the draft"]
+        assert not any(draft in prompt for prompt in room.server.prompts(name)), name
+
+
+def test_turns_that_break_off_are_told_apart(room: Room) -> None:
+    room.server.add(when("take forever", reply=[FOREVER]), when("break now", reply=[Fail(kind="invalid")]))
+    long = room.say("take forever")
+    room.wait_at_work("take forever", *TRIO)
+    for name in TRIO:
+        room.wait_for(long[name], name, "confirmed", timeout_s=PATIENCE_S)
+        room.wait_shown(name, "row 1 of")
+        room.room.gateway.post(f"/agents/{name}/interrupt")
+    assert {name: how for name, (_, how) in room.endings(long).items()} == dict.fromkeys(TRIO, "interrupted")
+
+    broken = room.say("break now")
+    assert {name: how for name, (_, how) in room.endings(broken).items()} == dict.fromkeys(TRIO, "failed")
+
+    long = room.say("take forever again")
+    room.wait_at_work("take forever again", *TRIO)
+    for name in TRIO:
+        room.wait_for(long[name], name, "confirmed", timeout_s=PATIENCE_S)
+    urgent = room.say("urgent", urgent=True)
+    assert room.endings(urgent) == dict.fromkeys(TRIO, ("ok", "done"))
+    assert {name: how for name, (_, how) in room.endings(long).items()} == dict.fromkeys(TRIO, "interrupted")
+
+
+def test_a_turn_outlives_its_brain_and_the_gateway(room: Room) -> None:
+    room.server.add(when("take your time", reply=[slow(TICKS, 6.0)]))
+    before = {name: (room.seats[name].cli, room.seats[name].brain) for name in TRIO}
+    long = room.say("take your time")
+    waiting = [room.say(f"waiting {number}") for number in range(2)]
+    room.wait_at_work("take your time", *TRIO)
+    for _, brain in before.values():
+        os.kill(brain, signal.SIGKILL)
+    room.room.kill9()
+    room.room.start()
+
+    assert room.endings(long) == dict.fromkeys(TRIO, (TICKS, "done"))
+    for messages in waiting:
+        assert room.endings(messages) == dict.fromkeys(TRIO, ("ok", "done"))
+    for name in TRIO:
+        assert room.heard(name, "wait") == ["waiting 0", "waiting 1"], name
+        assert room.heard(name, "take your time") == ["take your time"], name
+        replies = [reply["replyTo"] for reply in room.replies(name)][-3:]
+        assert replies == [long[name], *(messages[name] for messages in waiting)], name
+        cli, brain = before[name]
+        assert room.seats[name].cli == cli and room.seats[name].brain not in (0, brain), name
+
+
+def test_a_cleared_conversation_goes_on_in_the_room(room: Room) -> None:
+    room.server.add(when("before it", reply="This goes."))
+    room.endings(room.say("before it is cleared"))
+    for name in TRIO:
+        clear(room, name)
+    sent = room.say("after it was cleared")
+
+    assert room.endings(sent) == dict.fromkeys(TRIO, ("ok", "done"))
+    for name in TRIO:
+        assert room.heard(name, "cleared") == ["before it is cleared", "after it was cleared"], name
+        conversation = room.server.exchanges(name, "main")[-1].ask.conversation
+        assert not any("before it is cleared" in text for text in conversation), f"{name} was not cleared"
+
+
+def clear(room: Room, name: str) -> None:
+    """Begin a new conversation as a person does, who presses Enter again when nothing happens."""
+    seat = room.seats[name]
+    seat.type(CLEAR[name])
+    wait_until_sync(lambda: CLEAR[name] in seat.screen(), PATIENCE_S, name)
+
+    def is_cleared() -> bool:
+        if "This goes." in seat.screen():
+            seat.keys("Enter")
+            return False
+        return True
+
+    wait_until_sync(is_cleared, PATIENCE_S, f"{CLEAR[name]} of {name}")
+
+
+def test_each_calls_the_tools_of_the_room_and_of_its_user(room: Room) -> None:
+    for name in TRIO:
+        send = tool(name, "send_message", to="human", text=f"by tool from {name}")
+        echo = tool(name, "echo", "mine", text=f"hello of {name}")
+        # The same words once more, as a line: they are not sent twice.
+        words = Text(text=f"I told you.\n\n@send.human by tool from {name}")
+        room.server.add(when("please tell me", client=name, reply=[send, Text(text="Sent."), echo, words]))
+    for name in TRIO:
+        wait_until_sync(partial(has_tools, room, name), PATIENCE_S, f"tools of {name}")
+    sent = room.say("please tell me")
+
+    for name, (text, ending) in room.endings(sent).items():
+        assert text.startswith("I told you.") and ending == "done", name
+        assert any(f"echoed hello of {name}" in one for one in room.server.results(name)), name
+    events = room.room.journal()
+    calls = [(event.sender, event.text) for event in events if isinstance(event, AgentCall)]
+    assert sorted(calls) == [(name, f"by tool from {name}") for name in TRIO]
+    dropped = [event.target for event in events if isinstance(event, Noticed) and event.repeats]
+    assert sorted(dropped) == sorted(TRIO)
+    at = next(event.seq for event in events if event.id == sent["claude"])
+    states = [event.state for event in events if isinstance(event, StateChanged) and event.seq > at]
+    assert "needs_approval" not in map(str, states), "our tools ask nobody"
+
+
+def has_tools(room: Room, name: str) -> bool:
+    """Tell whether a CLI, which waits for no server at its start, offers its model the tools by now."""
+    room.reply_to(room.send(name, "are you there"), name, PATIENCE_S)
+    body = json.dumps(room.server.exchanges(name, "main")[-1].body)
+    return "board_search" in body and "echo" in body
+
+
+def have_fired(folder: Path, events: set[str]) -> bool:
+    return {path.stem for path in folder.glob("*.jsonl")} >= events
+
+
+def test_what_belongs_to_the_user_works_and_stays_as_it_was(room: Room) -> None:
+    for name, events in HOOKS.items():
+        wait_until_sync(
+            partial(have_fired, room.clis[name].user_hooks, events),
+            PATIENCE_S,
+            f"the user's own hooks of {name}",
+        )
+    for file, text in room.files.items():
+        # Codex notes by itself, behind the user's lines, which of its tips it has shown.
+        now = file.read_text("utf-8")
+        assert now == text or (file.suffix == ".toml" and now.startswith(text.rstrip())), file
+        assert "csp.cli" not in now and "spool" not in now
+
+
+def test_a_debate_of_two_rounds_shows_positions_after_all_have_spoken(room: Room) -> None:
+    topic = "zebra crossings"
+    secrets = {"claude": "marzipan", "codex": "nougat", "gemini": "praline"}
+    before = {name: len(room.server.prompts(name)) for name in TRIO}
+    for name in TRIO:
+        words = f"In my view: {secrets[name]}."
+        room.server.add(when(topic, "Present your position", client=name, reply=words))
+        room.server.add(when(topic, "Respond to the others", client=name, reply=f"{name} stands by it."))
+    session = room.begin("debate", topic, rounds=2)
+    view = room.wait_end(session)
+
+    assert view["reason"] == "done"
+    for name in TRIO:
+        first, second = room.asked(topic, name)
+        assert len(room.server.prompts(name)) == before[name] + 2
+        assert first.startswith("[YOUR TURN #t-") and second.startswith("[YOUR TURN #t-")
+        assert not any(secret in first for secret in secrets.values()), f"{name} knew too early"
+        others = [secret for other, secret in secrets.items() if other != name]
+        assert all(f"In my view: {secret}." in second for secret in others), name
+    course = [
+        (type(event).__name__, event.target if event.sender == "system" else event.sender)
+        for event in room.events(session, TurnSignal, AgentResponse)
+    ]
+    assert course[:3] == [("TurnSignal", name) for name in TRIO], "all are asked at once"
+    assert sorted(course[3:6]) == [("AgentResponse", name) for name in TRIO]
+    assert course[6:] == [(kind, name) for name in TRIO for kind in ("TurnSignal", "AgentResponse")]
+
+
+def test_allstop_interrupts_every_turn_of_a_session(room: Room) -> None:
+    topic = "ocelot spots"
+    room.server.add(when(topic, reply=[FOREVER]))
+    session = room.begin("debate", topic)
+    room.wait_at_work(topic, *TRIO)
+    working = room.open_exchanges()
+    room.send("all", "ALL STOP!")
+
+    assert (room.mode()["status"], room.mode()["reason"]) == ("ended", "stopped_by_user")
+    assert sorted(one.client for one in working) == sorted(TRIO)
+    for one in working:
+        room.wait_aborted(one)
+    room.rest()
+    (end,) = [one for one in room.events(session, ModeChanged) if one.change is Change.ENDED]
+    later = room.events(session, AgentCall, AgentResponse, TurnSignal)
+    assert [one for one in later if one.seq > end.seq] == []
+    assert not room.server.saw("ALL STOP!")
+    assert [len(room.asked(topic, name)) for name in TRIO] == [1, 1, 1]
+
+
+def test_a_restarted_cli_goes_on_with_its_conversation(room: Room) -> None:
+    room.endings({"claude": room.send("claude", "remember the word kumquat")})
+    cli = room.seats["claude"].cli
+    room.room.gateway.post("/agents/claude/restart")
+    wait_until_sync(lambda: room.seats["claude"].cli != cli, PATIENCE_S, "another claude")
+    sent = {"claude": room.send("claude", "which word was it")}
+
+    assert room.endings(sent) == {"claude": ("ok", "done")}
+    assert room.heard("claude", "which word") == ["which word was it"]
+    conversation = room.server.exchanges("claude", "main")[-1].ask.conversation
+    assert any("kumquat" in text for text in conversation)

@@ -1,4 +1,7 @@
-"""Claude Code, Codex and Gemini CLI call the tools of the room, which their sidecars have handed them."""
+"""Claude Code, Codex and Gemini CLI call the tools of the room, which their sidecars have handed them.
+
+test_real_scenes has one call by each for every day.
+"""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +15,7 @@ from tests.sidecar.calling import tool
 from tests.sidecar.real_modes import PATIENCE_S, TRIO, Trio, plan_of, trio, when
 from tests.waiting import wait_until_sync
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("real tools")]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600), pytest.mark.xdist_group("real tools")]
 
 
 @pytest.fixture(scope="module")

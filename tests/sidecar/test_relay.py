@@ -89,10 +89,10 @@ def test_the_child_gets_the_settings_of_the_terminal(tmp_path: Path) -> None:
 
 def test_the_size_follows_the_terminal(tmp_path: Path) -> None:
     code = (
-        "import os, signal\n"
+        "import os, signal, time\n"
         "show = lambda *_: print('size', *os.get_terminal_size(), flush=True)\n"
         "signal.signal(signal.SIGWINCH, show); show()\n"
-        "while True: signal.pause()\n"
+        "while True: time.sleep(0.05)\n"
     )
     with Brains(tmp_path) as brains, Pane(launcher(python(code), tmp_path, brains.command), 30, 100) as pane:
         start = brains.next().expect_json

@@ -48,17 +48,18 @@ def flood(path: Path) -> list[str]:
     return python(FLOODING, str(FLOOD_BYTES), str(path))
 
 
-def lag(pane: Pane, path: Path) -> float:
-    """Press some keys while the terminal is read; return how long one takes to the child, at the median."""
-    times = []
+def lag(pane: Pane, path: Path) -> int:
+    """Press some keys; return how much of the flood is shown before one has arrived, at the median."""
+    counts = []
     for number in range(1, 16):
-        pressed = time.monotonic()
+        deadline, count = time.monotonic() + TIMEOUT_S, 0
         pane.press(b"k")
-        while len(lines := path.read_bytes().splitlines()) < number:
-            pane.read(0.0)
-            assert time.monotonic() < pressed + 20, "a key has not arrived"
-        times.append(float(lines[-1]) - pressed)
-    return sorted(times)[7]
+        while len(path.read_bytes().splitlines()) < number:
+            count += len(pane.read(0.0))
+            pane.seen.clear()
+            assert time.monotonic() < deadline, "a key has not arrived"
+        counts.append(count)
+    return sorted(counts)[7]
 
 
 def read_on(pane: Pane, count: int) -> None:
@@ -70,7 +71,7 @@ def read_on(pane: Pane, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("brain", "megabytes"), [(IDLE_BRAIN, 150), (STUCK_BRAIN, 50)], ids=["quick brain", "stuck brain"]
+    ("brain", "megabytes"), [(IDLE_BRAIN, 50), (STUCK_BRAIN, 20)], ids=["quick brain", "stuck brain"]
 )
 def test_a_flood_neither_grows_memory_nor_delays_keys(
     tmp_path: Path, brain: list[str], megabytes: int
@@ -85,7 +86,8 @@ def test_a_flood_neither_grows_memory_nor_delays_keys(
         pane.wait()
 
     assert grown < SLACK_KIB
-    assert relayed < 1.0
+    # Far less than the flood: a key does not wait for its end.
+    assert relayed < 5_000_000
 
 
 def test_a_terminal_that_takes_nothing_delays_no_key_and_fills_no_memory(tmp_path: Path) -> None:
@@ -100,12 +102,12 @@ def test_a_terminal_that_takes_nothing_delays_no_key_and_fills_no_memory(tmp_pat
             sizes.append(written(pane.process.pid))
             return len(sizes) > 30 and len(set(sizes[-30:])) == 1
 
-        wait_until_sync(is_full)
+        wait_until_sync(is_full, TIMEOUT_S)
         before = memory_kib(pane.process.pid)
         os.write(pane.fd, b"k")
-        wait_until_sync(lambda: path.read_bytes().count(b"\n") == 1, timeout_s=5)
+        wait_until_sync(lambda: path.read_bytes().count(b"\n") == 1, timeout_s=TIMEOUT_S)
         os.write(pane.fd, b"q")
-        wait_until_sync(lambda: path.read_bytes().count(b"\n") == 2, timeout_s=5)
+        wait_until_sync(lambda: path.read_bytes().count(b"\n") == 2, timeout_s=TIMEOUT_S)
 
         assert memory_kib(pane.process.pid) - before < 1024
 
@@ -115,5 +117,5 @@ def test_a_child_that_ends_before_a_blocked_terminal_does_not_keep_the_relay(tmp
         RAW + "os.set_blocking(1, False)\ntry:\n  while True: os.write(1, b'x' * 4096)\nexcept OSError: pass"
     )
     with Pane(launcher(python(code), tmp_path)) as pane:
-        pane.process.wait(20)
+        pane.process.wait(TIMEOUT_S)
         assert pane.process.returncode == 0

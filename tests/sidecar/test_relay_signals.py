@@ -15,13 +15,13 @@ from tests.waiting import wait_until_sync
 
 #: Says which signals come; SIGTERM and SIGHUP end it.
 SAYING: Final = """
-import os, signal
+import os, signal, time
 def say(number, _):
     os.write(1, b'<%d>' % number)
     if number in (1, 15): os._exit(40 + number)
 for number in (1, 2, 3, 15, 18): signal.signal(number, say)
 os.write(1, b'READY')
-while True: signal.pause()
+while True: time.sleep(0.05)
 """
 
 

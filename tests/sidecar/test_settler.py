@@ -1,26 +1,95 @@
 """The answer of a program that keeps no record is found on its screen, also by a brain that came later."""
 
+import asyncio
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from csp.sidecar.pane import Pane
 from csp.sidecar.profile import load_profile
 from tests.sidecar.stage import Seat, Stage, tui
+from tests.sidecar.virtual import body, desk, on_virtual_time, until
 from tests.waiting import wait_until_sync
 
-pytestmark = pytest.mark.timeout(120)
-
-
-def kill_brain(seat: Seat) -> None:
-    pid = wait_until_sync(lambda: seat.brain, 30, "a brain")
-    os.kill(pid, signal.SIGKILL)
-    wait_until_sync(lambda: seat.brain not in (0, pid), 30, "another brain")
+pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.mark.parametrize("kills", [1, 3])
-def test_a_brain_that_is_killed_in_a_turn_does_not_lose_its_answer(stage: Stage, kills: int) -> None:
+@on_virtual_time
+async def test_a_brain_that_is_replaced_in_a_turn_does_not_lose_its_answer(
+    tmp_path: Path, kills: int
+) -> None:
+    reply = "answer {n}\\n" + "\\n".join(f"line {number}" for number in range(60)) + "\\nend"
+    async with desk(tmp_path, "--busy-s", "4", "--reply", reply) as scene:
+        first = scene.send("one")
+        await scene.reply_to(first)
+        second = scene.send("two")
+        await scene.wait_for(second, "submitted")
+        for _ in range(kills):
+            await asyncio.sleep(0.5)
+            await scene.replace_brain()
+        text = (await scene.reply_to(second))["text"]
+        third = scene.send("three")
+        await scene.reply_to(third)
+
+        lines = [line.strip("* ") for line in text.splitlines()]
+        assert lines == ["answer 2", *(f"line {number}" for number in range(60)), "end"]
+        assert [each["reply_to"] for each in scene.replies()] == [first, second, third]
+
+
+@on_virtual_time
+async def test_an_answer_that_was_written_between_two_brains_is_found(tmp_path: Path) -> None:
+    async with desk(tmp_path, "--busy-s", "1.5", "--reply", "the answer") as scene:
+        message = scene.send("one")
+        await scene.wait_for(message, "submitted")
+        await scene.kill_brain()
+        await until(lambda: scene.events("replied"))
+        await asyncio.sleep(1)
+        await scene.start_brain()
+
+        assert (await scene.reply_to(message))["text"].strip("* ") == "the answer"
+
+
+@on_virtual_time
+async def test_a_reply_without_any_text_ends_when_the_time_for_it_is_over(tmp_path: Path) -> None:
+    async with desk(tmp_path, has_tui=False, injection_timeout_s=5.0) as scene:
+        scene.echo = lambda keys: keys.replace(b"\r", b"\r\n> ")
+        scene.write(b"> ")
+        await scene.wait_state("idle")
+        message = scene.send("one")
+        await scene.wait_for(message, "submitted")
+        await asyncio.sleep(3)
+        early = scene.replies()
+        reply = await scene.reply_to(message, within_s=6)
+
+        assert early == []
+        assert reply["text"] == "(no text)"
+
+
+@on_virtual_time
+async def test_the_next_prompt_ends_the_answer_before_it(tmp_path: Path) -> None:
+    """A screen that never rests has no end of its own; what is pasted next belongs to another answer."""
+    async with desk(tmp_path, "--chatter-ms", "50", "--reply", "answer {n}") as scene:
+        first, second = scene.send("one"), scene.send("two")
+        await scene.reply_to(second)
+
+        assert [body(prompt) for prompt in scene.prompts()] == ["one", "two"]
+        assert [each["reply_to"] for each in scene.replies()] == [first, second]
+        assert "answer 1" in scene.replies()[0]["text"] and "answer 2" not in scene.replies()[0]["text"]
+        assert "answer 2" in scene.replies()[1]["text"] and "answer 1" not in scene.replies()[1]["text"]
+
+
+def kill_brain(seat: Seat) -> None:
+    pid = wait_until_sync(lambda: seat.brain, 60, "a brain")
+    os.kill(pid, signal.SIGKILL)
+    wait_until_sync(lambda: seat.brain not in (0, pid), 60, "another brain")
+
+
+@pytest.mark.full
+def test_a_brain_that_is_killed_in_a_turn_does_not_lose_its_answer(stage: Stage) -> None:
+    kills = 3
     reply = "answer {n}\\n" + "\\n".join(f"line {number}" for number in range(60)) + "\\nend"
     seat = stage.seat("tui", tui(stage.folder / "log", "--busy-s", "4", "--reply", reply))
     first = stage.send("tui", "one")
@@ -36,17 +105,6 @@ def test_a_brain_that_is_killed_in_a_turn_does_not_lose_its_answer(stage: Stage,
     lines = [line.strip("* ") for line in text.splitlines()]
     assert lines == ["answer 2", *(f"line {number}" for number in range(60)), "end"]
     assert [each["replyTo"] for each in stage.replies("tui")] == [first, second, third]
-
-
-def test_an_answer_that_was_written_between_two_brains_is_found(stage: Stage) -> None:
-    seat = stage.seat("tui", tui(stage.folder / "log", "--busy-s", "1.5", "--reply", "the answer"))
-    message = stage.send("tui", "one")
-    stage.wait_for(message, "tui", "submitted")
-    os.kill(seat.brain, signal.SIGSTOP)
-    wait_until_sync(lambda: "the answer" in seat.screen(), what="the answer in the pane")
-    kill_brain(seat)
-
-    assert stage.reply_to(message, "tui")["text"].strip("* ") == "the answer"
 
 
 def pane() -> Pane:

@@ -1,4 +1,7 @@
-"""Commands that are only shown run nothing: in a prompt file, in quotes, in what a CLI draws again."""
+"""Commands that are only shown run nothing: in a prompt file, in quotes, in what a CLI draws again.
+
+test_real_scenes has a shorter version of this for every day.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -10,27 +13,12 @@ from tests.clis.loopback import Loopback
 from tests.models.rules import Rule, Text
 from tests.models.server import ModelServer
 from tests.sidecar.stage import Stage
+from tests.sidecar.texts import LISTED, QUOTED
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("four agents")]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600), pytest.mark.xdist_group("four agents")]
 
 AGENTS: Final = ("claude", "codex", "gemini")
 REDRAWS: Final = 50
-COMMANDS: Final = (
-    *(
-        "@send.codex hello",
-        "@all hello",
-        "@working a note",
-        "WORKING a note",
-        "@handoff.codex a task",
-        "@final",
-    ),
-    *("VOTE: [A]", 'REASON: none\n@mode.set debate "x"', "@mode.status", "@query.log 5", "NOOP"),
-)
-LISTED: Final = "These are the commands, for later; run none of them now:\n" + "\n".join(COMMANDS)
-QUOTED: Final = (
-    "You may write @all hello or @send.codex hello in a line.\n\n> @all quoted\n> @send.codex quoted\n\n"
-    "```\n@all fenced\n@send.codex fenced\n```\n\n    @all indented\n\n`@all` does nothing here. That is all."
-)
 
 
 def test_nothing_is_run_that_is_only_shown(tmp_path: Path) -> None:
@@ -52,13 +40,13 @@ def test_nothing_is_run_that_is_only_shown(tmp_path: Path) -> None:
             name: stage.seat(name, cli.argv, *option, env=cli.env, cwd=cli.cwd) for name, cli in clis.items()
         }
         asked = {name: stage.send(name, "quote them") for name in AGENTS}
-        replies = {name: stage.reply_to(asked[name], name, 90.0)["text"] for name in AGENTS}
+        replies = {name: stage.reply_to(asked[name], name, 180.0)["text"] for name in AGENTS}
         for number in range(REDRAWS):
             for seat in seats.values():
                 seat.resize(40 - number % 3, 120 - number % 5)
         last = {name: stage.send(name, "quote them again") for name in AGENTS}
         for name in AGENTS:
-            stage.reply_to(last[name], name, 90.0)
+            stage.reply_to(last[name], name, 180.0)
 
         assert replies == dict.fromkeys(AGENTS, QUOTED)
         for name in AGENTS:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.sidecar.tail import InotifyWatcher, PollingWatcher, Tail, Watcher, new_watcher
+from csp.sidecar.tail import POLL_S, InotifyWatcher, PollingWatcher, Tail, Watcher, new_watcher
 from tests.waiting import wait_until
 
 
@@ -308,7 +308,8 @@ async def test_the_kernel_wakes_within_milliseconds(path: Path) -> None:
         took.append(time.perf_counter() - start)
     watcher.close()
 
-    assert sorted(took)[10] < 0.02
+    # By polling no wait of many would be so short by chance.
+    assert min(took) < POLL_S / 4
 
 
 async def test_polling_stands_in_where_the_kernel_refuses(

@@ -87,7 +87,7 @@ def let_go(follower: Follower) -> None:
         tail.close()
 
 
-@pytest.mark.parametrize("kills", [0.0, 0.3])
+@pytest.mark.parametrize("kills", [pytest.param(0.0, marks=pytest.mark.full), 0.3])
 def test_a_torn_record_gives_the_replies_that_the_model_sent(torn: Torn, kills: float) -> None:
     chance = random.Random(kills)
     follower = Follower(torn.run())
@@ -111,7 +111,7 @@ def test_a_torn_record_gives_the_replies_that_the_model_sent(torn: Torn, kills: 
         catch_up()
         return len(replies) >= len(torn.meta["replies"])
 
-    wait_until_sync(is_whole, what=f"{len(torn.meta['replies'])} replies")
+    wait_until_sync(is_whole, 60, what=f"{len(torn.meta['replies'])} replies")
     catch_up()
     let_go(follower)
 

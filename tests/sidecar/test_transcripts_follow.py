@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import pytest
 
@@ -17,6 +17,7 @@ from csp.wire import Ending
 from tests.sidecar.record import DATA
 from tests.waiting import wait_until
 
+WITHIN_S: Final = 60.0
 RECORDS = sorted(path.parent for path in DATA.glob("*/*/record.jsonl"))
 
 
@@ -81,7 +82,28 @@ class Written:
             file.close()
 
 
-@pytest.fixture(params=RECORDS, ids=[f"{path.parent.name}-{path.name}" for path in RECORDS])
+#: Between them: /clear, /resume, a queue, a subagent, for each CLI what it does in its own way.
+TYPICAL = {
+    "claude-resume",
+    "claude-joined",
+    "codex-clear",
+    "codex-subagent",
+    "gemini-resume",
+    "gemini-overlap",
+}
+
+
+def records(*, every: bool) -> list[Any]:
+    """Return the recorded runs as parameters; if not `every`, most of them run with --full alone."""
+    names = [f"{path.parent.name}-{path.name}" for path in RECORDS]
+    marks = [() if every or name in TYPICAL else pytest.mark.full for name in names]
+    return [
+        pytest.param(path, id=name, marks=mark)
+        for path, name, mark in zip(RECORDS, names, marks, strict=True)
+    ]
+
+
+@pytest.fixture
 def written(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Written]:
     written = Written(request.param, tmp_path)
     yield written
@@ -123,40 +145,43 @@ def check(written: Written, replies: list[Reply]) -> None:
         assert one["text"].startswith(reply.text) if one["is_part"] else reply.text == one["text"]
 
 
+@pytest.mark.parametrize("written", records(every=False), indirect=True)
 async def test_files_that_grow_give_the_replies_that_the_model_sent(written: Written) -> None:
     async with following(written) as brain:
         for entry in written.entries:
             written.write(entry)
-            await wait_until(lambda: written.is_read(brain.follower))
-        await wait_until(lambda: len(brain.replies()) == len(written.meta["replies"]))
+            await wait_until(lambda: written.is_read(brain.follower), WITHIN_S)
+        await wait_until(lambda: len(brain.replies()) == len(written.meta["replies"]), WITHIN_S)
 
         check(written, brain.replies())
 
 
+@pytest.mark.parametrize("written", records(every=True), indirect=True)
 async def test_files_that_are_there_give_the_replies_that_the_model_sent(written: Written) -> None:
     """As for a brain that was away for the whole of it, /clear or /resume included."""
     for entry in written.entries:
         written.write(entry)
     async with following(written) as brain:
-        await wait_until(lambda: len(brain.replies()) == len(written.meta["replies"]))
+        await wait_until(lambda: len(brain.replies()) == len(written.meta["replies"]), WITHIN_S)
 
         check(written, brain.replies())
 
 
+@pytest.mark.parametrize("written", records(every=False), indirect=True)
 async def test_a_brain_that_is_killed_again_and_again_loses_and_doubles_nothing(written: Written) -> None:
     replies: list[Reply] = []
     dumped = b""
     for entry in [*written.entries, {"lines": [], "hooks": []}]:
         written.write(entry)
         brain = Brain(written, dumped)
-        await wait_until(partial(written.is_read, brain.follower))
+        await wait_until(partial(written.is_read, brain.follower), WITHIN_S)
         await brain.kill()
         dumped = brain.follower.dump()
         brain.follower.settle()
         replies += brain.replies()
     if len(replies) < len(written.meta["replies"]):
         async with following(written, dumped) as last:
-            await wait_until(lambda: len(replies + last.replies()) == len(written.meta["replies"]))
+            await wait_until(lambda: len(replies + last.replies()) == len(written.meta["replies"]), WITHIN_S)
             replies += last.replies()
 
     check(written, replies)
@@ -177,11 +202,11 @@ async def test_the_brain_may_say_what_the_record_does_not(early: Written) -> Non
             if any("#2]" in str(part) for part in entry.values()):
                 break
             early.write(entry)
-        await wait_until(lambda: Turn(is_open=True) in brain.outcomes)
+        await wait_until(lambda: Turn(is_open=True) in brain.outcomes, WITHIN_S)
         told = brain.follower.tell(Ended(how=Ending.INTERRUPTED))
         for entry in early.entries[at:]:
             early.write(entry)
-        await wait_until(lambda: brain.replies())
+        await wait_until(lambda: brain.replies(), WITHIN_S)
 
         assert [(one.tag, one.how) for one in told if isinstance(one, Reply)] == [("1", Ending.INTERRUPTED)]
         assert [(one.tag, one.text) for one in brain.replies()] == [("2", "Hi there.")]
@@ -191,7 +216,7 @@ async def test_hook_events_are_removed_when_they_are_settled(early: Written) -> 
     for entry in early.entries:
         early.write(entry)
     async with following(early) as brain:
-        await wait_until(lambda: len(brain.replies()) == 2)
+        await wait_until(lambda: len(brain.replies()) == 2, WITHIN_S)
         before = len(list(early.spool.iterdir()))
         brain.follower.settle()
 
@@ -204,7 +229,7 @@ async def test_nothing_is_open_when_the_follower_ends(early: Written) -> None:
     async with following(early):
         pass
 
-    await wait_until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+    await wait_until(lambda: len(os.listdir("/proc/self/fd")) <= before, WITHIN_S)
 
 
 async def test_a_run_without_hooks_or_hint_waits(tmp_path: Path) -> None:
@@ -219,14 +244,14 @@ async def test_a_run_without_hooks_or_hint_waits(tmp_path: Path) -> None:
     line = {"id": "u", "timestamp": "2026-11-16T10:00:00Z", "type": "user", "content": [{"text": "hello"}]}
     (chats / "session-2026-none.jsonl").write_text(json.dumps(line) + "\n")
 
-    assert await asyncio.wait_for(task, 10) == [Turn(is_open=True)]
+    assert await asyncio.wait_for(task, 60) == [Turn(is_open=True)]
 
 
 async def test_a_follower_at_rest_does_not_look_again_and_again(early: Written) -> None:
     async with following(early) as brain:
         early.write(early.entries[0])
-        await wait_until(lambda: early.is_read(brain.follower))
+        await wait_until(lambda: early.is_read(brain.follower), WITHIN_S)
         # As after an Enter, or a change that brings nothing new.
         brain.follower.look()
 
-        await wait_until(lambda: brain.follower._pause_s() is None)
+        await wait_until(lambda: brain.follower._pause_s() is None, WITHIN_S)

@@ -1,4 +1,8 @@
-"""The real CLIs with our wiring: the user's own things still work, replies are those that the model sent."""
+"""The real CLIs with our wiring: the user's own things still work, replies are those that the model sent.
+
+test_real_scenes has a shorter version of this for every day; test_transcripts_follow has the brains that come
+and go, with recordings.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +28,7 @@ OWN_HOOKS = {
 }
 SLOW = "\n".join(f"slow line {number}" for number in range(40))
 
-pytestmark = [pytest.mark.parametrize("name", CLIS)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600), pytest.mark.parametrize("name", CLIS)]
 
 
 def own_files(home: Path, name: str) -> dict[str, str]:

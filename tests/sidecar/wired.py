@@ -24,7 +24,7 @@ T = TypeVar("T")
 READY: Final = {"claude": r"^❯", "codex": r"Ask Codex", "gemini": r"Type your message"}
 #: How long the proof of an Enter is waited for before it is pressed again.
 _PROOF_S: Final = 1.0
-_TRIES: Final = 15
+_TRIES: Final = 60
 
 
 class Room:
@@ -80,7 +80,7 @@ class WiredCli:
         self.terminal = Terminal(self.wired.argv, self.wired.env, self.cli.cwd).__enter__()
         self.follower = self.new_follower()
         self._task = asyncio.create_task(self._follow())
-        await asyncio.to_thread(self.terminal.wait_for, READY[self.cli.name], 60.0)
+        await asyncio.to_thread(self.terminal.wait_for, READY[self.cli.name], 180.0)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -124,7 +124,7 @@ class WiredCli:
         """Paste a text, wait until it is drawn, press Enter once: it may be too soon for the CLI."""
         before = self.terminal.screen()
         self.terminal.paste(text)
-        await wait_until(lambda: self.terminal.screen() != before)
+        await wait_until(lambda: self.terminal.screen() != before, 60.0)
         self.terminal.send(ENTER)
         self.follower.look()
 
@@ -138,17 +138,19 @@ class WiredCli:
             with contextlib.suppress(AssertionError):
                 await wait_until(lambda: proof in self.outcomes, _PROOF_S)
                 return
+            # A slow CLI that reads two Enters at once may submit twice.
+            await self.wait(self.terminal.has_read)
             self.terminal.send(ENTER)
         raise AssertionError(f"no {proof}; the screen shows:\n{self.terminal.screen()}")
 
-    async def wait(self, condition: Callable[[], T], timeout_s: float = 20.0) -> T:
+    async def wait(self, condition: Callable[[], T], timeout_s: float = 120.0) -> T:
         try:
             return await wait_until(condition, timeout_s)
         except AssertionError as error:
             shown = "\n".join(map(str, self.outcomes))
             raise AssertionError(f"{error}\n{shown}\n{self.terminal.screen()}") from None
 
-    async def reply(self, tag: str | None, timeout_s: float = 20.0) -> Reply:
+    async def reply(self, tag: str | None, timeout_s: float = 120.0) -> Reply:
         """Wait for the reply with that tag."""
         found = lambda: next((one for one in self.replies() if one.tag == tag), None)  # noqa: E731
         reply = await self.wait(found, timeout_s)

@@ -29,10 +29,12 @@ _STATES: Final = {"idle": "idle", "busy": "working", "dialog": "blocked:kind=per
 class Program:
     """One run: keys go to the start screen, else to the dialog, else to the composer."""
 
-    def __init__(self, knobs: Namespace) -> None:
+    def __init__(
+        self, knobs: Namespace, drawing: Drawing | None = None, wiring: Wiring | None = None
+    ) -> None:
         self._knobs = knobs
-        self._wiring = Wiring(knobs)
-        self._drawing = Drawing(sys.stdout.fileno())
+        self._wiring = wiring or Wiring(knobs)
+        self._drawing = drawing or Drawing(sys.stdout.fileno())
         self._keyboard = Keyboard()
         self._draft: str = knobs.draft
         self._has_paste = False
@@ -54,6 +56,8 @@ class Program:
         signal.signal(signal.SIGWINCH, lambda *_: self._dirty())
         try:
             tty.setraw(sys.stdin)
+            if self._knobs.start_ms:
+                time.sleep(self._knobs.start_ms / 1000)
             self._start()
             while self._exit is None:
                 self._step()
@@ -65,8 +69,6 @@ class Program:
 
     def _start(self) -> None:
         knobs, now = self._knobs, time.monotonic()
-        if knobs.start_ms:
-            time.sleep(knobs.start_ms / 1000)
         self._drawing.write("\x1b[?1049h\x1b[H" if knobs.alternate else "")
         self._drawing.write("" if knobs.no_paste else "\x1b[?2004h")
         self._wiring.log("started", unknown=knobs.unknown, pid=os.getpid())
@@ -85,10 +87,14 @@ class Program:
 
     def _step(self) -> None:
         readable, _, _ = select.select([sys.stdin], [], [], self._wait_s())
-        if readable:
-            data = os.read(sys.stdin.fileno(), 65536)
-            if not data:
-                self._exit = 0
+        data = os.read(sys.stdin.fileno(), 65536) if readable else b""
+        if readable and not data:
+            self._exit = 0
+        self.take(data)
+
+    def take(self, data: bytes) -> None:
+        """Take keys, none if there were none for as long as it waits; do what is due."""
+        if data:
             self._press(self._keyboard.feed(data))
         elif self._keyboard.is_waiting:
             self._press(self._keyboard.flush())
@@ -161,7 +167,7 @@ class Program:
         elif key.kind == "erase":
             self._draft = self._draft[:-1]
         elif key.kind == "kill":
-            self._draft = ""
+            self._draft, self._has_paste = "", False
         elif key.kind == "enter":
             self._press_enter()
         elif key.kind in ("escape", "interrupt"):

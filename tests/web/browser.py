@@ -6,7 +6,15 @@ import shutil
 from typing import Any, Final
 
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, WebError
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    ViewportSize,
+    WebError,
+)
 
 from tests.rooms import LiveRoom
 
@@ -26,7 +34,17 @@ _FLAGS: Final = (
     "--disable-sync",
     f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
 )
-TIMEOUT_S: Final = 30.0
+TIMEOUT_S: Final = 60.0
+SIZE: Final[ViewportSize] = {"width": 1440, "height": 900}
+#: What a page is once it shows the room as it is now.
+LIVE: Final = 'body[data-room="open"][data-link="live"]'
+
+
+async def new_context(browser: Browser) -> BrowserContext:
+    """Return a new browser profile, as it were."""
+    made = await browser.new_context(viewport=SIZE, reduced_motion="reduce")
+    made.set_default_timeout(TIMEOUT_S * 1000)
+    return made
 
 
 async def launch(playwright: Playwright) -> Browser:
@@ -41,11 +59,19 @@ async def launch(playwright: Playwright) -> Browser:
 class Troubles:
     """What the pages of a test complained about: console errors, exceptions, breaches of the policy."""
 
-    def __init__(self, context: BrowserContext) -> None:
+    def __init__(self) -> None:
         self._found: list[str] = []
         self._expected: list[str] = []
+
+    def listen(self, context: BrowserContext) -> None:
+        """Note what the pages of a context complain about from here on."""
         context.on("console", self._on_console)
         context.on("weberror", self._on_error)
+
+    def leave(self, context: BrowserContext) -> None:
+        """Note nothing more of a context that goes on to live."""
+        context.remove_listener("console", self._on_console)
+        context.remove_listener("weberror", self._on_error)
 
     def expect(self, pattern: str) -> None:
         """Let complaints pass that match a pattern."""
@@ -72,8 +98,41 @@ async def enter(context: BrowserContext, room: LiveRoom) -> Page:
     """Open a page by a one-time link; return when it shows the room as it is now."""
     page = await context.new_page()
     await page.goto(link_to(room))
-    await page.wait_for_selector('body[data-room="open"][data-link="live"]')
+    await page.wait_for_selector(LIVE)
     return page
+
+
+class Tab:
+    """A page that goes from room to room, with nothing kept from the one before.
+
+    A page that is opened anew costs Chromium three times as much.
+    """
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.context = context
+        self._page: Page | None = None
+
+    async def visit(self, room: LiveRoom) -> Page:
+        """Enter a room by a one-time link; return when the page shows it as it is now."""
+        if self._page is None or self._page.is_closed():
+            self._page = await self.context.new_page()
+        await self._page.goto(link_to(room))
+        await self._page.wait_for_selector(LIVE)
+        return self._page
+
+    async def leave(self) -> None:
+        """Leave the room; forget what the page has kept and how it was looked at."""
+        page = self._page
+        if page is None or page.is_closed():
+            return
+        origin = await page.evaluate("() => location.origin")
+        await page.goto("about:blank")
+        wire = await self.context.new_cdp_session(page)
+        # What is kept by the tab alone is the token, which the next link writes over.
+        await wire.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "local_storage"})
+        await wire.detach()
+        await page.set_viewport_size(SIZE)
+        await page.emulate_media(color_scheme="light")
 
 
 async def ask(page: Page, path: str) -> Any:
@@ -90,7 +149,8 @@ async def ask(page: Page, path: str) -> Any:
 async def violations(page: Page, *rules: str) -> list[dict[str, Any]]:
     """Return what axe finds wrong with a page as it is now: id, impact, help, the elements."""
     # The policy of the page forbids script tags of others; what the debugger evaluates it does not see.
-    await page.evaluate(AXE_SCRIPT)
+    if not await page.evaluate("() => 'axe' in window"):
+        await page.evaluate(AXE_SCRIPT)
     options = {"runOnly": list(rules)} if rules else {}
     found = await page.evaluate("(options) => axe.run(document, options)", options)
     return [

@@ -1,11 +1,12 @@
 """Fixtures for tests in a real browser.
 
-One browser serves all tests of a worker, each in a context of its own. Playwright's objects live in the
-event loop that made them, so every test here runs in the session's loop; its blocking form would leave a
-running loop behind that the other tests stumble over.
+One browser serves all tests of a worker. Starting things is what costs time here, so a test gets a room of
+its own from a gateway in a thread, and a page that other tests have used before; a test that needs a browser
+profile of its own asks for `context` or `enter`. Playwright's objects live in the event loop that made them,
+so every test here runs in the session's loop; its blocking form would leave a running loop behind that the
+other tests stumble over.
 """
 
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from tests.rooms import LiveRoom
-from tests.sidecar.stage import Stage
 from tests.web import browser as chromium
-from tests.web.browser import TIMEOUT_S, Troubles, violations
+from tests.web.browser import TIMEOUT_S, Tab, Troubles, violations
+from tests.web.files import served_files
+from tests.web.modules import Parts
+from tests.web.threaded import GatewayThread, ThreadedRoom
 
-NAMES = ("ada", "bob", "cy")
 HERE = Path(__file__).parent
 Enter = Callable[[LiveRoom], Awaitable[Page]]
 Axe = Callable[..., Awaitable[list[dict[str, Any]]]]
@@ -48,44 +50,31 @@ async def browser() -> AsyncIterator[Browser]:
         await started.close()
 
 
+@pytest.fixture
+def troubles() -> Iterator[Troubles]:
+    """What the pages of this test complain about; what the test does not expect fails it."""
+    found = Troubles()
+    yield found
+    assert found.unexpected == []
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def watched(
-    browser: Browser, request: pytest.FixtureRequest
-) -> AsyncIterator[tuple[BrowserContext, Troubles]]:
-    """A context with what its pages complain about; what the test does not expect fails it."""
-    for name in {"gateway", "room"} & set(request.fixturenames):
-        # What begins first ends last: a page would complain of a room that goes away.
-        request.getfixturevalue(name)
-    made = await browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
-    made.set_default_timeout(TIMEOUT_S * 1000)
-    troubles = Troubles(made)
-    yield made, troubles
-    await made.close()
-    assert troubles.unexpected == []
-
-
-@pytest.fixture
-def context(watched: tuple[BrowserContext, Troubles]) -> BrowserContext:
+async def context(
+    browser: Browser, troubles: Troubles, request: pytest.FixtureRequest
+) -> AsyncIterator[BrowserContext]:
     """A new browser profile, as it were: nothing is kept from one test to the next."""
-    return watched[0]
-
-
-@pytest.fixture
-def troubles(watched: tuple[BrowserContext, Troubles]) -> Troubles:
-    """What the pages of this test complain about, for tests that expect it."""
-    return watched[1]
-
-
-@pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[LiveRoom]:
-    """A room without agents."""
-    with LiveRoom(tmp_path / "room") as room:
-        yield room
+    if "gateway" in request.fixturenames:
+        # What begins first ends last: a page would complain of a room that goes away.
+        request.getfixturevalue("gateway")
+    made = await chromium.new_context(browser)
+    troubles.listen(made)
+    yield made
+    await made.close()
 
 
 @pytest.fixture
 def enter(context: BrowserContext) -> Enter:
-    """Open a page of any room by a one-time link."""
+    """Open a page of any room by a one-time link, in a browser profile of the test's own."""
 
     async def opened(room: LiveRoom) -> Page:
         return await chromium.enter(context, room)
@@ -93,26 +82,39 @@ def enter(context: BrowserContext) -> Enter:
     return opened
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(gateway: LiveRoom, enter: Enter) -> Page:
-    """A page of the room without agents."""
-    return await enter(gateway)
+# --- a room without agents, one for each test ----------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def gateway_thread() -> Iterator[GatewayThread]:
+    """Where the gateways of this worker run, one after the other."""
+    thread = GatewayThread()
+    yield thread
+    thread.close()
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Stage]:
-    """A room with the demo agents ada, bob and cy, behind sidecars in tmux panes; they answer at once."""
-    with Stage(tmp_path, rows=24, cols=80) as stage:
-        for name in NAMES:
-            argv = [sys.executable, "-P", "-m", "csp.cli", "demo", name]
-            stage.seat(name, argv, "--profile", "demo", env={"CSP_DEMO_SPEED": "0"})
-        yield stage
+def gateway(tmp_path: Path, gateway_thread: GatewayThread) -> Iterator[LiveRoom]:
+    """A room without agents."""
+    with ThreadedRoom(tmp_path / "room", gateway_thread) as room:
+        yield room
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def tab(browser: Browser) -> AsyncIterator[Tab]:
+    """The page of this worker that goes from room to room."""
+    context = await chromium.new_context(browser)
+    yield Tab(context)
+    await context.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def room_page(room: Stage, enter: Enter) -> Page:
-    """A page of the room with the demo agents."""
-    return await enter(room.room)
+async def page(gateway: LiveRoom, tab: Tab, troubles: Troubles) -> AsyncIterator[Page]:
+    """A page of the room without agents."""
+    troubles.listen(tab.context)
+    yield await tab.visit(gateway)
+    await tab.leave()
+    troubles.leave(tab.context)
 
 
 @pytest.fixture
@@ -121,8 +123,36 @@ def axe() -> Axe:
     return violations
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    """A room into which a test brings its own agents."""
-    with Stage(tmp_path, rows=24, cols=80) as empty:
-        yield empty
+# --- the modules of the page, without a gateway --------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def origin() -> Iterator[str]:
+    """Where the files of the page are, with no gateway behind them."""
+    with served_files() as url:
+        yield url
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def parts_context(browser: Browser) -> AsyncIterator[BrowserContext]:
+    context = await chromium.new_context(browser)
+    yield context
+    await context.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def parts_page(parts_context: BrowserContext) -> Page:
+    return await parts_context.new_page()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def parts(
+    origin: str, parts_context: BrowserContext, parts_page: Page, troubles: Troubles
+) -> AsyncIterator[Parts]:
+    """The page's elements with nothing begun: a test calls its modules, and answers what they ask."""
+    opened = Parts(parts_page)
+    await opened.open(origin)
+    troubles.listen(parts_context)
+    yield opened
+    await parts_page.goto("about:blank")
+    troubles.leave(parts_context)

@@ -6,7 +6,7 @@ from csp.oneshot import Gateway
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
 
-TIMEOUT_S: Final = 20.0
+TIMEOUT_S: Final = 60.0
 
 
 class Puppet:

@@ -1,22 +1,38 @@
 """How a browser gets into the room, stays there, gets out."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import BrowserContext, Page
 
 from csp.errors import Unauthenticated
 from csp.oneshot import Gateway
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
-from tests.web.browser import Troubles, ask, link_to
+from tests.web.browser import TIMEOUT_S, Troubles, ask, link_to
 from tests.web.conftest import Enter
+from tests.web.threaded import GatewayThread, ThreadedRoom
 
 OPEN = 'body[data-room="open"][data-link="live"]'
 SHUT = 'body[data-room="shut"]'
 SECRET = "the marzipan is in the cupboard"
 GONE = r"WebSocket|ERR_CONNECTION|ERR_EMPTY|ERR_SOCKET|Failed to load resource"
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRoom]:
+    """One room for all tests here, in a process of its own: it has a log, and it can be killed."""
+    with LiveRoom(tmp_path_factory.mktemp("access") / "room") as room:
+        yield room
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(gateway: LiveRoom, enter: Enter) -> Page:
+    """A page in a browser profile of its own."""
+    return await enter(gateway)
 
 
 async def _token(page: Page) -> str:
@@ -128,11 +144,11 @@ async def test_leaving_ends_the_token_and_its_connection(
     # What the page has asked just before is answered just after.
     troubles.expect("status of 401")
     token = await _token(page)
-    await wait_until(lambda: _watchers(gateway) == 1, what="the page's WebSocket")
+    await wait_until(lambda: _watchers(gateway) == 1, TIMEOUT_S, "the page's WebSocket alone")
     await page.click("#menu summary")
     await page.click("#leave")
     await page.wait_for_selector(SHUT)
-    await wait_until(lambda: _watchers(gateway) == 0, what="the end of its WebSocket")
+    await wait_until(lambda: _watchers(gateway) == 0, TIMEOUT_S, "the end of its WebSocket")
 
     assert not _is_in(gateway, token)
     assert await _token(page) == ""
@@ -166,10 +182,15 @@ async def test_a_page_outlives_a_killed_gateway(gateway: LiveRoom, page: Page, t
 
 
 async def test_a_page_of_one_room_is_nobody_in_another(
-    tmp_path: Path, context: BrowserContext, gateway: LiveRoom, enter: Enter, troubles: Troubles
+    tmp_path: Path,
+    context: BrowserContext,
+    gateway: LiveRoom,
+    gateway_thread: GatewayThread,
+    enter: Enter,
+    troubles: Troubles,
 ) -> None:
     troubles.expect("status of 401|WebSocket")
-    with LiveRoom(tmp_path / "other", name="other") as other:
+    with ThreadedRoom(tmp_path / "other", gateway_thread, name="other") as other:
         other.gateway.post("/message", {"to": "all", "content": SECRET})
         token = await _token(await enter(gateway))
         page = await context.new_page()

@@ -1,12 +1,13 @@
 """The whiteboard on the page: written on, read live, searched, summed up, saved."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from playwright.async_api import Page, expect
 
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
+from tests.web.modules import Parts
 from tests.web.parts import begin, see_toast, write
 from tests.web.puppet import Puppet
 
@@ -124,3 +125,115 @@ async def test_the_board_is_saved_as_a_file(gateway: LiveRoom, page: Page, tmp_p
 
     assert done.suggested_filename == "whiteboard-all.txt"
     assert (tmp_path / "saved").read_text() == "==> whiteboard/room/0000_human.txt <==\nkeep this\n"
+
+
+# --- the module alone ----------------------------------------------------------------------------
+
+_BEGIN: Final = """const { Board, openBoard } = await load("board"); const { showTab } = await load("tabs");
+const note = (number, fields = {}) => ({ id: `n-${number}`, idx: number, author: "ada",
+  text: `note ${number}`, tags: [], kind: "note", session: "room", ts: 1000, stands_for: [], ...fields });
+const room = await makeRoom({ sessions: [{ id: "s/1", mode: "debate", topic: "tabs" }],
+  agents: [{ id: "ada", online: true }, { id: "off", online: false }] });
+new Board(room); room.sessionsChanged.tell(); room.agentsChanged.tell();
+const rest = async () => { for (let i = 0; i < 6; i += 1) await turn(); };
+const open = async (items) => { answers["/board"] = { items }; showTab("board"); await rest(); };
+"""
+
+
+async def test_a_board_that_nobody_looks_at_is_not_read(parts: Parts) -> None:
+    got = await parts.run(
+        _BEGIN
+        + """room.noted.tell(); room.statusChanged.tell(); await rest(); const closed = asked.length;
+        await open([note(1), note(2, { author: "human", kind: "reply", session: "s/1", tags: ["x"],
+          stands_for: ["n-1"] })]);
+        return [closed, asked[0][1], texts(".note .message-head").map((text) => text.replace(/no\\. .*/,
+          "")), texts("#board-state"), $("#board-older").hidden, $("#board-sum").hidden,
+          texts("#board-by option"), texts("#board-session option")]"""
+    )
+
+    assert got == [
+        0,
+        "/board?limit=50",
+        ["youreplys/1#xstands for 1 note", "ada"],
+        ["2 notes, the newest first"],
+        True,
+        False,
+        ["ada"],
+        ["All boards", "The room's own", "s/1 · debate tabs"],
+    ]
+
+
+async def test_the_board_is_read_again_when_the_connection_is_back(parts: Parts) -> None:
+    got = await parts.run(
+        "const real = window.setTimeout; window.setTimeout = (run, ms) => real(run, Math.min(ms, 1));"
+        + _BEGIN
+        + """await open([]); const empty = texts("#board-state");
+        const wait = async () => { await new Promise((done) => real(done, 10));
+        return asked.splice(0).length; }; await wait();
+        room.status = "lost"; room.statusChanged.tell(); const lost = await wait(); room.status = "live";
+        room.statusChanged.tell(); const back = await wait(); room.noted.tell();
+        return [empty, lost, back, await wait()]"""
+    )
+
+    assert got == [["Nothing stands on this board yet."], 0, 1, 1]
+
+
+async def test_a_search_and_a_note_of_one_session(parts: Parts) -> None:
+    got = await parts.run(
+        "const real = window.setTimeout; window.setTimeout = (run, ms) => real(run, Math.min(ms, 1));"
+        + _BEGIN
+        + """await open([]); $("#board-session").value = "s/1";
+        answers["/board/search"] = { items: [{ note: note(1), how: "exact" }, { note: note(2),
+          how: "words" }, { note: note(3), how: "meaning" }] };
+        openBoard("  tabs "); await until(() => texts(".note").length === 3);
+        const path = asked.at(-1)[1]; const marks = texts(".note .mark").filter((mark) =>
+          mark.startsWith("found")); const state = texts("#board-state");
+        const older = $("#board-older").hidden;
+        answers["/board/search"] = { items: [] }; openBoard("none");
+        await until(() => texts(".note").length === 0); const none = texts("#board-state");
+        asked.length = 0;
+        $("#board-text").value = " a note "; $("#board-tags").value = " x, y ";
+        $("#board-add").requestSubmit(); await until(() => !$("#board-text").value);
+        const added = asked[0]; const cleared = $("#board-q").value; asked.length = 0;
+        $("#board-text").value = "  "; $("#board-add").requestSubmit(); await rest();
+        const blank = asked.filter(([method]) => method === "POST").length;
+        statuses["/board"] = 507; $("#board-text").value = "kept"; $("#board-add").requestSubmit();
+        await rest(); return [path, marks, state, older, none, added, cleared, blank,
+          $("#board-text").value]"""
+    )
+
+    assert got == [
+        "/board/search?q=tabs&limit=20&session=s%2F1",
+        ["found by its exact name", "found by its words", "found by its meaning"],
+        ["3 notes found, the best first"],
+        True,
+        ["Nothing was found."],
+        ["POST", "/board", {"text": " a note ", "tags": ["x", "y"], "session": "s/1"}],
+        "",
+        0,
+        "kept",
+    ]
+
+
+async def test_a_summary_and_a_file_of_one_session(parts: Parts) -> None:
+    got = await parts.run(
+        _BEGIN
+        + """const files = []; URL.createObjectURL = (blob) => { files.push(blob); return "blob:x"; };
+        const names = []; HTMLAnchorElement.prototype.click = function () { names.push(this.download); };
+        await open([]); $("#board-session").value = "s/1";
+        answers["/board/summarise"] = { stands_for: ["a"] };
+        answers["/board/export"] = { files: [{ path: "p1", text: "t1" }, { path: "p2", text: "t2" }] };
+        asked.length = 0;
+        $("#board-sum").requestSubmit(); await rest(); $("#board-export").click(); await rest();
+        return [asked.slice(0, 2), texts(".toast p"), names, await files[0].text()]"""
+    )
+
+    assert got == [
+        [
+            ["POST", "/board/summarise", {"by": "ada", "session": "s/1"}],
+            ["GET", "/board/export?session=s%2F1", None],
+        ],
+        ["ada was asked to sum up 1 note"],
+        ["whiteboard-s/1.txt"],
+        "==> p1 <==\nt1\n\n==> p2 <==\nt2\n",
+    ]

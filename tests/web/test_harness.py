@@ -6,9 +6,8 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from tests.rooms import LiveRoom
-from tests.sidecar.stage import Stage
 from tests.waiting import wait_until
-from tests.web.browser import Troubles, ask
+from tests.web.browser import Troubles
 from tests.web.conftest import Axe
 
 ADD = (
@@ -56,7 +55,3 @@ async def test_axe_names_what_is_wrong(page: Page, axe: Axe) -> None:
 
     assert "image-alt" not in [item["id"] for item in before]
     assert [item["impact"] for item in after if item["id"] == "image-alt"] == ["critical"]
-
-
-async def test_the_demo_agents_are_in_the_room(room: Stage, room_page: Page) -> None:
-    assert [agent["id"] for agent in await ask(room_page, "/agents")] == ["ada", "bob", "cy"]

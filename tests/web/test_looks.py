@@ -1,15 +1,20 @@
 """The page at the sizes people use: nothing overflows, every control is reached, nothing hinders anybody."""
 
-from typing import Final
+from collections.abc import AsyncIterator, Iterator
+from typing import Final, Literal
 
 import pytest
-from playwright.async_api import Page, ViewportSize, expect
+import pytest_asyncio
+from playwright.async_api import Browser, Page, ViewportSize, expect
 
-from tests.rooms import LiveRoom
+from tests.rooms import LiveRoom, free_port
+from tests.web.browser import Troubles, enter, new_context
 from tests.web.conftest import Axe
 from tests.web.parts import begin, see_chip
 from tests.web.puppet import Puppet
+from tests.web.threaded import GatewayThread, ThreadedRoom
 
+#: What has room for all parts, what has not; between them only the panels' widths change.
 SIZES: Final = {"wide": (1440, 900), "middle": (1024, 768), "narrow": (390, 844)}
 DIALOG: Final = {"tool": "Bash", "arguments": "make " + "x" * 300, "question": "Go on?"}
 TEXT: Final = f"""# A heading
@@ -31,7 +36,7 @@ Some **bold** words, a [link](https://example.com/{"path/" * 40}), `code`, {"W" 
 """
 
 
-async def _busy_room(room: LiveRoom, page: Page) -> None:
+async def _fill(room: LiveRoom, page: Page) -> None:
     """Fill every part of the page."""
     ada, bob = Puppet(room, "ada"), Puppet(room, "a-name-of-thirty-two-characters-x")
     for agent in (ada, bob):
@@ -52,10 +57,32 @@ async def _busy_room(room: LiveRoom, page: Page) -> None:
     await expect(page.locator("#votes .candidate")).to_have_count(2)
 
 
-@pytest.fixture(params=list(SIZES))
-def size(request: pytest.FixtureRequest) -> ViewportSize:
+@pytest.fixture(scope="module")
+def busy_room(tmp_path_factory: pytest.TempPathFactory, gateway_thread: GatewayThread) -> Iterator[LiveRoom]:
+    folder = tmp_path_factory.mktemp("looks") / "room"
+    with ThreadedRoom(folder, gateway_thread, port=free_port()) as room:
+        yield room
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def busy_page(browser: Browser, busy_room: LiveRoom) -> AsyncIterator[Page]:
+    """One page with every part filled; tests look at it without changing it."""
+    context = await new_context(browser)
+    troubles = Troubles()
+    troubles.listen(context)
+    page = await enter(context, busy_room)
+    await _fill(busy_room, page)
+    yield page
+    await context.close()
+    assert troubles.unexpected == []
+
+
+@pytest_asyncio.fixture(loop_scope="session", params=list(SIZES))
+async def size(request: pytest.FixtureRequest, busy_page: Page) -> ViewportSize:
     width, height = SIZES[request.param]
-    return {"width": width, "height": height}
+    size: ViewportSize = {"width": width, "height": height}
+    await busy_page.set_viewport_size(size)
+    return size
 
 
 def _tabs(size: ViewportSize) -> list[str]:
@@ -81,18 +108,34 @@ _OVERFLOWING: Final = """() => {
 }"""
 
 
-async def test_nothing_overflows_and_axe_has_nothing_to_say(
-    gateway: LiveRoom, page: Page, axe: Axe, size: ViewportSize
+async def test_nothing_overflows(busy_page: Page, size: ViewportSize) -> None:
+    for tab in _tabs(size):
+        await _turn_to(busy_page, tab)
+        assert [one for one in await busy_page.evaluate(_OVERFLOWING) if ".skip" not in one] == [], tab
+
+
+#: Of the size between the two others nothing but the widths is its own.
+_LOOKED_AT: Final = [
+    pytest.param("wide", "light"),
+    pytest.param("wide", "dark"),
+    pytest.param("narrow", "light"),
+    pytest.param("narrow", "dark", marks=pytest.mark.full),
+    pytest.param("middle", "light", marks=pytest.mark.full),
+    pytest.param("middle", "dark", marks=pytest.mark.full),
+]
+
+
+@pytest.mark.parametrize(("size", "scheme"), _LOOKED_AT, indirect=["size"])
+async def test_axe_has_nothing_to_say(
+    busy_page: Page, axe: Axe, size: ViewportSize, scheme: Literal["light", "dark"]
 ) -> None:
-    await _busy_room(gateway, page)
-    await page.set_viewport_size(size)
-    for scheme in ("light", "dark"):
-        await page.emulate_media(color_scheme=scheme)
-        for tab in _tabs(size):
-            await _turn_to(page, tab)
-            found = [item for item in await axe(page) if item["impact"] in ("serious", "critical")]
-            assert found == [], f"{scheme} {tab}"
-            assert [one for one in await page.evaluate(_OVERFLOWING) if ".skip" not in one] == [], tab
+    """The colours decide about contrast alone, so all other rules are asked once for each size."""
+    await busy_page.emulate_media(color_scheme=scheme)
+    rules = ("color-contrast",) if scheme == "dark" else ()
+    for tab in _tabs(size):
+        await _turn_to(busy_page, tab)
+        found = [item for item in await axe(busy_page, *rules) if item["impact"] in ("serious", "critical")]
+        assert found == [], f"{scheme} {tab}"
 
 
 #: A name by which an element is the same after it was drawn anew.
@@ -112,32 +155,33 @@ _CONTROLS: Final = """() => {
 }"""
 
 
-async def test_every_control_is_reached_by_tab(gateway: LiveRoom, page: Page, size: ViewportSize) -> None:
-    await _busy_room(gateway, page)
-    await page.set_viewport_size(size)
+async def test_every_control_is_reached_by_tab(busy_page: Page, size: ViewportSize) -> None:
     for tab in _tabs(size):
-        await _turn_to(page, tab)
-        wanted = set(await page.evaluate(_CONTROLS % _NAME))
-        assert wanted - await _reached(page, len(wanted) + 10) == set(), tab
+        await _turn_to(busy_page, tab)
+        wanted = set(await busy_page.evaluate(_CONTROLS % _NAME))
+        assert wanted - await _reached(busy_page, len(wanted) + 10) == set(), tab
 
 
 async def _reached(page: Page, presses: int) -> set[str]:
     """Return what has had the focus after so many presses of Tab."""
-    await page.evaluate("() => document.activeElement.blur()")
-    found: set[str] = set()
+    await page.evaluate(
+        f"""() => {{
+          window.reached = [];
+          window.noteFocus ??= ({{ target }}) => window.reached.push(({_NAME})(target));
+          document.addEventListener("focusin", window.noteFocus);
+          document.activeElement.blur();
+        }}"""
+    )
     for _ in range(presses):
         await page.keyboard.press("Tab")
-        found.add(str(await page.evaluate(f"() => ({_NAME})(document.activeElement)")))
-    return found
+    return set(await page.evaluate("() => window.reached"))
 
 
-async def test_allstop_is_in_sight_in_every_part(gateway: LiveRoom, page: Page, size: ViewportSize) -> None:
-    await _busy_room(gateway, page)
-    await page.set_viewport_size(size)
+async def test_allstop_is_in_sight_in_every_part(busy_page: Page, size: ViewportSize) -> None:
     for tab in _tabs(size):
-        await _turn_to(page, tab)
-        await expect(page.locator("#allstop")).to_be_in_viewport(ratio=1)
-        await page.click("#allstop", trial=True)
+        await _turn_to(busy_page, tab)
+        await expect(busy_page.locator("#allstop")).to_be_in_viewport(ratio=1)
+        await busy_page.click("#allstop", trial=True)
 
 
 async def test_colours_can_be_chosen_and_stay(page: Page) -> None:

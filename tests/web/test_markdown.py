@@ -1,11 +1,7 @@
 """The renderer of agents' text, in a real Chromium under the strictest policy."""
 
-import functools
-import http.server
 import json
-import threading
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import pytest
@@ -14,50 +10,7 @@ from playwright.async_api import Browser, CDPSession, Locator, Page
 
 from tests.web.texts import ADDRESSES, CONSTRUCTS, HOSTILE, KEPT, MARKS, PIECES, SHOWN
 
-HERE: Final = Path(__file__).resolve().parent
-FILES: Final = HERE.parent.parent / "csp" / "web" / "page"
-# Nothing may load and no string may become markup: what the page itself is served with, or stricter.
-POLICY: Final = (
-    "default-src 'none'; script-src 'self'; base-uri 'none'; form-action 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'"
-)
 PARSE: Final = "async ([piece, size]) => (await import('/rendering.js')).parseMany(JSON.parse(piece), size)"
-EMPTY: Final = b"<!doctype html><html lang=en><title>text</title><main></main>"
-
-
-class _Files(http.server.SimpleHTTPRequestHandler):
-    """Serves the modules of the page, what looks at them, and an empty document."""
-
-    def do_GET(self) -> None:
-        name = self.path.lstrip("/")
-        if name == "rendering.js":
-            self._answer((HERE / name).read_bytes(), "text/javascript")
-        elif name.endswith(".js"):
-            self._answer((FILES / name).read_bytes(), "text/javascript")
-        else:
-            self._answer(EMPTY, "text/html; charset=utf-8")
-
-    def _answer(self, body: bytes, kind: str) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Security-Policy", POLICY)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing about requests."""
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Files)
-    thread = threading.Thread(target=functools.partial(server.serve_forever, poll_interval=0.05))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 class Sheet:

@@ -1,8 +1,10 @@
-"""An API model is brought into the room from the page."""
+"""An API model is brought into the room from the page, through all processes;
+see test_addmodel.py for the form."""
 
 import asyncio
 from pathlib import Path
 
+import pytest
 from playwright.async_api import BrowserContext, Page, expect
 
 from tests.agents.api_room import KEY
@@ -14,6 +16,7 @@ from tests.web.browser import Troubles
 from tests.web.parts import see_said, see_toast, write
 
 
+@pytest.mark.full
 async def test_a_model_is_started_from_the_page(
     context: BrowserContext, troubles: Troubles, tmp_path: Path
 ) -> None:

@@ -7,20 +7,21 @@ browser, on the next port, while a page of the room is open and let in.
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 import pytest
 import pytest_asyncio
 import requests
-from playwright.async_api import BrowserContext, Page, Response
+from playwright.async_api import Browser, BrowserContext, Page, Response
 from playwright.async_api import Error as PlaywrightError
 
 from csp.oneshot import Gateway
-from tests.rooms import LiveRoom
+from tests.rooms import LiveRoom, free_port
 from tests.waiting import wait_until
-from tests.web.browser import REBOUND, TIMEOUT_S, Troubles, link_to
+from tests.web.browser import REBOUND, TIMEOUT_S, enter, link_to, new_context
 from tests.web.foreign import ForeignSite
+from tests.web.threaded import GatewayThread, ThreadedRoom
 
 SECRET: Final = "the marzipan is in the cupboard"
 BODY: Final = '{"to": "all", "content": "from the attacker"}'
@@ -119,8 +120,15 @@ class Attack:
         self.page, self.room, self.token = page, room, token
         self.code = link_to(room).partition("#link=")[2]
         self.answers: list[int] = []
-        page.on("response", self._on_response)
         self.journal = self._journal()
+
+    async def begin(self, site: ForeignSite) -> None:
+        """Open the attacker's page, then listen to what it is answered."""
+        await self.page.goto(site.url)
+        self.page.on("response", self._on_response)
+
+    def end(self) -> None:
+        self.page.remove_listener("response", self._on_response)
 
     def _journal(self) -> bytes:
         return (self.room.folder / "journal.jsonl").read_bytes()
@@ -161,23 +169,48 @@ class Attack:
         assert Gateway(self.room.url, "").post("/page/enter", {"code": self.code})["success"]
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory, gateway_thread: GatewayThread) -> Iterator[LiveRoom]:
+    """One room for all attacks: each of them must leave it as it was."""
+    folder = tmp_path_factory.mktemp("attacked") / "room"
+    with ThreadedRoom(folder, gateway_thread, port=free_port()) as room:
+        room.gateway.post("/message", {"to": "all", "content": SECRET})
+        yield room
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def site() -> AsyncIterator[ForeignSite]:
     async with ForeignSite() as running:
         yield running
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def context(browser: Browser, gateway: LiveRoom) -> AsyncIterator[BrowserContext]:
+    """The browser of both pages; nobody listens to its complaints, for it says aloud whatever it forbids."""
+    made = await new_context(browser)
+    yield made
+    await made.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def page(context: BrowserContext, gateway: LiveRoom) -> Page:
+    """The page of the room, which is let in."""
+    return await enter(context, gateway)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def foreign(context: BrowserContext) -> Page:
+    """The page of the attacker."""
+    return await context.new_page()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def attack(
-    context: BrowserContext, gateway: LiveRoom, page: Page, site: ForeignSite, troubles: Troubles
-) -> Attack:
-    # A browser says aloud whatever it forbids to the foreign page.
-    troubles.expect(".")
-    gateway.gateway.post("/message", {"to": "all", "content": SECRET})
+async def attack(gateway: LiveRoom, page: Page, foreign: Page, site: ForeignSite) -> AsyncIterator[Attack]:
     token = await page.evaluate("() => sessionStorage.getItem('csp-token')")
-    foreign = await context.new_page()
-    await foreign.goto(site.url)
-    return Attack(foreign, gateway, token)
+    attack = Attack(foreign, gateway, token)
+    await attack.begin(site)
+    yield attack
+    attack.end()
 
 
 async def test_each_way_of_reading_works_for_our_own_page(attack: Attack, page: Page) -> None:
@@ -255,6 +288,8 @@ async def test_a_page_that_opens_ours_has_no_hold_on_it(attack: Attack, context:
         }"""
     )
 
+    await opened.close()
+
     assert not has_opener
     # For the opener it is as if the window had been closed.
     assert seen[0] is True
@@ -290,10 +325,15 @@ async def test_a_page_under_a_rebound_name_gets_nothing(attack: Attack, site: Fo
 @pytest.mark.parametrize("name", ["localhost.", "[::ffff:127.0.0.1]", "0.0.0.0"])
 async def test_our_name_in_disguise_is_not_ours(attack: Attack, name: str) -> None:
     seen: list[int] = []
-    attack.page.on("response", lambda response: seen.append(response.status))
+
+    def note(response: Response) -> None:
+        seen.append(response.status)
+
+    attack.page.on("response", note)
     with contextlib.suppress(PlaywrightError):
         # An address that leads nowhere on this machine is refused by the kernel.
         await attack.page.goto(attack.room.url.replace("127.0.0.1", name))
+    attack.page.remove_listener("response", note)
 
     assert set(seen) <= {403}
     assert SECRET not in await attack.page.content()

@@ -1,13 +1,11 @@
 """Sessions begun, watched, steered and stopped by clicks; the agents' words are the test's."""
 
-import asyncio
-import time
-
 import pytest
-from playwright.async_api import BrowserContext, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
+from tests.web.browser import TIMEOUT_S
 from tests.web.conftest import Enter
 from tests.web.parts import begin, messages, newest_session, see_chip, see_said, see_toast, write
 from tests.web.puppet import Puppet
@@ -15,9 +13,10 @@ from tests.web.puppet import Puppet
 STOPPED = "Collaboration stopped by user (Allstop)."
 
 
-async def _two(room: LiveRoom, page: Page) -> tuple[Puppet, Puppet]:
-    pair = Puppet(room, "gpt"), Puppet(room, "claude")
-    await page.wait_for_selector("#mode-agents input[value=claude]", state="attached")
+async def _two(room: LiveRoom, page: Page, kind: str = "cli") -> tuple[Puppet, Puppet]:
+    pair = Puppet(room, "gpt", kind=kind), Puppet(room, "claude", kind=kind)
+    for agent in pair:
+        await page.wait_for_selector(f"#mode-agents input[value={agent.id}]", state="attached")
     return pair
 
 
@@ -88,16 +87,14 @@ async def test_the_chip_counts_the_turns_of_an_autopilot(gateway: LiveRoom, page
     assert newest_session(gateway)["status"] == "running"
 
 
-@pytest.mark.parametrize("by", ["button", "Allstop", "ALL-STOP", "all stop", "/stop", "escape", "banner"])
+@pytest.mark.parametrize("by", ["button", "ALL-STOP", "/stop", "escape", "banner"])
 async def test_allstop_is_the_same_by_every_way(gateway: LiveRoom, page: Page, by: str) -> None:
     gpt, claude = await _autopilot(gateway, page)
     await gpt.take_turn("a first idea", final=by == "banner")
     in_flight = (await claude.next())["turn"]
     await see_chip(page, "Autopilot: running (turn 2)")
     await _stop(page, by)
-    began = time.monotonic()
     await see_chip(page, "Autopilot: stopped")
-    assert time.monotonic() - began < 1.0
     late = claude.say("an answer that was in flight", turn=in_flight)
 
     assert late["late"] is True
@@ -135,10 +132,9 @@ async def test_one_escape_stops_nothing(gateway: LiveRoom, page: Page) -> None:
     await _autopilot(gateway, page)
     await see_chip(page, "Autopilot: running")
     await page.click("#menu summary")
+    await page.press("body", "Escape")  # closes the menu
     await page.press("body", "Escape")
-    await page.press("body", "Escape")
-    await asyncio.sleep(1.0)  # longer than two presses may lie apart
-    await page.press("body", "Escape")
+    await expect(page.locator("#escape-hint")).to_be_visible()
 
     assert newest_session(gateway)["status"] == "running"
 
@@ -177,9 +173,9 @@ async def test_a_limit_stops_it_and_says_which(gateway: LiveRoom, page: Page) ->
     assert newest_session(gateway)["reason"] == "emergency_turns"
 
 
-@pytest.mark.parametrize("word", ["Allstop", "/stop"])
-async def test_allstop_without_a_session_is_no_trouble(gateway: LiveRoom, page: Page, word: str) -> None:
-    await write(page, word)
+async def test_allstop_without_a_session_is_no_trouble(gateway: LiveRoom, page: Page) -> None:
+    await write(page, "Allstop")
+    await write(page, "/stop")
     await page.click("#allstop")
     gateway.gateway.post("/message", {"to": "all", "content": "still here"})
 
@@ -340,45 +336,20 @@ async def test_tokens_and_money_of_each_agent(gateway: LiveRoom, page: Page) -> 
     await expect(page.locator(".message .cost").first).to_have_text("1,234 tokens, $0.0123")
 
 
-_BEYOND: str = """() => {
-  const edge = document.querySelector("#timeline svg").getBoundingClientRect().right;
-  return [...document.querySelectorAll("#timeline rect")]
-    .filter((bar) => bar.getBoundingClientRect().right > edge + 1).length;
-}"""
-
-
-async def test_turns_are_drawn_within_their_frame_by_a_clock_that_is_behind(
-    gateway: LiveRoom, context: BrowserContext, enter: Enter
-) -> None:
-    """The page knows the gateway's clock by about a second; a turn may end later than that clock shows."""
-    await context.add_init_script("const real = Date.now; Date.now = () => real() - 900;")
-    page = await enter(gateway)
-    gpt, claude = await _two(gateway, page)
-    await begin(page, "round_robin", "drawn late", rounds=2, first="gpt")
-    await gpt.next()
-    # As long as a turn of any real agent; in a shorter one nothing could be seen.
-    await asyncio.sleep(2.5)
-    for agent in (gpt, claude):
-        agent.say(f"words of {agent.id}", turn=_turn(gateway, newest_session(gateway)["id"], agent.id))
-    await expect(page.locator("#timeline rect.replied")).to_have_count(2)
-
-    assert await page.evaluate(_BEYOND) == 0
-
-
 # --- threads -------------------------------------------------------------------------------------
 
 
 async def test_two_sessions_side_by_side_and_one_of_them_alone(gateway: LiveRoom, page: Page) -> None:
-    gpt, claude = Puppet(gateway, "gpt", kind="api"), Puppet(gateway, "claude", kind="api")
-    await page.wait_for_selector("#mode-agents input[value=claude]", state="attached")
+    gpt, claude = await _two(gateway, page, kind="api")
     await begin(page, "collaborate", "the first goal", first="gpt", thread=True)
     await gpt.take_turn("words of the first", **_to("claude"))
     await see_chip(page, "Collab: 1/6")
     await begin(page, "collaborate", "the second goal", first="claude", thread=True)
-    first, second = await wait_until(lambda: _running(gateway, 2), what="two sessions")
+    first, second = await wait_until(lambda: _running(gateway, 2), TIMEOUT_S, "two sessions")
     # Of the first session claude has a turn to take, too; only that of the second is answered.
     await wait_until(
-        lambda: claude.say("words of the second", turn=_turn(gateway, second, "claude"), **_to("gpt"))
+        lambda: claude.say("words of the second", turn=_turn(gateway, second, "claude"), **_to("gpt")),
+        TIMEOUT_S,
     )
     await see_said(page, "words of the second")
     await page.select_option("#view-choice", first)
@@ -388,9 +359,20 @@ async def test_two_sessions_side_by_side_and_one_of_them_alone(gateway: LiveRoom
     await see_chip(page, "Collab: stopped")
 
     assert _running(gateway, 1) == [second]
-    await page.select_option("#view-choice", "")
-    await page.click("#allstop")
-    await wait_until(lambda: not _ids(gateway), what="nothing runs")
+
+
+@pytest.mark.parametrize("by", ["button", "Allstop", "escape"])
+async def test_allstop_ends_every_session_that_runs(gateway: LiveRoom, page: Page, by: str) -> None:
+    await _two(gateway, page, kind="api")
+    for number in range(3):
+        body = {"mode": "autopilot", "topic": f"goal {number}", "agents": ["gpt", "claude"]}
+        gateway.gateway.post("/sessions", body)
+    await expect(page.locator("#view-choice option", has_text="●")).to_have_count(3)
+    await _stop(page, by)
+    await expect(page.locator("#view-choice option", has_text="●")).to_have_count(0)
+
+    ended = [(item["status"], item["reason"]) for item in gateway.gateway.get("/sessions")["items"]]
+    assert ended == [("ended", "stopped_by_user")] * 3
 
 
 def _ids(room: LiveRoom) -> list[str]:

@@ -31,12 +31,14 @@ def test_text_is_cut_into_words(text: str, words: list[str]) -> None:
         ("Unables.", [3, 4, 6, 7]),
         ("unfit", [0]),
         ("x" * 101, [0]),
+        ("un" + "s" * 98, [3, *[6] * 98]),
+        ("un" + "s" * 99, [0]),
         ("中 café", [8, 9]),
         ("", []),
     ],
 )
 def test_words_are_cut_into_the_longest_known_pieces(text: str, ids: list[int]) -> None:
-    assert PIECES.ids(text, 99) == ids
+    assert PIECES.ids(text, 120) == ids
 
 
 def test_no_more_pieces_than_asked_for() -> None:

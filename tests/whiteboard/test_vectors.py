@@ -124,3 +124,48 @@ def test_full_disk_loses_no_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     vectors.append(rows(2, seed=1))
 
     assert (vectors.rows == np.concatenate([rows(3), rows(2, seed=1)])).all()
+
+
+def test_every_block_is_looked_at_for_rows_that_are_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = opened(path)
+    vectors.append(rows(7))
+    vectors.close()
+    data = bytearray(path.read_bytes())
+    data[6 * SIZE * 4 : 7 * SIZE * 4] = bytes(SIZE * 4)
+    path.write_bytes(data)
+    monkeypatch.setattr("csp.whiteboard.vectors._CHECKED_AT_ONCE", 2)
+
+    assert opened(path).count == 5
+
+
+def test_a_row_that_is_nearly_of_length_one_is_good(path: Path) -> None:
+    vectors = opened(path)
+    vectors.append(np.concatenate([rows(1) * np.float32(1.0004), rows(1) * np.float32(1.001)]))
+    vectors.close()
+
+    assert opened(path).count == 1
+
+
+def test_what_stands_open_for_the_same_notes_is_not_opened_again(path: Path) -> None:
+    vectors = opened(path)
+    vectors.append(rows(2))
+    fd = vectors._fd
+    vectors.attach("a", 99)
+    assert (vectors._fd, vectors.count) == (fd, 2)
+    vectors.attach("b", 99)
+    assert vectors.count == 0
+    vectors.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+def test_a_full_disk_leaves_no_half_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = opened(path)
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr("csp.whiteboard.vectors.write_all", fail)
+    vectors.append(rows(1))
+
+    assert (vectors.count, path.exists()) == (1, False)

@@ -62,13 +62,14 @@ export class ModeForm {
     if (wanted === this.#drawn) return;
     this.#drawn = wanted;
     swap(byId("mode-agents"), ...(here.length ? here.map((agent) => this.#choice(agent)) : [h("p", { class: "hint" }, "Nobody is online.")]));
-    const names = here.map(({ id }) => h("option", { value: id }, id));
-    swap(byId("mode-first"), h("option", { value: "" }, "in order"), ...names);
-    for (const [place, chosen] of [["mode-builder", 0], ["mode-reviewer", 1]]) {
-      swap(byId(place), ...names.map((name) => name.cloneNode(true)));
-      byId(place).selectedIndex = Math.min(chosen, names.length - 1);
-    }
-    swap(byId("mode-synth"), h("option", { value: "" }, "the room itself"), ...names.map((name) => name.cloneNode(true)));
+    const ids = here.map(({ id }) => id);
+    offer("mode-first", ids, "in order");
+    offer("mode-synth", ids, "the room itself");
+    const roles = ["mode-builder", "mode-reviewer"];
+    const chosen = roles.map((place) => byId(place).value);
+    for (const place of roles) offer(place, ids);
+    // One agent alone stood in both places; a second one is there to review.
+    if (chosen[0] === chosen[1]) roles.forEach((place, index) => (byId(place).selectedIndex = Math.min(index, ids.length - 1)));
   }
 
   #choice({ id, role }) {
@@ -144,4 +145,13 @@ export class ModeForm {
     byId("session-panel").scrollTop = 0;
     this.#room.refresh();
   }
+}
+
+/** Offer these names in a list, without undoing what was chosen there. */
+function offer(place, ids, none = null) {
+  const list = byId(place);
+  const chosen = list.value;
+  const options = ids.map((id) => h("option", { value: id }, id));
+  swap(list, none !== null && h("option", { value: "" }, none), ...options);
+  if (ids.includes(chosen)) list.value = chosen;
 }

@@ -17,13 +17,15 @@ export class Timeline {
   #session = null;
   /** @type {Map<string, {agent: string, from: number, to: number | null, state: string, round: number}>} */
   #turns = new Map();
+  /** What happens while the turns so far are on their way: it comes after them. */
+  #heard = null;
   #drawing = 0;
 
   /** @param {import("./room.js").Room} room */
   constructor(room) {
     this.#room = room;
     room.sessionsChanged.on(() => this.#follow());
-    room.sessionEvent.on((event) => this.#take(event) && this.#drawSoon());
+    room.sessionEvent.on((event) => (this.#heard ? this.#heard.push(event) : this.#take(event) && this.#drawSoon()));
     setInterval(() => this.#isMoving() && this.#drawSoon(), 1000);
   }
 
@@ -37,9 +39,14 @@ export class Timeline {
     if (id === this.#session) return this.#drawSoon();
     this.#session = id;
     this.#turns.clear();
+    this.#heard = null;
     if (id) {
+      const heard = (this.#heard = []);
       const page = await attempt(get(`/history?types=turn,turn_signal&session=${part(id)}&limit=1000`));
-      for (const event of page?.items ?? []) this.#take(event);
+      // Another session may have been chosen meanwhile, which waits for turns of its own.
+      if (this.#heard !== heard) return;
+      this.#heard = null;
+      for (const event of [...(page?.items ?? []), ...heard]) this.#take(event);
     }
     this.#drawSoon();
   }

@@ -1,0 +1,264 @@
+"""How a connection is kept up: when it is tried again, when it is given up."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from csp.client import connection as connection_module
+from csp.client.connection import Connection, Options, Status, Transport
+from csp.client.http import Http
+from csp.client.inbox import Inbox
+from csp.client.link import _loss, _refusal
+from csp.client.outbox import Outbox
+from csp.client.polling import _find_link
+from csp.errors import CspError, Forbidden, NotFound, StorageFull, TooMany, Unauthenticated, Unreachable
+
+
+class Trial:
+    """A connection whose every stay ends as the test says, in a time that nobody waits for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, transport: Transport = Transport.AUTO) -> None:
+        self.statuses: list[Status] = []
+        self.slept: list[float] = []
+        self.now = 1000.0
+        self.give_up_s: float | None = None
+        self.http = Http("http://127.0.0.1:1", "token")
+        self.inbox = Inbox(0, None)
+        self.transport = transport
+        self._patch = monkeypatch
+
+    def connection(self) -> Connection:
+        options = Options(transport=self.transport, give_up_s=self.give_up_s, keepalive_s=1.0)
+        return Connection(self.http, self.inbox, Outbox(), None, options, self.statuses.append)
+
+    async def run(self, *stays: Callable[[Connection], CspError]) -> CspError:
+        """Run until the stays are used up, or until it gives up; return what it gave up with."""
+        connection, left = self.connection(), list(stays)
+
+        async def stay() -> None:
+            if not left:
+                raise Unauthenticated("the end of the test")
+            raise left.pop(0)(connection)
+
+        async def sleep(delay_s: float) -> None:
+            self.slept.append(delay_s)
+            self.now += delay_s
+
+        self._patch.setattr(connection, "_stay", stay)
+        self._patch.setattr("csp.client.connection.asyncio.sleep", sleep)
+        self._patch.setattr(asyncio.get_running_loop(), "time", lambda: self.now)
+        self._patch.setattr(connection._backoff, "next_s", self._next_s)
+        self._patch.setattr(connection._backoff, "reset", self._reset)
+        self._tries = 0
+        try:
+            await connection.run()
+        except CspError as error:
+            return error
+        finally:
+            self._patch.undo()
+        raise AssertionError
+
+    def _next_s(self) -> float:
+        self._tries += 1
+        return float(self._tries)
+
+    def _reset(self) -> None:
+        self._tries = 0
+
+    def fails(self, connection: Connection) -> CspError:
+        return Unreachable("nobody there")
+
+    def lasts(self, lasted_s: float, taken: int = 0) -> Callable[[Connection], CspError]:
+        def stay(connection: Connection) -> CspError:
+            connection._tell(Status(transport=Transport.WEBSOCKET))
+            self.now += lasted_s
+            self.inbox.taken += taken
+            return Unreachable("lost")
+
+        return stay
+
+
+@pytest.fixture
+def trial(monkeypatch: pytest.MonkeyPatch) -> Trial:
+    return Trial(monkeypatch)
+
+
+async def test_waits_grow_while_nobody_answers(trial: Trial) -> None:
+    await trial.run(*[trial.fails] * 4)
+
+    assert trial.slept == [1.0, 2.0, 3.0, 4.0]
+
+
+async def test_waits_begin_again_after_a_connection_that_lasted(trial: Trial) -> None:
+    await trial.run(trial.fails, trial.fails, trial.lasts(5.1), trial.lasts(4.9), trial.fails)
+
+    assert trial.slept == [1.0, 2.0, 1.0, 2.0, 3.0]
+
+
+async def test_waits_begin_again_after_a_connection_that_carried_something(trial: Trial) -> None:
+    await trial.run(trial.fails, trial.fails, trial.lasts(0.1, taken=1), trial.fails)
+
+    assert trial.slept == [1.0, 2.0, 1.0, 2.0]
+
+
+async def test_each_change_is_told_once(trial: Trial) -> None:
+    await trial.run(trial.fails, trial.fails, trial.lasts(1.0), trial.fails)
+
+    nobody, lost = Status(why="nobody there"), Status(why="lost")
+    there = Status(transport=Transport.WEBSOCKET)
+    assert trial.statuses == [nobody, there, lost, nobody, Status(why="the end of the test")]
+
+
+async def test_a_client_gives_up_after_so_long_in_vain(trial: Trial) -> None:
+    trial.give_up_s = 5.0
+
+    error = await trial.run(*[trial.fails] * 10)
+
+    assert str(error) == "nobody there"
+    assert trial.slept == [1.0, 2.0, 3.0]
+
+
+async def test_time_in_vain_begins_with_the_loss_of_the_last_connection(trial: Trial) -> None:
+    trial.give_up_s = 5.0
+
+    await trial.run(trial.fails, trial.fails, trial.lasts(100.0), *[trial.fails] * 10)
+
+    assert trial.slept == [1.0, 2.0, 1.0, 2.0, 3.0]
+
+
+async def test_a_client_that_is_not_told_to_never_gives_up(trial: Trial) -> None:
+    error = await trial.run(*[trial.fails] * 50)
+
+    assert str(error) == "the end of the test"
+
+
+@pytest.mark.parametrize("kind", [Unauthenticated, Forbidden])
+async def test_a_refusal_of_the_gateway_is_the_end(trial: Trial, kind: type[CspError]) -> None:
+    error = await trial.run(lambda connection: kind("no"), trial.fails)
+
+    assert (str(error), trial.slept) == ("no", [])
+
+
+# --- which way -----------------------------------------------------------------------------------
+
+
+class Opened:
+    """Stands for a link."""
+
+
+async def _open(trial: Trial, monkeypatch: pytest.MonkeyPatch, *outcomes: Any) -> list[object]:
+    """Return what comes of each attempt to open a link: the link, None, or the error's text."""
+    left = list(outcomes)
+
+    async def open_link(http: Http, after: int, keepalive_s: float) -> Any:
+        assert (after, keepalive_s) == (7, 1.0)
+        outcome = left.pop(0)
+        if isinstance(outcome, CspError):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(connection_module, "open_link", open_link)
+    trial.inbox.last_seq = 7
+    connection, seen = trial.connection(), list[object]()
+    for _ in outcomes:
+        connection._link = None
+        try:
+            seen.append(await connection._open())
+        except CspError as error:
+            seen.append(error.message)
+    return seen
+
+
+async def test_a_third_broken_handshake_means_that_websocket_is_blocked(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, link = Unreachable("broken"), Opened()
+
+    assert await _open(trial, monkeypatch, broken, broken, broken) == ["broken", "broken", None]
+    assert await _open(trial, monkeypatch, broken, broken, link, broken) == [
+        "broken",
+        "broken",
+        link,
+        "broken",
+    ]
+
+
+async def test_a_blocked_websocket_is_an_error_where_nothing_else_will_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trial, broken = Trial(monkeypatch, Transport.WEBSOCKET), Unreachable("broken")
+    blocked = "no WebSocket gets through to http://127.0.0.1:1"
+
+    assert await _open(trial, monkeypatch, *[broken] * 4, None) == [*["broken"] * 4, blocked]
+
+
+async def test_a_websocket_is_looked_for_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    outcomes = [None, Unreachable("no"), TooMany("full"), None, None, None, Opened()]
+
+    async def sleep(delay_s: float) -> None:
+        slept.append(delay_s)
+
+    async def probe() -> Any:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, CspError):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr("csp.client.polling.asyncio.sleep", sleep)
+
+    assert isinstance(await _find_link(probe), Opened)
+    assert slept == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0, 60.0]
+
+
+# --- what a loss means ---------------------------------------------------------------------------
+
+
+class Closed(Exception):
+    """Stands for the library's own exception: what the other side said when it closed."""
+
+    def __init__(self, rcvd: object) -> None:
+        self.rcvd = rcvd
+
+
+class Said:
+    def __init__(self, code: int, reason: str) -> None:
+        self.code, self.reason = code, reason
+
+
+@pytest.mark.parametrize(
+    ("rcvd", "kind", "text"),
+    [
+        (None, Unreachable, "the connection to the gateway was lost"),
+        (Said(1001, "going away"), Unreachable, "the gateway closed the connection: going away"),
+        (Said(1006, ""), Unreachable, "the gateway closed the connection: 1006"),
+        (Said(4001, "removed"), Unauthenticated, "removed"),
+        (Said(4001, ""), Unauthenticated, "this token is no longer valid"),
+    ],
+)
+def test_a_loss_is_told_as_what_it_means(rcvd: object, kind: type[CspError], text: str) -> None:
+    error = _loss(Closed(rcvd))  # type: ignore[arg-type]  # it has what is looked at
+
+    assert (type(error), error.message) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, Unauthenticated), (403, Forbidden), (429, TooMany), (404, None), (507, None)]
+)
+def test_only_some_refusals_of_a_handshake_are_the_gateways(status: int, kind: type[CspError] | None) -> None:
+    error = _refusal(status, b'{"error": "no", "hint": "why"}', "http://x")
+
+    assert (error and type(error)) == kind
+
+
+def test_statuses_are_raised_as_what_they_are() -> None:
+    from csp.client.frames import read_error
+
+    kinds = {404: NotFound, 507: StorageFull, 401: Unauthenticated, 503: Unreachable}
+    for status, kind in kinds.items():
+        error = read_error(status, b'{"error": "what", "hint": "why"}', "http://x")
+
+        assert (type(error), error.message, error.hint) == (kind, "what", "why")
+    assert "not as a gateway does" in read_error(404, b"<html>", "http://x").message

@@ -1,0 +1,284 @@
+"""The human in the room: what is shown of events, what becomes of what is typed; without a gateway."""
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from prompt_toolkit.keys import Keys
+
+from csp.client import Status
+from csp.client.connection import Transport
+from csp.core.typed import Send
+from csp.errors import NotFound, Unreachable
+from csp.events import AgentResponse, Delivered, HumanMessage, Noticed, StateChanged, Voted
+from csp.human import chat as chat_module
+from csp.human.chat import Chat
+from csp.human.face import Order
+from csp.human.look import UNICODE, Look
+from csp.human.memory import Memory
+from csp.human.pane import Pane
+from csp.rooms import Address
+from csp.wire import AgentState, DeliveryState
+from tests.waiting import wait_until
+
+HEAD: dict[str, Any] = {
+    "seq": 7,
+    "ts": 0.0,
+    "id": "m-1",
+    "sender": "ada",
+    "target": "human",
+    "thread": "main",
+    "text": "hi",
+}
+
+
+class Out:
+    """Keeps what is shown."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.talked: list[str] = []
+        self.bells = 0
+        self.has_left = False
+
+    def put(self, text: str) -> None:
+        self.lines.append(text)
+
+    def talk(self, text: str) -> None:
+        self.talked.append(text)
+
+    def bell(self) -> None:
+        self.bells += 1
+
+    def refresh(self) -> None:
+        pass
+
+    def leave(self) -> None:
+        self.has_left = True
+
+
+class Room(Chat):
+    """A chat whose gateway answers what a test says."""
+
+    def __init__(self, folder: Path, *, is_person: bool = True) -> None:
+        self.shown = Out()
+        self.asked: list[tuple[str, str, Any]] = []
+        self.answers: dict[str, Any] = {"/agents": [{"id": "ada", "state": "idle"}], "/mode": {}}
+        order = Order(
+            address=Address(url="http://127.0.0.1:9", token="t", room="default"),
+            memory=Memory(folder / "human"),
+            env={},
+            cwd=folder,
+            is_person=is_person,
+        )
+        super().__init__(order, self.shown, Look(UNICODE, has_colour=False))
+
+    async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        self.asked.append((method, path, body))
+        answer = self.answers.get(path, {})
+        if isinstance(answer, list) and answer and isinstance(answer[0], Exception):
+            raise answer.pop(0)
+        return answer
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> Room:
+    return Room(tmp_path)
+
+
+async def test_a_call_rings_once_until_it_is_over(room: Room) -> None:
+    call = StateChanged(**HEAD, state=AgentState.NEEDS_HUMAN, detail="log in")
+    for event in (call, call, StateChanged(**HEAD, state=AgentState.BUSY), call):
+        room._take(event)
+
+    assert room.shown.bells == 2
+    assert room.shown.lines == ["▲ ada needs you in its pane: log in\n  type /focus ada"] * 2
+
+
+async def test_own_messages_are_ticks_and_others_are_lines(room: Room) -> None:
+    room.ticks.expect("mine", 0.0)
+    room._mine["mine"] = asyncio.ensure_future(asyncio.sleep(0))
+    room._take(HumanMessage(**HEAD | {"id": "mine", "sender": "human", "recipients": ("ada",)}))
+    room._take(Delivered(**HEAD | {"message": "mine", "agent": "ada", "state": DeliveryState.CONFIRMED}))
+    assert room.shown.lines == []
+    assert [line.strip() for line in room.ticks.due(1e12)] == ["#7 ✓ ada"]
+    room._take(HumanMessage(**HEAD | {"id": "other", "sender": "human"}, recipients=()))
+
+    assert room.shown.lines[0].endswith("human → human: hi")
+
+
+async def test_a_notice_that_a_tick_tells_too_is_not_shown(room: Room) -> None:
+    room.ticks.expect("b-1", 0.0, label="approve")
+    room._take(Noticed(**HEAD | {"text": "approve to ada failed"}))
+    room._take(Noticed(**HEAD | {"text": "deny to ada failed"}))
+
+    assert len(room.shown.lines) == 1
+
+
+async def test_a_vote_that_stands_in_the_words_is_not_shown_again(room: Room) -> None:
+    vote = Voted(**HEAD | {"text": "A", "session_id": "s", "turn": "t", "label": "A"})
+    room._take(vote)
+    before = len(room.shown.lines)
+    room._take(AgentResponse(**HEAD | {"text": "VOTE: [A]"}, recipients=()))
+    room._take(vote)
+
+    assert len(room.shown.lines) == before + 1
+    assert await room.last_words("ada") == "VOTE: [A]"
+
+
+async def test_a_stop_is_tried_again_until_the_gateway_is_back(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_module, "TICK_S", 0.001)
+    room.answers["/stop"] = [Unreachable("away"), Unreachable("away")]
+    monkeypatch.setattr("csp.human.commands.stop", stop_of(room))
+    await room._stop()
+
+    assert [path for _, path, _ in room.asked] == ["/stop"] * 3
+
+
+def stop_of(room: Room) -> Any:
+    async def stop(chat: Chat, words: list[str]) -> None:
+        await room.ask("POST", "/stop", {})
+
+    return stop
+
+
+@pytest.mark.parametrize("is_person", [True, False])
+async def test_a_stop_is_given_up_at_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_person: bool
+) -> None:
+    room = Room(tmp_path, is_person=is_person)
+    monkeypatch.setattr(chat_module, "TICK_S", 0.001)
+    monkeypatch.setattr(chat_module, "_STOP_S", 0.05 if is_person else 60.0)
+    room.answers["/stop"] = [Unreachable("away") for _ in range(10_000)]
+    with pytest.raises(Unreachable):
+        await room._stop()
+
+    assert (len(room.asked) > 1) == is_person
+
+
+async def test_a_stop_does_not_wait_for_what_was_typed_before(room: Room) -> None:
+    room.answers["/stop"] = {"stopped": []}
+    # Nobody works on the lane: what is typed stays there.
+    room.enter("/agents")
+    room.enter("Allstop")
+    assert room._lane.qsize() == 1
+    await wait_until(lambda: ("POST", "/stop", {}) in room.asked)
+
+    await asyncio.gather(*room._unfinished)
+
+
+async def test_plain_text_goes_to_the_target_which_an_address_moves(room: Room) -> None:
+    await room.roster.look()
+    sent: list[tuple[str, str, bool]] = []
+
+    def say(to: str, text: str, *, urgent: bool = False) -> None:
+        sent.append((to, text, urgent))
+
+    room.say = say  # type: ignore[method-assign]  # what is sent is all that matters here
+    room._last_words["ada"] = "tabs"
+    await room._say(Send(text="one"))
+    await room._say(Send(to="ADA", text="so {ada.last}?", urgent=True))
+    await room._say(Send(text="{eve.last} {x}"))
+
+    assert sent == [("all", "one", False), ("ada", "so tabs?", True), ("ada", "{eve.last} {x}", False)]
+    assert room.target == "ada"
+
+
+async def test_names_are_checked_only_where_the_room_is_known(room: Room) -> None:
+    assert room.known("@Eve") == "eve"
+    await room.roster.look()
+    with pytest.raises(NotFound) as error:
+        room.known("eve")
+    assert error.value.hint == "here are: ada"
+    assert (room.known("ADA"), room.known("all")) == ("ada", "all")
+    room.answers["/agents"] = []
+    await room.roster.look()
+    with pytest.raises(NotFound) as error:
+        room.known("eve")
+    assert error.value.hint == "nobody has joined yet"
+
+
+async def test_a_lost_gateway_is_said_once_and_its_return_too(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_module, "_AWAY_S", 0.0)
+    for _ in range(2):
+        room._on_status(Status(why="refused"))
+    await wait_until(lambda: not room._tasks)
+    room._on_status(Status(transport=Transport.WEBSOCKET))
+    room._on_status(Status(transport=Transport.WEBSOCKET))
+
+    assert room.shown.talked == [
+        "the gateway is away, what you type goes out when it is back: refused",
+        "the gateway is back",
+    ]
+    assert room.away == ""
+
+
+async def test_what_was_seen_is_remembered_for_a_person_alone(tmp_path: Path) -> None:
+    for is_person, expected in ((False, None), (True, 12)):
+        room = Room(tmp_path, is_person=is_person)
+        room._client = SimpleNamespace(seq=12)  # type: ignore[assignment]
+        room._save_seen()
+
+        assert room.order.memory.last_seen() == expected
+
+
+async def test_a_failure_counts_and_speaks_of_commands_as_they_are_typed_here(room: Room) -> None:
+    room.fail(NotFound("no\nsuch thing", "see: csp agents"), "about it: ")
+
+    assert room.failures == 1
+    assert room.shown.talked == ["about it: no such thing (see: /agents)"]
+
+
+async def test_a_silent_message_is_asked_about(room: Room) -> None:
+    room.ticks.expect("m", 0.0)
+    room.ticks.accept("m", 3, ("ada",), 0.0)
+    room.answers["/messages/m"] = {"recipients": {"ada": {"state": "held", "reason": "paused"}}}
+    await room._ask_about("m")
+
+    assert room.ticks.due(1e12) == ["  #3 held for ada: paused; /resume ada"]
+    room.answers["/messages/m"] = {"recipients": {"ada": {"state": "of another version"}}}
+    await room._ask_about("m")
+
+
+async def test_the_borders_are_told_what_the_roster_knows(room: Room) -> None:
+    told: list[Any] = []
+
+    class Borders:
+        def set_states(self, words: Any) -> None:
+            told.append(words)
+
+        def set_mode(self, text: str, until: float | None) -> None:
+            told.append((text, until))
+
+    room._borders = Borders()  # type: ignore[assignment]
+    room.answers["/mode"] = {
+        "mode": "debate",
+        "round": 0,
+        "maxRounds": 2,
+        "turnOrder": ["ada"],
+        "waitingFor": ["ada"],
+        "currentTurn": "ada",
+        "deadline": 99.0,
+    }
+    await room.roster.look()
+
+    assert told == [{"ada": "YOUR TURN"}, ("Debate 1/2 · ada", 99.0)]
+
+
+def test_f12_stops_whatever_is_being_typed() -> None:
+    done: list[str] = []
+    chat = SimpleNamespace(stop=lambda: done.append("stopped"), quit=lambda: done.append("left"))
+    here: Any = SimpleNamespace(
+        chat=chat, _enter=None, _break=None, _complete=None, _suspend=None, refresh=lambda: None
+    )
+    (binding,) = [one for one in Pane._keys(here).bindings if one.keys == (Keys.F12,)]
+    binding.handler(cast(Any, None))
+
+    assert done == ["stopped"]
+    assert binding.filter()

@@ -1,0 +1,417 @@
+"""What `csp up` and `csp add` decide before anything is started."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import pytest
+
+from csp.config import AgentSpec, Settings
+from csp.errors import BadInput, CspError, Refused
+from csp.panes import opening
+from csp.panes.lineup import CSP, Member, Wish
+from csp.panes.opening import Joining, Opening, plan, sidecar_argv
+from csp.panes.record import (
+    Conversation,
+    lineup_path,
+    load_conversations,
+    load_lineup,
+    save_conversations,
+    save_lineup,
+)
+from csp.panes.session import Seat
+from csp.panes.waiting import Outcome
+from csp.rooms import Address, RunningRoom
+from csp.sidecar.run import Run, agents_dir
+
+
+def member(name: str, **more: Any) -> Member:
+    fields: dict[str, Any] = {"name": name, "agent": name.lower(), "command": ("cat",), "cwd": Path("/p")}
+    return Member(**fields | more)
+
+
+class FakePanes:
+    """Keeps what would be done to the panes."""
+
+    def __init__(self, *seats: Seat) -> None:
+        self.id = "$1"
+        self.name = "csp"
+        self.by_agent = {seat.agent: seat for seat in seats}
+        self.ran: list[tuple[str, list[str], Path]] = []
+        self.envs: list[dict[str, str]] = []
+        self.placed: list[tuple[str, str]] = []
+        self.shown: list[tuple[str, str]] = []
+
+    def seats(self) -> dict[str, Seat]:
+        return self.by_agent
+
+    def place(self, agent: str, role: str) -> str:
+        self.placed.append((agent, role))
+        return f"%{agent}"
+
+    def place_human(self) -> str:
+        self.placed.append(("human", ""))
+        return "%human"
+
+    def run(self, pane: str, argv: list[str], dir: Path, env: dict[str, str] | None = None) -> None:
+        self.ran.append((pane, list(argv), dir))
+        self.envs.append(env or {})
+
+    def set_state(self, pane: str, word: str) -> None:
+        self.shown.append((pane, word))
+
+
+class FakeGateway:
+    """Answers with what a test wants; keeps what it is told with whose token."""
+
+    agents: ClassVar[list[dict[str, Any]]] = []
+    mode: ClassVar[Any] = {}
+    posts: ClassVar[list[tuple[str, str, Any]]] = []
+
+    def __init__(self, url: str, token: str) -> None:
+        self._token = token
+
+    def get(self, path: str) -> Any:
+        if isinstance(self.mode, CspError):
+            raise self.mode
+        return self.agents if path == "/agents" else self.mode
+
+    def post(self, path: str, body: Any) -> Any:
+        self.posts.append((self._token, path, body))
+
+
+@pytest.fixture(autouse=True)
+def gateway(monkeypatch: pytest.MonkeyPatch) -> type[FakeGateway]:
+    monkeypatch.setattr(FakeGateway, "agents", [])
+    monkeypatch.setattr(FakeGateway, "mode", {})
+    monkeypatch.setattr(FakeGateway, "posts", [])
+    monkeypatch.setattr(opening, "Gateway", FakeGateway)
+    return FakeGateway
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "state").mkdir(mode=0o700)
+    return Settings(state_dir=tmp_path / "state", history_dir=tmp_path / "history")
+
+
+def seat(agent: str, *, is_dead: bool = False) -> Seat:
+    return Seat(pane=f"%{agent}", window="@0", agent=agent, pid=7, is_dead=is_dead)
+
+
+def running(tmp_path: Path) -> RunningRoom:
+    history = tmp_path / "history" / "default"
+    history.mkdir(parents=True, exist_ok=True)
+    return RunningRoom(
+        room="default", url="http://x:1", token="room", pid=1, dir=tmp_path, history=history, started=0.0
+    )
+
+
+def open_with(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    panes: FakePanes,
+    room: RunningRoom | None,
+    **wish: Any,
+) -> tuple[Opening, list[str]]:
+    monkeypatch.setattr(opening, "Panes", lambda *_: panes)
+    told: list[str] = []
+    dir = settings.state_dir.parent
+    made = Opening(settings, Wish(**{"dir": dir} | wish), dir, {}, lambda _: None, told.append)
+    made._room = room
+    return made, told
+
+
+def save_run(settings: Settings, agent: str, *, pid: int = 1 << 22, journal: int = 1) -> None:
+    folder = agents_dir(settings.state_dir, "default") / agent
+    folder.mkdir(parents=True)
+    Run(
+        name=agent,
+        agent=agent,
+        token=f"token of {agent}",
+        url="u",
+        room="default",
+        role="agent",
+        pid=pid,
+        profile="/p/generic.toml",
+        argv=[],
+        env={},
+        cwd="/p",
+        folder=str(folder),
+        started=0.0,
+        journal=journal,
+    ).save(folder)
+
+
+# --- the command of a pane ------------------------------------------------------------------------
+
+
+def test_the_pane_of_an_agent_runs_its_sidecar() -> None:
+    assert sidecar_argv(member("Ann"), "r", ("cat", "-u")) == [
+        *(*CSP, "sidecar", "--room", "r", "--name", "Ann", "--", "cat", "-u")
+    ]
+    boss = member("Boss", profile="claude", role="orchestrator")
+    assert sidecar_argv(boss, "r", ("claude",)) == [
+        *(*CSP, "sidecar", "--room", "r", "--name", "Boss", "--profile", "claude"),
+        *("--role", "orchestrator", "--", "claude"),
+    ]
+    model = member("gpt", provider="openai")
+    assert sidecar_argv(model, "r", (*CSP, "agent", "--name", "gpt")) == [
+        *(*CSP, "agent", "--name", "gpt", "--room", "r")
+    ]
+
+
+# --- the plan -------------------------------------------------------------------------------------
+
+
+def test_the_plan_shares_the_agents_out_over_windows(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(opening, "Panes", lambda *_: FakePanes())
+    specs = tuple(AgentSpec(name=f"a{number}", command=("cat",)) for number in range(7))
+    settings = replace(settings, agents=specs, room="other")
+    found = plan(settings, Wish(dir=tmp_path), dict(os.environ), (80, 24))
+
+    assert found["windows"] == [["human", "a0", "a1", "a2", "a3"], ["a4", "a5", "a6"]]
+    assert (found["session"], found["size"], found["dir"]) == ("csp-other", [80, 23], str(tmp_path))
+    assert found["history"] == str(tmp_path / "history" / "other")
+    assert found["agents"][0] == {
+        "id": "a0",
+        "role": "agent",
+        "profile": None,
+        "command": "cat",
+        "cwd": str(tmp_path),
+        "worktree": False,
+        "provider": None,
+    }
+    assert plan(settings, Wish(dir=tmp_path), dict(os.environ), None)["size"] == [200, 49]
+
+
+def test_the_plan_fails_where_a_worktree_cannot_be_made(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(opening, "Panes", lambda *_: FakePanes())
+    settings = replace(settings, agents=(AgentSpec(name="ann", command=("cat",), worktree=True),))
+    with pytest.raises(BadInput, match="worktree needs a git repository"):
+        plan(settings, Wish(dir=tmp_path), dict(os.environ), None)
+
+
+def test_a_history_that_is_a_file_is_refused(settings: Settings, tmp_path: Path) -> None:
+    opening._check_history(settings)
+    (tmp_path / "history").mkdir()
+    opening._check_history(settings)
+    (tmp_path / "history" / "default").write_text("")
+    with pytest.raises(Refused, match=r"history/default' cannot be written"):
+        opening._check_history(settings)
+
+
+# --- who takes part -------------------------------------------------------------------------------
+
+
+def test_a_second_up_keeps_to_those_of_the_first(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    save_lineup(lineup_path(settings.state_dir, "default"), (member("ann"), member("Ben")))
+    settings = replace(settings, agents=(AgentSpec(name="cid", command=("cat",)),))
+    env = {"PATH": os.environ["PATH"]}
+    for wish, everybody, wanted in (
+        ({}, ["ann", "ben"], ["ann", "ben"]),
+        ({"only": ("Ben",)}, ["ann", "ben"], ["ben"]),
+        ({"only": ("cid",)}, ["cid", "ann", "ben"], ["cid"]),
+    ):
+        made, _ = open_with(monkeypatch, settings, FakePanes(), running(tmp_path), **wish)
+        made._env = env
+        found = made._members()
+
+        assert [one.agent for one in found] == everybody, wish
+        assert [one.agent for one in made._wanted(found)] == wanted, wish
+
+
+def test_the_lineup_of_a_room_that_is_gone_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    save_lineup(lineup_path(settings.state_dir, "default"), (member("ann"),))
+    panes = FakePanes()
+    panes.id = ""
+    made, told = open_with(monkeypatch, settings, panes, None)
+    made._env = {"PATH": "/nowhere"}
+
+    assert [one.agent for one in made._members()] == ["ada", "bob", "cy"]
+    assert told[-1].startswith("none of claude, codex, gemini is installed")
+
+
+@pytest.mark.parametrize(
+    ("has_panes", "has_room", "said"),
+    [
+        (True, False, ["the gateway of room default is gone; it is started again"]),
+        (False, True, ["the gateway of room default runs, but it has no panes; they are built again"]),
+        (False, False, []),
+    ],
+)
+def test_what_is_found_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    tmp_path: Path,
+    has_panes: bool,
+    has_room: bool,
+    said: list[str],
+) -> None:
+    panes = FakePanes()
+    panes.id = "$1" if has_panes else ""
+    made, told = open_with(monkeypatch, settings, panes, running(tmp_path) if has_room else None)
+    made._say_what_is_found()
+
+    assert told == said
+
+
+# --- who is started -------------------------------------------------------------------------------
+
+
+def test_only_the_missing_the_dead_and_the_removed_are_started(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
+) -> None:
+    for name, journal in (("gone", 1), ("young", 0)):
+        save_run(settings, name, pid=os.getpid(), journal=journal)
+    gateway.agents = [{"id": "here", "online": True}, {"id": "dead", "online": False}]
+    panes = FakePanes(
+        *(seat(name) for name in ("human", "here", "gone", "young")), seat("dead", is_dead=True)
+    )
+    made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
+    made._seat([member(name) for name in ("here", "dead", "gone", "young", "new")])
+
+    assert [pane for pane, _, _ in panes.ran] == ["%dead", "%gone", "%new"]
+    assert panes.placed == [("new", "agent")]
+
+
+@pytest.mark.parametrize("seats", [(), (seat("human", is_dead=True),)])
+def test_a_human_pane_that_is_missing_is_started(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, seats: tuple[Seat, ...]
+) -> None:
+    panes = FakePanes(*seats)
+    made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
+    made._seat([])
+
+    assert panes.ran == [("%human", [*CSP, "chat", "--room", "default"], tmp_path)]
+    assert panes.placed == ([] if seats else [("human", "")])
+
+
+def test_good_bye_is_said_for_those_who_went_without_it(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
+) -> None:
+    save_run(settings, "ann")
+    save_run(settings, "ben", pid=os.getpid())
+    gateway.agents = [{"id": name, "online": name != "cid"} for name in ("ann", "ben", "cid", "dan")]
+    known = {
+        name: Conversation(profile="p", cwd="/p", token=f"token of {name}") for name in ("ann", "ben", "cid")
+    }
+    made, _ = open_with(monkeypatch, settings, FakePanes(), running(tmp_path))
+    made._free_ids(["ann", "ben", "cid", "dan"], known)
+
+    assert gateway.posts == [("token of ann", "/state", {"state": "offline"})]
+
+
+def test_a_cli_that_ends_over_its_old_conversation_starts_anew(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    room = running(tmp_path)
+    panes = FakePanes(seat("ann", is_dead=True), seat("ben"), seat("cid", is_dead=True))
+    made, told = open_with(monkeypatch, settings, panes, room)
+    made._resumed = {"ann", "ben"}
+    path = made._conversations
+    save_conversations(path, {"ann": Conversation(profile="p", cwd="/p", token="t", session="s")})
+    members = [member(name) for name in ("ann", "ben", "cid")]
+    outcomes = [Outcome(name, "offline", "it has ended") for name in ("ann", "ben", "cid")]
+
+    assert made._start_anew(members, outcomes)
+    assert told == ["ann could not go on with its conversation; it starts a new one"]
+    assert [pane for pane, _, _ in panes.ran] == ["%ann"]
+    assert load_conversations(path)["ann"].session == ""
+    assert not made._start_anew(members, [Outcome("ann", "idle")])
+
+
+def test_a_conversation_that_is_gone_on_with_is_noted(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    made, _ = open_with(monkeypatch, settings, FakePanes(seat("human")), running(tmp_path))
+    old = tmp_path / "t.jsonl"
+    old.write_text("{}")
+    talk = Conversation(profile="claude", cwd="/p", token="t", session="s-1", transcript=str(old))
+    save_conversations(made._conversations, {"ann": talk})
+    made._seat([member("ann", command=("claude",), profile="claude"), member("ben")])
+
+    assert made._resumed == {"ann"}
+    assert "--resume" in cast(FakePanes, made.panes).ran[0][1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "word"),
+    [
+        ({"mode": "debate", "turnOrder": ["ann"], "waitingFor": ["ann"]}, "YOUR TURN"),
+        ({"mode": "freeform"}, "idle"),
+        (Refused("gone again"), "idle"),
+    ],
+)
+def test_the_border_says_whose_turn_it_is_from_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    tmp_path: Path,
+    gateway: type[FakeGateway],
+    mode: Any,
+    word: str,
+) -> None:
+    class Waits:
+        def run(self, agents: list[str], show: object) -> list[Outcome]:
+            return [Outcome(agent, "idle") for agent in agents]
+
+    monkeypatch.setattr(opening, "_waiting", lambda *_: Waits())
+    monkeypatch.setattr(opening, "running_room", lambda *_: running(tmp_path))
+    gateway.mode = mode
+    panes = FakePanes(seat("ann"))
+    made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
+    made._wait([member("ann"), member("nowhere")])
+
+    assert panes.shown == [("%ann", word)]
+
+
+# --- add ------------------------------------------------------------------------------------------
+
+
+def joining(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, panes: FakePanes, room: RunningRoom | None
+) -> Joining:
+    class Waits:
+        def run(self, agents: list[str], show: object) -> list[Outcome]:
+            return [Outcome(agent, "busy") for agent in agents]
+
+    monkeypatch.setattr(opening, "Panes", lambda *_: panes)
+    monkeypatch.setattr(opening, "running_room", lambda *_: room)
+    monkeypatch.setattr(opening, "_waiting", lambda *_: Waits())
+    return Joining(settings, Address(url="u", token="t", room="default"), {}, lambda _: None)
+
+
+def test_an_added_agent_gets_the_next_free_name_and_is_remembered(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
+) -> None:
+    gateway.agents = [{"id": "ann", "online": True}, {"id": "ann-3", "online": False}]
+    panes = FakePanes(seat("human"), seat("ann-2", is_dead=True))
+    save_lineup(lineup_path(settings.state_dir, "default"), (member("ann"),))
+    room = joining(monkeypatch, settings, panes, running(tmp_path))
+    outcome = room.add(member("ann", role="orchestrator"), {"KEY": "secret"})
+
+    assert (outcome, room.dir) == (Outcome("ann-3", "busy"), tmp_path)
+    assert panes.placed == [("ann-3", "orchestrator")]
+    assert panes.ran[0][1][-4:] == ["--role", "orchestrator", "--", "cat"]
+    assert panes.envs == [{"KEY": "secret"}]
+    assert [one.agent for one in load_lineup(lineup_path(settings.state_dir, "default"))] == ["ann", "ann-3"]
+    assert panes.shown == [("%ann-3", "busy")]
+
+
+def test_nothing_is_added_to_a_room_without_panes(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    bare = FakePanes()
+    bare.id = ""
+    for panes, room in ((bare, running(tmp_path)), (FakePanes(), None)):
+        with pytest.raises(Refused, match="room 'default' has no panes"):
+            joining(monkeypatch, settings, panes, room)

@@ -1,0 +1,60 @@
+"""The record of a sidecar as a file: whole, private, found again by its name."""
+
+import json
+import os
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from csp.sidecar.record import is_running, left_behind, read_record, write_record
+
+GONE = 2**22 + 1
+
+
+def test_a_record_is_private_and_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "agents" / "ada"
+    write_record(str(folder), {"pid": 7, "name": "ada"})
+
+    assert read_record(str(folder)) == {"pid": 7, "name": "ada"}
+    assert [path.name for path in folder.iterdir()] == ["run.json"]
+    assert (folder / "run.json").stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_record_that_cannot_be_written_leaves_the_old_one_and_no_draft(tmp_path: Path) -> None:
+    write_record(str(tmp_path), {"pid": 7})
+    with (
+        mock.patch.object(os, "replace", side_effect=OSError("full")),
+        pytest.raises(OSError, match="full"),
+    ):
+        write_record(str(tmp_path), {"pid": 8})
+
+    assert read_record(str(tmp_path)) == {"pid": 7}
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"pid": "7"}', "{}"])
+def test_what_is_no_record_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+
+    assert read_record(str(tmp_path)) is None
+
+
+def test_only_a_sidecar_of_that_name_that_is_gone_is_left_behind(tmp_path: Path) -> None:
+    agents = tmp_path / "default.agents"
+    assert left_behind(str(tmp_path), "default", "ada") is None
+    for entry, name, pid in (("a", "bob", GONE), ("b", "ada", os.getpid()), ("c", "ada", GONE)):
+        (agents / entry).mkdir(parents=True)
+        (agents / entry / "run.json").write_text(json.dumps({"pid": pid, "name": name, "entry": entry}))
+
+    found = left_behind(str(tmp_path), "default", "ada")
+    assert found is not None and found["entry"] == "c"
+    assert left_behind(str(tmp_path), "other", "ada") is None
+
+
+def test_a_process_of_another_user_runs() -> None:
+    with mock.patch.object(os, "kill", side_effect=PermissionError):
+        assert is_running(1)
+    assert is_running(os.getpid())
+    assert not is_running(GONE)

@@ -1,0 +1,113 @@
+"""Choose the tests that cover a file.
+
+`tests/coverage_map.json` records which test files ran code of which source file; `./bin/test --map` writes
+it. What it does not know yet is chosen by names and imports: a new test file, a new or moved source file.
+"""
+
+import ast
+import json
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+MAP: Final = "tests/coverage_map.json"
+#: Files that are not Python are covered by the tests of the module that reads them.
+READ_BY: Final = {
+    "csp/web/page/": ("tests/web/", "tests/gateway/test_page.py"),
+    "csp/sidecar/profiles/": ("csp/sidecar/profile.py", "csp/sidecar/screen_rules.py"),
+    "prompts/": ("csp/gateway/prompts.py",),
+    "bin/": ("tests/panes/",),
+}
+
+
+def covering_tests(root: Path, paths: Sequence[str]) -> list[str]:
+    """Return the test files that cover the given files, the nearest first."""
+    chosen: dict[str, None] = {}
+    for path in paths:
+        relative = _relative(root, path)
+        chosen |= dict.fromkeys(_for_one(root, relative))
+    if not chosen:
+        raise SystemExit(f"no test covers {', '.join(paths)}")
+    return list(chosen)
+
+
+def _relative(root: Path, path: str) -> str:
+    absolute = (Path.cwd() / path).resolve()
+    if not absolute.is_file():
+        raise SystemExit(f"no such file: {path}")
+    if not absolute.is_relative_to(root):
+        raise SystemExit(f"not a file of this project: {path}")
+    return str(absolute.relative_to(root))
+
+
+def _for_one(root: Path, path: str) -> list[str]:
+    if path.startswith("tests/"):
+        return _for_test_file(root, path)
+    readers = next((readers for prefix, readers in READ_BY.items() if path.startswith(prefix)), None)
+    if readers is not None and not path.endswith(".py"):
+        found = dict.fromkeys(_named_after(root, path))
+        for reader in readers:
+            is_folder = reader.startswith("tests/")
+            found |= dict.fromkeys(_under(root, reader) if is_folder else _for_one(root, reader))
+        return list(found)
+    return _for_source(root, path)
+
+
+def _for_test_file(root: Path, path: str) -> list[str]:
+    if Path(path).name.startswith("test_"):
+        return [path]
+    return [test for test in suite_files(root) if path in _imported(root, test)]
+
+
+def _for_source(root: Path, path: str) -> list[str]:
+    recorded = read_map(root)
+    importing = [test for test in suite_files(root) if path in _imported(root, test)]
+    known = [test for test in recorded["covers"].get(path, []) if (root / test).is_file()]
+    new = [test for test in suite_files(root) if test not in recorded["seconds"]]
+    package = _under(root, f"tests/{Path(path).parts[1]}/") if not known else []
+    first = [*_named_after(root, path), *importing]
+    return list(dict.fromkeys([*first, *known, *new, *package]))
+
+
+@cache
+def read_map(root: Path) -> Any:
+    """Return the recorded map: for source files the test files, nearest first; for test files the seconds."""
+    path = root / MAP
+    return json.loads(path.read_text("utf-8")) if path.exists() else {"covers": {}, "seconds": {}}
+
+
+@cache
+def suite_files(root: Path) -> list[str]:
+    """Return every test file of the suite, without the bench."""
+    paths = sorted((root / "tests").rglob("test_*.py"))
+    found = [str(path.relative_to(root)) for path in paths]
+    return [path for path in found if not path.startswith("tests/bench/")]
+
+
+def _under(root: Path, prefix: str) -> list[str]:
+    return [test for test in suite_files(root) if test.startswith(prefix)]
+
+
+def _named_after(root: Path, path: str) -> list[str]:
+    stem = Path(path).stem
+    return [test for test in suite_files(root) if Path(test).stem == f"test_{stem}"]
+
+
+@cache
+def _imported(root: Path, test: str) -> frozenset[str]:
+    """Return the files of this project that a test file imports, without what those import."""
+    tree = ast.parse((root / test).read_text("utf-8"))
+    names = {name for node in ast.walk(tree) for name in _names(node)}
+    found = {f"{name.replace('.', '/')}.py" for name in names} | {
+        f"{name.replace('.', '/')}/__init__.py" for name in names
+    }
+    return frozenset(path for path in found if (root / path).is_file())
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield node.module
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)

@@ -1,0 +1,103 @@
+"""Record which test files run code of which source file, for `./bin/test --for FILE`.
+
+    python -m tests.suite.recording          run the default suite and write tests/coverage_map.json
+
+Each process of the suite measures itself with coverage.py: the workers of pytest through the plugin in
+`measuring.py`, everything that they start through a .pth file, which Python reads at each start. A process
+belongs to the test file that was running when it started. Code outside of functions runs at import and
+says nothing about a test, so it does not count.
+"""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import coverage
+
+from tests.suite.covering import MAP, suite_files
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+HOOK: Final = Path(sysconfig.get_path("purelib")) / "csp_measure_tests.pth"
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="csp-map-") as name:
+        place = Path(name)
+        code = measure(place)
+        if code not in (0, 1):
+            return code
+        write_map(place)
+    return code
+
+
+def measure(place: Path) -> int:
+    """Run the suite with every process measured; return the exit code of pytest."""
+    hook = Path(__file__).with_name("measuring.py")
+    HOOK.write_text(f"import runpy; runpy.run_path({str(hook)!r}, {{'PLACE': {str(place)!r}}})\n")
+    words = ["tests", "--ignore=tests/bench", "-n", str(2 * (os.cpu_count() or 1)), "--dist", "loadgroup"]
+    try:
+        command = [sys.executable, "-m", "pytest", "-p", "tests.suite.measuring", *words]
+        run = subprocess.run(command, env=os.environ | {"MEASURED_INTO": str(place)}, check=False)
+    finally:
+        HOOK.unlink()
+    return run.returncode
+
+
+def write_map(place: Path) -> None:
+    """Write what was measured, one line for each source file."""
+    lines: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for path in place.glob("data.*"):
+        try:
+            data = coverage.CoverageData(str(path))
+            data.read()
+        except coverage.CoverageException:
+            # A process was killed while it wrote.
+            continue
+        for file in data.measured_files():
+            inside = lines_in_functions(file)
+            source = str(Path(file).relative_to(ROOT))
+            for line, contexts in data.contexts_by_lineno(file).items():
+                for context in contexts if line in inside else ():
+                    lines[source][context].add(line)
+    seconds: dict[str, float] = defaultdict(float)
+    for path in place.glob("seconds.*"):
+        for row in path.read_text().splitlines():
+            test, took = row.rsplit(" ", 1)
+            seconds[test] += float(took)
+    known = set(suite_files(ROOT))
+    covers = {source: ranked(found, seconds, known) for source, found in sorted(lines.items())}
+    rows = [f"    {json.dumps(source)}: {json.dumps(tests)}" for source, tests in covers.items() if tests]
+    times = [f"    {json.dumps(test)}: {took:.1f}" for test, took in sorted(seconds.items()) if test in known]
+    text = '{{\n  "covers": {{\n{}\n  }},\n  "seconds": {{\n{}\n  }}\n}}\n'
+    (ROOT / MAP).write_text(text.format(",\n".join(rows), ",\n".join(times)), "utf-8")
+
+
+def ranked(found: dict[str, set[int]], seconds: dict[str, float], known: set[str]) -> list[str]:
+    """Order test files by how much of the file they run for their time, the best first."""
+    tests = [test for test in found if test in known]
+    return sorted(tests, key=lambda test: (-len(found[test]) / (1.0 + seconds[test]), test))
+
+
+@cache
+def lines_in_functions(file: str) -> set[int]:
+    """Return the numbers of the lines that run when a function does."""
+    tree = ast.parse(Path(file).read_text("utf-8"))
+    return {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for statement in node.body
+        for line in range(statement.lineno, (statement.end_lineno or 0) + 1)
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""`./bin/test --for FILE` finds the tests of any file, also of one that the recorded map does not know."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.suite.covering import covering_tests
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name, text in {
+        "csp/room/inbox.py": "",
+        "csp/room/fresh.py": "",
+        "csp/web/page/modes.js": "",
+        "tests/room/test_inbox.py": "",
+        "tests/room/test_send.py": "from csp.room import inbox\n",
+        "tests/room/test_far.py": "",
+        "tests/room/driver.py": "",
+        "tests/cli/test_send.py": "from tests.room.driver import x\n",
+        "tests/cli/test_new.py": "",
+        "tests/web/test_modes.py": "",
+        "tests/web/test_looks.py": "",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    known = [path for path in map(str, tmp_path.rglob("test_*.py")) if "new" not in path]
+    recorded = {
+        "covers": {"csp/room/inbox.py": ["tests/cli/test_send.py", "tests/gone/test_gone.py"]},
+        "seconds": {str(Path(path).relative_to(tmp_path)): 1.0 for path in known},
+    }
+    (tmp_path / "tests/coverage_map.json").write_text(json.dumps(recorded))
+    return tmp_path
+
+
+def test_the_test_of_the_name_comes_first_then_who_imports_it_then_the_recorded(root: Path) -> None:
+    chosen = covering_tests(root, [str(root / "csp/room/inbox.py")])
+
+    assert chosen == [
+        "tests/room/test_inbox.py",
+        "tests/room/test_send.py",
+        "tests/cli/test_send.py",
+        "tests/cli/test_new.py",
+    ]
+
+
+def test_a_file_that_is_not_recorded_gets_the_tests_of_its_package(root: Path) -> None:
+    chosen = covering_tests(root, [str(root / "csp/room/fresh.py")])
+
+    assert {test for test in chosen if "/room/" in test} == {
+        "tests/room/test_inbox.py",
+        "tests/room/test_send.py",
+        "tests/room/test_far.py",
+    }
+
+
+def test_a_script_of_the_page_gets_the_tests_of_the_page(root: Path) -> None:
+    chosen = covering_tests(root, [str(root / "csp/web/page/modes.js")])
+
+    assert chosen == ["tests/web/test_modes.py", "tests/web/test_looks.py"]
+
+
+def test_a_driver_gets_the_tests_that_import_it(root: Path) -> None:
+    assert covering_tests(root, [str(root / "tests/room/driver.py")]) == ["tests/cli/test_send.py"]
+
+
+def test_a_test_file_gets_itself(root: Path) -> None:
+    assert covering_tests(root, [str(root / "tests/web/test_looks.py")]) == ["tests/web/test_looks.py"]
+
+
+@pytest.mark.parametrize(
+    ("path", "complaint"), [("csp/nothing.py", "no such file"), ("/etc/passwd", "not a file")]
+)
+def test_a_file_of_nobody_is_an_error(root: Path, path: str, complaint: str) -> None:
+    with pytest.raises(SystemExit, match=complaint):
+        covering_tests(root, [path])
+
+
+def test_every_source_file_has_tests() -> None:
+    sources = [
+        *(path for path in (ROOT / "csp").rglob("*") if path.suffix in {".py", ".js", ".toml"}),
+        *(ROOT / "prompts").glob("*.md"),
+    ]
+    without = []
+    for source in sources:
+        try:
+            covering_tests(ROOT, [str(source)])
+        except SystemExit:
+            without.append(str(source.relative_to(ROOT)))
+
+    assert [path for path in without if not path.startswith("csp/bench/")] == []

@@ -1,0 +1,37 @@
+"""Where the time of a run goes: print it by folder, and start what takes longest first."""
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.suite.covering import read_map
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+
+
+class TimesByFolder:
+    """Adds up what the tests of each folder took, over all workers."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._tests: dict[str, int] = defaultdict(int)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        folder = "/".join(report.nodeid.partition("::")[0].split("/")[:2])
+        self._seconds[folder] += report.duration
+        self._tests[folder] += report.when == "call"
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if len(self._seconds) < 2:
+            return
+        terminalreporter.section("seconds and tests by folder")
+        for folder, seconds in sorted(self._seconds.items(), key=lambda row: -row[1]):
+            terminalreporter.line(f"{seconds:7.0f} {self._tests[folder]:6}  {folder}")
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Order test files by the seconds they took when the map was recorded, so that no worker ends late."""
+    seconds = read_map(ROOT)["seconds"]
+    items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0.0))

@@ -1,0 +1,69 @@
+"""acts.js: what a person can do to the room."""
+
+from tests.web.modules import Parts
+
+SESSIONS = """const sessions = [
+  { id: "s1", thread: "one", status: "running" }, { id: "s2", thread: "two", status: "running" },
+  { id: "s3", thread: "three", status: "ended" }];"""
+
+
+async def test_whoever_looks_at_everything_stops_everything(parts: Parts) -> None:
+    got = await parts.run(
+        SESSIONS
+        + """const { stop } = await load("acts"); const room = await makeRoom({ sessions });
+        return [await stop(room), asked, room.refreshed]"""
+    )
+
+    assert got == [True, [["POST", "/stop", {"all": True}]], 1]
+
+
+async def test_whoever_looks_at_one_session_stops_that_one(parts: Parts) -> None:
+    got = await parts.run(
+        SESSIONS
+        + """const { stop } = await load("acts"); const room = await makeRoom({ sessions, view: "s1" });
+        return [await stop(room, "Allstop"), asked]"""
+    )
+
+    assert got == [
+        True,
+        [
+            ["POST", "/message", {"to": "all", "content": "Allstop", "thread": "one"}],
+            ["POST", "/stop", {"thread": "one"}],
+        ],
+    ]
+
+
+async def test_a_word_that_stops_everything_is_said_where_something_runs(parts: Parts) -> None:
+    got = await parts.run(
+        SESSIONS
+        + """const { stop } = await load("acts"); const room = await makeRoom({ sessions });
+        statuses["/message"] = 409; return [await stop(room, "Allstop"), asked]"""
+    )
+
+    assert got == [
+        False,
+        [
+            ["POST", "/message", {"to": "all", "content": "Allstop", "thread": "two"}],
+            ["POST", "/stop", {"all": True}],
+        ],
+    ]
+
+
+async def test_buttons_of_sessions_and_agents(parts: Parts) -> None:
+    got = await parts.run(
+        """const { steer, press } = await load("acts"); statuses["/agents/b/deny"] = 404;
+        await steer("s/1", "extend", { rounds: 1 }); await press("a", "approve", 2);
+        await press("a", "pause");
+        return [await press("b", "deny"), asked, texts(".toast p")]"""
+    )
+
+    assert got == [
+        None,
+        [
+            ["POST", "/sessions/s%2F1/extend", {"rounds": 1}],
+            ["POST", "/agents/a/approve", {"choice": 2}],
+            ["POST", "/agents/a/pause", {}],
+            ["POST", "/agents/b/deny", {}],
+        ],
+        ["the gateway answered 404"],
+    ]

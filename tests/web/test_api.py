@@ -1,0 +1,62 @@
+"""api.js: calls to the gateway, and what its clock shows."""
+
+from tests.web.modules import Parts
+
+
+async def test_a_call_carries_the_token_and_its_body(parts: Parts) -> None:
+    got = await parts.run(
+        """sessionStorage.setItem("csp-token", "secret"); answers["/x"] = { a: 1 };
+        const { call, get, post, part } = await load("api");
+        return [await get("/x?y=1"), headers["X-Auth-Token"], await post("/z"), asked, part("a/b c")]"""
+    )
+
+    assert got == [
+        {"a": 1}, "secret", {}, [["GET", "/x?y=1", None], ["POST", "/z", {}]], "a%2Fb%20c",
+    ]  # fmt: skip
+
+
+async def test_a_refusal_says_why_and_what_to_do(parts: Parts) -> None:
+    got = await parts.run(
+        """const { get } = await load("api");
+        answers["/a"] = { error: "no", hint: "ask nicely" };
+        Object.assign(statuses, { "/a": 409, "/b": 500, "/c": 0 });
+        const why = [];
+        for (const path of ["/a", "/b", "/c"]) {
+          await get(path).catch((error) => why.push([error.status, error.message, error.hint]));
+        }
+        return why"""
+    )
+
+    assert got == [
+        [409, "no", "ask nicely"],
+        [500, "the gateway answered 500", ""],
+        [0, "the gateway does not answer", "see: csp status"],
+    ]
+
+
+async def test_a_page_that_is_not_known_any_more_forgets_its_token(parts: Parts) -> None:
+    got = await parts.run(
+        """sessionStorage.setItem("csp-token", "secret"); statuses["/a"] = 401;
+        answers["/a"] = { error: "left" };
+        const { get, lockedOut } = await load("api"); const told = []; lockedOut.on((why) => told.push(why));
+        statuses["/b"] = 403; await get("/b").catch(() => {});
+        const kept = sessionStorage.getItem("csp-token");
+        await get("/a").catch(() => {});
+        return [kept, sessionStorage.getItem("csp-token"), told]"""
+    )
+
+    assert got == ["secret", None, ["left"]]
+
+
+async def test_the_gateways_clock_counts(parts: Parts) -> None:
+    """A difference of less than a second is none, for the header counts whole seconds."""
+    offsets = await parts.run(
+        """const { get, now } = await load("api"); const offsets = [];
+        for (const skew of [0, 600_000, 600_000, -60_000]) {
+          window.skewMs = skew; await get("/x"); offsets.push(now() - Date.now() / 1000);
+        }
+        return offsets"""
+    )
+
+    assert offsets[0] == 0
+    assert abs(offsets[1] - 600) <= 1 and offsets[2] == offsets[1] and abs(offsets[3] + 60) <= 1

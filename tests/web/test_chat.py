@@ -1,0 +1,159 @@
+"""chat.js: the conversation follows what is said, unless somebody scrolls back."""
+
+from typing import Final
+
+from tests.web.modules import Parts
+
+BEGIN: Final = """const { Chat } = await load("chat"); const room = await makeRoom(given ?? {});
+const item = (seq, fields = {}) => ({ seq, id: `m${seq}`, ts: 1000 + seq, type: "agent_response",
+  sender: "ada", target: "all", text: `text ${seq}`, thread: "default", ...fields });
+const range = (from, to) => Array.from({ length: to - from }, (_, index) => item(from + index));
+document.body.dataset.room = "open"; const scroller = $("#log-scroller");
+scroller.style.cssText = "height: 300px; overflow: auto; display: block";
+const bodies = () => texts("#log .body"); const chat = new Chat(room);
+const show = async (items, around = null) => { answers["/history"] = { items }; await chat.load(around);
+await frame(); };
+const scrollTo = async (top) => { scroller.scrollTop = top; await frame(); await frame(); };
+"""
+
+
+async def test_the_newest_page_is_shown_and_what_is_said_comes_to_it(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show([item(1), item(2, { type: "vote" }), item(3)]); room.said.tell(item(3));
+        room.said.tell(item(4)); room.said.tell(item(4)); room.news.tell(item(5, { type: "joined" }));
+        await frame();
+        return [asked.map(([, path]) => path), bodies(), texts(".notice p"), $("#empty").hidden,
+          $("#jump").hidden]"""
+    )
+
+    assert got == [["/history?limit=60"], ["text 1", "text 3", "text 4"], ["ada joined"], True, True]
+
+
+async def test_an_empty_room_says_so(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show([]); const before = $("#empty").hidden; room.said.tell(item(1)); await frame();
+        return [before, $("#empty").hidden]"""
+    )
+
+    assert got == [False, True]
+
+
+async def test_one_session_alone(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show([item(1, { session_id: "s/1" })]);
+        room.said.tell(item(2, { session_id: "other" })); room.said.tell(item(3));
+        room.said.tell(item(4, { session_id: "s/1" })); room.news.tell(item(5, { type: "joined" }));
+        await frame();
+        return [asked[0][1], bodies(), texts(".notice p")]""",
+        {"view": "s/1"},
+    )
+
+    assert got == ["/history?limit=60&session=s%2F1", ["text 1", "text 4"], []]
+
+
+async def test_another_view_and_a_gap_load_it_again(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show([item(1)]); asked.length = 0; room.viewChanged.tell(); room.gap.tell();
+        await turn(); return asked.map(([, path]) => path)"""
+    )
+
+    assert got == ["/history?limit=60"] * 2
+
+
+async def test_seals_are_broken_when_the_session_goes_on(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show([]); for (const session_id of ["s",
+          "x"]) room.said.tell(item(session_id === "s" ? 1 : 2, { sealed: true, session_id }));
+        const both = texts(".sealed").length;
+        room.sessionEvent.tell({ type: "turn", session_id: "s" }); const turns = texts(".sealed").length;
+        room.sessionEvent.tell({ type: "mode", session_id: "s" });
+        return [both, turns, [...document.querySelectorAll(".sealed")].map((mark) => mark.dataset.session)]"""
+    )
+
+    assert got == [2, 2, ["x"]]
+
+
+async def test_who_scrolls_back_is_left_there_and_told_how_much_is_new(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show(range(1, 61)); answers["/history"] = { items: [] };
+        const atEnd = scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - 2;
+        await scrollTo(scroller.scrollHeight / 2); const top = scroller.scrollTop;
+        const jump = [$("#jump").hidden, $("#jump").textContent]; room.said.tell(item(61));
+        room.said.tell(item(62)); await frame(); const kept = [scroller.scrollTop === top,
+          $("#jump").textContent, bodies().length];
+        $("#jump").click(); await frame(); await frame();
+        return [atEnd, jump, kept, $("#jump").hidden,
+          scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - 2,
+          $("#jump").textContent]"""
+    )
+
+    assert got == [
+        True,
+        [False, "To the newest ↓"],
+        [True, "2 new messages ↓", 62],
+        True,
+        True,
+        "To the newest ↓",
+    ]
+
+
+async def test_older_pages_are_fetched_at_the_top_until_there_are_none(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show(range(100, 160)); asked.length = 0; answers["/history"] = { items: range(90, 100) };
+        await scrollTo(0); await until(() => bodies().length === 70); await scrollTo(5); await scrollTo(0);
+        return [asked.map(([, path]) => path), bodies()[0], scroller.getAttribute("aria-busy")]"""
+    )
+
+    assert got == [["/history?limit=60&before=100"], "text 90", "false"]
+
+
+async def test_a_message_far_back_is_shown_among_its_neighbours(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show(range(100, 160)); await show(range(1, 61), 30);
+        answers["/history"] = { items: [] }; const found = $("#log .found")?.dataset.seq;
+        const focused = document.activeElement.dataset.seq; const path = asked[1][1];
+        const jump = $("#jump").hidden; room.said.tell(item(500)); await frame();
+        const missed = [$("#jump").textContent, bodies().includes("text 500")];
+        answers["/history"] = { items: range(450, 510) }; $("#jump").click();
+        await until(() => bodies().includes("text 500")); await frame();
+        return [path, found, focused, jump, missed, $("#jump").hidden]"""
+    )
+
+    assert got == [
+        "/history?limit=60&before=60",
+        "30",
+        "30",
+        False,
+        ["1 new message ↓", False],
+        True,
+    ]
+
+
+async def test_states_of_old_messages_are_asked_for_when_they_are_seen(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const sent = (seq) => item(seq, { recipients: ["bob"] });
+        for (const seq of [1,
+          60]) answers[`/messages/m${seq}`] = { recipients: { bob: { state: "confirmed" } } };
+        await show([sent(1), ...range(2, 60), sent(60)]); answers["/history"] = { items: [] };
+        await until(() => texts(".tick").length === 1);
+        const asks = () => asked.map(([, path]) => path).filter((path) => path.startsWith("/messages"));
+        const first = asks();
+        await scrollTo(0); await until(() => texts(".tick").length === 2); room.said.tell(sent(61));
+        room.moved.tell({ message: "m61", agent: "bob", state: "typed" });
+        return [first, asks(), texts(".tick")]"""
+    )
+
+    assert got == [
+        ["/messages/m60"],
+        ["/messages/m60", "/messages/m1"],
+        ["bob ✓✓ confirmed", "bob ✓✓ confirmed", "bob ✓ typed"],
+    ]

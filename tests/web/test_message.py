@@ -1,0 +1,110 @@
+"""message.js: one message of the conversation."""
+
+from typing import Final
+
+from tests.web.modules import Parts
+
+BEGIN: Final = """const { messageElement, newsElement } = await load("message");
+const event = (fields) => ({ seq: 7, ts: 1000, type: "agent_response", sender: "ada", target: "all",
+  text: "hi", thread: "default", ...fields });
+const seen = (element, selector) => [...element.querySelectorAll(selector)].map((one) => one.textContent);
+"""
+
+
+async def test_a_message_says_from_whom_and_to_whom(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """return [["human", "all"], ["human", "bob"], ["ada", "all"], ["ada", "human"], ["ada",
+          "bob"], ["ada", ""]].map(([sender, target]) => {
+          const element = messageElement(event({ sender, target }));
+          return [seen(element, ".name")[0], seen(element, ".to")[0] ?? null, element.className,
+            element.dataset.seq, seen(element, ".avatar")[0]];
+        })"""
+    )
+
+    assert got == [
+        ["you", "→ all", "message own", "7", "Y"],
+        ["you", "→ bob", "message own", "7", "Y"],
+        ["ada", None, "message", "7", "A"],
+        ["ada", None, "message", "7", "A"],
+        ["ada", "→ bob", "message", "7", "A"],
+        ["ada", None, "message", "7", "A"],
+    ]
+
+
+async def test_the_marks_of_a_message(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const marks = (fields, options) => seen(messageElement(event(fields), options), ".mark");
+        return [
+          marks({ urgent: true, late: true, out_of_turn: true, malformed: true, final: true, thread: "t2" }),
+          marks({ ending: "interrupted" }), marks({ ending: "limited" }), marks({ ending: "failed" }),
+            marks({ ending: "ok" }),
+          marks({ session_id: "s", round: 2, max_rounds: 3 }), marks({ session_id: "s", round: 2 }),
+            marks({ round: 2 }),
+          marks({ sealed: true, session_id: "s" }, { isLive: true }), marks({ sealed: true,
+            session_id: "s" })]"""
+    )
+
+    assert got == [
+        [
+            "urgent",
+            "late",
+            "out of turn",
+            "not in the form that was asked for",
+            "suggests finish",
+            "thread t2",
+        ],
+        ["interrupted"],
+        ["reached a usage limit"],
+        ["failed"],
+        [],
+        ["round 2 of 3"],
+        ["round 2"],
+        [],
+        ["sealed until all have answered"],
+        [],
+    ]
+
+
+async def test_the_foot_of_a_message(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const foot = (fields) => { const element = messageElement(event(fields));
+        return [seen(element, ".handoff"), seen(element, ".cost"), seen(element, ".ticks").length]; };
+        return [foot({}), foot({ handoff: { to: "bob", task: "<b>" }, recipients: ["bob"],
+          usage: { input: 5, output: 1, cost_usd: 0.01 } }),
+          foot({ recipients: [], usage: { output: 1, estimated: true } })]"""
+    )
+
+    assert got == [
+        [[], [], 0],
+        [["hands over to bob: <b>"], ["6 tokens, $0.0100"], 1],
+        [[], ["about 1 token"], 0],
+    ]
+
+
+async def test_notices_and_news(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const kind = (text) => messageElement(event({ type: "system", text })).className;
+        const news = (fields) => { const element = newsElement(event(fields));
+        return [element.querySelector("p").textContent, element.dataset.seq]; };
+        return [["Mode: DEBATE", "Round 2 of 3", "DEBATE complete", "ROUND_ROBIN stopped by x",
+          "Collaboration canceled by user."].map(kind),
+          messageElement(event({ type: "system",
+            text: "x".repeat(7000) })).querySelector("p").textContent.length < 6100,
+          news({ type: "joined" }), news({ type: "left" }), news({ type: "left", removed: true,
+            reason: "removed" }), news({ type: "left", reason: "silent" }),
+          news({ type: "redacted", message: "m-1" })]"""
+    )
+
+    assert got == [
+        ["part", "part", "part", "part", "notice"],
+        True,
+        ["ada joined", "7"],
+        ["ada left", "7"],
+        ["ada was removed", "7"],
+        ["ada left (silent)", "7"],
+        ["the text of m-1 was removed", "7"],
+    ]

@@ -1,0 +1,133 @@
+"""room.js: the room as the page knows it, kept fresh by events."""
+
+from typing import Final
+
+from tests.web.modules import Parts
+
+#: A room that has been opened; `tells` names what was told since, `looks` what was asked for.
+OPEN: Final = """const real = window.setTimeout;
+window.setTimeout = (run, ms, ...rest) => real(run, Math.min(ms, 5), ...rest);
+answers["/health"] = { room: "den", seq: 4 };
+answers["/agents"] = [{ id: "ada", kind: "cli" }, { id: "human", kind: "human" }];
+answers["/sessions"] = { items: given ?? [] };
+answers["/usage"] = { items: [], prices: null }; answers["/queue"] = { items: [{ id: "m" }] };
+const { Room } = await load("room"); const room = new Room(); let tells = [];
+for (const name of ["said", "moved", "news", "noted", "gap", "agentsChanged", "sessionsChanged",
+  "sessionEvent",
+  "usageChanged", "queueChanged", "statusChanged", "viewChanged",
+    "live"]) room[name].on(() => tells.push(name));
+await room.open(); sockets[0].open();
+const quiet = async () => {
+  // Nothing here waits longer than 5 ms, so what is still to be asked has been asked by then.
+  for (let calm = 0, seen = -1; calm < 3; calm += 1) {
+    if (seen !== asked.length) calm = 0;
+    seen = asked.length; await new Promise((done) => real(done, 12));
+  }
+};
+const looks = () => [...new Set(asked.splice(0).map(([, path]) => path.split("?")[0]))].sort();
+await until(() => tells.includes("queueChanged") && tells.includes("usageChanged")); await quiet();
+asked.length = 0; tells.length = 0;
+const hear = async (event) => {
+  sockets[0].hear({ seq: room.seq + 1, type: "x", ...event }); await frame(); await quiet();
+  const told = [...new Set(tells.splice(0))].filter((name) => !name.endsWith("Changed")).sort();
+  return [told, looks()];
+};
+"""
+
+
+async def test_each_event_tells_whom_it_concerns_and_has_the_rest_looked_at(parts: Parts) -> None:
+    got = await parts.run(
+        OPEN
+        + """return [
+          await hear({ type: "human_message", recipients: ["ada"] }),
+          await hear({ type: "agent_response", usage: { input: 1 } }),
+          await hear({ type: "system" }),
+          await hear({ type: "delivery" }),
+          await hear({ type: "joined" }),
+          await hear({ type: "redacted" }),
+          await hear({ type: "vote" }),
+          await hear({ type: "turn_signal" }),
+          await hear({ type: "run.plan" }),
+          await hear({ type: "note" }),
+          await hear({ type: "agent_response", idx: 0 })]"""
+    )
+
+    assert got == [
+        [["said"], ["/agents", "/queue"]],
+        [["said"], ["/agents", "/sessions", "/usage"]],
+        [["said"], []],
+        [["moved"], ["/agents", "/queue"]],
+        [["news"], ["/agents"]],
+        [["news", "noted"], ["/agents"]],
+        [["sessionEvent"], ["/agents", "/sessions"]],
+        [["sessionEvent"], ["/agents", "/sessions"]],
+        [["sessionEvent"], ["/agents", "/sessions"]],
+        [["noted"], ["/agents"]],
+        [["noted", "said"], ["/agents"]],
+    ]
+
+
+async def test_what_the_room_knows_after_it_was_opened(parts: Parts) -> None:
+    sessions = [
+        {"id": "s1", "status": "running", "thread": "one"},
+        {"id": "s2", "status": "running", "thread": "two"},
+        {"id": "s3", "status": "ended", "thread": "three"},
+    ]
+    got = await parts.run(
+        """answers["/sessions/s2"] = { session: { id: "s2" } };
+        answers["/sessions/s1"] = { session: { id: "s1" } };"""
+        + OPEN
+        + """const before = [room.name, new URL(sockets[0].url).search, room.agents.map(({ id }) => id),
+          room.queue.length,
+          room.running.map(({ id }) => id), room.shown.session.id, room.thread, room.agent("ada").kind,
+            room.status];
+        room.choose("s1"); await until(() => room.shown.session.id === "s1");
+        return [before, room.view, room.thread, tells.includes("viewChanged")]""",
+        sessions,
+    )
+
+    assert got == [
+        ["den", "?after=4", ["ada"], 1, ["s1", "s2"], "s2", None, "cli", "live"],
+        "s1",
+        "one",
+        True,
+    ]
+
+
+async def test_a_room_where_nothing_runs_shows_the_newest_session(parts: Parts) -> None:
+    sessions = [{"id": "s1", "status": "ended"}, {"id": "s2", "status": "ended"}]
+    got = await parts.run(
+        """answers["/sessions/s2"] = { session: { id: "s2" } };"""
+        + OPEN
+        + "return [room.shown.session.id, room.running]",
+        sessions,
+    )
+
+    assert got == ["s2", []]
+
+
+async def test_another_status_of_the_connection_has_everything_looked_at_again(parts: Parts) -> None:
+    got = await parts.run(
+        OPEN
+        + """sockets[0].close(); await quiet(); const lost = looks(); await until(() => sockets.length > 1);
+        sockets.at(-1).open(); await quiet(); const back = looks();
+        const told = tells.includes("statusChanged");
+        room.close(); await quiet(); asked.length = 0; room.refresh(); await quiet();
+        return [lost, back, told, looks()]"""
+    )
+
+    all_of_it = ["/agents", "/queue", "/sessions", "/usage"]
+    assert got == [all_of_it, all_of_it, True, []]
+
+
+async def test_many_events_at_once_are_applied_in_order(parts: Parts) -> None:
+    got = await parts.run(
+        OPEN
+        + """const order = []; room.said.on((event) => { order.push(event.seq);
+        const began = performance.now();
+          while (performance.now() - began < 5); });
+        for (let seq = 5; seq < 15; seq += 1) sockets[0].hear({ seq, type: "system" });
+        await until(() => order.length === 10); return order"""
+    )
+
+    assert got == list(range(5, 15))

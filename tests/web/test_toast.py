@@ -1,0 +1,41 @@
+"""toast.js: short words to the person."""
+
+from tests.web.modules import Parts
+
+
+async def test_a_word_goes_by_itself_an_error_stays(parts: Parts) -> None:
+    got = await parts.run(
+        """const waits = []; window.setTimeout = (run, ms) => waits.push({ run, ms });
+        const { tell } = await load("toast");
+        tell("hello <b>"); tell("wrong", { isError: true, hint: "do better" });
+        const shown = [...document.querySelectorAll(".toast")].map((toast) =>
+          [toast.getAttribute("role"), toast.dataset.kind]);
+        const said = texts(".toast p"); const times = waits.map(({ ms }) => ms); waits[0].run();
+        const left = texts(".toast p"); $(".toast button").click();
+        return [shown, said, times, left, texts(".toast")]"""
+    )
+
+    assert got == [
+        [["status", "note"], ["alert", "error"]],
+        ["hello <b>", "wrong (do better)"],
+        [8000],
+        ["wrong (do better)"],
+        [],
+    ]
+
+
+async def test_three_are_shown_at_most(parts: Parts) -> None:
+    assert await parts.run(
+        """const { tell } = await load("toast"); for (const text of "abcde") tell(text, { isError: true });
+        return texts(".toast p")"""
+    ) == ["c", "d", "e"]
+
+
+async def test_an_attempt_tells_what_went_wrong(parts: Parts) -> None:
+    got = await parts.run(
+        """const { attempt } = await load("toast"); const { get } = await load("api");
+        answers["/a"] = { fine: true }; answers["/b"] = { error: "no", hint: "try" }; statuses["/b"] = 400;
+        return [await attempt(get("/a")), await attempt(get("/b")), texts(".toast p")]"""
+    )
+
+    assert got == [{"fine": True}, None, ["no (try)"]]
