@@ -57,6 +57,8 @@ class Forked:
         self.stdin: io.TextIOWrapper | None = None
         self.stdout: io.TextIOWrapper | None = None
         self.stderr: io.TextIOWrapper | None = None
+        self._threads: list[threading.Thread] = []
+        self._said = {"out": "", "err": ""}
         theirs: list[int] = []
         if stdin is None:
             read_fd, write_fd = os.pipe()
@@ -106,35 +108,36 @@ class Forked:
         return self.returncode
 
     def communicate(self, input: str | bytes | None = None, timeout: float | None = None) -> tuple[str, str]:
-        """Write and close its stdin, and read what it says until it ends."""
+        """Write and close its stdin, and read what it says until it ends.
+
+        After a TimeoutExpired it may be called again: nothing that was read meanwhile is lost."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        said = {"out": "", "err": ""}
-
-        def write() -> None:
-            if self.stdin is not None and not self.stdin.closed:
-                with contextlib.suppress(BrokenPipeError):
-                    self.stdin.buffer.write(input.encode() if isinstance(input, str) else input or b"")
-                with contextlib.suppress(BrokenPipeError):
-                    self.stdin.close()
-
-        def read(name: str, stream: io.TextIOWrapper | None) -> None:
-            if stream is not None and not stream.closed:
-                with stream:
-                    said[name] = stream.read()
-
-        threads = [
-            threading.Thread(target=write, daemon=True),
-            threading.Thread(target=read, args=("out", self.stdout), daemon=True),
-            threading.Thread(target=read, args=("err", self.stderr), daemon=True),
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
+        if not self._threads:
+            self._threads = [
+                threading.Thread(target=self._write, args=(input,), daemon=True),
+                threading.Thread(target=self._read, args=("out", self.stdout), daemon=True),
+                threading.Thread(target=self._read, args=("err", self.stderr), daemon=True),
+            ]
+            for thread in self._threads:
+                thread.start()
+        for thread in self._threads:
             thread.join(None if deadline is None else max(deadline - time.monotonic(), 0.0))
             if thread.is_alive():
                 raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
         self.wait(None if deadline is None else max(deadline - time.monotonic(), 1.0))
-        return said["out"], said["err"]
+        return self._said["out"], self._said["err"]
+
+    def _write(self, input: str | bytes | None) -> None:
+        if self.stdin is not None and not self.stdin.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self.stdin.buffer.write(input.encode() if isinstance(input, str) else input or b"")
+            with contextlib.suppress(BrokenPipeError):
+                self.stdin.close()
+
+    def _read(self, name: str, stream: io.TextIOWrapper | None) -> None:
+        if stream is not None and not stream.closed:
+            with stream:
+                self._said[name] = stream.read()
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:

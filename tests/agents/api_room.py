@@ -116,7 +116,7 @@ class ApiRoom(ModeRoom):
         )
         player = self.players[name] = Player(stay, self)
         player.start()
-        wait_until_sync(lambda: self.agent(name).get("state") == "idle", 20, f"{name} in the room")
+        wait_until_sync(lambda: self.agent(name).get("state") == "idle", 90, f"{name} in the room")
         return player
 
     # --- what the models say ---------------------------------------------------------------------

@@ -220,4 +220,4 @@ async def test_a_server_that_does_not_hang_up_is_left(monkeypatch: pytest.Monkey
         yield 1
         await asyncio.Event().wait()
 
-    await asyncio.wait_for(drain(events()), 30)
+    await asyncio.wait_for(drain(events()), 90)

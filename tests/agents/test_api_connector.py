@@ -174,7 +174,7 @@ async def test_what_a_call_took_is_told_once_though_it_came_to_nothing(
     scene: Scene, end: Callable[[Scene], None]
 ) -> None:
     scene.ask()
-    await asyncio.wait_for(scene.is_asked.wait(), 10)
+    await asyncio.wait_for(scene.is_asked.wait(), 90)
     end(scene)
     scene.move(TurnState.FAILED)
     await scene.rest()
@@ -188,9 +188,9 @@ async def test_what_a_call_took_is_told_once_though_it_came_to_nothing(
 async def test_who_is_stopped_twice_comes_to_rest_all_the_same(scene: Scene) -> None:
     scene.room.is_open.clear()
     scene.ask()
-    await asyncio.wait_for(scene.is_asked.wait(), 10)
+    await asyncio.wait_for(scene.is_asked.wait(), 90)
     scene.move(TurnState.CANCELLED)
-    await asyncio.wait_for(scene.room.is_called.wait(), 10)
+    await asyncio.wait_for(scene.room.is_called.wait(), 90)
     scene.move(TurnState.CANCELLED)
     await asyncio.sleep(0)
     scene.room.is_open.set()
@@ -201,7 +201,7 @@ async def test_who_is_stopped_twice_comes_to_rest_all_the_same(scene: Scene) -> 
 
 async def test_who_leaves_gives_its_turn_back_with_the_reason(scene: Scene) -> None:
     scene.ask()
-    await asyncio.wait_for(scene.is_asked.wait(), 10)
+    await asyncio.wait_for(scene.is_asked.wait(), 90)
     await scene.connector.stop("it has left the room")
     (told,) = scene.room.outputs
 
@@ -380,7 +380,7 @@ async def test_an_interrupt_of_a_turn_that_has_ended_is_done_already(scene: Scen
 
 async def test_the_interrupt_of_one_turn_leaves_another_alone(scene: Scene) -> None:
     scene.ask()
-    await asyncio.wait_for(scene.is_asked.wait(), 10)
+    await asyncio.wait_for(scene.is_asked.wait(), 90)
     scene.press(ControlVerb.INTERRUPT, turn="t-1")
     await wait_until(lambda: scene.room.controls, what="the answer")
 

@@ -116,12 +116,12 @@ def test_manual_stop_ends_the_session_with_a_cancellation_notice(room: ApiRoom) 
     room.always("claude", [Endless()])
     before = room.calls("claude")
     view = room.begin("collaborate", HIKE, agents=PAIR)
-    wait_until_sync(lambda: room.calls("claude") > before, 30, "a call")
+    wait_until_sync(lambda: room.calls("claude") > before, 90, "a call")
     room.room.gateway.post(f"/sessions/{view['sessionId']}/stop", {})
 
     assert room.mode()["reason"] == "canceled"
     assert "Collaboration canceled by user." in room.notices(view)
-    wait_until_sync(lambda: room.models.exchanges("claude")[-1].ended == "aborted", 5, "its end")
+    wait_until_sync(lambda: room.models.exchanges("claude")[-1].ended == "aborted", 90, "its end")
     assert room.items(view) == []
 
 
@@ -248,7 +248,7 @@ def test_allstop_ends_within_a_second_and_drops_what_is_in_flight(room: ApiRoom,
     room.always("claude", [Text(text='{"message": "half'), Endless()])
     before = room.calls("claude")
     view = room.begin("autopilot", BAKERY, agents=["claude", "ada"])
-    wait_until_sync(lambda: room.calls("claude") > before, 30, "a call in flight")
+    wait_until_sync(lambda: room.calls("claude") > before, 90, "a call in flight")
     posted = [item["id"] for item in room.items(view, POSTED)]
     began = time.monotonic()
     if word == "/stop":
@@ -257,7 +257,7 @@ def test_allstop_ends_within_a_second_and_drops_what_is_in_flight(room: ApiRoom,
         room.send("all", word)
     took_s = time.monotonic() - began
     call = room.models.exchanges("claude")[-1]
-    wait_until_sync(lambda: call.ended == "aborted", 5, "the end of the call")
+    wait_until_sync(lambda: call.ended == "aborted", 90, "the end of the call")
 
     assert took_s < 1.0 and room.mode()["reason"] == "stopped_by_user"
     assert call.ended_at - (time.time() - time.monotonic() + began) < 1.5, "the call went on"
@@ -272,7 +272,7 @@ def test_allstop_with_four_calls_in_flight_posts_none_of_them(room: ApiRoom) -> 
         room.always(name, [Text(text='{"message": "my position'), Endless()])
     before = room.calls()
     view = room.begin("debate", "Tabs or spaces?", agents=names)
-    wait_until_sync(lambda: room.calls() == before + 4, 30, "four calls in flight")
+    wait_until_sync(lambda: room.calls() == before + 4, 90, "four calls in flight")
     began = time.time()
     room.send("all", "Allstop")
     wait_until_sync(
@@ -297,7 +297,7 @@ def test_other_words_stop_nothing(room: ApiRoom, word: str) -> None:
     view = running(room, 1, PAIR)
     room.send("ada", word)
     seen = len(room.items(view))
-    wait_until_sync(lambda: len(room.items(view)) > seen, 30, "another turn")
+    wait_until_sync(lambda: len(room.items(view)) > seen, 90, "another turn")
 
     assert room.mode()["status"] == "running"
 
@@ -404,11 +404,11 @@ def test_models_carry_a_run_from_plan_to_branch(room: ApiRoom, tmp_path: Path) -
         found: dict[str, Any] = room.room.gateway.get(f"/runs/{run_id}")
         return found
 
-    wait_until_sync(lambda: run()["run"]["phase"] == "approval", 30, "approval")
+    wait_until_sync(lambda: run()["run"]["phase"] == "approval", 90, "approval")
     # A model behind an API has no hands.
     (Path(run()["context"]["worktree"]) / "maths.py").write_text(RIGHT)
     room.room.gateway.post(f"/runs/{run_id}/go")
-    wait_until_sync(lambda: run()["run"].get("branch"), 30, "branch")
+    wait_until_sync(lambda: run()["run"].get("branch"), 90, "branch")
 
     assert (run()["run"]["reason"], run()["update"]["tests"]["passed"]) == ("accepted", True)
     repairs = [asked for asked in room.asked("claude") if "Your answer was not taken" in asked]

@@ -259,12 +259,12 @@ def test_csp_up_gives_models_panes_that_show_what_they_say_and_cost(place: Place
         assert "room default is up with claude-api, home" in begun.err
         assert place.online() == {"claude-api": "idle", "home": "idle"}
         place.csp("send", "claude-api", "hello", "--wait")
-        wait_until_sync(lambda: "tokens in" in place.screen("claude-api"), 20, "the price")
+        wait_until_sync(lambda: "tokens in" in place.screen("claude-api"), 90, "the price")
         screen = place.screen("claude-api")
         assert "> human: hello" in screen and "Hello human." in screen and "$0.0" in screen
         place.csp("mode", "set", "collaborate", "a tale", "--agents", "claude-api,home")
-        wait_until_sync(lambda: place.gateway.get("/mode")["reason"] == "final", 30, "the end")
-        wait_until_sync(lambda: "llama-at-home" in place.screen("home").split("two")[-1], 20, "its cost")
+        wait_until_sync(lambda: place.gateway.get("/mode")["reason"] == "final", 90, "the end")
+        wait_until_sync(lambda: "llama-at-home" in place.screen("home").split("two")[-1], 90, "its cost")
         again = place.up()
         assert "joining it" in again.err
         status = place.csp("status").out

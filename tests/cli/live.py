@@ -132,7 +132,7 @@ class Agent:
 
     def next_item(self) -> dict[str, Any]:
         """Wait for the next message."""
-        items = wait_until_sync(lambda: self.gateway.get(f"/inbox/{self.id}", wait=1)["items"], 30.0)
+        items = wait_until_sync(lambda: self.gateway.get(f"/inbox/{self.id}", wait=1)["items"], 90)
         item: dict[str, Any] = items[0]
         return item
 

@@ -13,7 +13,7 @@ def complete(*words: str) -> list[str]:
     line = " ".join(f"'{word}'" for word in words)
     asked = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _csp"
     script = f"{bash()}\n{asked}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=90, check=True)
     return done.stdout.split()
 
 

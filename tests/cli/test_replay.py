@@ -38,7 +38,7 @@ def test_replay_shows_what_history_shows(place: Place) -> None:
 
 def test_replay_needs_no_gateway_and_passes_over_damage(place: Place) -> None:
     place.running[0].send_signal(signal.SIGTERM)
-    place.running[0].communicate(timeout=30)
+    place.running[0].communicate(timeout=90)
     journal = place.history / "default/journal.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b"two", b"too"))
     done = place.csp("replay", "--speed", "1000", "--history", str(place.history))

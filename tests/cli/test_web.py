@@ -106,7 +106,7 @@ def test_the_link_stands_in_no_command_line(place: Place) -> None:
     bin_dir.mkdir()
     (place.home / "browser").rename(bin_dir / "xdg-open")
     done = place.csp("web", **NO_DISPLAY | {"DISPLAY": ":0", "PATH": str(bin_dir)})
-    target = wait_until_sync(lambda: noted.read_text() if noted.exists() else "", 30.0, "the browser")
+    target = wait_until_sync(lambda: noted.read_text() if noted.exists() else "", 90, "the browser")
     stone = Path(url2pathname(urlsplit(target).path))
 
     assert done.err.startswith("opened it in your browser")

@@ -449,3 +449,38 @@ def test_a_cursor_of_another_generation_is_worth_nothing(tmp_path: Path) -> None
         assert (chunk.last_seq, chunk.end) == (3, False)
         assert journal.read_after(0, 1, chunk.cursor).lines == lines_to(4)[3:]
         assert journal.read_after(5).end
+
+
+def test_a_failed_opening_lets_go_of_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(fd: int, folder: Path) -> tuple[int, list[str]]:
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr("csp.journal.jsonl.mend_tail", broken)
+    with pytest.raises(StorageFailed):
+        JsonlJournal.open(tmp_path)
+    monkeypatch.undo()
+
+    with opened(tmp_path) as journal:
+        assert journal.last_seq == 0
+
+
+def test_a_probe_that_a_crash_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "journal.probe").write_bytes(bytes(10))
+    with opened(tmp_path):
+        assert not (tmp_path / "journal.probe").exists()
+
+
+def test_a_new_journal_is_in_its_folder_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr("csp.journal.jsonl.sync_folder", synced.append)
+    for _ in range(2):
+        with opened(tmp_path):
+            pass
+
+    assert synced == [tmp_path]
+
+
+def test_the_lock_names_its_holder_alone(tmp_path: Path) -> None:
+    (tmp_path / "journal.lock").write_text("12345678901234567890 somebody else\n")
+    with opened(tmp_path):
+        assert (tmp_path / "journal.lock").read_text() == f"{os.getpid()}\n"

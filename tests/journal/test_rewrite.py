@@ -88,6 +88,37 @@ def test_only_the_text_of_the_message_changes(tmp_path: Path) -> None:
         assert scrub(journal.path, patience_s=0).problems == 0
 
 
+def test_messages_that_only_name_a_redacted_one_keep_their_text(tmp_path: Path) -> None:
+    answer = msgspec.structs.replace(said(2, "an answer to it"), reply_to=MessageId("gone"))
+    with opened(tmp_path) as journal:
+        commit(journal, encoded([said(1, "secret", message_id="gone"), answer]))
+        rewrite(journal, redaction([MessageId("gone")]))
+
+        assert [decode_event(line).text for line in read_all(journal)] == ["[redacted]", "an answer to it"]
+
+
+def test_a_message_without_a_text_gets_none(tmp_path: Path) -> None:
+    empty = msgspec.structs.replace(said(1, message_id="gone", task="a secret"), text="")
+    with opened(tmp_path) as journal:
+        commit(journal, encoded([empty]))
+        rewrite(journal, redaction([MessageId("gone")]))
+        (line,) = read_all(journal)
+
+        assert decode_event(line).text == "" and b"secret" not in line
+
+
+def test_most_of_the_new_file_is_on_the_disk_before_the_room_has_to_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("csp.journal.rewrite.sync_data", lambda fd: synced.append(os.fstat(fd).st_size))
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(3))
+        prepare(journal, redaction([]))
+
+        assert synced == [journal.committed]
+
+
 def test_tags_and_handoffs_go_with_a_redacted_text(tmp_path: Path) -> None:
     with opened(tmp_path) as journal:
         commit(journal, encoded([noted(1, "a note", tags=(SECRET,)), said(2, "x", task=SECRET)]))
@@ -180,12 +211,13 @@ def test_a_base_of_another_seq_is_refused(tmp_path: Path) -> None:
         pruning(5, base_line(5))
 
 
-def test_a_journal_is_not_pruned_beyond_its_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [5, 9])
+def test_a_journal_is_not_pruned_beyond_its_end(tmp_path: Path, before: int) -> None:
     with opened(tmp_path) as journal:
         commit(journal, lines_to(3))
 
         with pytest.raises(Broken, match="beyond"):
-            prepare(journal, pruning(9, base_line(8)))
+            prepare(journal, pruning(before, base_line(before - 1)))
 
 
 # --- while the room goes on ----------------------------------------------------------------------

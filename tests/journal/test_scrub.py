@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
@@ -170,3 +171,24 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
     done = run_python(code, path)
 
     assert int(done.stdout) < 6_000, done.stderr
+
+
+def test_a_snapshot_that_goes_while_it_is_read_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_journal(tmp_path, b"")
+    snapshots.save(tmp_path, 1, b"{}")
+
+    def gone(path: Path) -> snapshots.Snapshot:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr("csp.journal.scrub.read_snapshot", gone)
+    assert scrub(path).problems == 0
+
+
+def test_the_file_is_closed_afterwards(tmp_path: Path) -> None:
+    path = write_journal(tmp_path, b"")
+    before = len(os.listdir("/proc/self/fd"))
+    scrub(path)
+
+    assert len(os.listdir("/proc/self/fd")) == before

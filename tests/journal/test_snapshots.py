@@ -177,3 +177,13 @@ def test_every_snapshot_can_be_removed_whole_or_not(tmp_path: Path) -> None:
     snapshots.delete_all(tmp_path)
 
     assert names(tmp_path) == ["journal.jsonl"]
+
+
+def test_snapshots_of_lost_lines_are_gone_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    snapshots.save(tmp_path, 9, b"{}")
+    monkeypatch.setattr("csp.journal.snapshots.sync_folder", synced.append)
+    snapshots.load(tmp_path, 8)
+    snapshots.load(tmp_path, 8)
+
+    assert synced == [tmp_path]
