@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from csp.agents.demo.craft import FILE, MENDED, say, work_of
+from csp.agents.demo.craft import FILE, MENDED, is_run, say, work_of
 from csp.agents.demo.wits import reply
 from csp.core.context import prompt, prompt_values
 from csp.core.review_lines import read_message
@@ -99,3 +100,18 @@ def test_reviewer_goes_by_the_tests(passed: bool | None, cycle: int, decision: s
 
     assert said.startswith(f"DECISION: {decision}\n")
     assert ("RESOLVED: f-1" in said) == (decision == "accept")
+
+
+def test_minor_findings_are_not_waited_for() -> None:
+    minor = msgspec.structs.replace(FOUND, severity=Severity.MINOR)
+    work = work_of(asked("build_step", CLAUDE, findings=(minor,)))
+
+    assert work is not None and MENDED not in work.text
+
+
+def test_a_message_about_a_run_is_a_message() -> None:
+    prompt_text = asked("review_watch", CODEX)
+
+    assert is_run(prompt_text)
+    assert not is_run(f"[from human #1]\n{prompt_text}")
+    assert not is_run("[YOUR TURN #t-1]\nYou are the builder.")

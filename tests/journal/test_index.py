@@ -1,3 +1,4 @@
+import contextlib
 import errno
 import os
 import shutil
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.journal import JsonlJournal
+from csp.journal import JsonlJournal, rewrite
 from csp.journal.history import History
 from csp.journal.index import SearchIndex
 from csp.journal.query import HistoryQuery, facets_of
@@ -384,4 +385,93 @@ def test_offsets_are_bounded_and_counted_either_way(tmp_path: Path) -> None:
         nothing = index.plan(view, [Clause(prefix="zebra")])
         assert nothing is not None and nothing.expression == ""
         assert index.offsets(view, nothing, 0, view.end, 9, newest_first=True) == []
+        index.close()
+
+
+def test_an_index_of_the_file_before_a_rewrite_is_worth_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(5))
+        index = SearchIndex(journal)
+        finish(index)
+        plan = index.plan(journal.view, [WORD])
+        before = index._db
+        assert plan is not None and before is not None
+        rewrite.finish(rewrite.prepare(journal, rewrite.redaction([])))
+
+        assert index.offsets(journal.view, plan, 0, plan.covered, 9, newest_first=True) is None
+        assert index.lag_bytes == journal.committed
+        finish(index)
+        assert indexed_seqs(journal, index) == [5, 4, 3, 2, 1]
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            before.execute("SELECT 1")
+        index.close()
+
+
+def test_failures_are_counted_again_after_a_pause(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(5))
+        index = SearchIndex(journal)
+        (tmp_path / "search.sqlite").mkdir()
+        for _ in range(3):
+            assert index._paused_until == 0.0
+            index.catch_up()
+        assert index._paused_until > 0.0
+        index._paused_until = 0.0
+        index.catch_up()
+
+        assert index._paused_until == 0.0
+
+
+def no_space(*where: object) -> sqlite3.Connection:
+    raise sqlite3.OperationalError("unable to open database file") from OSError(errno.ENOSPC, "full")
+
+
+def test_an_index_that_cannot_be_opened_for_want_of_space_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(5))
+        index = SearchIndex(journal)
+        finish(index)
+        index.close()
+        with monkeypatch.context() as patched:
+            patched.setattr("csp.journal.index.connect", no_space)
+            plans = [index.plan(journal.view, [WORD]) for _ in range(3)]
+        index._paused_until = 0.0
+
+        assert plans == [None] * 3
+        assert caplog.text.count("search index has no space") == 1
+        assert indexed_seqs(journal, index) == [5, 4, 3, 2, 1]
+        index.close()
+
+
+def test_an_index_of_another_version_is_made_again(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        commit(journal, lines_to(5))
+        index = SearchIndex(journal)
+        finish(index)
+        index.close()
+        with contextlib.closing(sqlite3.connect(tmp_path / "search.sqlite")) as db:
+            db.execute("PRAGMA user_version = 99")
+
+        assert indexed_seqs(journal, index) == []
+        finish(index)
+        assert indexed_seqs(journal, index) == [5, 4, 3, 2, 1]
+        index.close()
+
+
+def test_only_a_beginning_that_many_words_share_is_broad(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.journal.index._MAX_WORDS", 5)
+    with opened(tmp_path) as journal:
+        commit(journal, encoded(said(seq, f"w{seq} other") for seq in range(1, 10)))
+        index = SearchIndex(journal)
+        finish(index)
+        clauses = ([Clause(prefix="w")], [Clause(prefix="oth")], [Clause(prefix="w"), Clause(prefix="oth")])
+        plans = [index.plan(journal.view, clause) for clause in clauses]
+
+        assert [plan and plan.is_broad for plan in plans] == [True, False, False]
+        half = index.plan(journal.view, [Clause(tokens=("\ud800",))])
+        assert half is not None and half.expression == ""
         index.close()
