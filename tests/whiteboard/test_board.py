@@ -1,5 +1,6 @@
 """The board of a room over a journal of a few lines; what notes mean is told by a table."""
 
+import errno
 import logging
 import os
 import sqlite3
@@ -8,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from csp.events import AnyEvent
@@ -16,7 +18,8 @@ from csp.light.places import set_variable
 from csp.whiteboard import board as module
 from csp.whiteboard.board import AT_ONCE, Whiteboard, elapsed_ms, meaning_of
 from csp.whiteboard.notes import Entry, Filter, NoteIndex
-from csp.wire import AgentId, FoundBy
+from csp.wire import AgentId, FoundBy, NoteKind
+from tests.journal.making import commit, encoded, said
 from tests.whiteboard.making import add, board_journal, noted
 
 TEXTS = ["red apples", "green grass", "blue skies", "red roses"]
@@ -303,3 +306,56 @@ def test_time_is_told_in_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csp.whiteboard.board.time.monotonic", lambda: 11.5)
 
     assert elapsed_ms(10.0) == 1500.0
+
+
+def test_the_bytes_of_a_board_are_those_of_its_notes_up_to_an_event(tmp_path: Path) -> None:
+    notes = [
+        noted(1, "héllo"),
+        noted(2, "a summary", kind=NoteKind.SUMMARY),
+        noted(3, "four"),
+        noted(4, "later"),
+    ]
+    with closing(board_journal(tmp_path, notes)) as journal, closing(board_on(journal)) as board:
+        assert [board.bytes_until("room", upto) for upto in (0, 1, 2, 3)] == [0, 6, 6, 10]
+        assert board.bytes_until("s-1", 9) == 0
+
+
+def test_the_secrets_of_the_room_are_neither_shown_nor_indexed(tmp_path: Path) -> None:
+    secret = "hunter-of-secrets-1234567"
+    reply = said(1, f"the key is {secret} indeed")
+    placed = msgspec.structs.replace(reply, idx=0)
+    with closing(JsonlJournal.open(tmp_path)) as journal:
+        commit(journal, encoded([placed]))
+        board = Whiteboard(journal, all_may_read, [secret], meaning=lambda folder: None)
+        with closing(board):
+            (note,) = board.page(Filter(), 9, None).notes
+            assert secret not in note.text and "indeed" in note.text
+            assert found(board, secret) == found(board, "hunter") == []
+            board._give_up(sqlite3.OperationalError("disk I/O error"))
+            assert found(board, "hunter") == [] and found(board, "indeed") == [1]
+            full = sqlite3.OperationalError("no file")
+            full.__cause__ = OSError(errno.EACCES, "not allowed")
+            board._give_up(full)
+            assert board._index._in_memory
+            assert found(board, "hunter") == [] and found(board, "indeed") == [1]
+
+
+def test_closing_the_board_closes_its_index(journal: JsonlJournal) -> None:
+    board = board_on(journal)
+    board.catch_up()
+    db = board._index._opened
+    board.close()
+
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        db.execute("SELECT 1")
+
+
+def test_a_note_found_by_its_words_has_its_meaning_counted_too(journal: JsonlJournal) -> None:
+    scores = []
+    for near in (0.0, 0.05):
+        # Too little to be found by it.
+        with closing(board_on(journal, Table({0: near}))) as board:
+            (hit,) = board.search("apples", Filter(), 9, None)
+            scores.append(hit.score)
+
+    assert scores[1] - scores[0] == pytest.approx(0.8 * 0.05, abs=1e-3)

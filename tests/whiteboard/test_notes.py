@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from csp.events import BoardChanged, encode_event
+from csp.journal import rewrite
 from csp.journal.jsonl import JsonlJournal
 from csp.whiteboard import notes as module
 from csp.whiteboard.notes import Filter, NoteIndex, event_at
-from csp.wire import NoteKind, SessionId
+from csp.wire import ALL, SYSTEM, BoardChange, MessageId, NoteKind, NoteView, SessionId
 from tests.journal.making import commit, encoded, said
 from tests.whiteboard.making import add, board_journal, noted
 
@@ -286,3 +288,102 @@ def test_the_secrets_of_a_reply_are_not_indexed(tmp_path: Path) -> None:
     assert list(index.by_words("xylophone", Filter(), 9)) == []
     index.close()
     journal.close()
+
+
+# --- boards that were compacted ------------------------------------------------------------------
+
+
+def compacted(seq: int, upto: int, session: str | None = None) -> bytes:
+    return encode_event(
+        BoardChanged(
+            seq,
+            1.0,
+            MessageId(f"e-{seq}"),
+            SYSTEM,
+            ALL,
+            "default",
+            "",
+            change=BoardChange.COMPACTED,
+            session_id=SessionId(session) if session else None,
+            upto=upto,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("session", "upto", "left"),
+    [(None, 6, [3, 4]), (None, 5, [3, 4, 6]), ("s-1", 6, [1, 4, 6]), ("s-2", 6, [1, 3, 4, 6])],
+)
+def test_notes_that_a_summary_stands_for_are_found_no_more(
+    index: NoteIndex, journal: JsonlJournal, session: str | None, upto: int, left: list[int]
+) -> None:
+    commit(journal, [compacted(7, upto, session)])
+    finish(index, journal)
+    gone = sorted({1, 3, 4, 6} - set(left))
+
+    assert seqs(index) == left
+    assert sorted(index.by_words("parser lexer summary commit", Filter(), 9)) == left
+    assert sorted(index.seqs_of(range(4)).values()) == left
+    assert len(index.rows(Filter())) == len(left)
+    # They keep their rows: what notes mean is kept by those.
+    assert [entry.seq for entry in index.from_row(0, 9)] == [1, 3, 4, 6]
+    assert sorted(index.entries(gone)) == gone
+
+
+def test_a_damaged_change_of_the_board_takes_nothing_off(index: NoteIndex, journal: JsonlJournal) -> None:
+    commit(journal, [compacted(7, 6).replace(b'"upto":6', b'"upto":5')])
+    finish(index, journal)
+
+    assert seqs(index) == [1, 3, 4, 6]
+
+
+def test_the_parts_of_a_compound_name_are_found_as_words(tmp_path: Path) -> None:
+    with closing(board_journal(tmp_path, [noted(1, "rename TokenReader")])) as journal:
+        with closing(NoteIndex(tmp_path)) as index:
+            finish(index, journal)
+
+            assert list(index.by_words("reader", Filter(), 9)) == [1]
+
+
+def test_half_a_character_in_a_note_harms_nobody(tmp_path: Path) -> None:
+    note = noted(1, "half")
+    line = encode_event(note)
+    with closing(board_journal(tmp_path, [note])) as journal, closing(NoteIndex(tmp_path)) as index:
+        finish(index, journal)
+        view = NoteView(
+            id=note.id,
+            idx=1,
+            session="room",
+            thread="default",
+            author=note.sender,
+            text="half \ud800 a character",
+            tags=(),
+            kind=NoteKind.NOTE,
+            source=None,
+            ts=1.0,
+        )
+        module._insert(index._opened, 9, 9, len(line), view)
+
+        assert list(index.by_words("character", Filter(), 9)) == [9]
+        assert list(index.by_words("\ud800 half", Filter(), 9)) != []
+
+
+def test_another_journal_is_read_with_the_old_file_closed(tmp_path: Path, journal: JsonlJournal) -> None:
+    index = NoteIndex(journal.folder)
+    finish(index, journal)
+    before = index._opened
+    rewrite.finish(rewrite.prepare(journal, rewrite.redaction([])))
+    finish(index, journal)
+
+    assert (seqs(index), index.count) == ([1, 3, 4, 6], 4)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        before.execute("SELECT 1")
+    index.close()
+
+
+def test_an_index_in_memory_leaves_the_file_of_another_alone(journal: JsonlJournal) -> None:
+    with closing(NoteIndex(journal.folder)) as index:
+        finish(index, journal)
+    NoteIndex(journal.folder, in_memory=True).drop()
+
+    assert list(journal.folder.glob("board*"))

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx2 as httpx
+import msgspec
 import openai
 import pytest
 
@@ -192,3 +193,13 @@ def test_a_failure_says_whether_it_passes(
         store.create("x")
 
     assert caught.value.is_passing is is_passing
+
+
+@pytest.mark.parametrize(("text", "sent"), [("", b" "), ("half \ud800", b"half ?")])
+def test_a_text_that_the_provider_would_refuse_is_changed(
+    store: OpenAIStore, calls: Noting, text: str, sent: bytes
+) -> None:
+    calls.answers |= {"files.create": SimpleNamespace(id="f-1"), "stores.files.create": None}
+    store.add("vs-1", msgspec.structs.replace(note(), text=text))
+
+    assert calls.calls[0][2]["file"][1] == sent
