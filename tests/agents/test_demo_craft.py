@@ -115,3 +115,18 @@ def test_a_message_about_a_run_is_a_message() -> None:
     assert is_run(prompt_text)
     assert not is_run(f"[from human #1]\n{prompt_text}")
     assert not is_run("[YOUR TURN #t-1]\nYou are the builder.")
+
+
+def test_what_only_the_work_says_is_no_finding() -> None:
+    """A diff may hold a line that looks like one."""
+    text = "[YOUR TURN #t-1]\nWork in this directory alone: /w\nAnswer with `DONE:`\n"
+    listed = "- f-1 (major): it is bad\n"
+    before = work_of(f"{text}{listed}Your work so far:\n")
+    within = work_of(f"{text}Your work so far:\n{listed}")
+
+    assert before is not None and MENDED in before.text
+    assert within is not None and MENDED not in within.text
+
+
+def test_nothing_is_written_where_no_work_is_asked_for() -> None:
+    assert work_of("[YOUR TURN #t-1]\nWork in this directory alone: /w\nPropose a plan as `PLAN:`\n") is None
