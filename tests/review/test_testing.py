@@ -67,9 +67,11 @@ async def test_daemon_neither_holds_the_tests_up_nor_outlives_them(tmp_path: Pat
 async def test_what_a_killed_gateway_left_running_is_ended_first(tmp_path: Path) -> None:
     env = {"PATH": "/usr/bin:/bin", "CSP_TEST_PLACE": str(tmp_path)}
     left = subprocess.Popen(["sleep", "600"], env=env)
-    await run_tests("true", tmp_path, 60, ENV)
+    result = await run_tests(f"grep State: /proc/{left.pid}/status", tmp_path, 60, ENV)
 
     assert left.wait(60) == -signal.SIGKILL
+    # Nobody has waited for it yet, so the tests saw what is left of a dead process.
+    assert "Z (zombie)" in result.output
 
 
 async def test_command_that_is_not_there_says_so(tmp_path: Path) -> None:
@@ -121,3 +123,20 @@ async def test_bytes_that_are_no_text_are_kept_as_marks(tmp_path: Path) -> None:
     result = await run_tests(r"printf 'a\377b'", tmp_path, 60, ENV)
 
     assert result.output == "a\ufffdb"
+
+
+@pytest.mark.parametrize("command", ["echo hi", "setsid sleep 100 &", "no-such-program"])
+async def test_no_pipe_stays_open(tmp_path: Path, command: str) -> None:
+    await run_tests("true", tmp_path, 60, ENV)
+    before = len(os.listdir("/proc/self/fd"))
+    await run_tests(command, tmp_path, 60, ENV)
+    await run_tests(command, tmp_path / "gone", 60, ENV)
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_of_a_flood_little_is_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csp.review.testing._tail", lambda output: str(len(output)))
+    result = await run_tests("yes | head -c 3000000", tmp_path, 60, ENV)
+
+    assert 0 < int(result.output) <= 4 * MAX_OUTPUT_CHARS
