@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.journal.query import HISTORY_TYPES, HistoryQuery
+from csp.events import HISTORY_TYPES
+from csp.journal.query import HistoryQuery
 from csp.journal.scan import Scanner
 from tests.journal.making import commit, concerns, delivered, encoded, noticed, opened, said
 

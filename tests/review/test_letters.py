@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.review.mailbox import GRACE_S, MAX_FILE_BYTES, BadLetter, Letter, Mailbox, _watcher, shown
+from csp.review.mailbox import GRACE_S, MAX_FILE_BYTES, POLL_S, BadLetter, Letter, Mailbox, _watcher, shown
 from csp.wire import PlanProposed, RunRole, SessionAck, SessionStart
 
 ACK = json.dumps(
@@ -327,3 +327,37 @@ async def test_news_come_from_the_kernel_long_before_the_next_look(
     async with asyncio.timeout(100):
         await anext(news)
     await news.aclose()
+
+
+def test_half_a_file_is_no_younger_for_being_looked_at(mailbox: Mailbox, clock: Clock) -> None:
+    write(mailbox, ACK[:60])
+    for _ in range(4):
+        assert list(mailbox.letters()) == []
+        clock.now += GRACE_S / 4
+
+    assert [type(found) for found in mailbox.letters()] == [BadLetter]
+
+
+def test_what_is_posted_again_is_not_written_again(mailbox: Mailbox) -> None:
+    for _ in range(2):
+        mailbox.post(1, "r", RunRole.REVIEWER, 1.0, SessionAck())
+        (path,) = (mailbox.root / "builder" / "inbox").iterdir()
+        os.utime(path, (5.0, 5.0))
+        before = path.stat().st_ino
+    mailbox.post(1, "r", RunRole.REVIEWER, 1.0, SessionAck())
+
+    assert (path.stat().st_ino, path.stat().st_mtime) == (before, 5.0)
+
+
+async def test_nobody_is_watched_once_the_news_are_closed(mailbox: Mailbox) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    news = mailbox.news()
+    await anext(news)
+    assert len(os.listdir("/proc/self/fd")) > before
+    await news.aclose()
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_where_the_kernel_tells_nothing_it_is_looked_every_second() -> None:
+    assert (POLL_S, GRACE_S) == (1.0, 1.0)
