@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from csp.agents.api import calling
 from csp.agents.api.asking import Ask, Said
 from csp.agents.api.calling import EARLIER_S, STEP_S, Calling
 from csp.agents.api.failing import ATTEMPTS
@@ -51,7 +50,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         found.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr(calling.asyncio, "sleep", skip)
+    monkeypatch.setattr("csp.agents.api.calling.asyncio.sleep", skip)
     return found
 
 
@@ -138,7 +137,7 @@ async def test_an_answer_ends_shortly_before_the_room_gives_it_up(monkeypatch: p
         ends.append((when or 0.0) - asyncio.get_running_loop().time())
         return real(when)
 
-    monkeypatch.setattr(calling.asyncio, "timeout_at", timeout_at)
+    monkeypatch.setattr("csp.agents.api.calling.asyncio.timeout_at", timeout_at)
     for step_s in (300.0, 2.0):
         await run(Scripted(["x"]), step_s)
 

@@ -6,6 +6,7 @@ import pytest
 
 from csp.cli import add
 from csp.errors import BadInput, Refused
+from csp.panes.waiting import Outcome
 from csp.rooms import Address
 from tests.cli.recording import call_of, with_settings
 
@@ -53,7 +54,7 @@ def test_add_says_how_it_went(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    outcome = add.Outcome(agent=agent, state="idle", problem=problem)
+    outcome = Outcome(agent=agent, state="idle", problem=problem)
     monkeypatch.setattr(add, "_add_cli", lambda call, env: ("x", outcome))
 
     assert add.add(call_of("add", "x", "--", "cmd")) == code

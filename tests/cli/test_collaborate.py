@@ -19,7 +19,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def view(**fields: Any) -> dict[str, Any]:
-    known = {"handle": "s-1", "reason": None, "result": None, "failed": [], "step": 2, "tokens": 30}
+    known: dict[str, Any] = {
+        "handle": "s-1",
+        "reason": None,
+        "result": None,
+        "failed": [],
+        "step": 2,
+        "tokens": 30,
+    }
     return known | {"progress": [], "lines": 0, "waiting": ["gpt"]} | fields
 
 

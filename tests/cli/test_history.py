@@ -97,7 +97,12 @@ def test_who_says_no_loses_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(history, "confirm", lambda question: bool(asked.append(question)))
+
+    def says_no(question: str) -> bool:
+        asked.append(question)
+        return False
+
+    monkeypatch.setattr(history, "confirm", says_no)
     gateway = Recorded({})
 
     assert run(gateway, "history", *words) == 1
@@ -139,7 +144,7 @@ def test_follow_takes_no_before() -> None:
 
 def test_a_gateway_that_is_away_is_asked_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(history.time, "sleep", slept.append)
+    monkeypatch.setattr("csp.cli.history.time.sleep", slept.append)
     away = history._Away()
     away.tell(Unreachable("gone"))
     away.tell(None)

@@ -68,7 +68,7 @@ def test_replay_keeps_the_pauses_up_to_a_longest(
     items = [{"seq": n, "ts": at, "sender": "ann", "text": "x"} for n, at in enumerate([5, 6, 8, 7, 9000])]
     monkeypatch.setattr(replaying, "_items", lambda path: iter(items))
     monkeypatch.setattr(replaying, "journal_path", lambda call: tmp_path)
-    monkeypatch.setattr(replaying.time, "sleep", rested.append)
+    monkeypatch.setattr("csp.cli.replay.time.sleep", rested.append)
     _, args = parse(["replay", *options])
 
     assert replaying.replay(Call(args=args, settings=Settings(), cwd=tmp_path)) == 0
