@@ -1,6 +1,8 @@
 """What happens in the room, as lines for a person."""
 
 import time
+from datetime import date, datetime
+from datetime import time as time_of_day
 from typing import Any
 
 import pytest
@@ -22,7 +24,8 @@ from csp.human.text import clock
 from csp.wire import AgentState, Choice, Dialog, Ending, JoinRole, Kind, TurnState
 
 LOOK = Look(UNICODE, has_colour=False)
-NOW = time.time()
+#: Noon today: the workers must find the same tests, whenever each of them looks.
+NOW = datetime.combine(date.today(), time_of_day(12)).timestamp()
 AT = clock(NOW)
 HEAD: dict[str, Any] = {
     "seq": 7,
