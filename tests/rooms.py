@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -133,7 +134,7 @@ class Room:
 class LiveRoom(Room):
     """A room whose gateway is a process, so that it can be killed."""
 
-    _process: Forked | None = None
+    _process: Forked | subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:

@@ -139,10 +139,12 @@ class Scene:
     def overhear(self, number: int, text: str, thread: str = "default") -> None:
         """Let something be said in the room that is not for us."""
         fields: dict[str, Any] = {"seq": number, "ts": 1.0, "id": f"m-{number}", "sender": "human"}
-        self.connector.take(HumanMessage(**fields, target=ALL, thread=thread, text=text, recipients=()))
+        self.connector.take(
+            HumanMessage(**fields, target=AgentId("all"), thread=thread, text=text, recipients=())
+        )
 
-    def has_said(self, count: int) -> bool:
-        return len(self.room.outputs) == count
+    def has_answered(self, times: int) -> bool:
+        return len(self.room.outputs) == times
 
     async def rest(self) -> None:
         idle = ReportedAgentState.IDLE
@@ -393,7 +395,7 @@ async def test_watchers_hear_words_only_while_they_watch(scene: Scene) -> None:
     for number, watch in enumerate((False, True, None), 1):
         scene.connector.take(Live(data=msgspec.Raw(b"{}"), watch=watch))
         scene.say(number, "x")
-        await wait_until(partial(scene.has_said, number), what="the answer")
+        await wait_until(partial(scene.has_answered, number), what="the answer")
     await wait_until(lambda: len(scene.room.shown) == 3, what="what is shown")
 
     assert [next(iter(shown)) for shown in scene.room.shown] == ["screen", "text", "text"]

@@ -98,11 +98,11 @@ def test_who_says_no_loses_nothing(
 ) -> None:
     asked: list[str] = []
 
-    def refuse(question: str) -> bool:
+    def says_no(question: str) -> bool:
         asked.append(question)
         return False
 
-    monkeypatch.setattr(history, "confirm", refuse)
+    monkeypatch.setattr(history, "confirm", says_no)
     gateway = Recorded({})
 
     assert run(gateway, "history", *words) == 1

@@ -435,9 +435,9 @@ def test_time_is_linear_in_the_length() -> None:
     for start in ("@all\n", "@mode.set x ", "@"):
         for piece in ENDLESS:
             size = 16 * 1024 if "\n" in piece else 256 * 1024
-            started = time.monotonic()
+            started = time.process_time()
             parse_commands(start + piece * (size // len(piece)) + "\n@all hi")
-            assert time.monotonic() - started < 10, (start, piece)
-    started = time.monotonic()
+            assert time.process_time() - started < 10, (start, piece)
+    started = time.process_time()
     parse_commands(TICKS + "@all hi")
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10

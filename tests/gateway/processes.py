@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from csp.rooms import RunningRoom, running_rooms
+from tests.forks import Forked
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync
 
@@ -23,7 +24,7 @@ class Process(LiveRoom):
     has_port = True
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> Forked | subprocess.Popen[bytes]:
         assert self._process is not None
         return self._process
 

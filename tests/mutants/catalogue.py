@@ -42,10 +42,15 @@ class Mutant:
 def read_all() -> list[Mutant]:
     """Return every mutant, in the order of files and rows."""
     return [
-        _mutant(path.stem, row)
+        mutant
         for path in sorted(HERE.glob("*.toml"))
-        for row in tomllib.loads(path.read_text("utf-8"))["mutant"]
+        for mutant in read_text(path.stem, path.read_text("utf-8"))
     ]
+
+
+def read_text(area: str, text: str) -> list[Mutant]:
+    """Return the mutants of one file."""
+    return [_mutant(area, row) for row in tomllib.loads(text).get("mutant", [])]
 
 
 def _mutant(area: str, row: dict[str, Any]) -> Mutant:
@@ -53,29 +58,50 @@ def _mutant(area: str, row: dict[str, Any]) -> Mutant:
     return Mutant(area, row["name"], row["breaks"], tuple(row["tests"]), edits, row.get("always", False))
 
 
-def touched_by(mutants: Iterable[Mutant], changed: set[str]) -> list[Mutant]:
-    """Return the mutants whose source file, tests or own row are in one of the changed files."""
-    return [mutant for mutant in mutants if files_of(mutant) & changed]
-
-
 def files_of(mutant: Mutant) -> set[str]:
-    """Return the files that a mutant depends on, from the top of the repository."""
+    """Return the source and test files that a mutant depends on, from the top of the repository."""
     sources = {str(locate(ROOT, edit.symbol).path.relative_to(ROOT)) for edit in mutant.edits}
-    tests = {test.partition("::")[0] for test in mutant.tests}
-    return sources | tests | {f"tests/mutants/{mutant.area}.toml"}
+    return sources | {test.partition("::")[0] for test in mutant.tests}
 
 
-def changed_files() -> set[str]:
-    """Return the files changed since the branch left origin/main, or else by the last commit."""
-    uncommitted = _git("status", "--porcelain", "--untracked-files=all", "--no-renames")
-    changed = {line[3:] for line in uncommitted}
-    base = _git("merge-base", "HEAD", "origin/main")
-    head = _git("rev-parse", "HEAD")
-    since = base[0] if base and base != head else "HEAD~1"
-    return changed | set(_git("diff", "--name-only", "--no-renames", since, "HEAD"))
+def changed_mutants(mutants: Iterable[Mutant]) -> list[Mutant]:
+    """Return the mutants whose source file, test file or own row changed."""
+    base = _base()
+    changed = _changed_files(base)
+    before = {
+        mutant.name: mutant.edits
+        for area in {mutant.area for mutant in mutants}
+        for mutant in read_text(area, _git_text("show", f"{base}:tests/mutants/{area}.toml"))
+    }
+    return [
+        mutant
+        for mutant in mutants
+        if files_of(mutant) & changed or before.get(mutant.name, mutant.edits) != mutant.edits
+    ]
 
 
-def _git(*words: str) -> list[str]:
-    """Return the lines that git prints; none where there is no repository or no such commit."""
+def _base() -> str:
+    """Return the commit that changes are counted from.
+
+    On a branch that is where it left origin/main. On origin/main itself it is the commit before the last, or
+    the last one if that is a merge, which would bring the changes of a whole branch.
+    """
+    head = _git_text("rev-parse", "HEAD").strip()
+    base = _git_text("merge-base", "HEAD", "origin/main").strip()
+    if base and base != head:
+        return base
+    is_merge = bool(_git_text("rev-parse", "--verify", "HEAD^2"))
+    return "HEAD" if is_merge else "HEAD~1"
+
+
+def _changed_files(base: str) -> set[str]:
+    """Return the files that differ from the base, with those that are not committed."""
+    uncommitted = _git_text("status", "--porcelain", "--untracked-files=all", "--no-renames")
+    committed = _git_text("diff", "--name-only", "--no-renames", base, "HEAD")
+    return {line[3:] for line in uncommitted.splitlines()} | set(committed.splitlines())
+
+
+def _git_text(*words: str) -> str:
+    """Return what git prints; nothing where there is no repository or no such commit."""
     run = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    return run.stdout.splitlines() if run.returncode == 0 else []
+    return run.stdout if run.returncode == 0 else ""

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.mutants.catalogue import ROOT, Mutant, changed_files, read_all, touched_by
+from tests.mutants.catalogue import ROOT, Mutant, changed_mutants, read_all
 from tests.mutants.edits import BadEdit, apply
 
 COPIED: Final = ("bin", "csp", "prompts", "tests", "pyproject.toml", "uv.lock", "README.md", "CHANGELOG.md")
@@ -85,8 +85,8 @@ def chosen(options: argparse.Namespace) -> list[Mutant]:
         if unknown := wanted - {mutant.name for mutant in mutants} - {mutant.area for mutant in mutants}:
             raise SystemExit(f"unknown mutants: {', '.join(sorted(unknown))}")
         return [mutant for mutant in mutants if {mutant.name, mutant.area} & wanted]
-    touched = touched_by(mutants, changed_files())
-    return [mutant for mutant in mutants if mutant.always or mutant in touched]
+    changed = changed_mutants(mutants)
+    return [mutant for mutant in mutants if mutant.always or mutant in changed]
 
 
 # --- the copies ----------------------------------------------------------------------------------

@@ -2,12 +2,14 @@
 
 import ast
 import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.mutants.catalogue import ROOT, Mutant, files_of, read_all, touched_by
+from tests.mutants import catalogue
+from tests.mutants.catalogue import ROOT, files_of, read_all
 from tests.mutants.edits import SOURCES, apply
 
 MUTANTS = read_all()
@@ -70,18 +72,47 @@ def _exists(test: str) -> bool:
     return file.is_file() and f"def {name.partition('[')[0].rpartition('::')[2]}(" in file.read_text("utf-8")
 
 
-def test_a_change_of_source_tests_or_row_chooses_a_mutant() -> None:
+def test_a_mutant_depends_on_its_source_and_its_tests() -> None:
     mutant = next(mutant for mutant in MUTANTS if mutant.name == "queue-reversed")
 
-    assert files_of(mutant) == {
-        "csp/core/queues.py",
-        "tests/core/test_laws.py",
-        "tests/mutants/core_messages.toml",
-    }
-    for path in files_of(mutant):
-        assert _names(touched_by([mutant], {path})) == ["queue-reversed"]
-    assert touched_by([mutant], {"README.md"}) == []
+    assert files_of(mutant) == {"csp/core/queues.py", "tests/core/test_laws.py"}
 
 
-def _names(mutants: list[Mutant]) -> list[str]:
-    return [mutant.name for mutant in mutants]
+def test_a_change_of_source_tests_or_row_chooses_a_mutant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Play a clone in which the mutants of one area change in each of the three ways."""
+    rows = ["a", "b", "c"]
+    texts = {f"csp/{name}.py": f"def run_{name}() -> int:\n    return 1\n" for name in rows}
+    texts |= {f"tests/test_{name}.py": "" for name in rows}
+    texts["tests/mutants/x.toml"] = "".join(
+        f"[[mutant]]\nname='{name}'\nbreaks=''\ntests=['tests/test_{name}.py']\n"
+        f"[[mutant.edit]]\nsymbol='run_{name}'\nold='1'\nnew='2'\n"
+        for name in rows
+    )
+    for path, text in texts.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
+    monkeypatch.setattr(catalogue, "HERE", tmp_path / "tests/mutants")
+    for number in range(2):
+        (tmp_path / "note").write_text(str(number))
+        git(tmp_path, "init", "-q") if not number else None
+        git(tmp_path, "add", "-A")
+        git(tmp_path, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x")
+
+    def changed() -> list[str]:
+        return [mutant.name for mutant in catalogue.changed_mutants(read_all())]
+
+    assert changed() == []
+    (tmp_path / "csp/a.py").write_text(texts["csp/a.py"] + "\n")
+    assert changed() == ["a"]
+    (tmp_path / "tests/test_b.py").write_text("\n")
+    assert changed() == ["a", "b"]
+    toml = tmp_path / "tests/mutants/x.toml"
+    toml.write_text(toml.read_text().replace("symbol='run_c'\nold='1'", "symbol='run_c'\nold='return 1'"))
+    assert changed() == ["a", "b", "c"]
+
+
+def git(place: Path, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=place, check=True, capture_output=True)

@@ -184,6 +184,19 @@ async def test_allstop_is_in_sight_in_every_part(busy_page: Page, size: Viewport
         await busy_page.click("#allstop", trial=True)
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_allstop_is_red_with_white_letters(page: Page, scheme: Literal["light", "dark"]) -> None:
+    await page.emulate_media(color_scheme=scheme)
+    colours = await page.locator("#allstop").evaluate(
+        "(button) => { const { backgroundColor, color } = getComputedStyle(button);"
+        " return [backgroundColor, color].map((text) => text.match(/[0-9]+/g).slice(0, 3).map(Number)); }"
+    )
+    (red, green, blue), letters = colours
+
+    assert red > 150 and green < 80 and blue < 80
+    assert letters == [255, 255, 255]
+
+
 async def test_colours_can_be_chosen_and_stay(page: Page) -> None:
     back = "() => getComputedStyle(document.body).backgroundColor"
     await page.emulate_media(color_scheme="light")
