@@ -20,7 +20,6 @@ from csp.errors import CallFailed, Refused, Unreachable
 from csp.events import HumanMessage, Redacted, TurnMoved
 from csp.gateway.prompts import load_prompts
 from csp.wire import (
-    ALL,
     AgentId,
     ControlVerb,
     Deliver,
