@@ -67,7 +67,7 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     for _ in range(5):
         replace_file(tmp_path / "a", b"new")
 
-    assert (len(os.listdir("/proc/self/fd")) if before else 0) == before
+    assert (len(os.listdir("/proc/self/fd")) if before else 0) <= before
 
 
 def test_what_is_there_is_not_opened_as_new(tmp_path: Path) -> None:

@@ -191,4 +191,4 @@ def test_the_file_is_closed_afterwards(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     scrub(path)
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before

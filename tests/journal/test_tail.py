@@ -66,7 +66,7 @@ def test_a_copy_that_could_not_be_written_is_closed(tmp_path: Path, monkeypatch:
     mended(path)
     monkeypatch.undo()
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 @pytest.mark.parametrize(("damaged", "last"), [(0, (3, 0)), (1, (3, 1)), (3, (3, 3))])
