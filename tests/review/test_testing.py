@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from csp.review.testing import MAX_OUTPUT_CHARS, run_tests
+from tests.waiting import wait_until
 
 ENV = {"PATH": "/usr/bin:/bin", "CSP_AUTH_TOKEN": "s3cr3t", "GIT_DIR": "/nowhere"}
 
