@@ -200,7 +200,7 @@ class Programs:
         self.ran: list[tuple[str, ...]] = []
         self._answers = answers
         monkeypatch.setattr(acts, "_run", self.run)
-        monkeypatch.setattr(acts.sys, "executable", "python")
+        monkeypatch.setattr("csp.human.acts.sys.executable", "python")
 
     async def run(self, chat: Any, *command: str) -> tuple[int, str, str]:
         self.ran.append(command)

@@ -1,10 +1,10 @@
 """The human in the room: what is shown of events, what becomes of what is typed; without a gateway."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import pytest
 from prompt_toolkit.keys import Keys
@@ -241,9 +241,11 @@ class Arriving:
         self.seq = 12
         self._meanwhile()
 
-    async def __aiter__(self) -> AsyncIterator[None]:
-        for nothing in ():
-            yield nothing
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> None:
+        raise StopAsyncIteration
 
 
 async def test_what_was_missed_is_not_seen_before_it_is_shown(

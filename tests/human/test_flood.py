@@ -5,6 +5,7 @@ import io
 import re
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -114,7 +115,7 @@ class Screen(io.StringIO):
     def __init__(self) -> None:
         super().__init__()
         self.written = ""
-        self.type_key = lambda: None
+        self.type_key: Callable[[], None] = lambda: None
 
     def write(self, text: str) -> int:
         before, self.written = self.written, self.written + text

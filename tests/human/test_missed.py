@@ -16,7 +16,9 @@ class History:
     """A history of messages with these numbers, of which the newest are asked for."""
 
     def __init__(self, *seqs: int) -> None:
-        self.items = [{"seq": seq, "ts": 0.0, "sender": "ada", "text": f"word {seq}."} for seq in seqs]
+        self.items: list[dict[str, Any]] = [
+            {"seq": seq, "ts": 0.0, "sender": "ada", "text": f"word {seq}."} for seq in seqs
+        ]
         self.asked: list[tuple[int, int]] = []
 
     def newest(self, gateway: Gateway, limit: int, before: int) -> list[dict[str, Any]]:

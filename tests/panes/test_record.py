@@ -198,3 +198,79 @@ def test_a_room_that_was_never_up_gets_no_file(tmp_path: Path) -> None:
     forget_conversation(path, "nobody")
     assert load_conversations(path) == {"a": talk}
     assert [entry.name for entry in tmp_path.iterdir()] == ["agents.json"]
+
+
+def test_a_later_session_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
+    path = tmp_path / "agents.json"
+    for session in (OLD, NEW):
+        talk = Conversation(session=session, profile="claude", cwd="/p", token="t", transcript=f"/{session}")
+        save_conversations(path, {"claude": talk})
+
+    assert load_conversations(path)["claude"] == talk
+
+
+def test_another_cli_under_the_same_name_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "agents.json"
+    save_conversations(path, {"a": Conversation(session=OLD, profile="claude", cwd="/p", token="t")})
+    save_conversations(path, {"a": Conversation(profile="codex", cwd="/p", token="t")})
+
+    assert load_conversations(path)["a"].session == ""
+
+
+def test_a_transcript_is_known_by_its_own_place_not_by_a_way_to_it(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    path = transcript(real, f"copy-of-{OLD}-{NEW}.jsonl", 1)
+    (tmp_path / "overlay").symlink_to(real)
+    save_run(tmp_path, "claude", [tmp_path / "overlay" / path.name])
+    found = conversations_of(tmp_path, "default")["claude"]
+
+    assert (found.session, found.transcript) == (NEW, str(path))
+
+
+def test_a_transcript_as_old_as_the_run_is_its_own(tmp_path: Path) -> None:
+    codex = tmp_path / "codex"
+    codex.mkdir()
+    transcript(codex, f"rollout-{OLD}.jsonl", 0, json.dumps({"cwd": "/p"}))
+    transcript(codex, f"rollout-{NEW}.jsonl", 0, json.dumps({"cwd": "/other"}))
+    save_run(tmp_path, "codex", [], "codex", hint=codex, session="")
+
+    assert conversations_of(tmp_path, "default")["codex"].session == OLD
+
+
+def test_only_the_head_of_a_transcript_is_read(tmp_path: Path) -> None:
+    late = " " * 5000 + json.dumps({"sessionId": OLD})
+    save_run(tmp_path, "gemini", [transcript(tmp_path, "session-a.json", 1, late)], "gemini")
+    found = conversations_of(tmp_path, "default")["gemini"]
+
+    assert (found.session, found.transcript) == ("", "")
+
+
+@pytest.mark.parametrize("text", ["{}", "3", '[{"name": "a"}]', '["x"]', "nonsense", '{"a": 1}'])
+def test_a_damaged_lineup_is_nobody(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "default.lineup"
+    path.write_text(text)
+
+    assert load_lineup(path) == ()
+
+
+def test_a_profile_that_was_chosen_counts_for_the_conversation(tmp_path: Path) -> None:
+    path = transcript(tmp_path, "t.jsonl", 1)
+    known = {"a": Conversation(session=NEW, profile="claude", cwd="/p", token="t", transcript=str(path))}
+    own = Member(name="a", agent="a", command=("my-claude",), cwd=Path("/p"), profile="claude")
+
+    assert resumed(own, Path("/p"), known) == ("my-claude", "--resume", NEW)
+    assert resumed(replace(own, profile=""), Path("/p"), known) == ("my-claude",)
+
+
+def test_what_is_written_is_whole_for_its_user_alone_and_follows_no_link(tmp_path: Path) -> None:
+    path, foreign = tmp_path / "default.lineup", tmp_path / "foreign"
+    foreign.write_text("keep")
+    (tmp_path / f".default.lineup.{os.getpid()}").symlink_to(foreign)
+    with pytest.raises(OSError):
+        save_lineup(path, ())
+    assert foreign.read_text() == "keep"
+    (tmp_path / f".default.lineup.{os.getpid()}").unlink()
+    save_lineup(path, ())
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
