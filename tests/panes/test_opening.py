@@ -203,6 +203,7 @@ def test_a_history_that_is_a_file_is_refused(settings: Settings, tmp_path: Path)
     (tmp_path / "history").mkdir()
     opening._check_history(settings)
     (tmp_path / "history" / "default").write_text("")
+    (tmp_path / "history" / "default").chmod(0o700)
     with pytest.raises(Refused, match=r"history/default' cannot be written"):
         opening._check_history(settings)
 
