@@ -1,5 +1,6 @@
 """What the commands ask of a gateway that has modes."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -317,7 +318,17 @@ async def test_any_other_pane_ends(
 
 async def test_a_program_runs_where_the_pane_does_and_off_its_terminal(tmp_path: Path) -> None:
     chat = Modes(tmp_path, {"MINE": "1", "PATH": "/usr/bin:/bin"})
-    code, out, said = await acts._run(chat, "sh", "-c", "pwd; echo $MINE$HOME; cat; echo no >&2; exit 3")
+    reading, writing = os.pipe()
+    os.write(writing, b"typed at the pane")
+    os.close(writing)
+    own = os.dup(0)
+    os.dup2(reading, 0)
+    try:
+        code, out, said = await acts._run(chat, "sh", "-c", "pwd; echo $MINE$HOME; cat; echo no >&2; exit 3")
+    finally:
+        os.dup2(own, 0)
+        os.close(own)
+        os.close(reading)
 
     assert (code, out, said) == (3, f"{tmp_path}\n1\n", "no\n")
     with pytest.raises(Refused, match="'no-such-program' cannot be run: no such file"):
