@@ -1,5 +1,6 @@
 """What the borders tell tmux, without a tmux."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -173,3 +174,33 @@ async def test_a_lost_connection_shows_all_of_it_again(monkeypatch: pytest.Monke
     assert "set-option -t %0 @csp_mode 'Debate'" in told.lines
 
     assert told.heard(pane(1, "ann")) == ["set-option -p -t %1 @csp_state 'busy'"]
+
+
+async def test_the_client_changes_no_size_and_hears_no_key_of_the_pane(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[tuple[str, ...], dict[str, Any]]] = []
+
+    async def execute(*words: str, **options: Any) -> Any:
+        asked.append((words, options))
+        raise FileNotFoundError
+
+    monkeypatch.setattr("csp.panes.borders.asyncio.create_subprocess_exec", execute)
+    borders = PaneBorders({"CSP_PANES": "x", "TMUX_PANE": "%7"})
+    assert await borders._connect() is None
+    ((words, options),) = asked
+
+    assert words == ("tmux", "-C", "attach-session", "-t", "%7", "-f", "no-output,ignore-size")
+    assert options["start_new_session"] is True
+
+
+async def test_a_client_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csp.panes.borders._CLOSE_S", 0.01)
+    told, killed = room(), asyncio.Event()
+    process: Any = told._process
+    process.stdin.close = lambda: None
+    process.wait, process.kill = killed.wait, killed.set
+    await told.close()
+
+    assert killed.is_set()
+    assert told._process is None
