@@ -68,6 +68,7 @@ class Chat:
         self._unfinished: set[asyncio.Task[Any]] = set()
         self._is_over = False
         self._is_ready = asyncio.Event()
+        self._has_greeted = False
         self.away = ""
 
     async def __aenter__(self) -> Self:
@@ -113,6 +114,7 @@ class Chat:
         try:
             await self._client.connected()
             await self._greet()
+            self._has_greeted = True
             self._is_ready.set()
             async for item in self._client:
                 if not isinstance(item, Deliver | Live):
@@ -211,7 +213,8 @@ class Chat:
         return self._client.status.is_connected
 
     def _save_seen(self) -> None:
-        if self.order.is_person and self._client.seq is not None:
+        """Remember how far everything was shown; before the greeting, what was missed has not been."""
+        if self.order.is_person and self._has_greeted and self._client.seq is not None:
             self.order.memory.save_seen(self._client.seq)
 
     async def _tell_ticks(self) -> None:

@@ -33,6 +33,8 @@ DEBATE = {
         ({"mode": "round_robin"}, "Round robin 2/3 · codex 0:42"),
         ({"phase": "responses"}, "Debate 2/3 · codex 0:42"),
         ({"phase": "ballot"}, "Debate 2/3 ballot · codex 0:42"),
+        ({"phase": "synthesis"}, "Debate 2/3 synthesis · codex 0:42"),
+        ({"currentTurn": "co\x1bdex"}, "Debate 2/3 · co␛dex 0:42"),
         ({"currentTurn": None, "waitingFor": []}, "Debate 2/3"),
         ({"mode": "freeform", "status": "ended"}, ""),
     ],
@@ -84,3 +86,37 @@ def test_nobody_is_said_in_words() -> None:
 
 def test_a_state_of_another_version_is_shown_as_it_is() -> None:
     assert bottom_text([Seat(id="ada", state="dreaming")], Session(), UNICODE, 0.0, 80) == "ada dreaming"
+
+
+def test_a_line_that_just_fits_is_shown_as_it_is() -> None:
+    whole = "claude idle · codex NEEDS APPROVAL | 2 waiting"
+
+    assert bottom_text(SEATS, Session(), UNICODE, 0.0, len(whole)) == whole
+    assert bottom_text(SEATS, Session(), UNICODE, 0.0, len(whole) - 1).startswith("codex NEEDS APPROVAL · ")
+
+
+def test_each_call_has_its_word_and_stands_before_the_rest() -> None:
+    states = ("YOUR TURN", "limited", "needs_human", "idle", "Ab")
+    seats = [Seat(id=f"a{number}", state=state) for number, state in enumerate(states)]
+    line = "a2 NEEDS YOU · a1 limited · a4 Ab · a0 YOUR TURN · a3 idle"
+    cut = bottom_text([*seats, *seats[3:4]], Session(), UNICODE, 0.0, 60)
+
+    assert bottom_text(seats, Session(), UNICODE, 0.0, 200) == (
+        "a0 YOUR TURN · a1 limited · a2 NEEDS YOU · a3 idle · a4 Ab"
+    )
+    assert cut == line.replace("a3 idle", "2 idle")
+
+
+def test_all_that_the_gateway_says_of_a_mode_is_kept() -> None:
+    assert session_of(DEBATE | {"phase": "ballot"}) == Session(
+        mode="debate",
+        round=1,
+        max_rounds=3,
+        current="codex",
+        waiting_for=("codex",),
+        status="running",
+        deadline=142.9,
+        id="s-4",
+        phase="ballot",
+        agents=("claude", "codex"),
+    )

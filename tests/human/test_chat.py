@@ -1,9 +1,10 @@
 """The human in the room: what is shown of events, what becomes of what is typed; without a gateway."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import pytest
 from prompt_toolkit.keys import Keys
@@ -223,9 +224,49 @@ async def test_what_was_seen_is_remembered_for_a_person_alone(tmp_path: Path) ->
     for is_person, expected in ((False, None), (True, 12)):
         room = Room(tmp_path, is_person=is_person)
         room._client = SimpleNamespace(seq=12)  # type: ignore[assignment]
+        room._has_greeted = True
         room._save_seen()
 
         assert room.order.memory.last_seen() == expected
+
+
+class Arriving:
+    """A client that learns the place of the room before it is connected, and has nothing to hand out."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        self.seq: int | None = None
+        self._meanwhile = meanwhile
+
+    async def connected(self) -> None:
+        self.seq = 12
+        self._meanwhile()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> None:
+        raise StopAsyncIteration
+
+
+async def test_what_was_missed_is_not_seen_before_it_is_shown(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int | None]] = []
+
+    async def missed(gateway: Any, look: Look, seq: int, seen: int | None) -> list[str]:
+        room._save_seen()
+        asked.append((seq, seen))
+        return ["--- missed ---"]
+
+    monkeypatch.setattr(chat_module, "missed_lines", missed)
+    room.order.memory.save_seen(5)
+    room._client = Arriving(room._save_seen)  # type: ignore[assignment]
+    await room.serve()
+    assert (asked, room.order.memory.last_seen()) == ([(12, 5)], 5)
+    room._save_seen()
+
+    assert room.shown.lines == ["room default: ada idle", "--- missed ---"]
+    assert room.order.memory.last_seen() == 12
 
 
 async def test_a_failure_counts_and_speaks_of_commands_as_they_are_typed_here(room: Room) -> None:

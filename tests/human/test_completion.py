@@ -2,11 +2,11 @@
 
 import pytest
 from prompt_toolkit.buffer import CompletionState
-from prompt_toolkit.completion import Completion
+from prompt_toolkit.completion import CompleteEvent, Completion
 from prompt_toolkit.document import Document
 
 from csp.human.commands import MODES, ROWS
-from csp.human.completion import choices_row, common_start, completions
+from csp.human.completion import LineCompleter, choices_row, common_start, completions
 
 AGENTS = ["claude", "codex", "gemini"]
 
@@ -28,6 +28,17 @@ def offered(text: str) -> list[str]:
         ("@claude ", []),
         ("@@c", []),
         ("//a", []),
+        ("!!c", []),
+        ("  @co", ["@codex"]),
+        ("/pause c\n", []),
+        ("/who", []),
+        ("/mode debate --synth ge", ["gemini"]),
+        ("/mode debate --agents codex,claude,c", []),
+        ("/export a", []),
+        ("/stop all ", []),
+        ("@router debate ", AGENTS),
+        ("@Router coll", ["collaborate"]),
+        ("@claude {codex.last}{g", ["{codex.last}{gemini.last}"]),
         ("/age", ["/agents"]),
         ("/AGE", ["/agents"]),
         ("/nosuch c", []),
@@ -89,3 +100,25 @@ def test_the_row_of_choices_has_the_chosen_one_in_it() -> None:
     assert row(many).startswith("@agent-00  @agent-01  ")
     shown = row(many, 29)
     assert shown.startswith("… @agent-2") and len(shown) <= 80 and shown.endswith("@agent-29  ")
+
+
+def test_the_chosen_one_stands_out() -> None:
+    found = [Completion("@ada"), Completion("@bob")]
+    row = choices_row(CompletionState(Document(), found, complete_index=1), 80)
+
+    assert [(style, text) for style, text, *_ in row if text.strip()] == [
+        ("", "@ada"),
+        ("class:chosen", "@bob"),
+    ]
+
+
+def test_a_choice_takes_the_place_of_the_word_before_the_cursor() -> None:
+    agents: list[str] = []
+    completer = LineCompleter(lambda: agents)
+    agents.append("claude")
+    document = Document("/pause cl and more", cursor_position=9)
+    (choice,) = completer.get_completions(document, CompleteEvent())
+    assert (choice.text, choice.start_position) == ("claude", -2)
+    (choice,) = completer.get_completions(Document("/agen"), CompleteEvent())
+
+    assert choice.display_meta_text == "list the agents with what each does"

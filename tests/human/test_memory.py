@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from csp.human.memory import MAX_TYPED, Memory
 
 
@@ -60,3 +62,42 @@ def test_damage_is_skipped(tmp_path: Path) -> None:
     (folder / "seen").write_bytes(b"\xff")
 
     assert (memory.typed(), memory.last_seen()) == (["good"], None)
+
+
+def test_what_was_seen_may_go_back_with_the_room(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "human")
+    for seq in (1234, 5):
+        memory.save_seen(seq)
+
+    assert memory.last_seen() == 5
+    assert [path.name for path in (tmp_path / "human").iterdir()] == ["seen"]
+
+
+def test_the_same_is_not_written_twice(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "human")
+    memory.save_seen(7)
+    (tmp_path / "human" / "seen").write_text("8")
+    memory.save_seen(7)
+
+    assert memory.last_seen() == 8
+
+
+def test_of_a_huge_file_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csp.human.memory._MAX_BYTES", 20)
+    memory = Memory(tmp_path / "human")
+    for number in range(10):
+        memory.add_typed(f"line {number}")
+
+    assert memory.typed() == ["line 8", "line 9"]
+
+
+def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "human")
+    memory.add_typed("one")
+    foreign = tmp_path / "foreign"
+    foreign.write_text("")
+    (tmp_path / "human" / "typed").unlink()
+    (tmp_path / "human" / "typed").symlink_to(foreign)
+    memory.add_typed("two")
+
+    assert foreign.read_text() == ""

@@ -139,6 +139,32 @@ def test_stop_ends_it_at_once(room: LiveRoom, pane: Pane, agents: tuple[Agent, A
     assert mode(room)["reason"] == "stopped_by_user"
 
 
+def test_stop_all_stops_every_mode_and_f12_that_of_the_room(
+    room: LiveRoom, pane: Pane, agents: tuple[Agent, Agent]
+) -> None:
+    come(room, pane, "gemini")
+    body = {"mode": "autopilot", "topic": "go on"}
+    aside = [
+        room.gateway.post("/sessions", body | {"thread": f"of-{agent}", "agents": [agent]})["id"]
+        for agent in ("codex", "gemini")
+    ]
+    pane.type("/mode autopilot go on --agents claude")
+    pane.wait_for("Autopilot turn 1 · claude ")
+    main = mode(room)["sessionId"]
+    pane.send(b"\x1b[24~")
+    pane.wait_gone("Autopilot turn 1")
+    assert running_sessions(room) == {*aside}
+    pane.type("/stop all")
+    wait_until_sync(lambda: not running_sessions(room), 60.0, "the end of all modes")
+
+    ends = {item: room.gateway.get(f"/sessions/{item}")["orchestration"]["reason"] for item in (main, *aside)}
+    assert set(ends.values()) == {"stopped_by_user"}
+
+
+def running_sessions(room: LiveRoom) -> set[str]:
+    return {item["id"] for item in room.gateway.get("/sessions")["items"] if item["status"] == "running"}
+
+
 @pytest.mark.parametrize(
     ("name", "first"),
     [

@@ -2,6 +2,7 @@
 
 import re
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -174,16 +175,22 @@ def test_what_was_typed_before_comes_back(room: LiveRoom) -> None:
         pane.wait_for("^→all> @claude remember me")
 
 
-def test_what_was_said_meanwhile_is_shown_on_return(room: LiveRoom) -> None:
+def test_what_was_said_meanwhile_is_shown_on_return(room: LiveRoom, tmp_path: Path) -> None:
+    # The pane that the tests share is a person's too: what it has shown counts as seen in this room.
+    alone = {
+        "XDG_RUNTIME_DIR": str(tmp_path),
+        "CSP_GATEWAY_URL": room.url,
+        "CSP_AUTH_TOKEN": room.token,
+    }
     claude = join(room, "claude")
-    with open_pane(room) as pane:
+    with open_pane(room, env=alone) as pane:
         claude.say("human", "seen before")
         pane.wait_for("seen before")
         pane.send(b"\x04")
         assert pane.end() == 0
     for number in range(35):
         claude.say("human", f"missed {number}.")
-    with open_pane(room) as pane:
+    with open_pane(room, env=alone) as pane:
         shown = pane.wait_history("--- now ---")
 
         assert "--- since you were away (30 messages, the newest of more" in shown

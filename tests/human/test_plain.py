@@ -355,3 +355,34 @@ def test_board_is_summed_up_and_its_forms_are_no_notes(room: LiveRoom) -> None:
     assert "expected who writes it" in said
     assert "unknown note 'export'" in said
     assert "sage was asked to sum up " in done.stdout
+
+
+class Terminal(io.StringIO):
+    """Text that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Broken(io.StringIO):
+    """A stdin that cannot be read as text."""
+
+    def __next__(self) -> str:  # type: ignore[override]  # typeshed says bytes
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+
+async def test_a_bell_rings_only_where_somebody_may_hear_it(room: LiveRoom) -> None:
+    look = Look(UNICODE, has_colour=False)
+    for said, expected in ((Terminal(), "\a"), (io.StringIO(), "")):
+        Plain(script_order(room), look, io.StringIO(), io.StringIO(), said).bell()
+
+        assert said.getvalue() == expected
+
+
+async def test_a_stdin_that_cannot_be_read_is_said(room: LiveRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csp.human.plain.PATIENCE_S", 0.1)
+    said = io.StringIO()
+    look = Look(UNICODE, has_colour=False)
+    await Plain(script_order(room), look, Broken("x"), io.StringIO(), said).run()
+
+    assert said.getvalue().startswith("stdin cannot be read: 'utf-8' codec")

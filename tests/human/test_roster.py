@@ -7,7 +7,7 @@ import pytest
 
 from csp.errors import Unreachable
 from csp.events import HumanMessage, Joined, Left, Noticed, Redacted, StateChanged
-from csp.human.roster import Roster
+from csp.human.roster import _GATHER_S, _REST_S, Roster
 from csp.wire import AgentState, JoinRole, Kind
 from tests.waiting import wait_until
 
@@ -127,3 +127,33 @@ async def test_a_look_that_fails_does_not_end_the_looking() -> None:
     room.roster.wake()
     await wait_until(lambda: room.changes == 1, 60.0)
     fresh.cancel()
+
+
+async def test_changes_are_gathered_before_a_look_and_there_is_a_rest_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room, steps = Room(), list[Any]()
+    room.roster._changed = lambda: steps.append("look")
+    sleep = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        steps.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr("csp.human.roster.asyncio.sleep", note)
+    fresh = asyncio.ensure_future(room.roster.keep_fresh())
+    for looks in (1, 2):
+        room.roster.wake()
+        for _ in range(20):
+            await sleep(0)
+
+        assert steps == [_GATHER_S, "look", _REST_S] * looks
+    fresh.cancel()
+
+
+async def test_an_agent_without_a_name_is_nobody() -> None:
+    room = Room()
+    room.answers["/agents"] = [{"id": "", "state": "idle"}, {"id": "ada", "state": "idle"}]
+    await room.roster.look()
+
+    assert room.roster.ids == ["ada"]

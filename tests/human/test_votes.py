@@ -49,3 +49,22 @@ def test_an_open_vote_names_who_has_not_voted() -> None:
 
 def test_without_a_vote_there_is_nothing_to_show() -> None:
     assert vote_lines({}) == ["there are no votes to show"]
+
+
+def test_votes_without_their_proposals_are_still_counted() -> None:
+    assert vote_lines({"proposals": None, "votes": cast(ada="B", bob="A", cy="A")})[:2] == [
+        "votes: A 2, B 1; winner: A",
+        "  ada voted B: ada says so",
+    ]
+
+
+def test_long_and_wild_words_are_tamed() -> None:
+    proposals = {"A": {"agent": "ada", "text": "\x1b" + "x" * 300}}
+    lines = vote_lines({"proposals": proposals, "votes": {"bob": {"label": "A", "reason": ""}}})
+
+    assert lines[1] == f"  A by ada: ␛{'x' * 198}…"
+    assert lines[2] == "  bob voted A"
+
+
+def test_an_open_vote_that_waits_for_nobody_says_no_more() -> None:
+    assert vote_lines({"proposals": PROPOSALS})[0] == "the vote on 2 proposals is open"

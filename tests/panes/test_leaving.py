@@ -32,3 +32,13 @@ def test_a_pane_goes_only_after_its_agent_has_ended(bare: Place, monkeypatch: py
     assert [member.agent for member in load_lineup(path)] == ["ben"]
     monkeypatch.setenv("PATH", "/nowhere")
     assert not close(bare, "ben")
+
+
+def test_a_foreign_session_of_the_rooms_name_is_left_alone(bare: Place) -> None:
+    bare.state.mkdir(mode=0o700)
+    path = lineup_path(bare.state, "default")
+    save_lineup(path, [Member(name="ann", agent="ann", command=("cat",), cwd=Path("/"))])
+    bare.tmux("new-session", "-d", "-s", "csp", "cat")
+
+    assert not close(bare, "ann")
+    assert [member.agent for member in load_lineup(path)] == ["ann"]

@@ -181,7 +181,7 @@ def border(place: Place, agent: str) -> str:
     return re.sub(r"#\[[^]]*\]", "", place.border(agent))
 
 
-def test_f12_in_the_room_pane_stops_every_mode_that_runs(demo: Place, shared_demo: Demo) -> None:
+def test_f12_in_the_room_pane_stops_the_mode_and_keeps_what_is_typed(demo: Place, shared_demo: Demo) -> None:
     for agent in ("ada", "bob"):
         type_in(demo, f"/pause {agent}")
         demo.wait(lambda: demo.pane(agent)["state"] == "paused", "the pause")  # noqa: B023

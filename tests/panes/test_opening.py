@@ -8,7 +8,8 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from csp.config import AgentSpec, Settings
-from csp.errors import BadInput, CspError, Refused
+from csp.core.layout import Size
+from csp.errors import BadInput, Broken, CspError, Refused
 from csp.panes import opening
 from csp.panes.lineup import CSP, Member, Wish
 from csp.panes.opening import Joining, Opening, plan, sidecar_argv
@@ -20,7 +21,7 @@ from csp.panes.record import (
     save_conversations,
     save_lineup,
 )
-from csp.panes.session import Seat
+from csp.panes.session import DEFAULT_SIZE, Seat
 from csp.panes.waiting import Outcome
 from csp.rooms import Address, RunningRoom
 from csp.sidecar.run import Run, agents_dir
@@ -202,8 +203,18 @@ def test_a_history_that_is_a_file_is_refused(settings: Settings, tmp_path: Path)
     (tmp_path / "history").mkdir()
     opening._check_history(settings)
     (tmp_path / "history" / "default").write_text("")
+    (tmp_path / "history" / "default").chmod(0o700)
     with pytest.raises(Refused, match=r"history/default' cannot be written"):
         opening._check_history(settings)
+
+
+def test_a_history_must_let_its_user_make_files(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("csp.panes.opening.os.access", lambda path, mode: asked.append(mode))
+    with pytest.raises(Refused, match="cannot be written"):
+        opening._check_history(settings)
+
+    assert asked == [os.W_OK | os.X_OK]
 
 
 # --- who takes part -------------------------------------------------------------------------------
@@ -372,6 +383,183 @@ def test_the_border_says_whose_turn_it_is_from_the_first(
     made._wait([member("ann"), member("nowhere")])
 
     assert panes.shown == [("%ann", word)]
+
+
+# --- from the start to the end --------------------------------------------------------------------
+
+
+class Opened:
+    """Opens a room whose parts are all made up; keeps what was done, in its order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> None:
+        self.done: list[Any] = []
+        self.panes = FakePanes()
+        self.found: RunningRoom | None = None
+        self.outcomes = [[Outcome("ann", "idle")]]
+        self.has_lost_supervisor = False
+        room = running(tmp_path)
+        monkeypatch.setattr(opening, "find_running", lambda *_: self.found)
+        monkeypatch.setattr(opening, "start_gateway", lambda *_: self._do("gateway", room))
+        monkeypatch.setattr(opening, "has_lost_supervisor", lambda room: self.has_lost_supervisor)
+        monkeypatch.setattr(
+            opening, "supervise_again", lambda *_: self._do("supervised", replace(room, pid=2))
+        )
+        monkeypatch.setattr(opening, "Panes", lambda *_: self.panes)
+        monkeypatch.setattr(Opening, "_seat", lambda _, members: self.done.append([*members]))
+        monkeypatch.setattr(Opening, "_wait", lambda _, members: self.outcomes.pop(0))
+        monkeypatch.setattr(Opening, "_start_anew", lambda _, members, outcomes: bool(self.outcomes))
+        monkeypatch.setattr(Opening, "_save", lambda _: self.done.append("saved"))
+        settings = replace(
+            settings, agents=tuple(AgentSpec(name=name, command=("cat",)) for name in ("ann", "ben"))
+        )
+        self.sizes: list[Size | None] = [None]
+        self.told: list[str] = []
+        self.opening = Opening(
+            settings, Wish(dir=tmp_path), tmp_path, dict(os.environ), lambda _: None, self.told.append
+        )
+
+        def open_panes(size: Size, dir: Path, env: Any) -> None:
+            self.done.append(size)
+
+        monkeypatch.setattr(self.panes, "open", open_panes, raising=False)
+        monkeypatch.setattr(self.panes, "client_size", lambda env: self.sizes[0], raising=False)
+
+    def _do(self, what: str, room: RunningRoom) -> RunningRoom:
+        self.done.append(what)
+        return room
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> Opened:
+    return Opened(monkeypatch, settings, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("terminal", "client", "size"),
+    [
+        (None, None, DEFAULT_SIZE),
+        (None, Size(cols=70, rows=7), DEFAULT_SIZE),
+        ((120, 40), None, Size(cols=120, rows=39)),
+        ((120, 40), Size(cols=70, rows=7), Size(cols=70, rows=7)),
+        ((120, 1), None, Size(cols=120, rows=1)),
+    ],
+)
+def test_a_new_room_is_as_large_as_its_terminal(
+    opened: Opened, terminal: tuple[int, int] | None, client: Size | None, size: Size
+) -> None:
+    opened.panes.id, opened.sizes = "", [client]
+    assert opened.opening.open(terminal) == [Outcome("ann", "idle")]
+    gateway, made, members, saved = opened.done
+
+    assert (gateway, made, saved) == ("gateway", size, "saved")
+    assert [one.agent for one in members] == ["ann", "ben"]
+    assert opened.opening.summary() == {"room": "default", "url": "http://x:1", "session": "csp"}
+    assert opened.opening._is_new
+
+
+def test_a_room_that_is_up_is_joined(opened: Opened, tmp_path: Path) -> None:
+    opened.found = running(tmp_path)
+    opened.opening.open(None)
+
+    assert [what for what in opened.done if isinstance(what, str | Size)] == ["saved"]
+    assert opened.told == [f"room default is running in {tmp_path}; joining it"]
+    assert not opened.opening._is_new
+
+
+def test_who_starts_anew_is_waited_for_again(opened: Opened) -> None:
+    opened.outcomes.append([Outcome("ann", "busy")])
+
+    assert opened.opening.open(None) == [Outcome("ann", "busy")]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_lost_supervisor_comes_back_where_the_room_still_has_its_place(
+    opened: Opened, tmp_path: Path, is_there: bool
+) -> None:
+    opened.found = replace(running(tmp_path), dir=tmp_path if is_there else tmp_path / "gone")
+    opened.has_lost_supervisor = True
+    opened.opening.open(None)
+
+    assert ("supervised" in opened.done) == is_there
+    assert [line.split(";")[0] for line in opened.told][:1] == (
+        ["the supervisor of room default is gone"]
+        if is_there
+        else [f"room default is running in {tmp_path}/gone"]
+    )
+
+
+def test_all_who_take_part_are_remembered_and_not_only_those_named_now(
+    opened: Opened, settings: Settings, tmp_path: Path
+) -> None:
+    path = lineup_path(settings.state_dir, "default")
+    save_lineup(path, (member("ann"), member("ben")))
+    opened.found = running(tmp_path)
+    opened.opening._wish = Wish(dir=tmp_path, only=("ben",))
+    opened.opening.open(None)
+
+    assert [[one.agent for one in what] for what in opened.done if isinstance(what, list)] == [["ben"]]
+    assert [one.agent for one in load_lineup(path)] == ["ann", "ben"]
+
+
+def test_an_agent_works_in_its_worktree_if_it_has_one(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Any] = []
+
+    def ensure(dir: Path, history: Path, room: str, agent: str, env: Any) -> Path:
+        asked.append((dir, history, room, agent))
+        return tmp_path / "copy"
+
+    monkeypatch.setattr(opening, "ensure_worktree", ensure)
+    made = opened.opening
+    assert made._place(member("ann")) == member("ann")
+    assert made._place(member("ben", worktree=True)).cwd == tmp_path / "copy"
+    made._room = replace(running(tmp_path), history=tmp_path / "elsewhere")
+    made._place(member("ben", worktree=True))
+
+    assert asked == [
+        (Path("/p"), tmp_path / "history" / "default", "default", "ben"),
+        (Path("/p"), tmp_path / "elsewhere", "default", "ben"),
+    ]
+
+
+def test_a_new_session_starts_its_human_pane(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
+) -> None:
+    panes = FakePanes(seat("human"))
+    made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
+    made._seat([])
+    assert panes.ran == []
+    made._is_new = True
+    made._seat([])
+
+    assert [argv for _, argv, _ in panes.ran] == [[*CSP, "chat", "--room", "default"]]
+
+
+def test_a_start_says_good_bye_for_whom_it_starts_and_goes_on_with_their_talk(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
+) -> None:
+    save_run(settings, "ann")
+    gateway.agents = [{"id": "ann", "online": True}]
+    old = tmp_path / "t.jsonl"
+    old.write_text("{}")
+    panes = FakePanes(seat("human"), seat("ann", is_dead=True))
+    made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
+    known = Conversation(profile="claude", cwd="/p", token="old", session="s-1", transcript=str(old))
+    monkeypatch.setattr(opening, "conversations_of", lambda *_: {"ann": known})
+    made._seat([member("ann", command=("claude",), profile="claude")])
+
+    assert gateway.posts == [("old", "/state", {"state": "offline"})]
+    assert panes.ran[0][1][-3:] == ["claude", "--resume", "s-1"]
+
+
+def test_a_gateway_that_has_ended_is_one_clear_error(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setattr(opening, "running_room", lambda *_: None)
+
+    with pytest.raises(Broken, match="the gateway of room 'default' has ended"):
+        opening._gateway(settings, "default")
 
 
 # --- add ------------------------------------------------------------------------------------------

@@ -1,15 +1,13 @@
-"""What the next start is told: conversations, worktrees."""
+"""What the next start is told: who takes part, which conversations go on."""
 
 import json
 import os
 import stat
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from csp.errors import BadInput, Broken
 from csp.panes.lineup import Member
 from csp.panes.record import (
     Conversation,
@@ -21,7 +19,6 @@ from csp.panes.record import (
     save_conversations,
     save_lineup,
 )
-from csp.panes.worktrees import ensure_worktree, remove_worktrees
 from csp.sidecar.run import Run, agents_dir
 
 OLD = "11111111-1111-4111-8111-111111111111"
@@ -164,84 +161,6 @@ def test_the_lineup_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert load_lineup(path) == ()
 
 
-# --- worktrees ------------------------------------------------------------------------------------
-
-ENV = {
-    "PATH": os.environ["PATH"],
-    "HOME": "/nonexistent",
-    "GIT_DIR": "/nonexistent",
-}
-
-
-def git(dir: Path, *words: str) -> str:
-    env = {name: value for name, value in ENV.items() if not name.startswith("GIT_")}
-    settings = ("-c", "user.name=x", "-c", "user.email=x@example.org")
-    done = subprocess.run(
-        ["git", *settings, *words], cwd=dir, env=env, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    repo = tmp_path / "repo"
-    (repo / "sub").mkdir(parents=True)
-    git(repo, "init", "-q")
-    (repo / "sub" / "file").write_text("one")
-    git(repo, "add", ".")
-    git(repo, "commit", "-qm", "first")
-    return repo
-
-
-def test_an_agent_gets_a_worktree_on_a_branch_of_its_own(tmp_path: Path, repo: Path) -> None:
-    (repo / "sub" / "file").write_text("not committed")
-    place = ensure_worktree(repo / "sub", tmp_path / "history", "default", "ann", ENV)
-
-    assert place == tmp_path / "history" / "worktrees" / "ann" / "sub"
-    assert (place / "file").read_text() == "one"
-    assert git(place, "branch", "--show-current") == "csp/default/ann"
-    assert (repo / "sub" / "file").read_text() == "not committed"
-
-
-def test_a_worktree_is_used_again_with_the_work_in_it(tmp_path: Path, repo: Path) -> None:
-    history = tmp_path / "history"
-    (ensure_worktree(repo, history, "default", "ann", ENV) / "work").write_text("mine")
-    again = ensure_worktree(repo, history, "default", "ann", ENV)
-
-    assert (again / "work").read_text() == "mine"
-
-
-def test_a_worktree_removed_by_hand_comes_back_on_its_branch(tmp_path: Path, repo: Path) -> None:
-    history = tmp_path / "history"
-    place = ensure_worktree(repo, history, "default", "ann", ENV)
-    (place / "work").write_text("mine")
-    git(place, "add", ".")
-    git(place, "commit", "-qm", "work")
-    subprocess.run(["rm", "-r", str(place)], check=True)
-
-    assert (ensure_worktree(repo, history, "default", "ann", ENV) / "work").read_text() == "mine"
-
-
-def test_purging_keeps_work_that_is_not_committed(tmp_path: Path, repo: Path) -> None:
-    history = tmp_path / "history"
-    dirty = ensure_worktree(repo, history, "default", "ann", ENV)
-    clean = ensure_worktree(repo, history, "default", "ben", ENV)
-    (dirty / "work").write_text("mine")
-
-    assert remove_worktrees(history, ENV) == [dirty]
-    assert (dirty / "work").exists() and not clean.exists()
-
-
-def test_no_repository_is_a_clear_error(tmp_path: Path, repo: Path) -> None:
-    with pytest.raises(BadInput, match="worktree needs a git repository"):
-        ensure_worktree(tmp_path, tmp_path / "history", "default", "ann", ENV)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    git(empty, "init", "-q")
-    with pytest.raises(BadInput, match="worktree needs a commit"):
-        ensure_worktree(empty, tmp_path / "history", "default", "ann", ENV)
-
-
 # --- what is read again ---------------------------------------------------------------------------
 
 
@@ -281,22 +200,77 @@ def test_a_room_that_was_never_up_gets_no_file(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["agents.json"]
 
 
-def test_a_worktree_of_a_folder_that_is_not_committed_is_its_top(tmp_path: Path, repo: Path) -> None:
-    (repo / "new").mkdir()
+def test_a_later_session_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
+    path = tmp_path / "agents.json"
+    for session in (OLD, NEW):
+        talk = Conversation(session=session, profile="claude", cwd="/p", token="t", transcript=f"/{session}")
+        save_conversations(path, {"claude": talk})
 
-    assert ensure_worktree(repo / "new", tmp_path / "history", "r", "ann", ENV) == (
-        tmp_path / "history" / "worktrees" / "ann"
-    )
-
-
-def test_a_worktree_that_cannot_be_made_is_one_clear_error(tmp_path: Path, repo: Path) -> None:
-    path = tmp_path / "history" / "worktrees" / "ann"
-    path.mkdir(parents=True)
-    (path / "file").write_text("in the way")
-    with pytest.raises(Broken, match=r"cannot make a worktree at .*already exists"):
-        ensure_worktree(repo, tmp_path / "history", "default", "ann", ENV)
+    assert load_conversations(path)["claude"] == talk
 
 
-def test_without_git_it_says_what_needs_it(tmp_path: Path, repo: Path) -> None:
-    with pytest.raises(Broken, match="git was not found, which worktree = true needs"):
-        ensure_worktree(repo, tmp_path / "history", "default", "ann", {"PATH": "/nowhere"})
+def test_another_cli_under_the_same_name_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "agents.json"
+    save_conversations(path, {"a": Conversation(session=OLD, profile="claude", cwd="/p", token="t")})
+    save_conversations(path, {"a": Conversation(profile="codex", cwd="/p", token="t")})
+
+    assert load_conversations(path)["a"].session == ""
+
+
+def test_a_transcript_is_known_by_its_own_place_not_by_a_way_to_it(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    path = transcript(real, f"copy-of-{OLD}-{NEW}.jsonl", 1)
+    (tmp_path / "overlay").symlink_to(real)
+    save_run(tmp_path, "claude", [tmp_path / "overlay" / path.name])
+    found = conversations_of(tmp_path, "default")["claude"]
+
+    assert (found.session, found.transcript) == (NEW, str(path))
+
+
+def test_a_transcript_as_old_as_the_run_is_its_own(tmp_path: Path) -> None:
+    codex = tmp_path / "codex"
+    codex.mkdir()
+    transcript(codex, f"rollout-{OLD}.jsonl", 0, json.dumps({"cwd": "/p"}))
+    transcript(codex, f"rollout-{NEW}.jsonl", 0, json.dumps({"cwd": "/other"}))
+    save_run(tmp_path, "codex", [], "codex", hint=codex, session="")
+
+    assert conversations_of(tmp_path, "default")["codex"].session == OLD
+
+
+def test_only_the_head_of_a_transcript_is_read(tmp_path: Path) -> None:
+    late = " " * 5000 + json.dumps({"sessionId": OLD})
+    save_run(tmp_path, "gemini", [transcript(tmp_path, "session-a.json", 1, late)], "gemini")
+    found = conversations_of(tmp_path, "default")["gemini"]
+
+    assert (found.session, found.transcript) == ("", "")
+
+
+@pytest.mark.parametrize("text", ["{}", "3", '[{"name": "a"}]', '["x"]', "nonsense", '{"a": 1}'])
+def test_a_damaged_lineup_is_nobody(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "default.lineup"
+    path.write_text(text)
+
+    assert load_lineup(path) == ()
+
+
+def test_a_profile_that_was_chosen_counts_for_the_conversation(tmp_path: Path) -> None:
+    path = transcript(tmp_path, "t.jsonl", 1)
+    known = {"a": Conversation(session=NEW, profile="claude", cwd="/p", token="t", transcript=str(path))}
+    own = Member(name="a", agent="a", command=("my-claude",), cwd=Path("/p"), profile="claude")
+
+    assert resumed(own, Path("/p"), known) == ("my-claude", "--resume", NEW)
+    assert resumed(replace(own, profile=""), Path("/p"), known) == ("my-claude",)
+
+
+def test_what_is_written_is_whole_for_its_user_alone_and_follows_no_link(tmp_path: Path) -> None:
+    path, foreign = tmp_path / "default.lineup", tmp_path / "foreign"
+    foreign.write_text("keep")
+    (tmp_path / f".default.lineup.{os.getpid()}").symlink_to(foreign)
+    with pytest.raises(OSError):
+        save_lineup(path, ())
+    assert foreign.read_text() == "keep"
+    (tmp_path / f".default.lineup.{os.getpid()}").unlink()
+    save_lineup(path, ())
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

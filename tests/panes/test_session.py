@@ -2,14 +2,26 @@
 
 import ast
 import os
+import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from csp.core.layout import Size
-from csp.errors import NotFound, Refused
-from csp.panes.session import Panes, check_terminal, check_tmux, passed_on, room_key, session_name
+from csp.errors import Broken, NotFound, Refused
+from csp.panes.gateway import IDENTITY
+from csp.panes.session import (
+    Panes,
+    _remove_dead,
+    check_terminal,
+    check_tmux,
+    passed_on,
+    room_key,
+    session_name,
+)
 from tests.panes.bare import SEVEN, attach, build, windows
 from tests.panes.place import Place
 
@@ -40,6 +52,138 @@ def test_a_missing_tmux_is_named_with_how_to_get_it(tmp_path: Path) -> None:
 
 def test_inside_tmux_another_terminal_is_drawn_on_already() -> None:
     check_terminal({"TERM": "no-such", "TMUX": "/tmp/x,1,0"})
+
+
+@pytest.mark.parametrize(("lacking", "is_fine"), [("", True), ("clear", False), ("cup", False)])
+def test_a_terminal_needs_all_that_tmux_needs(
+    monkeypatch: pytest.MonkeyPatch, lacking: str, is_fine: bool
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("curses.setupterm", asked.append)
+    monkeypatch.setattr("curses.tigetstr", lambda ability: None if ability == lacking else b"x")
+    if is_fine:
+        check_terminal({"TERM": "odd"})
+        check_terminal({})
+        assert asked == ["odd", "unknown"]
+    else:
+        with pytest.raises(Refused, match="terminal 'odd' cannot show a tmux session"):
+            check_terminal({"TERM": "odd"})
+
+
+class Server:
+    """Stands for tmux; keeps what it is told."""
+
+    def __init__(self, **answers: list[str]) -> None:
+        self.told: list[tuple[str, ...]] = []
+        self._answers = answers
+        self.problem = ""
+
+    def cmd(self, *words: str) -> Any:
+        self.told.append(words)
+        answer = self._answers.get(words[0].replace("-", "_"), [])
+        return SimpleNamespace(stdout=answer, stderr=[self.problem] if self.problem else [])
+
+
+def panes_of(server: Server) -> Panes:
+    panes = Panes.__new__(Panes)
+    panes.name, panes.id, panes._key = "csp", "$1", "default@1"
+    panes._server = server  # type: ignore[assignment]  # all of it that is used
+    return panes
+
+
+@pytest.mark.parametrize(("deaths", "works"), [(0, True), (4, True), (5, False)])
+def test_a_server_that_is_just_ending_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, deaths: int, works: bool
+) -> None:
+    answers = [SimpleNamespace(returncode=1, stderr=b"server exited unexpectedly", stdout=b"")] * deaths
+    answers.append(SimpleNamespace(returncode=0, stderr=b"", stdout=b""))
+    monkeypatch.setattr("csp.panes.session.subprocess.run", lambda *_, **__: answers.pop(0))
+    if works:
+        panes_of(Server())._source([["x"]])
+        assert answers == []
+    else:
+        with pytest.raises(Broken, match="tmux failed: server exited"):
+            panes_of(Server())._source([["x"]])
+
+
+@pytest.mark.parametrize(("code", "said"), [(0, b"unknown command: x"), (3, b"")])
+def test_what_tmux_complains_of_is_an_error(monkeypatch: pytest.MonkeyPatch, code: int, said: bytes) -> None:
+    answer = SimpleNamespace(returncode=code, stderr=b"", stdout=said)
+    monkeypatch.setattr("csp.panes.session.subprocess.run", lambda *_, **__: answer)
+    with pytest.raises(Broken, match=said.decode() or "3"):
+        panes_of(Server())._source([["x"]])
+    server = Server()
+    server.problem = "no such pane"
+    with pytest.raises(Broken, match="tmux kill-pane failed: no such pane"):
+        panes_of(server)._do("kill-pane")
+
+
+def test_a_role_is_shown_unless_the_name_says_it() -> None:
+    for agent, role, shown in (
+        ("ann", "agent", []),
+        ("orchestrator", "orchestrator", []),
+        ("boss", "orchestrator", ["orchestrator"]),
+    ):
+        server = Server(list_panes=["%1 @1 7 0 human"], display_message=["200 49"], split_window=["%2"])
+        assert panes_of(server).place(agent, role) == "%2"
+
+        assert [words[-1] for words in server.told if words[-2] == "@csp_agent"] == [agent]
+        assert [words[-1] for words in server.told if words[-2] == "@csp_role"] == shown
+        assert [words[0] for words in server.told].count("select-layout") == 1
+
+
+def test_people_are_sent_back_to_where_they_came_from() -> None:
+    server = Server(list_clients=["/dev/a mine", "/dev/b ", "/dev/c csp", "/dev/d csp-other"])
+    panes_of(server)._send_people_back()
+
+    assert server.told[1:] == [
+        ("switch-client", "-c", "/dev/a", "-t", "=mine"),
+        ("switch-client", "-c", "/dev/d", "-t", "=csp-other"),
+    ]
+
+
+def test_only_the_living_have_processes() -> None:
+    rows = ["%1 @1 7 0 human", "%2 @1 8 1 ann", "%3 @1  1 -"]
+    panes = panes_of(Server(list_panes=rows))
+
+    assert panes.pids() == [7]
+    assert {agent: (seat.pid, seat.is_dead) for agent, seat in panes.seats().items()} == {
+        "human": (7, False),
+        "ann": (8, True),
+    }
+
+
+def test_the_height_of_the_human_pane_is_left_alone_while_a_pane_is_zoomed(bare: Place) -> None:
+    build(bare, "ann")
+    bare.tmux("resize-pane", "-Z", "-t", str(bare.pane("ann")["id"]))
+    bare.tmux("resize-window", "-t", "csp", "-x", "160", "-y", "60")
+
+    assert bare.tmux("display-message", "-p", "-t", "csp", "#{window_zoomed_flag}") == "1\n"
+
+
+def test_nobodys_identity_is_left_in_the_environment_of_the_session(bare: Place) -> None:
+    bare.tmux("new-session", "-d", "-s", "mine", "cat")
+    bare.tmux("set-environment", "-g", "CSP_AUTH_TOKEN", "of-somebody-else")
+    build(bare)
+    found = bare.tmux("show-environment", "-t", "csp").splitlines()
+
+    assert {f"-{name}" for name in IDENTITY} <= set(found)
+
+
+def test_a_dead_socket_is_removed_and_a_living_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.panes.session._SERVER_END_S", 0.05)
+    dead, living = tmp_path / "dead", tmp_path / "living"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(dead))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(living))
+        server.listen(50)
+        for path in (dead, living, tmp_path / "none"):
+            _remove_dead(str(path))
+
+        assert [path.name for path in tmp_path.iterdir()] == ["living"]
 
 
 def test_a_session_is_named_after_its_room() -> None:
@@ -196,7 +340,11 @@ def test_the_last_words_of_a_pane_are_not_tmuxs_own(bare: Place) -> None:
     panes = build(bare, "ann")
     pane = panes.seats()["ann"].pane
     assert panes.last_line(pane) == ""
-    panes.run(pane, ["sh", "-c", "echo first; echo '  no key here'; exit 3"], bare.dir)
+    # What a program writes as it ends, a busy kernel may hand to tmux too late to be shown.
+    script = "echo first; echo '  no key here'; until [ -e go ]; do sleep 0.05; done; exit 3"
+    panes.run(pane, ["sh", "-c", script], bare.dir)
+    bare.wait(lambda: panes.last_line(pane) == "no key here", "its last words")
+    (bare.dir / "go").touch()
     bare.wait(lambda: panes.seats()["ann"].is_dead, "its end")
     bare.wait(lambda: "ann ended (3); start it: csp up" in bare.screen("ann"), "what tmux says")
 
@@ -265,11 +413,11 @@ def test_the_end_of_the_session_is_not_that_of_the_server(bare: Place) -> None:
 
 def test_the_server_ends_with_its_last_session_and_leaves_no_socket(bare: Place) -> None:
     panes = build(bare, "ann")
-    socket = Path(bare.tmux("display-message", "-p", "#{socket_path}").strip())
-    assert socket.is_socket()
+    path = Path(bare.tmux("display-message", "-p", "#{socket_path}").strip())
+    assert path.is_socket()
     panes.kill()
 
-    assert not socket.exists()
+    assert not path.exists()
 
 
 def test_inside_tmux_the_size_is_that_of_the_client(bare: Place, monkeypatch: pytest.MonkeyPatch) -> None:
