@@ -8,7 +8,16 @@ import pytest
 
 from csp.core.reading import read_screen
 from csp.errors import BadInput, NotFound
-from csp.sidecar.profile import checked, load_profile, load_profile_file, profile_for, profile_names
+from csp.sidecar.profile import (
+    Answer,
+    Delivery,
+    Keys,
+    checked,
+    load_profile,
+    load_profile_file,
+    profile_for,
+    profile_names,
+)
 from tests.core.drawn import drawn
 
 NAMES = ["claude", "codex", "demo", "gemini", "generic", "shell"]
@@ -194,6 +203,161 @@ def test_a_choice_is_answered_by_its_number() -> None:
 )
 def test_signs_outside_the_screen(name: str, number: int, text: str, state: str | None) -> None:
     assert load_profile(name).state_of(number, text) == state
+
+
+CTRL_C, CTRL_U, ESC, HIDDEN = "\x03", "\x15", "\x1b", "\u2060"
+BACKSPACES = "{backspaces}"
+BY_NUMBER = {"approve": Answer(key="1"), "deny": Answer(key=ESC)}
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("claude", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), **BY_NUMBER)),
+        ("codex", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), queue="\t", **BY_NUMBER)),
+        ("gemini", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), **BY_NUMBER)),
+        (
+            "generic",
+            Keys(
+                interrupt=CTRL_C,
+                clear=(CTRL_U, BACKSPACES),
+                approve=Answer(key="\r"),
+                deny=Answer(key=ESC),
+            ),
+        ),
+        ("shell", Keys(interrupt=CTRL_C, clear=(CTRL_U,))),
+        ("demo", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES))),
+    ],
+)
+def test_the_keys_are_those_that_were_tried(name: str, keys: Keys) -> None:
+    assert load_profile(name).keys == keys
+    assert load_profile(name).keys.submit == "\r"
+
+
+@pytest.mark.parametrize(
+    ("name", "ready_s", "capture", "delivery"),
+    [
+        (
+            "claude",
+            30,
+            "claude",
+            Delivery(
+                gap_ms=40,
+                gap_per_kb_ms=2,
+                proof="hook",
+                proof_s=5,
+                shown_s=2,
+                enter_retry_ms=(250, 500, 1000, 1500, 2500, 3500),
+                neutralise_at=HIDDEN,
+                multiline=True,
+                typing_quiet_ms=500,
+                idle_stands_ms=300,
+            ),
+        ),
+        (
+            "codex",
+            30,
+            "codex",
+            Delivery(
+                gap_ms=40,
+                gap_per_kb_ms=2,
+                proof="transcript",
+                proof_s=5,
+                shown_s=2,
+                enter_retry_ms=(300, 600, 1000, 1500, 2500, 3500),
+                multiline=True,
+                typing_quiet_ms=500,
+                idle_stands_ms=300,
+            ),
+        ),
+        (
+            "gemini",
+            60,
+            "gemini",
+            Delivery(
+                gap_ms=120,
+                gap_per_kb_ms=20,
+                proof="hook",
+                proof_s=8,
+                shown_s=3,
+                enter_retry_ms=(500, 700, 1000, 1500, 2500, 3500),
+                neutralise_at=HIDDEN,
+                multiline=True,
+                typing_quiet_ms=500,
+                idle_stands_ms=300,
+            ),
+        ),
+        (
+            "generic",
+            10,
+            "screen",
+            Delivery(
+                gap_ms=150,
+                gap_per_kb_ms=5,
+                proof="none",
+                proof_s=2,
+                shown_s=2,
+                neutralise_at=HIDDEN,
+                multiline=True,
+                typing_quiet_ms=500,
+                idle_stands_ms=700,
+            ),
+        ),
+        (
+            "shell",
+            5,
+            "none",
+            Delivery(gap_ms=20, proof="none", multiline=False, idle_stands_ms=1000),
+        ),
+        (
+            "demo",
+            10,
+            "plain",
+            Delivery(
+                gap_ms=0,
+                proof="transcript",
+                proof_s=5,
+                shown_s=2,
+                enter_retry_ms=(300, 600, 1000, 1500, 2500, 3500),
+                multiline=True,
+                typing_quiet_ms=500,
+                idle_stands_ms=100,
+            ),
+        ),
+    ],
+)
+def test_the_times_are_those_that_were_measured(
+    name: str, ready_s: float, capture: str, delivery: Delivery
+) -> None:
+    """A change belongs here too, with a new measurement."""
+    profile = load_profile(name)
+
+    assert profile.delivery == delivery
+    assert (profile.ready_s, profile.capture) == (ready_s, capture)
+
+
+def test_what_a_profile_does_not_say_is_careful(write: Writer) -> None:
+    profile = load_profile_file(write(""))
+
+    assert (profile.kind, profile.ready_s, profile.capture) == ("agent", 30.0, "screen")
+    assert profile.version_args == ("--version",)
+    assert profile.keys == Keys(submit="\r", interrupt="", clear=(), queue="")
+    assert profile.delivery == Delivery(
+        gap_ms=150,
+        gap_per_kb_ms=0,
+        proof="none",
+        proof_s=5.0,
+        shown_s=2.0,
+        enter_retry_ms=(),
+        neutralise_at="",
+        multiline=True,
+        typing_quiet_ms=500,
+        idle_stands_ms=300,
+    )
+
+
+def test_claude_is_looked_for_where_its_installers_put_it() -> None:
+    assert load_profile("claude").installs == ("~/.claude/local/claude", "~/.local/bin/claude")
 
 
 def test_shells_are_only_shown() -> None:
