@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from csp.core.reading import read_screen
+from csp.core.rules import Frame, Place
 from csp.errors import BadInput, NotFound
 from csp.sidecar.profile import (
     Answer,
@@ -62,6 +63,9 @@ def test_an_unknown_profile_is_refused_with_the_names() -> None:
         (["npx", "@openai/codex"], "codex"),
         (["bunx", "@openai/codex@latest", "--no-daemon"], "codex"),
         (["env", "A=1", "codex"], "codex"),
+        (["nice", "-n", "10", "codex"], "codex"),
+        (["npx", "one", "two", "three", "codex"], "generic"),
+        (["C:/bin/claude.exe"], "claude"),
         (["gemini"], "gemini"),
         (["npx", "@google/gemini-cli"], "gemini"),
         (["bash"], "shell"),
@@ -114,6 +118,19 @@ def test_the_version_range(name: str, said: str, is_tested: bool) -> None:
         ("kind = 'robot'", "'kind' is 'robot', expected one of: agent, shell", ""),
         ("keys = 3", "'keys' is 3, expected a table", ""),
         ("[keys.approve]\nby_number = true", "'key' is missing in [keys.approve]", ""),
+        ("[keys.deny]\nby_number = true", "'key' is missing in [keys.deny]", ""),
+        ("[keys.deny]\nkey = 'n'\nby_number = 1", "'keys.deny.by_number' is 1, expected true or false", ""),
+        ("commands = ['a', 1]", "'commands' is ['a', 1], expected a list of strings", ""),
+        ("ready_s = '5'", "'ready_s' is '5', expected a number", ""),
+        ("ready_s = true", "'ready_s' is True, expected a number", ""),
+        ("versions = 2", "'versions' is 2, expected a string", ""),
+        ("[capture]\nkind = 'x'", "expected one of: claude, codex, gemini, plain, screen, none", ""),
+        ("[screen.composer]\nframe = 'x'", "expected one of: borders, shaded, sign, cursor, none", ""),
+        ("[[signals]]\nosc = [0]\npattern = 'x'\nstate = 'x'", "expected one of: idle, busy, dialog", ""),
+        *(
+            (f"[[screen.{table}]]\npattern = 'x'\nplace = 'x'", "expected one of: above, below", "")
+            for table in ("blocked", "limits", "overlays")
+        ),
         ("signals = [3]", "'signals' is [3], expected tables, each under [[signals]]", ""),
         ("[[signals]]\nosc = [0]\npattern = 'x'", "'state' is missing in [signals]", ""),
         (
@@ -136,6 +153,118 @@ def test_a_mistake_is_named_with_its_place(write: Writer, text: str, message: st
     assert message in caught.value.message
     assert str(write.path) in caught.value.message
     assert hint in caught.value.hint
+
+
+def test_a_profile_may_say_all_of_this(write: Writer) -> None:
+    text = """
+commands = ["mine"]
+installs = ["~/bin/mine"]
+versions = ">=1"
+version_args = ["-V"]
+kind = "shell"
+ready_s = 7
+[keys]
+submit = "s"
+interrupt = "i"
+clear = ["c", "d"]
+queue = "q"
+approve = {key = "a", by_number = false}
+deny = {key = "n"}
+[delivery]
+gap_ms = 1
+gap_per_kb_ms = 2
+proof = "screen"
+proof_s = 3
+shown_s = 4.5
+enter_retry_ms = [5, 6]
+neutralise_at = "@"
+multiline = false
+typing_quiet_ms = 7
+idle_stands_ms = 8
+[capture]
+kind = "none"
+[[signals]]
+osc = [9]
+pattern = "x"
+state = "dialog"
+[screen]
+furniture = "f"
+[screen.composer]
+frame = "shaded"
+top = "t"
+bottom = "b"
+sign = "s"
+other_sign = "o"
+edge = "e"
+placeholder = "p"
+placeholder_colours = ["1"]
+is_placeholder_faint = true
+paste_marker = "m"
+[screen.dialog]
+choice = "(?P<mark>)(?P<number>)(?P<label>)"
+top = "t"
+side = "s"
+is_question_first = true
+question = "q"
+max_rows_after = 3
+kinds = [{pattern = "k", kind = "permission"}]
+[[screen.blocked]]
+pattern = "b"
+place = "bare"
+kind = "login"
+[[screen.busy]]
+pattern = "w"
+place = "above"
+is_styled = true
+[[screen.limits]]
+pattern = "l"
+place = "below"
+[[screen.overlays]]
+pattern = "o"
+place = "dialog"
+"""
+    profile = load_profile_file(write(text))
+    rules = profile.rules
+    composer, dialog = rules.composer, rules.dialog
+
+    assert (profile.installs, profile.version_args, profile.is_shell) == (("~/bin/mine",), ("-V",), True)
+    assert (profile.ready_s, profile.capture, profile.state_of(9, "x")) == (7, "none", "dialog")
+    assert profile.keys == Keys(
+        submit="s",
+        interrupt="i",
+        clear=("c", "d"),
+        queue="q",
+        approve=Answer(key="a", by_number=False),
+        deny=Answer(key="n", by_number=True),
+    )
+    assert profile.delivery == Delivery(
+        gap_ms=1,
+        gap_per_kb_ms=2,
+        proof="screen",
+        proof_s=3,
+        shown_s=4.5,
+        enter_retry_ms=(5, 6),
+        neutralise_at="@",
+        multiline=False,
+        typing_quiet_ms=7,
+        idle_stands_ms=8,
+    )
+    patterns = (
+        *(composer.top, composer.bottom, composer.sign, composer.other_sign, composer.edge),
+        *(composer.placeholder, composer.paste_marker, dialog.top, dialog.side, dialog.question),
+        rules.furniture,
+    )
+    assert [found.pattern for found in patterns if found] == list("tbsoepmtsqf")
+    assert (composer.frame, composer.placeholder_colours) == (Frame.SHADED, frozenset({"1"}))
+    assert (composer.is_placeholder_faint, dialog.is_question_first, dialog.max_rows_after) == (True, True, 3)
+    signs = [*dialog.kinds, *rules.blocked, *rules.busy, *rules.limits, *rules.overlays]
+    assert [(one.pattern.pattern, one.place, one.kind, one.is_styled) for one in signs] == [
+        ("k", Place.DIALOG, "permission", False),
+        ("b", Place.BARE, "login", False),
+        ("w", Place.ABOVE, "", True),
+        ("l", Place.BELOW, "", False),
+        ("o", Place.DIALOG, "", False),
+    ]
 
 
 def test_a_profile_without_a_name_or_a_file_is_refused(tmp_path: Path) -> None:
