@@ -470,6 +470,7 @@ def test_what_a_profile_does_not_say_is_careful(write: Writer) -> None:
 
     assert (profile.kind, profile.ready_s, profile.capture) == ("agent", 30.0, "screen")
     assert profile.version_args == ("--version",)
+    assert profile.rules.composer.frame is Frame.NONE
     assert profile.keys == Keys(submit="\r", interrupt="", clear=(), queue="")
     assert profile.delivery == Delivery(
         gap_ms=150,
