@@ -131,7 +131,10 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     made: Bench | None = None
     real = select.select
 
+    turns = iter(range(5000))
+
     def soon(reads: Any, writes: Any, others: Any, timeout: float | None = None) -> Any:
+        assert next(turns, None) is not None, "the loop turns for ever"
         return real(reads, writes, others, 0.002 if timeout is None else min(timeout, 0.002))
 
     clock: Any = SimpleNamespace(monotonic=lambda: made.now if made else 1000.0)
@@ -141,6 +144,53 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setattr(child_module.os, "killpg", lambda pid, number: made.killed.append(number))
     yield made
     made.close()
+
+
+# --- waiting -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("_keyboard.held_until", "_link.retry_at", "_child.due_at", "_unread.look_at"),
+        *("_tell_at", "_nudge_at", "_muted_until", "_over_at"),
+    ],
+)
+def test_the_loop_wakes_for_all_that_is_due(bench: Bench, what: str) -> None:
+    *owners, name = what.split(".")
+    owner: Any = getattr(bench.relay, owners[0]) if owners else bench.relay
+    assert bench.relay._due_at() == NEVER
+    setattr(owner, name, 1234.5)
+
+    assert bench.relay._due_at() == 1234.5
+
+
+def test_the_loop_waits_for_a_blocked_brain_to_read(bench: Bench) -> None:
+    assert bench.relay._link.fd not in bench.relay._waited_for()[1]
+    bench.relay._link.is_blocked = True
+    assert bench.relay._link.fd in bench.relay._waited_for()[1]
+
+
+def test_the_loop_does_not_type_to_a_terminal_that_is_gone(bench: Bench) -> None:
+    bench.relay._keyboard.press(b"key")
+    assert bench.master in bench.relay._waited_for()[1]
+    bench.relay._is_master_open = False
+    assert bench.master not in bench.relay._waited_for()[1]
+
+
+def test_a_child_that_ended_before_signals_are_heard_is_noticed(bench: Bench) -> None:
+    os.close(bench.child)
+    relay = bench.relay
+    relay._plan.link = -1
+    with (
+        mock.patch.object(relay._signals, "hear") as heard,
+        mock.patch.object(relay._link, "start", return_value=True) as started,
+        mock.patch.object(os, "waitpid", side_effect=[(CHILD, 3 << 8), (0, 0), *[(0, 0)] * 99]),
+    ):
+        assert relay.run() == 3
+
+    assert set(heard.call_args.args[0]) >= {signal.SIGCHLD, signal.SIGWINCH, signal.SIGHUP, signal.SIGTSTP}
+    assert started.call_count == 1
 
 
 # --- output and keys -----------------------------------------------------------------------------
@@ -181,6 +231,41 @@ def test_the_child_is_not_read_while_the_terminal_takes_nothing(bench: Bench) ->
 
     assert bench.master not in reads
     assert bench.relay._terminal.screen in writes
+
+
+def test_a_terminal_that_is_full_is_not_given_more(bench: Bench) -> None:
+    bench.write(b"x" * 4000)
+    with mock.patch.object(bench.relay._terminal, "show") as shown:
+        bench.relay._terminal.unshown = b"rest"
+        bench.relay._take_output()
+
+    assert shown.call_count == 1
+
+
+def test_nothing_is_shown_on_a_terminal_that_is_gone(bench: Bench) -> None:
+    bench.relay._hang_up()
+    bench.write(b"x")
+    bench.turn()
+
+    assert bench.shown() == b""
+
+
+def test_keys_for_a_terminal_that_cannot_be_written_are_forgotten(bench: Bench) -> None:
+    with mock.patch.object(bench.relay._keyboard, "write", side_effect=OSError):
+        os.write(bench.keys, b"key")
+        bench.turn()
+
+    assert bench.relay._keyboard.is_empty
+
+
+def test_a_new_brain_is_told_whether_keys_are_held(bench: Bench) -> None:
+    for seconds in (1.0, 0.0):
+        bench.say(frames.HOLD, struct.pack("!d", seconds))
+        bench.turn(0.01)
+        bench.relay._greet()
+        (greeting,) = bench.told_of(b"S")
+        assert json.loads(greeting)["held_keys"] is (seconds > 0)
+        bench.say(frames.RELEASE)
 
 
 def test_keys_go_to_the_child_and_are_told(bench: Bench) -> None:
