@@ -225,6 +225,25 @@ def test_a_child_without_a_terminal_is_looked_at_now_and_then(bench: Bench) -> N
     assert bench.master in reads
 
 
+def test_what_a_child_wrote_last_is_read_at_once_when_it_ends(bench: Bench) -> None:
+    os.close(bench.child)
+    bench.turn()
+    assert bench.master not in bench.relay._waited_for()[0]
+    bench.relay._note_end(0)
+    assert bench.master in bench.relay._waited_for()[0]
+
+
+def test_a_brain_that_takes_nothing_is_not_written_to_for_every_output(bench: Bench) -> None:
+    bench.relay._link.is_blocked = True
+    bench.relay._link.backlog.add_output(bytes(40_000))
+    with mock.patch.object(bench.relay._link, "flush") as flushed:
+        bench.relay._tell_soon()
+        assert not flushed.called
+        bench.relay._link.is_blocked = False
+        bench.relay._tell_soon()
+        assert flushed.called
+
+
 def test_the_child_is_not_read_while_the_terminal_takes_nothing(bench: Bench) -> None:
     bench.relay._terminal.unshown = b"rest"
     reads, writes = bench.relay._waited_for()
@@ -406,15 +425,25 @@ def test_what_a_dead_brain_has_said_last_is_still_done(bench: Bench) -> None:
     """What it started may have its socket open for ever."""
     bench.relay._link.pid = 4321
     bench.brain.send(encode(frames.INPUT, bytes(4) + b"last"))
-    with mock.patch.object(os, "waitpid", side_effect=[(4321, 0), (0, 0)]):
+    with (
+        mock.patch.object(os, "waitpid", side_effect=[(4321, 0), (0, 0)]),
+        mock.patch.object(os, "kill") as killed,
+    ):
         bench.relay._reap()
+    assert not killed.called, "its number may be another process's now"
 
     assert bench.typed(4) == b"last"
     assert (bench.relay._link.fd, bench.relay._link.pid) == (-1, 0)
 
 
 def test_nonsense_of_a_brain_does_no_harm(bench: Bench) -> None:
-    for kind, payload in ((frames.HOLD, b"x"), (frames.AGAIN, b"{"), (frames.AGAIN, b"[]"), (b"?", b"x")):
+    for kind, payload in (
+        (frames.HOLD, b"x"),
+        (frames.AGAIN, b"{"),
+        (frames.AGAIN, b"[]"),
+        (frames.AGAIN, b'{"argv": ["/bin/cat"], "env": 5}'),
+        (b"?", b"x"),
+    ):
         bench.say(kind, payload)
     bench.say(frames.INPUT, bytes(4) + b"fine")
 
@@ -458,9 +487,10 @@ def test_a_child_that_stopped_is_continued_with_us_or_by_us(
         mock.patch.object(bench.relay._signals, "stop", calls.stop),
         mock.patch.object(bench.relay._terminal, "restore", calls.restore),
         mock.patch.object(bench.relay._terminal, "make_raw", calls.make_raw),
-        mock.patch.object(os, "waitpid", side_effect=[(CHILD, 0x137F), (0, 0)]),
+        mock.patch.object(os, "waitpid", side_effect=[(CHILD, 0x137F), (0, 0)]) as waited,
     ):
         bench.relay._reap()
+    assert waited.call_args.args == (-1, os.WNOHANG | os.WUNTRACED)
 
     assert [call[0] for call in calls.mock_calls] == ["restore", "stop", "make_raw"]
     assert bench.shown() == b"last words"
@@ -565,16 +595,26 @@ def test_another_child_has_a_clean_screen_and_nothing_of_the_last(bench: Bench) 
     bench.say(frames.INPUT, (7).to_bytes(4, "big") + b"unread")
     bench.restart()
     assert bench.killed[:1] == [signal.SIGCONT]
+    relay._keyboard.press(b"for the last one")
+    relay._terminal.before = before = [1]
     master, slave = os.openpty()
     tty.setraw(slave)
     bench._fds |= {slave}
     with mock.patch.object(loop, "start_child", return_value=(CHILD + 1, master)) as started:
         assert relay._is_over()
-        assert relay._start_again()
+        with mock.patch.object(relay._terminal, "size", return_value=struct.pack("HHHH", 30, 90, 0, 0)):
+            assert relay._start_again()
+    assert relay._keyboard.is_empty
+    assert relay._is_master_open
+    assert termios.tcgetwinsize(slave) == (30, 90), "it may have changed meanwhile"
+    assert started.call_args.kwargs == {"like": before, "life": -1}
+    relay._terminal.before = None
     bench.turn(1.0)
 
     assert started.call_args.args[:3] == (["/bin/cat"], {"A": "1"}, relay._plan.cwd)
     assert started.call_args.args[3:] == (24, 80)
+    with pytest.raises(OSError, match="descriptor"):
+        os.fstat(bench.master)
     assert bench.shown() == RESET + CLEAR
     told = bench.told()
     assert (b"P", b"restarted") in told
@@ -597,3 +637,55 @@ def test_a_child_that_cannot_follow_is_an_end_that_is_shown(bench: Bench) -> Non
 
     assert bench.shown() == RESET + CLEAR + b"csp: cannot start '/bin/cat': No such file or directory\r\n"
     assert bench.relay._end() == 127
+
+
+def test_each_child_that_can_be_stopped_has_a_pipe_of_its_own(bench: Bench) -> None:
+    old, bench.relay._plan.life = os.pipe()
+    with (
+        mock.patch.object(loop, "start_child", side_effect=OSError(2, "gone")) as started,
+        pytest.raises(OSError, match="gone"),
+    ):
+        bench.relay._started(["/bin/cat"], {})
+
+    assert os.read(old, 1) == b"", "the guards of the last one end"
+    with pytest.raises(OSError, match="descriptor"):
+        os.fstat(started.call_args.kwargs["life"])
+    os.close(old)
+    os.close(bench.relay._plan.life)
+
+
+def test_a_child_is_not_ended_for_a_program_that_is_not_there(bench: Bench) -> None:
+    bench.say(frames.AGAIN, b'{"argv": ["/none/such"]}')
+
+    assert bench.relay._next is None
+    assert bench.killed == []
+    assert bench.told_of(b"P") == [b"not restarted: cannot execute '/none/such'"]
+
+
+def test_no_child_follows_on_a_terminal_that_is_gone(bench: Bench) -> None:
+    bench.restart()
+    bench.relay._hang_up()
+
+    assert not bench.relay._start_again()
+
+
+def test_a_terminal_that_is_gone_when_we_are_continued_ends_the_child(bench: Bench) -> None:
+    with (
+        mock.patch.object(bench.relay._terminal, "make_raw", side_effect=OSError),
+        mock.patch.object(bench.relay._terminal, "size", return_value=struct.pack("HHHH", 30, 90, 0, 0)),
+    ):
+        bench.relay._on_signal[signal.SIGCONT]()
+
+    assert bench.killed == [signal.SIGHUP, signal.SIGCONT, signal.SIGCONT]
+    assert termios.tcgetwinsize(bench.child) == (30, 90)
+
+
+def test_the_terminal_is_put_back_whatever_happens(bench: Bench) -> None:
+    with (
+        mock.patch.object(loop, "Terminal") as terminal,
+        mock.patch.object(loop, "Relay", side_effect=RuntimeError),
+        pytest.raises(RuntimeError),
+    ):
+        loop.relay(bench.relay._plan)
+
+    assert terminal.return_value.close.called
