@@ -16,13 +16,12 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar import child as child_module
 from csp.sidecar import frames, loop
 from csp.sidecar.frames import Decoder, encode
 from csp.sidecar.keyboard import NEVER
 from csp.sidecar.loop import Relay
 from csp.sidecar.spawn import Plan
-from csp.sidecar.terminal import CLEAR, RESET, Terminal
+from csp.sidecar.terminal import CLEAR, RESET, Attributes, Terminal
 
 CHILD: Final = 2**22 + 1
 WITHIN_S: Final = 60.0
@@ -141,7 +140,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setattr(loop, "time", clock)
     monkeypatch.setattr(loop, "select", SimpleNamespace(select=soon))
     made = Bench(tmp_path)
-    monkeypatch.setattr(child_module.os, "killpg", lambda pid, number: made.killed.append(number))
+    monkeypatch.setattr(os, "killpg", lambda pid, number: made.killed.append(number))
     yield made
     made.close()
 
@@ -596,7 +595,8 @@ def test_another_child_has_a_clean_screen_and_nothing_of_the_last(bench: Bench) 
     bench.restart()
     assert bench.killed[:1] == [signal.SIGCONT]
     relay._keyboard.press(b"for the last one")
-    relay._terminal.before = before = [1]
+    before: Attributes = [1]
+    relay._terminal.before = before
     master, slave = os.openpty()
     tty.setraw(slave)
     bench._fds |= {slave}

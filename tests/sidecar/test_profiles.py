@@ -336,15 +336,15 @@ def test_signs_outside_the_screen(name: str, number: int, text: str, state: str 
 
 CTRL_C, CTRL_U, ESC, HIDDEN = "\x03", "\x15", "\x1b", "\u2060"
 BACKSPACES = "{backspaces}"
-BY_NUMBER = {"approve": Answer(key="1"), "deny": Answer(key=ESC)}
+ONE, STOP = Answer(key="1"), Answer(key=ESC)
 
 
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
-        ("claude", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), **BY_NUMBER)),
-        ("codex", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), queue="\t", **BY_NUMBER)),
-        ("gemini", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), **BY_NUMBER)),
+        ("claude", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), approve=ONE, deny=STOP)),
+        ("codex", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), queue="\t", approve=ONE, deny=STOP)),
+        ("gemini", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), approve=ONE, deny=STOP)),
         (
             "generic",
             Keys(
