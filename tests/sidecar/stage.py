@@ -76,7 +76,7 @@ class Stage:
         view = self.room.gateway.get(f"/messages/{message}")["recipients"][agent]
         return view["state"], view.get("reason")
 
-    def wait_for(self, message: str, agent: str, *states: str, timeout_s: float = 30.0) -> str | None:
+    def wait_for(self, message: str, agent: str, *states: str, timeout_s: float = 60.0) -> str | None:
         """Wait until a message is in one of the states; return the reason."""
         found = wait_until_sync(
             lambda: (state := self.state(message, agent))[0] in states and state,
@@ -91,7 +91,7 @@ class Stage:
         page = self.room.gateway.get("/history", types="agent_response", agent=agent, limit=1000)
         return [item for item in page["items"] if item["sender"] == agent]
 
-    def reply_to(self, message: str, agent: str, timeout_s: float = 30.0) -> dict[str, Any]:
+    def reply_to(self, message: str, agent: str, timeout_s: float = 60.0) -> dict[str, Any]:
         """Wait for the answer of an agent to a message."""
         return wait_until_sync(
             lambda: next((reply for reply in self.replies(agent) if reply.get("replyTo") == message), {}),

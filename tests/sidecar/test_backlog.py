@@ -86,3 +86,43 @@ def test_a_brain_that_keeps_up_misses_nothing(steps: list[bytes | str]) -> None:
 
     assert b"".join(payload for kind, payload in frames if kind == b"O") == written
     assert sum(kind == b"K" for kind, _ in frames) == keys
+
+
+def test_no_more_output_is_kept_than_is_ever_told() -> None:
+    backlog = Backlog()
+    for _ in range(100):
+        backlog.add_output(bytes(10_000))
+
+    assert MAX_OUTPUT_BYTES <= len(backlog._output) <= MAX_OUTPUT_BYTES + (64 << 10)
+
+
+def test_output_is_told_in_pieces_that_fit_a_frame() -> None:
+    backlog = Backlog()
+    backlog.add_output(bytes(MAX_OUTPUT_BYTES))
+
+    assert {len(payload) for _, payload in told(backlog)} == {64 << 10}
+
+
+def test_keys_are_dropped_for_what_waits_now_not_for_what_was_told() -> None:
+    backlog = Backlog()
+    for _ in range(3):
+        for _ in range(500):
+            backlog.add(b"K", bytes(1000))
+        assert len(told(backlog)) == 500
+    for _ in range(3):
+        for _ in range(500):
+            backlog.add(b"K", bytes(1000))
+        backlog.start_over()
+    for _ in range(500):
+        backlog.add(b"K", bytes(1000))
+
+    assert len(told(backlog)) == 500
+
+
+def test_as_many_keys_are_dropped_as_are_too_many() -> None:
+    backlog = Backlog()
+    for _ in range(600):
+        backlog.add(b"K", bytes(1000))
+    kept = len(told(backlog))
+
+    assert 515 <= kept <= 525

@@ -1,9 +1,11 @@
 """How a child is ended and made to redraw, by the clock it is given."""
 
 import os
+import select
 import signal
 import struct
 import termios
+import tty
 from collections.abc import Iterator
 from unittest import mock
 
@@ -14,12 +16,23 @@ from csp.sidecar.keyboard import NEVER
 
 
 @pytest.fixture
-def child() -> Iterator[Child]:
+def pair() -> Iterator[tuple[int, int]]:
     master, slave = os.openpty()
+    tty.setraw(slave)
     termios.tcsetwinsize(slave, (24, 80))
-    yield Child(4321, master)
+    yield master, slave
     os.close(master)
     os.close(slave)
+
+
+@pytest.fixture
+def child(pair: tuple[int, int]) -> Child:
+    return Child(4321, pair[0])
+
+
+@pytest.fixture
+def slave(pair: tuple[int, int]) -> int:
+    return pair[1]
 
 
 def test_a_child_is_ended_harder_and_harder(child: Child) -> None:
@@ -33,6 +46,34 @@ def test_a_child_is_ended_harder_and_harder(child: Child) -> None:
     sent = [call.args for call in killed.call_args_list]
     assert sent == [(4321, n) for n in (signal.SIGCONT, signal.SIGHUP, signal.SIGTERM, signal.SIGKILL)]
     assert due == [100.0, 100.5, 103.0, NEVER]
+
+
+def test_a_child_has_read_when_nothing_waits_at_its_end(child: Child, slave: int) -> None:
+    assert child.has_read()
+    os.write(child.master, b"keys")
+    assert select.select([slave], [], [], 60)[0], "the kernel passes the keys on"
+    assert not child.has_read()
+    os.read(slave, 4)
+    assert child.has_read()
+
+
+def test_looking_whether_a_child_has_read_leaves_no_descriptor_open(child: Child) -> None:
+    child.has_read()
+    before = len(os.listdir("/proc/self/fd"))
+    child.has_read()
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_where_nobody_can_know_a_child_counts_as_having_read(child: Child) -> None:
+    """Else nothing typed would ever count as done."""
+    os.write(child.master, b"keys")
+    with mock.patch.object(os, "open", side_effect=OSError):
+        assert child.has_read()
+    with mock.patch("fcntl.ioctl", side_effect=OSError):
+        assert child.has_read()
+    with mock.patch("fcntl.ioctl", side_effect=[bytes(8), OSError]):
+        assert Child(1, child.master).has_read()
 
 
 def test_a_dead_child_gets_no_signal(child: Child) -> None:

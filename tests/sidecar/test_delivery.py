@@ -379,16 +379,18 @@ def test_a_killed_cli_comes_back_to_its_queue(stage: Stage) -> None:
     scene.wait_for(waiting, "submitted", "confirmed")
 
 
+@pytest.mark.timeout(600)
 def test_a_room_that_moves_or_forgets_us_is_found_again(stage: Stage) -> None:
+    """Three brains start one after the other for this: one that is lost, one that joins, one that works."""
     scene = Scene(stage)
-    stage.reply_to(scene.send("before"), "tui", 90)
+    stage.reply_to(scene.send("before"), "tui", 180)
     stage.room.stop()
     shutil.rmtree(stage.room.folder)
     stage.room.port = free_port()
     stage.room.url = f"http://127.0.0.1:{stage.room.port}"
     stage.room.start()
-    wait_until_sync(lambda: stage.agent("tui").get("online"), 90, f"the agent back:\n{scene.seat.log()}")
+    wait_until_sync(lambda: stage.agent("tui").get("online"), 180, f"the agent back:\n{scene.seat.log()}")
 
-    stage.reply_to(scene.send("after"), "tui", 90)
+    stage.reply_to(scene.send("after"), "tui", 180)
 
     assert [body(prompt) for prompt in scene.prompts()] == ["before", "after"]

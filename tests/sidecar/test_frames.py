@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.sidecar.frames import MAX_PAYLOAD_BYTES, Decoder, encode
+from csp.sidecar.frames import MAX_NOTE_BYTES, MAX_PAYLOAD_BYTES, Decoder, encode
 
 FRAMES = st.lists(st.tuples(st.sampled_from([b"O", b"K", b"I"]), st.binary(max_size=40)))
 
@@ -34,3 +34,15 @@ def test_an_unfinished_frame_is_kept_back() -> None:
 def test_a_frame_that_is_too_long_is_refused_before_it_has_come() -> None:
     with pytest.raises(ValueError, match="expected at most"):
         Decoder().feed(b"O" + (MAX_PAYLOAD_BYTES + 1).to_bytes(4, "big"))
+
+
+def test_the_longest_frame_is_taken() -> None:
+    payload = bytes(MAX_PAYLOAD_BYTES)
+
+    assert Decoder().feed(encode(b"O", payload)) == [(b"O", payload)]
+
+
+def test_the_limits_of_a_frame_and_a_note() -> None:
+    """A note has to hold what is known of a long run, and to fit into a frame."""
+    assert MAX_PAYLOAD_BYTES == 1 << 20
+    assert MAX_NOTE_BYTES == 1 << 18

@@ -100,3 +100,34 @@ def test_what_was_meant_for_a_dead_child_is_forgotten_but_not_what_is_held(pipe:
     keyboard.release()
 
     assert drain(keyboard, pipe) == (b"new", [])
+
+
+def test_a_brain_may_give_two_megabytes_until_they_are_typed(pipe: tuple[int, int]) -> None:
+    keyboard = Keyboard()
+    keyboard.insert(bytes((2 << 20) - 1), (1, 1))
+    assert keyboard.takes_input
+    keyboard.insert(b"x", (1, 2))
+    assert not keyboard.takes_input
+    drain(keyboard, pipe)
+    assert keyboard.takes_input
+
+    keyboard.insert(bytes(2 << 20), (1, 3))
+    keyboard.clear()
+    assert keyboard.takes_input
+
+
+def test_held_keys_count_although_the_child_they_came_after_is_gone() -> None:
+    keyboard = Keyboard()
+    keyboard.hold(1.0, now=0.0)
+    keyboard.press(bytes(MAX_KEYS_BYTES))
+    keyboard.clear()
+
+    assert not keyboard.takes_keys
+
+
+def test_a_release_of_nothing_leaves_nothing_to_write() -> None:
+    keyboard = Keyboard()
+    keyboard.hold(1.0, now=0.0)
+    keyboard.release()
+
+    assert keyboard.is_empty

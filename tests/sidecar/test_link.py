@@ -1,12 +1,13 @@
 """How soon a brain that died is followed by another, what it is told first."""
 
 import os
+import socket
 from unittest import mock
 
 import pytest
 
 from csp.sidecar.backlog import Backlog
-from csp.sidecar.frames import MAX_NOTE_BYTES, Decoder
+from csp.sidecar.frames import MAX_NOTE_BYTES, Decoder, encode
 from csp.sidecar.keyboard import NEVER
 from csp.sidecar.link import Link
 
@@ -47,6 +48,48 @@ def test_a_new_brain_is_greeted_with_the_last_note_that_was_not_too_long() -> No
         (b"S", b'{"pid": 7, "rows": 24, "cols": 80, "starts": 1, "held_keys": true}'),
         (b"N", b"note"),
     ]
+
+
+def connected(link: Link) -> socket.socket:
+    ours, its = socket.socketpair()
+    ours.setblocking(False)
+    link.adopt(0, ours.detach(), 0.0)
+    return its
+
+
+def test_half_a_frame_of_a_dead_brain_is_not_the_start_of_the_next_ones() -> None:
+    link = Link([], "")
+    with connected(link) as first:
+        first.send(encode(b"I", b"halved")[:7])
+        assert link.receive() == []
+    assert link.receive() is None
+    link.lose(1.0)
+    with connected(link) as second:
+        second.send(encode(b"R"))
+        assert link.receive() == [(b"R", b"")]
+        assert link.receive() == [], "nothing has come"
+        second.send(b"I" + bytes([255] * 4))
+        assert link.receive() is None, "a brain that is out of step is given up"
+    link.lose(1.0)
+
+
+def test_a_brain_that_takes_nothing_blocks_until_it_reads_and_its_rest_is_not_the_next_ones() -> None:
+    link = Link([], "")
+    with connected(link) as first:
+        link.backlog.add_output(bytes(200_000))
+        while not link.is_blocked:
+            link.backlog.add_output(bytes(200_000))
+            link.flush()
+        first.recv(1)
+    link.lose(1.0)
+    with connected(link) as second:
+        assert not link.is_blocked
+        link.backlog.greet(b"S", b"{}")
+        link.flush()
+        assert second.recv(7) == encode(b"S", b"{}")
+    link.flush()
+    assert not link._unsent, "what a dead brain did not take is dropped"
+    link.lose(1.0)
 
 
 def test_two_brains_never_run() -> None:

@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
@@ -146,3 +148,34 @@ def test_a_chat_of_gemini_is_found_by_its_session(tmp_path: Path) -> None:
     assert gemini_chat(tmp_path, "22222222-1111-4111-8111-111111111111") == mine
     assert gemini_chat(tmp_path, "44444444-1111-4111-8111-111111111111") is None
     assert gemini_chat(tmp_path, "") is None
+
+
+def test_the_newest_of_two_chats_of_a_session_counts(tmp_path: Path) -> None:
+    for at, project in enumerate(("new", "old"), start=1):
+        chats = tmp_path / project / "chats"
+        chats.mkdir(parents=True)
+        path = chats / "session-2026-11-16T10-12-22222222.jsonl"
+        path.touch()
+        os.utime(path, (1000 - at, 1000 - at))
+
+    found = gemini_chat(tmp_path, "22222222-1111-4111-8111-111111111111")
+    assert found is not None and found.parent.parent.name == "new"
+
+
+def test_what_only_looks_like_a_rollout_is_none(folder: Path) -> None:
+    path = rollout(folder, "main")
+    other = path.rename(path.with_suffix(".jsonl.bak"))
+    with mock.patch("csp.sidecar.locate.open_files", return_value={other}):
+        assert open_rollouts(1) == set()
+
+
+def test_without_proc_lsof_tells_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csp.sidecar.locate.sys", SimpleNamespace(platform="darwin"))
+    said = "p7\nfcwd\nn/work\nn->0x1\nnpipe\nf3\nn/a/rollout-1.jsonl\n"
+    with mock.patch.object(subprocess, "run", return_value=SimpleNamespace(stdout=said)) as ran:
+        assert open_files([7, 8]) == {Path("/work"), Path("/a/rollout-1.jsonl")}
+    # Without -w its warnings would stand among the names.
+    assert ran.call_args.args[0] == ["lsof", "-w", "-Fn", "-p", "7,8"]
+    for failure in (FileNotFoundError(), subprocess.TimeoutExpired("lsof", 5)):
+        with mock.patch.object(subprocess, "run", side_effect=failure):
+            assert open_files([7]) == set()

@@ -7,8 +7,18 @@ from pathlib import Path
 import pytest
 
 from csp.core.reading import read_screen
+from csp.core.rules import Frame, Place
 from csp.errors import BadInput, NotFound
-from csp.sidecar.profile import checked, load_profile, load_profile_file, profile_for, profile_names
+from csp.sidecar.profile import (
+    Answer,
+    Delivery,
+    Keys,
+    checked,
+    load_profile,
+    load_profile_file,
+    profile_for,
+    profile_names,
+)
 from tests.core.drawn import drawn
 
 NAMES = ["claude", "codex", "demo", "gemini", "generic", "shell"]
@@ -53,6 +63,9 @@ def test_an_unknown_profile_is_refused_with_the_names() -> None:
         (["npx", "@openai/codex"], "codex"),
         (["bunx", "@openai/codex@latest", "--no-daemon"], "codex"),
         (["env", "A=1", "codex"], "codex"),
+        (["nice", "-n", "10", "codex"], "codex"),
+        (["npx", "one", "two", "three", "codex"], "generic"),
+        (["C:/bin/claude.exe"], "claude"),
         (["gemini"], "gemini"),
         (["npx", "@google/gemini-cli"], "gemini"),
         (["bash"], "shell"),
@@ -105,6 +118,19 @@ def test_the_version_range(name: str, said: str, is_tested: bool) -> None:
         ("kind = 'robot'", "'kind' is 'robot', expected one of: agent, shell", ""),
         ("keys = 3", "'keys' is 3, expected a table", ""),
         ("[keys.approve]\nby_number = true", "'key' is missing in [keys.approve]", ""),
+        ("[keys.deny]\nby_number = true", "'key' is missing in [keys.deny]", ""),
+        ("[keys.deny]\nkey = 'n'\nby_number = 1", "'keys.deny.by_number' is 1, expected true or false", ""),
+        ("commands = ['a', 1]", "'commands' is ['a', 1], expected a list of strings", ""),
+        ("ready_s = '5'", "'ready_s' is '5', expected a number", ""),
+        ("ready_s = true", "'ready_s' is True, expected a number", ""),
+        ("versions = 2", "'versions' is 2, expected a string", ""),
+        ("[capture]\nkind = 'x'", "expected one of: claude, codex, gemini, plain, screen, none", ""),
+        ("[screen.composer]\nframe = 'x'", "expected one of: borders, shaded, sign, cursor, none", ""),
+        ("[[signals]]\nosc = [0]\npattern = 'x'\nstate = 'x'", "expected one of: idle, busy, dialog", ""),
+        *(
+            (f"[[screen.{table}]]\npattern = 'x'\nplace = 'x'", "expected one of: above, below", "")
+            for table in ("blocked", "limits", "overlays")
+        ),
         ("signals = [3]", "'signals' is [3], expected tables, each under [[signals]]", ""),
         ("[[signals]]\nosc = [0]\npattern = 'x'", "'state' is missing in [signals]", ""),
         (
@@ -127,6 +153,118 @@ def test_a_mistake_is_named_with_its_place(write: Writer, text: str, message: st
     assert message in caught.value.message
     assert str(write.path) in caught.value.message
     assert hint in caught.value.hint
+
+
+def test_a_profile_may_say_all_of_this(write: Writer) -> None:
+    text = """
+commands = ["mine"]
+installs = ["~/bin/mine"]
+versions = ">=1"
+version_args = ["-V"]
+kind = "shell"
+ready_s = 7
+[keys]
+submit = "s"
+interrupt = "i"
+clear = ["c", "d"]
+queue = "q"
+approve = {key = "a", by_number = false}
+deny = {key = "n"}
+[delivery]
+gap_ms = 1
+gap_per_kb_ms = 2
+proof = "screen"
+proof_s = 3
+shown_s = 4.5
+enter_retry_ms = [5, 6]
+neutralise_at = "@"
+multiline = false
+typing_quiet_ms = 7
+idle_stands_ms = 8
+[capture]
+kind = "none"
+[[signals]]
+osc = [9]
+pattern = "x"
+state = "dialog"
+[screen]
+furniture = "f"
+[screen.composer]
+frame = "shaded"
+top = "t"
+bottom = "b"
+sign = "s"
+other_sign = "o"
+edge = "e"
+placeholder = "p"
+placeholder_colours = ["1"]
+is_placeholder_faint = true
+paste_marker = "m"
+[screen.dialog]
+choice = "(?P<mark>)(?P<number>)(?P<label>)"
+top = "t"
+side = "s"
+is_question_first = true
+question = "q"
+max_rows_after = 3
+kinds = [{pattern = "k", kind = "permission"}]
+[[screen.blocked]]
+pattern = "b"
+place = "bare"
+kind = "login"
+[[screen.busy]]
+pattern = "w"
+place = "above"
+is_styled = true
+[[screen.limits]]
+pattern = "l"
+place = "below"
+[[screen.overlays]]
+pattern = "o"
+place = "dialog"
+"""
+    profile = load_profile_file(write(text))
+    rules = profile.rules
+    composer, dialog = rules.composer, rules.dialog
+
+    assert (profile.installs, profile.version_args, profile.is_shell) == (("~/bin/mine",), ("-V",), True)
+    assert (profile.ready_s, profile.capture, profile.state_of(9, "x")) == (7, "none", "dialog")
+    assert profile.keys == Keys(
+        submit="s",
+        interrupt="i",
+        clear=("c", "d"),
+        queue="q",
+        approve=Answer(key="a", by_number=False),
+        deny=Answer(key="n", by_number=True),
+    )
+    assert profile.delivery == Delivery(
+        gap_ms=1,
+        gap_per_kb_ms=2,
+        proof="screen",
+        proof_s=3,
+        shown_s=4.5,
+        enter_retry_ms=(5, 6),
+        neutralise_at="@",
+        multiline=False,
+        typing_quiet_ms=7,
+        idle_stands_ms=8,
+    )
+    patterns = (
+        *(composer.top, composer.bottom, composer.sign, composer.other_sign, composer.edge),
+        *(composer.placeholder, composer.paste_marker, dialog.top, dialog.side, dialog.question),
+        rules.furniture,
+    )
+    assert [found.pattern for found in patterns if found] == list("tbsoepmtsqf")
+    assert (composer.frame, composer.placeholder_colours) == (Frame.SHADED, frozenset({"1"}))
+    assert (composer.is_placeholder_faint, dialog.is_question_first, dialog.max_rows_after) == (True, True, 3)
+    signs = [*dialog.kinds, *rules.blocked, *rules.busy, *rules.limits, *rules.overlays]
+    assert [(one.pattern.pattern, one.place, one.kind, one.is_styled) for one in signs] == [
+        ("k", Place.DIALOG, "permission", False),
+        ("b", Place.BARE, "login", False),
+        ("w", Place.ABOVE, "", True),
+        ("l", Place.BELOW, "", False),
+        ("o", Place.DIALOG, "", False),
+    ]
 
 
 def test_a_profile_without_a_name_or_a_file_is_refused(tmp_path: Path) -> None:
@@ -194,6 +332,162 @@ def test_a_choice_is_answered_by_its_number() -> None:
 )
 def test_signs_outside_the_screen(name: str, number: int, text: str, state: str | None) -> None:
     assert load_profile(name).state_of(number, text) == state
+
+
+CTRL_C, CTRL_U, ESC, HIDDEN = "\x03", "\x15", "\x1b", "\u2060"
+BACKSPACES = "{backspaces}"
+ONE, STOP = Answer(key="1"), Answer(key=ESC)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("claude", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), approve=ONE, deny=STOP)),
+        ("codex", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), queue="\t", approve=ONE, deny=STOP)),
+        ("gemini", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), approve=ONE, deny=STOP)),
+        (
+            "generic",
+            Keys(
+                interrupt=CTRL_C,
+                clear=(CTRL_U, BACKSPACES),
+                approve=Answer(key="\r"),
+                deny=Answer(key=ESC),
+            ),
+        ),
+        ("shell", Keys(interrupt=CTRL_C, clear=(CTRL_U,))),
+        ("demo", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES))),
+    ],
+)
+def test_the_keys_are_those_that_were_tried(name: str, keys: Keys) -> None:
+    assert load_profile(name).keys == keys
+    assert load_profile(name).keys.submit == "\r"
+
+
+@pytest.mark.parametrize(
+    ("name", "ready_s", "capture", "delivery"),
+    [
+        (
+            "claude",
+            30,
+            "claude",
+            Delivery(
+                gap_ms=40,
+                gap_per_kb_ms=2,
+                proof="hook",
+                proof_s=5,
+                shown_s=2,
+                enter_retry_ms=(250, 500, 1000, 1500, 2500, 3500),
+                neutralise_at=HIDDEN,
+                multiline=True,
+                typing_quiet_ms=500,
+                idle_stands_ms=300,
+            ),
+        ),
+        (
+            "codex",
+            30,
+            "codex",
+            Delivery(
+                gap_ms=40,
+                gap_per_kb_ms=2,
+                proof="transcript",
+                proof_s=5,
+                shown_s=2,
+                enter_retry_ms=(300, 600, 1000, 1500, 2500, 3500),
+                multiline=True,
+                typing_quiet_ms=500,
+                idle_stands_ms=300,
+            ),
+        ),
+        (
+            "gemini",
+            60,
+            "gemini",
+            Delivery(
+                gap_ms=120,
+                gap_per_kb_ms=20,
+                proof="hook",
+                proof_s=8,
+                shown_s=3,
+                enter_retry_ms=(500, 700, 1000, 1500, 2500, 3500),
+                neutralise_at=HIDDEN,
+                multiline=True,
+                typing_quiet_ms=500,
+                idle_stands_ms=300,
+            ),
+        ),
+        (
+            "generic",
+            10,
+            "screen",
+            Delivery(
+                gap_ms=150,
+                gap_per_kb_ms=5,
+                proof="none",
+                proof_s=2,
+                shown_s=2,
+                neutralise_at=HIDDEN,
+                multiline=True,
+                typing_quiet_ms=500,
+                idle_stands_ms=700,
+            ),
+        ),
+        (
+            "shell",
+            5,
+            "none",
+            Delivery(gap_ms=20, proof="none", multiline=False, idle_stands_ms=1000),
+        ),
+        (
+            "demo",
+            10,
+            "plain",
+            Delivery(
+                gap_ms=0,
+                proof="transcript",
+                proof_s=5,
+                shown_s=2,
+                enter_retry_ms=(300, 600, 1000, 1500, 2500, 3500),
+                multiline=True,
+                typing_quiet_ms=500,
+                idle_stands_ms=100,
+            ),
+        ),
+    ],
+)
+def test_the_times_are_those_that_were_measured(
+    name: str, ready_s: float, capture: str, delivery: Delivery
+) -> None:
+    """A change belongs here too, with a new measurement."""
+    profile = load_profile(name)
+
+    assert profile.delivery == delivery
+    assert (profile.ready_s, profile.capture) == (ready_s, capture)
+
+
+def test_what_a_profile_does_not_say_is_careful(write: Writer) -> None:
+    profile = load_profile_file(write(""))
+
+    assert (profile.kind, profile.ready_s, profile.capture) == ("agent", 30.0, "screen")
+    assert profile.version_args == ("--version",)
+    assert profile.rules.composer.frame is Frame.NONE
+    assert profile.keys == Keys(submit="\r", interrupt="", clear=(), queue="")
+    assert profile.delivery == Delivery(
+        gap_ms=150,
+        gap_per_kb_ms=0,
+        proof="none",
+        proof_s=5.0,
+        shown_s=2.0,
+        enter_retry_ms=(),
+        neutralise_at="",
+        multiline=True,
+        typing_quiet_ms=500,
+        idle_stands_ms=300,
+    )
+
+
+def test_claude_is_looked_for_where_its_installers_put_it() -> None:
+    assert load_profile("claude").installs == ("~/.claude/local/claude", "~/.local/bin/claude")
 
 
 def test_shells_are_only_shown() -> None:

@@ -135,3 +135,10 @@ def test_without_a_room_nobody_joins(run: Run, room: Room) -> None:
         pytest.raises(Refused),
     ):
         rejoin(run)
+
+
+def test_a_room_whose_journal_nobody_can_read_is_joined_anew(run: Run, room: Room, tmp_path: Path) -> None:
+    """Two journals that are not known are not the same one."""
+    (tmp_path / "journal.jsonl").unlink()
+    with at(room), mock.patch.object(module, "Gateway", FakeGateway([])):
+        assert rejoin(run)

@@ -1,8 +1,10 @@
 """What a CLI says of its version, and what is said of one that nobody has tested."""
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Final
+from unittest import mock
 
 import pytest
 
@@ -33,6 +35,17 @@ def test_it_is_asked_by_the_profiles_words_in_the_given_environment(tmp_path: Pa
     said = program(tmp_path, 'echo "$* $MARK"')
 
     assert asked([said, "--model", "opus"], MARK="2.0.0") == "--version 2.0.0"
+
+
+def test_what_is_no_text_is_no_failure(tmp_path: Path) -> None:
+    assert asked([program(tmp_path, r"printf '2.1.5 \377\n'")]) == "2.1.5 \ufffd"
+
+
+def test_a_cli_that_is_asked_reads_nothing_of_the_persons(tmp_path: Path) -> None:
+    with mock.patch.object(subprocess, "run", wraps=subprocess.run) as ran:
+        asked([program(tmp_path, "cat; echo 2.1.5")])
+
+    assert ran.call_args.kwargs["stdin"] == subprocess.DEVNULL
 
 
 def test_a_long_first_line_is_cut(tmp_path: Path) -> None:

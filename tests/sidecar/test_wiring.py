@@ -530,9 +530,12 @@ def test_the_launcher_can_import_it_for_little() -> None:
     assert heavy & set(run.stdout.split()) == set()
 
 
+@pytest.mark.full
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
 def test_what_is_added_is_known_to_the_installed_cli(name: str, run_dir: Path, home: Path) -> None:
-    run = subprocess.run([BIN / name, "--help"], capture_output=True, text=True, check=True, timeout=60)
+    """In every run the scenes with the real CLIs start and resume them with these very words."""
+    run = subprocess.run([BIN / name, "--help"], capture_output=True, text=True, check=True, timeout=240)
     ours = wire(name, run_dir, [name], {"HOME": str(home)}, SESSION, "Rules.", has_codex_hooks=True).argv
     words = [*ours, *resume(name, [name], SESSION)]
     added = {word for word in words if word.startswith("-") or word == "resume"}

@@ -22,6 +22,7 @@ def words(*ours: bytes) -> Words:
     [
         (b"/share\r", b"/share" + b"\x7f" * 6, b"/share"),
         (b"/sharp\x7fe\r", b"/sharp\x7fe" + b"\x7f" * 6, b"/share"),
+        (b"/sharp\x08e\r", b"/sharp\x08e" + b"\x7f" * 6, b"/share"),
         (b"\x03/share\r", b"\x03/share" + b"\x7f" * 6, b"/share"),
         (b"x\x15/share\r", b"x\x15/share" + b"\x7f" * 6, b"/share"),
         (b"please /share\r", b"please /share\r", b""),
@@ -35,6 +36,13 @@ def words(*ours: bytes) -> Words:
 )
 def test_only_a_line_that_is_nothing_else_is_taken(keys: bytes, passed: bytes, word: bytes) -> None:
     assert words(b"/share").take(keys) == (passed, word)
+
+
+def test_the_longest_word_of_ours_is_followed_and_no_more() -> None:
+    longest = b"/" + b"w" * 31
+
+    assert words(longest).take(longest + b"\r") == (longest + b"\x7f" * 32, longest)
+    assert words(longest + b"w").take(longest + b"w\r") == (longest + b"w\r", b"")
 
 
 def test_a_line_may_come_key_by_key_after_another() -> None:

@@ -1,0 +1,69 @@
+"""The home that Gemini CLI has for one run; what is brought back from it is in test_wiring.py too."""
+
+import fcntl
+import json
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from csp.sidecar.overlay import bring_home, build, without_comments
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    build(tmp_path / "run" / "home", tmp_path / "user", {"a": 1}, {"RULES.md": "rules"})
+    return tmp_path / "run" / "home"
+
+
+def test_only_its_user_can_look_into_an_overlay(home: Path) -> None:
+    ours = home / ".gemini"
+
+    assert ours.stat().st_mode & 0o777 == 0o700
+    for path in (ours / "settings.json", ours / "RULES.md", home / "owner"):
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_is_brought_home_keeps_its_mode_and_a_draft_stays_behind(
+    home: Path, tmp_path: Path
+) -> None:
+    for name, mode in (("new.json", 0o640), ("half.json.tmp", 0o600)):
+        (home / ".gemini" / name).write_text("{}")
+        (home / ".gemini" / name).chmod(mode)
+    bring_home(home)
+    theirs = tmp_path / "user" / ".gemini"
+
+    assert (theirs / "new.json").stat().st_mode & 0o777 == 0o640
+    assert not (theirs / "half.json.tmp").exists()
+    assert not home.exists()
+
+
+def test_a_changed_setting_keeps_the_mode_of_the_users_file(home: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "user" / ".gemini" / "settings.json"
+    theirs.write_text('{"b": 2}')
+    theirs.chmod(0o640)
+    (home / ".gemini" / "settings.json").write_text('{"a": 5}')
+    bring_home(home)
+
+    assert json.loads(theirs.read_text()) == {"a": 5, "b": 2}
+    assert theirs.stat().st_mode & 0o777 == 0o640
+
+
+def test_two_never_bring_home_at_once(home: Path) -> None:
+    with mock.patch.object(fcntl, "flock") as locked:
+        bring_home(home)
+
+    assert locked.call_args.args[1] == fcntl.LOCK_EX
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (r'{"a": "\"// no comment"} // one', r'{"a": "\"// no comment"}'),
+        (r'{"a": "\\"} // one', r'{"a": "\\"}'),
+        ("/* one */ {} // two", "{}"),
+        ("{} /* open", "{}"),
+    ],
+)
+def test_comments_are_left_out_but_not_in_strings(text: str, left: str) -> None:
+    assert without_comments(text) == left
