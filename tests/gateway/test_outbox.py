@@ -92,6 +92,19 @@ async def test_a_reader_that_does_not_keep_up_gets_the_rest_when_it_has_read(due
     assert ids(pipe)[-1] == "m-50"
 
 
+async def test_a_rewind_during_a_pause_begins_again_with_everything(due: Due) -> None:
+    outbox, pipe = outbox_of(due)
+    due.add(9, kind=DeliverKind.CONTROL)
+    for seq in range(1, 4):
+        due.add(seq, "x" * (MAX_UNSENT_BYTES // 8))
+    outbox.push()
+    outbox.rewind()
+    pipe.drains.set()
+    await settle()
+
+    assert ids(pipe) == ["m-9", "m-1", "m-2", "m-9", "m-1", "m-2", "m-3"]
+
+
 @pytest.mark.parametrize("is_closed", [True, False])
 async def test_who_is_closed_or_gone_gets_nothing_after_its_pause(due: Due, is_closed: bool) -> None:
     outbox, pipe = outbox_of(due)
