@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from csp.client import Client
-from csp.client import client as client_module
 from csp.client.client import CLOSE_S, KEEPALIVE_S
 from csp.client.connection import Status, Transport
 from csp.client.frames import Answer
+from csp.client.http import Http
 from csp.errors import Broken, CspError, Refused, Unauthenticated
 from csp.wire import (
     DeliveryBody,
@@ -157,7 +157,7 @@ async def test_registering_tells_all_that_it_was_told(monkeypatch: pytest.Monkey
         posted.append((self.url, self.token, path, body))
         return RegisteredView(success=True, agent_id="ada", token="t", seq=4)
 
-    monkeypatch.setattr(client_module.Http, "post", post)
+    monkeypatch.setattr(Http, "post", post)
     found = await Client.register(
         URL, "room", "Ada", kind=Kind.API, role=JoinRole.ORCHESTRATOR, capabilities=["read"]
     )

@@ -139,7 +139,7 @@ async def test_a_caller_that_gives_up_leaves_the_loading_to_the_others_and_a_fai
         raise RuntimeError("cannot be loaded")
 
     monkeypatch.setattr(mcp_module, "is_installed", lambda: True)
-    monkeypatch.setattr(mcp_module.asyncio, "to_thread", to_thread)
+    monkeypatch.setattr(asyncio, "to_thread", to_thread)
     first, second = asyncio.ensure_future(bridge._loaded()), asyncio.ensure_future(bridge._loaded())
     await asyncio.sleep(0)
     first.cancel()

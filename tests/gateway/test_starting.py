@@ -127,7 +127,7 @@ async def test_a_command_that_nobody_waits_for_is_interrupted(monkeypatch: pytes
     async def start(*_: object, **__: object) -> Process:
         return Process()
 
-    monkeypatch.setattr(starting_module.asyncio, "create_subprocess_exec", start)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
     with pytest.raises(Refused, match=r"it has not joined after 0\.01 s"):
         await Starting("den").start(ASKED, patience_s=0.01)
 

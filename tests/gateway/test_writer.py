@@ -10,6 +10,7 @@ from csp.core.commands import Notice
 from csp.errors import StorageFailed, StorageFull
 from csp.gateway import writer as writer_module
 from csp.gateway.writer import RoomWriter
+from csp.journal import snapshots
 from csp.journal.jsonl import JsonlJournal
 from csp.wire import HUMAN
 from tests.waiting import wait_until
@@ -34,7 +35,7 @@ class Saved:
 @pytest.fixture
 def saved(monkeypatch: pytest.MonkeyPatch) -> Saved:
     saved = Saved()
-    monkeypatch.setattr(writer_module.snapshots, "save", saved.save)
+    monkeypatch.setattr(snapshots, "save", saved.save)
     monkeypatch.setattr(writer_module, "SNAPSHOT_EVERY", 3)
     monkeypatch.setattr(writer_module, "PROBE_S", 0.0)
     return saved
