@@ -6,7 +6,7 @@ from collections.abc import Callable
 from csp.client import Client, Deliver, Item
 from csp.events import AnyEvent, Said
 
-READ_S = 30.0
+READ_S = 60.0
 
 
 def texts(items: list[Item]) -> list[str]:

@@ -1,11 +1,11 @@
 """What a client asks of the room is answered for good, or raises what the room says."""
 
 import asyncio
-import time
 
 import pytest
 
 from csp.client import Client, Transport
+from csp.client import http as http_module
 from csp.client import outbox as outbox_module
 from csp.client.client import owner_of
 from csp.errors import BadInput, NotFound, Refused, TooLarge, Unreachable
@@ -221,7 +221,7 @@ async def test_what_was_taken_back_keeps_nobody_waiting(room: Room, transport: T
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(client.send("all", "never mind"), 0.05)
 
-        await asyncio.wait_for(client.close(timeout_s=60), 20)
+        await asyncio.wait_for(client.close(timeout_s=3600), 120)
 
 
 # --- the end -------------------------------------------------------------------------------------
@@ -242,31 +242,24 @@ async def test_closing_does_not_wait_for_a_gateway_that_is_gone(room: Room, tran
     async with Client(room.url, room.token, transport=transport) as client:
         sending = asyncio.create_task(client.send("all", "hello"))
         await wait_until(lambda: "no gateway answers" in client.status.why)
-        started = time.monotonic()
-        await client.close(leave=True, timeout_s=0.2)
-        took_s = time.monotonic() - started
+        await asyncio.wait_for(client.close(leave=True, timeout_s=0.2), 120)
         with pytest.raises(Unreachable, match="closed before the gateway answered"):
             await sending
         with pytest.raises(Refused, match="the client is closed"):
             await client.send("all", "hello")
 
-    assert took_s < 3
-
 
 async def test_closing_does_not_wait_for_a_network_that_carries_nothing(
-    room: Room, proxy: Proxy, transport: Transport
+    room: Room, proxy: Proxy, transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(http_module, "TIMEOUT_S", 3600.0)
     async with Client(proxy.url, room.token, transport=transport) as client:
         await client.connected()
         proxy.hold()
         sending = asyncio.create_task(client.send("all", "hello"))
-        started = time.monotonic()
-        await client.close(leave=True, timeout_s=0.2)
-        took_s = time.monotonic() - started
+        await asyncio.wait_for(client.close(leave=True, timeout_s=0.2), 120)
         with pytest.raises(Unreachable, match="closed before the gateway answered"):
             await sending
-
-    assert took_s < 5
 
 
 async def test_an_agent_that_leaves_is_offline_at_once(room: Room, transport: Transport) -> None:

@@ -5,7 +5,7 @@ import contextlib
 
 from tests.gateway.served import Answer
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 
 async def exchange(port: int, request: bytes) -> Answer:

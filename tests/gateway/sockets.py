@@ -10,7 +10,7 @@ import aiohttp
 from tests.waiting import wait_until
 
 Frame = dict[str, Any]
-ANSWER_S: Final = 30.0
+ANSWER_S: Final = 60.0
 
 
 class Socket:
@@ -70,12 +70,12 @@ class Socket:
                         return answer
                 await self._arrived.wait()
 
-    async def until_seq(self, seq: int, timeout_s: float = 10.0) -> None:
+    async def until_seq(self, seq: int, timeout_s: float = 60.0) -> None:
         await wait_until(
             lambda: self.events and self.events[-1]["seq"] >= seq, timeout_s, what=f"event {seq}"
         )
 
-    async def until_closed(self, timeout_s: float = 10.0) -> int | None:
+    async def until_closed(self, timeout_s: float = 60.0) -> int | None:
         """Wait until the gateway has closed it; return the closing code."""
         await wait_until(lambda: self.is_closed, timeout_s, what="the end of the WebSocket")
         return self.opened.close_code

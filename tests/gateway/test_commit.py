@@ -27,7 +27,7 @@ class SlowDisk:
     def _slow_sync(self) -> None:
         self.began += 1
         if self._is_stopped:
-            assert self._permits.acquire(timeout=30), "nobody let the disk go on"
+            assert self._permits.acquire(timeout=120), "nobody let the disk go on"
         self._sync()
         self.ended += 1
 

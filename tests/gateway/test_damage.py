@@ -144,7 +144,7 @@ def test_a_running_room_says_that_its_journal_is_damaged(tmp_path: Path) -> None
             found: dict[str, Any] = room.gateway.get("/health")
             return found
 
-        wait_until_sync(lambda: health()["status"] == "damaged", 30, "the report")
+        wait_until_sync(lambda: health()["status"] == "damaged", 60, "the report")
         doctor = subprocess.run(
             [sys.executable, "-m", "csp.cli", "doctor", "--journal", "--json"],
             env=room.env,
@@ -163,7 +163,7 @@ def test_a_sound_journal_is_said_to_be_sound(tmp_path: Path, capsys: pytest.Capt
     with ThreadRoom(tmp_path) as room:
         room.gateway.post("/message", {"to": "all", "content": "hello"})
         room.restart()
-        wait_until_sync(lambda: room.gateway.get("/health")["journal"]["scrub"] == "done", 30, "the scrub")
+        wait_until_sync(lambda: room.gateway.get("/health")["journal"]["scrub"] == "done", 60, "the scrub")
         health = room.gateway.get("/health")
 
         assert (health["status"], health["journal"]["damaged"], health["journal"]["checked"]) == ("ok", [], 1)

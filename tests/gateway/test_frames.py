@@ -146,6 +146,6 @@ async def test_a_long_queue_of_long_texts_arrives_whole(room: ServedRoom) -> Non
     messages = [await room.send("claude", f"{number:03}" * 60_000) for number in range(40)]
 
     socket = await room.connect(claude.token)
-    await wait_until(lambda: len(socket.delivers) == 40, 30)
+    await wait_until(lambda: len(socket.delivers) == 40, 60)
 
     assert [deliver["id"] for deliver in socket.delivers] == messages

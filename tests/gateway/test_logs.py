@@ -33,7 +33,7 @@ async def _live_a_little(room: Process) -> list[str]:
                 await socket.send_json(frame)
             await socket.send_str(MARKER)
             for _ in range(5):
-                await socket.receive(timeout=10)
+                await socket.receive(timeout=60)
         bodies = {
             "/message": {"to": "claude", "content": text, "id": "mine"},
             "/agent-output": {"content": text, "turn": "t-1"},

@@ -2,10 +2,14 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from csp.core.messages import MAX_HOPS
+from csp.gateway import messages as messages_module
+from csp.wire import DeliveryState, DeliveryView, QueueView
 from tests.gateway.served import Clock, Member, ServedRoom, served
 from tests.waiting import wait_until
 
@@ -235,3 +239,30 @@ async def test_time_never_runs_backwards_in_the_journal(still_room: ServedRoom, 
 
     one, two = await still_room.history()
     assert one["ts"] <= two["ts"]
+
+
+async def test_the_queue_lists_the_oldest_thousand_in_the_order_of_the_journal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held = DeliveryView(state=DeliveryState.HELD, at=7.0, reason="offline")
+    monkeypatch.setattr(messages_module, "delivery_view", lambda room, message, agent: held)
+
+    def message(seq: int) -> SimpleNamespace:
+        return SimpleNamespace(id=f"m-{seq}", seq=seq, sender="human", target="all", text="x" * 300)
+
+    async def settle() -> None:
+        pass
+
+    claude = SimpleNamespace(id="claude", controls=[message(1001)], queue=[message(n) for n in range(2, 501)])
+    codex = SimpleNamespace(id="codex", controls=[], queue=[message(1), *map(message, range(501, 1001))])
+    room = SimpleNamespace(participants={"claude": claude, "codex": codex}, unfinished=lambda found: found)
+    gateway: Any = SimpleNamespace(writer=SimpleNamespace(settle=settle, room=room))
+    view = await messages_module.queue(gateway, None)  # type: ignore[arg-type]  # nothing of the call is used
+
+    assert isinstance(view, QueueView)
+    assert [item.seq for item in view.items] == list(range(1, 1001))
+    first = view.items[0]
+    assert (first.id, first.agent, first.state, first.at, first.reason) == (
+        *("m-1", "codex", "held", 7.0, "offline"),
+    )
+    assert (first.sender, first.target, first.text) == ("human", "all", "x" * 200)

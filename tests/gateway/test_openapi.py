@@ -119,6 +119,26 @@ def test_a_body_is_required_where_something_in_it_is(described: dict[str, Any]) 
     ]
 
 
+def test_long_polling_is_told_in_words_and_what_is_optional_has_no_null(described: dict[str, Any]) -> None:
+    operations = _operations(described)
+    history = operations["GET /history"]
+    names = {one["name"]: one for one in history["parameters"]}
+
+    assert "wait" not in names and "With wait=S" in history["description"]
+    assert "With wait=S" not in operations["GET /agents"]["description"]
+    assert names["after"]["schema"]["type"] == "integer"
+    assert names["after"]["required"] is False
+    assert all("default" not in one["schema"] for one in names.values())
+    search = {one["name"]: one["required"] for one in operations["GET /board/search"]["parameters"]}
+    assert search["q"] is True and search["limit"] is False
+
+
+def test_a_route_that_is_not_listed_is_left_out() -> None:
+    hidden = tuple(route._replace(is_listed=route.path != "/agents") for route in ROUTES[:4])
+
+    assert set(json.loads(document(hidden))["paths"]) == {"/register", "/me"}
+
+
 async def test_the_gateway_serves_the_document(room: ServedRoom, described: dict[str, Any]) -> None:
     answer = await room.call("GET", "/openapi.json", token=None)
 

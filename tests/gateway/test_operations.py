@@ -129,7 +129,7 @@ async def test_a_thousand_operations_at_once_are_done_in_their_order(room: Serve
     frames = [{"op": "message", "ref": n, "to": "human", "content": f"text {n}"} for n in range(1000)]
     for frame in frames:
         await socket.opened.send_str(json.dumps(frame))
-    await wait_until(lambda: len(socket.answers) == 1000, 30)
+    await wait_until(lambda: len(socket.answers) == 1000, 60)
 
     assert [answer["ref"] for answer in socket.answers] == list(range(1000))
     assert [answer["seq"] for answer in socket.answers] == list(range(2, 1002))

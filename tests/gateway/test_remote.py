@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from csp.errors import CallFailed
+from csp.events import Noticed, Pruned, Redacted
 from csp.gateway import remote as remote_module
+from csp.whiteboard.notes import Filter
 from csp.whiteboard.openai_store import OpenAIStore
+from csp.wire import ALL, SYSTEM, AgentId, MessageId, NoteKind, NoteView
 from tests.gateway.served import Clock, ServedRoom, served
 from tests.gateway.test_board import begin, reply, write
 from tests.gateway.vector_stores import VectorStores
@@ -222,3 +225,55 @@ async def test_provider_that_never_answers_is_given_up(stores: VectorStores) -> 
 
     with pytest.raises(CallFailed, match="no answer in time"):
         await asyncio.to_thread(store.create, "csp")
+
+
+# --- by itself -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fits"),
+    [
+        (Filter(), True),
+        (Filter(author="claude", kind="note", tag="parser", since=5.0, until=5.0), True),
+        (Filter(author="codex"), False),
+        (Filter(kind="summary"), False),
+        (Filter(tag="lexer"), False),
+        (Filter(since=5.1), False),
+        (Filter(until=4.9), False),
+    ],
+)
+def test_only_notes_that_are_wanted_are_found_there(wanted: Filter, fits: bool) -> None:
+    note = NoteView(
+        id=MessageId("n-1"),
+        idx=0,
+        session="s-1",
+        thread="default",
+        author=AgentId("claude"),
+        text="text",
+        tags=("parser",),
+        kind=NoteKind.NOTE,
+        source=None,
+        ts=5.0,
+    )
+
+    assert remote_module._fits(note, wanted) is fits
+
+
+async def test_what_is_redacted_or_pruned_is_taken_away_from_every_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    boards = {"s-1": SimpleNamespace(store="vs_1"), "s-2": SimpleNamespace(store="")}
+    room = SimpleNamespace(boards=SimpleNamespace(by_name=boards))
+    settings = SimpleNamespace(board_provider="openai")
+    gateway: Any = SimpleNamespace(settings=settings, writer=SimpleNamespace(room=room))
+    remote = remote_module.RemoteBoards(gateway)
+    remote._news.clear()
+    common = (9, 1.0, MessageId("e-9"), SYSTEM, ALL, "default", "")
+    remote.take([Noticed(*common)])
+    was_news = remote._news.is_set()
+    remote.take([Redacted(*common, message=MessageId("m-4"))])
+    remote.take([Pruned(*common, before=7)])
+
+    assert (was_news, remote._news.is_set()) == (False, True)
+    assert remote._gone == {"vs_1": ["m-4", 7]}

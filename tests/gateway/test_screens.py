@@ -234,7 +234,7 @@ async def test_a_slow_watcher_gets_the_newest_screen_when_it_reads_again(room: S
         await sidecar.ask("live", screen=screen(f"{number} " + "x" * 100_000))
     seen: list[str] = []
     while not seen or not seen[-1].startswith("199 "):
-        frame = await opened.receive_json(timeout=30)
+        frame = await opened.receive_json(timeout=60)
         if "live" in frame:
             seen.append(frame["live"]["screen"]["rows"][0][0][0][:4])
     await opened.close()

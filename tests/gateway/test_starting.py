@@ -1,9 +1,13 @@
 """What POST /agents makes of its body, of the command that it runs; real starts are in tests/panes."""
 
+import asyncio
+import signal
+
 import pytest
 
-from csp.errors import BadInput, Broken, CspError, Refused
-from csp.gateway.starting import failure, start_argv
+from csp.errors import BadInput, Broken, CspError, Refused, TooMany
+from csp.gateway import starting as starting_module
+from csp.gateway.starting import Starting, failure, start_argv
 from csp.wire import JoinRole, StartBody
 from tests.gateway.served import ServedRoom
 
@@ -55,3 +59,76 @@ async def test_only_the_room_may_start_agents(room: ServedRoom) -> None:
 
     assert (await room.call("POST", "/agents", body, token=claude.token)).status == 403
     assert (await room.call("POST", "/agents", {"name": "x"})).status == 400
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def runs(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Have a shell script run in place of `csp add`."""
+    monkeypatch.setattr(starting_module, "start_argv", lambda body, room: ["/bin/sh", "-c", script, room])
+
+
+async def test_the_command_is_the_rooms_own_and_has_the_rest_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("CSP_AGENT", "CSP_AUTH_TOKEN", "CSP_GATEWAY_URL", "CSP_ROOM"):
+        monkeypatch.setenv(name, "of-somebody-else")
+    monkeypatch.setenv("MY_KEY", "kept")
+    words = "$CSP_AGENT$CSP_AUTH_TOKEN$CSP_GATEWAY_URL$CSP_ROOM"
+    runs(monkeypatch, f'printf \'{{"agent":"x%s","state":"%s"}}\' "{words}" "$MY_KEY$0"')
+
+    started = await Starting("den").start(ASKED)
+
+    assert (started.success, started.agent_id, started.state) == (True, "x", "keptden")
+
+
+async def test_only_so_many_are_started_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs(monkeypatch, 'printf \'{"agent":"x","state":"idle"}\'')
+    starting = Starting("den")
+    starting._under_way = 8
+    with pytest.raises(TooMany, match="8 agents are being started"):
+        await starting.start(ASKED)
+    starting._under_way = 7
+    await starting.start(ASKED)
+    runs(monkeypatch, "exit 1")
+    with pytest.raises(Broken):
+        await starting.start(ASKED)
+
+    assert starting._under_way == 7
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "message"),
+    [
+        ('printf \'{"agent":"x","problem":"x has ended"}\'', Refused, "x has ended"),
+        ("echo 'csp: no such model' >&2; exit 2", BadInput, "no such model"),
+        ("echo '[]'; echo 'csp: it broke' >&2; exit 1", Refused, "it broke"),
+    ],
+)
+async def test_what_kept_it_from_coming_is_raised(
+    monkeypatch: pytest.MonkeyPatch, script: str, kind: type[CspError], message: str
+) -> None:
+    runs(monkeypatch, script)
+    with pytest.raises(kind, match=message):
+        await Starting("den").start(ASKED)
+
+
+async def test_a_command_that_nobody_waits_for_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals: list[int] = []
+
+    class Process:
+        returncode = None
+        send_signal = signals.append
+
+        async def communicate(self) -> None:
+            await asyncio.get_running_loop().create_future()
+
+    async def start(*_: object, **__: object) -> Process:
+        return Process()
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    with pytest.raises(Refused, match=r"it has not joined after 0\.01 s"):
+        await Starting("den").start(ASKED, patience_s=0.01)
+
+    assert signals == [signal.SIGINT]

@@ -46,7 +46,7 @@ class Watcher(asyncio.Protocol):
         _, watcher = await loop.create_connection(
             lambda: cls(("\r\n".join(lines) + "\r\n\r\n").encode()), sock=opened
         )
-        await wait_until(lambda: _HEAD_END in watcher._received or watcher.is_closed, 30, "the handshake")
+        await wait_until(lambda: _HEAD_END in watcher._received or watcher.is_closed, 60, "the handshake")
         assert watcher._received.startswith(b"HTTP/1.1 101 "), bytes(watcher._received)
         return watcher
 

@@ -1,0 +1,58 @@
+"""The HTTP border: how many requests at once, bodies that nobody asked for, paths and methods."""
+
+import asyncio
+
+import pytest
+
+from csp.gateway import http as http_module
+from csp.wire import MAX_BODY_BYTES
+from tests.gateway.served import ServedRoom
+from tests.waiting import wait_until
+
+
+async def test_more_requests_than_the_limit_are_refused_until_one_has_ended(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert http_module.MAX_REQUESTS == 8192
+    monkeypatch.setattr(http_module, "MAX_REQUESTS", 1)
+    claude = await room.join("claude")
+    poll = asyncio.ensure_future(room.call("GET", "/inbox/claude?wait=60", token=claude.token))
+    await wait_until(lambda: room.gateway.hub._news, what="the poll")
+    refused = await room.call("GET", "/health")
+    room.gateway.hub.close()
+    await poll
+
+    assert (refused.status, refused.is_refusal) == (429, True)
+    assert (await room.call("GET", "/health")).status == 200
+
+
+async def test_a_body_that_nobody_asked_for_is_read_within_limits(room: ServedRoom) -> None:
+    small = await room.call("GET", "/agents", data=b"not json")
+    large = await room.call("GET", "/agents", data=b"x" * (MAX_BODY_BYTES + 1))
+
+    assert (small.status, small.data) == (200, [])
+    assert (large.status, large.is_refusal) == (413, True)
+
+
+async def test_a_method_that_a_path_does_not_have_is_answered_with_those_it_has(room: ServedRoom) -> None:
+    plain = await room.call("DELETE", "/mode")
+    pattern = await room.call("POST", "/agents/claude/screen")
+    nothing = await room.call("GET", "/nowhere/at/all/x")
+
+    assert (plain.status, plain.headers["Allow"]) == (405, "GET, POST")
+    assert (pattern.status, pattern.headers["Allow"]) == (405, "GET")
+    assert (nothing.status, nothing.is_refusal) == (404, True)
+
+
+async def test_our_own_failure_is_logged_and_told_in_no_detail(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail() -> None:
+        raise RuntimeError("the details")
+
+    monkeypatch.setattr(room.gateway, "note_silence", fail)
+    answer = await room.call("GET", "/agents")
+
+    assert (answer.status, answer.data["error"]) == (500, "internal error")
+    assert room.gateway.metrics.requests[500] == 1
+    assert "request failed" in caplog.messages

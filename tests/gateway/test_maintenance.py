@@ -1,0 +1,221 @@
+"""Care for the journal: what a removal leaves behind, what a scrub reports, when notes are indexed."""
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from csp.core.commands import Notice
+from csp.errors import Broken, CspError, Refused, StorageFull
+from csp.events import HumanMessage, RunStarted, encode_event
+from csp.gateway import maintenance
+from csp.journal.jsonl import REWRITE_NAME
+from csp.wire import HUMAN, SYSTEM, AgentId, MessageId, SessionId
+from tests.gateway.served import ServedRoom
+from tests.waiting import wait_until
+
+CLAUDE = AgentId("claude")
+
+
+# --- removal -------------------------------------------------------------------------------------
+
+
+async def test_pruning_what_is_not_there_does_nothing(room: ServedRoom) -> None:
+    await room.join("claude")
+
+    assert await maintenance.prune(room.gateway, 1) == 1
+    assert room.gateway.writer.safe_seq == 1
+
+
+async def test_a_removal_that_the_room_refuses_costs_no_work(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "_prepare", lambda *_: pytest.fail("the journal was copied"))
+    await room.join("claude")
+    with pytest.raises(CspError):
+        await maintenance.prune(room.gateway, 100)
+
+
+async def test_a_removal_that_could_not_be_promised_leaves_nothing_behind(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await room.join("claude")
+    message = await room.send("claude", "hello")
+    seen: list[bool] = []
+
+    async def submit(command: object) -> None:
+        seen.append((room.folder / "rewrite.json").exists() and (room.folder / REWRITE_NAME).exists())
+        raise Refused("not now")
+
+    monkeypatch.setattr(room.gateway, "submit", submit)
+    with pytest.raises(Refused, match="not now"):
+        await maintenance.redact(room.gateway, message)
+
+    assert seen == [True]
+    assert not (room.folder / "rewrite.json").exists()
+    assert not (room.folder / REWRITE_NAME).exists()
+
+
+async def test_only_pruning_takes_away_the_files_of_old_runs(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claude = await room.join("claude")
+    message = await room.send("claude", "hello")
+    await room.post("/delivery", {"id": message, "state": "confirmed"}, claude.token)
+    forgotten: list[int] = []
+
+    async def forget(before: int) -> None:
+        forgotten.append(before)
+
+    monkeypatch.setattr(room.gateway.hands, "forget", forget)
+    await maintenance.redact(room.gateway, message)
+    await maintenance.prune(room.gateway, 3)
+
+    assert forgotten == [3]
+    assert not (room.folder / "rewrite.json").exists()
+
+
+async def test_a_removal_that_was_promised_before_is_not_promised_again(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await room.join("claude")
+    message = await room.send("claude", "hello")
+
+    async def keep_promise(gateway: object) -> maintenance._Note:
+        return maintenance._Note(redact=message)
+
+    monkeypatch.setattr(maintenance, "_keep_promise", keep_promise)
+    await maintenance.redact(room.gateway, message)
+
+    assert room.gateway.writer.safe_seq == 2
+
+
+async def test_a_removal_that_is_put_off_does_not_stop_a_start(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(gateway: object) -> None:
+        raise StorageFull("the disk is full")
+
+    monkeypatch.setattr(maintenance, "_keep_promise", fail)
+    await maintenance.finish_rewrites(room.gateway)
+
+    assert "removal put off" in caplog.messages
+
+
+def said(sender: AgentId, session: str | None) -> HumanMessage:
+    at = SessionId(session) if session else None
+    return HumanMessage(
+        7, 1.0, MessageId("m-7"), sender, CLAUDE, "default", "text", recipients=(CLAUDE,), session_id=at
+    )
+
+
+@pytest.mark.parametrize(
+    ("sender", "session", "is_over", "before"),
+    [
+        (HUMAN, "s-1", True, None),
+        (CLAUDE, None, True, None),
+        (CLAUDE, "s-2", True, None),
+        (CLAUDE, "s-1", True, 31),
+        (CLAUDE, "s-1", False, 8),
+    ],
+)
+async def test_what_an_agent_said_in_a_run_goes_with_the_whole_run(
+    sender: AgentId, session: str | None, is_over: bool, before: int | None
+) -> None:
+    run = RunStarted(
+        *(3, 1.0, MessageId("e-3"), SYSTEM, CLAUDE, "default", "goal", SessionId("s-1"), "run-1"),
+        builder=CLAUDE,
+        reviewer=CLAUDE,
+        max_revisions=1,
+    )
+
+    async def page(query: Any) -> SimpleNamespace:
+        assert (query.limit, query.types) == (1, {"run.started"})
+        return SimpleNamespace(lines=[encode_event(run)] if query.session == "s-1" else [])
+
+    runs = {"run-1": SimpleNamespace(seq=30)} if is_over else {}
+    room = SimpleNamespace(runs=SimpleNamespace(by_id=runs))
+    gateway: Any = SimpleNamespace(history=SimpleNamespace(page=page), writer=SimpleNamespace(room=room))
+    if before is None:
+        await maintenance._check_no_run(gateway, said(sender, session))
+        return
+    with pytest.raises(Refused, match="m-7 is part of run run-1") as refused:
+        await maintenance._check_no_run(gateway, said(sender, session))
+    assert refused.value.hint.endswith(f"--before {before}")
+
+
+# --- beside the room's work ----------------------------------------------------------------------
+
+
+async def test_notes_that_lag_are_indexed_to_the_end_even_where_it_is_never_quiet(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def catch_up(max_lines: int) -> bool:
+        # From now on a pause would last for ever.
+        monkeypatch.setattr(maintenance, "QUIET_S", 3600.0)
+        calls.append(max_lines)
+        return len(calls) == 3
+
+    monkeypatch.setattr(maintenance, "QUIET_S", 0.0)
+    monkeypatch.setattr(maintenance, "MOST_LAG_BYTES", -1)
+    monkeypatch.setattr(room.gateway.board, "catch_up", catch_up)
+    room.gateway.last_commit = time.monotonic() + 7200
+    room.gateway.spawn(maintenance.index_notes(room.gateway))
+    await wait_until(lambda: len(calls) == 3)
+
+    assert calls == [maintenance.INDEX_LINES] * 3
+
+
+def scrubbed(monkeypatch: pytest.MonkeyPatch, outcome: list[int] | Exception) -> None:
+    async def scrub_process(journal: object) -> maintenance._ScrubReport:
+        if isinstance(outcome, Exception):
+            raise outcome
+        damaged = [maintenance._Damage(number, "cut") for number in outcome]
+        return maintenance._ScrubReport(checked=9, damaged=damaged)
+
+    monkeypatch.setattr(maintenance, "_scrub_process", scrub_process)
+
+
+async def test_a_scrub_that_failed_says_so(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    scrubbed(monkeypatch, OSError("no more processes"))
+    await maintenance.scrub_journal(room.gateway)
+    health = (await room.get("/health"))["journal"]
+
+    assert (health["scrub"], health["writable"], health["damaged"]) == ("failed", True, [])
+
+
+@pytest.mark.parametrize(("count", "where"), [(5, "1, 2, 3, 4, 5"), (6, "1, 2, 3, 4, 5, ...")])
+async def test_a_scrub_names_the_first_damaged_lines(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch, count: int, where: str
+) -> None:
+    scrubbed(monkeypatch, list(range(1, count + 1)))
+    await maintenance.scrub_journal(room.gateway)
+    (notice,) = await room.history("?types=system")
+
+    assert notice["text"].startswith(f"The journal is damaged in {count} places (line {where}).")
+    assert notice["target"] == HUMAN
+    assert (await room.get("/health"))["journal"]["checked"] == 9
+
+
+async def test_a_sound_journal_is_told_to_nobody(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    scrubbed(monkeypatch, [])
+    await maintenance.scrub_journal(room.gateway)
+
+    assert await room.history("?types=system") == []
+    assert (await room.get("/health"))["journal"]["scrub"] == "done"
+
+
+async def test_a_notice_that_cannot_be_posted_is_logged(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def submit(command: Notice) -> None:
+        raise Broken("no disk")
+
+    monkeypatch.setattr(room.gateway, "submit", submit)
+    monkeypatch.setattr(room.gateway.writer.journal, "warnings", ["a line was cut"])
+    await maintenance.report_mending(room.gateway)
+
+    assert "notice not posted" in caplog.messages

@@ -1,0 +1,64 @@
+"""What tokens cost by the list of prices, and what is said where nobody knows."""
+
+import sys
+from importlib import metadata
+
+import pytest
+
+from csp import prices
+from csp.wire import Usage
+
+#: List prices of this model for a million tokens: 5 US dollars in, 25 out.
+MODEL = "claude-opus-4-5"
+
+
+def test_every_kind_of_token_has_its_price() -> None:
+    million = 1_000_000
+
+    def cost(usage: Usage) -> float | None:
+        return prices.cost_usd(MODEL, usage, provider="anthropic")
+
+    assert cost(Usage(input=million)) == 5.0
+    assert cost(Usage(output=million)) == 25.0
+    # What was read from a cache or written to one is a part of the input.
+    assert cost(Usage(input=million, cache_read=million)) == 0.5
+    assert cost(Usage(input=million, cache_write=million)) == 6.25
+
+
+def test_who_serves_a_model_is_told_by_name_or_by_address() -> None:
+    usage = Usage(input=1_000_000)
+
+    assert prices.cost_usd(MODEL, usage, url="https://api.anthropic.com/v1") == 5.0
+    assert prices.cost_usd(MODEL, usage, url="https://example.com/v1") is None
+    assert prices.cost_usd("no-such-model", usage, provider="anthropic") is None
+    assert prices.cost_usd(MODEL, usage, provider="no-such-provider") is None
+
+
+@pytest.mark.parametrize(
+    ("model", "provider"),
+    [(MODEL, "anthropic"), ("gpt-5", "openai"), ("gemini-2.5-flash", "gemini")],
+)
+def test_a_model_has_a_price_under_our_name_of_its_provider(model: str, provider: str) -> None:
+    found = prices.price_of(model, provider)
+
+    assert found is not None and 0 < found.input < found.output
+    if provider == "anthropic":
+        assert found.input == pytest.approx(5.0)
+        assert found.output == pytest.approx(25.0)
+
+
+def test_what_nobody_knows_has_no_price() -> None:
+    assert prices.price_of(MODEL, "ollama") is None
+    assert prices.price_of("no-such-model", "openai") is None
+
+
+def test_without_the_list_there_is_no_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    assert (prices.source() or "").startswith("genai-prices ")
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    monkeypatch.setattr(metadata, "version", missing)
+
+    assert prices.cost_usd(MODEL, Usage(input=1), provider="anthropic") is None
+    assert prices.source() is None
