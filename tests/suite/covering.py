@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 MAP: Final = "tests/coverage_map.json"
+#: With fewer recorded test files than this, all tests of the package are chosen too.
+FEW: Final = 5
 #: Files that are not Python are covered by the tests of the module that reads them.
 READ_BY: Final = {
     "csp/web/page/": ("tests/web/", "tests/gateway/test_page.py"),
@@ -65,7 +67,8 @@ def _for_source(root: Path, path: str) -> list[str]:
     importing = [test for test in suite_files(root) if path in _imported(root, test)]
     known = [test for test in recorded["covers"].get(path, []) if (root / test).is_file()]
     new = [test for test in suite_files(root) if test not in recorded["seconds"]]
-    package = _under(root, f"tests/{Path(path).parts[1]}/") if not known else []
+    # Processes that start without site-packages, such as the relay, are not measured.
+    package = _under(root, f"tests/{Path(path).parts[1]}/") if len(known) < FEW else []
     first = [*_named_after(root, path), *importing]
     return list(dict.fromkeys([*first, *known, *new, *package]))
 

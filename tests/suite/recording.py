@@ -74,6 +74,8 @@ def write_map(place: Path) -> None:
             seconds[test] += float(took)
     known = set(suite_files(ROOT))
     covers = {source: ranked(found, seconds, known) for source, found in sorted(lines.items())}
+    if not covers:
+        raise SystemExit("nothing was measured; the map stays as it is")
     rows = [f"    {json.dumps(source)}: {json.dumps(tests)}" for source, tests in covers.items() if tests]
     times = [f"    {json.dumps(test)}: {took:.1f}" for test, took in sorted(seconds.items()) if test in known]
     text = '{{\n  "covers": {{\n{}\n  }},\n  "seconds": {{\n{}\n  }}\n}}\n'

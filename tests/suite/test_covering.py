@@ -8,6 +8,7 @@ import pytest
 from tests.suite.covering import covering_tests
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+MANY = [f"tests/cli/test_{number}.py" for number in range(5)]
 
 
 @pytest.fixture
@@ -28,9 +29,13 @@ def root(tmp_path: Path) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    for name in MANY:
+        (tmp_path / name).write_text("")
     known = [path for path in map(str, tmp_path.rglob("test_*.py")) if "new" not in path]
     recorded = {
-        "covers": {"csp/room/inbox.py": ["tests/cli/test_send.py", "tests/gone/test_gone.py"]},
+        "covers": {
+            "csp/room/inbox.py": ["tests/cli/test_send.py", "tests/gone/test_gone.py", *MANY],
+        },
         "seconds": {str(Path(path).relative_to(tmp_path)): 1.0 for path in known},
     }
     (tmp_path / "tests/coverage_map.json").write_text(json.dumps(recorded))
@@ -44,11 +49,12 @@ def test_the_test_of_the_name_comes_first_then_who_imports_it_then_the_recorded(
         "tests/room/test_inbox.py",
         "tests/room/test_send.py",
         "tests/cli/test_send.py",
+        *MANY,
         "tests/cli/test_new.py",
     ]
 
 
-def test_a_file_that_is_not_recorded_gets_the_tests_of_its_package(root: Path) -> None:
+def test_a_file_that_is_hardly_recorded_gets_the_tests_of_its_package(root: Path) -> None:
     chosen = covering_tests(root, [str(root / "csp/room/fresh.py")])
 
     assert {test for test in chosen if "/room/" in test} == {
