@@ -61,8 +61,7 @@ class Table:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
-    env = {"CSP_TURN_WARN_MS": "300", "CSP_TURN_TIMEOUT_MS": "600"}
-    with LiveRoom(tmp_path_factory.mktemp("replies") / "room", env=env) as room:
+    with LiveRoom(tmp_path_factory.mktemp("replies") / "room") as room:
         yield Table(room)
 
 
@@ -70,6 +69,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
 def table(shared: Table) -> Iterator[Table]:
     yield shared
     shared.room.gateway.post("/stop", {"all": True})
+
+
+@pytest.fixture(scope="module")
+def hasty_table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
+    """A room for tests that wait until a turn is over; the next one must last until they have looked."""
+    env = {"CSP_TURN_WARN_MS": "2000", "CSP_TURN_TIMEOUT_MS": "4000"}
+    with LiveRoom(tmp_path_factory.mktemp("replies") / "hasty", env=env) as room:
+        yield Table(room)
 
 
 # --- which replies count -------------------------------------------------------------------------
@@ -116,14 +123,14 @@ def test_words_out_of_turn_are_posted_with_a_mark_and_move_nothing(table: Table)
     assert (item["text"], item["out_of_turn"]) == ("by the way", True)
 
 
-def test_a_reply_after_the_timeout_is_shown_as_late_and_moves_nothing(table: Table) -> None:
-    view = table.begin("round_robin", agents=["claude", "codex"], steps=3)
-    table.take("claude")
-    wait_until_sync(lambda: table.mode()["currentTurn"] == "codex", 10, "the timeout")
-    table.reply("claude", "sorry, I was away", view["turn"])
+def test_a_reply_after_the_timeout_is_shown_as_late_and_moves_nothing(hasty_table: Table) -> None:
+    view = hasty_table.begin("round_robin", agents=["claude", "codex"], steps=3)
+    hasty_table.take("claude")
+    wait_until_sync(lambda: hasty_table.mode()["currentTurn"] == "codex", 60, "the timeout")
+    hasty_table.reply("claude", "sorry, I was away", view["turn"])
 
-    assert table.mode()["currentTurn"] == "codex"
-    (item,) = table.items(view)
+    assert hasty_table.mode()["currentTurn"] == "codex"
+    (item,) = hasty_table.items(view)
     assert (item["text"], item["late"]) == ("sorry, I was away", True)
 
 
@@ -148,14 +155,14 @@ def test_the_same_reply_again_is_the_same_reply(table: Table) -> None:
 # --- who cannot be asked -------------------------------------------------------------------------
 
 
-def test_one_who_is_never_delivered_to_passes_its_turn_on_with_the_reason(table: Table) -> None:
-    view = table.begin("round_robin", agents=["claude", "codex"], steps=2)
-    wait_until_sync(lambda: table.mode()["currentTurn"] == "codex", 10, "the next turn")
+def test_one_who_is_never_delivered_to_passes_its_turn_on_with_the_reason(hasty_table: Table) -> None:
+    view = hasty_table.begin("round_robin", agents=["claude", "codex"], steps=2)
+    wait_until_sync(lambda: hasty_table.mode()["currentTurn"] == "codex", 60, "the next turn")
 
-    reasons = [text for text in table.notices(view) if "claude: its turn failed, undelivered: " in text]
+    reasons = [text for text in hasty_table.notices(view) if "claude: its turn failed, undelivered: " in text]
     assert len(reasons) == 1
-    table.agents["claude"].post("/agent-output", {"content": "too late", "turn": view["turn"]})
-    assert table.mode()["currentTurn"] == "codex"
+    hasty_table.agents["claude"].post("/agent-output", {"content": "too late", "turn": view["turn"]})
+    assert hasty_table.mode()["currentTurn"] == "codex"
 
 
 def test_one_who_is_offline_passes_its_turn_on_with_the_reason(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_token_decides_who_speaks(room: LiveRoom) -> None:
 
 @pytest.mark.parametrize("name", ["../x", "a..b", "X", "a.", "a.lock", "seen-before"])
 def test_name_that_is_no_folder_is_refused(room: LiveRoom, name: str) -> None:
-    body = {"goal": "g", "builder": "claude", "reviewer": "mailbox", "run_id": name}
+    body = {"goal": "g", "builder": "mailbox", "reviewer": "mailbox", "run_id": name}
     (room.folder / "runs" / "seen-before").mkdir(parents=True, exist_ok=True)
     with pytest.raises(CspError, match=r"run_id|cannot be the id|already"):
         room.gateway.post("/runs", body)
