@@ -16,12 +16,13 @@ from tests.waiting import wait_until_sync
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    return {"HOME": str(home), "PATH": os.environ["PATH"], **more}
+    history = {"CSP_HISTORY_DIR": str(home / "history")}
+    return {"HOME": str(home), "PATH": os.environ["PATH"], **history, **more}
 
 
 def gateway(home: Path) -> Forked:
     """Start a gateway, which lasts until it is told to end; return when it can be told."""
-    place = Forked(["gateway", "--port", "0", "--history", str(home / "history")], home, environment(home))
+    place = Forked(["gateway", "--port", "0"], home, environment(home))
     wait_until_sync(lambda: list((home / ".cache/csp").glob("*.json")) or place.poll() is not None, 90)
     assert place.poll() is None, place.communicate()
     return place

@@ -113,7 +113,8 @@ def test_a_call_that_fails_is_told_to_the_sender_and_is_no_message(room: ApiRoom
 
     assert reason == "401: the key was refused"
     assert all(item.get("replyTo") != message for item in room.replies("gpt"))
-    assert room.agent("gpt")["detail"] == "its last call failed: 401: the key was refused"
+    mark = "its last call failed: 401: the key was refused"
+    wait_until_sync(lambda: room.agent("gpt")["detail"] == mark, 90, "the mark of the failure")
     room.script("gpt", "here I am")
     assert room.reply_to(room.send("gpt", "again?"), "gpt")["text"] == "here I am"
     wait_until_sync(lambda: room.agent("gpt")["detail"] == "", 90, "the mark to go")
