@@ -194,8 +194,13 @@ class Seat:
 
     @property
     def cli(self) -> int:
-        """The process id of the CLI."""
-        return next(pid for pid, args in self._children() if "csp.cli.brain" not in args)
+        """The process id of the CLI, which must run."""
+        (cli, *_) = self.clis()
+        return cli
+
+    def clis(self) -> list[int]:
+        """Return the process id of the CLI; none between the end of one and the start of the next."""
+        return [pid for pid, args in self._children() if "csp.cli.brain" not in args]
 
     def pids(self) -> list[int]:
         """Return all that may have to be killed at the end."""
