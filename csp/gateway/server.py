@@ -102,6 +102,8 @@ async def serve(
         on_ready()
         await _until_stopped(stop, gateway)
     finally:
+        # New callers wait for the next gateway; one accepted as its server closes would never be closed.
+        asyncio.get_running_loop().remove_reader(listener)
         await _shut_down(gateway, runner, announcement)
 
 

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import resource
 import socket
 import time
+import warnings
 from collections.abc import Coroutine, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -182,6 +184,31 @@ async def test_a_stop_says_goodbye_to_websockets(tmp_path: Path) -> None:
     await stopping
 
     assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, 1001)
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_connection_that_arrives_with_the_stop_is_closed(tmp_path: Path, turns: int) -> None:
+    """Left to the collector, it would be a warning of whichever test runs then."""
+    room = ThreadRoom(tmp_path / "room")
+    room.start()
+    peers: list[socket.socket] = []
+
+    async def arrive_and_stop() -> None:
+        peers.append(socket.create_connection(("127.0.0.1", room.port)))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        room._stop.set()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        asyncio.run_coroutine_threadsafe(arrive_and_stop(), room._loop).result()
+        room.stop()
+        gc.collect()
+
+    # One that was never accepted is reset.
+    with peers[0] as peer, contextlib.suppress(ConnectionResetError):
+        assert peer.recv(1) == b""
+    assert [str(warning.message) for warning in caught] == []
 
 
 def test_a_room_that_was_stopped_starts_where_it_was(room: Process) -> None:
