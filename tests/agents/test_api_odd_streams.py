@@ -14,6 +14,7 @@ from csp.agents.api.calling import Calling
 from csp.agents.api.providers import PROVIDERS, Target
 from csp.errors import CallFailed
 from tests.agents.api_room import KEY
+from tests.closing import close
 
 ASK: Final = Ask(system="be brief", said=(Said(text="go"),), schema=reply_schema(("claude", "gpt")))
 TEXT: Final = '{"message": "äöü 日本語 👩‍👩‍👧"}'
@@ -149,7 +150,7 @@ async def served(answers: list[Answer], bodies: list[Event]) -> AsyncIterator[st
     try:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
-        await runner.cleanup()
+        await close(runner)
 
 
 async def heard(provider: str, *answers: Answer, step_s: float = 20.0) -> Heard:

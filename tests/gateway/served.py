@@ -15,6 +15,7 @@ from aiohttp import web
 from csp.config import Settings
 from csp.gateway.gateway import Gateway
 from csp.gateway.http import make_runner
+from tests.closing import close
 from tests.gateway.sockets import Socket
 from tests.waiting import wait_until
 
@@ -97,7 +98,7 @@ class ServedRoom:
         for connection in list(self.gateway.sockets):
             connection.drop(1001, "the test is over")
         await self.http.close()
-        await self.runner.cleanup()
+        await close(self.runner)
         await self.gateway.close()
 
     async def restart(self) -> None:

@@ -6,6 +6,8 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from tests.closing import close
+
 
 class VectorStores:
     """Stores in memory; `fail_with` makes every call answer so, 0 leaves it without an answer."""
@@ -33,7 +35,7 @@ class VectorStores:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
+        await close(self._runner)
 
     @web.middleware
     async def _watched(self, request: web.Request, handler: Any) -> web.StreamResponse:

@@ -12,6 +12,7 @@ from typing import Any, Final, Self, assert_never
 
 from aiohttp import web
 
+from tests.closing import close
 from tests.models.anthropic import Anthropic
 from tests.models.chat import Chat
 from tests.models.dialect import Dialect, Encoder
@@ -41,8 +42,6 @@ _SIDE_TEXT: Final = json.dumps(
     }
 )
 _MAX_BODY: Final = 64 * 2**20
-#: Turns of the event loop from an accepted connection to one that its server knows, and one more.
-_ACCEPT_STEPS: Final = 4
 
 
 class ModelServer:
@@ -140,11 +139,7 @@ class ModelServer:
         await site.start()
         self._ready.set()
         await self._stopped.wait()
-        # Python 3.11 never closes a connection that was accepted in the moment before its server closes.
-        self._loop.remove_reader(self._listener)
-        for _ in range(_ACCEPT_STEPS):
-            await asyncio.sleep(0)
-        await runner.cleanup()
+        await close(runner)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         client, rest = request.match_info["client"], request.match_info.get("rest", "")

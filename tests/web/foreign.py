@@ -5,6 +5,7 @@ from typing import Self
 
 from aiohttp import web
 
+from tests.closing import close
 from tests.rooms import free_port
 
 
@@ -27,7 +28,7 @@ class ForeignSite:
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._runner.cleanup()
+        await close(self._runner)
 
     async def _answer(self, request: web.Request) -> web.Response:
         self.cookies += request.headers.getall("Cookie", [])

@@ -13,6 +13,7 @@ from csp.config import Settings
 from csp.gateway import server
 from csp.gateway.gateway import Gateway
 from csp.gateway.http import make_runner
+from tests.closing import stop_accepting
 from tests.rooms import LiveRoom, free_port
 
 T = TypeVar("T")
@@ -68,13 +69,18 @@ class ThreadedRoom(LiveRoom):
         self._token = self._served.tokens.room_token
 
     def stop(self) -> None:
-        self._gateway_thread.run(server._shut_down(self._served, self._runner, None))
+        self._gateway_thread.run(self._end())
+
+    async def _end(self) -> None:
+        await stop_accepting(self._runner)
+        await server._shut_down(self._served, self._runner, None)
 
     def kill9(self) -> None:
         """End as a crash looks from outside: every connection is cut without a word."""
         self._gateway_thread.run(self._cut())
 
     async def _cut(self) -> None:
+        await stop_accepting(self._runner)
         await self._site.stop()
         assert self._runner.server is not None
         for connection in self._runner.server.connections:
