@@ -75,8 +75,6 @@ def _check_terminal(env: Mapping[str, str]) -> Finding:
     locale = next((env[key] for key in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(key)), "")
     if not is_terminal(sys.stdout):
         return Finding("terminal", True, "this is none, so it was not checked")
-    import curses
-
     from csp.panes.session import check_terminal
 
     try:
@@ -87,7 +85,18 @@ def _check_terminal(env: Mapping[str, str]) -> Finding:
         advice = "set LANG to one such as C.UTF-8, or tmux shows letters as _"
         return Finding("terminal", False, f"locale {locale or 'C'} is not UTF-8", advice)
     cols, rows = shutil.get_terminal_size()
-    return Finding("terminal", True, f"{name}, {cols}x{rows}, {curses.tigetnum('colors')} colours, {locale}")
+    return Finding("terminal", True, f"{name}, {cols}x{rows}, {_colours(name)} colours, {locale}")
+
+
+def _colours(name: str) -> str:
+    """Return how many colours a terminal has; inside tmux nobody has asked for its description yet."""
+    import curses
+
+    try:
+        curses.setupterm(name or "unknown")
+    except curses.error:
+        return "unknown"
+    return str(curses.tigetnum("colors"))
 
 
 def _check_state(path: Path) -> Finding:

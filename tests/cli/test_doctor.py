@@ -1,6 +1,8 @@
 """What csp doctor finds on a machine."""
 
+import curses
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +11,14 @@ from typing import Any
 import pexpect
 import pytest
 
+from csp.cli import doctor
 from csp.cli.doctor import check_machine
-from csp.config import load_settings
+from csp.config import Settings, load_settings
+from csp.errors import Unreachable
+from csp.rooms import RunningRoom
 from csp.sidecar import versions
 from tests.cli.live import Place
+from tests.cli.recording import Recorded, call_of, with_settings
 from tests.clis.install import BIN
 
 HELP = "  --settings FILE\\n  --session-id ID\\n  --append-system-prompt TEXT\\n"
@@ -176,6 +182,121 @@ def test_a_cli_that_never_answers_is_given_up(place: Place, monkeypatch: pytest.
 def test_a_cli_is_given_up_only_when_it_hangs() -> None:
     """A start of two seconds takes more than thirty on a machine with twenty others at work."""
     assert versions.TIMEOUT_S >= 120
+
+
+def running(room: str = "den", port: int = 9, **fields: Any) -> RunningRoom:
+    place = Path("/nowhere")
+    own = {"token": "t", "pid": 1, "dir": place, "history": place / room, "started": 0.0}
+    return RunningRoom(room=room, url=f"http://127.0.0.1:{port}", **own | fields)
+
+
+@pytest.mark.parametrize(("mode", "ok"), [(0o700, True), (0o750, False), (0o701, False)])
+def test_a_state_folder_is_for_its_user_alone(tmp_path: Path, mode: int, ok: bool) -> None:
+    tmp_path.chmod(mode)
+    found = doctor._check_state(tmp_path)
+
+    assert (found.ok, found.advice) == (ok, "" if ok else f"chmod 700 {tmp_path}")
+
+
+def test_a_folder_that_can_only_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, how: how == os.R_OK)
+
+    assert doctor._check_history(tmp_path).ok is False
+
+
+@pytest.mark.parametrize(
+    ("env", "ok", "shown"),
+    [
+        ({"LANG": "C.UTF-8"}, True, "C.UTF-8"),
+        ({"LANG": "en_US.utf8", "LC_ALL": "C"}, False, "locale C is not UTF-8"),
+        ({"LANG": "C", "LC_CTYPE": "C.UTF-8"}, True, "C.UTF-8"),
+        ({}, False, "locale C is not UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("inside", [{}, {"TMUX": "/tmp/socket,1,0"}])
+def test_a_terminal_is_checked_inside_tmux_too(
+    env: dict[str, str], ok: bool, shown: str, inside: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described: list[str] = []
+    monkeypatch.setattr(doctor, "is_terminal", lambda stream: True)
+    monkeypatch.setattr(curses, "setupterm", described.append)
+    monkeypatch.setattr(curses, "tigetstr", lambda name: b"x")
+    monkeypatch.setattr(curses, "tigetnum", lambda name: {"screen": 8}[described[-1]])
+    found = doctor._check_terminal({"TERM": "screen", **env, **inside})
+
+    assert (found.ok, found.detail.endswith(shown)) == (ok, True), found
+    assert ("8 colours" in found.detail) == ok
+
+
+def test_a_terminal_inside_tmux_that_nobody_knows_has_no_count_of_colours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unknown(name: str) -> None:
+        raise curses.error(name)
+
+    monkeypatch.setattr(curses, "setupterm", unknown)
+
+    assert doctor._colours("no-such-terminal") == "unknown"
+
+
+def test_a_port_that_is_taken_is_a_fault_only_where_it_was_chosen() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        settings = Settings(host="127.0.0.1", port=port)
+        chosen = load_settings(env={"CSP_PORT": str(port)}, cwd=Path("/"))
+        by_itself = doctor._check_port(settings, [])
+        by_us = doctor._check_port(chosen, [running(port=1), running("own", port)])
+        by_others = doctor._check_port(chosen, [running(port=1)])
+
+    assert (by_itself.ok, by_itself.detail.endswith("; a gateway takes the next free one")) == (True, True)
+    assert (by_us.ok, by_us.detail) == (True, f"127.0.0.1:{port} is used by room own")
+    assert (by_others.ok, by_others.advice) == (False, "choose another with CSP_PORT, or unset it")
+
+
+@pytest.mark.parametrize(
+    ("health", "supervisor", "ok", "detail"),
+    [
+        ({"status": "ok"}, None, True, "ok at http://127.0.0.1:9"),
+        ({"status": "ok"}, 2**22 + 1, False, "its supervisor is gone, nobody would start it again"),
+        (Unreachable("no answer"), None, False, "no answer"),
+    ],
+)
+def test_a_room_answers_and_has_its_supervisor(
+    health: Any, supervisor: int | None, ok: bool, detail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "Gateway", lambda url, token: Recorded({"/health": health}))
+    found = doctor._check_room(running(supervisor=supervisor))
+
+    assert (found.check, found.ok, found.detail) == ("room den", ok, detail)
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+@pytest.mark.parametrize(("text", "code"), [("", 0), ("damaged\n", 1)])
+def test_a_damaged_journal_is_a_failure(tmp_path: Path, flags: list[str], text: str, code: int) -> None:
+    (tmp_path / "default").mkdir()
+    (tmp_path / "default" / "journal.jsonl").write_text(text)
+    sources = {"history_dir": "--history"}
+    call = with_settings(call_of("doctor", "--journal", *flags), history_dir=tmp_path, sources=sources)
+
+    assert doctor.doctor(call) == code
+
+
+def test_the_journal_of_a_running_room_is_looked_for_where_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that was given goes with the name that was given, whichever room runs."""
+    own, given = tmp_path / "own", tmp_path / "given"
+    for folder in (own, given / "default"):
+        folder.mkdir(parents=True)
+        (folder / "journal.jsonl").touch()
+    monkeypatch.setattr(doctor, "running_rooms", lambda state_dir: [running("default", history=own)])
+    monkeypatch.setattr(doctor, "_room_name", lambda call: "default")
+    call = with_settings(call_of("doctor"), history_dir=given)
+    chosen = with_settings(call, sources={"history_dir": "--history"})
+    assert doctor.journal_path(call) == own / "journal.jsonl"
+    monkeypatch.setattr(doctor, "_room_name", lambda call: "other")
+
+    assert doctor.journal_path(chosen) == given / "default" / "journal.jsonl"
 
 
 @pytest.mark.timeout(900)
