@@ -301,7 +301,8 @@ def test_calls_of_a_client_with_odd_ids_are_all_sent(room: LiveRoom, raw: Raw) -
 
 def test_lines_that_are_no_message_are_answered(raw: Raw) -> None:
     lines = [
-        *("hello", '{"jsonrpc":', "5", "[]", '{"id": 7, "method": "ping"}', '{"jsonrpc": "2.0", "id": "x"}'),
+        *("hello", '{"jsonrpc":', "5", '{"jsonrpc": "2.0", "id": true}'),
+        *('{"id": 7, "method": "ping"}', '{"jsonrpc": "2.0", "id": "x"}'),
         '{"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": [1]}',
         '{"jsonrpc": "2.0", "id": 11, "result": 5}',
         '\n{"jsonrpc": "2.0", "id": 12, "method": "ping"}',

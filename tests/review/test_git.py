@@ -83,12 +83,23 @@ def test_long_patch_is_cut_in_the_journal_alone(own: Git, repository: Path) -> N
 def test_worktree_is_used_again_after_a_crash(own: Git, repository: Path) -> None:
     context, tree = prepared(own, repository)
     (tree / "new").write_text("x")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "meanwhile")
 
     assert own.prepare(repository, tree) == context
     assert (tree / "new").exists()
 
 
+def test_worktree_whose_folder_was_removed_is_made_again(own: Git, repository: Path) -> None:
+    context, tree = prepared(own, repository)
+    shutil.rmtree(tree)
+
+    assert own.prepare(repository, tree) == context
+    assert (tree / "README").exists()
+
+
 def test_dirty_tree_is_left_alone_and_told(own: Git, repository: Path) -> None:
+    (repository / "new").write_text("git does not know it, so nobody misses it\n")
+    assert prepared(own, repository)[0].note == ""
     (repository / "README").write_text("dirty\n")
     context, tree = prepared(own, repository)
 
@@ -124,6 +135,13 @@ def test_git_that_fails_is_named(own: Git, repository: Path) -> None:
         own.patch(repository, "none", "none")
     with pytest.raises(Broken, match="git commit-tree failed"):
         own.look(RunContext(worktree=str(repository), base="0" * 40), "refs/csp/x", "m")
+
+
+def test_a_missing_directory_is_told_from_a_missing_git(tmp_path: Path, repository: Path) -> None:
+    with pytest.raises(Broken, match="no directory .* any more"):
+        Git({"PATH": os.environ["PATH"]}).patch(tmp_path / "gone", "HEAD", "HEAD")
+    with pytest.raises(Broken, match="git was not found"):
+        Git({"PATH": str(tmp_path)}).patch(repository, "HEAD", "HEAD")
 
 
 def test_git_alone_says_what_is_ignored(own: Git, repository: Path) -> None:
@@ -225,12 +243,12 @@ def test_worktree_that_is_gone_is_not_taken_for_what_is_around_it(
 
 def test_figures_count_lines_of_text_alone(own: Git, repository: Path) -> None:
     context, tree = prepared(own, repository)
-    (tree / "README").write_text("one\ntwo\nthree\n")
+    (tree / "README").write_text("one\ntwo\nthree\nfour\n")
     (tree / "new.bin").write_bytes(b"\0\1")
     (tree / "check.py").unlink()
     figures = own.look(context, "refs/csp/runs/r/1-1", "m").figures
 
-    assert (figures.files, figures.insertions, figures.deletions) == (3, 3, 3)
+    assert (figures.files, figures.insertions, figures.deletions) == (3, 4, 3)
     assert (figures.base, len(figures.sha256)) == (context.base, 64)
 
 

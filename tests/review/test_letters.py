@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from csp.review.mailbox import GRACE_S, MAX_FILE_BYTES, POLL_S, BadLetter, Letter, Mailbox, _watcher, shown
+from csp.review.mailbox import (
+    GRACE_S,
+    MAX_FILE_BYTES,
+    POLL_S,
+    BadLetter,
+    Letter,
+    Mailbox,
+    _give_back,
+    _watcher,
+    shown,
+)
 from csp.wire import PlanProposed, RunRole, SessionAck, SessionStart
 
 ACK = json.dumps(
@@ -167,6 +177,22 @@ def test_file_that_has_taken_the_place_of_a_read_one_is_not_lost(mailbox: Mailbo
 
     assert isinstance(second, Letter) and second.key != first.key
     assert list((path.parent / "handled").iterdir()) == []
+
+
+def test_a_file_is_given_back_beside_one_that_has_come_meanwhile(mailbox: Mailbox) -> None:
+    moved = mailbox.root / "builder" / "handled" / "moved.json"
+    moved.write_text("older")
+    path = write(mailbox, "newer")
+    _give_back(moved, path)
+    (other,) = (found for found in path.parent.glob("*.json") if found != path)
+
+    assert (path.read_text(), other.read_text(), moved.exists()) == ("newer", "older", False)
+
+
+def test_json_that_is_nested_too_deep_to_be_read_is_not_waited_for(mailbox: Mailbox) -> None:
+    write(mailbox, "[" * 100_000)
+
+    assert [type(found) for found in mailbox.letters()] == [BadLetter]
 
 
 def test_file_that_cannot_be_put_away_is_not_read_for_ever(mailbox: Mailbox) -> None:

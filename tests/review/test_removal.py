@@ -60,3 +60,11 @@ def test_links_and_folders_in_the_mailbox_are_left_alone(
     forget_runs(folders, mailbox, before=5, keep=["kept"])
 
     assert (mailbox.root / "builder" / "handled" / "link.json").is_symlink() and elsewhere.exists()
+
+
+def test_mail_of_a_run_whose_name_is_longer_stays(folders: RunFolders, mailbox: Mailbox) -> None:
+    path = mailbox.root / "builder" / "inbox" / "2.json"
+    path.write_text(json.dumps({"run_id": "old-2"}))
+    forget_runs(folders, mailbox, before=5, keep=["kept"])
+
+    assert path.exists()
