@@ -52,6 +52,14 @@ def test_the_columns_of_agents_line_up(capsys: pytest.CaptureFixture[str]) -> No
     assert first.index("api, ") == second.index("cli ")
 
 
+def test_a_limit_says_until_when_with_the_date_of_another_day() -> None:
+    now = time.time()
+    rows = [look._agent_row(agent(until=until), NO_MODE)[1] for until in (now, now + 30 * 86400)]
+
+    assert rows[0] == time.strftime("idle until %H:%M", time.localtime(now))
+    assert rows[1] == time.strftime("idle until %Y-%m-%d %H:%M", time.localtime(now + 30 * 86400))
+
+
 def test_nobody_is_said_to_be_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines(room([]), "agents", capsys) == ["no agents"]
 
@@ -88,6 +96,7 @@ def test_status_says_what_is_wrong_with_the_journal() -> None:
         "journal: 2 damaged lines, see: csp doctor --journal",
     ]
     assert len(look._health_lines("u", health | {"journal": {"writable": True}})) == 1
+    assert len(look._health_lines("u", health | {"journal": {"damaged": [3]}})) == 2
 
 
 @pytest.mark.parametrize(
@@ -122,6 +131,24 @@ def test_a_token_that_may_not_see_the_queue_sees_the_rest(capsys: pytest.Capture
     found = lines(room([], queue=Forbidden("no")), "status", capsys)
 
     assert found[-1] == "what waits is shown with the room's token only"
+
+
+def test_status_says_what_was_spent(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {
+        "agent": "gpt",
+        "model": "m",
+        "replies": 1,
+        "unpriced": 0,
+        "input": 5,
+        "output": 2,
+        "cost_usd": 0.5,
+    }
+    found = lines(room([], usage={"items": [row], "prices": "a list"}), "status", capsys)
+
+    assert found[-2:] == [
+        "spent by gpt with m: 1 reply, 5 tokens in, 2 out, $0.5000",
+        "prices: a list",
+    ]
 
 
 def test_only_sessions_that_run_are_shown(capsys: pytest.CaptureFixture[str]) -> None:

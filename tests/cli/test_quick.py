@@ -12,10 +12,11 @@ from uuid import UUID
 import pytest
 
 from csp.bench.scene import Scene, left, state_of
+from csp.cli import quick
 from csp.cli.parser import parse
 from csp.cli.quick import PROFILES, _profile, is_plain, read_words
 from csp.config import ROWS, Row
-from csp.sidecar.launch import find_command, new_session
+from csp.sidecar.launch import Order, Room, find_command, new_session
 from csp.sidecar.profile import profile_for
 
 #: What the launcher can do without; each costs a tenth of a bare Python's start or more.
@@ -144,6 +145,86 @@ def test_a_command_is_found_as_a_shell_finds_it(tmp_path: Path, monkeypatch: pyt
 
     assert find_command("tool", {"PATH": path}, "/") == str(tmp_path / "b/tool")
     assert find_command("./tool", {}, os.getcwd()) == str(tmp_path / "c" / "./tool")
+
+
+class Machine:
+    """Rooms that run, an environment, a directory; and what was launched there."""
+
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.env = {"HOME": str(home), "XDG_CACHE_HOME": str(home), "XDG_CONFIG_HOME": str(home / "config")}
+        self.state = home / "csp"
+        self.state.mkdir()
+        self.launched: list[tuple[Order, Room, bool]] = []
+        monkeypatch.chdir(home)
+        monkeypatch.setattr("csp.light.places.process_environment", lambda: self.env)
+        monkeypatch.setattr(quick, "read_running", lambda path: json.loads(Path(path).read_text() or "null"))
+        monkeypatch.setattr("csp.sidecar.launch.launch", self._launch)
+
+    def _launch(self, order: Order, room: Room, *, is_light: bool = False) -> None:
+        self.launched.append((order, room, is_light))
+
+    def announce(self, name: str, **fields: Any) -> None:
+        found = {"url": f"http://{name}", "token": f"of {name}", "room": name} | fields
+        (self.state / f"{name}.json").write_text(json.dumps(found))
+
+    def start(self, *words: str) -> tuple[Order, Room, bool] | None:
+        """Return what was launched; nothing where the words are left to the long way."""
+        self.launched.clear()
+        quick.start_plain_sidecar(["--name", "a", *words, "--", "claude", "-x"])
+        return self.launched[0] if self.launched else None
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+def test_the_only_room_is_joined_with_what_was_asked_for(machine: Machine, tmp_path: Path) -> None:
+    machine.announce("den")
+    found = machine.start("--role", "orchestrator")
+    assert found is not None
+    order, room, is_light = found
+
+    assert (order.name, order.role, order.profile.name) == ("a", "orchestrator", "claude")
+    assert (list(order.command), order.cwd, order.env) == (["claude", "-x"], str(tmp_path), machine.env)
+    assert (room.url, room.token, room.name) == ("http://den", "of den", "den")
+    assert (room.state_dir, is_light) == (str(machine.state), True)
+
+
+def test_an_option_comes_before_a_variable_and_a_token_before_that_of_the_room(machine: Machine) -> None:
+    for name in ("den", "hall"):
+        machine.announce(name)
+    machine.env |= {"CSP_ROOM": "den", "CSP_AUTH_TOKEN": "own"}
+    by_variable, by_option = machine.start(), machine.start("--room", "hall", "--profile", "codex")
+    assert by_variable is not None and by_option is not None
+
+    assert (by_variable[1].name, by_variable[1].token) == ("den", "own")
+    assert (by_option[1].name, by_option[0].profile.name) == ("hall", "codex")
+
+
+@pytest.mark.parametrize(
+    "trouble", ["none", "two", "no token", "odd name", "csp.toml", "config", "unreadable", "folder"]
+)
+def test_a_choice_or_a_settings_file_is_left_to_the_long_way(
+    machine: Machine, tmp_path: Path, trouble: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if trouble != "none":
+        machine.announce("den", **{"token": 5} if trouble == "no token" else {})
+    if trouble == "two":
+        machine.announce("hall")
+    elif trouble == "odd name":
+        (machine.state / "den.json").rename(machine.state / "Den.json")
+    elif trouble == "csp.toml":
+        (tmp_path / "csp.toml").touch()
+    elif trouble == "config":
+        (tmp_path / "config" / "csp").mkdir(parents=True)
+        (tmp_path / "config" / "csp" / "config.toml").touch()
+    elif trouble == "unreadable":
+        machine.env["XDG_CONFIG_HOME"] = "/" + "x" * 300
+    elif trouble == "folder":
+        monkeypatch.setattr(os, "getcwd", lambda: os.stat("/nowhere/at/all"))
+
+    assert machine.start() is None
 
 
 @pytest.fixture

@@ -14,10 +14,12 @@ from urllib.request import url2pathname
 
 import pytest
 
+from csp.cli import web
 from csp.cli.web import why_no_browser
 from csp.errors import Unauthenticated
 from csp.oneshot import Gateway
 from tests.cli.live import Place
+from tests.cli.recording import Recorded, call_of, with_settings
 from tests.waiting import wait_until_sync
 
 #: Nothing here that a browser could be opened with, whatever the machine of the test has.
@@ -175,6 +177,53 @@ def test_without_a_room_there_is_no_page(place: Place) -> None:
     done = place.csp("web")
 
     assert (done.code, done.out, done.err) == (1, "", "csp: no room is running; start one with: csp up\n")
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("10.0.0.7", "http://10.0.0.7:8765/#link=2"),
+        ("fe80::1", "http://[fe80::1]:8765/#link=2"),
+        ("127.0.0.1", ""),
+    ],
+)
+def test_another_address_has_a_link_of_its_own(host: str, url: str) -> None:
+    gateway = Recorded({"/page/link": {"path": "/#link=2"}})
+    found = web._other_link(call_of("web", gateway=gateway), "http://127.0.0.1:8765", host)
+
+    assert (found, len(gateway.asked)) == (url, 1 if url else 0)
+
+
+def test_a_later_link_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    call = with_settings(call_of("web"), state_dir=tmp_path)
+    for url in ("http://x/#link=old", 'http://x/#link="&new'):
+        target = web._stepping_stone(call, url)
+    page = Path(url2pathname(urlsplit(target).path))
+
+    assert 'url=http://x/#link=&quot;&amp;new">' in page.read_text()
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+
+
+def test_a_browser_that_may_read_no_file_of_ours_gets_the_link_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    class Child:
+        def __init__(self, argv: list[str], **how: object) -> None:
+            opened.append(argv[-1])
+
+        def wait(self, timeout: float) -> int:
+            return 0
+
+    monkeypatch.setattr(web, "process_environment", dict)
+    monkeypatch.setattr(web.subprocess, "Popen", Child)
+    call = with_settings(call_of("web"), state_dir=tmp_path)
+    for snaps in (tmp_path, tmp_path / "none"):
+        monkeypatch.setattr(web, "_SNAPS", snaps)
+        assert web._open(call, "http://x/#link=1")
+
+    assert opened == ["http://x/#link=1", (tmp_path / "web" / "default.html").as_uri()]
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_git_that_fails_is_named(own: Git, repository: Path) -> None:
 
 
 def test_a_missing_directory_is_told_from_a_missing_git(tmp_path: Path, repository: Path) -> None:
-    with pytest.raises(Broken, match="no directory .* any more"):
+    with pytest.raises(Broken, match=r"no directory .* any more"):
         Git({"PATH": os.environ["PATH"]}).patch(tmp_path / "gone", "HEAD", "HEAD")
     with pytest.raises(Broken, match="git was not found"):
         Git({"PATH": str(tmp_path)}).patch(repository, "HEAD", "HEAD")
