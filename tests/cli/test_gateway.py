@@ -1,0 +1,46 @@
+"""csp gateway: what it was told reaches the gateway, with every path checked."""
+
+from pathlib import Path
+
+import pytest
+
+from csp.cli.gateway import gateway_options
+from csp.errors import BadInput
+from tests.cli.recording import call_of, with_settings
+
+
+def test_every_option_reaches_the_gateway(tmp_path: Path) -> None:
+    for name in ("cert.pem", "key.pem"):
+        (tmp_path / name).touch()
+    (tmp_path / "work").mkdir()
+    words = ("--tls-cert", "cert.pem", "--tls-key", "key.pem", "--insecure", "--supervise", "--dir", "work")
+    call = with_settings(call_of("gateway", *words, cwd=tmp_path), port=1234)
+    options = gateway_options(call)
+
+    assert (options.tls_cert, options.tls_key) == (tmp_path / "cert.pem", tmp_path / "key.pem")
+    assert (options.insecure, options.supervise) == (True, True)
+    assert (options.dir, options.settings) == (tmp_path / "work", call.settings)
+
+
+def test_without_options_it_is_plain_and_at_home_where_it_was_started(tmp_path: Path) -> None:
+    options = gateway_options(call_of("gateway", cwd=tmp_path))
+
+    assert (options.tls_cert, options.tls_key) == (None, None)
+    assert (options.insecure, options.supervise, options.dir) == (False, False, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--tls-cert", "cert.pem"), "expected --tls-cert with --tls-key, got only one of them"),
+        (("--tls-key", "cert.pem"), "expected --tls-cert with --tls-key, got only one of them"),
+        (("--tls-cert", "none"), "--tls-cert: expected a file, got 'none'"),
+        (("--dir", "cert.pem"), "--dir: expected a directory, got 'cert.pem'"),
+    ],
+)
+def test_a_path_that_is_wrong_is_told(tmp_path: Path, words: tuple[str, ...], problem: str) -> None:
+    (tmp_path / "cert.pem").touch()
+    with pytest.raises(BadInput) as caught:
+        gateway_options(call_of("gateway", *words, cwd=tmp_path))
+
+    assert caught.value.message == problem
