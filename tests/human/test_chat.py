@@ -166,7 +166,7 @@ async def test_a_stop_does_not_wait_for_what_was_typed_before(room: Room) -> Non
     # Nobody works on the lane: what is typed stays there.
     room.enter("/agents")
     room.enter("Allstop")
-    assert room._lane.qsize() == 1
+    assert (room._lane.qsize(), len(room._unfinished)) == (1, 1)
     await wait_until(lambda: ("POST", "/stop", {}) in room.asked)
 
     await asyncio.gather(*room._unfinished)
@@ -228,6 +228,137 @@ async def test_what_was_seen_is_remembered_for_a_person_alone(tmp_path: Path) ->
         room._save_seen()
 
         assert room.order.memory.last_seen() == expected
+
+
+class Sending:
+    """A client that sends what it is given, or does not."""
+
+    def __init__(self, recipients: tuple[str, ...] = ("ada",), problem: Exception | None = None) -> None:
+        self.seq, self.status = 12, Status(transport=Transport.WEBSOCKET)
+        self.sent: list[tuple[str, str, bool, str]] = []
+        self.may_go_on = asyncio.Event()
+        self.has_closed = False
+        self._recipients, self._problem = recipients, problem
+
+    async def send(self, to: str, text: str, *, urgent: bool, id: str) -> Any:
+        await self.may_go_on.wait()
+        self.sent.append((to, text, urgent, id))
+        if self._problem:
+            raise self._problem
+        return SimpleNamespace(seq=9, recipients=self._recipients)
+
+    async def close(self) -> None:
+        self.has_closed = True
+
+
+def sending(room: Room, client: Sending) -> Sending:
+    room._client = client  # type: ignore[assignment]
+    return client
+
+
+async def test_what_is_sent_is_followed_and_can_be_named(room: Room) -> None:
+    client = sending(room, Sending())
+    room.say("ada", "hi", urgent=True)
+    named = asyncio.ensure_future(room.last_own())
+    await asyncio.sleep(0)
+    # It goes out another way than what is asked next.
+    assert not named.done() and len(room._unfinished) == 1
+    client.may_go_on.set()
+    message = await named
+    await wait_until(lambda: not room._unfinished)
+
+    assert client.sent == [("ada", "hi", True, message)]
+    assert (room.ticks.waiting, room.ticks.label_of(message), room.shown.talked) == (1, "#9", [])
+
+
+async def test_what_reaches_nobody_is_said(room: Room) -> None:
+    sending(room, Sending(recipients=())).may_go_on.set()
+    room.say("all", "hi")
+    await wait_until(lambda: not room._unfinished)
+
+    assert room.shown.talked == ["#9 reached nobody: no agent is online"]
+
+
+async def test_what_was_not_sent_is_followed_no_more(room: Room) -> None:
+    sending(room, Sending(problem=Unreachable("away"))).may_go_on.set()
+    room.say("ada", "hi")
+    await wait_until(lambda: not room._unfinished)
+
+    assert (room.ticks.waiting, room.failures) == (0, 1)
+    assert room.shown.talked == ["✗ not sent to ada: away"]
+
+
+async def test_only_so_many_own_messages_are_remembered_the_newest(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_module, "_MINE_KEPT", 2)
+    client = sending(room, Sending())
+    client.may_go_on.set()
+    for text in ("one", "two", "three"):
+        room.say("ada", text)
+    await wait_until(lambda: not room._unfinished)
+
+    assert list(room._mine) == [id for _, _, _, id in client.sent[1:]]
+
+
+async def test_how_far_everything_was_shown_is_kept_meanwhile_and_at_the_end(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_module, "TICK_S", 0.0)
+    closed: list[str] = []
+
+    async def close() -> None:
+        closed.append("borders")
+
+    room._borders = SimpleNamespace(close=close)  # type: ignore[assignment]
+    client = sending(room, Sending())
+    room._has_greeted = True
+    room._start(room._tell_ticks())
+    await wait_until(lambda: room.order.memory.last_seen() == 12)
+    for task in room._tasks:
+        task.cancel()
+    client.seq = 13
+    await room.__aexit__(None, None, None)
+
+    assert (room.order.memory.last_seen(), client.has_closed, closed) == (13, True, ["borders"])
+
+
+async def test_the_end_waits_for_what_was_typed_then_tells_how_it_stands(room: Room) -> None:
+    sending(room, Sending())
+    room._is_ready.set()
+    room.answers["/agents"] = []
+    room.enter("/agents")
+    ending = asyncio.ensure_future(room.finish(0.0))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not ending.done()
+    room.ticks.expect("m", asyncio.get_running_loop().time())
+    room.ticks.accept("m", 3, ("ada",), asyncio.get_running_loop().time())
+    room.ticks.move("m", "ada", DeliveryState.HELD, "paused", asyncio.get_running_loop().time())
+    room._start(room._work_lane())
+    await ending
+
+    assert room.shown.lines[0].startswith("nobody is here yet")
+    assert room.shown.lines[1:] == ["  #3 held for ada: paused; /resume ada"]
+    for task in room._tasks:
+        task.cancel()
+
+
+async def test_a_gateway_that_is_back_is_looked_at_again(room: Room) -> None:
+    room._on_status(Status(transport=Transport.WEBSOCKET))
+
+    assert room.roster._stale.is_set()
+
+
+@pytest.mark.parametrize(("is_person", "give_up_s"), [(True, None), (False, 10.0)])
+async def test_only_a_script_gives_up_a_gateway_that_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_person: bool, give_up_s: float | None
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(chat_module, "Client", lambda *_, **options: given.append(options["give_up_s"]))
+    Room(tmp_path, is_person=is_person)
+
+    assert given == [give_up_s]
 
 
 class Arriving:

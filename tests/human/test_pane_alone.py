@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import signal
 from collections import deque
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -300,6 +301,22 @@ async def test_a_room_that_cannot_be_joined_ends_the_pane_with_the_reason(pane: 
 
     assert chat.has_closed
     assert written(pane).endswith("the last words\n")
+
+
+async def test_a_signal_ends_the_pane(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> None:
+    handlers: dict[int, Any] = {}
+    monkeypatch.setattr(
+        asyncio.SelectorEventLoop,
+        "add_signal_handler",
+        lambda loop, number, act: handlers.update({number: act}),
+    )
+    pane.chat = Joined(pane, None)  # type: ignore[assignment]
+    running = asyncio.ensure_future(pane.run())
+    await wait_until(lambda: pane._app.is_running, 60.0)
+    assert {signal.SIGTERM, signal.SIGHUP} <= set(handlers)
+    handlers[signal.SIGHUP]()
+
+    await running
 
 
 async def test_who_leaves_sees_what_was_still_to_be_said(pane: Pane) -> None:
