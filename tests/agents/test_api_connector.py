@@ -10,20 +10,23 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from csp.agents.api.asking import Ask
+from csp.agents.api.asking import Ask, Said
+from csp.agents.api.calling import Calling
 from csp.agents.api.connector import KEPT_THREADS, Connector, Voice
 from csp.agents.api.pane import Pane
 from csp.agents.api.providers import Model, Piece
 from csp.client import Client, Live
 from csp.core.house import WindowSize
+from csp.core.steps import KEPT_CHARS
 from csp.errors import CallFailed, Refused, Unreachable
-from csp.events import HumanMessage, Redacted, TurnMoved
+from csp.events import Delivered, HumanMessage, Redacted, TurnMoved
 from csp.gateway.prompts import load_prompts
 from csp.wire import (
     AgentId,
     ControlVerb,
     Deliver,
     DeliverKind,
+    DeliveryState,
     MessageId,
     ReportedAgentState,
     ReportedState,
@@ -351,6 +354,142 @@ async def test_a_repair_shows_the_turn_before_it(scene: Scene) -> None:
     await wait_until(lambda: len(scene.room.outputs) == 2, what="the second answer")
 
     assert [one.text for one in scene.asks[1].said] == ["Round 1 of 2", "not json", "Again."]
+
+
+# --- what is no longer wanted, what is limited -----------------------------------------------------
+
+
+def withdrawn(message: str, agent: str) -> Delivered:
+    head: dict[str, Any] = {"seq": 8, "ts": 1.0, "id": "e-8", "sender": "system", "target": "all"}
+    moved: dict[str, Any] = {"message": message, "agent": agent, "state": DeliveryState.WITHDRAWN}
+    return Delivered(**head, thread="default", text="", **moved)
+
+
+async def test_only_what_was_withdrawn_from_us_is_dropped(scene: Scene) -> None:
+    scene.say(5, "how many?")
+    await asyncio.wait_for(scene.is_asked.wait(), 90)
+    scene.connector.take(withdrawn("m-5", "codex"))
+    scene.connector.take(withdrawn("m-4", CLAUDE))
+    assert all(work.is_wanted for work in scene.connector._works.values()) and scene.connector._works
+    scene.connector.take(withdrawn("m-5", CLAUDE))
+    await scene.rest()
+
+    # The cost of a message is told with its answer alone.
+    assert (scene.room.outputs, len(scene.room.reports)) == ([], 1)
+
+
+async def test_a_turn_that_was_replied_to_is_not_broken_off(scene: Scene) -> None:
+    scene.ask()
+    await asyncio.wait_for(scene.is_asked.wait(), 90)
+    scene.move(TurnState.REPLIED)
+    (work,) = scene.connector._works.values()
+
+    assert work.is_wanted
+    await scene.connector.stop("over")
+
+
+async def test_messages_of_a_thread_are_answered_one_after_the_other(scene: Scene) -> None:
+    scene.say(5, "first")
+    scene.say(6, "second")
+    scene.say(7, "beside", thread="side")
+    await wait_until(lambda: len(scene.asks) == 2, what="two calls")
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+    assert ["second" in ask.said[0].text for ask in scene.asks] == [False, False]
+    await scene.connector.stop("over")
+
+
+async def test_the_next_answer_is_shown_as_it_comes(scene: Scene) -> None:
+    scene.answers = ["one", "two"]
+    for number in (5, 6):
+        scene.say(number, "x")
+        await wait_until(partial(scene.has_answered, number - 4), what="the answer")
+        await scene.rest()
+
+        assert scene.connector._speaking is None
+
+
+async def test_a_wait_ends_by_itself_or_with_the_next_answer(scene: Scene) -> None:
+    for after_s in (0.01, 600.0):
+        scene.connector._voice = replace(scene.connector._voice, step_s=0.001)
+        scene.answers = [CallFailed("429: slow down", is_passing=True, after_s=after_s)]
+        before = len(scene.room.told)
+        scene.say(int(after_s), "x")
+        await wait_until(
+            lambda: ReportedAgentState.LIMITED in scene.room.states[before:],  # noqa: B023
+            what="the limit",
+        )
+        if after_s < 1:
+            await scene.rest()
+    scene.connector._voice = replace(scene.connector._voice, step_s=60.0)
+    scene.answers = ["better"]
+    scene.say(7, "x")
+
+    await scene.rest()
+
+
+async def test_a_failure_that_does_not_pass_is_no_limit(scene: Scene) -> None:
+    scene.answers = [CallFailed("400: no", after_s=600.0)]
+    scene.ask()
+    await wait_until(lambda: scene.room.outputs, what="the failure")
+
+    assert scene.room.outputs[0]["ending"] == "failed"
+    assert ReportedAgentState.LIMITED not in scene.room.states
+
+
+async def test_a_cost_that_nobody_knows_is_told_as_such(scene: Scene) -> None:
+    scene.connector._voice = replace(scene.connector._voice, price=lambda usage: None)
+    scene.answers = ["one"]
+    scene.say(5, "x")
+    await wait_until(lambda: scene.room.outputs, what="the answer")
+    usage: Usage = scene.room.outputs[0]["usage"]
+
+    assert (usage.cost_usd, usage.unpriced) == (None, True)
+
+
+async def test_an_answer_that_the_room_refuses_is_a_failure(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(text: str, **fields: Any) -> None:
+        raise Refused("too long")
+
+    monkeypatch.setattr(scene.room, "output", refuse)
+    scene.answers = ["one"]
+    scene.say(5, "x")
+    await wait_until(lambda: len(scene.room.reports) == 2, what="the failure")
+
+    assert scene.room.reports[1] == ("m-5", ReportedState.FAILED, "too long")
+
+
+async def test_of_what_was_said_only_so_much_is_kept(scene: Scene) -> None:
+    scene.overhear(1, "x" * 10 * KEPT_CHARS)
+    for number in range(KEPT_THREADS + 2):
+        fields: dict[str, Any] = {"id": "m", "seq": 1, "kind": DeliverKind.TURN, "thread": f"t{number}"}
+        item = Deliver(**fields, sender="system", text="", urgent=False)
+        scene.connector._remember(item, Ask(system="", said=(Said(text="x"),)), "y")
+
+    assert len(scene.connector._heard["default"][0].text) <= KEPT_CHARS + 100
+    assert (len(scene.connector._exchanges), "t1" in scene.connector._exchanges) == (KEPT_THREADS, False)
+
+
+async def test_a_call_has_the_time_and_the_secret_of_its_voice(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[object] = []
+
+    class Noted(Calling):
+        def __init__(self, *words: Any) -> None:
+            given.append(words[1:])
+            super().__init__(*words)
+
+    monkeypatch.setattr("csp.agents.api.connector.Calling", Noted)
+    scene.connector._voice = replace(scene.connector._voice, secret="sk-1", step_s=7.5)
+    scene.answers = ["one"]
+    scene.say(5, "x")
+    await wait_until(lambda: scene.room.outputs, what="the answer")
+
+    assert given == [("m", "sk-1", 7.5)]
 
 
 # --- controls, watchers ----------------------------------------------------------------------------
