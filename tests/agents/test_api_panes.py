@@ -156,6 +156,8 @@ def test_a_server_at_home_needs_no_key_and_gets_nobody_elses() -> None:
 
     assert find_key("openai-compatible", provider, "", {"OPENAI_API_KEY": KEY}) == ""
     assert find_key("openai-compatible", provider, "MINE", {"MINE": KEY}) == KEY
+    with pytest.raises(Refused, match="there is no key for openai-compatible: MINE is not set"):
+        find_key("openai-compatible", provider, "MINE", {})
 
 
 def test_a_key_comes_from_the_keyring_where_there_is_one(
