@@ -12,7 +12,7 @@ from csp.agents.api.failing import ATTEMPTS
 from csp.agents.api.providers import Model, Piece
 from csp.agents.api.streams import begin, check_whole, check_willing, drain, latest
 from csp.errors import CallFailed
-from csp.wire import Usage
+from csp.wire import MAX_TEXT_BYTES, Usage
 
 ASK = Ask(system="be brief", said=(Said(text="how many?"),))
 PASSING = CallFailed("503: busy", is_passing=True)
@@ -221,3 +221,10 @@ async def test_a_server_that_does_not_hang_up_is_left(monkeypatch: pytest.Monkey
         await asyncio.Event().wait()
 
     await asyncio.wait_for(drain(events()), 90)
+
+
+async def test_an_answer_may_be_as_long_as_a_message_and_no_longer() -> None:
+    text, *_ = await run(Scripted(["ä" * (MAX_TEXT_BYTES // 2 - 1), "12"]))
+    assert len(text.encode()) == MAX_TEXT_BYTES
+    with pytest.raises(CallFailed, match=f"its answer is over {MAX_TEXT_BYTES} bytes"):
+        await run(Scripted(["ä" * (MAX_TEXT_BYTES // 2 - 1), "123"]))
