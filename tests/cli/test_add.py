@@ -1,6 +1,8 @@
 """csp add: what it was told reaches those who start the agent."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -70,3 +72,84 @@ def test_add_needs_a_room_of_this_machine() -> None:
         add.add(with_settings(call, gateway_url="http://x"))
     with pytest.raises(Refused, match="this pane is agent 'me'"):
         add.add(with_settings(call, agent="me"))
+
+
+class Joining:
+    """Adds nobody; keeps who would have been added."""
+
+    added: list[tuple[Any, ...]]
+    dir = Path("/home/of/the/room")
+
+    def __init__(self, *words: object) -> None:
+        pass
+
+    def add(self, *words: Any) -> Outcome:
+        self.added.append(words)
+        return Outcome(words[0].agent, "idle")
+
+
+@pytest.fixture
+def added(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    Joining.added = []
+    monkeypatch.setattr("csp.panes.opening.Joining", Joining)
+    monkeypatch.setattr("csp.panes.session.check_tmux", lambda env: "")
+    monkeypatch.setattr(add, "need", lambda member, env: member)
+    return Joining.added
+
+
+def test_a_cli_starts_where_it_was_asked_to_or_where_the_room_is_at_home(
+    added: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    (tmp_path / "sub").mkdir()
+    for words in (("--dir", "sub", "--profile", "codex"), ()):
+        call = call_of("add", "mine", *words, "--", "tool", "-x", cwd=tmp_path)
+        add.add(with_settings(call, state_dir=tmp_path))
+    first, second = (member for (member,) in added)
+
+    assert (first.cwd, first.profile, first.command) == (tmp_path / "sub", "codex", ("tool", "-x"))
+    assert (second.cwd, second.profile) == (Joining.dir, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "env"),
+    [
+        (("--provider", "openai", "--model", "m"), {"OPENAI_API_KEY": "key"}),
+        (("--provider", "openai", "--model", "m", "--key-env", "MINE"), {"MINE": "key"}),
+        (("--provider", "openai-compatible", "--model", "m", "--base-url", "http://x/v1"), {}),
+    ],
+)
+def test_a_model_gets_its_key_and_a_pane_where_the_room_has_some(
+    added: list[tuple[Any, ...]],
+    words: tuple[str, ...],
+    env: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(add, "process_environment", lambda: env)
+    monkeypatch.setattr(add, "panes_of", lambda *_: SimpleNamespace(id="$1"))
+    assert add.add(with_settings(call_of("add", "gpt", *words, cwd=tmp_path), state_dir=tmp_path)) == 0
+    ((member, given),) = added
+
+    assert (member.agent, member.cwd, given) == ("gpt", Joining.dir, env)
+
+
+@pytest.mark.parametrize("panes", [None, SimpleNamespace(id="")])
+def test_a_model_of_a_room_without_panes_runs_without_one(
+    added: list[tuple[Any, ...]], panes: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[Any, ...]] = []
+
+    def start(self: object, *words: Any) -> Outcome:
+        started.append(words)
+        return Outcome("gpt", "idle")
+
+    env = {"OPENAI_API_KEY": "key"}
+    monkeypatch.setattr(add, "process_environment", lambda: env)
+    monkeypatch.setattr(add, "panes_of", lambda *_: panes)
+    monkeypatch.setattr("csp.panes.background.Background.start", start)
+    call = call_of("add", "gpt", "--provider", "openai", "--model", "m", cwd=tmp_path)
+    add.add(with_settings(call, state_dir=tmp_path))
+    ((name, argv, place, given, _),) = started
+
+    assert (name, place, given, added) == ("gpt", tmp_path, env, [])
+    assert argv[-2:] == ["--room", "default"]

@@ -1,13 +1,16 @@
 """csp up and csp down: what was asked for, what is said about it."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from csp.cli import up
-from csp.errors import BadInput
-from tests.cli.recording import call_of
+from csp.errors import BadInput, Refused
+from csp.panes.ending import Ended
+from csp.panes.processes import Process
+from tests.cli.recording import call_of, with_settings
 
 
 def test_what_was_wished_for_is_passed_on(tmp_path: Path) -> None:
@@ -104,3 +107,142 @@ def test_who_does_not_confirm_a_purge_loses_nothing(
 
     assert up.down(call_of("down", "--purge")) == 1
     assert (ended, capsys.readouterr().err) == ([], "nothing was ended\n")
+
+
+@pytest.fixture
+def ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A room that can be ended; keeps what was ended, what was purged."""
+    found = SimpleNamespace(
+        report=Ended(), ended=[], purged=[], kept=[], running=None, room="default", state_dir=tmp_path
+    )
+
+    def end_room(state_dir: Path, room: str, history: Path, *more: object) -> Ended:
+        found.ended.append((room, history))
+        return found.report
+
+    def purge(history: Path, env: object) -> list[Path]:
+        found.purged.append(history)
+        return found.kept
+
+    monkeypatch.setattr("csp.panes.gateway.running_room", lambda *_: found.running)
+    monkeypatch.setattr("csp.panes.ending.end_room", end_room)
+    monkeypatch.setattr("csp.panes.ending.purge", purge)
+    monkeypatch.setattr(up, "panes_of", lambda *_: None)
+    return found
+
+
+def down(ending: SimpleNamespace, *words: str, **settings: Any) -> int:
+    own = {"state_dir": ending.state_dir, "history_dir": Path("/h")}
+    return up.down(with_settings(call_of("down", *words), **own | settings))
+
+
+def test_down_ends_the_room_and_keeps_its_history(
+    ending: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert down(ending) == 0
+    ending.report.ended, ending.report.left = ["tmux session csp"], ["ada runs elsewhere"]
+    ending.running = SimpleNamespace(history=Path("/elsewhere/default"))
+    assert down(ending) == 0
+
+    assert ending.ended == [("default", Path("/h/default")), ("default", Path("/elsewhere/default"))]
+    assert ending.purged == []
+    assert capsys.readouterr().err.splitlines() == [
+        "nothing of room default was running",
+        "csp: ada runs elsewhere",
+        "ended tmux session csp",
+    ]
+
+
+def test_a_purge_that_was_said_yes_to_asks_nobody(
+    ending: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ending.kept = [Path("/h/default/worktrees/ada")]
+    assert down(ending, "--purge", "--yes") == 0
+
+    assert ending.purged == [Path("/h/default")]
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "csp: work in /h/default/worktrees/ada is not committed, so it stays",
+        "removed the history of room default",
+    ]
+
+
+def test_what_would_not_end_is_a_failure(
+    ending: SimpleNamespace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending.report.stubborn = [Process(7, "1", "sleep")]
+    monkeypatch.setattr("csp.panes.ending.alive", lambda processes: processes)
+    with pytest.raises(Refused, match=r"would not end: 7 \(sleep\)"):
+        down(ending, "--json")
+
+    assert '"ended": []' in capsys.readouterr().out
+
+
+def test_an_agent_neither_opens_nor_ends_a_room(ending: SimpleNamespace) -> None:
+    with pytest.raises(Refused, match="this pane is agent 'ada'"):
+        down(ending, agent="ada")
+    with pytest.raises(Refused, match="this pane is agent 'ada'"):
+        up.check_place(with_settings(call_of("up"), agent="ada"))
+    with pytest.raises(BadInput, match="runs a gateway of its own"):
+        up.check_place(with_settings(call_of("up"), gateway_url="http://x"))
+
+    assert ending.ended == []
+
+
+@pytest.mark.parametrize(
+    ("room", "todo"),
+    [
+        ("default", "go on with: csp up; end it with: csp down"),
+        ("den", "go on with: csp up --room den; end it with: csp down --room den"),
+    ],
+)
+def test_who_interrupts_learns_what_still_runs(
+    ending: SimpleNamespace,
+    room: str,
+    todo: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert up._what_is_left(ending.state_dir, "den") == "interrupted; nothing of room den is running"
+    ending.running = SimpleNamespace(url="http://x")
+    monkeypatch.setattr(up, "panes_of", lambda *_: SimpleNamespace(id="$1", name="csp-den"))
+    with pytest.raises(KeyboardInterrupt), up.at_work(ending.state_dir, room):
+        raise KeyboardInterrupt
+
+    assert capsys.readouterr().err == (
+        f"csp: interrupted; still running: the gateway at http://x, tmux session csp-den ({todo})\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "is_person", "attaches"),
+    [((), True, True), ((), False, False), (("--detach",), True, False), (("--json",), True, False)],
+)
+def test_only_a_person_is_brought_into_the_room(
+    words: tuple[str, ...], is_person: bool, attaches: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+    reported: list[Any] = []
+
+    class Opening:
+        panes = SimpleNamespace(attach_argv=lambda env: ["tmux"])
+
+        def __init__(self, *words: object) -> None:
+            pass
+
+        def open(self, terminal: tuple[int, int] | None) -> list[Any]:
+            checked.append(f"open {terminal}")
+            return []
+
+        def summary(self) -> dict[str, str]:
+            return SUMMARY
+
+    monkeypatch.setattr("csp.panes.opening.Opening", Opening)
+    monkeypatch.setattr("csp.panes.session.check_tmux", lambda env: checked.append("tmux"))
+    monkeypatch.setattr("csp.panes.session.check_terminal", lambda env: checked.append("terminal"))
+    monkeypatch.setattr(up, "is_terminal", lambda stream: is_person)
+    monkeypatch.setattr(up, "_terminal_size", lambda: (80, 24))
+    monkeypatch.setattr(up, "_report", lambda *found: reported.append(found[-1]) or 0)
+    up.up(with_settings(call_of("up", *words, cwd=tmp_path), state_dir=tmp_path))
+
+    assert reported == [attaches]
+    assert checked == ["tmux", *(["terminal", "open (80, 24)"] if attaches else ["open None"])]
