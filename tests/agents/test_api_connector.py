@@ -438,6 +438,13 @@ async def test_a_failure_that_does_not_pass_is_no_limit(scene: Scene) -> None:
     assert ReportedAgentState.LIMITED not in scene.room.states
 
 
+async def test_a_state_is_told_once_until_it_is_another(scene: Scene) -> None:
+    for _ in range(3):
+        await scene.connector._tell_state()
+
+    assert scene.room.states == [ReportedAgentState.IDLE]
+
+
 async def test_a_cost_that_nobody_knows_is_told_as_such(scene: Scene) -> None:
     scene.connector._voice = replace(scene.connector._voice, price=lambda usage: None)
     scene.answers = ["one"]

@@ -21,6 +21,8 @@ class Recorded(Gateway):
         super().__init__("http://127.0.0.1:9", "token")
         self._answers = dict(answers)
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
+        #: How often somebody has looked for it again.
+        self.reconnects = 0
 
     def get(self, path: str, **query: Any) -> Any:
         return self._note("GET", path, {name: value for name, value in query.items() if value is not None})
@@ -70,6 +72,7 @@ class RecordedCall(Call):
         return Address(url=self.recorded.url, token="token", room="default")
 
     def reconnect(self) -> Gateway:
+        self.recorded.reconnects += 1
         return self.recorded
 
 

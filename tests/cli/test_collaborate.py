@@ -132,8 +132,10 @@ def test_poll_without_waiting_says_how_far_it_is() -> None:
 
 
 def test_a_gateway_that_is_away_is_waited_for(clock: Clock) -> None:
-    assert run(room(Unreachable("away"), DONE), "collaborate", "--poll", "s-1") == 0
-    assert clock.slept == [0.3]
+    gateway = room(Unreachable("away"), view(), DONE)
+
+    assert run(gateway, "collaborate", "--poll", "s-1") == 0
+    assert (clock.slept, gateway.reconnects) == ([0.3], 1)
 
 
 def test_ctrl_c_leaves_it_running(

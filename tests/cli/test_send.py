@@ -215,6 +215,7 @@ def test_a_gateway_that_is_away_is_waited_for(clock: Clock, capsys: pytest.Captu
 
     assert run(gateway, "send", "claude", "x", "--wait") == 0
     assert (capsys.readouterr().out, clock.slept) == ("hi\n", [0.3, 0.3])
+    assert gateway.reconnects == 2
 
 
 def test_the_default_patience_is_ten_minutes() -> None:
