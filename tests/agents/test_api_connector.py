@@ -525,6 +525,16 @@ async def test_an_interrupt_of_a_turn_that_has_ended_is_done_already(scene: Scen
     assert scene.room.controls == [("c-1", ReportedState.CONFIRMED, "")]
 
 
+async def test_of_a_turn_that_the_room_has_ended_only_the_cost_is_told(scene: Scene) -> None:
+    scene.ask()
+    await asyncio.wait_for(scene.is_asked.wait(), 90)
+    scene.press(ControlVerb.INTERRUPT, turn="t-9")
+    await scene.rest()
+    (told,) = scene.room.outputs
+
+    assert told["usage"] and "reason" not in told
+
+
 async def test_the_interrupt_of_one_turn_leaves_another_alone(scene: Scene) -> None:
     scene.ask()
     await asyncio.wait_for(scene.is_asked.wait(), 90)
