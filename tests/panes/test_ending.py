@@ -5,13 +5,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from csp.errors import Refused
 from csp.panes import ending
 from csp.panes.ending import Ended, check_ended, end_room, purge
-from csp.panes.processes import family
+from csp.panes.processes import Process, family
 from csp.panes.session import room_key
 from csp.rooms import RunningRoom
 from csp.sidecar.run import Run, agents_dir
@@ -91,6 +93,36 @@ def test_the_gateway_is_asked_by_its_supervisor(monkeypatch: pytest.MonkeyPatch,
     assert killed == [(11, signal.SIGTERM)]
     assert report.ended == ["gateway at http://x"]
     assert [*map(str, report.stubborn)] == ["11", "22"]
+
+
+@pytest.mark.parametrize(
+    ("stubborn", "foreign", "is_kept"), [(False, False, False), (True, False, True), (False, True, True)]
+)
+def test_a_room_is_ended_in_order_and_its_conversations_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stubborn: bool, foreign: bool, is_kept: bool
+) -> None:
+    """The second look finds what a CLI began with its last words."""
+    did: list[object] = []
+    one = Process(7, "1", "cat")
+    panes: Any = SimpleNamespace(id="$1", name="csp", pids=lambda: [7], kill=lambda: did.append("panes"))
+    run = save_run(tmp_path, "ann", 1 << 22, {"CSP_PANES": room_key(tmp_path, "default")})
+    runs = ([run], [save_run(tmp_path, "guest", 1 << 22, {})] if foreign else [])
+    monkeypatch.setattr(ending, "_runs", lambda *_: runs)
+    monkeypatch.setattr(ending, "running_room", lambda *_: None)
+    monkeypatch.setattr(ending, "conversations_of", lambda *_: {})
+    monkeypatch.setattr(ending, "save_conversations", lambda path, new: did.append(path))
+    monkeypatch.setattr(ending, "matching", lambda words: did.append(words) or {Process(8, "1", "brain")})
+    monkeypatch.setattr(ending, "family", lambda pids: did.append(pids) or {one})
+    monkeypatch.setattr(ending, "end", lambda processes: processes if stubborn else set())
+    removed: list[bool] = []
+    monkeypatch.setattr(ending, "_remove_files", lambda *_, keep_folder: removed.append(keep_folder))
+    report = end_room(tmp_path, "default", tmp_path / "h", lambda _: None, panes)
+
+    kept = tmp_path / "h" / "agents.json"
+    assert did == [kept, f"brain({run.folder!r})", [8, 7], "panes", kept]
+    assert (report.ended, report.stubborn) == (["tmux session csp"], [one] if stubborn else [])
+    assert removed == [is_kept]
+    assert report.left == (["guest runs in a terminal of its own and stays"] if foreign else [])
 
 
 def files_of(folder: Path) -> list[str]:
