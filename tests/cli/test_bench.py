@@ -519,7 +519,7 @@ def test_samples_are_as_long_as_was_asked_and_all_of_it_is_fed(monkeypatch: pyte
     found = emulator.samples(40_000)
     fed: list[bytes] = []
     times = iter([1.0, 1.5])
-    monkeypatch.setattr(emulator.time, "process_time", lambda: next(times))
+    monkeypatch.setattr("csp.bench.emulator.time.process_time", lambda: next(times))
 
     assert {name: len(data) for name, data in found.items()} == dict.fromkeys(
         ("text", "SGR", "redraw"), 40_000
@@ -565,7 +565,7 @@ def test_what_the_machine_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_only_a_way_with_a_relay_starts_one(tmp_path: Path) -> None:
     assert command("direct", tmp_path, ["x"]) == Alone("direct", tmp_path).command(["x"]) == ["x"]
-    relay, screen = (" ".join(command(kind, tmp_path, ["x"])) for kind in ("relay", "screen"))  # type: ignore[arg-type]
+    relay, screen = (" ".join(command(kind, tmp_path, ["x"])) for kind in ("relay", "screen"))
 
     assert "become_relay" in relay and "exec cat <&3" in relay
     assert "keep_screen" in screen and str(tmp_path) in screen

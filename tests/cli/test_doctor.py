@@ -186,7 +186,7 @@ def test_a_cli_is_given_up_only_when_it_hangs() -> None:
 
 def running(room: str = "den", port: int = 9, **fields: Any) -> RunningRoom:
     place = Path("/nowhere")
-    own = {"token": "t", "pid": 1, "dir": place, "history": place / room, "started": 0.0}
+    own: dict[str, Any] = {"token": "t", "pid": 1, "dir": place, "history": place / room, "started": 0.0}
     return RunningRoom(room=room, url=f"http://127.0.0.1:{port}", **own | fields)
 
 

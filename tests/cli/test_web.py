@@ -217,7 +217,7 @@ def test_a_browser_that_may_read_no_file_of_ours_gets_the_link_itself(
             return 0
 
     monkeypatch.setattr(web, "process_environment", dict)
-    monkeypatch.setattr(web.subprocess, "Popen", Child)
+    monkeypatch.setattr("csp.cli.web.subprocess.Popen", Child)
     call = with_settings(call_of("web"), state_dir=tmp_path)
     for snaps in (tmp_path, tmp_path / "none"):
         monkeypatch.setattr(web, "_SNAPS", snaps)

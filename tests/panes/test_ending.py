@@ -104,6 +104,11 @@ def test_a_room_is_ended_in_order_and_its_conversations_are_kept(
     """The second look finds what a CLI began with its last words."""
     did: list[object] = []
     one = Process(7, "1", "cat")
+
+    def noted(asked: object, found: Process) -> set[Process]:
+        did.append(asked)
+        return {found}
+
     panes: Any = SimpleNamespace(id="$1", name="csp", pids=lambda: [7], kill=lambda: did.append("panes"))
     run = save_run(tmp_path, "ann", 1 << 22, {"CSP_PANES": room_key(tmp_path, "default")})
     runs = ([run], [save_run(tmp_path, "guest", 1 << 22, {})] if foreign else [])
@@ -111,8 +116,8 @@ def test_a_room_is_ended_in_order_and_its_conversations_are_kept(
     monkeypatch.setattr(ending, "running_room", lambda *_: None)
     monkeypatch.setattr(ending, "conversations_of", lambda *_: {})
     monkeypatch.setattr(ending, "save_conversations", lambda path, new: did.append(path))
-    monkeypatch.setattr(ending, "matching", lambda words: did.append(words) or {Process(8, "1", "brain")})
-    monkeypatch.setattr(ending, "family", lambda pids: did.append(pids) or {one})
+    monkeypatch.setattr(ending, "matching", lambda words: noted(words, Process(8, "1", "brain")))
+    monkeypatch.setattr(ending, "family", lambda pids: noted(pids, one))
     monkeypatch.setattr(ending, "end", lambda processes: processes if stubborn else set())
     removed: list[bool] = []
     monkeypatch.setattr(ending, "_remove_files", lambda *_, keep_folder: removed.append(keep_folder))
