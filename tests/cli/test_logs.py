@@ -44,6 +44,18 @@ def test_a_log_is_for_its_user_alone_and_leaves_out_what_sdks_say(
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_log_goes_on_after_a_restart_and_nothing_in_it_drives_a_terminal(tmp_path: Path) -> None:
+    for text in ("first \x1b[2J", "second"):
+        log_to(tmp_path / "brain.log")
+        logging.getLogger("csp.x").info(text)
+        (handler,) = logging.getLogger().handlers
+        assert isinstance(handler, logging.StreamHandler)
+        handler.stream.close()
+
+    lines = (tmp_path / "brain.log").read_text().splitlines()
+    assert [line.partition("csp.x: ")[2] for line in lines] == ["first ␛[2J", "second"]
+
+
 # --- reading them again --------------------------------------------------------------------------
 
 
