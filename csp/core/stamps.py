@@ -11,7 +11,8 @@ def stamp(batch: Batch, sender: AgentId, thread: str, recipients: tuple[AgentId,
     """Return the fields that make what an agent says part of a session that concerns it.
 
     What a member says in a sealed phase is sealed with it, so nobody gets it before that ends; outsiders know
-    nothing that is sealed. Who takes part gets what agents say with its next turn: nobody is woken to be thanked.
+    nothing that is sealed. Who takes part gets what agents say with its next turn: nobody is woken
+    to be thanked.
     """
     session = _session_for(batch, sender, thread, recipients) if batch.has_sessions else None
     if session is None:
