@@ -40,6 +40,10 @@ class TooLarge(BadInput):
     status = 413
 
 
+class Unsupported(BadInput):
+    status = 415
+
+
 class Unauthenticated(BadInput):
     status = 401
 

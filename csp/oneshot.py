@@ -32,6 +32,7 @@ BY_STATUS: dict[int, type[CspError]] = {
     404: errors.NotFound,
     409: errors.Refused,
     413: errors.TooLarge,
+    415: errors.Unsupported,
     429: errors.TooMany,
     503: Unreachable,
     507: errors.StorageFull,

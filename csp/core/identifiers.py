@@ -1,20 +1,29 @@
 """Find the names of things in a text: files, variables, error codes, hashes, ids.
 
 Who searches for one wants the notes that hold this very name, whatever else is like it.
+
+Texts come from anybody and may be long. So no pattern here can match one stretch of text in two ways: each
+costs as much as the text is long, and no text costs more than its first `_LOOKED_AT` characters.
 """
 
 import re
 from typing import Final
 
-#: Runs that may be a name, with the signs that hold names together.
-_RUN: Final = re.compile(r"[A-Za-z0-9_$@~./\\:#+-]*[A-Za-z0-9_]")
+#: How much of a text is looked through, and how long a name may be.
+_LOOKED_AT: Final = 64 * 1024
+_LONGEST: Final = 200
+#: Runs that may be a name, with the signs that hold names together; no name ends with one of `_JOINTS`.
+_RUN: Final = re.compile(r"[A-Za-z0-9_$@~./\\:#+-]+")
+_JOINTS: Final = "$@~./\\:#+-"
 _TRIM: Final = ".,:;+$#@"
 _HASH: Final = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\Z")
-_VERSION: Final = re.compile(r"v?\d+(\.\d+)+[a-z0-9.+-]*\Z")
+_VERSION: Final = re.compile(r"v?\d+\.\d[a-z0-9.+-]*\Z")
 _NUMBER: Final = re.compile(r"#?\d{3,}\Z")
 _ERRNO: Final = re.compile(r"(?:E[A-Z]{4,}|SIG[A-Z0-9]{2,}|[A-Z]{7,})\Z")
-_CAMEL: Final = re.compile(r"[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\Z|[A-Z]{2,}[a-z]+[A-Za-z0-9]*\Z")
-_CODE: Final = re.compile(r"[A-Za-z]+-?\d+[A-Za-z0-9-]*\Z")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9]+\Z")
+_HUMP: Final = re.compile(r"[a-z0-9][A-Z]")
+_ACRONYM: Final = re.compile(r"[A-Z]{2,}[a-z]")
+_CODE: Final = re.compile(r"[A-Za-z]+-?\d[A-Za-z0-9-]*\Z")
 _FILE: Final = re.compile(r"[\w@~-][\w.@~-]*\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
 _PLACE: Final = re.compile(r":\d+(?::\d+)?\Z")
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -26,10 +35,16 @@ _ORDINARY: Final = frozenset({"github", "javascript", "typescript", "openai", "o
 def identifiers(text: str) -> dict[str, None]:
     """Return the names in a text in lower case, in their order; of a path its last part too."""
     found: dict[str, None] = {}
-    for run in _RUN.findall(text):
+    for run in _runs(text):
         for name in _names(run):
             found[name.lower()] = None
     return found
+
+
+def _runs(text: str) -> list[str]:
+    """Return the runs of a text that may be names."""
+    runs = (run.rstrip(_JOINTS) for run in _RUN.findall(text[:_LOOKED_AT]))
+    return [run for run in runs if run]
 
 
 def _names(run: str) -> list[str]:
@@ -46,7 +61,7 @@ def _names(run: str) -> list[str]:
 
 def is_identifier(word: str) -> bool:
     """Tell whether a word is the name of something in particular."""
-    if len(word) < 2 or word.lower() in _ORDINARY or _SENTENCE.match(word):
+    if not 2 <= len(word) <= _LONGEST or word.lower() in _ORDINARY or _SENTENCE.match(word):
         return False
     if any(kind.match(word) for kind in (_HASH, _VERSION, _NUMBER, _ERRNO, _CODE, _FILE)):
         return True
@@ -58,7 +73,7 @@ def is_identifier(word: str) -> bool:
         return bool(re.match(r"[A-Za-z_][\w.:]*\Z", word))
     if word.startswith("--"):
         return len(word) > 3
-    return bool(_CAMEL.match(word))
+    return _is_camel(word)
 
 
 def is_hash(name: str) -> bool:
@@ -68,9 +83,19 @@ def is_hash(name: str) -> bool:
 
 def spelt_out(text: str) -> str:
     """Return the words that the names in a text are made of, so that a search for words finds them."""
-    words = [" ".join(_PARTS.findall(run)) for run in _RUN.findall(text) if _is_compound(run)]
+    words = [" ".join(_PARTS.findall(run)) for run in _runs(text) if _is_compound(run)]
     return " ".join(words)
 
 
 def _is_compound(run: str) -> bool:
-    return bool(_CAMEL.match(run.strip(_TRIM)) or re.search(r"[a-z][A-Z]", run))
+    return _is_camel(run.strip(_TRIM)) or re.search(r"[a-z][A-Z]", run) is not None
+
+
+def _is_camel(word: str) -> bool:
+    """Tell whether a word of letters and digits has a capital inside: `parseJson`, `HTTPServer`."""
+    if _PLAIN.match(word) is None:
+        return False
+    hump = _HUMP.search(word)
+    return (hump is not None and not any(map(str.isdigit, word[: hump.start()]))) or bool(
+        _ACRONYM.match(word)
+    )

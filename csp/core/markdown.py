@@ -66,7 +66,7 @@ def _mark_fences(lines: Sequence[Line]) -> Iterator[Line]:
     is_in_list = was_blank = False
     for line in lines:
         if fence is not None:
-            yield line._replace(is_code=True)
+            yield _code(line)
             fence = None if _closes(fence, line.text) else fence
             continue
         if _LIST.match(line.text):
@@ -75,7 +75,12 @@ def _mark_fences(lines: Sequence[Line]) -> Iterator[Line]:
             is_in_list = False
         was_blank = line.is_blank
         fence = _opened(line.text, is_in_list=is_in_list)
-        yield line if fence is None else line._replace(is_code=True)
+        yield line if fence is None else _code(line)
+
+
+def _code(line: Line) -> Line:
+    # Half the cost of `_replace`, and a text may be one fence of a quarter of a million lines.
+    return Line(line.start, line.end, line.text, line.is_blank, True)
 
 
 def _opened(line: str, *, is_in_list: bool) -> _Fence | None:
@@ -89,12 +94,10 @@ def _opened(line: str, *, is_in_list: bool) -> _Fence | None:
 
 def _closes(fence: _Fence, line: str) -> bool:
     marks = line.strip(" \t")
+    if len(marks) < len(fence.mark):
+        return False
     indent = line[: len(line) - len(line.lstrip(" \t"))]
-    return (
-        len(marks) >= len(fence.mark)
-        and not marks.strip(fence.mark[0])
-        and (fence.is_in_list or _width(indent) < _TAB)
-    )
+    return not marks.strip(fence.mark[0]) and (fence.is_in_list or _width(indent) < _TAB)
 
 
 def _width(indent: str) -> int:
@@ -124,7 +127,7 @@ def _mark_spans(text: str, lines: list[Line], begin: int, end: int) -> None:
         while number < end and lines[number].start <= opened:
             number += 1
         while number < end and lines[number].start < closed:
-            lines[number] = lines[number]._replace(is_code=True)
+            lines[number] = _code(lines[number])
             number += 1
 
 

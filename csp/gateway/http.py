@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from csp.errors import BadInput, CspError, NotFound, TooLarge, TooMany
+from csp.errors import BadInput, CspError, NotFound, TooLarge, TooMany, Unsupported
 from csp.gateway.answers import error_response, json_response, text_response
 from csp.gateway.auth import NOBODY, SUBPROTOCOL, Caller, read_offered_token, read_token
 from csp.gateway.calls import Answer, Call, PlainText, RawJson
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 MAX_LINE_BYTES: Final = 32 * 1024
 #: Long polls and WebSockets among them.
 MAX_REQUESTS: Final = 8192
+#: How long the rest of a body is read away that nobody wants, so that its sender sees the answer.
+LINGERING_S: Final = 1.0
 Params = dict[str, str]
 Endpoint = Callable[[web.BaseRequest, Params], Awaitable[web.StreamResponse]]
 
@@ -41,6 +43,9 @@ def make_runner(gateway: Gateway, *, shutdown_timeout_s: float = 1.0) -> web.Ser
         request_factory=_make_request,
         access_log=None,
         max_line_size=MAX_LINE_BYTES,
+        # A small body may inflate to a huge one, before anybody knows who sent it.
+        auto_decompress=False,
+        lingering_time=LINGERING_S,
     )
     return web.ServerRunner(server, shutdown_timeout=shutdown_timeout_s)
 
@@ -79,6 +84,7 @@ class _Border:
             self._gateway.guard.check(request)
             if self._under_way > MAX_REQUESTS:
                 raise TooMany(f"{MAX_REQUESTS} requests are under way", "try again in a moment")
+            _check_encoding(request)
             endpoint, params = self._find(request.method, request.path)
             if "Expect" in request.headers:
                 await _go_on(request)
@@ -142,6 +148,12 @@ async def _not_allowed(request: web.BaseRequest, params: Params) -> web.StreamRe
     allowed = params["allowed"]
     problem = f"{request.method} is not allowed here"
     return error_response(405, problem, f"use {allowed}", {"Allow": allowed})
+
+
+def _check_encoding(request: web.BaseRequest) -> None:
+    encoding = request.headers.get("Content-Encoding", "identity")
+    if encoding.lower() != "identity":
+        raise Unsupported(f"body is encoded: {encoding[:40]!r}", "send it as it is")
 
 
 async def _go_on(request: web.BaseRequest) -> None:

@@ -18,6 +18,7 @@ _ERRORS: Final = {
     "404": "no such participant, message or route",
     "409": "a rule of the room says no",
     "413": "too large",
+    "415": "a compressed body",
     "429": "a limit of the room is reached",
     "507": "the disk is full",
 }

@@ -149,7 +149,7 @@ def _load(path: Path) -> list[_Entry]:
         return msgspec.json.decode(path.read_bytes(), type=list[_Entry])
     except FileNotFoundError:
         return []
-    except (OSError, msgspec.MsgspecError) as exc:
+    except (OSError, ValueError, RecursionError) as exc:
         # Whoever was in asks for a new link, which is better than a room that does not start.
         log.warning("pages forgotten", extra={"why": exc.__class__.__name__})
         return []

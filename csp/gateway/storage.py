@@ -40,6 +40,6 @@ def _from_snapshot(folder: Path, journal: JsonlJournal) -> Room:
         return Room()
     try:
         return load(snapshot.state)
-    except msgspec.MsgspecError as exc:
+    except (ValueError, RecursionError) as exc:
         log.warning("snapshot passed over", extra={"seq": snapshot.seq, "problem": str(exc)})
         return Room()

@@ -40,6 +40,12 @@ class _State(msgspec.Struct):
     plan: Plan | None = None
 
 
+class _Seen(msgspec.Struct):
+    """How far a folder is."""
+
+    seq: int
+
+
 class RunFolders:
     """The folders of all runs of a room, below `root`."""
 
@@ -60,9 +66,8 @@ class RunFolders:
 
     def seen(self, run_id: str) -> int:
         """Return the last event that a folder knows of, 0 for none."""
-        with contextlib.suppress(OSError, msgspec.MsgspecError):
-            state = msgspec.json.decode((self.path(run_id) / STATE).read_bytes())
-            return int(state["seq"])
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            return msgspec.json.decode((self.path(run_id) / STATE).read_bytes(), type=_Seen).seq
         return 0
 
     def write(self, run: Run, events: Sequence[KnownEvent]) -> str:
@@ -99,7 +104,7 @@ class RunFolders:
 
     def _plan_before(self, folder: Path) -> bytes:
         """Return the plan as the folder knows it, which is how it was written last."""
-        with contextlib.suppress(OSError, msgspec.MsgspecError, BadInput):
+        with contextlib.suppress(OSError, BadInput):
             state = parse(_State, (folder / STATE).read_bytes())
             return _pretty(msgspec.to_builtins(state.plan)) if state.plan else b""
         return b""

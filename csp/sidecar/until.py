@@ -7,7 +7,9 @@ from typing import Final
 _CLOCK: Final = re.compile(
     r"(?<![\d:])(\d{1,2})(?::(\d{2}))?\s*([ap])\.?m\b|(?<![\d:])(\d{1,2}):(\d{2})(?!\s*[ap]m)", re.I
 )
-_SPAN: Final = re.compile(r"(\d+)\s*(d|h|m|s)(?:ays?|ours?|rs?|in(?:ute)?s?|ec(?:ond)?s?)?\b", re.I)
+_SPAN: Final = re.compile(
+    r"(?<!\d)(\d{1,9})\s*(d|h|m|s)(?:ays?|ours?|rs?|in(?:ute)?s?|ec(?:ond)?s?)?\b", re.I
+)
 _DATE: Final = re.compile(r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(\d{1,2})\b", re.I)
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _UNITS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}

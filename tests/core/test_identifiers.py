@@ -54,3 +54,23 @@ def test_short_words_are_told_apart(word: str, is_one: bool) -> None:
 
 def test_words_inside_names_are_spelt_out() -> None:
     assert spelt_out("the HTTPServer calls parseJson, plainly") == "HTTP Server parse Json"
+
+
+def test_name_has_at_most_200_characters() -> None:
+    assert list(identifiers("a_" * 100)) == ["a_" * 100]
+    assert list(identifiers("a_" * 101)) == []
+    assert list(identifiers("src/" * 100 + "index.py:42")) == ["index.py"]
+
+
+def test_names_are_looked_for_in_the_first_64_kb() -> None:
+    words = "word " * (64 * 1024 // 5)
+
+    assert list(identifiers("first_name " + words + "last_name")) == ["first_name"]
+    assert spelt_out("firstName " + words + "lastName") == "first Name"
+
+
+@pytest.mark.parametrize(
+    ("word", "is_one"), [("1a2B", False), ("aB1", True), ("1B", True), ("HTTPx", True), ("aB.", False)]
+)
+def test_capital_inside_makes_a_name(word: str, is_one: bool) -> None:
+    assert (word.lower() in identifiers(word)) is is_one

@@ -1,9 +1,11 @@
 """Requests that are odd above the body: headers, query strings, paths, the protocol itself."""
 
 import asyncio
+import gzip
 import socket
 
 import pytest
+from aiohttp.http_parser import DeflateBuffer
 
 from tests.gateway import raw
 from tests.gateway.served import ServedRoom
@@ -184,6 +186,37 @@ async def test_what_is_no_http_is_refused_and_forgotten(room: ServedRoom, garbag
     assert 400 <= answer.status < 500
     assert b"Traceback" not in answer.raw
     assert (await room.get("/health"))["status"] == "ok"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "GZIP", "gzip, gzip", ""])
+@pytest.mark.parametrize("token", ["", "X-Auth-Token: {}"])
+async def test_a_compressed_body_is_refused_unread(room: ServedRoom, encoding: str, token: str) -> None:
+    body = gzip.compress(b" " * 2**20)
+    headers = [f"Content-Encoding: {encoding}", *([token.format(room.token)] if token else [])]
+
+    answer = await raw.exchange(room.port, raw.post("/message", body, *headers))
+
+    assert answer.status == 415
+    assert answer.is_refusal
+
+
+async def test_a_body_that_is_called_plain_is_read(room: ServedRoom) -> None:
+    await room.join("claude")
+    body = b'{"to": "claude", "content": "hello"}'
+    headers = [f"X-Auth-Token: {room.token}", "Content-Encoding: identity"]
+
+    assert (await raw.exchange(room.port, raw.post("/message", body, *headers))).status == 200
+
+
+async def test_nothing_is_inflated(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request without a token could stop the room for as long as it takes to inflate 200 MB."""
+    inflated: list[bytes] = []
+    monkeypatch.setattr(DeflateBuffer, "feed_data", lambda self, chunk, *_: inflated.append(chunk))
+    bomb = gzip.compress(bytes(64 * 2**20))
+
+    answer = await raw.exchange(room.port, raw.post("/message", bomb, "Content-Encoding: gzip"))
+
+    assert (answer.status, inflated) == (415, [])
 
 
 async def test_a_chunk_that_is_none_is_refused(room: ServedRoom) -> None:

@@ -121,3 +121,17 @@ def test_an_end_that_cannot_be_stored_ends_all_pages_with_the_gateway(
         pages.save(is_end=is_end)
 
     assert is_in(pages_of(tmp_path, clock), token) is not is_end
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"\x00", b'["\xff"]', b'[{"hash": "\xff"}]', b"{}", b"[" * 200_000, b"[1]"]
+)
+def test_file_that_cannot_be_read_lets_nobody_in_and_the_room_starts(
+    tmp_path: Path, clock: Clock, damage: bytes
+) -> None:
+    pages = pages_of(tmp_path, clock)
+    token = admit(pages)
+    pages.save()
+    (tmp_path / FILE).write_bytes(damage)
+
+    assert not is_in(pages_of(tmp_path, clock), token)

@@ -213,8 +213,18 @@ def test_the_state_says_how_far_the_folder_is(folders: RunFolders) -> None:
     assert folders.seen("r") == 9
     state = json.loads((folders.path("r") / "run.json").read_text())
     assert (state["seq"], state["run"]["id"]) == (9, "r")
-    (folders.path("r") / "run.json").write_text("{half")
+
+
+@pytest.mark.parametrize(
+    "damage", [b"{half", b"", b"{}", b"[]", b'{"seq": "\xff"}', b'{"seq": null}', b"[" * 200_000]
+)
+def test_state_that_cannot_be_read_says_nothing(folders: RunFolders, damage: bytes) -> None:
+    folders.write(run_with(), [])
+    (folders.path("r") / "run.json").write_bytes(damage)
+
     assert folders.seen("r") == 0
+    assert folders.write(run_with(), []) == ""
+    assert folders.seen("r") == 9
 
 
 def test_only_names_of_runs_are_runs(folders: RunFolders, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ FIRST_S: Final = 0.5
 LAST_S: Final = 30.0
 _MAX_CHARS: Final = 300
 _KEYLIKE: Final = re.compile(
-    r"\b(?:sk|pk|key|AIza|gsk|xai)[-_A-Za-z0-9*.…]{6,}|[A-Za-z0-9_-]*\*{3,}[A-Za-z0-9_-]*"
+    r"\b(?:sk|pk|key|AIza|gsk|xai)[-_A-Za-z0-9*.…]{6,}|(?<![A-Za-z0-9_-])[A-Za-z0-9_-]*(?:\*{3,}[A-Za-z0-9_-]*)+"
 )
 _REFUSED_KEY: Final = frozenset({401, 403})
 _TOO_MANY: Final = 429

@@ -1,0 +1,187 @@
+"""No text is expensive: what is read of others costs as much as it is long, whatever stands in it.
+
+A long text takes at most `LIMIT` times as long as looking once at each of its characters, on the same
+machine in the same moment; both are counted in the time that the thread ran, so a busy one changes nothing.
+What grows with the square of the length takes hundreds of times as long.
+"""
+
+import base64
+import random
+import re
+import string
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+import pytest
+
+from csp.agents.api import failing, reading
+from csp.core import (
+    context,
+    grammar,
+    identifiers,
+    identity,
+    markdown,
+    once,
+    prompt,
+    review_lines,
+    secrets,
+    spelling,
+    tokens,
+    typed,
+)
+from csp.errors import CspError
+from csp.human import completion, lines
+from csp.human import text as pane_text
+from csp.journal import query
+from csp.journal import tokens as words
+from csp.sidecar import overlay, tools, until
+from csp.sidecar.transcripts import until as until_words
+from csp.whiteboard import tokens as pieces
+from csp.wire.runs import RunRole
+
+SIZE: Final = 8 * 1024
+LONGEST: Final = 256 * 1024
+LIMIT: Final = 100.0
+_EACH: Final = re.compile(r".", re.DOTALL)
+
+Reader = Callable[[str], Any]
+
+
+def _lenient(read: Reader) -> Reader:
+    def read_or_refuse(text: str) -> None:
+        with suppress(CspError):
+            read(text)
+
+    return read_or_refuse
+
+
+READERS: Final[dict[str, Reader]] = {
+    "names": identifiers.identifiers,
+    "names spelt out": identifiers.spelt_out,
+    "one name": identifiers.is_identifier,
+    "a hash": identifiers.is_hash,
+    "secrets": lambda text: secrets.redact(text, ["room-token-1234", "-" * 16]),
+    "tokens": tokens.tokens_in,
+    "a cut": lambda text: tokens.cut(text, 1000),
+    "a typed line": _lenient(typed.read_line),
+    "a typed message": _lenient(lambda text: typed.read_line(f"@claude {text}")),
+    "a typed command": _lenient(lambda text: typed.read_line(f"/{text}")),
+    "a typed topic": _lenient(lambda text: typed.read_line(f"/debate {text}")),
+    "an ALLSTOP": typed.is_allstop,
+    "quoted agents": typed.quoted_agents,
+    "a text to fill in": lambda text: typed.fill_in(text, {"claude": "said"}),
+    "marks": once.marks_of,
+    "markdown": markdown.read_lines,
+    "a misspelt command": lambda text: spelling.misspelt(text, "a hint"),
+    "a tag": prompt.tag_in,
+    "controls": prompt.without_controls,
+    "commands": grammar.read_speech,
+    "a builder's message": _lenient(lambda text: review_lines.read_message(text, RunRole.BUILDER, "r-1")),
+    "a reviewer's message": _lenient(lambda text: review_lines.read_message(text, RunRole.REVIEWER, "r-1")),
+    "an alert": _lenient(review_lines.read_alert),
+    "agreement": context.agrees,
+    "a template": lambda text: context.render({"x": "a {a} b"}, "x", {"a": text}),
+    "the nearest name": lambda text: identity.nearest(text, ["claude", "codex"]),
+    "words of the history": words.tokens_of_text,
+    "a match": lambda text: query.matches(text, "zebra quagga"),
+    "words of the board": lambda text: list(pieces.words_of(text)),
+    "a terminal's text": pane_text.visible,
+    "one line": lambda text: pane_text.one_line(text, 80),
+    "a folded text": lambda text: pane_text.folded(text, "how to see it"),
+    "a wrapped text": lambda text: pane_text.wrapped(text, 4, 80),
+    "an indented text": lines.indented,
+    "completions": lambda text: completion.completions(text, ["claude", "codex"]),
+    "a provider's error": lambda text: failing.scrubbed(text, "sk-secret"),
+    "nulls": reading.without_nulls,
+    "a blank reply": reading.is_blank,
+    "the end of a limit": lambda text: until.until_time(text, 0.0),
+    "words of a limit": until_words,
+    "a TOML string": tools.toml_string,
+    "JSON with comments": overlay.without_comments,
+}
+
+SIGNS: Final = string.punctuation + string.whitespace + "abZ09é—…\u200b\u2028\u202e😀日\x00\x1b\x7f"
+# fmt: off
+REPEATED: Final = (
+    "a-", "-a", "a_", "aA", "Aa", "AB", "a1", "A1-", "1-", "1:", "a.", "a/", "/a", "::", "0x", "a=", "a='",
+    "://:@", "a://b:c@", "http://", "a@b.", "sk-", "sk-a", "AKIA", "eyJ.", "ghp_", "`a", "a`", "*a", "**a",
+    "[a](", "](", "[[", "((", '{"', '\\"', "</", "<a>", "<!--", "&lt;", "${a}", "%s", "--", "-- ",
+    "@claude ", "@send.a x\n", "\n@", "@mode.debate x\n", "NOOP\n", "WORKING x\n", "VOTE: [A]\n",
+    "DECISION: accept\n", "RESOLVED: f-1\n", "```\n", "~~~\n", "- ```\n", "> ", "\n> ", "\n- ", "\n1. ",
+    "| a ", "|-", " \n", "\t\n", "\r\n", "a b ", "token: ", "password=", "Bearer ", "Bearer a",
+    "-----BEGIN ", "-----BEGIN PRIVATE KEY-----\n", "\x1b[", "\x1b]0;", "e\u0301", "don't ", "1 ", "at 9:",
+    "[end #1]\n", "[from human #1]\n",
+)
+# fmt: on
+
+
+def texts(size: int) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of every kind."""
+    for part in (*SIGNS, *REPEATED):
+        yield f"many {part!r}", _repeated(part, size)
+    for first in (
+        "token ",
+        "token: ",
+        "bearer ",
+        "https://",
+        "@send.a ",
+        "VOTE: [",
+        "```",
+        "/debate ",
+        "1",
+        "{",
+    ):
+        for part in (" ", "a", "-", "\n", "=", "9", "a:"):
+            yield f"{first!r}, then {part!r}", (first + _repeated(part, size))[:size]
+    yield from _shapes(size)
+
+
+def _repeated(part: str, size: int) -> str:
+    return (part * (size // len(part) + 1))[:size]
+
+
+def _shapes(size: int) -> Iterator[tuple[str, str]]:
+    draw = random.Random(7)
+    data = base64.b64encode(draw.randbytes(size)).decode()[:size]
+    yield "base64", data
+    yield "base64 in lines", "\n".join(data[at : at + 76] for at in range(0, size, 77))
+    yield "hex", draw.randbytes(size // 2).hex()
+    yield "minified code", _repeated("function a(b,c){return b?c.d(e=>e.f):{g:1,h:'i'}}var j=k||[];", size)
+    yield "a table", _repeated("| name | figure |\n|------|--------|\n| a_b  | 1.5    |\n", size)
+    yield "rules", _repeated("-" * 80 + "\n", size)
+    yield "prose", _repeated("The quick brown fox jumps over the lazy dog, again. ", size)
+    yield "nested brackets", "([{" * (size // 6) + "}])" * (size // 6)
+    yield "longer and longer fences", "".join("`" * count + "\n" for count in range(3, 700))[:size]
+    yield "shorter and shorter ticks", " ".join("`" * count for count in range(700, 0, -1))[:size]
+    yield "a gap", "x" + " " * (size - 2) + "x"
+    yield "random signs", "".join(draw.choices(string.printable, k=size))
+
+
+def _seconds(read: Reader, text: str) -> float:
+    began = time.thread_time()
+    read(text)
+    return time.thread_time() - began
+
+
+def _expensive(read: Reader, size: int) -> dict[str, float]:
+    """Return the texts that cost too much, each with how many looks at all of its characters."""
+    found = dict(texts(size))
+    one_look = min(_seconds(_EACH.findall, found["base64"]) for _ in range(5))
+    costs = {kind: _seconds(read, text) / one_look for kind, text in found.items()}
+    # The collector may have come in between.
+    dear = [kind for kind, cost in costs.items() if cost > LIMIT]
+    again = {kind: min(_seconds(read, found[kind]) / one_look for _ in range(3)) for kind in dear}
+    return {kind: round(cost) for kind, cost in again.items() if cost > LIMIT}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_text_costs_as_much_as_it_is_long(name: str) -> None:
+    assert _expensive(READERS[name], SIZE) == {}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", READERS)
+def test_longest_text_costs_as_much_as_it_is_long(name: str) -> None:
+    assert _expensive(READERS[name], LONGEST) == {}
