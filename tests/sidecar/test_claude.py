@@ -232,6 +232,7 @@ def test_a_turn_that_a_hook_of_the_users_sends_back_goes_on(session: Session) ->
     assert session.user("Another remark", isMeta=True) == []
     assert session.user("Stop hook feedback: go on", isMeta=True) == [Ended(), Reopened()]
     old = session.hook("Stop", prompt_id="p1", last_assistant_message="Done.")
+    assert session.reader.due() is None
     session.says("More.")
     new = session.hook("Stop", prompt_id="p1", stop_hook_active=True, last_assistant_message="More.")
 
@@ -324,6 +325,14 @@ def test_a_tool_is_asked_for_called_and_returned(session: Session) -> None:
     assert asked == [Asked(tool="Bash", arguments='{"a":1}')]
     for name in ("PostToolUse", "PostToolUseFailure"):
         assert session.hook(name, tool_use_id="t1") == [Returned(id="t1")]
+
+
+def test_text_before_a_tool_is_not_the_last_of_a_turn(session: Session) -> None:
+    session.user("one")
+    part = {"type": "tool_use", "id": "t1", "name": "Bash"}
+    session.line("assistant", message={"content": [{"type": "text", "text": "So."}, part]})
+
+    assert session.hook("Stop", prompt_id="p1", last_assistant_message="So.") == []
 
 
 @pytest.mark.parametrize(("result", "is_refused"), [("User rejected tool use", True), ({"ok": 1}, False)])
