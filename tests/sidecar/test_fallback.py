@@ -50,6 +50,10 @@ SAME: Final = {
     "erased, but for what is protected": (f"{LINES}\x1b[2;2H\x1b[?J", ["line 0", "l"], (1, 1)),
     "the other screen of old": ("ab\x1b[?1047h\x1b[3;3Hx\x1b[?1047ly", ["ab", "", "   y"], (2, 4)),
     "the other screen twice": ("ab\x1b[?1049h\x1b[?1049hx\x1b[?1049l\x1b[?1049ly", ["aby"], (0, 3)),
+    "down to a last row with text in it": ("\x1b[10;1Hbottom\x1b[9;1H\nx", [*[""] * 9, "xottom"], (9, 1)),
+    "a full row": ("a" * 40, ["a" * 40], (0, 39)),
+    "no wrap on the other screen": (f"\x1b[?7l\x1b[?1049h{'a' * 42}", ["a" * 40], (0, 39)),
+    "the cursor kept, the other screen of old": ("\x1b7\x1b[3;3H\x1b[?1047h\x1b[?1047l\x1b8x", ["x"], (0, 1)),
     "a string that is cancelled": ("a\x1bPx\x1ab", ["ab"], (0, 2)),
 }  # fmt: skip
 
@@ -101,6 +105,7 @@ def test_a_test_pattern_fills_the_screen() -> None:
         (f"\x1b[?7l\x1b[!p{'a' * 41}", ["a" * 40, "a"]),
         ("abc\x1b[4h\x1b[!p\x1b[HX", ["Xbc"]),
         ("\x1b[3;5r\x1b[?6h\x1b[!p\x1b[Hx", ["x"]),
+        ("\x1b[?6h\x1b[!p\x1b[3;5r\x1b[Hx", ["x"]),
         ("\x1b(0\x1b[!pq", ["q"]),
         ("\x1b)0\x0e\x1b[!pq", ["q"]),
         (f"{LINES}\x1b[1;2r\x1b[!p\x1b[10;1H\nx", [*SCROLLED, *[""] * 6, "x"]),
@@ -126,9 +131,10 @@ def test_the_other_screen_begins_with_the_colours_and_place_of_the_first(kind: s
 @pytest.mark.parametrize("kind", KINDS)
 def test_modes_outlive_the_other_screen(kind: str) -> None:
     inside = fed("\x1b[?2004h\x1b[?25l\x1b[?1049h", kind).screen()
+    within = fed("\x1b[?1049h\x1b[?2004h\x1b[?25l", kind).screen()
     after = fed("\x1b[?1049h\x1b[?2004h\x1b[?25l\x1b[?1049l", kind).screen()
 
-    for screen in (inside, after):
+    for screen in (inside, within, after):
         assert (screen.bracketed_paste, screen.cursor_visible) == (True, False)
 
 
@@ -164,10 +170,18 @@ def test_two_thousand_lines_are_kept() -> None:
 
 
 def test_a_margin_breaks_a_line_only_where_it_is_full() -> None:
-    emulator = fed(f"{'a' * WIDE}b\r\nc\r\nd")
+    almost = "c" * (WIDE - 1)
+    emulator = fed(f"{'a' * WIDE}b\r\n{almost}\r\nd")
 
-    assert emulator.history() == ["a" * WIDE, "b", "c", "d"]
-    assert emulator.history(unwrap=True) == ["a" * WIDE + "b", "c", "d"]
+    assert emulator.history() == ["a" * WIDE, "b", almost, "d"]
+    assert emulator.history(unwrap=True) == ["a" * WIDE + "b", almost, "d"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_what_leaves_the_screen_at_its_top_is_history(kind: str) -> None:
+    emulator = fed(f"{LINES}\x1b[2;4r\x1b[4;1H\n\n\x1b[2S\x1b[r", kind)
+
+    assert emulator.history() == ["line 0"]
 
 
 @pytest.mark.parametrize(("rows", "cols", "size"), [(0, 0, (1, 2)), (2000, 3000, (1000, 1000))])
