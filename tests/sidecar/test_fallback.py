@@ -54,6 +54,8 @@ SAME: Final = {
     "a full row": ("a" * 40, ["a" * 40], (0, 39)),
     "no wrap on the other screen": (f"\x1b[?7l\x1b[?1049h{'a' * 42}", ["a" * 40], (0, 39)),
     "the cursor kept, the other screen of old": ("\x1b7\x1b[3;3H\x1b[?1047h\x1b[?1047l\x1b8x", ["x"], (0, 1)),
+    "the left half of a wide character gone": ("日本z\x1b[1;2Hx", [" x本z"], (0, 2)),
+    "the right half of a wide character gone": ("日本z\x1b[1;3Hx", ["日x z"], (0, 3)),
     "a string that is cancelled": ("a\x1bPx\x1ab", ["ab"], (0, 2)),
 }  # fmt: skip
 
@@ -201,3 +203,21 @@ def test_a_resize_reaches_both_screens() -> None:
 
     assert len(emulator.screen().rows) == 6
     assert shown(emulator) == ["first"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_erased_keeps_the_colour_behind_it(kind: str) -> None:
+    runs = fed("abc\x1b[44m\x1b[1;2H\x1b[X\x1b[m", kind).screen().rows[0].runs
+
+    assert runs == (Run("a"), Run(" ", Style(bg="4")), Run("c"))
+
+
+def test_after_a_resize_the_cursor_is_on_the_screen_and_all_of_it_scrolls() -> None:
+    emulator = fed(f"{LINES}\x1b[2;4r\x1b[1;31H")
+    emulator.resize(8, 20)
+    screen = emulator.screen()
+    emulator.feed(b"x\x1b[8;1H\n")
+
+    assert (screen.cursor_row, screen.cursor_col) == (0, 19)
+    assert shown(emulator) == SCROLLED
+    assert emulator.history()[0] == f"{'line 0':19}x"

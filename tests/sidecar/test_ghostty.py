@@ -1,6 +1,7 @@
 """The bounds within which the native emulator is used; what it shows is in test_emulator.py."""
 
 import gc
+from collections import Counter
 from typing import Any
 from unittest import mock
 
@@ -57,24 +58,34 @@ def test_neither_pictures_nor_history_fill_the_memory() -> None:
     }
 
 
-def test_a_terminal_is_freed_with_its_emulator() -> None:
-    library = gh.load()
-    freed: list[Any] = []
+class Library:
+    """The native library, with a count of what is made and what is freed."""
 
-    class Library:
-        def __getattr__(self, name: str) -> Any:
-            if name == "ghostty_terminal_free":
-                return lambda terminal: (freed.append(terminal), library.ghostty_terminal_free(terminal))
-            return getattr(library, name)
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self._library = gh.load()
 
-    with mock.patch.object(gh, "load", Library):
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any) -> Any:
+            self.calls[name] += 1
+            return getattr(self._library, name)(*args)
+
+        return call
+
+
+def test_what_is_made_by_the_library_is_freed() -> None:
+    library = Library()
+    with mock.patch.object(gh, "load", return_value=library):
         emulator = GhosttyEmulator(24, 80, 10)
     emulator.feed(b"x")
-    assert freed == []
+    for _ in range(3):
+        emulator.screen()
+    assert library.calls["ghostty_formatter_terminal_new"] == library.calls["ghostty_formatter_free"] == 3
+    assert library.calls["ghostty_terminal_free"] == 0
     del emulator
     gc.collect()
 
-    assert len(freed) == 1
+    assert library.calls["ghostty_terminal_free"] == 1
 
 
 def test_a_large_screen_is_read_whole_and_its_memory_given_back() -> None:
