@@ -181,7 +181,7 @@ def test_the_record_of_another_terminal_is_left_alone(tty: tuple[int, int], tmp_
     os.close(slave)
 
 
-@pytest.mark.parametrize("record", [b"", b"nonsense", b"1 2 3", b"1 2 3 4 5 6 zz", b"\xff\xfe"])
+@pytest.mark.parametrize("record", [b"", b"nonsense", b"1 2 3", b"1 2 ff", b"1 2 3 4 5 6 zz", b"\xff\xfe"])
 def test_a_broken_record_does_no_harm(tty: tuple[int, int], tmp_path: Path, record: bytes) -> None:
     _, slave = tty
     before = settings(slave)
