@@ -6,13 +6,15 @@ Whole runs are in test_transcripts_follow.py.
 import json
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from csp.core.capture import Confirmed, Ended, Outcome, Reply, Turn
-from csp.sidecar.transcripts import follow
+from csp.core.capture import Asked, Confirmed, Ended, Outcome, Reply, Turn
+from csp.sidecar.spool import Event, Hook
+from csp.sidecar.transcripts import Line, follow
 from csp.sidecar.transcripts.follow import Follower, Run
 from csp.wire import Ending
 
@@ -173,8 +175,8 @@ def test_another_follower_goes_on_where_the_first_ended(tmp_path: Path) -> None:
 def test_hook_events_are_taken_once_and_stay_until_they_are_settled(tmp_path: Path) -> None:
     path, spool = tmp_path / "one.jsonl", tmp_path / "spool"
     follower = Follower(run(tmp_path, "claude"))
-    leave_hook(tmp_path, "UserPromptSubmit", 600.0, path, prompt="hello")
-    assert follower.catch_up() == [Turn(is_open=True)]
+    leave_hook(tmp_path, "PermissionRequest", 600.0, path, tool_name="Bash")
+    assert follower.catch_up() == [Asked(tool="Bash", arguments="")]
     heir = Follower(run(tmp_path, "claude"), follower.dump())
 
     assert heir.catch_up() == []
@@ -191,8 +193,11 @@ def test_a_transcript_that_is_left_and_entered_again_goes_on_where_it_was(
     follower._watcher = watcher
     claude_line(one, "a", "[from human #1]\nx\n[end #1]")
     first = follower.catch_up()
+    left = follower._tails[str(one)]
     leave_hook(tmp_path, "SessionStart", 1001.0, two)
     follower.catch_up()
+    assert left._fd == -1
+    assert json.loads(follower.dump())["files"][str(one)][0] == one.stat().st_size
     assert (watcher.watched, watcher.unwatched) == ([str(two)], [str(one)])
     assert list(follower._tails) == [str(two)]
     heir = Follower(follower.run, follower.dump())
@@ -208,8 +213,11 @@ def test_what_no_record_says_may_be_told(tmp_path: Path) -> None:
     one = tmp_path / "one.jsonl"
     follower = Follower(run(tmp_path, "claude", since=0.0))
     claude_line(one, "a", "[from human #1]\nx\n[end #1]")
+    leave_hook(tmp_path, "Stop", 900.0, one, prompt_id="a", last_assistant_message="Hi.")
     follower.catch_up()
+    assert follower._pause_s() is not None
     told = follower.tell(Ended(how=Ending.INTERRUPTED))
+    assert follower._pause_s() is None
     claude_line(one, "b", "[from human #2]\ny\n[end #2]")
     next_one = follower.catch_up()
 
@@ -247,6 +255,43 @@ def test_of_codex_the_rollouts_that_it_holds_open_are_read(
     day = tmp_path / "sessions" / "2026" / "11" / "16"
     folders = [str(folder) for folder in (tmp_path / "sessions", day.parent.parent, day.parent, day)]
     assert watcher.watched == [one, two, *folders]
+    record = {"type": "event_msg", "timestamp": "1970-01-01T00:16:40Z", "payload": {"type": "task_started"}}
+    with open(two, "a") as file:
+        file.write(json.dumps(record) + "\n")
+
+    assert Turn(is_open=True) in follower.catch_up()
+    assert list(follower._tails) == [one, two]
+
+
+@pytest.mark.parametrize(("kind", "count"), [("claude", 2), ("gemini", 1), ("codex", 4)])
+def test_events_are_parted_behind_the_one_that_leads_elsewhere(tmp_path: Path, kind: str, count: int) -> None:
+    follower = Follower(run(tmp_path, kind))
+    paths = [str(tmp_path / "one.jsonl"), "/two.jsonl", "/two.jsonl", None]
+    events = [Event(at=1.0, hook=Hook(transcript_path=path)) for path in paths]
+
+    assert follower._until_switch(events) == (events[:count], events[count:])
+    assert follower._until_switch(events[3:]) == (events[3:], [])
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "kept", "held"), [("1970-01-01T00:01:00Z", [50, 59, 60], [61]), ("", [50], [59, 60, 61])]
+)
+def test_lines_that_came_after_a_session_was_left_are_for_later(
+    tmp_path: Path, timestamp: str, kept: list[int], held: list[int]
+) -> None:
+    follower = Follower(run(tmp_path, "claude"))
+    lines = {
+        at: Line(
+            path=str(tmp_path / "one.jsonl"),
+            data=json.dumps({"timestamp": datetime.fromtimestamp(at, UTC).isoformat()}).encode(),
+        )
+        for at in (50, 59, 60, 61)
+    }
+    switch = Event(at=50.0, hook=Hook(timestamp=timestamp))
+
+    assert follower._hold_back([*lines.values()], switch) == [lines[at] for at in kept]
+    assert follower._gather([]) == ([], [lines[at] for at in held])
+    assert follower._gather([]) == ([], [])
 
 
 # --- when it looks -------------------------------------------------------------------------------
