@@ -87,7 +87,7 @@ def open_file(tmp_path: Path) -> Iterator[Any]:
 
 def run(tmp_path: Path, kind: str, hint: str = "", **fields: Any) -> Run:
     (tmp_path / "spool").mkdir(exist_ok=True)
-    known = {
+    known: dict[str, Any] = {
         "child_pid": os.getpid(),
         "since": 500.0,
         "session_id": "one",

@@ -116,7 +116,7 @@ def test_a_call_that_fails_says_what_to_do() -> None:
 def test_where_it_cannot_run_the_other_one_does(
     error: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with mock.patch.object(ghostty.gh, "load", side_effect=error("no")):
+    with mock.patch.object(gh, "load", side_effect=error("no")):
         assert isinstance(make_emulator(24, 80), PyteEmulator)
 
     assert caplog.messages == ["native emulator not usable, fell back to pyte"]

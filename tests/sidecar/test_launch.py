@@ -11,7 +11,9 @@ import pytest
 from csp.errors import Broken, CspError, NotFound, Refused, Unauthenticated
 from csp.sidecar import launch as module
 from csp.sidecar.launch import Chosen, Order, Room, child_env, find_command, join, launch, leave, new_session
+from csp.sidecar.rules import rules_text
 from csp.sidecar.run import Run
+from csp.sidecar.wiring import wire
 
 
 class FakeGateway:
@@ -249,14 +251,14 @@ def test_a_cli_is_wired_with_all_that_the_room_has_for_it(tmp_path: Path, room: 
     with (
         mock.patch.object(module, "is_installed", return_value=True),
         mock.patch.object(module, "_worktrees", return_value="/worktrees"),
-        mock.patch.object(module, "wire", wraps=module.wire) as wired,
+        mock.patch.object(module, "wire", wraps=wire) as wired,
     ):
         run, (plan, _, _) = launched(claude(tmp_path, role="orchestrator"), room)
     (kind, folder, argv, env, session, rules), options = wired.call_args
 
     assert (kind, folder, argv) == ("claude", run.folder, ["/bin/true", "-x"])
     assert (env["CSP_AGENT"], env["CSP_AUTH_TOKEN"], env["KEPT"]) == ("ada-2", "agent's", "yes")
-    assert rules == module.rules_text("ada-2", "orchestrator", has_tools=True)
+    assert rules == rules_text("ada-2", "orchestrator", has_tools=True)
     assert options["cwd"] == str(tmp_path)
     assert options["worktrees"] == "/worktrees"
     assert options["server"][-2:] == ["csp.cli", "mcp"]
@@ -269,11 +271,11 @@ def test_a_cli_is_wired_with_all_that_the_room_has_for_it(tmp_path: Path, room: 
 def test_the_rules_say_nothing_of_tools_that_are_not_there(tmp_path: Path, room: Room) -> None:
     with (
         mock.patch.object(module, "is_installed", return_value=False),
-        mock.patch.object(module, "wire", wraps=module.wire) as wired,
+        mock.patch.object(module, "wire", wraps=wire) as wired,
     ):
         launched(claude(tmp_path), room)
 
-    assert wired.call_args.args[5] == module.rules_text("ada-2", "agent")
+    assert wired.call_args.args[5] == rules_text("ada-2", "agent")
     assert wired.call_args.kwargs["server"] == []
 
 

@@ -466,7 +466,8 @@ async def test_looking_goes_on_until_the_watcher_is_closed(path: Path) -> None:
     for text in (b"one", b"four"):
         await watcher.wait(0)
         before = watcher._poll_timer
-        await wait_until(lambda before=before: watcher._poll_timer is not before)
+        while watcher._poll_timer is before:
+            await asyncio.sleep(POLL_S / 5)
         path.write_bytes(text)
         assert await watcher.wait(60)
     timer = watcher._poll_timer
