@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from csp.errors import Broken, CspError, NotFound, Refused, Unauthenticated
+from csp.errors import Broken, CspError, Forbidden, NotFound, Refused, Unauthenticated
 from csp.sidecar import launch as module
 from csp.sidecar.launch import Chosen, Order, Room, child_env, find_command, join, launch, leave, new_session
 from csp.sidecar.rules import rules_text
@@ -125,6 +125,7 @@ def vars_of(run: Run) -> dict[str, Any]:
         ({"url": "http://elsewhere", "token": "old"}, {}, ["room's"]),
         ({"url": "http://room", "token": "old"}, {"old": Unauthenticated("no")}, ["old", "room's"]),
         ({"url": "http://room", "token": "old"}, {"old": NotFound("no")}, ["old", "room's"]),
+        ({"url": "http://room", "token": "old"}, {"old": Forbidden("no")}, ["old", "room's"]),
     ],
 )
 def test_whose_token_joins(
