@@ -114,3 +114,13 @@ def test_a_token_is_never_written_through_a_link(tmp_path: Path) -> None:
         room_files.save_token(str(tmp_path), "default", "ada", "secret")
 
     assert other.read_text() == "not ours"
+
+
+def test_a_file_that_was_removed_meanwhile_is_not_at_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "default.json"
+    with path.open("w") as file:
+        assert room_files.is_at(file.fileno(), str(path))
+        path.unlink()
+        assert not room_files.is_at(file.fileno(), str(path))
+        path.touch()
+        assert not room_files.is_at(file.fileno(), str(path))
