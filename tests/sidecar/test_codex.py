@@ -143,6 +143,7 @@ def test_tokens_have_the_model_of_their_turn() -> None:
             {"message": "try again at 3pm.", "codex_error_info": "usage_limit_exceeded"},
             Ended(how=Ending.LIMITED, text="try again at 3pm.", until="3pm"),
         ),
+        ({"message": "no", "codex_error_info": "context_limit"}, Ended(how=Ending.FAILED, text="no")),
         (
             {"message": "no", "codex_error_info": {"usage_limit": {}}},
             Ended(how=Ending.LIMITED, text="no"),

@@ -168,6 +168,43 @@ def test_whoever_tells_the_end_has_ended_the_turn(chat: Chat) -> None:
     assert chat.read(hook(5, "BeforeAgent", prompt="two")) == [Submitted(text="two")]
 
 
+def test_a_hook_that_was_written_late_has_its_own_time(chat: Chat) -> None:
+    late = Event(at=999.0, hook=hook(1, "BeforeAgent", prompt="one").hook)
+
+    assert texts(chat.read(late, line(2, "gemini", "Hi."))) == ["one", "Hi."]
+
+
+def test_an_end_is_that_of_its_own_prompt(chat: Chat) -> None:
+    chat.read(hook(1, "BeforeAgent", prompt="one"), hook(2, "BeforeAgent", prompt="two"))
+
+    assert texts(chat.read(hook(3, "AfterAgent", prompt="two"))) == ["two"]
+
+
+def test_a_prompt_that_was_cancelled_before_its_line_was_a_prompt(chat: Chat) -> None:
+    chat.read(hook(1, "BeforeAgent", prompt="one"))
+    items = chat.read(line(2, "info", CANCELLED))
+
+    assert texts(items) == ["one"]
+    assert items[-1] == Ended(how=Ending.INTERRUPTED)
+
+
+def test_a_line_before_its_hook_begins_no_turn_where_none_is_open(chat: Chat) -> None:
+    chat.read(hook(0, "SessionStart"), user(1, "one"))
+
+    assert chat.read(hook(2, "BeforeAgent", prompt="one")) == [Submitted(text="one")]
+
+
+def test_a_line_as_old_as_the_run_belongs_to_it(chat: Chat) -> None:
+    assert texts(chat.read(user(0, "one"))) == ["one"]
+
+
+def test_an_error_before_the_line_of_a_prompt_is_none_of_it(chat: Chat) -> None:
+    chat.read(hook(1, "BeforeAgent", prompt="one"), line(2, "error", "once more"))
+    chat.read(user(3, "one"))
+
+    assert chat.reader.due() is None
+
+
 # --- failures ------------------------------------------------------------------------------------
 
 
@@ -250,7 +287,7 @@ def test_with_hooks_a_line_alone_is_no_prompt(chat: Chat) -> None:
 def test_an_old_answer_that_is_recorded_again_is_none(chat: Chat) -> None:
     chat.prompt(1, "one")
 
-    assert chat.read(line(2, "gemini", [{"text": "an old answer"}])) == []
+    assert chat.read(line(2, "gemini", [{"text": "an old answer"}], tokens={"input": 1})) == []
 
 
 # --- sessions and tools --------------------------------------------------------------------------
