@@ -60,7 +60,7 @@ class Child:
         if self.status is None:
             try:
                 os.killpg(self.pid, number)
-            except (OSError, ValueError):
+            except (OSError, ValueError, OverflowError):
                 return
 
     def resize(self, size: bytes) -> bool:

@@ -1,13 +1,16 @@
 """One request, one answer, against a server that says exactly what a test wants."""
 
+import _socket
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from unittest import mock
 
 import pytest
 
-from csp.light.http import Url, exchange
+from csp.light.http import Url, _connect, _secured, exchange
 
 Said = list[bytes]
 
@@ -114,3 +117,36 @@ def test_an_address_is_taken_apart(url: str, scheme: str, host: str, port: int, 
     found = Url(url)
 
     assert (found.scheme, found.host, found.port, found.prefix) == (scheme, host, port, prefix)
+
+
+@pytest.mark.parametrize("failure", [None, ConnectionResetError("gone")])
+def test_a_secured_connection_is_timed_and_proves_its_host(failure: OSError | None) -> None:
+    ours, theirs = socket.socketpair()
+    plain = _socket.socket(fileno=ours.detach())
+    with theirs, mock.patch.object(ssl, "create_default_context") as context:
+        wrap = context.return_value.wrap_socket
+        wrap.side_effect = failure
+        try:
+            found = _secured(plain, "room.example", 2.5)
+        except ConnectionResetError:
+            assert failure
+            assert wrap.call_args.args[0].fileno() == -1, "what could not be secured is closed"
+        else:
+            assert found is wrap.return_value
+            assert wrap.call_args.args[0].gettimeout() == 2.5
+        assert wrap.call_args.kwargs == {"server_hostname": "room.example"}
+        wrap.call_args.args[0].close()
+
+
+@pytest.mark.parametrize(("scheme", "is_secured"), [("http", False), ("https", True)])
+def test_only_https_is_secured(scheme: str, is_secured: bool) -> None:
+    made, secured = mock.Mock(), mock.Mock()
+    with (
+        mock.patch.object(_socket, "getaddrinfo", return_value=[(1, 2, 3, "", ("a", 9))]),
+        mock.patch.object(_socket, "socket", return_value=made),
+        mock.patch("csp.light.http._secured", return_value=secured) as securing,
+    ):
+        found = _connect(Url(f"{scheme}://room.example:9"), 2.5)
+
+    assert found is (secured if is_secured else made)
+    assert securing.call_args_list == [mock.call(made, "room.example", 2.5)] * is_secured

@@ -48,3 +48,12 @@ def test_a_variable_is_set_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None
     assert set_variable("A_NAME", None) == "after"
     assert "A_NAME" not in os.environ
     assert set_variable("A_NAME", None) is None
+
+
+def test_a_runtime_folder_that_is_no_absolute_path_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    assert state_dir({"XDG_RUNTIME_DIR": "run", "HOME": "/h"}) == "/h/.cache/csp"

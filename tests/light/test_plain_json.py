@@ -54,3 +54,7 @@ def test_what_is_no_json_is_refused(raw: bytes) -> None:
 def test_what_json_cannot_say_is_refused() -> None:
     with pytest.raises(TypeError, match="object"):
         dumps([object()])
+
+
+def test_blanks_around_a_value_are_nothing() -> None:
+    assert loads(b' \t\n\r{"a": 1} \t\n\r') == {"a": 1}

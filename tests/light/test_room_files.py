@@ -103,3 +103,24 @@ def test_a_folder_that_others_can_look_into_is_made_private(tmp_path: Path) -> N
     make_private_dir(folder)
 
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_token_is_never_written_through_a_link(tmp_path: Path) -> None:
+    folder, other = tmp_path / "default.agents", tmp_path / "other"
+    folder.mkdir()
+    other.write_text("not ours")
+    (folder / f".ada.token.{os.getpid()}").symlink_to(other)
+    with pytest.raises(Broken, match="cannot write"):
+        room_files.save_token(str(tmp_path), "default", "ada", "secret")
+
+    assert other.read_text() == "not ours"
+
+
+def test_a_file_that_was_removed_meanwhile_is_not_at_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "default.json"
+    with path.open("w") as file:
+        assert room_files.is_at(file.fileno(), str(path))
+        path.unlink()
+        assert not room_files.is_at(file.fileno(), str(path))
+        path.touch()
+        assert not room_files.is_at(file.fileno(), str(path))

@@ -69,6 +69,18 @@ def test_keys_for_a_brain_that_never_reads_do_not_pile_up() -> None:
     assert sum(len(payload) for _, payload in frames) < 1 << 20
 
 
+def test_keys_that_were_pushed_out_do_not_count_any_more() -> None:
+    backlog = Backlog()
+    for _ in range(1000):
+        backlog.add(b"K", bytes(1024))
+    told(backlog)
+    assert backlog._frames_bytes == 0
+    for key in (b"a", b"b", b"c"):
+        backlog.add(b"K", key)
+
+    assert told(backlog) == [(b"K", b"a"), (b"K", b"b"), (b"K", b"c")]
+
+
 @given(st.lists(st.one_of(st.binary(max_size=9), st.sampled_from(["key", "tell"]))))
 def test_a_brain_that_keeps_up_misses_nothing(steps: list[bytes | str]) -> None:
     backlog = Backlog()

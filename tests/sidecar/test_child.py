@@ -14,6 +14,9 @@ import pytest
 from csp.sidecar.child import Child
 from csp.sidecar.keyboard import NEVER
 
+#: No process has so high a number.
+GONE = 2**22 + 1
+
 
 @pytest.fixture
 def pair() -> Iterator[tuple[int, int]]:
@@ -99,3 +102,19 @@ def test_only_another_size_is_news(child: Child) -> None:
 
     assert [child.resize(same), child.resize(other), child.resize(other)] == [False, True, False]
     assert child.rows_cols == (30, 90)
+
+
+@pytest.mark.parametrize("number", [-2, 0, 1000, 2**40, -(2**40)])
+def test_a_signal_that_there_is_not_does_no_harm(child: Child, number: int) -> None:
+    with mock.patch.object(child, "pid", GONE):
+        child.signal(number)
+
+
+@pytest.mark.parametrize("status", [0, None])
+def test_only_a_child_that_lives_gets_a_signal(child: Child, status: int | None) -> None:
+    """Its number may be another's by now."""
+    child.status = status
+    with mock.patch.object(os, "killpg") as killed:
+        child.signal(signal.SIGINT)
+
+    assert killed.call_args_list == ([mock.call(4321, signal.SIGINT)] if status is None else [])

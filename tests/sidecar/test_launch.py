@@ -8,10 +8,12 @@ from unittest import mock
 
 import pytest
 
-from csp.errors import Broken, CspError, NotFound, Refused, Unauthenticated
+from csp.errors import Broken, CspError, Forbidden, NotFound, Refused, Unauthenticated
 from csp.sidecar import launch as module
 from csp.sidecar.launch import Chosen, Order, Room, child_env, find_command, join, launch, leave, new_session
+from csp.sidecar.rules import rules_text
 from csp.sidecar.run import Run
+from csp.sidecar.wiring import wire
 
 
 class FakeGateway:
@@ -123,6 +125,7 @@ def vars_of(run: Run) -> dict[str, Any]:
         ({"url": "http://elsewhere", "token": "old"}, {}, ["room's"]),
         ({"url": "http://room", "token": "old"}, {"old": Unauthenticated("no")}, ["old", "room's"]),
         ({"url": "http://room", "token": "old"}, {"old": NotFound("no")}, ["old", "room's"]),
+        ({"url": "http://room", "token": "old"}, {"old": Forbidden("no")}, ["old", "room's"]),
     ],
 )
 def test_whose_token_joins(
@@ -235,3 +238,110 @@ def test_only_a_cli_that_knows_mcp_gets_the_server_and_only_if_it_is_installed(t
         assert module._server(order(tmp_path)) == []
     with mock.patch.object(module, "is_installed", return_value=False):
         assert module._server(claude) == []
+
+
+# --- how the CLI is started ----------------------------------------------------------------------
+
+
+def claude(tmp_path: Path, **fields: Any) -> Order:
+    profile = Chosen(name="claude", capture="claude", source="/profiles/claude.toml")
+    return order(tmp_path, profile=profile, **fields)
+
+
+def test_a_cli_is_wired_with_all_that_the_room_has_for_it(tmp_path: Path, room: Room) -> None:
+    with (
+        mock.patch.object(module, "is_installed", return_value=True),
+        mock.patch.object(module, "_worktrees", return_value="/worktrees"),
+        mock.patch.object(module, "wire", wraps=wire) as wired,
+    ):
+        run, (plan, _, _) = launched(claude(tmp_path, role="orchestrator"), room)
+    (kind, folder, argv, env, session, rules), options = wired.call_args
+
+    assert (kind, folder, argv) == ("claude", run.folder, ["/bin/true", "-x"])
+    assert (env["CSP_AGENT"], env["CSP_AUTH_TOKEN"], env["KEPT"]) == ("ada-2", "agent's", "yes")
+    assert rules == rules_text("ada-2", "orchestrator", has_tools=True)
+    assert options["cwd"] == str(tmp_path)
+    assert options["worktrees"] == "/worktrees"
+    assert options["server"][-2:] == ["csp.cli", "mcp"]
+    assert run.session_id == session
+    assert Path(run.transcript).name == f"{session}.jsonl"
+    assert run.spool == str(Path(run.folder) / "spool")
+    assert (plan.argv, plan.env) == (run.argv, run.env)
+
+
+def test_the_rules_say_nothing_of_tools_that_are_not_there(tmp_path: Path, room: Room) -> None:
+    with (
+        mock.patch.object(module, "is_installed", return_value=False),
+        mock.patch.object(module, "wire", wraps=wire) as wired,
+    ):
+        launched(claude(tmp_path), room)
+
+    assert wired.call_args.args[5] == rules_text("ada-2", "agent")
+    assert wired.call_args.kwargs["server"] == []
+
+
+def test_what_a_dead_run_has_left_is_put_away_before_the_next_is_wired(tmp_path: Path, room: Room) -> None:
+    steps = mock.Mock()
+    with (
+        mock.patch.object(module, "unwire", steps.unwire),
+        mock.patch.object(module, "wire", steps.wire),
+        mock.patch.object(module, "_start", steps.start),
+    ):
+        launch(order(tmp_path), room)
+
+    assert [call[0] for call in steps.mock_calls] == ["unwire", "wire", "start"]
+    steps.unwire.assert_called_once_with(str(Path(room.state_dir) / "default.agents" / "ada-2"))
+
+
+@pytest.mark.parametrize("is_light", [True, False])
+def test_the_child_has_the_persons_terminal_and_can_be_stopped_while_the_relay_lives(
+    tmp_path: Path, room: Room, is_light: bool
+) -> None:
+    life, end = os.pipe()
+    with (
+        mock.patch.object(module, "start_child", return_value=(4321, 99)) as started,
+        mock.patch.object(module, "open_life", return_value=(life, end)),
+        mock.patch.object(module, "mend") as mended,
+        mock.patch.object(module, "terminal_size", return_value=(33, 77)),
+        mock.patch.object(module, "exec_relay") as relayed,
+        mock.patch("csp.sidecar.loop.relay", return_value=5) as relay,
+        mock.patch.object(os, "_exit", side_effect=SystemExit) as exited,
+    ):
+        try:
+            launch(order(tmp_path), room, is_light=is_light)
+        except SystemExit:
+            assert is_light
+    mended.assert_called_once_with(0, f"{room.state_dir}/terminals")
+    argv, env, *place = started.call_args.args
+
+    assert (argv, env["CSP_AGENT"], place) == (["/bin/true", "-x"], "ada-2", [str(tmp_path), 33, 77])
+    assert started.call_args.kwargs == {"like": 0, "life": life}
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(life)
+    plan = (relay if is_light else relayed).call_args.args[0]
+    assert plan.life == end
+    assert exited.call_args_list == [mock.call(5)] * is_light
+    os.close(end)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ({0: (80, 24), 1: (1, 1)}, (24, 80)),
+        ({1: (90, 30)}, (30, 90)),
+        ({2: (90, 30)}, (30, 90)),
+        ({0: (0, 0), 2: (90, 30)}, (30, 90)),
+        ({0: (0, 24)}, (24, 80)),
+        ({}, (24, 80)),
+    ],
+)
+def test_the_size_is_that_of_the_first_terminal_that_has_one(
+    sizes: dict[int, tuple[int, int]], expected: tuple[int, int]
+) -> None:
+    def size(fd: int) -> os.terminal_size:
+        if fd not in sizes:
+            raise OSError(25, "no terminal")
+        return os.terminal_size(sizes[fd])
+
+    with mock.patch.object(os, "get_terminal_size", size):
+        assert module.terminal_size() == expected

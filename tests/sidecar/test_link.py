@@ -92,6 +92,16 @@ def test_a_brain_that_takes_nothing_blocks_until_it_reads_and_its_rest_is_not_th
     link.lose(1.0)
 
 
+def test_the_line_to_a_brain_that_is_given_up_is_closed() -> None:
+    link = Link([], "")
+    with connected(link) as brain:
+        before = link.fd
+        link.lose(1.0)
+
+        assert brain.recv(1) == b""
+        assert (before >= 0, link.fd) == (True, -1)
+
+
 def test_two_brains_never_run() -> None:
     with mock.patch.object(os, "kill", side_effect=ProcessLookupError) as killed:
         link = Link([], "")

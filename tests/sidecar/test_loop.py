@@ -387,9 +387,10 @@ def test_held_keys_go_when_they_are_released_or_their_time_is_over(bench: Bench)
 
 
 def test_a_brain_can_have_the_child_signalled_and_redrawn(bench: Bench) -> None:
-    bench.say(frames.SIGNAL, struct.pack("!i", signal.SIGUSR1))
+    for number in (signal.SIGUSR1, -1):
+        bench.say(frames.SIGNAL, struct.pack("!i", number))
     bench.say(frames.NUDGE)
-    assert bench.killed == [signal.SIGUSR1]
+    assert bench.killed == [signal.SIGUSR1, -1]
     assert termios.tcgetwinsize(bench.child) == (23, 80)
     bench.turn(0.2)
     assert termios.tcgetwinsize(bench.child) == (24, 80)
@@ -689,3 +690,22 @@ def test_the_terminal_is_put_back_whatever_happens(bench: Bench) -> None:
         loop.relay(bench.relay._plan)
 
     assert terminal.return_value.close.called
+
+
+def test_a_slow_brain_hears_the_last_words(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    link, heard = bench.relay._link, bytearray()
+    while not link.is_blocked:
+        link.backlog.add_output(bytes(100_000))
+        link.flush()
+
+    def read_on(reads: Any, writes: list[int], others: Any, timeout: float) -> Any:
+        assert writes == [link.fd]
+        heard.extend(bench.brain.recv(1 << 20))
+        return [], writes, []
+
+    monkeypatch.setattr(loop, "select", SimpleNamespace(select=read_on))
+    bench.relay._child.status = 0
+    bench.relay._end()
+    heard.extend(bench.brain.recv(1 << 20))
+
+    assert Decoder().feed(bytes(heard))[-1] == (frames.ENDED, b'{"code": 0}')

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from csp.sidecar import spool as spool_module
 from csp.sidecar.spool import Spool
 from csp.sidecar.wiring import hook_command
 
@@ -119,7 +120,7 @@ def test_a_process_id_that_comes_again_is_another_event(folder: Path) -> None:
     assert (first, names(spool)) == (["one"], ["two"])
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"prompt": 7}', "\udcff"])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"prompt": 7}', "\udcff", '{"prompt": "\udcff"}'])
 def test_nonsense_is_left_out(folder: Path, text: str, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "1.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     leave(folder, "2.json", '{"hook_event_name": "Stop"}', 10)
@@ -129,9 +130,22 @@ def test_nonsense_is_left_out(folder: Path, text: str, caplog: pytest.LogCapture
 
 
 def test_what_is_not_yet_renamed_is_left_alone(folder: Path) -> None:
-    (folder / ".77").write_text('{"hook_event_name": "half')
+    spool = Spool(folder)
+    (folder / ".77").write_text('{"hook_event_name": "whole"}')
+    before = names(spool)
+    (folder / ".77").rename(folder / "77.json")
 
-    assert names(Spool(folder)) == []
+    assert (before, names(spool)) == ([], ["whole"])
+
+
+def test_an_event_that_is_too_long_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '{"hook_event_name": "Stop"}'
+    leave(folder, "1.json", text, 10)
+    leave(folder, "2.json", f"{text} ", 20)
+    assert spool_module.MAX_EVENT_BYTES == 64 << 20
+    monkeypatch.setattr(spool_module, "MAX_EVENT_BYTES", len(text))
+
+    assert [event.at for event in Spool(folder).take()] == [10 / 1e9]
 
 
 def test_a_spool_that_is_gone_is_empty(folder: Path) -> None:

@@ -95,6 +95,7 @@ def test_a_prompt_is_looked_for_in_the_transcripts_there_are(tmp_path: Path) -> 
 
 def test_tags_remember_the_newest_and_whose_turn_it_is() -> None:
     tags = Tags()
+    assert KEPT == 500
     for seq in range(KEPT + 1):
         kind = DeliverKind.TURN if seq == KEPT else DeliverKind.MESSAGE
         tags.remember(

@@ -1,17 +1,29 @@
 """Whole lines of files that grow, are cut short, replaced, or come later."""
 
 import asyncio
+import errno
 import os
 import random
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from asyncinotify import Mask
 
-from csp.sidecar.tail import POLL_S, InotifyWatcher, PollingWatcher, Tail, Watcher, new_watcher
+from csp.sidecar.tail import (
+    MAX_LINE_BYTES,
+    POLL_S,
+    InotifyWatcher,
+    PollingWatcher,
+    Tail,
+    Watcher,
+    new_watcher,
+)
 from tests.waiting import wait_until
 
 
@@ -148,6 +160,34 @@ def test_a_line_that_grows_too_long_is_not_kept(path: Path) -> None:
     append(path, b"\nshort\n")
 
     assert got + list(tail.read()) == [b"short"]
+
+
+def test_a_line_may_be_as_long_as_the_bound() -> None:
+    assert MAX_LINE_BYTES == 32 << 20
+
+
+@pytest.mark.parametrize(("length", "is_given"), [(10, True), (11, False)])
+def test_a_line_is_left_out_from_one_byte_more_than_the_bound(
+    path: Path, length: int, is_given: bool
+) -> None:
+    tail = Tail(path, max_line_bytes=10)
+    append(path, b"x" * length)
+    assert list(tail.read()) == []
+    append(path, b"\n")
+
+    assert list(tail.read()) == [b"x" * length] * is_given
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_line_that_was_too_long_is_none_of_the_next_files(path: Path, is_replaced: bool) -> None:
+    tail = Tail(path, max_line_bytes=10)
+    append(path, b"x" * 20)
+    assert list(tail.read()) == []
+    if is_replaced:
+        path.rename(path.with_suffix(".old"))
+    path.write_bytes(b"new\n")
+
+    assert list(tail.read()) == [b"new"]
 
 
 WATCHERS: list[Callable[[], Watcher]] = [InotifyWatcher, PollingWatcher]
@@ -371,6 +411,104 @@ def test_without_a_watch_to_be_had_files_are_looked_at(tmp_path: Path, watches: 
 
     assert said.split()[-3:] == ["one", "two", "1.json"]
     assert complaints.splitlines() == ["WARNING file notification failed, polling instead"]
+
+
+class Kernel:
+    """The kernel's side of a watcher, which can refuse; notes what it is asked."""
+
+    def __init__(self, watcher: InotifyWatcher) -> None:
+        self._real: Any = watcher._inotify
+        self.fd = self._real.fd
+        self.close = self._real.close
+        self.refused: dict[Path | None, int] = {}
+        self.asked: list[tuple[Path, Mask]] = []
+        self.removed = 0
+        watcher._inotify = self  # type: ignore[assignment]  # it does what is asked of an Inotify
+
+    def add_watch(self, path: Path, mask: Mask) -> object:
+        self.asked.append((path, mask))
+        if error := self.refused.get(path) or self.refused.get(None):
+            raise OSError(error, os.strerror(error))
+        return self._real.add_watch(path, mask)
+
+    def rm_watch(self, watch: object) -> None:
+        self.removed += 1
+        self._real.rm_watch(watch)
+
+
+@pytest.fixture
+async def notified() -> AsyncIterator[InotifyWatcher]:
+    watcher = InotifyWatcher()
+    yield watcher
+    watcher.close()
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.ENOMEM])
+async def test_a_path_is_looked_at_only_as_long_as_there_is_no_watch_for_it(
+    notified: InotifyWatcher, tmp_path: Path, error: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    kernel, paths = Kernel(notified), [tmp_path / "one", tmp_path / "two"]
+    kernel.refused[None] = error
+    for path in paths:
+        notified.watch(path)
+    assert (list(notified._polled), list(notified._paths)) == (paths, [])
+    assert caplog.messages == ["file notification failed, polling instead"]
+    kernel.refused.clear()
+    assert await notified.wait(60)
+
+    assert (list(notified._polled), list(notified._paths)) == ([], paths)
+    await wait_until(lambda: notified._poll_timer is None)
+
+
+def is_another(watcher: InotifyWatcher, timer: asyncio.TimerHandle | None) -> bool:
+    return watcher._poll_timer is not timer
+
+
+async def test_looking_goes_on_until_the_watcher_is_closed(path: Path) -> None:
+    watcher = InotifyWatcher()
+    Kernel(watcher).refused[None] = errno.ENOSPC
+    watcher.watch(path)
+    for text in (b"one", b"four"):
+        await watcher.wait(0)
+        before = watcher._poll_timer
+        # At least one look finds nothing new.
+        await wait_until(partial(is_another, watcher, before))
+        path.write_bytes(text)
+        assert await watcher.wait(60)
+    timer = watcher._poll_timer
+    watcher.close()
+
+    assert POLL_S == 0.05
+    assert timer is not None
+    assert timer.cancelled()
+
+
+async def test_a_path_that_may_not_be_watched_leaves_its_folder(
+    notified: InotifyWatcher, path: Path, tmp_path: Path
+) -> None:
+    path.write_bytes(b"")
+    Kernel(notified).refused[path] = errno.EACCES
+    notified.watch(path)
+
+    assert [target for target, _ in notified._paths.values()] == [tmp_path]
+    assert notified._polled == {}
+
+
+async def test_the_kernel_is_asked_for_all_that_may_happen_to_what_is_watched(
+    notified: InotifyWatcher, path: Path
+) -> None:
+    path.write_bytes(b"")
+    kernel, gone = Kernel(notified), Mask.MOVE_SELF | Mask.DELETE_SELF
+    notified.watch(path)
+    notified.watch(path.parent)
+    assert kernel.removed == 0
+    notified.unwatch(path)
+
+    assert kernel.removed == 1
+    assert kernel.asked == [
+        (path, Mask.MODIFY | Mask.ATTRIB | gone),
+        (path.parent, Mask.CREATE | Mask.MOVED_TO | gone),
+    ]
 
 
 async def test_a_closed_watcher_leaves_nothing_open() -> None:

@@ -1,12 +1,16 @@
 """A terminal is put back as it was, whoever made it raw."""
 
+import errno
 import os
 import pty
+import select
+import struct
 import subprocess
 import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -33,6 +37,8 @@ def close(terminal: Terminal, slave: int) -> None:
 
 def test_raw_is_what_stty_calls_raw(tty: tuple[int, int], tmp_path: Path) -> None:
     _, slave = tty
+    on = "inlcr igncr ignbrk brkint parmrk istrip echonl"
+    subprocess.run(["stty", *on.split()], stdin=slave, check=True)
     terminal = Terminal(slave, slave, str(tmp_path))
     terminal.make_raw()
     ours = subprocess.run(["stty", "-a"], stdin=slave, capture_output=True, text=True, check=True).stdout
@@ -45,6 +51,13 @@ def test_raw_is_what_stty_calls_raw(tty: tuple[int, int], tmp_path: Path) -> Non
         "-echo",
         "-iexten",
         "-icrnl",
+        "-inlcr",
+        "-igncr",
+        "-ignbrk",
+        "-brkint",
+        "-parmrk",
+        "-istrip",
+        "-echonl",
         "-ixon",
         "-opost",
         "cs8",
@@ -91,6 +104,70 @@ def test_a_record_that_nobody_holds_is_put_right_once(tty: tuple[int, int], tmp_
     assert not mend(slave, str(tmp_path))
 
 
+def test_a_terminal_that_was_left_raw_is_put_right_before_it_is_made_raw(
+    tty: tuple[int, int], tmp_path: Path
+) -> None:
+    _, slave = tty
+    before = settings(slave)
+    killed = Terminal(slave, slave, str(tmp_path))
+    killed.make_raw()
+    os.close(killed._record)
+    close(killed, slave)
+    (tmp_path / f"tty{os.ttyname(slave).replace('/', '-')}.{os.getpid()}").rename(
+        tmp_path / f"tty{os.ttyname(slave).replace('/', '-')}.1"
+    )
+    terminal = Terminal(slave, slave, str(tmp_path))
+    terminal.make_raw()
+    terminal.close()
+    close(terminal, slave)
+
+    assert terminal.before == settings(slave) == before
+
+
+def test_a_signal_while_a_terminal_is_set_is_no_failure(tty: tuple[int, int], tmp_path: Path) -> None:
+    _, slave = tty
+    terminal = Terminal(slave, slave, str(tmp_path))
+    with mock.patch.object(termios, "tcsetattr", side_effect=[termios.error(errno.EINTR, ""), None]) as tried:
+        terminal.make_raw()
+    assert tried.call_count == 2
+    with (
+        mock.patch.object(termios, "tcsetattr", side_effect=termios.error(errno.EIO, "gone")),
+        pytest.raises(OSError, match="gone"),
+    ):
+        terminal.make_raw()
+    terminal.close()
+    close(terminal, slave)
+
+
+def test_a_terminal_of_our_own_takes_more_at_a_time_than_one_that_others_share(
+    tty: tuple[int, int], tmp_path: Path
+) -> None:
+    """A descriptor that is shared may block, but not for so few bytes."""
+    _, slave = tty
+    reader, writer = os.pipe()
+    ours, shared = Terminal(slave, slave, str(tmp_path)), Terminal(slave, writer, str(tmp_path))
+
+    assert (ours._write_bytes, shared._write_bytes) == (64 * 1024, select.PIPE_BUF)
+    assert not os.get_blocking(ours.screen) and not os.get_blocking(ours.keys)
+    assert shared.screen == writer
+    for terminal in (ours, shared):
+        close(terminal, slave)
+    os.close(reader)
+
+
+def test_the_size_is_that_of_whichever_end_is_a_terminal(tty: tuple[int, int], tmp_path: Path) -> None:
+    _, slave = tty
+    termios.tcsetwinsize(slave, (33, 77))
+    reader, writer = os.pipe()
+    wide = Terminal(reader, slave, str(tmp_path))
+
+    assert wide.size() == struct.pack("HHHH", 33, 77, 0, 0)
+    assert Terminal(reader, writer, str(tmp_path)).size() is None
+    assert not wide.is_tty
+    close(wide, slave)
+    os.close(writer)
+
+
 def test_the_record_of_another_terminal_is_left_alone(tty: tuple[int, int], tmp_path: Path) -> None:
     master, slave = pty.openpty()
     terminal = Terminal(slave, slave, str(tmp_path))
@@ -104,7 +181,7 @@ def test_the_record_of_another_terminal_is_left_alone(tty: tuple[int, int], tmp_
     os.close(slave)
 
 
-@pytest.mark.parametrize("record", [b"", b"nonsense", b"1 2 3", b"1 2 3 4 5 6 zz", b"\xff\xfe"])
+@pytest.mark.parametrize("record", [b"", b"nonsense", b"1 2 3", b"1 2 ff", b"1 2 3 4 5 6 zz", b"\xff\xfe"])
 def test_a_broken_record_does_no_harm(tty: tuple[int, int], tmp_path: Path, record: bytes) -> None:
     _, slave = tty
     before = settings(slave)

@@ -636,3 +636,150 @@ def test_the_rules_speak_of_tools_to_those_who_have_them() -> None:
     assert "send_message" not in rules_text("ada")
     assert rules_text("ada", has_tools=True).startswith(rules_text("ada"))
     assert rules_text("ada", "orchestrator", has_tools=True).count("send_message") == 1
+
+
+# --- words and bounds ----------------------------------------------------------------------------
+
+#: The words of each CLI that are no interactive session.
+NO_SESSION = {
+    "claude": "agents auth auto-mode doctor gateway install mcp plugin plugins project setup-token"
+    " ultrareview update upgrade -p --print -h --help -v --version --bg --background",
+    "codex": "agents exec e review login logout mcp plugin app-server remote-control completion update doctor"
+    " sandbox debug apply a queue archive delete migrate-rollouts migrate-nfs-db unarchive cloud exec-server"
+    " features help -h --help -V --version",
+    "gemini": "mcp extensions extension skills skill hooks hook gemma -p --prompt --acp --experimental-acp -l"
+    " --list-extensions --list-sessions --delete-session -v --version -h --help",
+}
+
+
+@pytest.mark.parametrize("name", NO_SESSION)
+def test_each_command_of_a_cli_is_known(name: str) -> None:
+    assert [word for word in NO_SESSION[name].split() if is_session(name, [name, word])] == []
+
+
+def test_the_value_of_each_option_of_codex_is_no_command() -> None:
+    options = "-c --config --enable --disable --remote --remote-auth-token-env -i --image -m --model"
+    options += " --local-provider -p --profile -s --sandbox -C --cd --add-dir -a --ask-for-approval"
+
+    assert [one for one in options.split() if not is_session("codex", ["codex", one, "exec"])] == []
+
+
+def test_the_hooks_are_those_that_nothing_else_tells_of(run_dir: Path, home: Path, gemini: Path) -> None:
+    """With the time they may take: in seconds for Claude, in milliseconds for Gemini."""
+    claude = settings(wired("claude", run_dir, home))["hooks"]
+    theirs = gemini_settings(wired("gemini", run_dir, home))["hooks"]
+
+    assert set(claude) == {
+        *("SessionStart", "UserPromptSubmit", "PermissionRequest"),
+        *("PostToolUse", "PostToolUseFailure", "Stop", "StopFailure"),
+    }
+    assert set(theirs) == {
+        *("SessionStart", "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
+    }
+    assert {entry[-1]["hooks"][0]["timeout"] for entry in claude.values()} == {10}
+    assert {entry[-1]["hooks"][0]["timeout"] for entry in theirs.values()} == {10_000}
+
+
+def test_of_two_settings_or_rules_the_last_ones_count(run_dir: Path, home: Path) -> None:
+    args = ["--settings", '{"a": 1}', "--settings", '{"b": 2}']
+    args += ["--append-system-prompt", "One.", "--append-system-prompt=Two."]
+    run = wired("claude", run_dir, home, *args)
+
+    assert set(settings(run)) == {"b", "hooks"}
+    assert value(run.argv, "--append-system-prompt") == f"Two.\n\n{RULES}"
+
+
+def test_claude_names_its_transcripts_after_the_real_folder(run_dir: Path, home: Path) -> None:
+    (home / "real").mkdir()
+    (home / "my.project").symlink_to(home / "real")
+
+    assert Path(wired("claude", run_dir, home).transcript_hint).parent.name.endswith("-real")
+
+
+@pytest.mark.parametrize(("length", "is_known"), [(200, True), (201, False)])
+def test_the_longest_folder_that_has_a_hint(run_dir: Path, length: int, is_known: bool) -> None:
+    run = wire("claude", run_dir, ["claude"], {"HOME": "/h"}, SESSION, cwd="/" + "a" * (length - 1))
+
+    assert bool(run.transcript_hint) is is_known
+
+
+def test_without_a_folder_the_one_of_the_process_is_meant(
+    run_dir: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "here").mkdir()
+    monkeypatch.chdir(home / "here")
+    run = wire("claude", run_dir, ["claude"], {"HOME": "/h"}, SESSION)
+
+    assert Path(run.transcript_hint).parent.name.endswith("-here")
+
+
+@pytest.mark.parametrize(
+    ("args", "session"),
+    [
+        (["resume"], ""),
+        (["resume", "my-session"], ""),
+        (["resume", OTHER.replace("2", "z")], ""),
+        (["hello", OTHER], ""),
+        (["-m", "resume", OTHER], ""),
+    ],
+)
+def test_only_a_resumed_session_of_codex_is_known(
+    args: list[str], session: str, run_dir: Path, home: Path
+) -> None:
+    assert wired("codex", run_dir, home, *args).session_id == session
+
+
+def test_codex_home_is_where_it_says(run_dir: Path, home: Path) -> None:
+    (home / "codex").mkdir()
+    (home / "codex" / "config.toml").write_text('developer_instructions = "There."')
+    run = wired("codex", run_dir, home, env={"CODEX_HOME": str(home / "codex")})
+
+    assert run.transcript_hint == str(home / "codex" / "sessions")
+    assert instructions(run.argv) == f"There.\n\n{RULES}"
+
+
+def test_options_of_ours_never_follow_two_dashes_or_a_word(run_dir: Path, home: Path) -> None:
+    dashes = wired("codex", run_dir, home, "-m", "gpt-5", "--", "-x", "hello").argv
+    word = wired("codex", run_dir, home, "-m", "gpt-5", "resume", "--last").argv
+
+    assert dashes[-5:] == ["-c", dashes[-4], "--", "-x", "hello"]
+    assert word[-4:] == ["-c", word[-3], "resume", "--last"]
+
+
+@pytest.mark.parametrize("flag", ["--session-id", "-r", "--resume", "--session-file"])
+def test_each_way_to_choose_a_session_of_gemini_stays(flag: str, run_dir: Path, home: Path) -> None:
+    run = wired("gemini", run_dir, home, flag, "latest")
+
+    assert run.argv[1:] == [flag, "latest"]
+    assert run.session_id == ""
+
+
+@pytest.mark.parametrize(
+    ("own", "names"),
+    [({}, ["GEMINI.md"]), ({"fileName": "A.md"}, ["A.md"]), ({"fileName": ["A", "B"]}, ["A", "B"])],
+)
+def test_gemini_reads_the_rules_beside_the_files_of_its_user(
+    own: dict[str, Any], names: list[str], run_dir: Path, home: Path
+) -> None:
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text(json.dumps({"context": own}))
+    run = wired("gemini", run_dir, home)
+
+    assert gemini_settings(run)["context"] == {"fileName": [*names, RULES_FILE]}
+    assert Path(run.env["GEMINI_CLI_HOME"], ".gemini", RULES_FILE).read_text() == f"{RULES}\n"
+
+
+def test_a_tool_that_writes_a_plain_transcript_is_told_where(run_dir: Path, home: Path) -> None:
+    run = wired("plain", run_dir, home, "-x")
+
+    assert run.argv == ["/usr/bin/plain", "-x"]
+    assert run.env == {"HOME": str(home), "CSP_TRANSCRIPT": str(run_dir / "transcript.jsonl")}
+    assert (run.transcript_hint, run.spool_dir) == (run.env["CSP_TRANSCRIPT"], str(run_dir / "spool"))
+
+
+def test_what_another_run_has_wired_is_left_alone(run_dir: Path, home: Path) -> None:
+    wired("gemini", run_dir, home)
+    unwire(run_dir, owner=1)
+    assert (run_dir / "gemini-home").is_dir()
+    unwire(run_dir, owner=os.getpid())
+    assert not (run_dir / "gemini-home").exists()

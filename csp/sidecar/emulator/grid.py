@@ -79,8 +79,6 @@ class Grid(pyte.Screen):
         if self.cursor.y == bottom and top == 0:
             self.above.append(self.line_text(0))
         super().index()
-        if self.cursor.y == bottom:
-            self.buffer.pop(bottom, None)
 
     def scroll(self, count: int) -> None:
         """Move the lines between the margins up, or down for a negative count."""

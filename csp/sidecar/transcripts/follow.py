@@ -129,7 +129,12 @@ class Follower:
         """Return what follows from what is on the disk now."""
         if self._needs_looks():
             self._locate()
-        return self._step()[0]
+        outcomes, has_news = self._step()
+        # A batch has so many lines at most, and one that leads to another transcript has none of its lines.
+        while has_news:
+            more, has_news = self._step()
+            outcomes += more
+        return outcomes
 
     @property
     def files(self) -> list[str]:
