@@ -141,3 +141,53 @@ async def test_what_is_found_is_shown_where_it_was_said(parts: Parts) -> None:
     )
 
     assert got == ["/history?limit=60&before=100", "70"]
+
+
+async def test_every_part_of_the_page_is_begun(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const session = { id: "s", mode: "autopilot", topic: "t", thread: "default", status: "running",
+          round: 0, maxRounds: 0, turns: 1, tokens: 0, startedAt: 1000 };
+        const proposals = { A: { agent: "ada", text: "mine" } };
+        const orchestration = { phase: "turns", waitingFor: [], turnOrder: ["ada"], proposals, votes: {} };
+        answers["/sessions"] = { items: [session] }; answers["/sessions/s"] = { session, orchestration };
+        answers["/agents"][0].state = "busy";
+        answers["/usage"].items = [{ agent: "ada", input: 1, output: 1, cost_usd: null, replies: 1 }];
+        await begin(); await until(() => $("#chip-text").textContent !== "Freeform");
+        await until(() => !$("#spending-part").hidden); sockets[0].open();
+        sockets[0].hear({ seq: 5, id: "m5", ts: 1, type: "agent_response", sender: "ada", target: "all",
+          text: "done?", thread: "default", session_id: "s", final: true });
+        await until(() => bodyTexts().length); const banner = $("#banner").hidden;
+        function bodyTexts() { return texts("#log .body"); }
+        const key = new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true });
+        document.body.dispatchEvent(key); const focused = document.activeElement.id;
+        $("#add-model-open").click(); const dialog = $("#add-model").open; $("#add-model").close();
+        $("#tabs [data-tab=board]").click();
+        const read = () => new Set(asked.map(([, path]) => path.split("&")[0]));
+        await until(() => read().has("/board?limit=50"));
+        return [banner, focused, dialog, document.body.dataset.tab, localStorage.getItem("csp-theme"),
+          document.title, $("#votes-part").hidden, texts("#busy b"), texts("#composer-target option"),
+          texts("#mode-agents label"), read().has("/history?types=turn,turn_signal"),
+          texts("#view-choice option").length]"""
+    )
+
+    assert got == [
+        *(False, "search-text", True, "board", "auto", "den · group chat", False),
+        *(["ada"], ["everybody", "ada"], ["ada"], True, 2),
+    ]
+
+
+async def test_the_run_of_a_review_is_shown(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const session = { id: "s", mode: "review", topic: "t", thread: "default", status: "running",
+          round: 0, maxRounds: 0, turns: 1, tokens: 0, startedAt: 1000 };
+        answers["/sessions"] = { items: [session] };
+        answers["/sessions/s"] = { session, orchestration: { waitingFor: [], turnOrder: [] } };
+        answers["/runs"] = { items: [{ id: "r", session_id: "s" }] };
+        answers["/runs/r"] = { run: { id: "r", phase: "plan", builder: "ada", reviewer: "bob", cycle: 1,
+          revisions: 0, max_revisions: 3 } };
+        await begin(); await until(() => !$("#run-part").hidden); return texts("#run dd")[0]"""
+    )
+
+    assert got == "r"
