@@ -260,14 +260,18 @@ def test_a_room_notes_silence_by_itself(tmp_path: Path) -> None:
 
 
 def test_a_room_goes_on_with_its_turns_after_a_restart(tmp_path: Path) -> None:
-    with ThreadRoom(tmp_path, env={"CSP_TURN_TIMEOUT_MS": "1500", "CSP_TURN_WARN_MS": "1000"}) as room:
+    """A turn has hours before the restart, next to no time after it."""
+    env = {"CSP_TURN_TIMEOUT_MS": "9000000"}
+    with ThreadRoom(tmp_path, env=env) as room:
         for name in ("claude", "codex"):
             room.gateway.post("/register", {"agentId": name})
         room.gateway.post("/mode", {"mode": "autopilot", "topic": "tabs"})
-        first = room.gateway.get("/mode")["currentTurn"]
-        room.restart()
+        assert room.gateway.get("/mode")["currentTurn"] == "claude"
+        room.stop()
+        room._env = {"CSP_TURN_TIMEOUT_MS": "50", "CSP_TURN_WARN_MS": "25"}
+        room.start()
 
-        wait_until_sync(lambda: room.gateway.get("/mode")["currentTurn"] != first, what="the next turn")
+        wait_until_sync(lambda: room.gateway.get("/mode")["currentTurn"] != "claude", what="the next turn")
 
 
 def test_a_run_works_where_the_gateway_was_started(tmp_path: Path) -> None:

@@ -4,17 +4,18 @@ What a reply in turn, one with a wrong turn, one that comes twice do is tested i
 with what a bad request for a mode is answered.
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from csp.core.commands import Tick
 from csp.oneshot import Gateway
-from tests.modes.acceptance import ModeRoom
+from tests.gateway.debaters import Debaters
+from tests.gateway.served import Clock, ServedRoom, served
 from tests.rooms import LiveRoom
-from tests.waiting import wait_until_sync
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("modes replies")]
 
@@ -45,11 +46,6 @@ class Table:
         )
         return answer
 
-    def take(self, name: str) -> None:
-        """Say that the ask of an agent has arrived."""
-        items = self.agents[name].get(f"/inbox/{name}")["items"]
-        self.agents[name].post("/delivery", {"id": items[-1]["id"], "state": "confirmed"})
-
     def items(self, view: dict[str, Any], types: str = "agent_response") -> list[dict[str, Any]]:
         page = self.room.gateway.get("/history", session=view["sessionId"], types=types, limit=1000)
         items: list[dict[str, Any]] = page["items"]
@@ -71,12 +67,31 @@ def table(shared: Table) -> Iterator[Table]:
     shared.room.gateway.post("/stop", {"all": True})
 
 
-@pytest.fixture(scope="module")
-def hasty_table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
-    """A room for tests that wait until a turn is over; the next one must last until they have looked."""
-    env = {"CSP_TURN_WARN_MS": "2000", "CSP_TURN_TIMEOUT_MS": "4000"}
-    with LiveRoom(tmp_path_factory.mktemp("replies") / "hasty", env=env) as room:
-        yield Table(room)
+class StillPair(Debaters):
+    """claude and codex in a room whose clock stands still until a test moves it."""
+
+    def __init__(self, room: ServedRoom, clock: Clock) -> None:
+        super().__init__(room)
+        self._clock = clock
+
+    async def take(self, name: str) -> None:
+        """Say that the ask of an agent has arrived."""
+        (ask,) = await self.room.inbox(self.members[name])
+        await self.room.post("/delivery", {"id": ask, "state": "confirmed"}, self.members[name].token)
+
+    async def time_out(self) -> None:
+        """Let the time of a turn go by."""
+        self._clock.now += 120
+        await self.room.gateway.submit(Tick())
+
+
+@pytest.fixture
+async def still_pair(tmp_path: Path) -> AsyncIterator[StillPair]:
+    clock = Clock()
+    async with served(tmp_path / "room", clock) as room:
+        pair = StillPair(room, clock)
+        await pair.join("claude", "codex")
+        yield pair
 
 
 # --- which replies count -------------------------------------------------------------------------
@@ -123,14 +138,15 @@ def test_words_out_of_turn_are_posted_with_a_mark_and_move_nothing(table: Table)
     assert (item["text"], item["out_of_turn"]) == ("by the way", True)
 
 
-def test_a_reply_after_the_timeout_is_shown_as_late_and_moves_nothing(hasty_table: Table) -> None:
-    view = hasty_table.begin("round_robin", agents=["claude", "codex"], steps=3)
-    hasty_table.take("claude")
-    wait_until_sync(lambda: hasty_table.mode()["currentTurn"] == "codex", 60, "the timeout")
-    hasty_table.reply("claude", "sorry, I was away", view["turn"])
+async def test_a_reply_after_the_timeout_is_shown_as_late_and_moves_nothing(still_pair: StillPair) -> None:
+    view = await still_pair.start("round_robin", agents=["claude", "codex"], steps=3)
+    await still_pair.take("claude")
+    await still_pair.time_out()
+    assert (await still_pair.mode())["currentTurn"] == "codex"
+    await still_pair.reply("claude", "sorry, I was away", turn=view["turn"])
 
-    assert hasty_table.mode()["currentTurn"] == "codex"
-    (item,) = hasty_table.items(view)
+    assert (await still_pair.mode())["currentTurn"] == "codex"
+    (item,) = await still_pair.room.history("?types=agent_response")
     assert (item["text"], item["late"]) == ("sorry, I was away", True)
 
 
@@ -155,30 +171,25 @@ def test_the_same_reply_again_is_the_same_reply(table: Table) -> None:
 # --- who cannot be asked -------------------------------------------------------------------------
 
 
-def test_one_who_is_never_delivered_to_passes_its_turn_on_with_the_reason(hasty_table: Table) -> None:
-    view = hasty_table.begin("round_robin", agents=["claude", "codex"], steps=2)
-    wait_until_sync(lambda: hasty_table.mode()["currentTurn"] == "codex", 60, "the next turn")
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_one_who_is_not_delivered_to_passes_its_turn_on_with_the_reason(
+    still_pair: StillPair, is_gone: bool
+) -> None:
+    if is_gone:
+        await still_pair.room.post("/state", {"state": "offline"}, still_pair.members["claude"].token)
+    view = await still_pair.start("round_robin", agents=["claude", "codex"], steps=2)
+    await still_pair.time_out()
 
-    reasons = [text for text in hasty_table.notices(view) if "claude: its turn failed, undelivered: " in text]
-    assert len(reasons) == 1
-    hasty_table.agents["claude"].post("/agent-output", {"content": "too late", "turn": view["turn"]})
-    assert hasty_table.mode()["currentTurn"] == "codex"
-
-
-def test_one_who_is_offline_passes_its_turn_on_with_the_reason(tmp_path: Path) -> None:
-    env = {"CSP_TURN_WARN_MS": "500", "CSP_TURN_TIMEOUT_MS": "1000"}
-    with ModeRoom(tmp_path, env) as room:
-        for name in ("ada", "bob"):
-            room.join(name)
-        room.ready()
-        wait_until_sync(lambda: "Say something" in room.seats["ada"].screen(), 20, "the composer")
-        room.seats["ada"].keys("C-d")
-        wait_until_sync(lambda: not room.agent("ada")["online"], 20, "the end of ada")
-        view = room.begin("round_robin", "Go on without end.", agents=["ada", "bob"], steps=2)
-        view = room.wait_end()
-
-        assert room.speakers(view) == ["bob"]
-        assert "ada: its turn failed, undelivered: offline. The turn passes on." in room.notices(view)
+    assert (await still_pair.mode())["currentTurn"] == "codex"
+    reason = "offline" if is_gone else "queued"
+    failures = [text for text in await still_pair.notices() if "claude: its turn failed" in text]
+    assert failures == [f"claude: its turn failed, undelivered: {reason}. The turn passes on."]
+    await still_pair.reply("claude", "too late", turn=view["turn"])
+    assert (await still_pair.mode())["currentTurn"] == "codex"
+    await still_pair.reply("codex", "here I am")
+    said = await still_pair.room.history("?types=agent_response")
+    assert [item["text"] for item in said if not item.get("late")] == ["here I am"]
+    assert (await still_pair.mode())["status"] == "ended"
 
 
 # --- two sessions --------------------------------------------------------------------------------

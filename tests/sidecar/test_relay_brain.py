@@ -10,8 +10,9 @@ from typing import Final
 
 import pytest
 
+from csp.sidecar.keyboard import MAX_HOLD_S
 from csp.sidecar.terminal import RESET
-from tests.sidecar.panes import Brain, Brains, Pane, launcher, python
+from tests.sidecar.panes import TIMEOUT_S, Brain, Brains, Pane, launcher, python
 from tests.sidecar.test_relay import RAW
 from tests.waiting import wait_until_sync
 
@@ -81,37 +82,44 @@ def test_held_keys_wait_for_their_release(tmp_path: Path) -> None:
         brain = brains.next()
         pane.expect(b"READY")
         pane.wait_raw()
-        brain.send(b"H", struct.pack("!d", 1.5))
+        began = time.monotonic()
+        brain.send(b"H", struct.pack("!d", MAX_HOLD_S))
         typed(brain, b"first")
         brain.expect(b"D")
         pane.press(b"one")
         assert brain.expect(b"K") == b"one"
-        typed(brain, b"second")
-        pane.expect(b"firstsecond")
-        assert pane.read(0.2) == b""
+        typed(brain, b"second", tag=2)
+        brain.expect(b"D")
+        is_held = time.monotonic() - began < MAX_HOLD_S
         brain.send(b"R")
-        pane.expect(b"one")
+        while len(pane.seen) < len(b"firstsecondone"):
+            assert pane.read(TIMEOUT_S), pane.seen
+
+        # On a machine so busy that the longest hold was over before the second input, the key came first.
+        assert pane.seen == b"firstsecondone" or (not is_held and pane.seen == b"firstonesecond")
 
 
 def test_held_keys_are_passed_on_in_time_even_if_the_brain_has_died(tmp_path: Path) -> None:
+    """They were to be held for ten minutes; that a hold ends when it should is tested in test_loop.py."""
     with Brains(tmp_path) as brains, Pane(launcher(python(ECHO), tmp_path, brains.command)) as pane:
         brain = brains.next()
         pane.expect(b"READY")
         pane.wait_raw()
+        began = time.monotonic()
         brain.send(b"H", struct.pack("!d", 600.0))
         typed(brain, b"paste")
         brain.expect(b"D")
-        began = time.monotonic()
         pane.press(b"one")
         brain.expect(b"K")
         brain.kill()
-        assert brains.next().expect_json(b"S")["held_keys"] is True
+        is_held = brains.next().expect_json(b"S")["held_keys"]
+        assert is_held or time.monotonic() - began >= MAX_HOLD_S
         pane.press(b"two")
-        pane.expect(b"pasteonetwo", timeout_s=10)
+        pane.expect(b"pasteonetwo")
 
-        assert 1.0 < time.monotonic() - began < 5.0
+        assert time.monotonic() - began >= MAX_HOLD_S
         pane.press(b"three")
-        pane.expect(b"three", timeout_s=1.0)
+        pane.expect(b"three")
 
 
 def test_a_dead_brain_is_replaced_and_told_what_its_predecessor_knew(tmp_path: Path) -> None:

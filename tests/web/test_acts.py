@@ -37,7 +37,9 @@ async def test_a_word_that_stops_everything_is_said_where_something_runs(parts: 
     got = await parts.run(
         SESSIONS
         + """const { stop } = await load("acts"); const room = await makeRoom({ sessions });
-        statuses["/message"] = 409; return [await stop(room, "Allstop"), asked]"""
+        statuses["/message"] = 409; const said = await stop(room, "Allstop"); const first = asked.splice(0);
+        statuses["/message"] = 200; statuses["/stop"] = 507;
+        return [said, first, await stop(room, "Allstop")]"""
     )
 
     assert got == [
@@ -46,6 +48,7 @@ async def test_a_word_that_stops_everything_is_said_where_something_runs(parts: 
             ["POST", "/message", {"to": "all", "content": "Allstop", "thread": "two"}],
             ["POST", "/stop", {"all": True}],
         ],
+        False,
     ]
 
 

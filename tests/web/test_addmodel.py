@@ -8,22 +8,27 @@ BEGIN: Final = """const { startAddModel } = await load("addmodel"); const room =
 startAddModel(room);
 const dialog = $("#add-model"); const field = (name) => dialog.querySelector(`[name=${name}]`);
 const submit = async () => { $("#add-model-form").requestSubmit();
-const busy = $("#add-model-start").disabled; for (let i = 0; i < 4; i += 1) await turn();
-return [busy, $("#add-model-start").disabled, dialog.open]; };
+const looks = () => [$("#add-model-start").disabled, $("#add-model-start").getAttribute("aria-busy")];
+const busy = looks(); for (let i = 0; i < 4; i += 1) await turn();
+return [busy, looks(), dialog.open]; };
 """
+#: Whether the button is disabled, with what a screen reader is told of it.
+BUSY: Final = [True, "true"]
+READY: Final = [False, None]
 
 
 async def test_a_model_is_asked_for_without_the_fields_that_are_empty(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """$("#add-model-open").click(); field("provider").value = "openai";
+        + """$("#add-model-open").click(); const isModal = dialog.matches(":modal");
+        field("provider").value = "openai";
         field("model").value = " gpt-x "; field("name").value = "gpt";
-        answers["/agents"] = { agentId: "gpt-2" }; const done = await submit();
-        return [asked, done, texts(".toast p"), room.refreshed]"""
+        answers["/agents"] = { agentId: "gpt-2", id: "m-7" }; const done = await submit();
+        return [isModal, asked, done, texts(".toast p"), room.refreshed]"""
     )
 
     body = {"provider": "openai", "model": "gpt-x", "name": "gpt"}
-    assert got == [[["POST", "/agents", body]], [True, False, False], ["gpt-2 joined"], 1]
+    assert got == [True, [["POST", "/agents", body]], [BUSY, READY, False], ["gpt-2 joined"], 1]
 
 
 async def test_a_refusal_leaves_the_form_as_it_is(parts: Parts) -> None:
@@ -38,4 +43,4 @@ async def test_a_refusal_leaves_the_form_as_it_is(parts: Parts) -> None:
     )
 
     body = {"provider": "anthropic", "model": "m", "name": "n", "base_url": "http://h/", "key_env": "MINE"}
-    assert got == [[True, False, True], body, "m", ["no key (set it)"], False, 0]
+    assert got == [[BUSY, READY, True], body, "m", ["no key (set it)"], False, 0]

@@ -134,3 +134,14 @@ async def test_the_focus_stays_when_a_card_is_drawn_again(parts: Parts) -> None:
     assert got == [
         True, "pause-ada", None, ["Nobody is here yet. In a shell: csp add NAME -- COMMAND"],
     ]  # fmt: skip
+
+
+async def test_only_a_model_with_a_name_is_named(parts: Parts) -> None:
+    got = await parts.run(
+        DRAW
+        + """await draw([agent("ada", { capabilities: { model: "opus" } }), agent("bob",
+          { capabilities: { model: { id: 1 } } }), agent("cy", { capabilities: ["x"] })]);
+        return texts(".agent .kind")"""
+    )
+
+    assert got == ["cli · opus", "cli", "cli"]

@@ -60,3 +60,13 @@ async def test_the_gateways_clock_counts(parts: Parts) -> None:
 
     assert offsets[0] == 0
     assert abs(offsets[1] - 600) <= 1 and offsets[2] == offsets[1] and abs(offsets[3] + 60) <= 1
+
+
+async def test_a_difference_of_a_few_seconds_counts_and_no_answer_is_kept(parts: Parts) -> None:
+    got = await parts.run(
+        """const { get, now } = await load("api"); const kept = []; const answer = window.fetch;
+        window.fetch = (path, options) => { kept.push(options.cache); return answer(path, options); };
+        window.skewMs = 5000; await get("/x"); return [now() - Date.now() / 1000, kept]"""
+    )
+
+    assert abs(got[0] - 5) <= 1 and got[1] == ["no-store"]

@@ -17,7 +17,10 @@ async def test_each_agent_that_asks_has_its_answers(parts: Parts) -> None:
         for (const button of document.querySelectorAll(".approval[data-agent=ada] button")) button.click();
         const calls = asked.splice(0).map(([, path, body]) => [path, body]); const same = $(".approval");
         room.agentsChanged.tell(); const kept = same.isConnected;
-        show(); return [heads, asks, cut < 2100, labels, calls, looked, kept, texts(".approval")]"""
+        room.agents[0].dialog.question = "and now?"; room.agentsChanged.tell();
+        const next = $(".approval p.asked").textContent; show();
+        return [heads, asks, cut < 2100, labels, calls, looked, kept, next,
+          texts(".approval")]"""
     )
 
     assert got == [
@@ -33,5 +36,6 @@ async def test_each_agent_that_asks_has_its_answers(parts: Parts) -> None:
         [["/agents/ada/approve", {}], ["/agents/ada/deny", {}], ["/agents/ada/approve", {"choice": 2}]],
         ["ada"],
         True,
+        "and now?",
         [],
     ]

@@ -36,3 +36,13 @@ async def test_it_goes_when_it_was_answered_or_the_session_ended(parts: Parts) -
     )
 
     assert got == [True, True, [["/stop", {"all": True}]], True]
+
+
+async def test_it_is_not_drawn_again_under_the_hand_of_a_person(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """say({}); const button = $("#banner button"); room.sessionsChanged.tell();
+        return button.isConnected"""
+    )
+
+    assert got is True

@@ -237,3 +237,60 @@ async def test_a_summary_and_a_file_of_one_session(parts: Parts) -> None:
         ["whiteboard-s/1.txt"],
         "==> p1 <==\nt1\n\n==> p2 <==\nt2\n",
     ]
+
+
+_HASTY: Final = "const real = setTimeout; window.setTimeout = (run, ms) => real(run, Math.min(ms, 1));"
+
+
+async def test_older_notes_stay_above_the_newest_page_of_the_same_board(parts: Parts) -> None:
+    got = await parts.run(
+        _HASTY
+        + _BEGIN
+        + """const range = (from, to) => Array.from({ length: to - from }, (_, at) => note(from + at));
+        const count = () => texts(".note").length; const seen = [];
+        await open(range(11, 61)); await until(() => count() === 50); seen.push($("#board-older").hidden);
+        answers["/board"] = { items: range(1, 11) }; asked.length = 0; $("#board-older").click();
+        await until(() => count() === 60); seen.push(asked[0][1], texts(".toast").length);
+        answers["/board"] = { items: range(12, 62) }; room.noted.tell(); await until(() => count() > 60);
+        seen.push(count(), texts(".note .body")[0]);
+        answers["/board"] = { items: [] }; $("#board-older").click(); await until(() => $(".toast"));
+        seen.push(texts(".toast p"));
+        answers["/board"] = { items: [note(30)] }; $("#board-session").value = "room";
+        $("#board-session").dispatchEvent(new Event("change")); await until(() => count() < 60);
+        return [...seen, count(), $("#board-older").hidden]"""
+    )
+
+    assert got == [
+        *(False, "/board?limit=50&before=11", 0),
+        *(61, "note 61", ["there is nothing older"], 1, True),
+    ]
+
+
+async def test_a_page_that_comes_after_a_search_began_is_not_shown(parts: Parts) -> None:
+    got = await parts.run(
+        _HASTY
+        + _BEGIN
+        + """const hold = () => { let go; const held = new Promise((done) => (go = done));
+        return { held, go }; };
+        const page = hold(); const hits = hold(); answers["/board"] = () => page.held;
+        answers["/board/search"] = () => hits.held; showTab("board"); await rest(); openBoard("tabs");
+        page.go({ items: [note(1)] }); await rest(); const early = texts(".note").length;
+        hits.go({ items: Array.from({ length: 50 }, (_, at) => ({ note: note(at) })) });
+        await until(() => texts(".note").length === 50); return [early, $("#board-older").hidden]"""
+    )
+
+    assert got == [0, True]
+
+
+async def test_what_was_chosen_stays_chosen(parts: Parts) -> None:
+    got = await parts.run(
+        _BEGIN
+        + """const [board, writer] = [$("#board-session"), $("#board-by")];
+        board.value = "room"; room.sessions.push({ id: "s/2", mode: "debate" }); room.sessionsChanged.tell();
+        room.agents = ["ada", "bob"].map((id) => ({ id, online: true })); room.agentsChanged.tell();
+        writer.value = "bob"; room.agents.push({ id: "cy", online: true }); room.agentsChanged.tell();
+        const kept = [board.value, writer.value, $("#board-sum").hidden];
+        room.agents = []; room.agentsChanged.tell(); return [kept, $("#board-sum").hidden]"""
+    )
+
+    assert got == [["room", "bob", False], True]

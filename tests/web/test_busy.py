@@ -13,7 +13,7 @@ async def test_who_works_is_shown_with_a_models_words(parts: Parts) -> None:
         const live = (agent, ...lines) => room.live.tell({ agent,
           screen: { rows: lines.map((text) => [[text]]) } });
         const both = show(["ada", "busy", "api"], ["bob", "busy", "cli"], ["cy", "idle", "api"]);
-        live("ada", "one", " ", "two", "three", "four"); live("bob", "secret"); live("cy", "nothing");
+        live("ada", "one", "two", " ", "three", "four"); live("bob", "secret"); live("cy", "nothing");
         room.live.tell({ agent: "ada" });
         const words = texts("#busy li"); Object.defineProperty(document, "hidden",
           { get: () => window.isAway, configurable: true });

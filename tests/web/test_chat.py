@@ -157,3 +157,63 @@ async def test_states_of_old_messages_are_asked_for_when_they_are_seen(parts: Pa
         ["/messages/m60", "/messages/m1"],
         ["bob ✓✓ confirmed", "bob ✓✓ confirmed", "bob ✓ typed"],
     ]
+
+
+async def test_a_short_history_has_nothing_older(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN + """await show(range(1, 31)); await scrollTo(0); await scrollTo(9); return asked.length"""
+    )
+
+    assert got == 1
+
+
+async def test_older_pages_come_one_by_one_and_leave_the_reader_where_he_is(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show(range(100, 160)); asked.length = 0; let go;
+        answers["/history"] = () => new Promise((done) => (go = done));
+        await scrollTo(0); await scrollTo(9); await scrollTo(0); const once = asked.length;
+        answers["/history"] = { items: range(30, 40) }; go({ items: range(40, 100) });
+        await until(() => bodies().length === 120); await frame(); const top = scroller.scrollTop;
+        await scrollTo(0); await until(() => bodies().length === 130);
+        return [once, top > 900, asked.map(([, path]) => path)]"""
+    )
+
+    assert got == [1, True, ["/history?limit=60&before=100", "/history?limit=60&before=40"]]
+
+
+async def test_only_so_many_messages_stay_on_the_page(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show(range(1, 61)); for (const one of range(61, 411)) room.said.tell(one); await frame();
+        return [bodies().length, bodies()[0]]"""
+    )
+
+    assert got == [400, "text 11"]
+
+
+async def test_who_comes_back_to_the_end_has_missed_nothing_more(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show(range(1, 61)); const words = () => $("#jump").textContent; const seen = [];
+        const miss = async (seq) => { await scrollTo(scroller.scrollHeight / 2); room.said.tell(item(seq));
+        await frame(); seen.push(words()); };
+        await miss(61); await scrollTo(scroller.scrollHeight); seen.push($("#jump").hidden); await miss(62);
+        answers["/history"] = { items: range(1, 61) }; room.viewChanged.tell();
+        await until(() => $("#jump").hidden); await scrollTo(scroller.scrollHeight / 2);
+        return [...seen, words()]"""
+    )
+
+    assert got == ["1 new message ↓", True, "1 new message ↓", "To the newest ↓"]
+
+
+async def test_the_mark_of_what_was_found_goes_after_three_seconds(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const waits = []; const real = setTimeout; await show(range(100, 160));
+        window.setTimeout = (run, ms) => (ms > 100 ? waits.push({ run, ms }) : real(run, ms));
+        await show(range(1, 61), 30); const before = $("#log .found").dataset.seq;
+        const [{ run, ms }] = waits; run(); return [before, ms, $("#log .found")]"""
+    )
+
+    assert got == ["30", 3000, None]

@@ -89,3 +89,14 @@ async def test_commands_that_turn_to_a_part_of_the_page(parts: Parts) -> None:
         True,
         True,
     ]
+
+
+async def test_the_history_is_saved_as_markdown(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const saved = []; URL.createObjectURL = () => "blob:x"; answers["/health"] = { room: "den" };
+        HTMLAnchorElement.prototype.click = function () { saved.push(this.download); };
+        answers["/history"] = { items: [] }; const [done] = await type("export"); return [done, saved]"""
+    )
+
+    assert got == [True, ["den.md"]]

@@ -66,3 +66,36 @@ async def test_keys_choose_and_complete(parts: Parts) -> None:
         False, 0, 1, 0, 1, "completion-1", [False, False], True, "say @adele ", True, [True, True, "@ad"],
         "@ada  x", 5,
     ]  # fmt: skip
+
+
+async def test_a_key_that_was_used_is_used_by_nobody_else(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const heard = []; document.addEventListener("keydown", (event) => heard.push(event.key));
+        input.addEventListener("keydown", (event) => completion.takes(event)); type("@ad");
+        const press = (name) => input.dispatchEvent(new KeyboardEvent("keydown", { key: name,
+          bubbles: true, cancelable: true })); return [press("ArrowDown"), press("x"), heard]"""
+    )
+
+    assert got == [False, True, ["x"]]
+
+
+async def test_other_words_begin_with_the_first_of_them(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """type("@ad"); key("ArrowDown"); const second = chosen(); type("@a"); return [second, chosen()]"""
+    )
+
+    assert got == [1, 0]
+
+
+async def test_the_pointer_leaves_the_focus_and_the_list_goes_with_it(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const waits = []; window.setTimeout = (run, ms) => waits.push({ run, ms }); type("@ad");
+        const isPassed = list.children[0].dispatchEvent(new MouseEvent("mousedown", { cancelable: true }));
+        input.dispatchEvent(new Event("blur")); const early = list.hidden; const [{ run, ms }] = waits; run();
+        return [isPassed, early, ms, list.hidden]"""
+    )
+
+    assert got == [False, False, 150, True]

@@ -114,3 +114,44 @@ async def test_enter_sends_and_with_shift_or_alt_it_does_not(parts: Parts) -> No
     )
 
     assert got == [0, 0, 0, 1]
+
+
+async def test_the_field_grows_with_its_lines_up_to_a_limit(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const grow = (text) => { field.value = text; field.dispatchEvent(new Event("input"));
+        return parseFloat(field.style.height); };
+        const [one, three, many] = ["a", "a\\nb\\nc\\nd\\ne\\nf", "a\\n".repeat(100)].map(grow);
+        await write("x");
+        return [one < three, three < many, many, parseFloat(field.style.height) < many]"""
+    )
+
+    assert got == [True, True, 240, True]
+
+
+async def test_what_is_sent_is_not_completed_any_more(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """field.value = "@a"; field.setSelectionRange(2, 2); field.dispatchEvent(new Event("input"));
+        const open = !$("#completion").hidden; await write("hello"); return [open, $("#completion").hidden]"""
+    )
+
+    assert got == [True, True]
+
+
+async def test_without_the_words_it_quotes_a_message_is_not_sent(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """statuses["/history"] = 507; const sent = await write("see {ada.last}");
+        return [sent.map(([method]) => method), field.value, texts(".toast p")]"""
+    )
+
+    assert got == [["GET"], "see {ada.last}", ["the gateway answered 507"]]
+
+
+async def test_the_word_that_stops_is_kept_as_it_was_typed(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN + """return (await write(" ALL stop! ")).map(([, path, body]) => [path, body])"""
+    )
+
+    assert got == [["/message", {"to": "all", "content": "ALL stop!"}], ["/stop", {"all": True}]]

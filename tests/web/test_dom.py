@@ -9,13 +9,14 @@ async def test_elements_with_their_attributes(parts: Parts) -> None:
         const made = h("p", { class: "a", hidden: true, title: null, lang: false, id: undefined,
           tabindex: 0, data: { x: 1 }, vars: { hue: 7 }, on: { click: () => (clicks += 1) } }, "<b>",
           null, false, undefined, ["x", h("i")], 0);
-        made.click(); const press = button("go", () => (clicks += 10), { class: "small" }); press.click();
+        made.click(); const press = button("go", () => (clicks += 10), { class: "small",
+          on: { focus: () => (clicks += 100) } }); press.click(); press.dispatchEvent(new Event("focus"));
         return [made.outerHTML, clicks, press.type, press.className, svg("rect", { x: 1 }).namespaceURI]"""
     )
 
     assert got == [
         '<p class="a" hidden="" tabindex="0" data-x="1" style="--hue: 7;">&lt;b&gt;x<i></i>0</p>',
-        11,
+        111,
         "button",
         "small",
         "http://www.w3.org/2000/svg",

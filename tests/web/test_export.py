@@ -55,7 +55,23 @@ async def test_a_long_history_is_read_page_after_page(parts: Parts) -> None:
 
 async def test_what_went_wrong_is_told(parts: Parts) -> None:
     got = await parts.run(
-        BEGIN + """statuses["/history"] = 0; return [await exportRoom("md"), saved, texts(".toast p")]"""
+        BEGIN
+        + """statuses["/history"] = 0;
+        return [await exportRoom("md"), saved, texts(".toast p"), $(".toast").dataset.kind]"""
     )
 
-    assert got == [False, [], ["the gateway does not answer (see: csp status)"]]
+    assert got == [False, [], ["the gateway does not answer (see: csp status)"], "error"]
+
+
+async def test_the_memory_of_a_file_is_given_back_a_minute_later(parts: Parts) -> None:
+    """Some browsers ask before they write, so the text must be there for a while."""
+    got = await parts.run(
+        BEGIN
+        + """const { save } = await load("export"); const waits = []; const freed = [];
+        window.setTimeout = (run, ms) => waits.push({ run, ms });
+        URL.revokeObjectURL = (url) => freed.push(url);
+        save("a.txt", "a", "text/plain"); const early = [...freed]; waits[0].run();
+        return [early, waits.map(({ ms }) => ms), freed, saved]"""
+    )
+
+    assert got == [[], [60_000], ["blob:x"], [["a.txt", "blob:x"]]]

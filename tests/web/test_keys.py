@@ -90,3 +90,34 @@ async def test_a_click_elsewhere_closes_the_menu(parts: Parts) -> None:
     )
 
     assert got == [True, False]
+
+
+async def test_the_key_of_the_search_is_not_the_browsers(parts: Parts) -> None:
+    got = await parts.run(
+        PRESS
+        + """const key = (more) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "k",
+          bubbles: true, cancelable: true, ...more })); return [key({}), key({ ctrlKey: true })]"""
+    )
+
+    assert got == [True, False]
+
+
+async def test_each_hint_has_its_own_time(parts: Parts) -> None:
+    got = await parts.run(
+        "const cleared = []; window.setTimeout = () => 7; window.clearTimeout = (id) => cleared.push(id);"
+        + PRESS
+        + "press(1000); const first = [...cleared]; press(5000); return [first, cleared]"
+    )
+
+    assert got == [[0], [0, 7]]
+
+
+async def test_a_menu_that_closes_gives_the_focus_back(parts: Parts) -> None:
+    got = await parts.run(
+        PRESS
+        + """const menu = $("#menu"); menu.open = true; $("#theme").focus(); press(1000);
+        const escaped = [menu.open, document.activeElement.tagName]; menu.open = true;
+        $("#export-md").click(); return [escaped, menu.open]"""
+    )
+
+    assert got == [[False, "SUMMARY"], False]

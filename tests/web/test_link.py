@@ -33,10 +33,11 @@ async def test_what_is_no_link_is_not_used(parts: Parts) -> None:
 async def test_a_refused_link_says_why(parts: Parts) -> None:
     got = await parts.run(
         """const { enter, token } = await load("access"); statuses["/page/enter"] = 401; const why = [];
-        for (const answer of [{ error: "used" }, {}]) { answers["/page/enter"] = answer;
-        history.replaceState(null, "", `#link=${given}`); why.push(await enter()); }
+        for (const answer of [{ error: "used" }, {}, { "no JSON": () => 1 }]) {
+        answers["/page/enter"] = answer; history.replaceState(null, "", `#link=${given}`);
+        why.push(await enter()); }
         return [why, token(), location.hash]""",
         CODE,
     )
 
-    assert got == [["used", "the gateway answered 401"], None, ""]
+    assert got == [["used", "the gateway answered 401", "the gateway answered 401"], None, ""]

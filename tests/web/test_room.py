@@ -131,3 +131,14 @@ async def test_many_events_at_once_are_applied_in_order(parts: Parts) -> None:
     )
 
     assert got == list(range(5, 15))
+
+
+async def test_a_session_that_is_paused_has_not_ended_and_any_id_can_be_asked_for(parts: Parts) -> None:
+    got = await parts.run(
+        """const { Room } = await load("room"); const room = new Room(); answers["/sessions"] = { items: [] };
+        room.sessions = ["running", "paused", "ended"].map((status) => ({ id: `s/${status}`, status }));
+        const running = room.running.map(({ id }) => id); room.choose("s/paused");
+        await until(() => asked.length === 2); room.close(); return [running, asked[1][1]]"""
+    )
+
+    assert got == [["s/running", "s/paused"], "/sessions/s%2Fpaused"]

@@ -129,3 +129,26 @@ async def test_colours_of_the_wire(parts: Parts) -> None:
         "var(--screen-text)",
         "var(--screen-back)",
     ]
+
+
+async def test_a_screen_stays_when_its_agent_does_something_else(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """showTab("screens"); show("ada", [[["hello"]]]); const row = $(".screen .row");
+        room.agents = [agent("ada", { state: "busy" })]; room.agentsChanged.tell();
+        show("ada", [[["hello"]]]); const part = row.firstChild; show("ada", [[["hello"]]]);
+        return [texts(".screen"), texts("figcaption"), part.isConnected]"""
+    )
+
+    assert got == [["hello"], ["ada · busy"], True]
+
+
+async def test_a_cursor_behind_the_last_letter_has_a_cell_of_its_own(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """showTab("screens"); show("ada", [[["ab"]]], { cursor: [0, 2] });
+        const next = texts(".screen .cursor"); show("ada", [[["ab"]]], { cursor: [0, 4] });
+        return [next, texts(".screen .row")]"""
+    )
+
+    assert got == [[" "], ["ab   "]]

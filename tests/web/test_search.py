@@ -56,3 +56,17 @@ async def test_a_hundred_are_the_newest_and_nothing_is_said_so(parts: Parts) -> 
         True,
         3,
     ]
+
+
+async def test_a_search_shows_the_conversation_and_goes_with_its_words(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const heard = []; document.addEventListener("keydown", (event) => heard.push(event.key));
+        await find("x", [item(1, "x")]); const tab = document.body.dataset.tab;
+        const press = (key) => $("#results").dispatchEvent(new KeyboardEvent("keydown", { key,
+          bubbles: true })); press("a"); press("Escape"); await find("x", [item(1, "x")]);
+        $("#search-text").value = ""; $("#search-text").dispatchEvent(new Event("input"));
+        return [tab, heard, $("#results").hidden]"""
+    )
+
+    assert got == ["chat", ["a"], True]

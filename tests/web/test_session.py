@@ -121,3 +121,36 @@ async def test_every_session_can_be_looked_at_alone(parts: Parts) -> None:
     assert got[0][0] == "All threads" and got[0][2] == "Round robin: s1"
     assert got[0][1].startswith("● Round robin: xxx") and got[0][1].endswith(" (own)") and len(got[0][1]) < 65
     assert got[1:] == [["s1", None], ""]
+
+
+async def test_what_does_not_fit_a_session_is_not_shown(parts: Parts) -> None:
+    """The first of the two clocks is the one of the stream."""
+    got = await parts.run(
+        "const every = []; window.setInterval = (run, ms) => every.push(ms);"
+        + BEGIN
+        + """show(session({ mode: "consensus", endedAt: 1125 })); const known = Object.keys(facts());
+        return [every, known, labels().includes("+1 round")]"""
+    )
+
+    assert got == [[15_000, 500], ["Phase", "Round", "Waiting for", "Turns", "Began"], False]
+
+
+async def test_the_choice_of_a_session_follows_the_view(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """show(session()); const first = $("#view-choice").value; room.view = "s"; room.viewChanged.tell();
+        return [first, $("#view-choice").value]"""
+    )
+
+    assert got == ["", "s"]
+
+
+async def test_a_session_is_not_drawn_again_while_it_stays_the_same(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """show(session()); const same = $("#session-stop"); same.focus(); room.sessionsChanged.tell();
+        const kept = same.isConnected; show(session({ turns: 3 }));
+        return [kept, same.isConnected, document.activeElement.id]"""
+    )
+
+    assert got == [True, False, "session-stop"]

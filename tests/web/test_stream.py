@@ -100,6 +100,41 @@ async def test_a_network_that_is_back_is_used_at_once(parts: Parts) -> None:
     assert got == 3
 
 
+async def test_a_page_that_is_hidden_does_not_hurry(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """stream.run(0); sockets[0].close(); await settle();
+        Object.defineProperty(document, "hidden", { value: true, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange")); await settle(); delete document.hidden;
+        return sockets.length"""
+    )
+
+    assert got == 1
+
+
+async def test_a_page_over_tls_has_a_socket_over_tls(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """sessionStorage.clear();
+        window.URL = class extends URL { constructor(path) { super(path, "https://room.example/"); } };
+        stream.run(3); return [sockets[0].url, sockets[0].offer]"""
+    )
+
+    assert got == ["wss://room.example/ws?after=3", ["csp", "csp-token."]]
+
+
+async def test_only_an_open_connection_is_asked_and_only_that_one_is_given_up(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """pinging.run(); stream.run(0); pinging.run(); const none = waits.length;
+        sockets[0].open(); await settle(); pinging.run(); const [{ run }] = waits.splice(0);
+        sockets[0].close(); await settle(); await wake(); run();
+        return [none, sockets.length, sockets[1].readyState]"""
+    )
+
+    assert got == [0, 2, 0]
+
+
 async def test_silence_after_a_question_ends_a_connection(parts: Parts) -> None:
     got = await parts.run(
         BEGIN

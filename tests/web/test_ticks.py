@@ -90,3 +90,14 @@ async def test_what_is_hidden_is_drawn_no_more_but_known(parts: Parts) -> None:
     )
 
     assert got == [["ada ○ queued"], ["ada ✓ typed"], ["ada ○ queued"]]
+
+
+async def test_what_has_expired_can_be_sent_again(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const at = place(); ticks.show(message("m", "ada"), at, { isLive: true });
+        return ["failed", "withdrawn", "expired", "confirmed"].map((state) => { step("m", "ada", state);
+          return buttons(at); })"""
+    )
+
+    assert got == [["Send again"]] * 3 + [[]]

@@ -11,8 +11,9 @@ async def test_a_word_goes_by_itself_an_error_stays(parts: Parts) -> None:
         const shown = [...document.querySelectorAll(".toast")].map((toast) =>
           [toast.getAttribute("role"), toast.dataset.kind]);
         const said = texts(".toast p"); const times = waits.map(({ ms }) => ms); waits[0].run();
-        const left = texts(".toast p"); $(".toast button").click();
-        return [shown, said, times, left, texts(".toast")]"""
+        const left = texts(".toast p"); const label = $(".toast button").getAttribute("aria-label");
+        $(".toast button").click();
+        return [shown, said, times, left, texts(".toast"), label]"""
     )
 
     assert got == [
@@ -21,6 +22,7 @@ async def test_a_word_goes_by_itself_an_error_stays(parts: Parts) -> None:
         [8000],
         ["wrong (do better)"],
         [],
+        "Close",
     ]
 
 
@@ -35,7 +37,8 @@ async def test_an_attempt_tells_what_went_wrong(parts: Parts) -> None:
     got = await parts.run(
         """const { attempt } = await load("toast"); const { get } = await load("api");
         answers["/a"] = { fine: true }; answers["/b"] = { error: "no", hint: "try" }; statuses["/b"] = 400;
-        return [await attempt(get("/a")), await attempt(get("/b")), texts(".toast p")]"""
+        return [await attempt(get("/a")), await attempt(get("/b")), texts(".toast p"),
+          $(".toast").dataset.kind]"""
     )
 
-    assert got == [{"fine": True}, None, ["no (try)"]]
+    assert got == [{"fine": True}, None, ["no (try)"], "error"]

@@ -74,10 +74,19 @@ async def test_numbers_money_and_plurals(parts: Parts) -> None:
     said = await parts.run(
         """const { count, money, several, hueOf } = await load("words");
         return [count(1234567), money(0.0123), money(0.99), money(1), money(12.5), several(1, "token"),
-          several(0, "token"), several(1200, "reply", "replies"), hueOf("ada") === hueOf("ada"),
-          hueOf("ada") === hueOf("bob"), hueOf("ada") >= 0 && hueOf("ada") < 360]"""
+          several(0, "token"), several(1200, "reply", "replies"),
+          ["ada", "bob", "claude", "codex", "gemini", "日本"].map(hueOf)]"""
     )
 
     assert said[:5] == ["1,234,567", "$0.0123", "$0.9900", "$1.00", "$12.50"]
     assert said[5:8] == ["1 token", "0 tokens", "1,200 replies"]
-    assert said[8:] == [True, False, True]
+    assert said[8] == [337, 236, 357, 204, 162, 44]
+
+
+async def test_a_time_of_day_has_hours_and_minutes_a_moment_has_its_day_too(parts: Parts) -> None:
+    said = await parts.run(
+        """const { clock, moment } = await load("words"); const ts = new Date(2031, 4, 6, 9, 5, 7) / 1000;
+        return [clock(ts), moment(ts)]"""
+    )
+
+    assert said[0].startswith("09:05") and "2031" in said[1] and "05:07" in said[1]
