@@ -15,8 +15,10 @@ from tests.suite.times import TimesByFolder, longest_first
 for _name in [name for name in os.environ if name.startswith("CSP_")]:
     del os.environ[_name]
 
-# A shell lets what it runs in the background ignore Ctrl-C, which what tests start would inherit.
+# A shell lets what it runs in the background ignore Ctrl-C, and nohup a lost terminal; what tests start would
+# inherit both.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # `ci` gives every run the same examples; `deep` searches on: pytest tests/core --hypothesis-profile=deep
 # `mutants` does not look for the smallest example of a failure that nobody reads.
