@@ -1,14 +1,17 @@
 """Care for the journal: what a removal leaves behind, what a scrub reports, when notes are indexed."""
 
+import asyncio
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from csp.core.commands import Notice
-from csp.errors import Broken, CspError, Refused, StorageFull
-from csp.events import HumanMessage, RunStarted, encode_event
+from csp.errors import BadInput, Broken, CspError, Refused, StorageFailed, StorageFull
+from csp.events import HumanMessage, Pruned, Redacted, RunStarted, encode_event
 from csp.gateway import maintenance
 from csp.journal.jsonl import REWRITE_NAME
 from csp.wire import HUMAN, SYSTEM, AgentId, MessageId, SessionId
@@ -91,16 +94,79 @@ async def test_a_removal_that_was_promised_before_is_not_promised_again(
     assert room.gateway.writer.safe_seq == 2
 
 
+@pytest.mark.parametrize("error", [StorageFull("the disk is full"), Refused("not now")])
 async def test_a_removal_that_is_put_off_does_not_stop_a_start(
-    room: ServedRoom, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: CspError
 ) -> None:
     async def fail(gateway: object) -> None:
-        raise StorageFull("the disk is full")
+        raise error
 
     monkeypatch.setattr(maintenance, "_keep_promise", fail)
     await maintenance.finish_rewrites(room.gateway)
 
     assert "removal put off" in caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("note", "expected"),
+    [
+        (maintenance._Note(redact="m-4"), [True, False, False, False]),
+        (maintenance._Note(prune=7), [False, False, True, False]),
+    ],
+)
+def test_only_its_own_event_promises_a_removal(note: maintenance._Note, expected: list[bool]) -> None:
+    common = (9, 1.0, MessageId("e-9"), SYSTEM, HUMAN, "default", "")
+    events = [
+        Redacted(*common, message=MessageId("m-4")),
+        Redacted(*common, message=MessageId("m-5")),
+        Pruned(*common, before=7),
+        Pruned(*common, before=8),
+    ]
+
+    assert [note.is_promised_by(event) for event in events] == expected
+    assert not note.is_promised_by(said(HUMAN, None))
+
+
+@pytest.mark.parametrize("data", [b"{", b'{"redact": 7}', b"\xff"])
+def test_a_note_that_cannot_be_read_is_no_removal(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, data: bytes
+) -> None:
+    missing = maintenance._read_note(tmp_path)
+    messages = list(caplog.messages)
+    (tmp_path / "rewrite.json").write_bytes(data)
+
+    assert (missing, messages) == (None, [])
+    assert maintenance._read_note(tmp_path) is None
+    assert caplog.messages == ["removal note unreadable"]
+
+
+def test_a_note_is_kept_until_it_is_dropped(tmp_path: Path) -> None:
+    note = maintenance._Note(prune=7, after=3)
+    maintenance._leave_note(tmp_path, note)
+    kept = maintenance._read_note(tmp_path)
+    maintenance._drop_note(tmp_path)
+    maintenance._drop_note(tmp_path)
+
+    assert (kept, maintenance._read_note(tmp_path)) == (note, None)
+    with pytest.raises(StorageFailed, match="cannot note the removal"):
+        maintenance._leave_note(tmp_path / "nowhere", note)
+
+
+def test_the_whole_journal_is_read_and_what_is_no_event_is_passed_over() -> None:
+    lines = [encode_event(said(HUMAN, None)), b"odd", encode_event(said(CLAUDE, None))]
+    asked: list[tuple[int, object]] = []
+
+    def read_after(seq: int, max_bytes: int, cursor: object = None) -> SimpleNamespace:
+        asked.append((seq, cursor))
+        place = len(asked)
+        end = place == len(lines)
+        return SimpleNamespace(lines=[lines[place - 1]], end=end, last_seq=place + 10, cursor=f"c-{place}")
+
+    journal: Any = SimpleNamespace(read_after=read_after)
+    found = list(maintenance._events_after(journal, 4))
+
+    assert [event.sender for event in found] == [HUMAN, CLAUDE]
+    assert asked == [(4, None), (11, "c-1"), (12, "c-2")]
 
 
 def said(sender: AgentId, session: str | None) -> HumanMessage:
@@ -169,6 +235,36 @@ async def test_notes_that_lag_are_indexed_to_the_end_even_where_it_is_never_quie
     assert calls == [maintenance.INDEX_LINES] * 3
 
 
+async def test_a_quiet_room_indexes_many_lines_at_a_time_and_a_busy_one_few(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    is_quiet = [True, False, True]
+
+    def catch_up(max_lines: int) -> int:
+        # From now on a pause would last for ever.
+        monkeypatch.setattr(maintenance, "QUIET_S", 3600.0)
+        calls.append(max_lines)
+        return 3 - len(calls)
+
+    monkeypatch.setattr(maintenance, "QUIET_S", 0.0)
+    monkeypatch.setattr(maintenance, "MOST_LAG_BYTES", -1)
+    monkeypatch.setattr(maintenance, "_is_quiet", lambda gateway: is_quiet.pop(0))
+    monkeypatch.setattr(room.gateway.index, "catch_up", catch_up)
+    room.gateway.spawn(maintenance.index_when_quiet(room.gateway))
+    await wait_until(lambda: len(calls) == 3)
+
+    assert calls == [maintenance.INDEX_LINES, maintenance.BUSY_LINES, maintenance.INDEX_LINES]
+    assert (maintenance.INDEX_LINES, maintenance.BUSY_LINES) == (1000, 200)
+
+
+def test_a_room_is_quiet_a_moment_after_its_last_commit() -> None:
+    now = time.monotonic()
+    gateways: list[Any] = [SimpleNamespace(last_commit=now + 60), SimpleNamespace(last_commit=now - 60)]
+
+    assert [maintenance._is_quiet(gateway) for gateway in gateways] == [False, True]
+
+
 def scrubbed(monkeypatch: pytest.MonkeyPatch, outcome: list[int] | Exception) -> None:
     async def scrub_process(journal: object) -> maintenance._ScrubReport:
         if isinstance(outcome, Exception):
@@ -179,8 +275,13 @@ def scrubbed(monkeypatch: pytest.MonkeyPatch, outcome: list[int] | Exception) ->
     monkeypatch.setattr(maintenance, "_scrub_process", scrub_process)
 
 
-async def test_a_scrub_that_failed_says_so(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    scrubbed(monkeypatch, OSError("no more processes"))
+@pytest.mark.parametrize(
+    "error", [OSError("no more processes"), msgspec.DecodeError("odd"), BadInput("no such journal")]
+)
+async def test_a_scrub_that_failed_says_so(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    scrubbed(monkeypatch, error)
     await maintenance.scrub_journal(room.gateway)
     health = (await room.get("/health"))["journal"]
 
@@ -198,6 +299,56 @@ async def test_a_scrub_names_the_first_damaged_lines(
     assert notice["text"].startswith(f"The journal is damaged in {count} places (line {where}).")
     assert notice["target"] == HUMAN
     assert (await room.get("/health"))["journal"]["checked"] == 9
+
+
+class Scrubber:
+    """A process that says what the test tells it to, or nothing until it is killed."""
+
+    def __init__(self, out: bytes | None) -> None:
+        self.out = out
+        self.done: list[str] = []
+
+    async def start(self, *argv: str, **options: object) -> "Scrubber":
+        self.argv = argv
+        return self
+
+    async def communicate(self) -> tuple[bytes, None]:
+        if self.out is None:
+            await asyncio.get_running_loop().create_future()
+        return self.out or b"", None
+
+    def kill(self) -> None:
+        self.done.append("killed")
+
+    async def wait(self) -> None:
+        self.done.append("waited for")
+
+
+async def test_a_scrub_runs_beside_the_room_with_the_least_priority(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    scrubber = Scrubber(b'{"checked":3,"damaged":[{"line_number":2,"problem":"cut"}],"problems":1}')
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", scrubber.start)
+    report = await maintenance._scrub_process(tmp_path / "default" / "journal.jsonl")
+
+    assert (report.checked, [one.line_number for one in report.damaged]) == (3, [2])
+    assert scrubber.argv[0] == "nice"
+    assert scrubber.argv[2:] == (
+        *("-m", "csp.cli", "doctor", "--journal", "--json"),
+        *("--history", str(tmp_path), "--room", "default"),
+    )
+    assert scrubber.done == []
+
+
+async def test_a_scrub_ends_with_its_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    scrubber = Scrubber(None)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", scrubber.start)
+    scrubbing = asyncio.ensure_future(maintenance._scrub_process(tmp_path / "default" / "journal.jsonl"))
+    await asyncio.sleep(0)
+    scrubbing.cancel()
+    await asyncio.wait([scrubbing], timeout=60)
+
+    assert (scrubbing.cancelled(), scrubber.done) == (True, ["killed", "waited for"])
 
 
 async def test_a_sound_journal_is_told_to_nobody(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
