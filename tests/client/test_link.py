@@ -99,6 +99,18 @@ async def _all(inbox: Inbox) -> Any:
         yield item
 
 
+async def test_what_says_nothing_of_watching_leaves_it_as_it_was() -> None:
+    link, socket, inbox, outbox = link_of()
+    for frame in (b'{"live":{"watch":true}}', b'{"live":{"text":"x"}}'):
+        socket.frames.put_nowait(frame)
+    socket.frames.put_nowait(ConnectionClosedError(None, None))
+    with pytest.raises(Unreachable):
+        await link.run(inbox, outbox)
+
+    # The third one says that nobody watches any more.
+    assert inbox.taken == 3
+
+
 async def test_an_agent_that_was_not_watched_is_not_told_so() -> None:
     link, socket, inbox, outbox = link_of()
     for frame in (b'{"live":{"watch":true}}', b'{"live":{"watch":false}}', b'{"live":{"text":"x"}}'):
@@ -126,10 +138,12 @@ async def test_events_stop_while_the_inbox_is_full_and_go_on_after_the_last_one_
         await inbox.get()
     await settle()
     socket.frames.put_nowait(event(4)[1])
-    socket.frames.put_nowait(b'{"ref":"watch"}')
+    for _ in range(2):
+        socket.frames.put_nowait(b'{"ref":"watch"}')
     socket.frames.put_nowait(event(3)[1])
     await settle()
 
+    assert not running.done()
     assert stopped == [{"op": "unwatch", "ref": "unwatch"}]
     assert socket.sent[1:] == [{"op": "watch", "ref": "watch", "after": 2}]
     assert (full, inbox.taken, inbox.last_seq) == (3, 4, 3)
