@@ -150,6 +150,24 @@ async def test_events_stop_while_the_inbox_is_full_and_go_on_after_the_last_one_
     running.cancel()
 
 
+async def test_events_go_on_after_those_that_still_wait_for_the_consumer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("csp.client.inbox.MAX_ITEMS", 4)
+    link, socket, inbox, outbox = link_of()
+    running = asyncio.ensure_future(link.run(inbox, outbox))
+    for seq in range(1, 6):
+        socket.frames.put_nowait(event(seq)[1])
+    await settle()
+    for _ in range(2):
+        await inbox.get()
+    await settle()
+
+    assert socket.sent[1:] == [{"op": "watch", "ref": "watch", "after": 4}]
+    assert inbox.handed_seq == 2
+    running.cancel()
+
+
 async def test_a_watch_that_is_refused_ends_the_link(monkeypatch: pytest.MonkeyPatch) -> None:
     link, socket, inbox, outbox = link_of()
     link._overflow.set()
