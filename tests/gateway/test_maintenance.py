@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from csp.core.commands import Notice
-from csp.errors import BadInput, Broken, CspError, Refused, StorageFailed, StorageFull
-from csp.events import HumanMessage, Pruned, Redacted, RunStarted, encode_event
+from csp.errors import BadInput, Broken, CspError, NotFound, Refused, StorageFailed, StorageFull
+from csp.events import HumanMessage, Noted, Pruned, Redacted, RunDelivered, RunStarted, encode_event
 from csp.gateway import maintenance
 from csp.journal.jsonl import REWRITE_NAME
-from csp.wire import HUMAN, SYSTEM, AgentId, MessageId, SessionId
+from csp.wire import HUMAN, SYSTEM, AgentId, MessageId, NoteKind, SessionId
 from tests.gateway.served import ServedRoom
 from tests.waiting import wait_until
 
@@ -105,6 +105,76 @@ async def test_a_removal_that_is_put_off_does_not_stop_a_start(
     await maintenance.finish_rewrites(room.gateway)
 
     assert "removal put off" in caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("message_id", "note", "expected"),
+    [
+        ("m-1", None, ["m-1"]),
+        ("n-1", None, ["n-1"]),
+        ("n-1", (NoteKind.NOTE, None), ["n-1"]),
+        ("n-1", (NoteKind.REPLY, "m-4"), ["m-4"]),
+        ("n-1", (NoteKind.SUMMARY, "m-4"), ["m-4", "n-1"]),
+    ],
+)
+async def test_a_note_that_was_taken_from_a_reply_goes_with_it(
+    message_id: str, note: tuple[NoteKind, str | None] | None, expected: list[str]
+) -> None:
+    done: list[object] = []
+
+    async def settle() -> None:
+        done.append("settled")
+
+    def get(note_id: str, audience: object) -> SimpleNamespace | None:
+        done.append((note_id, audience))
+        if note is None:
+            return None
+        return SimpleNamespace(kind=note[0], source=note[1] and SimpleNamespace(id=note[1]))
+
+    gateway: Any = SimpleNamespace(writer=SimpleNamespace(settle=settle), board=SimpleNamespace(get=get))
+
+    assert list(await maintenance._messages_of(gateway, message_id)) == expected
+    # What was acknowledged a moment ago is found, too.
+    assert done == ([] if message_id == "m-1" else ["settled", ("n-1", None)])
+
+
+async def test_what_is_redacted_is_there_belongs_to_no_run_and_is_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    common = (9, 1.0, MessageId("e-9"), SYSTEM, CLAUDE, "default", "")
+    found: dict[str, Any] = {
+        "m-1": said(CLAUDE, None),
+        "n-2": Noted(*common, idx=0),
+        "e-3": RunDelivered(*common, session_id=SessionId("s-1"), run="run-1"),
+        "e-4": Redacted(*common, message=MessageId("m-1")),
+    }
+    done: list[object] = []
+
+    async def messages_of(gateway: object, message_id: str) -> tuple[str, ...]:
+        return (message_id,)
+
+    async def find(message_id: str) -> SimpleNamespace | None:
+        return SimpleNamespace(event=found[message_id]) if message_id in found else None
+
+    async def check_no_run(gateway: object, event: object) -> None:
+        done.append(event)
+
+    async def remove(gateway: Any, note: maintenance._Note) -> None:
+        assert gateway.removal.locked()
+        done.append(note)
+
+    for name, fake in (("_messages_of", messages_of), ("_check_no_run", check_no_run), ("_remove", remove)):
+        monkeypatch.setattr(maintenance, name, fake)
+    gateway: Any = SimpleNamespace(
+        history=SimpleNamespace(find=find), removal=asyncio.Lock(), writer=SimpleNamespace(safe_seq=50)
+    )
+    for message_id in ("m-1", "n-2", "e-3"):
+        await maintenance.redact(gateway, message_id)
+        assert done[-2:] == [found[message_id], maintenance._Note(redact=message_id, after=50)]
+    for message_id in ("e-4", "m-9"):
+        with pytest.raises(NotFound, match=f"unknown message '{message_id}'"):
+            await maintenance.redact(gateway, message_id)
+    assert len(done) == 6
 
 
 @pytest.mark.parametrize(
