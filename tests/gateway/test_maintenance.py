@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,10 +10,23 @@ from typing import Any
 import msgspec
 import pytest
 
+from csp.config import Settings
 from csp.core.commands import Notice
+from csp.core.room import Room, dump
 from csp.errors import BadInput, Broken, CspError, NotFound, Refused, StorageFailed, StorageFull
-from csp.events import HumanMessage, Noted, Pruned, Redacted, RunDelivered, RunStarted, encode_event
+from csp.events import (
+    Base,
+    HumanMessage,
+    Noted,
+    Pruned,
+    Redacted,
+    RunDelivered,
+    RunStarted,
+    decode_event,
+    encode_event,
+)
 from csp.gateway import maintenance
+from csp.gateway.gateway import Gateway
 from csp.journal.jsonl import REWRITE_NAME
 from csp.wire import HUMAN, SYSTEM, AgentId, MessageId, NoteKind, SessionId
 from tests.gateway.served import ServedRoom
@@ -105,6 +119,133 @@ async def test_a_removal_that_is_put_off_does_not_stop_a_start(
     await maintenance.finish_rewrites(room.gateway)
 
     assert "removal put off" in caplog.messages
+
+
+@pytest.mark.parametrize("durability", ["none", "flush", "fsync"])
+async def test_all_that_was_decided_is_in_the_journal_before_it_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: str
+) -> None:
+    gateway = Gateway(Settings(durability=durability), tmp_path / "room", time.time)
+    seqs: list[int] = []
+
+    def prepare(*given: object) -> None:
+        raise Refused("enough")
+
+    monkeypatch.setattr(maintenance, "_leave_note", lambda *_: seqs.append(gateway.writer.safe_seq))
+    monkeypatch.setattr(maintenance, "_prepare", prepare)
+    waiting = gateway.submit(Notice(text="a moment ago", target=HUMAN))
+    with pytest.raises(Refused, match="enough"):
+        await maintenance._remove(gateway, maintenance._Note(redact="m-1"))
+    await waiting
+    await gateway.close()
+
+    assert seqs == [1]
+
+
+@pytest.mark.parametrize(
+    ("note", "forgotten"), [(maintenance._Note(prune=7), [7]), (maintenance._Note(redact="m-1"), [])]
+)
+async def test_a_removal_ends_with_nothing_of_it_in_memory(
+    monkeypatch: pytest.MonkeyPatch, note: maintenance._Note, forgotten: list[int]
+) -> None:
+    done: list[object] = []
+
+    async def alone(action: Callable[[], None]) -> None:
+        done.append("alone")
+        action()
+
+    async def forget(before: int) -> None:
+        done.append(before)
+
+    monkeypatch.setattr(maintenance.rewrite, "finish", lambda prepared: done.append(prepared))
+    gateway: Any = SimpleNamespace(
+        writer=SimpleNamespace(alone=alone),
+        history=SimpleNamespace(load_recent=lambda: done.append("loaded")),
+        hands=SimpleNamespace(forget=forget),
+    )
+    prepared: Any = "the copy"
+    await maintenance._finish(gateway, prepared, note)
+
+    assert done == ["alone", "the copy", "loaded", *forgotten]
+
+
+def test_a_promise_is_looked_for_after_the_note_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    common = (9, 1.0, MessageId("e-9"), SYSTEM, HUMAN, "default", "")
+    events = {3: [Redacted(*common, message=MessageId("m-4"))], 9: []}
+    monkeypatch.setattr(maintenance, "_events_after", lambda journal, seq: iter(events[seq]))
+    journal: Any = None
+
+    assert maintenance._is_promised(journal, maintenance._Note(redact="m-4", after=3))
+    # The same message was redacted before; that is no promise of this removal.
+    assert not maintenance._is_promised(journal, maintenance._Note(redact="m-4", after=9))
+
+
+def test_the_first_line_of_a_pruned_journal_holds_the_room_without_its_texts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+    full, bare = Room(), Room()
+    bare.ts = 5.0
+
+    def room_before(journal: object, before: int) -> Room:
+        asked.append(before)
+        return full
+
+    def without_texts(room: Room) -> Room:
+        assert room is full
+        return bare
+
+    monkeypatch.setattr(maintenance, "_room_before", room_before)
+    monkeypatch.setattr(maintenance, "without_texts", without_texts)
+    journal: Any = None
+    base = decode_event(maintenance._base_line(journal, 7))
+
+    assert isinstance(base, Base) and asked == [7]
+    assert (base.seq, base.id, base.ts, bytes(base.state)) == (6, "e-6", 5.0, dump(bare))
+
+
+@pytest.mark.parametrize(("before", "seqs"), [(1, []), (7, []), (8, [7]), (9, [7, 8])])
+def test_the_room_before_an_event_has_heard_of_those_before_it_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, before: int, seqs: list[int]
+) -> None:
+    events = [said(HUMAN, None), msgspec.structs.replace(said(HUMAN, None), seq=8)]
+    heard: list[int] = []
+
+    def apply(room: Room, event: HumanMessage) -> Room:
+        heard.append(event.seq)
+        if event.seq == 7:
+            raise msgspec.ValidationError("odd")
+        return room
+
+    monkeypatch.setattr(maintenance, "apply", apply)
+    monkeypatch.setattr(maintenance, "_events_after", lambda journal, seq: iter(events))
+    journal: Any = None
+    maintenance._room_before(journal, before)
+
+    assert heard == seqs
+    assert caplog.messages == ["journal line passed over"] * (7 in seqs)
+
+
+@pytest.mark.parametrize("is_promised", [True, False])
+async def test_a_promise_is_kept_and_what_was_not_promised_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_promised: bool
+) -> None:
+    note, done = maintenance._Note(redact="m-1", after=3), list[object]()
+
+    async def finish(gateway: object, prepared: object, of: maintenance._Note) -> None:
+        done.append((prepared, of))
+
+    monkeypatch.setattr(maintenance, "_is_promised", lambda journal, of: is_promised and of == note)
+    monkeypatch.setattr(maintenance, "_prepare", lambda journal, of: f"a copy of {journal}")
+    monkeypatch.setattr(maintenance, "_finish", finish)
+    gateway: Any = SimpleNamespace(folder=tmp_path, writer=SimpleNamespace(journal="the journal"))
+    nothing = await maintenance._keep_promise(gateway)
+    maintenance._leave_note(tmp_path, note)
+    kept = await maintenance._keep_promise(gateway)
+
+    assert (nothing, kept) == (None, note if is_promised else None)
+    assert done == [("a copy of the journal", note)] * is_promised
+    assert maintenance._read_note(tmp_path) is None
 
 
 @pytest.mark.parametrize(
