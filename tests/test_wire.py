@@ -477,7 +477,7 @@ DEFAULTS: list[tuple[type, dict[str, object]]] = [
 
 @pytest.mark.parametrize(("kind", "expected"), DEFAULTS, ids=[kind.__name__ for kind, _ in DEFAULTS])
 def test_what_is_left_out_has_its_default(kind: type, expected: dict[str, object]) -> None:
-    found = parse(kind, encode(NEEDED.get(kind, {})))
+    found: Any = parse(kind, encode(NEEDED.get(kind, {})))
 
     assert {name: getattr(found, name) for name in expected} == expected
 

@@ -12,6 +12,7 @@ import pytest
 from csp import rooms as rooms_module
 from csp.config import Settings
 from csp.errors import BadInput, Broken, CspError, Refused, Unauthenticated, Unreachable
+from csp.light import room_files
 from csp.rooms import (
     NO_ROOM,
     RunningRoom,
@@ -88,9 +89,8 @@ def test_a_file_that_was_removed_before_it_was_locked_is_made_again(
         if not tries:
             (tmp_path / "one.json").unlink()
         tries.append(fd)
-        return rooms_lock(fd, kind)
+        return room_files.lock(fd, kind)
 
-    rooms_lock = rooms_module.lock
     monkeypatch.setattr(rooms_module, "lock", lock)
     before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
     held = write_room(tmp_path, room("one"))

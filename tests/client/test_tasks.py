@@ -22,7 +22,8 @@ async def test_the_others_have_ended_before_the_caller_goes_on() -> None:
 
     async def end_slowly() -> str:
         try:
-            return await asyncio.get_running_loop().create_future()
+            forever: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+            return await forever
         finally:
             await asyncio.sleep(0)
             await asyncio.sleep(0)

@@ -230,7 +230,8 @@ async def test_only_who_is_here_has_a_screen(monkeypatch: pytest.MonkeyPatch, is
         screens=SimpleNamespace(fresh=fresh),
     )
     if is_online:
-        assert (await actions.fresh_screen(gateway, ROOM, "claude")).screen == "the screen of claude"
+        shown: Any = (await actions.fresh_screen(gateway, ROOM, "claude")).screen
+        assert shown == "the screen of claude"
         return
     with pytest.raises(Refused, match="claude is offline"):
         await actions.fresh_screen(gateway, ROOM, "claude")

@@ -1,5 +1,6 @@
 """Tokens, Host and Origin by themselves: whose a token is, which requests a browser may bring."""
 
+import socket
 from types import SimpleNamespace
 from typing import Any
 
@@ -160,8 +161,8 @@ def test_only_a_page_offers_its_token_as_a_subprotocol(
 def test_a_gateway_answers_to_its_own_names_alone(
     monkeypatch: pytest.MonkeyPatch, bound: str, host: str, reached: str | None, is_ours: bool
 ) -> None:
-    monkeypatch.setattr(auth.socket, "gethostname", lambda: "Box")
-    monkeypatch.setattr(auth.socket, "getfqdn", lambda: "Box.LAN")
+    monkeypatch.setattr(socket, "gethostname", lambda: "Box")
+    monkeypatch.setattr(socket, "getfqdn", lambda: "Box.LAN")
     guard = HostGuard(bound)
     for _ in range(2):
         if is_ours:
@@ -198,7 +199,7 @@ OWN = ("Origin", "http://localhost:8765")
 def test_a_page_of_another_origin_gets_nothing(
     headers: list[tuple[str, str]], options: dict[str, str], is_ours: bool
 ) -> None:
-    guard, asked = HostGuard("127.0.0.1"), request(*headers, **options)  # type: ignore[arg-type]  # by name
+    guard, asked = HostGuard("127.0.0.1"), request(*headers, **options)
     if is_ours:
         guard.check(asked)
     else:

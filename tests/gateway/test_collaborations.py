@@ -177,7 +177,9 @@ def test_only_a_collaboration_is_found_by_its_handle() -> None:
     room = SimpleNamespace(sessions=SimpleNamespace(find=known.get, by_id=known))
     gateway: Any = SimpleNamespace(writer=SimpleNamespace(room=room))
 
-    assert collaborations._known(gateway, "plan") == (known["plan"], terms)
+    found: Any = collaborations._known(gateway, "plan")
+
+    assert found == (known["plan"], terms)
     for handle in ("s-2", "s-3"):
         with pytest.raises(NotFound, match=f"unknown collaboration '{handle}'"):
             collaborations._known(gateway, handle)

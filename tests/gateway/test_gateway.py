@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +173,7 @@ async def test_everybody_hears_of_what_was_committed(
     alarms: list[bool] = []
     monkeypatch.setattr(gateway, "set_alarm", lambda: alarms.append(True))
     event = Noticed(*COMMON)
-    committed = [(event, encode_event(event))]
+    committed: list[tuple[AnyEvent, bytes]] = [(event, encode_event(event))]
     gateway.last_commit = 0.0
     gateway._publish(committed)
     changed = ModeChanged(*COMMON, session_id=SessionId("s-1"), change=Change.PAUSED)
@@ -434,7 +434,12 @@ async def test_an_end_stops_everything_and_closes_every_file(
     alarm = gateway._alarm = asyncio.get_running_loop().call_later(3600, lambda: None)
     for name in ("index", "board"):
         part = getattr(gateway, name)
-        monkeypatch.setattr(part, "close", lambda name=name, close=part.close: (done.append(name), close()))
+
+        def close(name: str = name, close: Callable[[], None] = part.close) -> None:
+            done.append(name)
+            close()
+
+        monkeypatch.setattr(part, "close", close)
     await gateway.close()
 
     assert (done, alarm.cancelled()) == (["work", "index", "board"], True)

@@ -372,7 +372,10 @@ async def test_what_was_said_lies_in_the_inbox_before_the_folder_says_so(tmp_pat
     files = Files(hands)
     ack = SessionAck(note="ready")
     step = msgspec.structs.replace(UPDATE, diff="the diff")
-    events = [said(4, ack), said(5, ack, RunRole.REVIEWER), said(6, UPDATE), checked(7, step), said(60, ack)]
+    events: list[RunSaid | RunChecked] = [
+        *(said(4, ack), said(5, ack, RunRole.REVIEWER), said(6, UPDATE)),
+        *(checked(7, step), said(60, ack)),
+    ]
     gateway.lines = [encode_event(event) for event in events]
     files.seen_seq = 4
     for _ in range(2):

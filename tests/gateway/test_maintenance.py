@@ -15,6 +15,7 @@ from csp.core.commands import Notice
 from csp.core.room import Room, dump
 from csp.errors import BadInput, Broken, CspError, NotFound, Refused, StorageFailed, StorageFull
 from csp.events import (
+    AnyEvent,
     Base,
     HumanMessage,
     Noted,
@@ -27,6 +28,7 @@ from csp.events import (
 )
 from csp.gateway import maintenance
 from csp.gateway.gateway import Gateway
+from csp.journal import rewrite
 from csp.journal.jsonl import REWRITE_NAME
 from csp.wire import HUMAN, SYSTEM, AgentId, MessageId, NoteKind, SessionId
 from tests.gateway.served import ServedRoom
@@ -157,7 +159,7 @@ async def test_a_removal_ends_with_nothing_of_it_in_memory(
     async def forget(before: int) -> None:
         done.append(before)
 
-    monkeypatch.setattr(maintenance.rewrite, "finish", lambda prepared: done.append(prepared))
+    monkeypatch.setattr(rewrite, "finish", lambda prepared: done.append(prepared))
     gateway: Any = SimpleNamespace(
         writer=SimpleNamespace(alone=alone),
         history=SimpleNamespace(load_recent=lambda: done.append("loaded")),
@@ -327,7 +329,7 @@ async def test_what_is_redacted_is_there_belongs_to_no_run_and_is_removed(
 )
 def test_only_its_own_event_promises_a_removal(note: maintenance._Note, expected: list[bool]) -> None:
     common = (9, 1.0, MessageId("e-9"), SYSTEM, HUMAN, "default", "")
-    events = [
+    events: list[AnyEvent] = [
         Redacted(*common, message=MessageId("m-4")),
         Redacted(*common, message=MessageId("m-5")),
         Pruned(*common, before=7),

@@ -1,6 +1,7 @@
 """Boards kept by a provider: its own package against a stub of it, outages included."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -358,7 +359,7 @@ def a_note(seq: int, author: str = "claude") -> NoteView:
 def kept(monkeypatch: pytest.MonkeyPatch, *seqs: int) -> Kept:
     found = Kept(monkeypatch, *seqs)
     found.remote._has["vs_1"] = set()
-    found.remote._renewed["vs_1"] = remote_module.time.monotonic()
+    found.remote._renewed["vs_1"] = time.monotonic()
     return found
 
 

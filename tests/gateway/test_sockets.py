@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiohttp import WSMsgType
+from aiohttp import WSMsgType, web
 
 from csp.errors import BadInput, Broken, Forbidden, StorageFull, TooLarge, Unauthenticated
 from csp.gateway import sockets as sockets_module
@@ -164,7 +164,7 @@ async def test_a_socket_is_kept_alive_and_counted_while_it_is_served(
         counts.extend([len(room.gateway.sockets), after or 0])
         raise ConnectionResetError
 
-    monkeypatch.setattr(sockets_module.web, "WebSocketResponse", Response)
+    monkeypatch.setattr(web, "WebSocketResponse", Response)
     monkeypatch.setattr(sockets_module, "Pipe", lambda request: FakePipe())
     monkeypatch.setattr(Connection, "run", run)
     request: Any = None

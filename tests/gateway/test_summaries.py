@@ -10,7 +10,7 @@ import pytest
 
 from csp.core.commands import CompactBoard, Summarise
 from csp.errors import BadInput, Broken, CspError, Refused
-from csp.events import AgentResponse, BoardChanged, Noted, Noticed
+from csp.events import AgentResponse, AnyEvent, BoardChanged, Noted, Noticed
 from csp.gateway.summaries import Summaries
 from csp.wire import ALL, SYSTEM, AgentId, BoardChange, JoinRole, MessageId
 from tests.gateway.served import Clock, Member, ServedRoom, served
@@ -275,7 +275,7 @@ async def test_who_is_offline_sums_nothing_up(wanted: str, synth: str | None, ex
 
 async def test_what_changes_a_board_is_news() -> None:
     reply = (*COMMON, ())
-    events = {
+    events: dict[str, AnyEvent] = {
         "a note": Noted(*COMMON, idx=0),
         "a reply on the board": AgentResponse(*reply, idx=0),
         "a change": BoardChanged(*COMMON, change=BoardChange.FAILED),
