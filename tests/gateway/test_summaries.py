@@ -364,3 +364,28 @@ async def test_what_asks_for_a_summary_lives_as_long_as_any_message(monkeypatch:
     await summaries.ask(None, "codex")
 
     assert commands == [Summarise(by="codex", session="room", text="sum it up", stands_for=(), ttl_s=77.0)]
+
+
+async def test_what_was_acknowledged_a_moment_ago_counts() -> None:
+    commands: list[CompactBoard] = []
+    boards = {"s-1": a_board(summed=4)}
+    seen: list[int] = []
+
+    async def submit(command: CompactBoard) -> None:
+        commands.append(command)
+
+    async def settle() -> None:
+        boards["s-1"].summed = 9
+
+    def page(*given: object) -> SimpleNamespace:
+        seen.append(boards["s-1"].summed)
+        return SimpleNamespace(notes=[])
+
+    summaries = of_gateway(boards, submit=submit)
+    gateway: Any = summaries._gateway
+    gateway.writer.settle, gateway.board.page = settle, page
+    await summaries.compact("s-1")
+    boards["s-1"].summed = 4
+
+    assert await summaries._fresh("s-1") == ([], None)
+    assert ([command.upto for command in commands], seen) == ([9], [9, 9, 9])
