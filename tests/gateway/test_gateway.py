@@ -132,11 +132,13 @@ async def test_a_token_that_has_died_is_noticed(gateway: Gateway) -> None:
     old, page = Caller(CLAUDE, Role.AGENT, caller.epoch - 1), Caller(HUMAN, Role.ROOM, page="left")
     gateway.recheck(caller)
     gateway.recheck(ROOM)
-    await gateway.submit(Remove(agent=CLAUDE))
-
-    for dead in (old, caller, page):
+    for dead in (old, page):
         with pytest.raises(Unauthenticated):
             gateway.recheck(dead)
+    await gateway.submit(Remove(agent=CLAUDE))
+
+    with pytest.raises(Unauthenticated):
+        gateway.recheck(caller)
 
 
 async def test_who_waits_for_an_answer_is_here_until_it_has_one(gateway: Gateway) -> None:
