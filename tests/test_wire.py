@@ -354,3 +354,160 @@ def test_reported_states_are_delivery_states() -> None:
 
 def test_usage_of_nothing_is_nothing() -> None:
     assert parse(Usage, b"{}") == Usage(input=0, output=0)
+
+
+# --- limits and defaults -------------------------------------------------------------------------
+
+#: What a body cannot do without.
+NEEDED: dict[type, dict[str, Any]] = {
+    wire.RegisterBody: {"agentId": "claude"},
+    wire.StartBody: {"name": "a", "provider": "anthropic", "model": "opus"},
+    wire.MessageBody: {"to": "all", "content": "hi"},
+    wire.OutputBody: {"content": "hi"},
+    wire.HandoffBody: {"to": "codex", "task": "go on"},
+    wire.StateBody: {"state": "idle"},
+    wire.Choice: {"label": "yes"},
+    wire.DeliveryBody: {"id": "m-1", "state": "typed"},
+    wire.VoteBody: {"label": "A"},
+    wire.ModeBody: {"mode": "debate"},
+    wire.BoardBody: {"text": "a note"},
+    wire.SummariseBody: {"by": "codex"},
+    wire.SearchParams: {"q": "apple"},
+    wire.PruneBody: {"before": 5},
+    wire.EnterBody: {"code": "x"},
+    wire.RunBody: {"goal": "mend it", "builder": "a", "reviewer": "b"},
+    wire.Plan: {"steps": ["one"]},
+    wire.Finding: {"severity": "minor", "text": "odd"},
+    wire.ScreenView: {"rows": [], "cols": 80},
+}
+LIMITS: list[tuple[type, str, list[object], list[object]]] = [
+    (wire.HistoryParams, "limit", [1, 1000], [0, 1001]),
+    (wire.HistoryParams, "wait", [0, 60], [-1, 60.5]),
+    (wire.HistoryParams, "after", [0, 2**53], [-1, 2**53 + 1]),
+    (wire.HistoryParams, "q", ["", "x" * 1000], ["x" * 1001]),
+    (wire.HistoryParams, "types", ["vote", "run.started,vote"], ["", "Vote", "vote,", "x" * 33]),
+    (wire.InboxParams, "wait", [0, 60], [-1, 60.5]),
+    (wire.CollaborationParams, "wait", [0, 60], [-1, 60.5]),
+    (wire.BoardParams, "limit", [1, 1000], [0, 1001]),
+    (wire.SearchParams, "limit", [1, 100], [0, 101]),
+    (wire.SearchParams, "rerank", [0, 1], [-1, 2]),
+    (wire.SearchParams, "q", ["x", "x" * 1000], ["", "x" * 1001]),
+    (wire.SearchParams, "since", [0, 1e11], [-1, 1.1e11]),
+    (wire.ThreadParams, "thread", ["a", "A.b_c-1", "x" * 64], ["", "a b", "x" * 65, "a\n"]),
+    (wire.BoardBody, "tags", [[], ["x"] * 16, ["x" * 64]], [["x"] * 17, ["a b"], ["a,b"], [""], ["x" * 65]]),
+    (wire.BoardBody, "session", ["room", "s-4"], ["s-", "s-x", "other"]),
+    (wire.RegisterBody, "agentId", ["a", "x" * 128], ["", "x" * 129]),
+    (wire.RegisterBody, "capabilities", [["x"] * 64, {"a": 1}], [["x"] * 65, {"a": []}, ["x" * 257]]),
+    (wire.StartBody, "key_env", ["", "A_1", "_a"], ["1A", "A-B", "A B"]),
+    (wire.MessageBody, "to", ["a", "x" * 128], ["", "x" * 129]),
+    (wire.MessageBody, "id", ["a", "A._:@+=-9", "x" * 128], ["", "a b", "x" * 129, "a\n"]),
+    (wire.HandoffBody, "task", ["x", "x" * 500], ["", "x" * 501]),
+    (wire.Dialog, "choices", [[], [{"number": 1, "label": "yes"}] * 30], [[{"number": 1, "label": ""}] * 31]),
+    (
+        wire.Dialog,
+        "choices",
+        [[{"number": 99, "label": ""}]],
+        [[{"number": 0, "label": ""}], [{"number": 100}]],
+    ),
+    (wire.StateBody, "detail", ["", "x" * 2000], ["x" * 2001]),
+    (wire.StateBody, "until", [0, 1e11], [-1, 1.1e11]),
+    (wire.Usage, "input", [0, 2**53], [-1, 2**53 + 1]),
+    (wire.Usage, "cost_usd", [0, 1e9], [-0.1, 1.1e9]),
+    (wire.VoteBody, "label", ["A", "ab"], ["", "abc", "1", "A\n"]),
+    (wire.ModeBody, "rounds", [1, 1000], [0, 1001]),
+    (wire.ModeBody, "steps", [1, 1000], [0, 1001]),
+    (wire.Limits, "turns", [1, 1_000_000], [0, 1_000_001]),
+    (wire.Limits, "tokens", [1], [0]),
+    (wire.Limits, "minutes", [0.1, 1e6], [0, 1.1e6]),
+    (wire.Limits, "cost", [0.1, 1e9], [0, 1.1e9]),
+    (wire.CollaborateBody, "max_steps", [1, 10_000], [0, 10_001]),
+    (wire.CollaborateBody, "parallel", [1, 1000], [0, 1001]),
+    (wire.CollaborateBody, "timeout_per_step", [0.1, 86_400], [0, 86_401]),
+    (wire.CollaborateBody, "cost_limit_usd", [0.1, 1e9], [0, 1.1e9]),
+    (wire.CollaborateBody, "summarization_threshold", [2, 1_000_000], [1, 1_000_001]),
+    (wire.SessionActionBody, "minutes", [0.1, 1e6], [0, 1.1e6]),
+    (wire.ControlBody, "choice", [1, 99], [0, 100]),
+    (wire.PruneBody, "before", [1], [0]),
+    (wire.EnterBody, "code", ["x", "x" * 128], ["", "x" * 129]),
+    (wire.RunBody, "run_id", ["a", "2025-10-06.x_y", "x" * 64], ["", "A", "a..b", ".a", "x" * 65]),
+    (wire.RunBody, "test_timeout_s", [0.1, 7200], [0, 7201]),
+    (wire.RunBody, "max_revisions", [0, 100], [-1, 101]),
+    (wire.Plan, "steps", [["x"], ["x"] * 50], [[], ["x"] * 51, [""], ["x" * 2001]]),
+    (wire.Plan, "confidence", [0, 1], [-0.1, 1.1]),
+    (wire.Finding, "id", ["f-1", "f-999999"], ["f-0", "f-", "f-1000000"]),
+    (wire.ScreenView, "cols", [0, 10_000], [-1, 10_001]),
+    (wire.ScreenView, "rows", [[[]] * 1000], [[[]] * 1001]),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "good", "bad"), LIMITS, ids=[f"{kind.__name__}.{field}" for kind, field, _, _ in LIMITS]
+)
+def test_a_field_takes_what_is_within_its_limits(
+    kind: type, field: str, good: list[object], bad: list[object]
+) -> None:
+    for value in good:
+        parse(kind, encode(NEEDED.get(kind, {}) | {field: value}))
+    for value in bad:
+        with pytest.raises(BadInput, match=r"\$\."):
+            parse(kind, encode(NEEDED.get(kind, {}) | {field: value}))
+
+
+DEFAULTS: list[tuple[type, dict[str, object]]] = [
+    (wire.RegisterBody, {"kind": "cli", "role": "agent", "capabilities": None}),
+    (wire.MessageBody, {"thread": None, "reply_to": None, "urgent": False, "id": None}),
+    (wire.OutputBody, {"final": False, "activity": False, "local": False, "ending": "done", "reason": ""}),
+    (wire.StateBody, {"detail": "", "until": None, "agent": None, "dialog": None}),
+    (wire.ModeBody, {"ballot": False, "respect_final": False, "soft_turns": False, "limits": wire.Limits()}),
+    (wire.CollaborateBody, {"mode": None, "max_steps": None, "parallel": None, "timeout_per_step": None}),
+    (wire.StopBody, {"thread": None, "all": False}),
+    (wire.LeaveBody, {"all": False}),
+    (wire.HistoryParams, {"limit": 50, "after": None, "before": None, "wait": 0, "types": None, "q": None}),
+    (wire.InboxParams, {"after": 0, "wait": 0}),
+    (wire.ThreadParams, {"thread": "default"}),
+    (wire.BoardParams, {"limit": 50, "after": None, "before": None, "session": None}),
+    (wire.SearchParams, {"limit": 10, "rerank": 0, "since": None, "until": None}),
+    (wire.RunBody, {"max_revisions": 3, "test_timeout_s": 600.0, "on_accept": "branch", "approve": False}),
+    (wire.RunActionBody, {"severity": "major", "plan": None, "decision": None}),
+    (wire.Usage, {"input": 0, "output": 0, "cost_usd": None, "estimated": False, "unpriced": False}),
+    (wire.Collaboration, {"thread": "default", "parallel": 1, "step_s": 300.0, "summarise_at": 50}),
+    (wire.Limits, {"turns": None, "tokens": None, "minutes": None, "cost": None}),
+]
+
+
+@pytest.mark.parametrize(("kind", "expected"), DEFAULTS, ids=[kind.__name__ for kind, _ in DEFAULTS])
+def test_what_is_left_out_has_its_default(kind: type, expected: dict[str, object]) -> None:
+    found: Any = parse(kind, encode(NEEDED.get(kind, {})))
+
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+def test_a_control_that_is_done_is_confirmed_unless_it_says_otherwise() -> None:
+    assert parse(wire.ControlDoneBody, b'{"id": "m-1"}').state is ReportedState.CONFIRMED
+
+
+def test_the_sizes_of_what_travels() -> None:
+    assert MAX_TEXT_BYTES == 256 * 1024
+    assert MAX_BODY_BYTES == 6 * 256 * 1024 + 16 * 1024
+    assert wire.MAX_LIVE_BYTES == 512 * 1024
+    assert (wire.MAX_REVISIONS, wire.MAX_ITEMS) == (3, 50)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        *(("a", True), ("2025-10-06.x_y", True), ("x" * 64, True), ("lock", True)),
+        *(("", False), ("a.", False), ("a.lock", False), ("a..b", False), (".a", False), ("A", False)),
+        *(("x" * 65, False), ("a\n", False), ("a/b", False)),
+    ],
+)
+def test_the_name_of_a_run_may_be_that_of_a_branch_and_a_folder(name: str, is_one: bool) -> None:
+    assert wire.is_run_id(name) is is_one
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [("n-1", True), ("n-" + "9" * 15, True), ("n-", False), ("n-x", False), ("m-1", False)],
+)
+def test_the_id_of_a_note_has_a_form_of_its_own(text: str, is_one: bool) -> None:
+    assert wire.is_note_id(text) is is_one

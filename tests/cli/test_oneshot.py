@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from csp import errors
-from csp.errors import BadInput, Broken, CspError, Unreachable
-from csp.oneshot import LONG_POLL_S, Gateway, field, follow, newest, objects, oldest, segment
+from csp import errors, oneshot
+from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
+from csp.oneshot import LONG_POLL_S, Gateway, field, follow, newest, note_path, objects, oldest, segment
 
 
 class Server(ThreadingHTTPServer):
@@ -257,3 +257,84 @@ def _failing_once(gateway: PagedGateway) -> Any:
         raise Unreachable("died")
 
     return get
+
+
+# --- without a server ----------------------------------------------------------------------------
+
+
+class Asked:
+    """What is asked of a gateway, and how long is waited; every answer is the same."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, outcome: bytes | Exception = b"{}") -> None:
+        self.all: list[tuple[str, str, bytes | None, float]] = []
+        self._outcome = outcome
+        monkeypatch.setattr(oneshot, "exchange", self.exchange)
+
+    def exchange(self, url: object, method: str, path: str, *given: Any) -> tuple[int, bytes]:
+        _, body, timeout_s, _ = given
+        self.all.append((method, path, body, timeout_s))
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return 200, self._outcome
+
+
+def test_a_question_that_waits_is_waited_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, gateway = Asked(monkeypatch), Gateway("http://room:1", "t")
+    gateway.get("/agents")
+    gateway.get("/history", after=3, before=None, wait=20.0)
+    gateway.get("/history", wait=None)
+    gateway.post("/stop")
+    gateway.post("/stop", {"all": True})
+    gateway.delete("/agents/claude")
+
+    assert asked.all == [
+        ("GET", "/agents", None, 30.0),
+        ("GET", "/history?after=3&wait=20.0", None, 50.0),
+        ("GET", "/history", None, 30.0),
+        ("POST", "/stop", b"{}", 30.0),
+        ("POST", "/stop", b'{"all": true}', 30.0),
+        ("DELETE", "/agents/claude", None, 30.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (ConnectionRefusedError(), "no gateway answers at http://room:1"),
+        (TimeoutError(), "gave no answer within 30 s"),
+        (ConnectionResetError(), "broke off its answer"),
+        (OSError("CERTIFICATE_VERIFY_FAILED"), "is not trusted"),
+        (OSError(5, "Input Output"), "cannot reach http://room:1: input output"),
+        (UnicodeError("label too long"), "cannot reach http://room:1: label too long"),
+    ],
+)
+def test_why_nobody_answers_is_said(monkeypatch: pytest.MonkeyPatch, error: Exception, problem: str) -> None:
+    Asked(monkeypatch, error)
+    with pytest.raises(Unreachable, match=problem):
+        Gateway("http://room:1", "t").get("/agents")
+
+
+def test_the_newest_are_asked_for_in_as_many_pages_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seqs, asked = list(range(1, 1101)), list[Any]()
+
+    def page(
+        gateway: Gateway, *, limit: int, before: int | None = None, **query: Any
+    ) -> list[dict[str, Any]]:
+        asked.append((limit, before, query))
+        return [{"seq": seq} for seq in seqs if before is None or seq < before][-limit:]
+
+    monkeypatch.setattr(oneshot, "page", page)
+    gateway = Gateway("http://room:1", "t")
+    found = [item["seq"] for item in newest(gateway, 700, agent="codex")]
+    everything = newest(gateway, 5000)
+
+    assert found == seqs[-700:]
+    assert asked[:2] == [(500, None, {"agent": "codex"}), (200, 601, {"agent": "codex"})]
+    assert len(everything) == 1100
+
+
+@pytest.mark.parametrize("note", ["n-", "n-x", "5", "export", "n-1/2", "n-²"])
+def test_what_is_no_note_leads_to_no_other_route(note: str) -> None:
+    with pytest.raises(NotFound):
+        note_path(note)
+    assert note_path("n-7") == "/board/n-7"

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from csp import rooms as rooms_module
 from csp.config import Settings
-from csp.errors import BadInput, CspError, Refused, Unauthenticated, Unreachable
+from csp.errors import BadInput, Broken, CspError, Refused, Unauthenticated, Unreachable
+from csp.light import room_files
 from csp.rooms import (
     NO_ROOM,
     RunningRoom,
@@ -56,6 +58,49 @@ def test_only_the_user_can_read_the_token(tmp_path: Path) -> None:
     remove_room(held)
 
     assert modes == (0o700, 0o600)
+
+
+def test_what_a_room_of_before_left_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text("x" * 5000)
+    (tmp_path / "one.json").chmod(0o644)
+    held = write_room(tmp_path, room("one"))
+    found, mode = running_rooms(tmp_path), held.path.stat().st_mode & 0o777
+    remove_room(held)
+
+    assert (found, mode) == ([room("one")], 0o600)
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "somewhere").write_text("not ours")
+    (tmp_path / "one.json").symlink_to(tmp_path / "somewhere")
+    with pytest.raises(Broken, match="cannot write"):
+        write_room(tmp_path, room("one"))
+
+    assert (tmp_path / "somewhere").read_text() == "not ours"
+
+
+def test_a_file_that_was_removed_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+
+    def lock(fd: int, kind: int) -> bool:
+        # Another command has found nobody's lock on it, so it was taken for a leftover.
+        if not tries:
+            (tmp_path / "one.json").unlink()
+        tries.append(fd)
+        return room_files.lock(fd, kind)
+
+    monkeypatch.setattr(rooms_module, "lock", lock)
+    before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+    held = write_room(tmp_path, room("one"))
+    after = len(os.listdir("/proc/self/fd")) if before else 1
+    found = running_rooms(tmp_path)
+    remove_room(held)
+
+    assert (len(tries), found) == (2, [room("one")])
+    # The file that is nobody's is not kept open.
+    assert after == before + 1
 
 
 def test_a_second_room_of_the_same_name_is_refused(tmp_path: Path) -> None:

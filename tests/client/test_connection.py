@@ -14,6 +14,7 @@ from csp.client.link import _loss, _refusal
 from csp.client.outbox import Outbox
 from csp.client.polling import _find_link
 from csp.errors import CspError, Forbidden, NotFound, StorageFull, TooMany, Unauthenticated, Unreachable
+from csp.wire import LiveBody
 
 
 class Trial:
@@ -211,6 +212,133 @@ async def test_a_websocket_is_looked_for_ever_more_rarely(monkeypatch: pytest.Mo
 
     assert isinstance(await _find_link(probe), Opened)
     assert slept == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0, 60.0]
+
+
+# --- a stay --------------------------------------------------------------------------------------
+
+
+class FakeLink:
+    """A link that is lost as soon as it runs."""
+
+    def __init__(self, done: list[Any]) -> None:
+        self._done = done
+
+    async def run(self, inbox: Inbox, outbox: Outbox, screens: list[str]) -> None:
+        self._done.append(("run", screens))
+        raise Unreachable("lost")
+
+    async def show(self, body: LiveBody) -> None:
+        self._done.append(("show", body))
+
+    async def close(self) -> None:
+        self._done.append("closed")
+
+
+def staying(
+    monkeypatch: pytest.MonkeyPatch, transport: Transport, links: list[bool], after: int | None = 7
+) -> tuple[Connection, Trial, list[Any]]:
+    """Return a connection whose attempts to open a link go as `links` says, and what it does."""
+    trial, done = Trial(monkeypatch, transport), list[Any]()
+    trial.inbox = Inbox(after, None)
+    connection = trial.connection()
+
+    async def seq() -> int:
+        done.append("seq")
+        return 50
+
+    async def open_link(http: Http, place: int, keepalive_s: float) -> FakeLink | None:
+        done.append(("open", place))
+        return FakeLink(done) if links.pop(0) else None
+
+    async def try_out() -> None:
+        done.append("try out")
+
+    async def poll(room_seq: int, probe: Any) -> Any:
+        done.append(("poll", room_seq, probe is not None))
+        link = await probe() if probe else None
+        if link is None:
+            raise Unreachable("no longer there")
+        return link
+
+    monkeypatch.setattr(trial.http, "seq", seq)
+    monkeypatch.setattr(connection_module, "open_link", open_link)
+    monkeypatch.setattr(connection._polling, "try_out", try_out)
+    monkeypatch.setattr(connection._polling, "run", poll)
+    connection.screens = {"codex": None}
+    return connection, trial, done
+
+
+async def test_a_websocket_carries_everything_where_one_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, trial, done = staying(monkeypatch, Transport.AUTO, [True], after=None)
+    with pytest.raises(Unreachable, match="lost"):
+        await connection._stay()
+
+    assert done == ["seq", ("open", 50), ("run", ["codex"]), "closed"]
+    assert trial.statuses == [Status(transport=Transport.WEBSOCKET)]
+    assert connection._link is None
+
+
+async def test_polling_takes_over_until_a_websocket_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, trial, done = staying(monkeypatch, Transport.AUTO, [False, True])
+    with pytest.raises(Unreachable, match="lost"):
+        await connection._stay()
+
+    assert done == [
+        *("seq", ("open", 7), "try out", ("poll", 50, True), ("open", 7), ("run", ["codex"])),
+        "closed",
+    ]
+    assert trial.statuses == [Status(transport=Transport.HTTP), Status(transport=Transport.WEBSOCKET)]
+
+
+async def test_no_websocket_is_looked_for_where_polling_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, trial, done = staying(monkeypatch, Transport.HTTP, [])
+    with pytest.raises(Unreachable, match="no longer there"):
+        await connection._stay()
+
+    assert done == ["seq", "try out", ("poll", 50, False)]
+    assert trial.statuses == [Status(transport=Transport.HTTP)]
+
+
+async def test_what_matters_only_now_needs_a_websocket(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, _, done = staying(monkeypatch, Transport.AUTO, [])
+    body = LiveBody(text="so far")
+    shown = [await connection.show(body)]
+    connection._link = FakeLink(done)  # type: ignore[assignment]  # it has what is used
+    for status in (
+        Status(transport=Transport.HTTP),
+        Status(why="lost"),
+        Status(transport=Transport.WEBSOCKET),
+    ):
+        connection.status = status
+        shown.append(await connection.show(body))
+
+    assert (shown, done) == ([False, False, False, True], [("show", body)])
+
+
+async def test_an_answer_counts_as_something_carried(trial: Trial) -> None:
+    connection = trial.connection()
+    before = connection._progress
+    connection._outbox.settled += 1
+
+    assert connection._progress != before
+
+
+async def test_a_client_that_is_closed_says_so_to_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, trial, _ = staying(monkeypatch, Transport.AUTO, [])
+
+    async def stay() -> None:
+        connection._tell(Status(transport=Transport.WEBSOCKET))
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(connection, "_stay", stay)
+    running = asyncio.ensure_future(connection.run())
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait([running], timeout=60)
+
+    assert connection.status == Status(why="the client is closed")
+    # Nobody has to be told: it was its own doing.
+    assert trial.statuses == [Status(transport=Transport.WEBSOCKET)]
 
 
 # --- what a loss means ---------------------------------------------------------------------------

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 from websockets.asyncio import client as websockets_client
-from websockets.exceptions import ConnectionClosedError
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosedError, InvalidHandshake, InvalidStatus
+from websockets.http11 import Response
 
 from csp.client import link as link_module
 from csp.client.frames import NOT_WATCHED, Answer, Live, read_answer, read_error, read_frame
 from csp.client.inbox import Inbox
 from csp.client.link import Link, open_link
 from csp.client.outbox import Outbox
-from csp.errors import BadInput, Broken, NotFound, Refused, TooMany, Unreachable
+from csp.errors import BadInput, Broken, NotFound, Refused, TooMany, Unauthenticated, Unreachable
 from csp.events import Unknown
 from csp.wire import AgentId, Deliver, DeliverFrame, DeliverKind, ErrorView, LiveBody, encode
 from tests.gateway.test_hub import event
@@ -97,6 +99,18 @@ async def _all(inbox: Inbox) -> Any:
         yield item
 
 
+async def test_what_says_nothing_of_watching_leaves_it_as_it_was() -> None:
+    link, socket, inbox, outbox = link_of()
+    for frame in (b'{"live":{"watch":true}}', b'{"live":{"text":"x"}}'):
+        socket.frames.put_nowait(frame)
+    socket.frames.put_nowait(ConnectionClosedError(None, None))
+    with pytest.raises(Unreachable):
+        await link.run(inbox, outbox)
+
+    # The third one says that nobody watches any more.
+    assert inbox.taken == 3
+
+
 async def test_an_agent_that_was_not_watched_is_not_told_so() -> None:
     link, socket, inbox, outbox = link_of()
     for frame in (b'{"live":{"watch":true}}', b'{"live":{"watch":false}}', b'{"live":{"text":"x"}}'):
@@ -124,13 +138,33 @@ async def test_events_stop_while_the_inbox_is_full_and_go_on_after_the_last_one_
         await inbox.get()
     await settle()
     socket.frames.put_nowait(event(4)[1])
-    socket.frames.put_nowait(b'{"ref":"watch"}')
+    for _ in range(2):
+        socket.frames.put_nowait(b'{"ref":"watch"}')
     socket.frames.put_nowait(event(3)[1])
     await settle()
 
+    assert not running.done()
     assert stopped == [{"op": "unwatch", "ref": "unwatch"}]
     assert socket.sent[1:] == [{"op": "watch", "ref": "watch", "after": 2}]
     assert (full, inbox.taken, inbox.last_seq) == (3, 4, 3)
+    running.cancel()
+
+
+async def test_events_go_on_after_those_that_still_wait_for_the_consumer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("csp.client.inbox.MAX_ITEMS", 4)
+    link, socket, inbox, outbox = link_of()
+    running = asyncio.ensure_future(link.run(inbox, outbox))
+    for seq in range(1, 6):
+        socket.frames.put_nowait(event(seq)[1])
+    await settle()
+    for _ in range(2):
+        await inbox.get()
+    await settle()
+
+    assert socket.sent[1:] == [{"op": "watch", "ref": "watch", "after": 4}]
+    assert inbox.handed_seq == 2
     running.cancel()
 
 
@@ -204,6 +238,101 @@ async def test_a_socket_that_carries_nothing_is_no_link(monkeypatch: pytest.Monk
 
     assert await open_link(http, 7, 3.0) is None
     assert (socket.closed, socket.aborted) == (1, 1)
+
+
+async def opened(monkeypatch: pytest.MonkeyPatch, socket: FakeSocket) -> Link | None:
+    """Open a link over a socket whose handshake has gone well."""
+
+    async def shake_hands(*_: object) -> FakeSocket:
+        return socket
+
+    monkeypatch.setattr(link_module, "_shake_hands", shake_hands)
+    http: Any = None
+    return await open_link(http, 7, 3.0)
+
+
+async def test_the_answer_to_a_ping_shows_that_a_link_carries_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    socket = FakeSocket()
+
+    async def ping() -> "asyncio.Future[None]":
+        pong = asyncio.get_running_loop().create_future()
+        pong.set_result(None)
+        return pong
+
+    monkeypatch.setattr(socket, "ping", ping)
+    link = await opened(monkeypatch, socket)
+    socket.frames.put_nowait(b"later")
+    await settle()
+
+    assert link is not None and link._first is None
+    # Nobody reads any more until the link runs, so no frame gets lost.
+    assert socket.frames.qsize() == 1
+
+
+async def test_a_socket_that_is_closed_at_once_is_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    for broken in ("recv", "ping"):
+        socket = FakeSocket()
+
+        async def fail(decode: bool = True) -> Any:
+            raise ConnectionClosedError(None, None)
+
+        monkeypatch.setattr(socket, broken, fail)
+        with pytest.raises(Unreachable, match="was lost"):
+            await opened(monkeypatch, socket)
+
+
+async def test_a_client_that_is_closed_meanwhile_leaves_no_socket_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    socket = FakeSocket()
+    opening = asyncio.ensure_future(opened(monkeypatch, socket))
+    await settle()
+    opening.cancel()
+    await asyncio.wait([opening], timeout=60)
+
+    assert (opening.cancelled(), socket.aborted) == (True, 1)
+
+
+@pytest.mark.parametrize(("status", "kind"), [(401, Unauthenticated), (404, None), (502, None)])
+async def test_a_handshake_that_is_answered_with_a_status_is_refused_or_blocked(
+    monkeypatch: pytest.MonkeyPatch, status: int, kind: type[Exception] | None
+) -> None:
+    async def connect(url: str, **options: Any) -> FakeSocket:
+        raise InvalidStatus(Response(status, "no", Headers(), b'{"error":"no","hint":""}'))
+
+    monkeypatch.setattr(websockets_client, "connect", connect)
+    http: Any = type("Http", (), {"url": "https://room/x", "token": "t"})()
+    if kind is None:
+        assert await open_link(http, 7, 3.0) is None
+        return
+    with pytest.raises(kind, match="no"):
+        await open_link(http, 7, 3.0)
+
+
+@pytest.mark.parametrize("error", [OSError("no way"), TimeoutError(), InvalidHandshake("odd")])
+async def test_a_handshake_that_breaks_is_nobody_reached(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def connect(url: str, **options: Any) -> FakeSocket:
+        raise error
+
+    monkeypatch.setattr(websockets_client, "connect", connect)
+    http: Any = type("Http", (), {"url": "https://room/x", "token": "t"})()
+    with pytest.raises(Unreachable, match=f"no WebSocket to https://room/x: {str(error) or 'timed out'}"):
+        await open_link(http, 7, 3.0)
+
+
+async def test_what_was_unanswered_goes_out_again_over_a_new_link() -> None:
+    link, socket, inbox, outbox = link_of()
+    asking = asyncio.ensure_future(outbox.ask("working", LiveBody()))
+    await settle()
+    await outbox.next()
+    running = asyncio.ensure_future(link.run(inbox, outbox))
+    await settle()
+
+    assert socket.sent == [{"op": "working", "ref": 1}]
+    for one in (running, asking):
+        one.cancel()
 
 
 # --- frames --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from csp.client import outbox as outbox_module
 from csp.client.frames import Answer
 from csp.client.outbox import Outbox, to_frame
-from csp.errors import Refused, TooLarge, Unreachable
+from csp.errors import BadInput, Refused, TooLarge, Unreachable
 from csp.wire import MAX_BODY_BYTES, WorkingBody
 
 
@@ -174,3 +174,44 @@ def test_a_frame_is_the_operation_with_its_body(body: bytes) -> None:
     frame: dict[str, Any] = json.loads(to_frame("working", 7, body))
 
     assert frame == {"op": "working", "ref": 7} | json.loads(body)
+
+
+async def test_a_caller_that_leaves_before_its_operation_was_sent_takes_it_back() -> None:
+    outbox = Outbox()
+    first, second = ask(outbox, "one"), ask(outbox, "two")
+    await turn()
+    first.cancel()
+    await turn()
+    left = (list(outbox._pending), outbox._bytes)
+
+    assert left == ([2], len(b'{"note":"two"}'))
+    assert await sent(outbox, 1) == [2]
+    second.cancel()
+
+
+async def test_an_answer_that_nobody_waits_for_any_more_still_counts() -> None:
+    outbox = Outbox()
+    asking = ask(outbox)
+    await turn()
+    await sent(outbox, 1)
+    asking.cancel()
+    await turn()
+    outbox.settle(1, Answer(error="no", status=Refused.status))
+
+    assert (outbox.settled, outbox._pending) == (1, {})
+
+
+async def test_half_a_character_cannot_be_sent() -> None:
+    with pytest.raises(BadInput, match="text cannot be sent"):
+        await Outbox().ask("working", WorkingBody(note="\ud800"))
+
+
+async def test_everybody_who_is_refused_gets_an_exception_of_its_own() -> None:
+    outbox = Outbox()
+    asking = [ask(outbox), ask(outbox)]
+    await turn()
+    outbox.close(Refused("closed"))
+    results = await asyncio.gather(*asking, return_exceptions=True)
+
+    assert results[0] is not results[1]
+    assert [type(one) for one in results] == [Refused, Refused]

@@ -182,3 +182,39 @@ async def test_what_the_gateway_has_against_a_client_is_told_at_once() -> None:
         await polling.try_out()
 
     assert http.asked == [("/history", 0, {"limit": 1})]
+
+
+async def test_the_room_itself_has_no_inbox_and_looks_for_no_link_unless_it_is_told_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    http = FakeHttp()
+    polling = Polling(http, Inbox(3, None), Outbox(), None)  # type: ignore[arg-type]  # it has what is used
+    begun: list[int] = []
+
+    async def until_first(*works: Any) -> None:
+        begun.append(len(works))
+        for work in works:
+            work.close()
+
+    monkeypatch.setattr(polling_module, "until_first", until_first)
+    await polling.run(40, None)
+
+    assert begun == [2]
+
+
+async def test_operations_are_sent_one_after_the_other_and_answered() -> None:
+    http = FakeHttp(Answer(seq=4), Answer(seq=5))
+    polling, _, outbox = polling_of(http)
+    asking = [asyncio.ensure_future(outbox.ask("message", WorkingBody(note=note))) for note in ("a", "b")]
+    await asyncio.sleep(0)
+    sending = asyncio.ensure_future(polling._send())
+
+    assert [(await one).seq for one in asking] == [4, 5]
+    assert [body for _, body in http.asked] == [b'{"note":"a"}', b'{"note":"b"}']
+    sending.cancel()
+
+
+def test_polling_carries_what_the_history_shows_and_what_a_session_needs() -> None:
+    said = {"agent_call", "agent_response", "human_message", "system", "vote"}
+
+    assert set(TYPES.split(",")) == said | {"activity", "late", "mode", "note", "turn_signal"}

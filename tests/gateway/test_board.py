@@ -3,12 +3,31 @@
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
 
+from csp.core.commands import WriteNote
+from csp.gateway import board as board_module
+from csp.gateway.auth import Caller
+from csp.gateway.calls import Call
 from csp.journal.derived import BOARD_NAME
+from csp.whiteboard.board import Page
+from csp.whiteboard.notes import Filter
+from csp.wire import (
+    AgentId,
+    BoardBody,
+    BoardParams,
+    ExportParams,
+    MessageId,
+    NoteKind,
+    NoteView,
+    SearchParams,
+)
+from tests.gateway.asked import AGENT, CLAUDE, Recorder
+from tests.gateway.asked import ROOM as THE_ROOM
 from tests.gateway.served import ROOM, Member, ServedRoom, served
 
 KEY = "sk-ant-api03-AbCdEf_123-45678901234"
@@ -360,3 +379,106 @@ async def test_pruned_notes_are_gone_while_the_index_goes_on(room: ServedRoom) -
 
     assert await texts(room) == ["new", "newest"]
     assert last["idx"] == 2
+
+
+# --- the routes by themselves --------------------------------------------------------------------
+
+
+def a_note(seq: int) -> NoteView:
+    return NoteView(
+        id=MessageId(f"n-{seq}"),
+        idx=seq,
+        session="room",
+        thread="default",
+        author=CLAUDE,
+        text=f"note {seq}",
+        tags=(),
+        kind=NoteKind.NOTE,
+        source=None,
+        ts=1.0,
+    )
+
+
+class Asked:
+    """A board that notes what is asked of it; `pages` are its answers."""
+
+    def __init__(self, *pages: Page) -> None:
+        self.pages = list(pages)
+        self.all: list[Any] = []
+        self.board = self
+        self.remote = SimpleNamespace(search=self.search_there)
+        self.writer = SimpleNamespace(settle=self.settle)
+
+    async def settle(self) -> None:
+        self.all.append("settled")
+
+    async def search_there(self, *given: Any) -> None:
+        return None
+
+    def page(self, *given: Any) -> Page:
+        self.all.append(given)
+        return self.pages.pop(0)
+
+    def search(self, *given: Any, rerank: bool) -> list[Any]:
+        self.all.append((*given, rerank))
+        return []
+
+    async def ask(self, handler: Any, query: Any, caller: Caller = AGENT) -> Any:
+        return await handler(self, Call(caller, {}, query, None))
+
+
+async def test_every_word_of_a_note_reaches_the_room() -> None:
+    body = BoardBody(text="a note", session="s-1", tags=("parser",), id="k")
+
+    assert await Recorder().command(board_module.write, AGENT, body) == WriteNote(
+        sender=CLAUDE, text="a note", session="s-1", tags=("parser",), id="k"
+    )
+
+
+async def test_every_condition_reaches_the_board() -> None:
+    asked = Asked(Page([], has_more=False), Page([], has_more=False))
+    told: dict[str, Any] = {"session": "s-1", "author": "codex", "kind": NoteKind.REPLY, "tag": "parser"}
+    await asked.ask(board_module.list_notes, BoardParams(**told, after=3, before=9, limit=7))
+    await asked.ask(board_module.list_notes, BoardParams(), THE_ROOM)
+    await asked.ask(board_module.search, SearchParams(q="apple", **told, since=1.0, until=2.0, limit=7))
+    await asked.ask(board_module.search, SearchParams(q="apple", rerank=1), THE_ROOM)
+
+    assert asked.all == [
+        *("settled", (Filter(**told, after=3, before=9), 7, CLAUDE)),
+        *("settled", (Filter(), 50, None)),
+        *("settled", ("apple", Filter(**told, since=1.0, until=2.0), 7, CLAUDE, False)),
+        *("settled", ("apple", Filter(), 10, None, True)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seqs", "has_more", "after", "expected"),
+    [
+        ([4, 7], True, None, 4),
+        ([4, 7], False, None, None),
+        ([], False, None, None),
+        ([4, 7], True, 3, 7),
+        ([4, 7], False, 3, 7),
+        ([], False, 3, 3),
+    ],
+)
+def test_a_page_says_where_to_go_on(
+    seqs: list[int], has_more: bool, after: int | None, expected: int | None
+) -> None:
+    assert board_module._next(Page([a_note(seq) for seq in seqs], has_more=has_more), after) == expected
+
+
+async def test_an_export_has_every_page() -> None:
+    asked = Asked(Page([a_note(4), a_note(7)], has_more=True), Page([a_note(9)], has_more=False))
+    view = await asked.ask(board_module.export, ExportParams(session="room"))
+
+    assert len(view.files) == 3
+    assert [given[0].after for given in asked.all if given != "settled"] == [0, 7]
+    assert {given[0].session for given in asked.all if given != "settled"} == {"room"}
+
+
+def test_only_the_room_reads_what_is_for_others() -> None:
+    codex = AgentId("codex")
+
+    assert board_module.audience_of(THE_ROOM) is None
+    assert board_module.audience_of(Caller(codex, AGENT.role)) == codex

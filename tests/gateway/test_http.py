@@ -37,8 +37,11 @@ async def test_a_body_that_nobody_asked_for_is_read_within_limits(room: ServedRo
 async def test_a_method_that_a_path_does_not_have_is_answered_with_those_it_has(room: ServedRoom) -> None:
     plain = await room.call("DELETE", "/mode")
     pattern = await room.call("POST", "/agents/claude/screen")
+    # A plain path is not taken for one of a pattern: there is no file of the page with this name.
+    hidden = await room.call("GET", "/page/link")
     nothing = await room.call("GET", "/nowhere/at/all/x")
 
+    assert (hidden.status, hidden.headers["Allow"]) == (405, "POST")
     assert (plain.status, plain.headers["Allow"]) == (405, "GET, POST")
     assert (pattern.status, pattern.headers["Allow"]) == (405, "GET")
     assert (nothing.status, nothing.is_refusal) == (404, True)
@@ -56,3 +59,7 @@ async def test_our_own_failure_is_logged_and_told_in_no_detail(
     assert (answer.status, answer.data["error"]) == (500, "internal error")
     assert room.gateway.metrics.requests[500] == 1
     assert "request failed" in caplog.messages
+
+
+async def test_a_stop_gives_callers_a_second(room: ServedRoom) -> None:
+    assert http_module.make_runner(room.gateway)._shutdown_timeout == 1.0

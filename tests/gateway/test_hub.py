@@ -88,9 +88,11 @@ async def test_many_watchers_are_served_in_steps_and_miss_nothing_between() -> N
     hub.publish([event(1)])
     served = [len(pipe.written) for pipe in pipes]
     hub.publish([event(2)])
+    again = [len(pipe.written) for pipe in pipes]
     await settle()
 
-    assert served == [1] * STEP + [0] * (STEP + 1)
+    # What comes meanwhile waits for the next pass; else the last watchers of a busy room would get nothing.
+    assert (STEP, served, again) == (16, [1] * STEP + [0] * (STEP + 1), served)
     assert all(texts(pipe) == [event(1)[1], event(2)[1]] for pipe in pipes)
     assert not hub._tail
 
@@ -109,6 +111,37 @@ async def test_a_watcher_that_was_removed_or_dropped_gets_nothing_more() -> None
     assert list(hub.watchers) == [stays]
     assert (len(texts(first)), len(texts(third))) == (1, 2)
     assert not hub._tail and hub._first == 2
+
+
+async def test_who_comes_or_goes_during_a_pass_gets_what_came_while_it_was_there() -> None:
+    hub = Hub(concerns)
+    early = [watcher() for _ in range(STEP + 2)]
+    for one, _ in early:
+        hub.add(one)
+    hub.publish([event(1)])
+    (all_of_it, first), (claude, second) = watcher(), watcher(CLAUDE)
+    hub.add(all_of_it)
+    hub.add(claude)
+    hub.remove(early[-1][0])
+    hub.publish([event(2)])
+    await settle()
+
+    assert texts(early[-2][1]) == [event(1)[1], event(2)[1]]
+    assert texts(first) == texts(second) == [event(2)[1]]
+    assert texts(early[-1][1]) == []
+
+
+async def test_nothing_is_kept_for_watchers_that_are_all_gone() -> None:
+    hub = Hub(concerns)
+    watchers = [watcher()[0] for _ in range(STEP + 1)]
+    for one in watchers:
+        hub.add(one)
+    hub.publish([event(1)])
+    for one in watchers:
+        hub.remove(one)
+    await settle()
+
+    assert not hub._tail and not hub._pass
 
 
 async def test_news_wakes_those_who_wait_for_it() -> None:

@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
+from csp.core.commands import Cancel, Continue, Send
 from csp.core.messages import MAX_HOPS
+from csp.errors import NotFound, Refused
+from csp.events import HumanMessage
 from csp.gateway import messages as messages_module
-from csp.wire import DeliveryState, DeliveryView, QueueView
+from csp.gateway.auth import Caller
+from csp.gateway.calls import Call
+from csp.journal.rewrite import REDACTED
+from csp.wire import ALL, HUMAN, AgentId, DeliveryState, DeliveryView, MessageId, MessageView, QueueView, Role
+from tests.gateway.asked import ROOM as ROOM_CALLER
+from tests.gateway.asked import Recorder
 from tests.gateway.served import Clock, Member, ServedRoom, served
 from tests.waiting import wait_until
 
@@ -266,3 +274,89 @@ async def test_the_queue_lists_the_oldest_thousand_in_the_order_of_the_journal(
         *("m-1", "codex", "held", 7.0, "offline"),
     )
     assert (first.sender, first.target, first.text) == ("human", "all", "x" * 200)
+
+
+# --- by themselves -------------------------------------------------------------------------------
+
+
+def resending(monkeypatch: pytest.MonkeyPatch, text: str | None, **states: DeliveryState) -> Recorder:
+    """Return a gateway whose history has m-1 with this text, and where its deliveries stand."""
+
+    async def message_view(gateway: object, message_id: str) -> MessageView:
+        views = {agent: DeliveryView(state=state, at=1.0) for agent, state in states.items()}
+        return MessageView(id="m-1", seq=4, sender="codex", recipients=views)
+
+    async def find(message_id: str) -> SimpleNamespace | None:
+        if text is None:
+            return None
+        common = (4, 1.0, MessageId("m-1"), AgentId("codex"), ALL, "side", text)
+        return SimpleNamespace(event=HumanMessage(*common, recipients=()))
+
+    monkeypatch.setattr(messages_module, "_message_view", message_view)
+    return Recorder(settings=SimpleNamespace(message_ttl_s=7.0), history=SimpleNamespace(find=find))
+
+
+@pytest.mark.parametrize(
+    ("states", "to", "only"),
+    [
+        ({"a": DeliveryState.CONFIRMED, "b": DeliveryState.FAILED}, "b", ("b",)),
+        ({"a": DeliveryState.EXPIRED, "b": DeliveryState.WITHDRAWN}, "all", ("a", "b")),
+        ({"a": DeliveryState.CONFIRMED, "b": DeliveryState.CONFIRMED}, "all", ("a", "b")),
+        ({"a": DeliveryState.CONFIRMED}, "a", ("a",)),
+    ],
+)
+async def test_a_message_is_sent_again_to_those_it_has_not_reached(
+    monkeypatch: pytest.MonkeyPatch, states: dict[str, DeliveryState], to: str, only: tuple[AgentId, ...]
+) -> None:
+    gateway = resending(monkeypatch, "hello", **states)
+    command = await gateway.command(
+        messages_module.act_on_message, ROOM_CALLER, None, id="m-1", action="resend"
+    )
+
+    assert command == Send(sender=HUMAN, to=to, text="hello", thread="side", ttl_s=7.0, only=only)
+
+
+@pytest.mark.parametrize(("text", "error"), [(None, NotFound), (REDACTED, Refused)])
+async def test_a_message_whose_words_are_gone_is_not_sent_again(
+    monkeypatch: pytest.MonkeyPatch, text: str | None, error: type[Exception]
+) -> None:
+    gateway: Any = resending(monkeypatch, text, a=DeliveryState.FAILED)
+    with pytest.raises(error):
+        await messages_module._resend(gateway, "m-1")
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"), [("cancel", Cancel(message="m-1")), ("continue", Continue(message="m-1"))]
+)
+async def test_an_action_reaches_the_room(action: str, expected: Cancel | Continue) -> None:
+    command = await Recorder().command(
+        messages_module.act_on_message, ROOM_CALLER, None, id="m-1", action=action
+    )
+
+    assert command == expected
+
+
+@pytest.mark.parametrize(
+    ("caller", "is_shown"),
+    [
+        (Caller(HUMAN, Role.ROOM), True),
+        (Caller(AgentId("codex"), Role.AGENT), True),
+        (Caller(AgentId("a"), Role.AGENT), True),
+        (Caller(AgentId("b"), Role.ORCHESTRATOR), False),
+    ],
+)
+async def test_how_far_a_message_has_come_is_for_its_sender_and_recipients(
+    monkeypatch: pytest.MonkeyPatch, caller: Caller, is_shown: bool
+) -> None:
+    async def settle() -> None:
+        return
+
+    gateway: Any = resending(monkeypatch, "hello", a=DeliveryState.TYPED)
+    gateway.writer = SimpleNamespace(settle=settle)
+    call = Call(caller, {"id": "m-1"}, None, None)
+    if is_shown:
+        view = await messages_module.message_states(gateway, call)
+        assert isinstance(view, MessageView) and view.recipients["a"].state is DeliveryState.TYPED
+        return
+    with pytest.raises(NotFound, match="unknown message 'm-1'"):
+        await messages_module.message_states(gateway, call)

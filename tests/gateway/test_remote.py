@@ -1,6 +1,7 @@
 """Boards kept by a provider: its own package against a stub of it, outages included."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from csp.errors import CallFailed
-from csp.events import Noticed, Pruned, Redacted
+from csp.core.commands import KeepNotes
+from csp.errors import Broken, CallFailed
+from csp.events import AgentResponse, Noted, Noticed, Pruned, Redacted
 from csp.gateway import remote as remote_module
+from csp.whiteboard.board import Page
 from csp.whiteboard.notes import Filter
 from csp.whiteboard.openai_store import OpenAIStore
-from csp.wire import ALL, SYSTEM, AgentId, MessageId, NoteKind, NoteView
+from csp.wire import ALL, SYSTEM, AgentId, FoundBy, HitView, MessageId, NoteKind, NoteView, Provider
 from tests.gateway.served import Clock, ServedRoom, served
 from tests.gateway.test_board import begin, reply, write
 from tests.gateway.vector_stores import VectorStores
@@ -277,3 +280,186 @@ async def test_what_is_redacted_or_pruned_is_taken_away_from_every_store(
 
     assert (was_news, remote._news.is_set()) == (False, True)
     assert remote._gone == {"vs_1": ["m-4", 7]}
+
+
+class Kept:
+    """A board that a provider keeps, and the provider: what is asked of both, without a network."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *seqs: int) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "a key")
+        self.notes = {f"n-{seq}": a_note(seq) for seq in seqs}
+        self.sealed: set[str] = set()
+        self.local: list[HitView] = []
+        self.found: dict[str, float] = {}
+        self.asked: list[tuple[object, ...]] = []
+        self.commands: list[KeepNotes] = []
+        self.error: Broken | None = None
+        self.of_board = SimpleNamespace(
+            provider=Provider.OPENAI, store="vs_1", holds=lambda note: note.id != "n-9"
+        )
+        boards = SimpleNamespace(by_name={"s-1": self.of_board}, of={"s-1": self.of_board}.__getitem__)
+        gateway: Any = SimpleNamespace(
+            settings=SimpleNamespace(board_provider="openai", room="default"),
+            writer=SimpleNamespace(room=SimpleNamespace(boards=boards)),
+            board=self,
+            submit=self.submit,
+        )
+        self.remote = remote_module.RemoteBoards(gateway)
+        self.remote._client = self  # type: ignore[assignment]  # it has what is used
+
+    async def submit(self, command: KeepNotes) -> None:
+        if self.error is not None:
+            raise self.error
+        self.commands.append(command)
+
+    # --- the board -------------------------------------------------------------------------------
+
+    def page(self, wanted: Filter, limit: int, audience: AgentId | None) -> Page:
+        seqs = [note for note in self.notes.values() if int(note.id[2:]) > (wanted.after or 0)]
+        seen = [note for note in seqs if audience is None or note.id not in self.sealed]
+        return Page(seen, has_more=False)
+
+    def get(self, note_id: str, audience: AgentId | None) -> NoteView | None:
+        return self.notes.get(note_id)
+
+    # --- the provider ----------------------------------------------------------------------------
+
+    def renew(self, store: str) -> bool:
+        self.asked.append(("renew", store))
+        return True
+
+    def add(self, store: str, note: NoteView) -> None:
+        self.asked.append(("add", store, note.id))
+
+    def remove(self, store: str, what: str | int) -> None:
+        self.asked.append(("remove", store, what))
+
+    def search(self, *given: Any) -> Any:
+        if given[0] == "vs_1":
+            self.asked.append(("search", *given))
+            return self.found
+        return self.local
+
+
+def a_note(seq: int, author: str = "claude") -> NoteView:
+    return NoteView(
+        id=MessageId(f"n-{seq}"),
+        idx=seq,
+        session="s-1",
+        thread="default",
+        author=AgentId(author),
+        text=f"note {seq}",
+        tags=(),
+        kind=NoteKind.NOTE,
+        source=None,
+        ts=5.0,
+    )
+
+
+def kept(monkeypatch: pytest.MonkeyPatch, *seqs: int) -> Kept:
+    found = Kept(monkeypatch, *seqs)
+    found.remote._has["vs_1"] = set()
+    found.remote._renewed["vs_1"] = time.monotonic()
+    return found
+
+
+async def test_names_from_here_come_before_what_is_near_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = kept(monkeypatch, 1, 2, 3, 4, 9)
+    board.notes["n-4"] = a_note(4, "codex")
+    hits = {1: FoundBy.WORDS, 3: FoundBy.EXACT}
+    board.local = [HitView(note=a_note(seq), score=2.0, how=how) for seq, how in hits.items()]
+    # One that was taken off the board, one that nobody knows, one of another author.
+    board.found = {"n-3": 0.9, "n-9": 0.8, "n-77": 0.8, "n-4": 0.7, "n-1": 0.60004, "n-2": 0.5}
+    found = await board.remote.search("parse_apples", Filter(session="s-1", author="claude"), 2, None)
+
+    assert found is not None
+    assert [(hit.note.id, hit.how, hit.score) for hit in found] == [
+        ("n-3", FoundBy.EXACT, 2.0),
+        ("n-1", FoundBy.MEANING, 0.6),
+    ]
+    # More than are wanted: some of what is near may not be for who asks.
+    assert ("search", "vs_1", "parse_apples", 10) in board.asked
+
+
+async def test_a_note_is_brought_there_once_and_a_sealed_one_when_it_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    board = kept(monkeypatch, 1, 2, 3)
+    board.sealed = {"n-2"}
+    for _ in range(2):
+        await board.remote._bring("s-1")
+    sealed = [what for _, _, what in board.asked]
+    board.sealed.clear()
+    board.notes["n-4"] = a_note(4)
+    await board.remote._bring("s-1")
+
+    assert sealed == ["n-1", "n-3"]
+    assert [what for _, _, what in board.asked] == ["n-1", "n-3", "n-2", "n-4"]
+    assert board.remote._done == {"vs_1": 4}
+
+
+async def test_what_is_gone_is_taken_away_once_unless_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = kept(monkeypatch)
+    board.remote._gone["vs_1"] = ["m-4", 7]
+
+    def fail(store: str, what: str | int) -> None:
+        raise CallFailed("not now")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(board, "remove", fail)
+        with pytest.raises(CallFailed):
+            await board.remote._bring("s-1")
+    for _ in range(2):
+        await board.remote._bring("s-1")
+
+    assert board.asked == [("remove", "vs_1", "m-4"), ("remove", "vs_1", 7)]
+
+
+async def test_a_provider_that_cannot_be_noted_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    board = kept(monkeypatch)
+    board.error = Broken("no disk")
+    await board.remote._keep("s-1", Provider.LOCAL, "")
+
+    assert "provider not noted" in caplog.messages
+
+
+async def test_boards_are_brought_up_to_date_at_the_start_and_with_each_news(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    board = kept(monkeypatch)
+    brought: list[str] = []
+
+    async def bring(name: str) -> str:
+        brought.append(name)
+        return "vs_1"
+
+    monkeypatch.setattr(board.remote, "_bring", bring)
+    working = asyncio.ensure_future(board.remote.work())
+    common = (9, 1.0, MessageId("e-9"), SYSTEM, ALL, "default", "")
+    for event in (
+        Noticed(*common),
+        Noted(*common, idx=0),
+        AgentResponse(*common, (), idx=1),
+        AgentResponse(*common, ()),
+    ):
+        for _ in range(5):
+            await asyncio.sleep(0)
+        board.remote.take([event])
+    for _ in range(5):
+        await asyncio.sleep(0)
+    working.cancel()
+
+    assert brought == ["s-1"] * 3
+
+
+async def test_a_board_that_is_kept_here_is_not_asked_for_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = kept(monkeypatch, 1)
+    board.of_board.provider = Provider.LOCAL
+    wanted = Filter(session="s-1")
+
+    assert await board.remote.search("note", wanted, 5, None) is None
+    assert await board.remote.search("note", Filter(session="s-2"), 5, None) is None
+    assert await board.remote.search("note", Filter(), 5, None) is None
+    assert board.asked == []

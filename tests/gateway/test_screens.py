@@ -5,11 +5,17 @@ from typing import Any
 
 import pytest
 
+from csp.errors import Refused
+from csp.gateway import screens as screens_module
+from csp.gateway.screens import LiveFeed, Screens
+from csp.wire import AgentId, LiveBody, ScreenView
 from tests.gateway.served import Member, ServedRoom
 from tests.gateway.sockets import Socket
+from tests.gateway.test_hub import FakePipe
 from tests.waiting import wait_until
 
 ON, OFF = {"live": {"watch": True}}, {"live": {"watch": False}}
+CLAUDE = AgentId("claude")
 
 
 def screen(text: str = "hello", **more: object) -> dict[str, Any]:
@@ -242,3 +248,66 @@ async def test_a_slow_watcher_gets_the_newest_screen_when_it_reads_again(room: S
     numbers = [int(text.split()[0]) for text in seen]
     assert numbers == sorted(set(numbers))
     assert len(numbers) < 150
+
+
+# --- by themselves -------------------------------------------------------------------------------
+
+
+class Told:
+    """An agent with so many connections; notes whether it is watched."""
+
+    def __init__(self, connections: int = 1) -> None:
+        self.connections = connections
+        self.all: list[bool] = []
+        self.screens = Screens(self.tell)
+
+    def tell(self, agent: AgentId, frame: bytes) -> int:
+        assert agent == CLAUDE
+        self.all.append(b"true" in frame)
+        return self.connections
+
+
+async def test_who_leaves_watches_nobody_and_is_sent_nothing_more() -> None:
+    told, closed = Told(), list[bool]()
+    feed = LiveFeed(FakePipe())  # type: ignore[arg-type]  # it has what is used
+    feed.close = lambda: closed.append(True)  # type: ignore[method-assign]  # for this test
+    told.screens.watch(CLAUDE, feed)
+    told.screens.leave(feed)
+    told.screens.leave(feed)
+
+    assert (told.all, closed) == ([True, False], [True, True])
+    assert told.screens.greeting(CLAUDE) == b"" and not told.screens._feeds
+
+
+async def test_a_screen_that_does_not_come_is_waited_for_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert screens_module.FRESH_S == 2.0
+    monkeypatch.setattr(screens_module, "FRESH_S", 0.0)
+    told = Told()
+    with pytest.raises(Refused, match="claude did not show its screen in 0 s"):
+        await told.screens.fresh(CLAUDE)
+
+    assert (told.all, told.screens._fresh) == ([True, False], {})
+
+
+async def test_who_has_no_connection_has_no_screen() -> None:
+    told = Told(connections=0)
+    with pytest.raises(Refused, match="claude has no screen to show"):
+        await told.screens.fresh(CLAUDE)
+
+    assert told.screens._fresh == {}
+
+
+async def test_a_screen_for_one_is_told_to_be_watched_until_it_comes() -> None:
+    told = Told()
+    shown = ScreenView(rows=(), cols=80)
+    asking = asyncio.ensure_future(told.screens.fresh(CLAUDE))
+    await asyncio.sleep(0)
+    greeting = told.screens.greeting(CLAUDE)
+    told.screens.show(CLAUDE, LiveBody(text="not a screen"))
+    await asyncio.sleep(0)
+    was_early = asking.done()
+    for _ in range(2):
+        told.screens.show(CLAUDE, LiveBody(screen=shown))
+
+    assert (b"true" in greeting, was_early, await asking) == (True, False, shown)
+    assert told.all == [True, False]

@@ -5,11 +5,13 @@ import contextlib
 import gc
 import json
 import logging
+import os
 import resource
+import signal
 import socket
 import time
 import warnings
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing
 from pathlib import Path
 from time import monotonic
@@ -20,10 +22,11 @@ import pytest
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMessage
 
-from csp.config import Settings, load_settings
+from csp.config import GatewayOptions, Settings, load_settings
 from csp.errors import Broken
 from csp.gateway import server
 from csp.gateway.gateway import Gateway
+from csp.rooms import RunningRoom, running_rooms, write_room
 from tests.gateway.processes import Process, refused, wait_for_room
 from tests.rooms import Room, ThreadRoom
 from tests.waiting import wait_until_sync
@@ -361,3 +364,88 @@ def test_malformed_requests_are_kept_out_of_the_log(error: Exception | None, is_
     record = logging.LogRecord("aiohttp.server", logging.ERROR, "", 1, "", None, info)
 
     assert server._is_our_failure(record) is is_kept
+
+
+# --- the process ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_supervised", [False, True])
+def test_a_run_prepares_its_process_and_lets_go_of_its_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_supervised: bool
+) -> None:
+    served: list[tuple[socket.socket, int | None]] = []
+    raised: list[bool] = []
+
+    def serve(
+        options: object, listener: socket.socket, tls: object, ready: object, parent: int | None
+    ) -> int:
+        assert listener.getsockname()[1] > 0
+        served.append((listener, parent))
+        return 7
+
+    def supervise(serve_child: Callable[[Callable[[], None]], int]) -> int:
+        return 10 + serve_child(lambda: None)
+
+    monkeypatch.setattr(server, "_raise_file_limit", lambda: raised.append(True))
+    monkeypatch.setattr(server, "_serve_forever", serve)
+    monkeypatch.setattr(server, "supervise", supervise)
+    settings = Settings(port=0, sources={"port": "--port"})
+    try:
+        code = server.run(GatewayOptions(settings=settings, supervise=is_supervised, dir=tmp_path))
+    finally:
+        logging.getLogger("aiohttp.server").removeFilter(server._is_our_failure)
+
+    listener, parent = served[0]
+    assert code == (17 if is_supervised else 7)
+    assert parent == (os.getppid() if is_supervised else None)
+    assert raised == [True]
+    assert listener.fileno() == -1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_each_signal_of_an_end_stops_the_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    stopped: list[bool] = []
+
+    async def serve(options: object, listener: object, stop: asyncio.Event, **others: object) -> None:
+        os.kill(os.getpid(), number)
+        async with asyncio.timeout(60):
+            await stop.wait()
+        stopped.append(True)
+
+    monkeypatch.setattr(server, "serve", serve)
+    # Without a handler of the room's own, the signal must not end the tests.
+    before = signal.signal(number, lambda *_: None)
+    try:
+        with socket.socket() as listener:
+            options = GatewayOptions(settings=Settings(), dir=tmp_path)
+            assert server._serve_forever(options, listener, None, lambda: None, None) == 0
+    finally:
+        signal.signal(number, before)
+
+    assert stopped == [True]
+
+
+async def test_a_caller_that_never_goes_does_not_keep_a_room_from_ending(tmp_path: Path) -> None:
+    class Runner:
+        async def cleanup(self) -> None:
+            raise TimeoutError
+
+    gateway = Gateway(Settings(), tmp_path / "history" / "default", time.time)
+    announced = RunningRoom(
+        room="default",
+        url="http://127.0.0.1:1",
+        token=gateway.tokens.room_token,
+        pid=os.getpid(),
+        dir=tmp_path,
+        history=gateway.folder,
+        started=gateway.started,
+    )
+    file = write_room(tmp_path / "state", announced)
+    await server._shut_down(gateway, Runner(), file)  # type: ignore[arg-type]  # nothing else is asked of it
+
+    assert gateway.hub.is_closed
+    assert running_rooms(tmp_path / "state") == []
+    # The lock of the journal is free again.
+    await Gateway(Settings(), tmp_path / "history" / "default", time.time).close()

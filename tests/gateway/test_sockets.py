@@ -1,16 +1,22 @@
 """One WebSocket by itself: what an operation may do, what a loss leaves behind."""
 
+import asyncio
 import json
 import time
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp import WSMsgType, web
 
-from csp.errors import BadInput, Forbidden, TooLarge, Unauthenticated
+from csp.errors import BadInput, Broken, Forbidden, StorageFull, TooLarge, Unauthenticated
 from csp.gateway import sockets as sockets_module
-from csp.gateway.sockets import Connection
-from csp.wire import MAX_LIVE_BYTES, AgentId
+from csp.gateway.auth import Caller
+from csp.gateway.sockets import Connection, serve_socket
+from csp.wire import HUMAN, MAX_BODY_BYTES, MAX_LIVE_BYTES, AgentId, Role
 from tests.gateway.served import ServedRoom
+from tests.gateway.test_hub import FakePipe, settle, texts
 from tests.waiting import wait_until
 
 
@@ -118,3 +124,152 @@ async def test_catching_up_leaves_the_loop_to_a_room_at_work(room: ServedRoom) -
     # Nine times as long as the reading took.
     assert 0.09 <= busy < 5
     assert quiet == 0
+
+
+# --- without a network ---------------------------------------------------------------------------
+
+ROOM = Caller(HUMAN, Role.ROOM)
+
+
+def message(data: Any, kind: WSMsgType = WSMsgType.TEXT) -> SimpleNamespace:
+    return SimpleNamespace(type=kind, data=data)
+
+
+def talking(room: ServedRoom, *messages: SimpleNamespace) -> tuple[Connection, FakePipe]:
+    """Return a connection over which these messages come before it ends."""
+
+    class Peer:
+        async def __aiter__(self) -> AsyncIterator[SimpleNamespace]:
+            for one in messages:
+                yield one
+
+    pipe, peer = FakePipe(), Peer()
+    return Connection(room.gateway, ROOM, peer, pipe), pipe  # type: ignore[arg-type]  # both have what is used
+
+
+async def test_a_socket_is_kept_alive_and_counted_while_it_is_served(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[dict[str, Any]] = []
+    counts: list[int] = []
+
+    class Response:
+        def __init__(self, **options: Any) -> None:
+            made.append(options)
+
+        async def prepare(self, request: object) -> None:
+            counts.append(len(room.gateway.sockets))
+
+    async def run(self: Connection, after: int | None) -> None:
+        counts.extend([len(room.gateway.sockets), after or 0])
+        raise ConnectionResetError
+
+    monkeypatch.setattr(web, "WebSocketResponse", Response)
+    monkeypatch.setattr(sockets_module, "Pipe", lambda request: FakePipe())
+    monkeypatch.setattr(Connection, "run", run)
+    request: Any = None
+    with pytest.raises(ConnectionResetError):
+        await serve_socket(room.gateway, ROOM, request, 7)
+
+    assert (counts, len(room.gateway.sockets)) == ([0, 1, 7], 0)
+    assert made == [
+        {"protocols": ("csp",), "compress": False, "max_msg_size": MAX_BODY_BYTES, "heartbeat": 30.0}
+    ]
+
+
+async def test_only_so_many_operations_are_under_way_at_once(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sockets_module.MAX_OPS_IN_FLIGHT == 512
+    monkeypatch.setattr(sockets_module, "MAX_OPS_IN_FLIGHT", 2)
+    begun: list[bytes] = []
+    may_end = asyncio.Event()
+
+    async def operate(data: bytes) -> None:
+        begun.append(data)
+        await may_end.wait()
+
+    one, _ = talking(room, *[message(str(number)) for number in range(5)])
+    monkeypatch.setattr(one, "_operate", operate)
+    reading = asyncio.ensure_future(one._read())
+    await settle()
+    early = len(begun)
+    may_end.set()
+    await reading
+    await settle()
+
+    assert (early, begun, one._ops) == (2, [b"0", b"1", b"2", b"3", b"4"], set())
+
+
+async def test_a_frame_that_is_not_text_is_refused_and_the_next_is_taken(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[bytes] = []
+
+    async def operate(data: bytes) -> None:
+        taken.append(data)
+
+    one, pipe = talking(room, message(b"\0", WSMsgType.BINARY), message("half \ud800"))
+    monkeypatch.setattr(one, "_operate", operate)
+    await one._read()
+    await settle()
+    (answer,) = [json.loads(text) for text in texts(pipe)]
+
+    assert (answer["ref"], answer["status"]) == (None, 400)
+    assert taken == [b"half ?"]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_counted"), [(StorageFull("full", "wait"), True), (Forbidden("no", "wait"), False)]
+)
+async def test_a_failure_is_answered_with_its_status_and_our_own_is_counted(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch, error: Broken | Forbidden, is_counted: bool
+) -> None:
+    one, pipe = talking(room)
+
+    async def run_op(name: str, data: bytes) -> None:
+        raise error
+
+    monkeypatch.setattr(one, "_run_op", run_op)
+    await one._operate(b'{"op":"message","ref":7}')
+    await one._operate(b"nonsense")
+    first, second = [json.loads(text) for text in texts(pipe)]
+
+    assert first == {"ref": 7, "error": error.message, "hint": "wait", "status": error.status}
+    assert (second["ref"], second["status"]) == (None, 400)
+    assert room.gateway.metrics.requests[error.status] == is_counted
+
+
+async def test_a_loss_ends_what_is_under_way(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, pipe = talking(room, message("{}"))
+    left: list[object] = []
+
+    async def operate(data: bytes) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(one, "_operate", operate)
+    monkeypatch.setattr(room.gateway.screens, "leave", left.append)
+    one._catch_up = catch_up = asyncio.ensure_future(asyncio.sleep(3600))
+    running = asyncio.ensure_future(one.run(None))
+    await running
+    (operation,) = one._ops or [None]
+    await settle()
+
+    assert operation is None or operation.cancelled()
+    assert (catch_up.cancelled(), left, room.gateway.hub.watchers) == (True, [one._feed], {})
+    assert pipe.written == []
+
+
+async def test_watching_anew_ends_what_was_watched_before(room: ServedRoom) -> None:
+    one, _ = talking(room)
+    one._watch(None)
+    live = list(room.gateway.hub.watchers)
+    one._watch(0)
+    past, catch_up = list(room.gateway.hub.watchers), one._catch_up
+    one._watch(None)
+    await settle()
+
+    assert (live, past) == ([one._watcher], [])
+    assert catch_up is not None and catch_up.cancelled() and one._catch_up is None
+    one._unwatch()
+    assert not room.gateway.hub.watchers

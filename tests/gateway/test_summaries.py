@@ -3,10 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from csp.core.commands import CompactBoard, Summarise
+from csp.errors import BadInput, Broken, CspError, Refused
+from csp.events import AgentResponse, AnyEvent, BoardChanged, Noted, Noticed
+from csp.gateway.summaries import Summaries
+from csp.wire import ALL, SYSTEM, AgentId, BoardChange, JoinRole, MessageId
 from tests.gateway.served import Clock, Member, ServedRoom, served
 from tests.gateway.test_board import begin, find, reply, write
 
@@ -148,3 +154,238 @@ async def test_summariser_is_chosen_by_settings_session_or_role(
     assert summaries.summariser(session) == "codex"
     await room.join("scribe")
     assert summaries.summariser(session) == "scribe"
+
+
+# --- by themselves -------------------------------------------------------------------------------
+
+#: Where every event begins.
+COMMON = (9, 1.0, MessageId("e-9"), SYSTEM, ALL, "default", "")
+LIMIT = 1000
+
+
+def a_board(*, is_crowded: bool = False, summed: int = 0, compacted: int = 0) -> SimpleNamespace:
+    return SimpleNamespace(
+        is_crowded=lambda limit: is_crowded and limit == LIMIT,
+        is_due=lambda after, now: after == 3 and now == 12.0,
+        summed=summed,
+        compacted=compacted,
+    )
+
+
+def a_session(
+    summarise_at: int | None, cost: float | None = None, synth: str | None = None
+) -> SimpleNamespace:
+    terms = None if summarise_at is None else SimpleNamespace(summarise_at=summarise_at)
+    limits = SimpleNamespace(cost=cost)
+    return SimpleNamespace(setup=SimpleNamespace(collaboration=terms, limits=limits, synth=synth))
+
+
+def a_participant(name: str, *, online: bool = True, role: JoinRole = JoinRole.AGENT) -> SimpleNamespace:
+    return SimpleNamespace(id=name, online=online, role=role)
+
+
+def of_gateway(
+    boards: dict[str, SimpleNamespace],
+    sessions: dict[str, SimpleNamespace] | None = None,
+    people: list[SimpleNamespace] | None = None,
+    *,
+    after: int = 50,
+    summariser: str = "",
+    submit: Any = None,
+) -> Summaries:
+    """Return the summaries of a gateway that has these boards and nothing else."""
+
+    async def settle() -> None:
+        return
+
+    room = SimpleNamespace(
+        boards=SimpleNamespace(by_name=boards, of=boards.__getitem__),
+        sessions=sessions or {},
+        participants={one.id: one for one in people or []},
+    )
+    gateway: Any = SimpleNamespace(
+        writer=SimpleNamespace(room=room, settle=settle),
+        rules=SimpleNamespace(
+            summary_after=after, board_max_bytes=LIMIT, summariser=summariser, prompts={"summary": "{notes}"}
+        ),
+        clock=lambda: 12.0,
+        board=SimpleNamespace(bytes_until=lambda name, upto: 100 * upto),
+        settings=SimpleNamespace(message_ttl_s=77.0),
+        submit=submit,
+    )
+    return Summaries(gateway)
+
+
+@pytest.mark.parametrize(
+    ("session", "setting", "is_crowded", "expected"),
+    [
+        (None, 50, False, 50),
+        (None, 50, True, 1),
+        (None, 0, True, 0),
+        (a_session(None), 50, False, 50),
+        (a_session(7), 50, False, 7),
+        (a_session(7), 50, True, 1),
+        (a_session(7), 0, False, 0),
+        (a_session(7, cost=1.0), 50, False, 0),
+        (a_session(7, cost=1.0), 50, True, 0),
+    ],
+)
+async def test_the_number_of_notes_that_makes_a_summary_due(
+    session: SimpleNamespace | None, setting: int, is_crowded: bool, expected: int
+) -> None:
+    sessions = {} if session is None else {"s-1": session}
+    summaries = of_gateway({"s-1": a_board(is_crowded=is_crowded)}, sessions, after=setting)
+
+    assert summaries._after("s-1") == expected
+
+
+async def test_only_boards_with_enough_notes_are_due() -> None:
+    summaries = of_gateway({"s-1": a_board(), "room": a_board()}, {"s-1": a_session(3)})
+
+    assert summaries.due() == ["s-1"]
+
+
+async def test_a_board_is_compacted_only_where_a_summary_stands_for_more() -> None:
+    boards = {
+        "s-1": a_board(is_crowded=True, summed=9, compacted=4),
+        "s-2": a_board(is_crowded=True, summed=9, compacted=9),
+        "s-3": a_board(summed=9, compacted=4),
+    }
+
+    assert of_gateway(boards).crowded() == ["s-1"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "synth", "expected"),
+    [("scribe", "codex", "codex"), ("gemini", "codex", "gemini"), ("", "scribe", "boss"), ("", None, "boss")],
+)
+async def test_who_is_offline_sums_nothing_up(wanted: str, synth: str | None, expected: str) -> None:
+    people = [
+        a_participant("away", online=False, role=JoinRole.ORCHESTRATOR),
+        a_participant("boss", role=JoinRole.ORCHESTRATOR),
+        a_participant("scribe", online=False),
+        a_participant("codex"),
+        a_participant("gemini"),
+    ]
+    session = a_session(None, synth=synth)
+    summaries = of_gateway({}, {"s-1": session}, people, summariser=wanted)
+
+    assert summaries.summariser("s-1") == expected
+
+
+async def test_what_changes_a_board_is_news() -> None:
+    reply = (*COMMON, ())
+    events: dict[str, AnyEvent] = {
+        "a note": Noted(*COMMON, idx=0),
+        "a reply on the board": AgentResponse(*reply, idx=0),
+        "a change": BoardChanged(*COMMON, change=BoardChange.FAILED),
+        "a reply beside it": AgentResponse(*reply),
+        "a notice": Noticed(*COMMON),
+    }
+    summaries = of_gateway({})
+    heard = []
+    for name, event in events.items():
+        summaries._news.clear()
+        summaries.take([event])
+        if summaries._news.is_set():
+            heard.append(name)
+
+    assert heard == ["a note", "a reply on the board", "a change"]
+
+
+async def test_each_look_at_the_boards_waits_for_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    async def compact(name: str) -> None:
+        done.append(f"compact {name}")
+
+    async def ask(name: str, by: str) -> None:
+        done.append(f"{by} sums up {name}")
+
+    summaries = of_gateway({})
+    monkeypatch.setattr(summaries, "crowded", lambda: ["s-1"])
+    monkeypatch.setattr(summaries, "due", lambda: ["s-1", "s-2"])
+    monkeypatch.setattr(summaries, "summariser", {"s-1": "codex"}.get)
+    monkeypatch.setattr(summaries, "compact", compact)
+    monkeypatch.setattr(summaries, "ask", ask)
+    working = asyncio.ensure_future(summaries.work())
+    looks = []
+    for events in ([], [Noticed(*COMMON)], [Noted(*COMMON, idx=0)]):
+        summaries.take(events)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        looks.append(len(done) // 2)
+    working.cancel()
+
+    # The first look needs no news: a summary may have become due before the start.
+    assert looks == [1, 1, 2]
+    assert done[:2] == ["compact s-1", "codex sums up s-1"]
+
+
+async def test_a_board_is_compacted_up_to_its_last_summary() -> None:
+    commands: list[CompactBoard] = []
+
+    async def submit(command: CompactBoard) -> None:
+        commands.append(command)
+
+    await of_gateway({"s-1": a_board(summed=9)}, submit=submit).compact("s-1")
+
+    assert commands == [CompactBoard(session="s-1", upto=9, freed=900)]
+
+
+@pytest.mark.parametrize("error", [Refused("no"), BadInput("no"), Broken("no")])
+async def test_what_the_room_refuses_does_not_end_the_work(error: CspError) -> None:
+    async def submit(command: object) -> None:
+        raise error
+
+    async def ask(session: str | None, by: str) -> None:
+        raise error
+
+    summaries = of_gateway({"s-1": a_board(summed=9)}, submit=submit)
+    await summaries.compact("s-1")
+    summaries.ask = ask  # type: ignore[method-assign, assignment]  # it fails like the room would
+    await summaries._ask_quietly("s-1", "codex")
+
+
+async def test_what_asks_for_a_summary_lives_as_long_as_any_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[Summarise] = []
+
+    async def submit(command: Summarise) -> list[BoardChanged]:
+        commands.append(command)
+        told = {"message": MessageId("m-1"), "by": AgentId("codex")}
+        return [BoardChanged(*COMMON, change=BoardChange.ASKED, **told)]  # type: ignore[arg-type]  # by name
+
+    async def fresh(name: str) -> tuple[list[Any], None]:
+        return [], None
+
+    summaries = of_gateway({}, submit=submit)
+    monkeypatch.setattr(summaries, "_fresh", fresh)
+    monkeypatch.setattr("csp.gateway.summaries.summary_prompt", lambda *given: "sum it up")
+    await summaries.ask(None, "codex")
+
+    assert commands == [Summarise(by="codex", session="room", text="sum it up", stands_for=(), ttl_s=77.0)]
+
+
+async def test_what_was_acknowledged_a_moment_ago_counts() -> None:
+    commands: list[CompactBoard] = []
+    boards = {"s-1": a_board(summed=4)}
+    seen: list[int] = []
+
+    async def submit(command: CompactBoard) -> None:
+        commands.append(command)
+
+    async def settle() -> None:
+        boards["s-1"].summed = 9
+
+    def page(*given: object) -> SimpleNamespace:
+        seen.append(boards["s-1"].summed)
+        return SimpleNamespace(notes=[])
+
+    summaries = of_gateway(boards, submit=submit)
+    gateway: Any = summaries._gateway
+    gateway.writer.settle, gateway.board.page = settle, page
+    await summaries.compact("s-1")
+    boards["s-1"].summed = 4
+
+    assert await summaries._fresh("s-1") == ([], None)
+    assert ([command.upto for command in commands], seen) == ([9], [9, 9, 9])

@@ -1,0 +1,150 @@
+"""The inbox by itself: what is taken once, what is dropped, where a reader goes on."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from csp.client import inbox as inbox_module
+from csp.client.frames import Live
+from csp.client.inbox import Inbox
+from csp.errors import CspError, Refused, Unauthenticated
+from csp.events import Delivered
+from csp.wire import HUMAN, AgentId, DeliveryState, MessageId
+from tests.client.test_parts import ALICE, deliver, notice
+
+
+def live(watch: bool | None) -> Live:
+    return Live(data=msgspec.Raw(b"{}"), watch=watch)
+
+
+def delivered(seq: int, agent: AgentId, state: DeliveryState) -> Delivered:
+    fields = (MessageId("m-1"), agent, state)
+    return Delivered(seq, 1.0, MessageId(f"e-{seq}"), agent, HUMAN, "default", "", *fields)
+
+
+# --- the place -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("after", "place", "handed"), [(None, 50, 50), (7, 7, 7), (50, 50, 50), (90, 50, 90)]
+)
+def test_a_reader_begins_where_the_room_is_or_goes_on_where_it_was(
+    after: int | None, place: int, handed: int
+) -> None:
+    inbox = Inbox(after, ALICE)
+
+    assert inbox.find_place(50) == place
+    # A room that has gone back is read from its end; what was handed out was handed out.
+    assert (inbox.last_seq, inbox.handed_seq) == (place, handed)
+
+
+def test_a_place_is_only_skipped_forward() -> None:
+    inbox = Inbox(None, ALICE)
+    places = []
+    for seq in (5, 3, 9):
+        inbox.skip_to(seq)
+        places.append(inbox.last_seq)
+
+    assert places == [5, 5, 9]
+
+
+async def test_only_events_move_what_was_handed_out() -> None:
+    inbox = Inbox(0, ALICE)
+    inbox.take_event(notice(4), 1)
+    inbox.take_deliver(deliver(9), 1)
+    inbox.take_live(live(None), 1)
+    handed = []
+    for _ in range(3):
+        await inbox.get()
+        handed.append(inbox.handed_seq)
+
+    assert handed == [4, 4, 4]
+
+
+# --- deliveries ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("agent", "state", "is_ended"),
+    [
+        (ALICE, DeliveryState.CONFIRMED, True),
+        (ALICE, DeliveryState.TYPED, False),
+        (AgentId("bob"), DeliveryState.CONFIRMED, False),
+    ],
+)
+def test_a_delivery_ends_with_the_last_word_about_its_own_recipient(
+    agent: AgentId, state: DeliveryState, is_ended: bool
+) -> None:
+    inbox = Inbox(0, ALICE)
+    inbox.take_deliver(deliver(1), 1)
+    inbox.take_event(delivered(2, agent, state), 1)
+
+    assert ("m-1" in inbox._ended, "m-1" in inbox._open) == (is_ended, not is_ended)
+
+
+def test_the_end_of_a_delivery_that_never_came_is_not_remembered() -> None:
+    inbox = Inbox(0, ALICE)
+    inbox.end("m-1")
+    inbox.take_deliver(deliver(1), 1)
+
+    assert inbox.taken == 1
+
+
+# --- the bounds ----------------------------------------------------------------------------------
+
+
+def test_a_full_inbox_drops_what_matters_only_now_but_for_whether_anybody_watches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inbox_module, "MAX_ITEMS", 1)
+    inbox = Inbox(0, ALICE)
+    taken = []
+    for item in (live(None), live(None), live(True), live(False)):
+        inbox.take_live(item, 1)
+        taken.append(inbox.taken)
+
+    assert taken == [1, 1, 2, 3]
+
+
+async def test_an_inbox_has_room_again_when_half_of_its_bytes_are_taken_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inbox_module, "MAX_BYTES", 100)
+    inbox = Inbox(0, ALICE)
+    for seq, size in ((1, 10), (2, 50), (3, 50)):
+        inbox.take_event(notice(seq), size)
+    waiting = asyncio.ensure_future(inbox.drained())
+    seen = []
+    for _ in range(2):
+        await inbox.get()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        seen.append((inbox.is_full, waiting.done()))
+
+    assert seen == [(True, False), (False, True)]
+
+
+# --- the end -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("errors", [[None], [Unauthenticated("dead"), Refused("closed")]])
+async def test_what_is_here_is_handed_out_before_the_end(errors: list[CspError | None]) -> None:
+    inbox = Inbox(0, ALICE)
+    inbox.take_event(notice(1), 1)
+    await inbox.get()
+    waiting = asyncio.ensure_future(inbox.get())
+    await asyncio.sleep(0)
+    for error in errors:
+        inbox.close(error)
+    if errors[0] is None:
+        assert await waiting is None
+        return
+    raised = []
+    for again in (waiting, inbox.get()):
+        with pytest.raises(Unauthenticated, match="dead") as caught:
+            await again
+        raised.append(caught.value)
+
+    # Each reader gets an exception of its own: they carry who raised them.
+    assert raised[0] is not raised[1] and errors[0] not in raised

@@ -1,0 +1,237 @@
+"""What a participant can do, by itself: every word reaches the room, every answer says what it made of it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from csp.core.commands import Answer, KeepTurn, Report, Send, SetState
+from csp.errors import BadInput, NotFound, Refused
+from csp.events import AgentResponse, HumanMessage, KnownEvent, Late, Noticed
+from csp.gateway import actions
+from csp.wire import (
+    HUMAN,
+    SYSTEM,
+    AgentId,
+    AgentState,
+    ControlDoneBody,
+    DeliveryBody,
+    DeliveryState,
+    Dialog,
+    Ending,
+    Handoff,
+    MessageBody,
+    MessageId,
+    OutputBody,
+    ReportedAgentState,
+    ReportedState,
+    StateBody,
+    Usage,
+    WorkingBody,
+)
+from tests.gateway.asked import AGENT, CLAUDE, ROOM, Recorder
+
+CODEX = AgentId("codex")
+SETTINGS = SimpleNamespace(message_ttl_s=7.0)
+M2 = MessageId("m-2")
+
+
+def with_messages(**deliveries: tuple[str, ...]) -> Any:
+    """Return a writer whose room has these messages with these recipients."""
+    known = {
+        name.replace("_", "-"): SimpleNamespace(
+            id=name.replace("_", "-"), seq=4, target=CODEX, deliveries=dict.fromkeys(agents)
+        )
+        for name, agents in deliveries.items()
+    }
+    return SimpleNamespace(room=SimpleNamespace(message=known.get), safe_seq=50)
+
+
+# --- what reaches the room -----------------------------------------------------------------------
+
+
+async def test_every_word_of_a_message_reaches_the_room() -> None:
+    body = MessageBody(to="all", content="hi", thread="side", reply_to="m-2", urgent=True, id="k")
+    command = await Recorder(settings=SETTINGS).action(actions.send_message, AGENT, body)
+
+    told: dict[str, Any] = {"thread": "side", "reply_to": M2, "urgent": True, "id": MessageId("k")}
+    assert command == Send(sender=CLAUDE, to="all", text="hi", ttl_s=7.0, **told)
+
+
+async def test_every_word_of_a_reply_reaches_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    async def hits(gateway: object, agent: str, turn: str, text: str) -> dict[str, tuple[()]]:
+        asked.append((agent, turn, text))
+        return {"s-1": ()}
+
+    monkeypatch.setattr(actions, "hits_for_reply", hits)
+    told: dict[str, Any] = {"turn": "t-1", "handoff": Handoff(to="codex", task="go on"), "final": True}
+    told |= {"thread": "side", "local": True, "ending": Ending.FAILED, "reason": "why"}
+    gateway = Recorder(settings=SETTINGS)
+    usage = Usage(input=3)
+    body = OutputBody(content="text", reply_to="m-2", id="k", usage=usage, **told)
+    command = await gateway.action(actions.post_output, AGENT, body)
+    ids: dict[str, Any] = {"reply_to": M2, "id": MessageId("k")}
+
+    assert command == Answer(
+        sender=CLAUDE, text="text", ttl_s=7.0, usage=usage, hits={"s-1": ()}, **ids, **told
+    )
+    assert asked == [("claude", "t-1", "text")]
+    plain = await gateway.action(actions.post_output, AGENT, OutputBody(content="text", reply_to="m-2"))
+    activity = await gateway.action(
+        actions.post_output, AGENT, OutputBody(content="text", reply_to="m-2", activity=True)
+    )
+    assert (plain.hits, activity.hits, activity.activity) == ({"s-1": ()}, {}, True)
+    assert asked[1:] == [("claude", "m-2", "text")]
+
+
+async def test_only_a_turn_that_broke_off_may_be_empty() -> None:
+    gateway = Recorder(settings=SETTINGS)
+    await gateway.action(actions.post_output, AGENT, OutputBody(content="", ending=Ending.FAILED))
+
+    with pytest.raises(BadInput, match=r"\$.content"):
+        await actions.post_output(gateway, AGENT, OutputBody(content=""))  # type: ignore[arg-type]  # it is enough
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        (None, None),
+        (Usage(input=3), None),
+        (Usage(input=3, model="opus"), 1.5),
+        (Usage(input=3, model="opus", cost_usd=0.25), 0.25),
+        (Usage(input=3, model="opus", unpriced=True), None),
+    ],
+)
+def test_a_reply_is_priced_where_its_sender_did_not(
+    monkeypatch: pytest.MonkeyPatch, usage: Usage | None, cost: float | None
+) -> None:
+    monkeypatch.setattr(actions, "cost_usd", lambda model, usage: 1.5)
+    priced = actions._priced(usage)
+
+    assert (priced and priced.cost_usd) == cost
+
+
+async def test_how_far_a_message_has_come_reaches_the_room() -> None:
+    gateway = Recorder(writer=with_messages(m_1=("codex",), m_2=("codex", "claude")))
+    report = DeliveryBody(id="m-1", state=ReportedState.FAILED, reason="why", agent="gemini")
+    expected: dict[str, Any] = {"message": "m-1", "state": DeliveryState.FAILED, "reason": "why"}
+    done = ControlDoneBody(id="m-1", state=ReportedState.FAILED, reason="why")
+
+    assert await gateway.action(actions.report_delivery, AGENT, report) == Report(agent=CLAUDE, **expected)
+    assert await gateway.action(actions.report_delivery, ROOM, report) == Report(
+        agent=AgentId("gemini"), **expected
+    )
+    assert await gateway.action(actions.finish_control, AGENT, done) == Report(agent=CLAUDE, **expected)
+    of_room = DeliveryBody(id="m-1", state=ReportedState.TYPED)
+    assert (await gateway.action(actions.report_delivery, ROOM, of_room)).agent == CODEX
+    for message, error in (("m-2", BadInput), ("m-3", NotFound)):
+        body = DeliveryBody(id=message, state=ReportedState.TYPED)
+        with pytest.raises(error):
+            await actions.report_delivery(gateway, ROOM, body)  # type: ignore[arg-type]  # it is enough
+
+
+async def test_what_a_participant_does_reaches_the_room() -> None:
+    gateway = Recorder()
+    told: dict[str, Any] = {"detail": "used up", "until": 9.0, "dialog": Dialog(tool="Bash")}
+    body = StateBody(state=ReportedAgentState.LIMITED, agent="codex", **told)
+    own = await gateway.action(actions.report_state, AGENT, body)
+    came_back = list(gateway.arrived)
+    offline = await gateway.action(actions.report_state, AGENT, StateBody(state=ReportedAgentState.OFFLINE))
+    of_room = await gateway.action(actions.report_state, ROOM, body)
+
+    assert own == SetState(agent=CLAUDE, state=AgentState.LIMITED, **told)
+    assert offline == SetState(agent=CLAUDE, state=AgentState.OFFLINE)
+    assert of_room == SetState(agent=CODEX, state=AgentState.LIMITED, **told)
+    # Who says good-bye does not come back for it.
+    assert gateway.arrived == came_back == [AGENT]
+    with pytest.raises(BadInput):
+        await actions.report_state(gateway, ROOM, StateBody(state=ReportedAgentState.IDLE))  # type: ignore[arg-type]  # it is enough
+
+
+# --- what comes back -----------------------------------------------------------------------------
+
+
+class Answering:
+    """A gateway whose room answers every command with these events."""
+
+    def __init__(self, *events: KnownEvent | Noticed) -> None:
+        self.commands: list[Any] = []
+        self.settings = SETTINGS
+        self.events = list(events)
+        self.writer = with_messages(m_1=("codex",), m_9=("gemini",))
+
+    async def submit(self, command: Any) -> list[Any]:
+        self.commands.append(command)
+        return self.events
+
+
+def said(kind: type[Any], sender: AgentId = CLAUDE, target: AgentId = CODEX, **more: Any) -> Any:
+    recipients = (target,)
+    return kind(9, 1.0, MessageId("m-4"), sender, target, "default", "text", recipients=recipients, **more)
+
+
+async def test_the_answer_to_a_message_says_to_whom_it_goes() -> None:
+    body = MessageBody(to="codex", content="hi", id="m-9")
+    notice = Noticed(9, 1.0, MessageId("e-9"), SYSTEM, HUMAN, "default", "", repeats=MessageId("m-1"))
+    views = [
+        await actions.send_message(gateway, AGENT, body)  # type: ignore[arg-type]  # it is enough
+        for gateway in (Answering(said(HumanMessage)), Answering(notice), Answering())
+    ]
+
+    assert [(view.id, view.seq, view.recipients) for view in views] == [
+        ("m-4", 9, ("codex",)),
+        # Said before by the same sender, or known under the same id.
+        ("m-1", 4, ("codex",)),
+        ("m-9", 4, ("gemini",)),
+    ]
+
+
+async def test_the_answer_to_a_reply_says_what_became_of_it() -> None:
+    late = Late(9, 1.0, MessageId("e-9"), CLAUDE, SYSTEM, "default", "text", turn="t-1")
+    cases: list[tuple[list[Any], tuple[Any, ...]]] = [
+        ([said(AgentResponse)], ("m-4", 9, ("codex",), False, True)),
+        ([said(AgentResponse, late=True)], ("m-4", 9, (), True, True)),
+        ([late], ("e-9", 9, (), True, True)),
+        ([said(AgentResponse, target=SYSTEM)], ("m-4", 9, ("system",), False, False)),
+        # The room asks somebody else; nothing of the caller was posted, but its id is known.
+        ([said(HumanMessage, sender=SYSTEM)], ("m-1", 4, ("codex",), False, True)),
+        ([], ("m-1", 4, ("codex",), False, True)),
+    ]
+    for events, expected in cases:
+        gateway: Any = Answering(*events)
+        view = await actions.post_output(gateway, AGENT, OutputBody(content="text", id="m-1"))
+        assert (view.id, view.seq, view.recipients, view.late, view.posted) == expected
+    view = await actions.post_output(Answering(), AGENT, OutputBody(content="text"))  # type: ignore[arg-type]  # it is enough
+    assert (view.id, view.seq, view.recipients, view.posted) == ("", 50, (), False)
+
+
+async def test_the_answer_to_who_works_says_whether_a_clock_was_moved() -> None:
+    moved, not_moved = Answering(said(HumanMessage)), Answering()
+    views = [
+        await actions.report_working(gateway, AGENT, WorkingBody(note="soon"))  # type: ignore[arg-type]  # it is enough
+        for gateway in (moved, not_moved)
+    ]
+
+    assert [view.extended for view in views] == [True, False]
+    assert moved.commands == [KeepTurn(agent=CLAUDE, note="soon")]
+
+
+@pytest.mark.parametrize("is_online", [True, False])
+async def test_only_who_is_here_has_a_screen(monkeypatch: pytest.MonkeyPatch, is_online: bool) -> None:
+    async def fresh(agent: str) -> str:
+        return f"the screen of {agent}"
+
+    participants = {CLAUDE: SimpleNamespace(id=CLAUDE, online=is_online)}
+    monkeypatch.setattr(actions, "known_participant", lambda room, agent: room.participants[agent])
+    gateway: Any = SimpleNamespace(
+        writer=SimpleNamespace(room=SimpleNamespace(participants=participants)),
+        screens=SimpleNamespace(fresh=fresh),
+    )
+    if is_online:
+        shown: Any = (await actions.fresh_screen(gateway, ROOM, "claude")).screen
+        assert shown == "the screen of claude"
+        return
+    with pytest.raises(Refused, match="claude is offline"):
+        await actions.fresh_screen(gateway, ROOM, "claude")
