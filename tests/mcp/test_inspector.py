@@ -12,7 +12,6 @@ from tests.clis.install import INSPECTOR, node_path
 from tests.mcp.clients import AGENT_TOOLS, join
 from tests.rooms import LiveRoom
 
-
 #: The inspector's own 30 s are too few for two interpreters on a busy machine.
 PATIENCE_MS: Final = "600000"
 
