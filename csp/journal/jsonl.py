@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from csp.errors import Broken, JournalLocked, StorageFailed, StorageFull
+from csp.journal.doubled import take_out_doubled
 from csp.journal.files import PRIVATE_FILE, PRIVATE_FOLDER, create_private, sync_data, sync_folder, write_all
 from csp.journal.lines import BLOCK_BYTES
 from csp.journal.tail import find_last_seq, mend_tail
@@ -61,8 +62,13 @@ class JsonlJournal:
     def _open_locked(cls, folder: Path, lock_fd: int) -> Self:
         for leftover in (REWRITE_NAME, _PROBE_NAME):
             (folder / leftover).unlink(missing_ok=True)
-        file = JournalFile(_open_or_create(folder / JOURNAL_NAME))
+        path = folder / JOURNAL_NAME
+        file = JournalFile(_open_or_create(path))
         end, warnings = mend_tail(file.fd, folder)
+        if doubled := take_out_doubled(path, folder / REWRITE_NAME, file.fd, end):
+            file = JournalFile(_open_or_create(path))
+            end = os.fstat(file.fd).st_size
+            warnings.append(doubled)
         journal = cls(folder, lock_fd, file, end, warnings)
         for warning in journal.warnings:
             log.warning("journal mended", extra={"folder": str(folder), "problem": warning})

@@ -29,7 +29,7 @@ def mend_tail(fd: int, folder: Path) -> tuple[int, list[str]]:
         return _end_with_newline(fd, size - 1), [
             "the newline of the last journal line was damaged; mended it"
         ]
-    _keep_torn(folder, piece)
+    keep_torn(folder, piece)
     os.ftruncate(fd, start)
     sync_data(fd)
     return start, [f"the last journal line was torn; cut {len(piece)} bytes, kept in {TORN_NAME}"]
@@ -68,7 +68,8 @@ def _end_with_newline(fd: int, offset: int) -> int:
     return offset + 1
 
 
-def _keep_torn(folder: Path, piece: bytes) -> None:
+def keep_torn(folder: Path, piece: bytes) -> None:
+    """Put what is taken out of a journal beside it, for a person to look at."""
     # Best effort: on a full disk the cut matters more than the copy.
     with contextlib.suppress(OSError):
         fd = os.open(folder / TORN_NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE)
