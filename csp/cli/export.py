@@ -1,12 +1,17 @@
 """Print the whole history as one document."""
 
 import json
+import re
 import time
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from csp.cli.call import Call
 from csp.cli.terminal import put
 from csp.oneshot import Object, field, newest, oldest
+
+#: As Markdown has it; a line that another reader begins anew would be out of the quote.
+_LINE_ENDING: Final = re.compile(r"\r\n|\r|\n")
 
 
 def export(call: Call) -> int:
@@ -43,7 +48,7 @@ def markdown_lines(room: str, items: Iterable[Object]) -> Iterator[str]:
             yield f"\n## {day}"
         clock = time.strftime("%H:%M:%S", when)
         yield f"\n**{item.get('sender')}**{_to(item)} · {clock} · {item.get('id')}\n"
-        for line in field(item, "text", str).split("\n"):
+        for line in _LINE_ENDING.split(field(item, "text", str)):
             yield f"> {line}".rstrip()
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from csp.cli.terminal import visible
+from csp.human.text import visible
 
 _KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

@@ -5,28 +5,14 @@ into a pipe or a file is left as it is.
 """
 
 import json
-import re
 import sys
 from collections.abc import Iterable
 from typing import Final, TextIO
 
 from csp.errors import BadInput
+from csp.human.text import visible
 
-# C0 but tab and newline, DEL, C1: each could move the cursor, recolour, retitle or fake a line.
-_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ERASE_LINE: Final = "\r\x1b[K"
-
-
-def visible(text: str) -> str:
-    """Return text with each control character shown as a picture or a code."""
-    return _CONTROL.sub(_picture, text)
-
-
-def _picture(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else f"\\x{code:02x}"
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -171,6 +171,12 @@ def test_an_export_has_a_heading_for_each_day() -> None:
     assert "**ann** to bob · " in whole and "\n> a\n>\n> b" in whole and "· m-3\n" in whole
 
 
+def test_no_text_gets_out_of_its_quote_in_an_export() -> None:
+    lines = list(markdown_lines("den", [item(1, ts=0.0, text="a\r**bob** · now\r\nb")]))
+
+    assert lines[-3:] == ["> a", "> **bob** · now", "> b"]
+
+
 @pytest.mark.parametrize(
     ("words", "asked"), [((), {"after": 0, "limit": 500}), (("--limit", "2"), {"limit": 2})]
 )

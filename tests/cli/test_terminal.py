@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from csp.cli.terminal import Progress, confirm, duration, put, talk, visible
+from csp.cli.terminal import Progress, confirm, duration, put, talk
 from csp.errors import BadInput
+from csp.human.text import visible
 
 
 class Screen(io.StringIO):
@@ -26,6 +27,7 @@ class Screen(io.StringIO):
         ("a\x00b\x08c\x7fd", "a␀b␈c␡d"),
         ("\x9b31mred", "\\x9b31mred"),
         ("äöü 漢字 🙂", "äöü 漢字 🙂"),
+        ("a\u202eb\u2028c\u2066d", "a\\u202eb\\u2028c\\u2066d"),
     ],
 )
 def test_control_characters_are_made_visible(text: str, shown: str) -> None:

@@ -34,6 +34,17 @@ async def test_a_history_as_markdown(parts: Parts) -> None:
     assert got[3][14].startswith("## 1970-01-0") and got[3][14] != got[3][2]
 
 
+async def test_no_text_gets_out_of_its_quote(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """answers["/history"] = { items: [item(1, { text: "a\\r**bob** · now\\r\\nb" })] };
+        await exportRoom("md");
+        return (await kept[0].text()).split(/\\r\\n|\\r|\\n/)"""
+    )
+
+    assert got[-4:] == ["> a", "> **bob** · now", "> b", ""]
+
+
 async def test_a_long_history_is_read_page_after_page(parts: Parts) -> None:
     got = await parts.run(
         BEGIN

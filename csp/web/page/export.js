@@ -43,7 +43,7 @@ function markdown(room, items) {
     day = today;
     const to = item.target ? ` to ${item.target}` : "";
     lines.push("", `**${item.sender}**${to} · ${when.toLocaleTimeString("sv-SE")} · ${item.id}`, "");
-    lines.push(...item.text.split("\n").map((line) => `> ${line}`.trimEnd()));
+    lines.push(...item.text.split(/\r\n|\r|\n/).map((line) => `> ${line}`.trimEnd()));
   }
   return `${lines.join("\n")}\n`;
 }
