@@ -39,6 +39,7 @@ from csp.journal import tokens as words
 from csp.sidecar import overlay, tools, until
 from csp.sidecar.transcripts import until as until_words
 from csp.whiteboard import tokens as pieces
+from csp.wire import HUMAN, Deliver, DeliverKind, MessageId
 from csp.wire.runs import RunRole
 
 SIZE: Final = 8 * 1024
@@ -55,6 +56,12 @@ def _lenient(read: Reader) -> Reader:
             read(text)
 
     return read_or_refuse
+
+
+def _delivery(text: str) -> Deliver:
+    return Deliver(
+        id=MessageId("m-1"), seq=1, kind=DeliverKind.MESSAGE, sender=HUMAN, urgent=False, text=text
+    )
 
 
 READERS: Final[dict[str, Reader]] = {
@@ -77,6 +84,7 @@ READERS: Final[dict[str, Reader]] = {
     "a misspelt command": lambda text: spelling.misspelt(text, "a hint"),
     "a tag": prompt.tag_in,
     "controls": prompt.without_controls,
+    "a prompt": lambda text: prompt.prompt_for(_delivery(text), after_at="\u2060"),
     "commands": grammar.read_speech,
     "a builder's message": _lenient(lambda text: review_lines.read_message(text, RunRole.BUILDER, "r-1")),
     "a reviewer's message": _lenient(lambda text: review_lines.read_message(text, RunRole.REVIEWER, "r-1")),
