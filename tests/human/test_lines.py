@@ -1,8 +1,7 @@
 """What happens in the room, as lines for a person."""
 
 import time
-from datetime import date, datetime
-from datetime import time as time_of_day
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -24,9 +23,9 @@ from csp.human.text import clock
 from csp.wire import AgentState, Choice, Dialog, Ending, JoinRole, Kind, TurnState
 
 LOOK = Look(UNICODE, has_colour=False)
-#: Noon today: the workers must find the same tests, whenever each of them looks.
-NOW = datetime.combine(date.today(), time_of_day(12)).timestamp()
-AT = clock(NOW)
+#: Noon of the day that all of these tests are played on.
+NOW = datetime(2026, 3, 4, 12).timestamp()
+AT = "12:00"
 HEAD: dict[str, Any] = {
     "seq": 7,
     "ts": NOW,
@@ -44,6 +43,13 @@ TURN: dict[str, Any] = HEAD | {
     "state": TurnState.WORKING,
     "round": 0,
 }
+
+
+@pytest.fixture(autouse=True)
+def today(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let it be that day, though it may be midnight outside."""
+    local = time.localtime
+    monkeypatch.setattr("csp.human.text.time.localtime", lambda when=NOW: local(when))
 
 
 def said(**more: Any) -> AgentResponse:

@@ -231,8 +231,9 @@ async def test_a_window_that_shrinks_gives_agents_windows_of_their_own(bare: Pla
     await shown.until_state(SEVEN[-1], "idle")
     assert windows(bare) == [["human", *SEVEN]]
     terminal.setwinsize(24, 80)
+    # The old sizes are large enough, too, so the windows are what is waited for first.
+    await wait_until(lambda: windows(bare)[0] == ["human", *SEVEN[:4]], _WAIT_S, "windows")
     await wait_until(lambda: all(cols >= 39 and rows >= 5 for cols, rows in sizes(bare)), _WAIT_S, "places")
-    assert windows(bare)[0] == ["human", *SEVEN[:4]]
     last = str(bare.pane(SEVEN[-1])["id"])
     assert bare.tmux("show-options", "-wv", "-t", last, "remain-on-exit") == "on\n"
     assert bare.tmux("display-message", "-p", "-t", last, "#{window_name}") == "agents\n"
