@@ -21,13 +21,13 @@ from csp.events import AnyEvent, KnownEvent, encode_event
 from csp.gateway.disk import DiskThread
 from csp.gateway.storage import load_room
 from csp.journal import snapshots
-from csp.journal.jsonl import JsonlJournal
+from csp.journal.jsonl import MOVED, JsonlJournal
 
 log = logging.getLogger(__name__)
 
 SNAPSHOT_EVERY: Final = 4096
 PROBE_S: Final = 0.5
-_FULL: Final = StorageFull("the disk is full, the room is read-only", "free some space; it goes on by itself")
+_FULL: Final = ("the disk is full, the room is read-only", "free some space; it goes on by itself")
 
 Committed = list[tuple[AnyEvent, bytes]]
 Publish = Callable[[Committed], None]
@@ -97,7 +97,7 @@ class RoomWriter:
     def submit(self, command: AnyCommand) -> "asyncio.Future[list[KnownEvent]]":
         """Decide `command` at once; what is returned is done when its events are as safe as promised."""
         if not self.is_writable:
-            raise StorageFull(_FULL.message, _FULL.hint)
+            raise self._refusal()
         events = decide(self.room, command, self._clock(), self._rules)
         for event in events:
             self.room = apply(self.room, event)
@@ -175,7 +175,7 @@ class RoomWriter:
             if not isinstance(error, StorageFull):
                 raise error
             self._go_back()
-            answer: Broken = StorageFull(_FULL.message, _FULL.hint)
+            answer: Broken = self._refusal()
         except (Broken, OSError) as exc:
             answer = exc if isinstance(exc, Broken) else StorageFailed(f"the journal cannot be read: {exc}")
             self._stop(answer)
@@ -184,8 +184,14 @@ class RoomWriter:
                 batch.fail(answer)
         self._idle.set()
 
+    def _refusal(self) -> StorageFull:
+        """Return why the room is read-only."""
+        return StorageFull(*(_FULL if self.journal.is_in_place() else MOVED))
+
     def _go_back(self) -> None:
-        log.warning("journal full", extra={"room_seq": self.journal.last_seq})
+        log.warning(
+            "journal not writable", extra={"seq": self.journal.last_seq, "why": self._refusal().message}
+        )
         self.is_writable = False
         self.journal.rollback()
         self.room, self._since_snapshot = load_room(self._folder, self.journal)

@@ -23,6 +23,11 @@ REWRITE_NAME: Final = "journal.jsonl.new"
 _LOCK_NAME: Final = "journal.lock"
 _PROBE_NAME: Final = "journal.probe"
 _PROBE_BYTES: Final = 256 * 1024
+#: Why nothing is written, and what to do about it.
+MOVED: Final = (
+    "the journal was deleted or moved under the running gateway, the room is read-only",
+    "put its folder back, or restart the gateway to begin a new room",
+)
 #: What the system says where there is no space.
 FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -106,6 +111,8 @@ class JsonlJournal:
             raise Broken(f"journal is at seq {self.last_seq}, got a batch that starts at {first_seq}")
         if not lines:
             return
+        if not self.is_in_place():
+            raise StorageFull(*MOVED)
         data = b"\n".join(lines) + b"\n"
         try:
             write_all(self._view.file.fd, data, self._end)
@@ -132,8 +139,17 @@ class JsonlJournal:
         self._end = self._view.end
         self.last_seq = self._view.seq
 
+    def is_in_place(self) -> bool:
+        """Tell whether the next start would find what is written now; the file may be deleted, or moved."""
+        try:
+            return os.path.samestat(os.stat(self.path), os.fstat(self._view.file.fd))
+        except OSError:
+            return False
+
     def can_grow(self) -> bool:
         """Tell whether the disk takes bytes again, by writing some and removing them."""
+        if not self.is_in_place():
+            return False
         path = self.folder / _PROBE_NAME
         try:
             path.unlink(missing_ok=True)
