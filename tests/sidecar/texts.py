@@ -31,7 +31,9 @@ _MESSAGE: Final = re.compile(
     r"^\[from human #(?P<tag>\d+)\]\n(?P<body>.*?)\n\[end #(?P=tag)(?:; here: [^\]]*)?\]",
     re.DOTALL | re.MULTILINE,
 )
-_CLEAN: Final = re.compile(r"\x1b\[201~|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_BREAK: Final = re.compile(r"[\x0b\x0c\r\x85]")
+_CLEAN: Final = re.compile(r"\x1b\[201~|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+_FORGED: Final = re.compile(r"^\[(?:from human|end) #1\]", re.MULTILINE)
 
 
 def reply_for(agent: str, index: int) -> tuple[list[Part], str]:
@@ -61,7 +63,7 @@ def bodies(prompts: Sequence[str]) -> list[str]:
 
 def as_taken(agent: str, text: str) -> str:
     """Return a message as this CLI takes it: Claude Code makes four blanks of each tab in a paste."""
-    clean = _CLEAN.sub("", text)
+    clean = _FORGED.sub(r"> \g<0>", _CLEAN.sub("", _BREAK.sub("\n", text)))
     return clean.replace("\t", "    ") if agent.startswith("claude") else clean
 
 
