@@ -144,7 +144,12 @@ async def register(gateway: Gateway, call: Call) -> Answer:
 
 
 async def start(gateway: Gateway, call: Call) -> Answer:
-    return await gateway.starting.start(call.body)
+    body: StartBody = call.body
+    if call.caller.page and (body.base_url or body.key_env):
+        # Together they would send any variable of the gateway to any address.
+        hint = "leave them out, or add the model in a terminal: csp add NAME --provider P --base-url URL"
+        raise Forbidden("only the room's token may name an address or a variable", hint)
+    return await gateway.starting.start(body)
 
 
 async def remove(gateway: Gateway, call: Call) -> Answer:

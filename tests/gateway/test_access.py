@@ -126,6 +126,25 @@ async def test_a_page_may_not_redact(room: ServedRoom) -> None:
     assert [item["text"] for item in await room.history()] == ["hello"]
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/runs", {"goal": "g", "builder": "a", "reviewer": "b", "test": "touch /tmp/x"}),
+        ("/runs", {"goal": "g", "builder": "a", "reviewer": "b", "dir": "/"}),
+        ("/agents", {"name": "m", "provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1/"}),
+        ("/agents", {"name": "m", "provider": "openai", "model": "m", "key_env": "HOME"}),
+    ],
+)
+async def test_a_page_may_neither_run_a_command_nor_name_an_address_or_a_variable(
+    room: ServedRoom, path: str, body: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room.gateway.starting, "start", lambda body: pytest.fail("it was started"))
+
+    answer = await room.call("POST", path, body, token=await room.enter())
+
+    assert (answer.status, answer.data["error"][:32]) == (403, "only the room's token may name a")
+
+
 @pytest.mark.parametrize("op", ["output", "delivery", "working", "state", "control_done", "live", "nonsense"])
 async def test_a_page_may_not_report_as_agents_do(room: ServedRoom, op: str) -> None:
     socket = await room.connect(await room.enter())

@@ -35,12 +35,11 @@ async def test_a_refusal_leaves_the_form_as_it_is(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
         + """$("#add-model-open").click(); field("model").value = "m"; field("name").value = "n";
-        field("key_env").value = "MINE"; field("base_url").value = "http://h/";
         statuses["/agents"] = 409; answers["/agents"] = { error: "no key", hint: "set it" };
         const done = await submit(); const body = asked[0][2];
         $("#add-model-cancel").click(); return [done, body, field("model").value, texts(".toast p"),
           dialog.open, room.refreshed]"""
     )
 
-    body = {"provider": "anthropic", "model": "m", "name": "n", "base_url": "http://h/", "key_env": "MINE"}
+    body = {"provider": "anthropic", "model": "m", "name": "n"}
     assert got == [[BUSY, READY, True], body, "m", ["no key (set it)"], False, 0]

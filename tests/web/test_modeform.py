@@ -135,7 +135,7 @@ async def test_too_few_agents_are_refused_before_anybody_is_asked(parts: Parts) 
 async def test_a_review_is_begun_with_its_roles(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """choose("review"); fill("mode-goal", "g"); fill("mode-test", " pytest ");
+        + """choose("review"); fill("mode-goal", "g");
         fill("mode-revisions", "0"); const zero = await submit(); const goal = $("#mode-goal").value;
         fill("mode-revisions", "");
         statuses["/runs"] = 409; fill("mode-goal", "kept"); const unset = await submit();
@@ -143,7 +143,7 @@ async def test_a_review_is_begun_with_its_roles(parts: Parts) -> None:
           texts(".toast p")]"""
     )
 
-    run = {"goal": "g", "builder": "ada", "reviewer": "bob", "test": "pytest", "max_revisions": 0}
+    run = {"goal": "g", "builder": "ada", "reviewer": "bob", "max_revisions": 0}
     assert got == [["POST", "/runs", run], "", 3, "kept", False, ["the gateway answered 409"]]
 
 

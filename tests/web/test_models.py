@@ -1,4 +1,4 @@
-"""An API model is brought into the room from the page, through all processes;
+"""An API model is asked for on the page and speaks there, through all processes;
 see test_addmodel.py for the form."""
 
 import asyncio
@@ -17,7 +17,7 @@ from tests.web.parts import see_said, see_toast, write
 
 
 @pytest.mark.full
-async def test_a_model_is_started_from_the_page(
+async def test_a_model_without_a_key_is_refused_and_one_with_a_key_speaks(
     context: BrowserContext, troubles: Troubles, tmp_path: Path
 ) -> None:
     troubles.expect("400.*/agents|409.*/agents")
@@ -27,10 +27,11 @@ async def test_a_model_is_started_from_the_page(
         gateway = place.start("gateway", "--port", "0")
         shown = await context.new_page()
         await shown.goto(await asyncio.to_thread(_link, place))
-        await _add(shown, "api", "", models.url("api"))
+        await _add(shown, "api")
         await see_toast(shown, "ANTHROPIC_API_KEY")
-        await _fill(shown, "api", "MINE", models.url("api"))
-        await see_toast(shown, "api joined")
+        await shown.click("#add-model-cancel")
+        wanted = ("--provider=anthropic", "--model=claude-sonnet-5", "--key-env=MINE")
+        await asyncio.to_thread(place.csp, "add", "api", *wanted, f"--base-url={models.url('api')}")
         await expect(shown.locator("[data-agent=api] .kind")).to_have_text("api · claude-sonnet-5")
         await write(shown, "@api good morning")
         await see_said(shown, "a good day")
@@ -47,18 +48,9 @@ def _link(place: Place) -> str:
     return wait_until_sync(lambda: place.csp("web", "--no-open").out.strip(), 30, "the gateway")
 
 
-async def _add(page: Page, name: str, key_env: str, base_url: str) -> None:
+async def _add(page: Page, name: str) -> None:
     await page.click("#add-model-open")
-    await _fill(page, name, key_env, base_url)
-
-
-async def _fill(page: Page, name: str, key_env: str, base_url: str) -> None:
     await page.select_option("#add-model [name=provider]", "anthropic")
-    for field, value in {
-        "model": "claude-sonnet-5",
-        "name": name,
-        "key_env": key_env,
-        "base_url": base_url,
-    }.items():
-        await page.fill(f"#add-model [name={field}]", value)
+    await page.fill("#add-model [name=model]", "claude-sonnet-5")
+    await page.fill("#add-model [name=name]", name)
     await page.click("#add-model-start")

@@ -1,5 +1,7 @@
 """A builder's run with its reviewer, begun, watched and decided on the page."""
 
+import asyncio
+
 from playwright.async_api import Page, expect
 
 from tests.rooms import LiveRoom
@@ -7,21 +9,21 @@ from tests.web.parts import see_chip, see_toast
 from tests.web.puppet import Puppet
 
 
-async def _begin(room: LiveRoom, page: Page, **fields: str) -> tuple[Puppet, Puppet]:
+async def _begin(room: LiveRoom, page: Page) -> tuple[Puppet, Puppet]:
     pair = Puppet(room, "gpt"), Puppet(room, "claude")
     await page.wait_for_selector("#mode-builder option[value=claude]", state="attached")
     await page.check("#mode-toggle input[value=review]", force=True)
     await page.select_option("#mode-builder", "gpt")
     await page.select_option("#mode-reviewer", "claude")
     await page.fill("#mode-goal", "mend the parser")
-    for name, value in fields.items():
-        await page.fill(f"#mode-{name}", value)
     await page.click("#mode-start")
     return pair
 
 
 async def test_a_run_from_its_plan_to_its_branch(gateway: LiveRoom, page: Page) -> None:
-    builder, reviewer = await _begin(gateway, page, test="exit 0")
+    builder, reviewer = Puppet(gateway, "gpt"), Puppet(gateway, "claude")
+    wanted = {"goal": "mend the parser", "builder": "gpt", "reviewer": "claude", "test": "exit 0"}
+    await asyncio.to_thread(gateway.gateway.post, "/runs", wanted)
     run = page.locator("#run")
     await reviewer.take_turn("ACK: ready")
     await builder.take_turn("PLAN: two steps\n1. <b>look</b>\n2. mend")

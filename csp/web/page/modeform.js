@@ -130,7 +130,6 @@ export class ModeForm {
       goal: value("mode-goal"),
       builder: value("mode-builder"),
       reviewer: value("mode-reviewer"),
-      test: value("mode-test"),
       max_revisions: Number(value("mode-revisions") || 3),
       thread: this.#room.thread ?? undefined,
     });
