@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import resource
@@ -33,6 +34,8 @@ from csp.rooms import RoomFile, RunningRoom, remove_room, write_room
 log = logging.getLogger(__name__)
 
 PORT_TRIES: Final = 100
+#: Between two tries of a chosen port, so that somebody else's is told after two seconds.
+PORT_PAUSE_S: Final = 0.02
 BACKLOG: Final = 2048
 OnReady = Callable[[], None]
 
@@ -157,13 +160,20 @@ def _announcement(options: GatewayOptions, gateway: Gateway, url: str, superviso
 
 
 def bind(settings: Settings) -> socket.socket:
-    """Return a listening socket; the default port gives way to the next free one, a chosen one does not."""
-    tries = 1 if settings.is_set("port") else PORT_TRIES
-    for port in range(settings.port, settings.port + tries):
+    """Return a listening socket; the default port gives way to the next free one, a chosen one does not.
+
+    What a gateway had just begun to start when it was killed may hold its port for a moment longer.
+    """
+    is_chosen = settings.is_set("port")
+    for number in range(PORT_TRIES):
         try:
-            return _listen(settings.host, port)
+            return _listen(settings.host, settings.port if is_chosen else settings.port + number)
         except OSError as exc:
             error = exc
+        if is_chosen and error.errno != errno.EADDRINUSE:
+            break
+        if is_chosen:
+            time.sleep(PORT_PAUSE_S)
     raise Broken(
         f"cannot listen on {settings.host} port {settings.port}: {(error.strerror or str(error)).lower()}",
         "choose another one with CSP_PORT or csp gateway --port; 0 takes any free one",

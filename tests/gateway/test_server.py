@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import gc
 import json
 import logging
@@ -289,13 +290,40 @@ def test_a_run_works_where_the_gateway_was_started(tmp_path: Path) -> None:
 # --- ports, addresses, limits --------------------------------------------------------------------
 
 
-def test_a_chosen_port_is_tried_once(tmp_path: Path) -> None:
+def chosen_port(tmp_path: Path, port: int) -> Settings:
+    return load_settings({"port": str(port)}, env={"HOME": str(tmp_path)}, cwd=tmp_path)
+
+
+def test_a_chosen_port_gives_way_to_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        settings = load_settings({"port": str(port)}, env={"HOME": str(tmp_path)}, cwd=tmp_path)
-
         with pytest.raises(Broken, match=f"cannot listen on 127.0.0.1 port {port}: address already in use"):
-            server.bind(settings)
+            server.bind(chosen_port(tmp_path, port))
+
+    assert sum(pauses) == pytest.approx(2.0)
+
+
+def test_a_chosen_port_is_waited_for_until_the_dead_have_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    monkeypatch.setattr(time, "sleep", lambda _: taken.close())
+
+    with closing(server.bind(chosen_port(tmp_path, port))) as listener:
+        assert listener.getsockname()[1] == port
+
+
+def test_a_port_that_is_forbidden_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(host: str, port: int) -> socket.socket:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(server, "_listen", refuse)
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it was waited for"))
+    with pytest.raises(Broken, match="permission denied"):
+        server.bind(chosen_port(tmp_path, 80))
 
 
 def test_the_next_of_many_ports_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
