@@ -2,6 +2,10 @@
 
 Nothing here is forced, nothing touches the tree of the user: the worktree is detached, the diff is taken
 through an index of our own, what was seen is kept under refs/csp/runs.
+
+A builder may write whatever it wants into its worktree, and git runs commands that a repository names. So
+which repository a worktree belongs to is asked of the user's own, never of the `.git` in the worktree; hooks
+and the file monitor are off; no git is ever started in a repository that lies inside of it.
 """
 
 import hashlib
@@ -9,7 +13,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -27,6 +31,13 @@ _PLAIN: Final = (
     *("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--submodule=short", "--ignore-submodules=none"),
 )
 _GITLINK: Final = "160000"
+#: Said before every verb: nothing that a repository names is run.
+_SAFE: Final = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+#: What git needs of our own environment; a token of the room is not among it.
+_NEEDED: Final = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}
+)
+_MAX_LINK_BYTES: Final = 8192
 
 
 class Seen(NamedTuple):
@@ -42,10 +53,10 @@ class Seen(NamedTuple):
 
 
 class Git:
-    """Runs git in the places of runs; `env` is the environment without what would name another repository."""
+    """Runs git in the places of runs, with no more of the environment than it needs."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        self._env = {name: value for name, value in env.items() if not name.startswith("GIT_")}
+        self._env = {name: value for name, value in env.items() if name in _NEEDED or name.startswith("LC_")}
         self._env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
     def prepare(self, dir: Path, place: Path) -> RunContext:
@@ -59,7 +70,8 @@ class Git:
             return RunContext(dir=str(dir), note=f"{str(dir)!r} is in {what}, so no diff is taken")
         if (place / ".git").exists():
             # It was made before a crash.
-            base = self._ask(place, "rev-parse", "--verify", "HEAD") or base
+            more = {"GIT_DIR": str(self._own_folder(dir, place))}
+            base = self._must(dir, "rev-parse", "--verify", "HEAD", more=more)
         else:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._must(dir, "worktree", "prune")
@@ -77,29 +89,48 @@ class Git:
 
         What git ignores is left out; what only its index would hide is not.
         """
-        tree = Path(context.worktree)
-        self._check_place(tree)
+        tree, home = Path(context.worktree), Path(context.repository)
+        own = self._own_folder(home, tree)
         with tempfile.TemporaryDirectory(prefix="csp-index-") as folder:
             index = Path(folder) / "index"
-            own = self._must(tree, "rev-parse", "--git-path", "index")
-            known = tree / own
-            if known.is_file():
-                shutil.copy(known, index)
-            more = {"GIT_INDEX_FILE": str(index)}
+            if (own / "index").is_file():
+                shutil.copy(own / "index", index)
+            more = {"GIT_DIR": str(own), "GIT_WORK_TREE": str(tree), "GIT_INDEX_FILE": str(index)}
             self._unhide(tree, more)
-            self._must(tree, "add", "--all", "--", ":/", more=more)
+            self._add_all(tree, more)
             written = self._must(tree, "write-tree", more=more)
-        commit = self._must(tree, *_AUTHOR, "commit-tree", written, "-p", context.base, "-m", message)
-        self._must(tree, "update-ref", ref, commit)
-        patch = self.patch(tree, context.base, commit)
-        figures = self._figures(tree, context.base, commit, patch)
-        return Seen(figures, _shown(patch), patch, self._left_out(tree, context.base, commit))
+        commit = self._must(home, *_AUTHOR, "commit-tree", written, "-p", context.base, "-m", message)
+        self._must(home, "update-ref", ref, commit)
+        patch = self.patch(home, context.base, commit)
+        figures = self._figures(home, context.base, commit, patch)
+        return Seen(figures, _shown(patch), patch, self._left_out(home, context.base, commit))
 
-    def _check_place(self, tree: Path) -> None:
-        """Raise Broken where the worktree is gone: git would take the repository around it."""
-        top = self._ask(tree, "rev-parse", "--show-toplevel") if tree.is_dir() else None
-        if top is None or os.path.realpath(top) != os.path.realpath(tree):
-            raise Broken(f"there is no worktree at {str(tree)!r} any more")
+    def _own_folder(self, home: Path, tree: Path) -> Path:
+        """Return where the repository at `home` keeps what belongs to the worktree at `tree`.
+
+        Raise Broken where the worktree is gone, or its `.git` names another place than the repository does.
+        """
+        common = self._ask(home, "rev-parse", "--git-common-dir")
+        link = Path(os.path.realpath(tree)) / ".git"
+        for own in sorted((home / common / "worktrees").glob("*")) if common and link.exists() else ():
+            if _named_in(own / "gitdir", "") == str(link):
+                if _named_in(link, "gitdir: ") != os.path.realpath(own):
+                    raise Broken(f"the file {str(link)!r} was changed, so no diff is taken")
+                return own
+        raise Broken(f"there is no worktree at {str(tree)!r} any more")
+
+    def _add_all(self, tree: Path, more: Mapping[str, str]) -> None:
+        """Take in all that is new, changed or gone; of a repository inside of the tree only where it stands.
+
+        `git add` would ask a git inside of those that are known already whether they are clean.
+        """
+        known = self._raw(tree, "ls-files", "--stage", "-z", more=more).split(b"\0")
+        inner = [line.partition(b"\t")[2] for line in known if line.startswith(_GITLINK.encode())]
+        paths = [b":/", *(b":(top,exclude,literal)" + path for path in inner)]
+        add = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
+        self._raw(tree, *add, more=more, given=paths)
+        update = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+        self._raw(tree, *update, more=more, given=inner)
 
     def _unhide(self, tree: Path, more: Mapping[str, str]) -> None:
         """Have git look at every file, also at those that it was told to take for unchanged."""
@@ -145,7 +176,9 @@ class Git:
         raise Broken(why, "remove some branches")
 
     def _figures(self, dir: Path, base: str, commit: str, patch: bytes) -> DiffFigures:
-        lines = self._must(dir, "diff", "--numstat", "--no-renames", base, commit).splitlines()
+        lines = self._must(
+            dir, "diff", "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", base, commit
+        ).splitlines()
         counts = [line.split("\t")[:2] for line in lines]
         return DiffFigures(
             base=base,
@@ -161,8 +194,10 @@ class Git:
         done = self._run(dir, *words)
         return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
 
-    def _raw(self, dir: Path, *words: str, more: Mapping[str, str] | None = None) -> bytes:
-        done = self._run(dir, *words, more=more)
+    def _raw(
+        self, dir: Path, *words: str, more: Mapping[str, str] | None = None, given: Sequence[bytes] = ()
+    ) -> bytes:
+        done = self._run(dir, *words, more=more, given=given)
         if done.returncode:
             raise _failed(words, dir, done.stderr)
         return done.stdout
@@ -171,14 +206,14 @@ class Git:
         return self._raw(dir, *words, more=more).decode(errors="replace").strip()
 
     def _run(
-        self, dir: Path, *words: str, more: Mapping[str, str] | None = None
+        self, dir: Path, *words: str, more: Mapping[str, str] | None = None, given: Sequence[bytes] = ()
     ) -> "subprocess.CompletedProcess[bytes]":
         try:
             return subprocess.run(
-                ["git", *words],
+                ["git", *_SAFE, *words],
                 cwd=dir,
                 env={**self._env, **(more or {})},
-                stdin=subprocess.DEVNULL,
+                input=b"".join(one + b"\0" for one in given),
                 capture_output=True,
                 check=False,
                 timeout=TIMEOUT_S,
@@ -189,6 +224,21 @@ class Git:
             raise Broken("git was not found", "install git") from exc
         except (subprocess.TimeoutExpired, OSError, ValueError) as exc:
             raise Broken(f"git {words[0]} failed: {exc}") from exc
+
+
+def _named_in(file: Path, before: str) -> str:
+    """Return the real path that a small file of one line names behind `before`; "" for any other file."""
+    try:
+        fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as opened:
+            text = os.fsdecode(opened.read(_MAX_LINK_BYTES)).removesuffix("\n")
+    except OSError:
+        return ""
+    name = text.removeprefix(before)
+    if not text.startswith(before) or not os.path.isabs(name):
+        return ""
+    # The link itself is what is named, wherever it leads.
+    return os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
 
 
 def _failed(words: tuple[str, ...], dir: Path, stderr: bytes) -> Broken:

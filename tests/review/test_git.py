@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from csp.errors import Broken
 from csp.review.git import MAX_PATCH_CHARS, Git, _shown
@@ -133,8 +134,9 @@ def test_where_there_is_no_commit_there_is_no_worktree(own: Git, tmp_path: Path,
 def test_git_that_fails_is_named(own: Git, repository: Path) -> None:
     with pytest.raises(Broken, match="git diff failed"):
         own.patch(repository, "none", "none")
+    context, _ = prepared(own, repository)
     with pytest.raises(Broken, match="git commit-tree failed"):
-        own.look(RunContext(worktree=str(repository), base="0" * 40), "refs/csp/x", "m")
+        own.look(replace(context, base="0" * 40), "refs/csp/x", "m")
 
 
 def test_a_missing_directory_is_told_from_a_missing_git(tmp_path: Path, repository: Path) -> None:
