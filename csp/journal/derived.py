@@ -37,7 +37,8 @@ def place_of(view: View, upto: int) -> Place:
 
 def is_of(view: View, place: Place) -> bool:
     """Tell whether a place is one in this very journal."""
-    return 0 < place.upto <= view.end and place_of(view, place.upto) == place
+    is_number = isinstance(place.upto, int)
+    return is_number and 0 < place.upto <= view.end and place_of(view, place.upto) == place
 
 
 def delete_files(folder: Path) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from csp.core.board import is_summary, note_of, seq_of, text_bytes
 from csp.core.identifiers import identifiers
@@ -35,6 +35,10 @@ AT_ONCE: Final = 200
 _MOST_MISSING: Final = 5000
 _THREADS: Final = "OPENBLAS_NUM_THREADS"
 
+#: What an index comes to that was damaged: SQLite itself may notice, or the values make no sense.
+_UNREADABLE: Final = (sqlite3.Error, TypeError, OSError)
+
+T = TypeVar("T")
 Concerns = Callable[[AnyEvent, AgentId], bool]
 
 
@@ -119,7 +123,7 @@ class Whiteboard:
         """Take in the next lines of the journal or the next meanings; tell whether nothing is left."""
         with self._lock:
             view = self._journal.view
-            return self._try(lambda: self._extend(view, max_lines)) and self._understand(view, AT_ONCE)
+            return self._try(lambda: self._extend(view, max_lines) and self._understand(view, AT_ONCE))
 
     def _understand(self, view: View, most: int) -> bool:
         """Take in the meaning of the next notes; tell whether none is left."""
@@ -143,20 +147,36 @@ class Whiteboard:
 
     def _current(self, view: View) -> None:
         """Take in everything that was acknowledged when `view` was taken."""
-        while not self._try(lambda: self._extend(view, LINES)):
+        while not self._extend(view, LINES):
             pass
 
-    def _try(self, work: Callable[[], bool]) -> bool:
+    def _answer(self, work: Callable[[View], T]) -> T:
+        """Return what the index says about all that was acknowledged before."""
+
+        def current() -> T:
+            self._current(view)
+            return work(view)
+
+        with self._lock:
+            view = self._journal.view
+            return self._try(current)
+
+    def _try(self, work: Callable[[], T]) -> T:
+        """Do what needs the index; one that is broken is made again, where that fails, too, in memory."""
         try:
             return work()
-        except sqlite3.Error as exc:
-            self._give_up(exc)
+        except _UNREADABLE as exc:
+            self._give_up(exc, in_memory=isinstance(exc, sqlite3.Error) and _has_no_place(exc))
+        try:
             return work()
+        except _UNREADABLE as exc:
+            self._give_up(exc, in_memory=True)
+        return work()
 
-    def _give_up(self, exc: sqlite3.Error) -> None:
+    def _give_up(self, exc: Exception, *, in_memory: bool) -> None:
         log.warning("index of notes dropped", extra={"problem": str(exc)})
         self._index.drop()
-        if is_full(exc) or isinstance(exc.__cause__, OSError):
+        if in_memory:
             self._index = NoteIndex(self._journal.folder, self._secrets, in_memory=True)
 
     def close(self) -> None:
@@ -170,47 +190,50 @@ class Whiteboard:
 
     def page(self, wanted: Filter, limit: int, audience: AgentId | None) -> Page:
         """Return the newest notes, or behind `after` the first ones, oldest first."""
-        with self._lock:
-            view = self._journal.view
-            self._current(view)
-            newest_first = wanted.after is None
-            found: list[NoteView] = []
-            for entry in self._index.page(wanted, newest_first=newest_first):
-                note = self._read(view, entry, audience)
-                if note is not None:
-                    if len(found) == limit:
-                        return Page(found[::-1] if newest_first else found, has_more=True)
-                    found.append(note)
-            return Page(found[::-1] if newest_first else found, has_more=False)
+        return self._answer(lambda view: self._page(view, wanted, limit, audience))
+
+    def _page(self, view: View, wanted: Filter, limit: int, audience: AgentId | None) -> Page:
+        newest_first = wanted.after is None
+        found: list[NoteView] = []
+        for entry in self._index.page(wanted, newest_first=newest_first):
+            note = self._read(view, entry, audience)
+            if note is not None:
+                if len(found) == limit:
+                    return Page(found[::-1] if newest_first else found, has_more=True)
+                found.append(note)
+        return Page(found[::-1] if newest_first else found, has_more=False)
 
     def bytes_until(self, session: str, upto: int) -> int:
         """Return how much text the notes of a board up to an event hold, its summaries left out."""
-        with self._lock:
-            view = self._journal.view
-            self._current(view)
-            wanted = Filter(session=session, before=upto + 1)
-            events = [event_at(view, entry.offset) for entry in self._index.page(wanted, newest_first=False)]
-            notes = [event for event in events if isinstance(event, Noted | AgentResponse)]
-            return sum(text_bytes(event) for event in notes if not is_summary(event))
+        wanted = Filter(session=session, before=upto + 1)
+
+        def events(view: View) -> list[AnyEvent | None]:
+            return [event_at(view, entry.offset) for entry in self._index.page(wanted, newest_first=False)]
+
+        notes = [event for event in self._answer(events) if isinstance(event, Noted | AgentResponse)]
+        return sum(text_bytes(event) for event in notes if not is_summary(event))
 
     def get(self, note_id: str, audience: AgentId | None) -> NoteView | None:
         """Return one note, if there is one that its reader may know of."""
-        with self._lock:
-            view = self._journal.view
-            self._current(view)
-            entry = self._index.entries([seq_of(note_id)]).get(seq_of(note_id))
+        seq = seq_of(note_id)
+
+        def read(view: View) -> NoteView | None:
+            entry = self._index.entries([seq]).get(seq)
             return None if entry is None else self._read(view, entry, audience)
+
+        return self._answer(read)
 
     def search(
         self, q: str, wanted: Filter, limit: int, audience: AgentId | None, *, rerank: bool = False
     ) -> list[HitView]:
         """Return the notes that answer `q` best, the best first; names that it holds are found exactly."""
-        with self._lock:
-            view = self._journal.view
-            self._current(view)
+
+        def ranked(view: View) -> list[tuple[_Found, NoteView]]:
             found = self._ranked(view, q, wanted)
             pool = max(limit, RERANKED) if rerank and self._meaning else limit
-            hits = list(islice(self._readable(view, found, audience), pool))
+            return list(islice(self._readable(view, found, audience), pool))
+
+        hits = self._answer(ranked)
         if rerank and self._meaning is not None:
             hits = self._reread(self._meaning, q, hits)
         return [HitView(note=note, score=round(one.score, 4), how=one.how) for one, note in hits[:limit]]
@@ -266,6 +289,10 @@ class Whiteboard:
         if event is None or (audience is not None and not self._concerns(event, audience)):
             return None
         return note_of(event, self._secrets)
+
+
+def _has_no_place(exc: sqlite3.Error) -> bool:
+    return is_full(exc) or isinstance(exc.__cause__, OSError)
 
 
 def elapsed_ms(started: float) -> float:

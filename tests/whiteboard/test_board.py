@@ -331,11 +331,11 @@ def test_the_secrets_of_the_room_are_neither_shown_nor_indexed(tmp_path: Path) -
             (note,) = board.page(Filter(), 9, None).notes
             assert secret not in note.text and "indeed" in note.text
             assert found(board, secret) == found(board, "hunter") == []
-            board._give_up(sqlite3.OperationalError("disk I/O error"))
+            board._give_up(sqlite3.OperationalError("disk I/O error"), in_memory=False)
             assert found(board, "hunter") == [] and found(board, "indeed") == [1]
             full = sqlite3.OperationalError("no file")
             full.__cause__ = OSError(errno.EACCES, "not allowed")
-            board._give_up(full)
+            board._give_up(full, in_memory=module._has_no_place(full))
             assert board._index._in_memory
             assert found(board, "hunter") == [] and found(board, "indeed") == [1]
 
