@@ -4,12 +4,16 @@ import contextlib
 import os
 import secrets
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
+
+from csp.errors import Broken
 
 PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
 _SECRET_BYTES: Final = 32
+_CHECKSUM_BYTES: Final = 8
 _TEMPORARY: Final = ".tmp"
 
 
@@ -67,13 +71,25 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def load_secret(folder: Path) -> bytes:
-    """Return the room's 32 secret bytes, made at the first call and the same ever after."""
+    """Return the room's 32 secret bytes, made at the first call and the same ever after.
+
+    Broken where they are damaged: another secret would shut out every agent and every page without a word.
+    """
     path = folder / "secret"
-    with contextlib.suppress(FileNotFoundError):
+    try:
         kept = path.read_bytes()
-        if len(kept) == _SECRET_BYTES:
-            return kept
-    folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-    made = secrets.token_bytes(_SECRET_BYTES)
-    replace_file(path, made)
-    return made
+    except FileNotFoundError:
+        folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        made = secrets.token_bytes(_SECRET_BYTES)
+        replace_file(path, _with_checksum(made))
+        return made
+    secret = kept[:_SECRET_BYTES]
+    # Rooms of before have no checksum.
+    if len(kept) != _SECRET_BYTES and kept != _with_checksum(secret):
+        hint = "restore it from a backup, or delete it; agents and pages then have to join anew"
+        raise Broken(f"the room's secret {str(path)!r} is damaged", hint)
+    return secret
+
+
+def _with_checksum(secret: bytes) -> bytes:
+    return secret + sha256(secret).digest()[:_CHECKSUM_BYTES]

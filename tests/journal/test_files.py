@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from csp.errors import Broken
 from csp.journal.files import create_private, load_secret, replace_file, sync_data, write_all
 
 
@@ -99,13 +100,40 @@ def test_data_is_synced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert calls == ["fdatasync"]
 
 
-@pytest.mark.parametrize("size", [0, 31, 33])
-def test_a_secret_of_another_size_is_none(tmp_path: Path, size: int) -> None:
-    (tmp_path / "secret").write_bytes(b"x" * size)
+def test_a_secret_stays_the_same_and_is_private(tmp_path: Path) -> None:
     made = load_secret(tmp_path)
 
     assert len(made) == 32 and made == load_secret(tmp_path)
     assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_secret_of_before_has_no_checksum(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"x" * 32)
+
+    assert load_secret(tmp_path) == b"x" * 32
+
+
+@pytest.mark.parametrize("size", [0, 31, 33, 39, 41])
+def test_a_secret_of_another_size_is_damaged(tmp_path: Path, size: int) -> None:
+    load_secret(tmp_path)
+    path = tmp_path / "secret"
+    path.write_bytes((path.read_bytes() * 2)[:size])
+    with pytest.raises(Broken, match=r"secret .* is damaged"):
+        load_secret(tmp_path)
+
+    assert path.stat().st_size == size
+
+
+@pytest.mark.parametrize("at", [0, 31, 32, 39])
+def test_a_flipped_bit_in_a_secret_is_damage(tmp_path: Path, at: int) -> None:
+    load_secret(tmp_path)
+    path = tmp_path / "secret"
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+    with pytest.raises(Broken, match=r"secret .* is damaged"):
+        load_secret(tmp_path)
 
 
 def test_a_folder_that_is_made_for_a_secret_is_private(tmp_path: Path) -> None:

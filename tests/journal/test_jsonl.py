@@ -389,12 +389,6 @@ def test_the_secret_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["secret"]
 
 
-def test_half_a_secret_is_made_again(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_bytes(b"half")
-
-    assert len(load_secret(tmp_path)) == 32
-
-
 # --- small things --------------------------------------------------------------------------------
 
 
