@@ -109,6 +109,23 @@ def test_a_text_that_was_taken_from_the_hook_is_not_taken_again(session: Session
     assert texts(session.says("Hi.")) == ["Hi."]
 
 
+def test_the_same_text_in_answer_to_the_next_prompt_is_taken(session: Session) -> None:
+    """As where the turn before had no prompt in the transcript, nor its text."""
+    session.hook("Stop", prompt_id="p1", last_assistant_message="Hi.")
+    session.wait(WAIT_S)
+    session.user("again", prompt="p2")
+
+    assert texts(session.says("Hi.")) == ["Hi."]
+
+
+def test_a_text_whose_prompt_comes_late_is_not_taken_again(session: Session) -> None:
+    session.hook("Stop", prompt_id="p1", last_assistant_message="Hi.")
+    session.wait(WAIT_S)
+    session.user("hello", prompt="p1")
+
+    assert texts(session.says("Hi.")) == []
+
+
 def test_an_end_comes_with_the_last_text(session: Session) -> None:
     session.user("hello")
     session.hook("Stop", prompt_id="p1", last_assistant_message="Hi.")

@@ -136,8 +136,9 @@ class _State(msgspec.Struct):
     parked: list[tuple[float, _Record]] = []
     #: The prompt that a hook of the user's sent Claude back to; its first Stop hook counts no more.
     reopened: str = ""
-    #: Text that was taken from a hook because its line did not come.
+    #: Text that was taken from a hook because its line did not come, with the prompt that it answers.
     forestalled: str | None = None
+    forestalled_of: str = ""
 
 
 class ClaudeReader:
@@ -247,7 +248,7 @@ class ClaudeReader:
         is_failed = stop.how is not Ending.DONE
         is_missing = stop.prompt_id != state.prompt_id or (state.last_text or "").strip() != stop.text
         if is_missing and stop.text and not is_failed:
-            state.forestalled = stop.text
+            state.forestalled, state.forestalled_of = stop.text, stop.prompt_id
             yield Wrote(id=f"{stop.prompt_id}:last", text=stop.text)
         _remember(state.ended, stop.prompt_id)
         reason = stop.text if is_failed else ""
@@ -351,6 +352,9 @@ class ClaudeReader:
             # What a `!` command makes Claude say has the id of the prompt before it.
             state.ended.pop(prompt_id, None)
             state.is_ended, state.last_text, state.last_stop = False, None, None
+        if prompt_id != state.forestalled_of:
+            # The line will not come any more; another answer may have the same words.
+            state.forestalled = None
         state.command = None
         state.uuids.append(uuid)
         yield Prompted(id=uuid, text=text)
