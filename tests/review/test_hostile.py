@@ -68,6 +68,8 @@ def prepared(own: Git, repository: Path) -> tuple[RunContext, Path]:
 
 def hostile_repository(folder: Path, trap: Trap) -> Path:
     made = make_repository(folder)
+    # Two that are made in the same second would be the same commit.
+    git(made, "commit", "-q", "--allow-empty", "-m", f"hostile {folder.name}")
     trap.arm(made)
     return made
 
