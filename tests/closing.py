@@ -16,7 +16,7 @@ async def close(runner: web.BaseRunner) -> None:
 
 
 async def stop_accepting(runner: web.BaseRunner) -> None:
-    """Leave whoever calls from now on waiting; return when the server knows all who came before.
+    """Accept no new connections; return when the server knows every accepted one.
 
     Python 3.11 never closes a connection that is accepted in the moment its server closes; its warning fails
     whichever test runs when it is collected.

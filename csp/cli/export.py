@@ -10,7 +10,7 @@ from csp.cli.call import Call
 from csp.cli.terminal import put
 from csp.oneshot import Object, field, newest, oldest
 
-#: As Markdown has it; a line that another reader begins anew would be out of the quote.
+#: Every line ending that Markdown knows: a missed one would end the quote.
 _LINE_ENDING: Final = re.compile(r"\r\n|\r|\n")
 
 

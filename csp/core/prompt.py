@@ -19,7 +19,7 @@ PASTE_END: Final = b"\x1b[201~"
 _SEQUENCES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[()*+\-./#%][0-~]"
 )
-#: What else parts words: dropped, it would glue them together.
+#: Line breaks other than a newline. Deleting them would join the words on both sides.
 _BREAKS: Final = re.compile(r"\r\n|[\r\x0b\x0c\x85]")
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TAG: Final = r"(?P<tag>[A-Za-z0-9._:+=-]{1,128})"
@@ -30,7 +30,7 @@ _SHOWN: Final = re.compile(r"(?<=`)@(?=(?:handoff\.NAME task|final|working)`)")
 _PATH: Final = re.compile(r"@(?:\"[^\"]*\"?|\\.|[^\s\"])*", re.DOTALL)
 #: Between the dots of a `..` in it, of which each may be escaped.
 _WAY_BACK: Final = re.compile(r"(?<=[/\\])\.(?=\\?\.)")
-#: A line that looks like our first or last one.
+#: The start of a line that looks like our header or footer.
 _LIKE_OURS: Final = re.compile(r"^(?=[ \t]{0,8}\[(?:from [^\]\n]{0,80}|YOUR TURN|end) ?#)", re.MULTILINE)
 _HEADER: Final = re.compile(rf"\[(?:from [a-z0-9-]{{1,32}}|YOUR TURN) #{_TAG}\]")
 
@@ -64,7 +64,7 @@ def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -
     """
     tag = tag_of(item)
     header = f"[YOUR TURN #{tag}]" if item.kind is DeliverKind.TURN else f"[from {item.sender} #{tag}]"
-    # A text that ends itself, and goes on as somebody else's, is marked as a quotation.
+    # Quote lines that look like our header or footer, so that no text can pose as another message.
     body = _LIKE_OURS.sub("> ", without_controls(item.text))
     if after_at:
         kept = {found.start() for found in _SHOWN.finditer(body)} if item.kind is DeliverKind.TURN else set()

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 MAX_LINE_BYTES: Final = 32 * 1024
 #: Long polls and WebSockets among them.
 MAX_REQUESTS: Final = 8192
-#: How long the rest of a body is read away that nobody wants, so that its sender sees the answer.
+#: How long the rest of a refused body is read and dropped, so that its sender sees the answer.
 LINGERING_S: Final = 1.0
 Params = dict[str, str]
 Endpoint = Callable[[web.BaseRequest, Params], Awaitable[web.StreamResponse]]

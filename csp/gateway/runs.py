@@ -48,7 +48,7 @@ async def start_run(gateway: Gateway, call: Call) -> Answer:
         dir=body.dir,
     )
     if (call.caller.role is not Role.ROOM or call.caller.page) and (body.test or body.dir):
-        # What is run on this machine, and where, is for whoever has a shell on it to say.
+        # Only somebody with a shell on this machine may choose what runs on it, and where.
         hint = "leave them out, or begin the run in a terminal: csp review --test COMMAND"
         raise Forbidden("only the room's token may name a test or a directory", hint)
     if body.run_id is not None and gateway.hands.folders.path(body.run_id).exists():

@@ -34,7 +34,7 @@ from csp.rooms import RoomFile, RunningRoom, remove_room, write_room
 log = logging.getLogger(__name__)
 
 PORT_TRIES: Final = 100
-#: Between two tries of a chosen port, so that somebody else's is told after two seconds.
+#: The pause between two tries of a chosen port; a port in use is reported after two seconds.
 PORT_PAUSE_S: Final = 0.02
 BACKLOG: Final = 2048
 OnReady = Callable[[], None]
@@ -162,7 +162,7 @@ def _announcement(options: GatewayOptions, gateway: Gateway, url: str, superviso
 def bind(settings: Settings) -> socket.socket:
     """Return a listening socket; the default port gives way to the next free one, a chosen one does not.
 
-    What a gateway had just begun to start when it was killed may hold its port for a moment longer.
+    A process that a killed gateway was just starting may hold the port for a moment.
     """
     is_chosen = settings.is_set("port")
     for number in range(PORT_TRIES):

@@ -26,7 +26,7 @@ class _Stretch(NamedTuple):
 def take_out_doubled(path: Path, fresh: Path, fd: int, end: int) -> str:
     """Put a journal without its doubled lines in the place of `path`; return what was done, "" for nothing.
 
-    The caller opens the file anew. The lines are kept beside it for a person to look at.
+    The caller must open the file again. The duplicates are kept in `journal.torn`.
     """
     if _has_a_line_for_each_number(fd, end):
         return ""

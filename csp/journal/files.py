@@ -73,7 +73,7 @@ def replace_file(path: Path, data: bytes) -> None:
 def load_secret(folder: Path) -> bytes:
     """Return the room's 32 secret bytes, made at the first call and the same ever after.
 
-    Broken where they are damaged: another secret would shut out every agent and every page without a word.
+    Raise Broken if the file is damaged: a new secret would silently lock out every agent and page.
     """
     path = folder / "secret"
     try:
@@ -86,7 +86,7 @@ def load_secret(folder: Path) -> bytes:
     secret = kept[:_SECRET_BYTES]
     # Rooms of before have no checksum.
     if len(kept) != _SECRET_BYTES and kept != _with_checksum(secret):
-        hint = "restore it from a backup, or delete it; agents and pages then have to join anew"
+        hint = "restore it from a backup, or delete it; agents and pages must then join again"
         raise Broken(f"the room's secret {str(path)!r} is damaged", hint)
     return secret
 

@@ -120,7 +120,7 @@ class Git:
         raise Broken(f"there is no worktree at {str(tree)!r} any more")
 
     def _add_all(self, tree: Path, more: Mapping[str, str]) -> None:
-        """Take in all that is new, changed or gone; of a repository inside of the tree only where it stands.
+        """Stage everything that is new, changed or gone; of a nested repository only its commit.
 
         `git add` would ask a git inside of those that are known already whether they are clean.
         """
