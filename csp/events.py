@@ -331,6 +331,8 @@ class Joined(Event, frozen=True, omit_defaults=True, tag="joined"):
     role: JoinRole
     epoch: int
     capabilities: Capabilities | None = None
+    #: The start of a sidecar that joined; empty for everybody else.
+    launch: str = ""
 
 
 class Left(Event, frozen=True, omit_defaults=True, tag="left"):

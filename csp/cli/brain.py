@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import socket
 from pathlib import Path
 
@@ -22,15 +23,23 @@ def brain(folder: str) -> None:
     run = Run.load(Path(folder))
     if run is None:
         raise Broken(f"the record in {folder!r} cannot be read")
+    if _is_orphan(run):
+        return
     link = socket.socket(fileno=HANDED_FD)
     spare, run = link.dup(), find_room(run)
     try:
         asyncio.run(run_brain(run, load_profile_file(Path(run.profile)), link))
     except (Unauthenticated, Forbidden) as error:
         log.warning("room no longer knew us", extra={"why": error.message})
-        if not rejoin(run):
+        # The next sidecar of this name has its id now, or will want it.
+        if not _is_orphan(run) and not rejoin(run):
             log.warning("agent was removed from the room")
             _stay_away(spare)
+
+
+def _is_orphan(run: Run) -> bool:
+    """Tell whether the relay that started this brain has gone: then nobody is there to speak for."""
+    return os.getppid() != run.pid
 
 
 def _stay_away(link: socket.socket) -> None:

@@ -45,19 +45,24 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Join(Command, frozen=True, kw_only=True):
-    """Come in under a name; an id whose owner is offline is taken over."""
+    """Come in under a name; an id whose owner is offline is taken over.
+
+    `launch` names one start of a sidecar. It is `starting`, and the same launch again gets the same id.
+    """
 
     name: str
     kind: Kind = Kind.CLI
     role: JoinRole = JoinRole.AGENT
     capabilities: Capabilities | None = None
+    launch: str = ""
 
 
 class Return(Command, frozen=True, kw_only=True):
-    """Come back as the owner of `agent`, known by its token."""
+    """Come back as the owner of `agent`, known by its token; a sidecar comes back with a new `launch`."""
 
     agent: AgentId
     capabilities: Capabilities | None = None
+    launch: str = ""
 
 
 class Leave(Command, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ def known_participant(room: Room, agent: str) -> Participant:
 
 
 def join(room: Room, command: Join, batch: Batch) -> None:
-    agent = _free_id(room, to_id(command.name, command.role))
+    agent = _launched(room, command.launch) or _free_id(room, to_id(command.name, command.role))
     before = room.participants.get(agent)
     if before is None and len(room.participants) >= MAX_PARTICIPANTS:
         raise TooMany(f"the room has {MAX_PARTICIPANTS} participants", "remove some with: csp remove AGENT")
@@ -42,8 +42,16 @@ def join(room: Room, command: Join, batch: Batch) -> None:
         "role": command.role,
         "epoch": (before.epoch if before else room.epochs.get(agent, 0)) + 1,
         "capabilities": command.capabilities,
+        "launch": command.launch,
     }
     batch.add(Joined, agent, ALL, f"{agent} joined", fields)
+
+
+def _launched(room: Room, launch: str) -> AgentId | None:
+    """Return who joined by this launch: a sidecar that was killed right after it joined gets its id back."""
+    if not launch:
+        return None
+    return next((known.id for known in room.participants.values() if known.launch == launch), None)
 
 
 def _free_id(room: Room, wanted: AgentId) -> AgentId:
@@ -59,16 +67,21 @@ def _free_id(room: Room, wanted: AgentId) -> AgentId:
 def come_back(room: Room, command: Return, batch: Batch) -> None:
     known = known_participant(room, command.agent)
     capabilities = known.capabilities if command.capabilities is None else command.capabilities
-    if known.online and capabilities == known.capabilities:
+    is_new = command.launch not in ("", known.launch)
+    if known.online and capabilities == known.capabilities and not is_new:
         return
     fields = {
         "name": known.name,
         "kind": known.kind,
         "role": known.role,
-        "epoch": known.epoch,
+        # What a sidecar that was killed has left running must not speak for the one after it.
+        "epoch": known.epoch + is_new,
         "capabilities": capabilities,
+        "launch": command.launch,
     }
     batch.add(Joined, known.id, ALL, f"{known.id} is back", fields)
+    if is_new and known.share:
+        batch.add(StateChanged, known.id, ALL, f"{known.id}: {ControlVerb.SHARE}", {"share": True})
 
 
 def leave(room: Room, command: Leave, batch: Batch) -> None:

@@ -120,6 +120,7 @@ class Participant(msgspec.Struct, omit_defaults=True):
     epoch: int
     seen: float
     capabilities: Capabilities | None = None
+    launch: str = ""
     online: bool = True
     state: AgentState = AgentState.IDLE
     detail: str = ""
@@ -401,10 +402,12 @@ def _joined(room: Room, event: Joined) -> None:
         room.participants[event.sender] = known
     if event.epoch != known.epoch:
         # A new owner has not been asked whether it wants to be overheard.
-        known.share = False
+        known.share, known.launch = False, ""
     known.name, known.kind, known.role, known.epoch = event.name, event.kind, event.role, event.epoch
     known.capabilities, known.online, known.seen = event.capabilities, True, event.ts
-    known.state, known.detail, known.until, known.dialog = AgentState.IDLE, "", None, None
+    known.launch = event.launch or known.launch
+    state = AgentState.STARTING if event.launch else AgentState.IDLE
+    known.state, known.detail, known.until, known.dialog = state, "", None, None
 
 
 def _left(room: Room, event: Left) -> None:

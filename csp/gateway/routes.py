@@ -132,12 +132,19 @@ async def register(gateway: Gateway, call: Call) -> Answer:
     body: RegisterBody = call.body
     if call.caller.role is Role.ROOM:
         await gateway.note_silence()
-        join = Join(name=body.agent_id, kind=body.kind, role=body.role, capabilities=body.capabilities)
+        join = Join(
+            name=body.agent_id,
+            kind=body.kind,
+            role=body.role,
+            capabilities=body.capabilities,
+            launch=body.launch,
+        )
         joined = next(event for event in await gateway.submit(join) if isinstance(event, Joined))
         agent, epoch = joined.sender, joined.epoch
     else:
-        agent, epoch = call.caller.id, call.caller.epoch
-        await gateway.submit(Return(agent=agent, capabilities=body.capabilities))
+        agent = call.caller.id
+        await gateway.submit(Return(agent=agent, capabilities=body.capabilities, launch=body.launch))
+        epoch = gateway.writer.room.participants[agent].epoch
     gateway.presence.touch(agent)
     token = gateway.tokens.issue(agent, epoch)
     return RegisteredView(success=True, agent_id=agent, token=token, seq=gateway.writer.safe_seq)

@@ -31,8 +31,10 @@ async def run_brain(run: Run, profile: Profile, link: socket.socket) -> None:
     brains: list[Brain] = []
     port = Port(link, take)
     await port.open()
+    await asyncio.wait((greeted, port.closed), return_when=asyncio.FIRST_COMPLETED)
+    if not greeted.done():
+        return  # the relay has gone: nobody is there to speak for
     async with Client(run.url, run.token) as client:
-        await greeted
         # The note comes right behind the greeting.
         await asyncio.sleep(GREETING_S)
         brains.append(Brain(run, profile, port, client, Start.read(early)))

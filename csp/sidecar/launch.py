@@ -12,7 +12,7 @@ from csp.light.room_files import agents_dir, make_private_dir, read_running, sav
 from csp.mcp.installed import is_installed
 from csp.oneshot import Gateway, field
 from csp.sidecar.guard import open_life
-from csp.sidecar.record import left_behind, write_record
+from csp.sidecar.record import begin_to_join, end_to_join, left_behind, write_record
 from csp.sidecar.rules import rules_text
 from csp.sidecar.spawn import Plan, exec_relay, start_child
 from csp.sidecar.terminal import mend
@@ -84,13 +84,19 @@ def launch(order: Order, room: Room, *, is_light: bool = False) -> None:
     """
     path = find_command(order.command[0], order.env, order.cwd)
     before = left_behind(room.state_dir, room.name, order.name)
-    agent, token = join(order, room, before)
+    launched = begin_to_join(room.state_dir, room.name, order.name, new_session())
+    try:
+        agent, token = join(order, room, before, launched)
+    except CspError:
+        end_to_join(room.state_dir, room.name)
+        raise
     folder = os.path.join(agents_dir(room.state_dir, room.name), agent)
     try:
         _wire_and_start(order, room, _Seat(agent, token, folder, before), path, is_light=is_light)
     except (CspError, OSError) as error:
         # Nobody stands behind the agent; the room would show it for a minute.
         leave(room.url, token)
+        end_to_join(room.state_dir, room.name)
         unwire(folder)
         if isinstance(error, CspError):
             raise
@@ -151,6 +157,7 @@ def _start(order: Order, room: Room, seat: _Seat, wired: "Wired", *, is_light: b
     if life >= 0:
         os.close(life)
     write_record(seat.folder, _record(order, room, seat, wired))
+    end_to_join(room.state_dir, room.name)
     # -P: a folder named csp in the user's directory must not be taken for ours.
     code = f"from csp.cli.brain import brain; brain({seat.folder!r})"
     brain_argv = [sys.executable, "-P", "-c", code]
@@ -234,13 +241,14 @@ def terminal_size() -> tuple[int, int]:
     return DEFAULT_SIZE
 
 
-def join(order: Order, room: Room, before: "Record | None") -> tuple[str, str]:
+def join(order: Order, room: Room, before: "Record | None", launched: str) -> tuple[str, str]:
     """Join the room, under the id of a sidecar of that name which no longer runs if there is one."""
     body: dict[str, object] = {
         "agentId": order.name,
         "kind": "cli",
         "role": order.role,
         "capabilities": [order.profile.name],
+        "launch": launched,
     }
     if before and before.get("url") == room.url:
         try:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     Record = dict[str, Any]
 
 _FILE = "run.json"
+#: Begins the names of folders that say who is about to join; no agent has such a name.
+_JOINING = ".joining-"
 
 
 def write_record(folder: str, record: "Mapping[str, object]") -> None:
@@ -46,15 +48,60 @@ def read_record(folder: str) -> "Record | None":
 def left_behind(state_dir: str, room: str, name: str) -> "Record | None":
     """Return the record of a sidecar of that name which no longer runs, so that its id can be had again."""
     folder = agents_dir(state_dir, room)
+    found = (_gone(folder, entry, name) for entry in _entries(folder) if not entry.startswith(_JOINING))
+    return next((record for record in found if record), None)
+
+
+def _entries(folder: str) -> list[str]:
     try:
-        entries = sorted(os.listdir(folder))
+        return sorted(os.listdir(folder))
     except OSError:
-        return None
-    for entry in entries:
-        record = read_record(os.path.join(folder, entry))
-        if record and record.get("name") == name and not is_running(record["pid"]):
-            return record
-    return None
+        return []
+
+
+def _gone(folder: str, entry: str, name: str) -> "Record | None":
+    record = read_record(os.path.join(folder, entry))
+    is_gone = record and record.get("name") == name and not is_running(record["pid"])
+    return record if is_gone else None
+
+
+def begin_to_join(state_dir: str, room: str, name: str, launch: str) -> str:
+    """Note that a sidecar is about to join; return the launch to join with.
+
+    The room may know one that was killed before it could write its record. Its launch goes to the next
+    sidecar of that name, which so gets the same id. A note that cannot be written keeps nobody from joining.
+    """
+    folder = agents_dir(state_dir, room)
+    own = os.path.join(folder, f"{_JOINING}{os.getpid()}")
+    for entry in _entries(folder):
+        record = _gone(folder, entry, name) if entry.startswith(_JOINING) else None
+        if record and _is_moved(os.path.join(folder, entry), own):
+            launch = str(record.get("launch"))
+            break
+    try:
+        write_record(own, {"name": name, "pid": os.getpid(), "launch": launch})
+    except OSError:
+        return launch
+    return launch
+
+
+def _is_moved(path: str, own: str) -> bool:
+    """Move a folder; only one of those who try it at the same time can."""
+    try:
+        os.rename(path, own)
+    except OSError:
+        return False
+    return True
+
+
+def end_to_join(state_dir: str, room: str) -> None:
+    """Remove the note of `begin_to_join`, as the record takes its place or nobody has joined."""
+    own = os.path.join(agents_dir(state_dir, room), f"{_JOINING}{os.getpid()}")
+    for remove, path in ((os.unlink, os.path.join(own, _FILE)), (os.rmdir, own)):
+        try:
+            remove(path)
+        except OSError:
+            return
 
 
 def is_running(pid: int) -> bool:

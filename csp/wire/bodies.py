@@ -29,6 +29,8 @@ class RegisterBody(Struct, frozen=True):
     capabilities: Capabilities | None = None
     kind: Kind = Kind.CLI
     role: JoinRole = JoinRole.AGENT
+    #: Names one start of a sidecar: whoever registers with the same one again gets the same id.
+    launch: Annotated[str, Meta(max_length=64)] = ""
 
 
 class StartBody(Struct, frozen=True):

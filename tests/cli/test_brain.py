@@ -33,12 +33,16 @@ class Scene:
         self.handed = Handed(link)
         self.failure: Exception | None = None
         self.does_rejoin = True
+        self.parent_after_work = 4321
         self.seen: list[Any] = []
-        run = SimpleNamespace(profile="/p/claude.toml")
+        self.parent = 4321
+        run = SimpleNamespace(profile="/p/claude.toml", pid=4321)
+        found = SimpleNamespace(profile="/found/claude.toml", pid=4321)
+        monkeypatch.setattr(module, "os", SimpleNamespace(getppid=lambda: self.parent))
         monkeypatch.setattr(module, "socket", SimpleNamespace(socket=self.take))
         monkeypatch.setattr(module, "configure", lambda **options: self.seen.append(options))
         monkeypatch.setattr(module, "Run", SimpleNamespace(load=lambda folder: run))
-        monkeypatch.setattr(module, "find_room", lambda given: SimpleNamespace(profile="/found/claude.toml"))
+        monkeypatch.setattr(module, "find_room", lambda given: found)
         monkeypatch.setattr(module, "load_profile_file", lambda path: f"profile {path}")
         monkeypatch.setattr(module, "run_brain", self.work)
         monkeypatch.setattr(module, "rejoin", self.rejoin)
@@ -50,6 +54,7 @@ class Scene:
     async def work(self, run: Any, profile: str, handed: Handed) -> None:
         self.seen.append((run.profile, profile))
         handed.link.close()
+        self.parent = self.parent_after_work
         if self.failure is not None:
             raise self.failure
 
@@ -78,6 +83,20 @@ def test_a_brain_that_the_room_does_not_know_joins_again_and_ends(scene: Scene, 
     brain("/runs/1")
 
     assert scene.seen[-1] == "rejoin"
+
+
+def test_a_brain_whose_relay_has_gone_does_not_begin(scene: Scene) -> None:
+    scene.parent = 1
+    brain("/runs/1")
+
+    assert scene.seen == [{"is_verbose": False}]
+
+
+def test_a_brain_whose_relay_has_gone_does_not_join_again(scene: Scene) -> None:
+    scene.failure, scene.parent_after_work = Unauthenticated("who?"), 1
+    brain("/runs/1")
+
+    assert "rejoin" not in scene.seen
 
 
 def test_a_brain_of_a_removed_agent_stays_until_the_relay_goes(scene: Scene) -> None:

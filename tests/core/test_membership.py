@@ -74,6 +74,62 @@ def test_id_that_is_taken_over_keeps_its_queue() -> None:
     assert live.due(CLAUDE) == [said.id]
 
 
+def test_a_launch_that_is_known_gets_its_id_again_although_it_looks_online() -> None:
+    live = LiveRoom()
+    first = one(live.do(Join(name="claude", launch="a")), Joined)
+    second = one(live.do(Join(name="claude", launch="a")), Joined)
+
+    assert (first.sender, second.sender) == (CLAUDE, CLAUDE)
+    assert second.epoch == first.epoch + 1
+
+
+@pytest.mark.parametrize(("first", "second"), [("a", "b"), ("", ""), ("a", "")])
+def test_another_launch_gets_another_id(first: str, second: str) -> None:
+    live = LiveRoom()
+    live.do(Join(name="claude", launch=first))
+    live.do(Join(name="claude", launch=second))
+
+    assert list(live.room.participants) == [CLAUDE, CLAUDE_2]
+
+
+def test_a_new_owner_without_a_launch_is_not_found_by_the_old_one() -> None:
+    live = LiveRoom()
+    for command in (
+        Join(name="claude", launch="a"),
+        Leave(agent=CLAUDE, reason="closed"),
+        Join(name="claude"),
+    ):
+        live.do(command)
+
+    assert one(live.do(Join(name="claude", launch="a")), Joined).sender == CLAUDE_2
+
+
+def test_a_sidecar_is_starting_until_it_says_otherwise() -> None:
+    live = LiveRoom()
+    live.do(Join(name="claude", launch="a"))
+    joined = live.agent(CLAUDE).shown_state
+    live.do(SetState(agent=CLAUDE, state=AgentState.IDLE))
+    live.do(Return(agent=CLAUDE, launch="b"))
+
+    assert (joined, live.agent(CLAUDE).shown_state) == (AgentState.STARTING, AgentState.STARTING)
+
+
+def test_a_sidecar_that_returns_ends_the_tokens_of_the_one_before_but_is_shared_as_before() -> None:
+    live = LiveRoom()
+    live.do(Join(name="claude", launch="a"))
+    live.do(Control(agent=CLAUDE, verb=ControlVerb.SHARE))
+    event = one(live.do(Return(agent=CLAUDE, launch="b")), Joined)
+
+    assert (event.epoch, live.agent(CLAUDE).share) == (2, True)
+
+
+def test_the_same_launch_returns_once() -> None:
+    live = LiveRoom()
+    live.do(Join(name="claude", launch="a"))
+
+    assert live.do(Return(agent=CLAUDE, launch="a")) == []
+
+
 def test_first_free_number_is_taken_over() -> None:
     live = LiveRoom("claude", "claude", "claude")
     live.do(Leave(agent=CLAUDE_2, reason="closed"))

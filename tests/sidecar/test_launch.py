@@ -1,5 +1,6 @@
 """What a launcher leaves behind for the brain, how it joins the room, what it undoes where it fails."""
 
+import json
 import os
 import uuid
 from pathlib import Path
@@ -132,19 +133,58 @@ def test_whose_token_joins(
     tmp_path: Path, room: Room, before: dict[str, Any] | None, refused: dict[str, CspError], tokens: list[str]
 ) -> None:
     FakeGateway.refused = refused
-    joined = join(order(tmp_path, role="orchestrator"), room, before)
+    joined = join(order(tmp_path, role="orchestrator"), room, before, "start-1")
 
     assert joined == ("ada-2", "agent's")
     assert [token for _, token, _, _ in FakeGateway.calls] == tokens
     assert FakeGateway.calls[-1][3] == {
         "agentId": "ada", "kind": "cli", "role": "orchestrator", "capabilities": ["generic"],
+        "launch": "start-1",
     }  # fmt: skip
 
 
 def test_a_room_that_refuses_is_not_asked_by_another_token(tmp_path: Path, room: Room) -> None:
     FakeGateway.refused = {"old": Refused("the name is taken")}
     with pytest.raises(Refused, match="taken"):
-        join(order(tmp_path), room, {"url": "http://room", "token": "old"})
+        join(order(tmp_path), room, {"url": "http://room", "token": "old"}, "start-1")
+
+
+def joining(room: Room) -> list[str]:
+    """Return the notes of those who are about to join."""
+    return [path.name for path in Path(room.state_dir, "default.agents").glob(".joining-*")]
+
+
+def test_who_was_killed_after_it_had_joined_hands_its_launch_to_the_next(tmp_path: Path, room: Room) -> None:
+    with (
+        mock.patch.object(module, "save_token", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        launch(order(tmp_path), room)
+    (note,) = Path(room.state_dir, "default.agents").glob(".joining-*")
+    record = json.loads((note / "run.json").read_text()) | {"pid": 2**22 + 1}
+    (note / "run.json").write_text(json.dumps(record))
+    note.rename(note.with_name(".joining-dead"))
+    launched(order(tmp_path), room)
+
+    first, second = (body["launch"] for _, _, path, body in FakeGateway.calls if path == "/register")
+    assert first == second == record["launch"]
+    assert joining(room) == []
+
+
+def test_each_launch_has_an_id_of_its_own(tmp_path: Path, room: Room) -> None:
+    launched(order(tmp_path), room)
+    launched(order(tmp_path), room)
+
+    first, second = (body["launch"] for _, _, _, body in FakeGateway.calls)
+    assert first != second and first and second
+
+
+def test_who_could_not_join_leaves_no_note(tmp_path: Path, room: Room) -> None:
+    FakeGateway.refused = {"room's": Refused("the room is full")}
+    with pytest.raises(Refused, match="full"):
+        launch(order(tmp_path), room)
+
+    assert joining(room) == []
 
 
 def test_an_agent_that_could_not_be_started_is_offline_at_once(tmp_path: Path, room: Room) -> None:

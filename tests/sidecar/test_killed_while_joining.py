@@ -1,0 +1,56 @@
+"""A sidecar that is killed while it joins: the next one of its name has its id, and gets its messages."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sidecar.stage import Stage, tui
+from tests.waiting import wait_until_sync
+
+pytestmark = pytest.mark.timeout(180)
+
+_KILLED = """
+import os, signal, sys
+from csp.sidecar import launch
+launch.save_token = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+from csp.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_the_next_sidecar_of_one_that_was_killed_right_after_it_joined_has_its_name(stage: Stage) -> None:
+    command = [sys.executable, "-c", _KILLED, "sidecar", "--name", "tui", "--", "cat"]
+    killed = stage.tmux("new-session", "-d", "-P", "-F", "#{pane_pid}", "-s", "x", *env_of(stage), *command)
+    wait_until_sync(lambda: stage.agent("tui"), 60, "the room to know it")
+    wait_until_sync(lambda: not Path(f"/proc/{killed.strip()}").exists(), 60, "its end")
+    stage.seat("tui", tui(stage.folder / "log"))
+    message = stage.send("tui", "hello")
+
+    stage.reply_to(message, "tui")
+    assert [view["id"] for view in stage.room.gateway.get("/agents")] == ["tui"]
+
+
+def env_of(stage: Stage) -> list[str]:
+    return ["env", "-i", *(f"{name}={value}" for name, value in stage.room.env.items())]
+
+
+def test_a_brain_that_outlives_its_relay_does_not_send_its_successor_away(stage: Stage) -> None:
+    seat = stage.seat("tui", tui(stage.folder / "log"))
+    seat.wait_ready()
+    relay, orphan = seat.relay, seat.brain
+    os.kill(orphan, signal.SIGSTOP)
+    os.kill(relay, signal.SIGKILL)
+    stage.tmux("kill-session", "-t", "tui", check=False)
+    wait_until_sync(lambda: not Path(f"/proc/{relay}").exists(), 60, "the relay's end")
+    seat.start()
+    wait_until_sync(lambda: seat.brain not in (0, orphan), 60, "another brain")
+    seat.wait_ready()
+    os.kill(orphan, signal.SIGCONT)
+    wait_until_sync(lambda: not Path(f"/proc/{orphan}").exists(), 60, "the orphan's end")
+    message = stage.send("tui", "hello")
+
+    stage.reply_to(message, "tui")
+    assert [view["id"] for view in stage.room.gateway.get("/agents")] == ["tui"]
