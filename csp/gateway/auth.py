@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import web
 
+from csp.core.roles import Party, party_of
 from csp.core.room import Room
 from csp.errors import BadInput, Forbidden, Unauthenticated
 from csp.wire import HUMAN, AgentId, Role
@@ -49,6 +50,11 @@ class Caller(msgspec.Struct, frozen=True):
     epoch: int = 0
     #: The hash of a page's token, if it came with one.
     page: str = ""
+
+    @property
+    def party(self) -> Party:
+        """Who this is in the table of roles."""
+        return party_of(self.role, is_page=bool(self.page))
 
 
 NOBODY: Final = Caller(AgentId(""), Role.NONE)

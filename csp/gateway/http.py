@@ -13,6 +13,8 @@ import msgspec
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from csp.core.roles import ROUTES as ROLES
+from csp.core.roles import row_of
 from csp.errors import BadInput, CspError, NotFound, TooLarge, TooMany, Unsupported
 from csp.gateway.answers import error_response, json_response, text_response
 from csp.gateway.auth import NOBODY, SUBPROTOCOL, Caller, read_offered_token, read_token
@@ -20,7 +22,7 @@ from csp.gateway.calls import Answer, Call, PlainText, RawJson
 from csp.gateway.gateway import Gateway
 from csp.gateway.mcp import Bridge
 from csp.gateway.page import serve_file, serve_index
-from csp.gateway.routes import ROUTES, Route, check_role
+from csp.gateway.routes import ROUTES, Route, answer, check_role
 from csp.gateway.sockets import serve_socket
 from csp.wire import MAX_BODY_BYTES, Role, WatchParams, encode, parse, parse_query
 
@@ -72,6 +74,7 @@ class _Border:
         self._add("GET", "/page/{file}", serve_file)
 
     def _add(self, method: str, path: str, endpoint: Endpoint) -> None:
+        row_of(ROLES, f"{method} {path}")
         if "{" in path:
             self._patterns.append((method, path.split("/"), endpoint))
         else:
@@ -180,7 +183,7 @@ def _endpoint(gateway: Gateway, route: Route) -> Endpoint:
         if route.needs is not Role.NONE:
             # A body may take its time, and a token may die meanwhile.
             gateway.recheck(caller)
-        return _response(route.status, await route.handler(gateway, Call(caller, params, query, body)))
+        return _response(route.status, await answer(gateway, route, Call(caller, params, query, body)))
 
     return handle
 

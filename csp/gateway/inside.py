@@ -10,6 +10,7 @@ from csp.gateway.auth import Caller
 from csp.gateway.calls import Call, PlainText, RawJson
 from csp.gateway.gateway import Gateway
 from csp.gateway.routes import ROUTES, Route, check_role
+from csp.gateway.routes import answer as answer_of
 from csp.wire import encode, parse, parse_query
 
 _SPLIT: Final = tuple((route, route.path.split("/")) for route in ROUTES)
@@ -37,7 +38,7 @@ class Inside:
         words = {key: str(value) for key, value in query.items() if value is not None}
         parsed = parse(route.body, encode(body)) if route.body is not None else None
         call = Call(self._caller, params, parse_query(route.query, words), parsed)
-        answer = await route.handler(self._gateway, call)
+        answer = await answer_of(self._gateway, route, call)
         match answer:
             case RawJson():
                 return msgspec.json.decode(answer.data)

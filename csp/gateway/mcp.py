@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
-from csp.errors import Forbidden, NotFound
+from csp.core.roles import ROUTES, check_call, row_of
+from csp.errors import NotFound
 from csp.gateway.answers import HEADERS
 from csp.gateway.auth import read_token
 from csp.gateway.gateway import Gateway
@@ -35,8 +36,7 @@ class Bridge:
         """Answer one request of a participant."""
         caller = self._gateway.identify(read_token(request))
         await self._gateway.arrive(caller)
-        if caller.page:
-            raise Forbidden("a page may not POST /mcp", "do it in a terminal, see: csp mcp --help")
+        check_call(row_of(ROUTES, "POST /mcp"), caller.party, "POST /mcp")
         body = await request.read()
         app = await self._loaded()
         # A body may take its time, as may the loading; a token may die meanwhile.

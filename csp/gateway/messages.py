@@ -3,7 +3,7 @@
 from csp.core.commands import Cancel, Continue, Send
 from csp.core.delivery import UNDELIVERED
 from csp.core.queues import delivery_view
-from csp.errors import Forbidden, NotFound, Refused
+from csp.errors import NotFound, Refused
 from csp.events import Said
 from csp.gateway import actions, maintenance
 from csp.gateway.calls import Answer, Call
@@ -59,8 +59,6 @@ async def act_on_message(gateway: Gateway, call: Call) -> Answer:
     if action is MessageAction.RESEND:
         return await _resend(gateway, message_id)
     if action is MessageAction.REDACT:
-        if call.caller.page:
-            raise Forbidden("a page may not take text out of the history", "use: csp history redact")
         await maintenance.redact(gateway, message_id)
         if is_note_id(message_id):
             return SentView(

@@ -9,7 +9,7 @@ The page keeps its token in sessionStorage, which a browser binds to scheme, hos
 would go to every port of this host: any other server on the machine would be sent it, and could set one.
 
 A page is what a person leaves open, so it may do less than the room's token: read the room, speak, steer
-modes, press agents' buttons. The table of routes says which; what is new is shut until its row opens it.
+modes, press agents' buttons. The table of roles says which; what is new is shut until its row opens it.
 Shut are: handing out tokens or links (a leaked page would never end), removing participants, taking text
 out of the history, what an agent says of itself (state, delivery, output, working, inbox), /metrics.
 """

@@ -1,22 +1,23 @@
 """The routes of the gateway, one row each.
 
-A row says who may call it and which types go in and out; the HTTP shell, /openapi.json and the
-tests all read this table.
+A row says which types go in and out; the HTTP shell, /openapi.json and the tests all read this table. Who
+may call it stands in the table of roles.
 """
 
 import asyncio
 import time
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
 from csp import __version__, prices
 from csp.core.board import boards_health
 from csp.core.commands import Control, Join, Remove, Return
-from csp.core.identity import allows
 from csp.core.membership import known_participant
 from csp.core.modeview import spent_view
 from csp.core.queues import first_held, pending
+from csp.core.roles import ROUTES as ROLES
+from csp.core.roles import Row, check_call, check_fields, check_row, row_of
 from csp.core.room import Participant
 from csp.errors import Forbidden, NotFound
 from csp.events import HISTORY_TYPES, ControlSent, Joined
@@ -110,9 +111,10 @@ _AT_REST: Final = (AgentState.IDLE, AgentState.BUSY)
 
 
 class Route(NamedTuple):
+    """A route; who may call it stands in the table of roles."""
+
     method: str
     path: str
-    needs: Role
     handler: Handler
     summary: str
     answer: Any
@@ -121,8 +123,19 @@ class Route(NamedTuple):
     status: int = 200
     #: Whether /openapi.json lists it; what can never succeed yet would only mislead.
     is_listed: bool = True
-    #: Whether a page's token is enough, if its role is.
-    page: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def row(self) -> Row:
+        return row_of(ROLES, self.name)
+
+    @property
+    def needs(self) -> Role:
+        """The lowest role that may call it."""
+        return self.row.needs
 
 
 # --- participants --------------------------------------------------------------------------------
@@ -151,12 +164,7 @@ async def register(gateway: Gateway, call: Call) -> Answer:
 
 
 async def start(gateway: Gateway, call: Call) -> Answer:
-    body: StartBody = call.body
-    if call.caller.page and (body.base_url or body.key_env):
-        # Together they would send any variable of the gateway to any address.
-        hint = "leave them out, or add the model in a terminal: csp add NAME --provider P --base-url URL"
-        raise Forbidden("only the room's token may name an address or a variable", hint)
-    return await gateway.starting.start(body)
+    return await gateway.starting.start(call.body)
 
 
 async def remove(gateway: Gateway, call: Call) -> Answer:
@@ -334,97 +342,108 @@ async def openapi(gateway: Gateway, call: Call) -> Answer:
     return RawJson(document(ROUTES))
 
 
-A, O, R, N = Role.AGENT, Role.ORCHESTRATOR, Role.ROOM, Role.NONE  # noqa: E741
-
 # fmt: off
 ROUTES: Final = (
-    Route("POST", "/register", A, register, "Join the room, or come back with the token of before",
+    Route("POST", "/register", register, "Join the room, or come back with the token of before",
           RegisteredView, RegisterBody, status=201),
-    Route("GET", "/me", A, actions.who_am_i, "Say whose token this is", MeView, page=True),
-    Route("GET", "/agents", A, list_agents, "List the participants", list[AgentView], page=True),
-    Route("POST", "/agents", R, start, "Start a model behind an API as an agent", StartedView, StartBody,
-          status=201, page=True),
-    Route("DELETE", "/agents/{id}", R, remove, "Remove a participant", Done),
-    Route("GET", "/agents/{id}/screen", A, screen, "Show the screen of an agent as it is now",
-          ScreenAnswer, page=True),
-    Route("POST", "/agents/{id}/{verb}", R, control, "Press a button for an agent", ControlView, ControlBody,
-          page=True),
-    Route("POST", "/state", A, state, "Say what you are doing", Done, StateBody),
-    Route("POST", "/message", A, message, "Send a message to one participant or to all",
-          SentView, MessageBody, page=True),
-    Route("GET", "/messages/{id}", A, messages.message_states, "Show how far a message has come", MessageView,
-          page=True),
-    Route("POST", "/messages/{id}/{action}", R, messages.act_on_message,
-          "Cancel, resend, release or redact a message", SentView, NoBody, page=True),
-    Route("GET", "/inbox/{id}", A, inbox, "Read what waits for you; reading acknowledges nothing",
+    Route("GET", "/me", actions.who_am_i, "Say whose token this is", MeView),
+    Route("GET", "/agents", list_agents, "List the participants", list[AgentView]),
+    Route("POST", "/agents", start, "Start a model behind an API as an agent", StartedView, StartBody,
+          status=201),
+    Route("DELETE", "/agents/{id}", remove, "Remove a participant", Done),
+    Route("GET", "/agents/{id}/screen", screen, "Show the screen of an agent as it is now",
+          ScreenAnswer),
+    Route("POST", "/agents/{id}/{verb}", control, "Press a button for an agent", ControlView, ControlBody),
+    Route("POST", "/state", state, "Say what you are doing", Done, StateBody),
+    Route("POST", "/message", message, "Send a message to one participant or to all",
+          SentView, MessageBody),
+    Route("GET", "/messages/{id}", messages.message_states, "Show how far a message has come", MessageView),
+    Route("POST", "/messages/{id}/{action}", messages.act_on_message,
+          "Cancel, resend, release or redact a message", SentView, NoBody),
+    Route("GET", "/inbox/{id}", inbox, "Read what waits for you; reading acknowledges nothing",
           InboxView, query=InboxParams),
-    Route("POST", "/delivery", A, delivery, "Say how far a message has come", Done, DeliveryBody),
-    Route("POST", "/agent-output", A, output, "Post what you wrote", OutputView, OutputBody),
-    Route("GET", "/queue", R, messages.queue, "List every message that waits, with the reason", QueueView,
-          page=True),
-    Route("GET", "/history", A, history, "Page through or search what was said",
-          HistoryView, query=HistoryParams, page=True),
-    Route("POST", "/history/prune", R, prune, "Remove old history for good", PrunedView, PruneBody),
-    Route("GET", "/mode", A, sessions.get_mode, "Show the mode of a thread", ModeView, query=ThreadParams,
-          page=True),
-    Route("POST", "/mode", O, sessions.set_mode, "Set the mode of a thread", ModeSetView, ModeBody,
-          page=True),
-    Route("POST", "/turn/next", O, sessions.next_turn, "Pass the turn on", TurnView, TurnBody, page=True),
-    Route("POST", "/turn/working", A, working, "Ask for more time", WorkingView, WorkingBody),
-    Route("POST", "/turn/vote", A, sessions.vote, "Vote in the ballot that waits for you", Done, VoteBody),
-    Route("POST", "/turn/handoff", A, sessions.hand_over, "Say who goes on after your turn", Done,
+    Route("POST", "/delivery", delivery, "Say how far a message has come", Done, DeliveryBody),
+    Route("POST", "/agent-output", output, "Post what you wrote", OutputView, OutputBody),
+    Route("GET", "/queue", messages.queue, "List every message that waits, with the reason", QueueView),
+    Route("GET", "/history", history, "Page through or search what was said",
+          HistoryView, query=HistoryParams),
+    Route("POST", "/history/prune", prune, "Remove old history for good", PrunedView, PruneBody),
+    Route("GET", "/mode", sessions.get_mode, "Show the mode of a thread", ModeView, query=ThreadParams),
+    Route("POST", "/mode", sessions.set_mode, "Set the mode of a thread", ModeSetView, ModeBody),
+    Route("POST", "/turn/next", sessions.next_turn, "Pass the turn on", TurnView, TurnBody),
+    Route("POST", "/turn/working", working, "Ask for more time", WorkingView, WorkingBody),
+    Route("POST", "/turn/vote", sessions.vote, "Vote in the ballot that waits for you", Done, VoteBody),
+    Route("POST", "/turn/handoff", sessions.hand_over, "Say who goes on after your turn", Done,
           HandoffBody),
-    Route("POST", "/stop", O, sessions.stop, "Stop what runs, at once", StopView, StopBody, page=True),
-    Route("GET", "/sessions", A, sessions.list_sessions, "List the sessions", SessionsView, page=True),
-    Route("POST", "/sessions", O, sessions.start_session, "Begin a session in a thread of its own",
-          SessionStartedView, ModeBody, status=201, page=True),
-    Route("GET", "/sessions/{id}", A, sessions.get_session, "Show a session", SessionDetailView, page=True),
-    Route("POST", "/sessions/{id}/{change}", O, sessions.act_on_session,
+    Route("POST", "/stop", sessions.stop, "Stop what runs, at once", StopView, StopBody),
+    Route("GET", "/sessions", sessions.list_sessions, "List the sessions", SessionsView),
+    Route("POST", "/sessions", sessions.start_session, "Begin a session in a thread of its own",
+          SessionStartedView, ModeBody, status=201),
+    Route("GET", "/sessions/{id}", sessions.get_session, "Show a session", SessionDetailView),
+    Route("POST", "/sessions/{id}/{change}", sessions.act_on_session,
           "Pause, resume, extend or stop a session; skip or kick an agent of it",
-          SessionDoneView, SessionActionBody, page=True),
-    Route("POST", "/collaborations", O, collaborations.begin, "Have models work on an objective, or go on",
-          CollaborationStartedView, CollaborateBody, status=202, page=True),
-    Route("GET", "/collaborations/{id}", A, collaborations.show, "Show how far a collaboration has come",
-          CollaborationView, query=CollaborationParams, page=True),
-    Route("POST", "/collaborations/{id}/stop", O, collaborations.stop, "Stop a collaboration, at once",
-          CollaborationView, NoBody, page=True),
-    Route("GET", "/runs", A, runs.list_runs, "List the runs of builders with their reviewers", RunsView,
-          page=True),
-    Route("POST", "/runs", O, runs.start_run, "Begin a run", RunStartedView, RunBody, status=201, page=True),
-    Route("GET", "/runs/{id}", A, runs.get_run, "Show a run", RunDetail, page=True),
-    Route("POST", "/runs/{id}/message", A, runs.say_in_run, "Say a message as builder or reviewer",
+          SessionDoneView, SessionActionBody),
+    Route("POST", "/collaborations", collaborations.begin, "Have models work on an objective, or go on",
+          CollaborationStartedView, CollaborateBody, status=202),
+    Route("GET", "/collaborations/{id}", collaborations.show, "Show how far a collaboration has come",
+          CollaborationView, query=CollaborationParams),
+    Route("POST", "/collaborations/{id}/stop", collaborations.stop, "Stop a collaboration, at once",
+          CollaborationView, NoBody),
+    Route("GET", "/runs", runs.list_runs, "List the runs of builders with their reviewers", RunsView),
+    Route("POST", "/runs", runs.start_run, "Begin a run", RunStartedView, RunBody, status=201),
+    Route("GET", "/runs/{id}", runs.get_run, "Show a run", RunDetail),
+    Route("POST", "/runs/{id}/message", runs.say_in_run, "Say a message as builder or reviewer",
           RunSaidView, RunMessageBody),
-    Route("POST", "/runs/{id}/{act}", R, runs.act_on_run,
-          "Act on a run: go, decide, halt, resume, abort, finding, defect", RunStartedView, RunActionBody,
-          page=True),
-    Route("GET", "/board", A, board.list_notes, "Page through the notes of a whiteboard", BoardView,
-          query=BoardParams, page=True),
-    Route("POST", "/board", A, board.write, "Write a note on a whiteboard", NotedView, BoardBody, page=True),
-    Route("GET", "/board/search", A, board.search, "Find notes by name, by word, by meaning", BoardHitsView,
-          query=SearchParams, page=True),
-    Route("GET", "/board/export", A, board.export, "List the notes as files", ExportView, query=ExportParams,
-          page=True),
-    Route("POST", "/board/summarise", O, board.summarise, "Have an agent sum up what is new on a whiteboard",
-          SummaryAskedView, SummariseBody, page=True),
-    Route("GET", "/board/{id}", A, board.get_note, "Show a note", NoteView, page=True),
-    Route("GET", "/usage", A, usage, "Show the tokens and the money of each agent", UsageView, page=True),
-    Route("POST", "/page/link", R, access.link, "Hand out a link that lets one page in", LinkView, NoBody),
-    Route("POST", "/page/enter", N, access.enter, "Change the code of a link for a page's token",
+    Route("POST", "/runs/{id}/{act}", runs.act_on_run,
+          "Act on a run: go, decide, halt, resume, abort, finding, defect", RunStartedView, RunActionBody),
+    Route("GET", "/board", board.list_notes, "Page through the notes of a whiteboard", BoardView,
+          query=BoardParams),
+    Route("POST", "/board", board.write, "Write a note on a whiteboard", NotedView, BoardBody),
+    Route("GET", "/board/search", board.search, "Find notes by name, by word, by meaning", BoardHitsView,
+          query=SearchParams),
+    Route("GET", "/board/export", board.export, "List the notes as files", ExportView, query=ExportParams),
+    Route("POST", "/board/summarise", board.summarise, "Have an agent sum up what is new on a whiteboard",
+          SummaryAskedView, SummariseBody),
+    Route("GET", "/board/{id}", board.get_note, "Show a note", NoteView),
+    Route("GET", "/usage", usage, "Show the tokens and the money of each agent", UsageView),
+    Route("POST", "/page/link", access.link, "Hand out a link that lets one page in", LinkView, NoBody),
+    Route("POST", "/page/enter", access.enter, "Change the code of a link for a page's token",
           EnteredView, EnterBody),
-    Route("POST", "/page/leave", R, access.leave, "Let a page's token die, or those of all pages",
-          Done, LeaveBody, page=True),
-    Route("GET", "/health", N, health, "Tell whether the room is well", HealthView),
-    Route("GET", "/metrics", R, metrics, "Figures for Prometheus", str),
-    Route("GET", "/openapi.json", N, openapi, "This description", dict[str, Any]),
+    Route("POST", "/page/leave", access.leave, "Let a page's token die, or those of all pages",
+          Done, LeaveBody),
+    Route("GET", "/health", health, "Tell whether the room is well", HealthView),
+    Route("GET", "/metrics", metrics, "Figures for Prometheus", str),
+    Route("GET", "/openapi.json", openapi, "This description", dict[str, Any]),
 )
 # fmt: on
 
 
+def field_names(kind: type[msgspec.Struct] | None) -> set[str]:
+    """Return the names of all fields of a body, of those inside it as well."""
+    found: set[str] = set()
+    for field in msgspec.structs.fields(kind) if kind else ():
+        found |= {field.name, field.encode_name}
+        for inner in (field.type, *get_args(field.type)):
+            if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+                found |= field_names(inner)
+    return found
+
+
+for _route in ROUTES:
+    # Fails at the start, not when somebody finds the way in.
+    check_row(_route.name, _route.row, field_names(_route.body) | field_names(_route.query))
+
+
 def check_role(caller: Caller, route: Route) -> None:
-    """Raise Forbidden unless the caller's role covers the route, and its page where it comes from one."""
-    if caller.page and not route.page:
-        raise Forbidden(f"a page may not {route.method} {route.path}", "do it in a terminal, see: csp --help")
-    if not allows(caller.role, route.needs):
-        raise Forbidden(
-            f"{caller.role} may not {route.method} {route.path}", f"it takes the {route.needs} token"
-        )
+    """Raise Forbidden unless the table of roles lets the caller call the route."""
+    check_call(route.row, caller.party, route.name)
+
+
+async def answer(gateway: Gateway, route: Route, call: Call) -> Answer:
+    """Return what a route answers, to whoever may ask for that with these fields."""
+    check_role(call.caller, route)
+    given = [f"{name}={value}" for name, value in call.path.items()]
+    if route.body is not None:
+        given += [name for name in route.body.__struct_fields__ if getattr(call.body, name)]
+    check_fields(route.row, call.caller.party, given)
+    return await route.handler(gateway, call)

@@ -8,7 +8,9 @@ from typing import Any, Final
 import msgspec
 from aiohttp import WSMsgType, web
 
-from csp.errors import BadInput, Broken, CspError, Forbidden, TooLarge, TooMany
+from csp.core.roles import OPS as ROLES
+from csp.core.roles import check_call
+from csp.errors import BadInput, Broken, CspError, TooLarge, TooMany
 from csp.events import decode_event
 from csp.gateway import actions
 from csp.gateway.auth import SUBPROTOCOL, Caller
@@ -44,8 +46,6 @@ CATCH_UP_SHARE: Final = 0.1
 BUSY_S: Final = 0.05
 MAX_OPS_IN_FLIGHT: Final = 512
 HEARTBEAT_S: Final = 30.0
-#: All else is what an agent reports of itself.
-PAGE_OPS: Final = frozenset({"message", "watch", "unwatch"})
 
 Action = Callable[[Gateway, Caller, Any], Awaitable[msgspec.Struct]]
 
@@ -201,8 +201,9 @@ class Connection:
 
     async def _run_op(self, name: str, data: bytes) -> msgspec.Struct:
         self._gateway.recheck(self._caller)
-        if self._caller.page and name not in PAGE_OPS:
-            raise Forbidden(f"a page may not send {name!r}", "it is for agents")
+        if name not in ROLES:
+            raise BadInput(f"unknown op {name!r}", f"expected one of: {', '.join(ROLES)}")
+        check_call(ROLES[name], self._caller.party, f"send {name!r}")
         if name != "state":
             await self._gateway.arrive(self._caller)
         if name in ("watch", "unwatch"):
@@ -210,9 +211,6 @@ class Connection:
             return Done()
         if name == "live" and len(data) > MAX_LIVE_BYTES:
             raise TooLarge(f"a live frame is over {MAX_LIVE_BYTES} bytes", "show less of it")
-        if name not in OPS:
-            known = ", ".join([*OPS, "watch", "unwatch"])
-            raise BadInput(f"unknown op {name!r}", f"expected one of: {known}")
         body, action = OPS[name]
         return await action(self._gateway, self._caller, parse(body, data))
 

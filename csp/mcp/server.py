@@ -19,7 +19,7 @@ from csp.mcp import resources
 from csp.mcp.arguments import schema_of
 from csp.mcp.door import Door, me
 from csp.mcp.texts import sections
-from csp.mcp.tools import BY_NAME, Asked, Tool, read_arguments, shown_to
+from csp.mcp.tools import BY_NAME, Asked, Tool, check_tool, read_arguments, shown_to
 from csp.wire import Mode, Role
 
 Context = ServerRequestContext[Any, Any]
@@ -80,7 +80,9 @@ class Room:
             raise MCPError(types.INVALID_PARAMS, f"unknown tool {params.name!r}")
         try:
             given = read_arguments(tool, params.arguments or {})
-            answer = await tool.run(Asked(self._door_of(ctx), self._key(ctx, params), _progress(ctx)), given)
+            door = self._door_of(ctx)
+            await check_tool(tool, door)
+            answer = await tool.run(Asked(door, self._key(ctx, params), _progress(ctx)), given)
         except CspError as exc:
             return _result(_words(exc), is_error=True)
         found = answer if isinstance(answer, dict) else {"result": answer}

@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from csp.core.identity import allows
+from csp.core import roles
+from csp.core.roles import Party, Row, check_call, check_row, row_of
 from csp.errors import BadInput
 from csp.mcp import arguments as args
 from csp.mcp.door import Door, me, reads_inbox
@@ -43,17 +44,28 @@ Handler = Callable[[Asked, Any], Awaitable[Any]]
 
 
 class Tool(NamedTuple):
+    """A tool; who may call it stands in the table of roles."""
+
     name: str
-    needs: Role
     takes: type[args.Arguments]
     run: Handler
     #: Whether it only looks.
     is_reading: bool = False
 
+    @property
+    def row(self) -> Row:
+        return row_of(roles.TOOLS, self.name)
+
 
 def shown_to(role: Role) -> list[Tool]:
     """Return the tools of a role; the gateway refuses the others, so they are not even listed."""
-    return [tool for tool in TOOLS if allows(role, tool.needs)]
+    return [tool for tool in TOOLS if Party(role) in tool.row.parties]
+
+
+async def check_tool(tool: Tool, door: Door) -> None:
+    """Raise Forbidden unless the table of roles lets the caller use a tool; each token may use an agent's."""
+    if Party.AGENT not in tool.row.parties:
+        check_call(tool.row, Party((await me(door)).role), f"call {tool.name!r}")
 
 
 def read_arguments(tool: Tool, given: dict[str, Any]) -> args.Arguments:
@@ -224,24 +236,24 @@ async def _until_ended(asked: Asked, handle: str, wait_s: float) -> Any:
             return {**seen, "progress": told}
 
 
-A, O = Role.AGENT, Role.ORCHESTRATOR  # noqa: E741
-
 TOOLS: Final = (
-    Tool("send_message", A, args.SendMessage, send_message),
-    Tool("broadcast", A, args.Broadcast, broadcast),
-    Tool("read_messages", A, args.ReadMessages, read_messages),
-    Tool("list_agents", A, args.Nothing, list_agents, is_reading=True),
-    Tool("set_status", A, args.SetStatus, set_status),
-    Tool("working", A, args.Working, working),
-    Tool("handoff", A, args.HandOver, hand_over),
-    Tool("vote", A, args.Vote, vote),
-    Tool("board_add", A, args.BoardAdd, board_add),
-    Tool("board_search", A, args.BoardSearch, board_search, is_reading=True),
-    Tool("query_log", A, args.QueryLog, query_log, is_reading=True),
-    Tool("mode_status", A, args.ModeStatus, mode_status, is_reading=True),
-    Tool("start_mode", O, args.StartMode, start_mode),
-    Tool("stop", O, args.Stop, stop),
-    Tool("chatter_collaborate", O, args.ChatterCollaborate, chatter_collaborate),
-    Tool("chatter_poll", O, args.ChatterPoll, chatter_poll, is_reading=False),
+    Tool("send_message", args.SendMessage, send_message),
+    Tool("broadcast", args.Broadcast, broadcast),
+    Tool("read_messages", args.ReadMessages, read_messages),
+    Tool("list_agents", args.Nothing, list_agents, is_reading=True),
+    Tool("set_status", args.SetStatus, set_status),
+    Tool("working", args.Working, working),
+    Tool("handoff", args.HandOver, hand_over),
+    Tool("vote", args.Vote, vote),
+    Tool("board_add", args.BoardAdd, board_add),
+    Tool("board_search", args.BoardSearch, board_search, is_reading=True),
+    Tool("query_log", args.QueryLog, query_log, is_reading=True),
+    Tool("mode_status", args.ModeStatus, mode_status, is_reading=True),
+    Tool("start_mode", args.StartMode, start_mode),
+    Tool("stop", args.Stop, stop),
+    Tool("chatter_collaborate", args.ChatterCollaborate, chatter_collaborate),
+    Tool("chatter_poll", args.ChatterPoll, chatter_poll, is_reading=False),
 )
+for _tool in TOOLS:
+    check_row(_tool.name, _tool.row, _tool.takes.__struct_fields__)
 BY_NAME: Final = {tool.name: tool for tool in TOOLS}

@@ -1,4 +1,4 @@
-"""Who may do what: every route with every kind of token."""
+"""Who may do what: every route, operation and tool with every kind of token, every dangerous field."""
 
 import asyncio
 import shutil
@@ -6,9 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from csp.gateway.routes import ROUTES
+from csp.core import roles
+from csp.core.roles import Party, check_row, is_dangerous
+from csp.gateway.http import make_runner
+from csp.gateway.routes import ROUTES, Route, field_names
+from csp.gateway.sockets import OPS
+from csp.mcp.tools import TOOLS
+from csp.wire import NoQuery
 from tests.gateway.served import Member, ServedRoom, served
 
 OK, BAD, NO_TOKEN, FORBIDDEN, HIDDEN, NOTHING_TO_SHOW = "ok", 400, 401, 403, 404, 409
@@ -169,10 +176,40 @@ async def _status(room: ServedRoom, row: str, token: str | None) -> str | int:
     return answer.status
 
 
+#: Served by the HTTP shell itself.
+OTHERS = ("GET /ws", "POST /mcp", "GET /", "GET /page/{file}")
+
+
 def test_every_route_has_a_row() -> None:
-    rows = [f"{route.method} {route.path}" for route in ROUTES]
+    rows = [route.name for route in ROUTES]
 
     assert sorted([*rows, "GET /ws", "POST /mcp"]) == sorted(EXPECTED)
+    assert sorted([*rows, *OTHERS]) == sorted(roles.ROUTES)
+    assert sorted([*OPS, "watch", "unwatch"]) == sorted(roles.OPS)
+    assert sorted(tool.name for tool in TOOLS) == sorted(roles.TOOLS)
+
+
+async def test_route_without_a_row_cannot_be_served(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = Route("POST", "/new", ROUTES[0].handler, "Do something new", ROUTES[0].answer)
+    monkeypatch.setattr("csp.gateway.http.ROUTES", (*ROUTES, new))
+    with pytest.raises(LookupError, match="'POST /new' has no row"):
+        make_runner(room.gateway)
+
+
+class _Inner(msgspec.Struct):
+    key_env: str = ""
+
+
+class _Outer(msgspec.Struct):
+    topic: str = ""
+    more: _Inner | None = None
+
+
+def test_dangerous_field_inside_another_is_found() -> None:
+    with pytest.raises(LookupError, match="key_env"):
+        check_row("POST /mode", roles.ROUTES["POST /mode"], field_names(_Outer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +246,119 @@ async def test_every_kind_of_token_gets_what_it_may(tmp_path: Path, prepared: Pr
                 got[column] = await _status(room, row, prepared.tokens[column])
 
     assert tuple(got[column] for column in range(7)) == expected
+
+
+DANGEROUS = [
+    (route, field)
+    for route in ROUTES
+    for field in sorted(field_names(route.body) | field_names(route.query))
+    if is_dangerous(field)
+]
+COLUMNS = {Party.NONE: 0, Party.AGENT: 2, Party.ORCHESTRATOR: 4, Party.PAGE: 6}
+
+
+def test_dangerous_fields_are_those_we_know() -> None:
+    known = {(route.name, field) for route, field in DANGEROUS}
+
+    assert known == {
+        ("POST /runs", "test"),
+        ("POST /runs", "dir"),
+        ("POST /agents", "base_url"),
+        ("POST /agents", "key_env"),
+    }
+
+
+async def test_nobody_but_the_room_sets_a_dangerous_field(tmp_path: Path, prepared: Prepared) -> None:
+    async with served(shutil.copytree(prepared.folder, tmp_path / "room"), durability="none") as room:
+        for route, field in DANGEROUS:
+            body = BODIES[route.name] | {field: "HOME"}
+            for party, column in COLUMNS.items():
+                answer = await room.call("POST", route.path, body, token=prepared.tokens[column])
+
+                assert answer.status == (401 if party is Party.NONE else 403), (route.name, field, party)
+        assert [run["id"] for run in (await room.get("/runs"))["items"]] == ["run-1"]
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+async def test_no_body_smuggles_a_dangerous_field(
+    tmp_path: Path, prepared: Prepared, route: Route, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A field that a route does not know must not become one by another name, in any query or body."""
+    smuggled = {"test": "touch x", "dir": "/", "base_url": "http://127.0.0.1:1", "key_env": "HOME"}
+    if route.method != "POST" or route.name in ("POST /runs", "POST /agents"):
+        assert route.query is NoQuery or not field_names(route.query) & set(smuggled)
+        return
+    async with served(shutil.copytree(prepared.folder, tmp_path / "room"), durability="none") as room:
+        monkeypatch.setattr(room.gateway.starting, "start", lambda body: pytest.fail("it was started"))
+        body = BODIES.get(route.name, {}) | smuggled | {"terms": smuggled, "limits": {}}
+        path = "?".join((route.path, "test=x&dir=/")).replace("{id}", "run-1").replace("{act}", "abort")
+        await room.call("POST", path, body, token=prepared.tokens[6])
+
+        assert all(
+            not run.terms.test and not run.terms.dir for run in room.gateway.writer.room.runs.by_id.values()
+        )
+
+
+OPERATIONS: dict[str, dict[str, Any]] = {
+    "message": {"to": "codex", "content": "hello"},
+    "output": {"content": "hello"},
+    "delivery": {"id": "for-claude", "state": "held", "reason": "busy"},
+    "control_done": {"id": "for-claude"},
+    "working": {},
+    "state": {"state": "busy", "agent": "claude"},
+    "live": {"text": "hello"},
+    "watch": {"after": 0},
+    "unwatch": {},
+}
+
+
+async def test_every_operation_is_for_those_in_its_row(tmp_path: Path, prepared: Prepared) -> None:
+    async with served(shutil.copytree(prepared.folder, tmp_path / "room"), durability="none") as room:
+        for party, column in {**COLUMNS, Party.ROOM: 5}.items():
+            if party is Party.NONE:
+                continue  # without a token there is no connection
+            token = prepared.tokens[column]
+            assert token is not None
+            socket = await room.connect(token)
+            for op, body in OPERATIONS.items():
+                answer = await socket.ask(op, **body)
+
+                is_refused = answer.get("status") == 403
+                assert is_refused == (party not in roles.OPS[op].parties), (party, op, answer)
+    assert set(OPERATIONS) == set(roles.OPS)
+
+
+CALLS: dict[str, dict[str, Any]] = {
+    "send_message": {"to": "codex", "text": "hello"},
+    "broadcast": {"text": "hello"},
+    "read_messages": {},
+    "list_agents": {},
+    "set_status": {"state": "busy"},
+    "working": {},
+    "handoff": {"to": "claude", "task": "go on"},
+    "vote": {"label": "A"},
+    "board_add": {"text": "a note"},
+    "board_search": {"query": "note"},
+    "query_log": {},
+    "mode_status": {},
+    "start_mode": {"mode": "freeform"},
+    "stop": {},
+    "chatter_collaborate": {"objective": "a plan", "models": ["codex"], "wait": 0},
+    "chatter_poll": {"handle": "plan"},
+}
+
+
+async def test_every_tool_is_for_those_in_its_row(tmp_path: Path, prepared: Prepared) -> None:
+    async with served(shutil.copytree(prepared.folder, tmp_path / "room"), durability="none") as room:
+        for party, column in {**COLUMNS, Party.ROOM: 5}.items():
+            for tool, arguments in CALLS.items():
+                params = {"name": tool, "arguments": arguments}
+                body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+                answer = await room.call("POST", "/mcp", body, token=prepared.tokens[column], headers=MCP)
+                is_refused = answer.status in (401, 403) or " may not call " in answer.raw.decode()
+
+                assert is_refused == (party not in roles.TOOLS[tool].parties), (party, tool, answer.raw)
+    assert set(CALLS) == set(roles.TOOLS)
 
 
 # --- what an agent cannot do by other means ------------------------------------------------------

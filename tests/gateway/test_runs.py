@@ -8,7 +8,7 @@ import pytest
 
 from csp.core.commands import ActOnRun, SayInRun, SetMode
 from csp.errors import BadInput, Forbidden, NotFound, Refused
-from csp.gateway import runs
+from csp.gateway import routes, runs
 from csp.gateway.auth import Caller
 from csp.gateway.calls import Call
 from csp.wire import (
@@ -19,6 +19,7 @@ from csp.wire import (
     Mode,
     OnAccept,
     Plan,
+    Role,
     RunAction,
     RunActionBody,
     RunBody,
@@ -32,6 +33,8 @@ from csp.wire import (
 from tests.gateway.asked import AGENT, CLAUDE, ROOM, Recorder
 
 EDITED = Plan(steps=("edited",))
+START = next(route for route in routes.ROUTES if route.name == "POST /runs")
+BOSS = Caller(CLAUDE, Role.ORCHESTRATOR, 3)
 
 
 def gateway_of(tmp_path: Path, *, live_in: str = "", phase: str = "approval") -> Recorder:
@@ -71,7 +74,7 @@ async def test_every_word_of_a_run_reaches_the_room(tmp_path: Path) -> None:
 async def test_only_people_say_what_is_run_here_and_where(tmp_path: Path, more: dict[str, Any]) -> None:
     gateway = gateway_of(tmp_path)
     with pytest.raises(Forbidden):
-        await runs.start_run(gateway, Call(AGENT, {}, None, RunBody(**BODY, **more)))  # type: ignore[arg-type]  # it is enough
+        await routes.answer(gateway, START, Call(BOSS, {}, None, RunBody(**BODY, **more)))  # type: ignore[arg-type]  # it is enough
 
 
 async def test_a_run_whose_files_are_still_there_is_not_begun_again(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ async def test_malformed_calls_get_errors_that_say_what_is_wrong(room: LiveRoom)
     assert "length >= 1" in empty and "length <= 262144" in huge
     assert heavy == "text is over 262144 bytes (put it into a file and send its path)"
     assert nobody.startswith("unknown recipient 'nobdy' (")
-    assert forbidden == "agent may not POST /mode (it takes the orchestrator token)"
+    assert forbidden == "agent may not call 'start_mode' (it takes the orchestrator token)"
     assert no_resource.value.code == -32002 and no_board.value.code == INVALID_PARAMS
     assert no_topic.value.code == no_prompt.value.code == INVALID_PARAMS
     assert after["you"] == "odd"
