@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.suite.covering import covering_tests
+from tests.suite.covering import choose
 from tests.suite.parts import Part, run_lanes
 from tests.suite.stress import busy_processes
 
@@ -98,9 +98,11 @@ def mutants(full: bool) -> Part:
 
 def lanes_for(paths: Sequence[str]) -> list[list[Part]]:
     """Return one part that runs the tests of these files, the nearest first, until one fails."""
-    tests = covering_tests(ROOT, paths)
-    print(f"{len(tests)} test files cover {', '.join(paths)}:", *tests, sep="\n  ", flush=True)
-    words = (*tests, "-x", "-n", str(WORKERS), *BY_GROUP)
+    chosen = choose(ROOT, paths)
+    print(f"{len(chosen.tests)} test files cover {', '.join(paths)}:", *chosen.tests, sep="\n  ", flush=True)
+    if chosen.left_out:
+        print(f"{len(chosen.left_out)} more run code of it, but take longer together; ./bin/test runs them.")
+    words = (*chosen.tests, "-x", "-n", str(WORKERS), *BY_GROUP)
     return [[pytest_part("tests", *words)]]
 
 

@@ -2,6 +2,9 @@
 
 `tests/coverage_map.json` records which test files ran code of which source file; `./bin/test --map` writes
 it. What it does not know yet is chosen by names and imports: a new test file, a new or moved source file.
+
+Some files are used by nearly every test. Of those only as many run as a person waits for; the map has them in
+an order in which the first few run every line of the file.
 """
 
 import ast
@@ -9,7 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 MAP: Final = "tests/coverage_map.json"
 #: With fewer recorded test files than this, all tests of the package are chosen too.
@@ -19,8 +22,36 @@ READ_BY: Final = {
     "csp/web/page/": ("tests/web/", "tests/gateway/test_page.py"),
     "csp/sidecar/profiles/": ("csp/sidecar/profile.py", "csp/sidecar/screen_rules.py"),
     "prompts/": ("csp/gateway/prompts.py",),
-    "bin/": ("tests/panes/",),
+    "bin/": ("tests/panes/test_start.py", "tests/suite/"),
 }
+#: How much of the recorded time of the whole suite the chosen tests may take, beside the nearest.
+SHARE: Final = 0.35
+#: What a test file is taken to need that was not recorded yet, in recorded seconds.
+UNKNOWN_S: Final = 5.0
+
+
+class Chosen(NamedTuple):
+    """The test files to run, the nearest first, and those that cover the file too but would take too long."""
+
+    tests: list[str]
+    left_out: list[str]
+
+
+def choose(root: Path, paths: Sequence[str]) -> Chosen:
+    """Return the test files that cover the given files, as many as there is time for."""
+    tests = covering_tests(root, paths)
+    nearest = {test for path in paths for test in _nearest(root, _relative(root, path))}
+    seconds = read_map(root)["seconds"]
+    left_s = SHARE * sum(seconds.values())
+    chosen = Chosen([], [])
+    for test in tests:
+        needs_s = seconds.get(test, UNKNOWN_S)
+        if test in nearest or needs_s <= left_s:
+            chosen.tests.append(test)
+            left_s -= needs_s
+        else:
+            chosen.left_out.append(test)
+    return chosen
 
 
 def covering_tests(root: Path, paths: Sequence[str]) -> list[str]:
@@ -64,13 +95,19 @@ def _for_test_file(root: Path, path: str) -> list[str]:
 
 def _for_source(root: Path, path: str) -> list[str]:
     recorded = read_map(root)
-    importing = [test for test in suite_files(root) if path in _imported(root, test)]
     known = [test for test in recorded["covers"].get(path, []) if (root / test).is_file()]
     new = [test for test in suite_files(root) if test not in recorded["seconds"]]
     # Processes that start without site-packages, such as the relay, are not measured.
     package = _under(root, f"tests/{Path(path).parts[1]}/") if len(known) < FEW else []
-    first = [*_named_after(root, path), *importing]
-    return list(dict.fromkeys([*first, *known, *new, *package]))
+    return list(dict.fromkeys([*_nearest(root, path), *known, *new, *package]))
+
+
+def _nearest(root: Path, path: str) -> list[str]:
+    """Return the tests that are named after a file, then those that import it, the quick ones first."""
+    seconds = read_map(root)["seconds"]
+    importing = [test for test in suite_files(root) if path in _imported(root, test)]
+    importing.sort(key=lambda test: seconds.get(test, UNKNOWN_S))
+    return [*_named_after(root, path), *importing]
 
 
 @cache

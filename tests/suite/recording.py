@@ -16,7 +16,8 @@ import sys
 import sysconfig
 import tempfile
 from collections import defaultdict
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
 from typing import Final
 
@@ -83,9 +84,20 @@ def write_map(place: Path) -> None:
 
 
 def ranked(found: dict[str, set[int]], seconds: dict[str, float], known: set[str]) -> list[str]:
-    """Order test files by how much of the file they run for their time, the best first."""
-    tests = [test for test in found if test in known]
-    return sorted(tests, key=lambda test: (-len(found[test]) / (1.0 + seconds[test]), test))
+    """Order test files so that the first few run every line of the file, the next few once more, and so on.
+
+    Next is always the file that runs, for its time, the most lines that were not run yet in this round.
+    """
+    lines = {test: sum(1 << line for line in found[test]) for test in sorted(found) if test in known}
+    order: list[str] = []
+    missing = 0
+    while lines:
+        if not any(mask & missing for mask in lines.values()):
+            missing = reduce(or_, lines.values())
+        best = max(lines, key=lambda test: (lines[test] & missing).bit_count() / (1.0 + seconds[test]))
+        missing &= ~lines.pop(best)
+        order.append(best)
+    return order
 
 
 @cache

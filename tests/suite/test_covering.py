@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.suite.covering import covering_tests
+from tests.suite.covering import SHARE, choose, covering_tests, read_map
+from tests.suite.recording import ranked
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MANY = [f"tests/cli/test_{number}.py" for number in range(5)]
@@ -84,6 +85,40 @@ def test_a_test_file_gets_itself(root: Path) -> None:
 def test_a_file_of_nobody_is_an_error(root: Path, path: str, complaint: str) -> None:
     with pytest.raises(SystemExit, match=complaint):
         covering_tests(root, [path])
+
+
+def test_of_too_many_tests_the_nearest_and_the_first_of_the_map_are_chosen(root: Path) -> None:
+    slow = dict.fromkeys(("tests/room/test_inbox.py", "tests/cli/test_send.py", MANY[0]), 100.0)
+    recorded = read_map(root)
+    recorded["seconds"] |= slow
+    # There is time for the nearest and one more of the slow ones, as the rows stand in the map.
+    recorded["seconds"]["tests/room/test_far.py"] = 250.0 / SHARE - sum(recorded["seconds"].values())
+    chosen = choose(root, [str(root / "csp/room/inbox.py")])
+
+    assert chosen.tests[:3] == [
+        "tests/room/test_inbox.py",
+        "tests/room/test_send.py",
+        "tests/cli/test_send.py",
+    ]
+    assert chosen.left_out == [MANY[0]]
+    assert set(MANY[1:]) < set(chosen.tests)
+
+
+def test_the_nearest_run_however_long_they_take(root: Path) -> None:
+    recorded = read_map(root)
+    recorded["seconds"] |= {"tests/room/test_inbox.py": 100.0, "tests/room/test_send.py": 100.0}
+
+    assert choose(root, [str(root / "csp/room/inbox.py")]).tests == [
+        "tests/room/test_inbox.py",
+        "tests/room/test_send.py",
+    ]
+
+
+def test_the_first_tests_of_the_map_run_every_line() -> None:
+    found = {"quick": {1, 2, 3}, "twin": {1, 2, 3}, "slow": {1, 2, 3, 4}, "other": {5}, "gone": {6}}
+    seconds = {"quick": 0.1, "twin": 0.2, "slow": 20.0, "other": 9.0}
+
+    assert ranked(found, seconds, set(seconds)) == ["quick", "other", "slow", "twin"]
 
 
 def test_every_source_file_has_tests() -> None:
