@@ -86,11 +86,11 @@ class Settings:
     turn_warn_ms: int = 90000
     turn_timeout_ms: int = 120000
     soft_turns: int = 25
-    soft_tokens: int = 50000
+    soft_tokens: int = 250000
     window_items: int = 8
     window_tokens: int = 2500
     max_turns: int = 200
-    max_tokens: int = 200000
+    max_tokens: int = 1000000
     max_minutes: float = 20.0
     max_cost_usd: float | None = None
     board_replies: bool = True
@@ -162,14 +162,14 @@ ROWS: Final = (
     Row("soft_turns", "CSP_SOFT_TURNS", "limits.soft_turns", "", COUNT, "",
         "turns from one reminder to the next"),
     Row("soft_tokens", "CSP_SOFT_TOKENS", "limits.soft_tokens", "", COUNT, "",
-        "tokens from one reminder to the next"),
+        "new tokens (not read from a cache) from one reminder to the next"),
     Row("window_items", "CSP_WINDOW_ITEMS", "limits.window_items", "", COUNT, "",
         "newest items that a prompt quotes, 24 at most"),
     Row("window_tokens", "CSP_WINDOW_TOKENS", "limits.window_tokens", "", COUNT, "",
         "tokens that these take at most"),
     Row("max_turns", "CSP_MAX_TURNS", "limits.turns", "", COUNT, "", "turns after which a mode is stopped"),
     Row("max_tokens", "CSP_MAX_TOKENS", "limits.tokens", "", COUNT, "",
-        "tokens after which a mode is stopped"),
+        "new tokens (not read from a cache) after which a mode is stopped"),
     Row("max_minutes", "CSP_MAX_MINUTES", "limits.minutes", "", NUMBER, "minutes",
         "time after which a mode is stopped"),
     Row("max_cost_usd", "CSP_MAX_COST_USD", "limits.cost_usd", "", COST, "US dollars",

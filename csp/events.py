@@ -187,6 +187,14 @@ class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
     handoff: Handoff | None = None
 
 
+class UsageSeen(Event, frozen=True, omit_defaults=True, tag="usage"):
+    """What a turn has used so far, all of it; its reply will say what it used in the end."""
+
+    session_id: SessionId
+    turn: TurnId
+    usage: Usage
+
+
 class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
     """An agent voted in a ballot."""
 
@@ -413,6 +421,7 @@ KnownEvent = (
     | Noticed
     | ModeChanged
     | TurnMoved
+    | UsageSeen
     | Voted
     | Noted
     | BoardChanged

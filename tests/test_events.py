@@ -90,7 +90,7 @@ def test_line_has_the_names_of_the_wire() -> None:
 def test_types_are_the_words_of_the_wire() -> None:
     assert [type_of(event) for event in EVENTS] == [
         *("human_message", "agent_call", "agent_response", "activity", "kept", "answer", "turn_signal"),
-        *("query", "system", "mode", "turn", "vote", "note", "board"),
+        *("query", "system", "mode", "turn", "usage", "vote", "note", "board"),
         *(
             "run.started",
             "run.prepared",

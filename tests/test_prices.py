@@ -25,6 +25,26 @@ def test_every_kind_of_token_has_its_price() -> None:
     assert cost(Usage(input=million, cache_write=million)) == 6.25
 
 
+def test_many_calls_cost_as_much_as_each_of_them_alone() -> None:
+    # Of this model a call costs twice as much once its input is longer than 200,000 tokens.
+    model, calls = "claude-sonnet-4-5", 13
+    one = Usage(input=40_000, cache_read=38_000, cache_write=1_500, output=200, calls=1)
+    many = Usage(
+        input=calls * 40_000,
+        cache_read=calls * 38_000,
+        cache_write=calls * 1_500,
+        output=calls * 200,
+        calls=calls,
+    )
+    odd = Usage(input=calls, cache_read=calls - 1, output=calls + 1, calls=calls)
+
+    def cost(usage: Usage) -> float:
+        return prices.cost_usd(model, usage, provider="anthropic") or 0.0
+
+    assert cost(many) == pytest.approx(calls * cost(one))
+    assert cost(odd) == pytest.approx((3 * 1 + 0.3 * (calls - 1) + 15 * (calls + 1)) / 1_000_000)
+
+
 def test_who_serves_a_model_is_told_by_name_or_by_address() -> None:
     usage = Usage(input=1_000_000)
 
@@ -45,6 +65,7 @@ def test_a_model_has_a_price_under_our_name_of_its_provider(model: str, provider
     if provider == "anthropic":
         assert found.input == pytest.approx(5.0)
         assert found.output == pytest.approx(25.0)
+        assert found.cached == pytest.approx(0.5)
 
 
 def test_what_nobody_knows_has_no_price() -> None:

@@ -48,7 +48,8 @@ def test_the_envelope_of_the_readme_is_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["200, 200,000, 20", "every 25 turns or 50,000 tokens", "CSP_MAX_TURNS", "CSP_SOFT_TOKENS"]
+    "words",
+    ["200, 1,000,000, 20", "every 25 turns or 250,000 new tokens", "CSP_MAX_TURNS", "CSP_SOFT_TOKENS"],
 )
 def test_readme_names_every_guard_of_autopilot(words: str) -> None:
     assert words in section("Modes")

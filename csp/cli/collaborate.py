@@ -7,6 +7,7 @@ from csp.cli.call import Call
 from csp.cli.send import read_stdin
 from csp.cli.terminal import Progress, put, put_json, talk
 from csp.errors import BadInput, Unreachable
+from csp.human.spending import tokens_text
 from csp.oneshot import Gateway, Object, field, segment
 
 _HELP: Final = "see: csp collaborate --help"
@@ -102,7 +103,7 @@ def _answer(call: Call, view: Object) -> int:
     reason, result = str(view.get("reason")), view.get("result")
     failed = ", ".join(map(str, field(view, "failed", list)))
     cost = f"{view.get('cost_usd'):.4f} USD, " if view.get("cost_usd") else ""
-    took = f"{view.get('step')} steps, {cost}{view.get('tokens')} tokens"
+    took = f"{view.get('step')} steps, {cost}{tokens_text(view)}"
     talk(f"{view.get('handle')} ended: {reason} after {took}" + (f"; failed: {failed}" if failed else ""))
     if call.is_json:
         put_json(view)

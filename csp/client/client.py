@@ -261,9 +261,9 @@ class Client:
         """Say what this participant is doing; `dialog` is what it asks of a person."""
         await self._ask("state", StateBody(state=state, detail=detail, until=until, dialog=dialog))
 
-    async def working(self, note: str = "") -> bool:
+    async def working(self, note: str = "", *, turn: str | None = None, usage: Usage | None = None) -> bool:
         """Ask for more time; tell whether a clock was moved."""
-        return (await self._ask("working", WorkingBody(note=note))).extended
+        return (await self._ask("working", WorkingBody(note=note, turn=turn, usage=usage))).extended
 
     # --- screens ---------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from csp.events import (
     Said,
     StateChanged,
     TurnMoved,
+    UsageSeen,
     Voted,
 )
 from csp.wire import ALL, AgentId
@@ -35,7 +36,7 @@ def concerns(event: AnyEvent, agent: AgentId, sessions: Sessions) -> bool:
     match event:
         case Said():
             return agent in (event.sender, event.target) or event.target == ALL or agent in event.recipients
-        case Queried():
+        case Queried() | UsageSeen():
             return agent == event.sender
         case Delivered() | ControlSent():
             return agent in (event.sender, event.target)

@@ -91,7 +91,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Tokens of one answer of the model; the same id again replaces what was counted before."""
+    """Tokens of one answer of the model.
+
+    The same id again replaces what was counted before; one that an earlier turn has counted is not new.
+    """
 
     id: str
     usage: Usage
@@ -196,6 +199,8 @@ class _State(msgspec.Struct, omit_defaults=True):
     replies: int = 0
     confirmed: dict[str, None] = {}
     seen: dict[str, None] = {}
+    #: Answers whose tokens earlier turns have told.
+    told: dict[str, None] = {}
 
 
 class Tracker:
@@ -235,6 +240,11 @@ class Tracker:
         return tuple(tag for tag in known if tag is not None)
 
     @property
+    def usage(self) -> Usage | None:
+        """Return what the turn that runs has used so far; None where nothing is known of it."""
+        return _sum(list(self._state.counted.values())) if self._state.is_running else None
+
+    @property
     def runs_tool(self) -> bool:
         """Tell whether a tool of the turn has not returned yet."""
         return bool(self._state.calls)
@@ -263,7 +273,8 @@ class Tracker:
             case Returned():
                 return self._returned(item)
             case Counted():
-                self._state.counted[item.id] = item.usage
+                if item.id not in self._state.told:
+                    self._state.counted[item.id] = item.usage
                 return []
             case Ended():
                 return self._ended(item)
@@ -285,7 +296,7 @@ class Tracker:
         left: list[Outcome] = []
         if not state.is_running:
             left = self._flush()
-            state.prompts, state.counted, state.replies = [], {}, 0
+            state.prompts, state.replies = [], 0
             state.is_running = True
         state.prompts.append(_Prompt(item.id, tag))
         return [*left, *self._confirm(tag), *self._open()]
@@ -325,7 +336,8 @@ class Tracker:
             state.prompts = [_Prompt(f"#{tag}", tag) for tag in state.awaited if tag is not None]
             state.is_running, state.awaited, state.replies = bool(state.prompts), [], 0
         replies: list[Outcome] = [self._reply(item)] if state.is_running or state.blocks else []
-        state.is_running, state.blocks, state.counted = False, [], {}
+        self._forget_counts()
+        state.is_running, state.blocks = False, []
         return [*replies, *([] if state.awaited else self._close())]
 
     def _reply(self, item: Ended) -> Reply:
@@ -347,9 +359,16 @@ class Tracker:
     def _switched(self, item: Switched) -> list[Outcome]:
         state = self._state
         ended = self._ended(Ended(how=Ending.INTERRUPTED)) if self.tags else self._flush()
-        state.prompts, state.awaited, state.counted, state.replies = [], [], {}, 0
+        self._forget_counts()
+        state.prompts, state.awaited, state.replies = [], [], 0
         state.is_running, state.calls = False, []
         return [*ended, *self._close(), item]
+
+    def _forget_counts(self) -> None:
+        """Begin to count anew; what was counted for one turn counts for no other."""
+        for name in self._state.counted:
+            _remember(self._state.told, name)
+        self._state.counted = {}
 
     def _flush(self) -> list[Outcome]:
         """Give away text that came after the end of its turn."""
@@ -403,4 +422,5 @@ def _sum(counted: list[Usage]) -> Usage | None:
         cache_write=sum(usage.cache_write for usage in counted),
         reasoning=sum(usage.reasoning for usage in counted),
         model=next((usage.model for usage in reversed(counted) if usage.model), None),
+        calls=len(counted),
     )

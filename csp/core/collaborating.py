@@ -128,7 +128,7 @@ def _notes(
         notes.append(f"{agents[0]} names one at a time, so `parallel` is ignored.")
     dark = [agent for agent in agents if agent not in prices]
     if limits.cost is not None and dark:
-        tokens = f" The limit of {limits.tokens:,} tokens holds." if limits.tokens else ""
+        tokens = f" The limit of {limits.tokens:,} new tokens holds." if limits.tokens else ""
         notes.append(
             f"No price is known for {', '.join(dark)}: what a call of theirs costs counts once it is told."
             + tokens

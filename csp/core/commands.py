@@ -228,10 +228,12 @@ class NextTurn(Command, frozen=True, kw_only=True):
 
 
 class KeepTurn(Command, frozen=True, kw_only=True):
-    """Say that `agent` is at work on its turn."""
+    """Say that `agent` is at work on its turn; `usage` is all that `turn` has used so far."""
 
     agent: AgentId
     note: str = ""
+    turn: str | None = None
+    usage: Usage | None = None
 
 
 class CastVote(Command, frozen=True, kw_only=True):

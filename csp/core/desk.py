@@ -11,7 +11,7 @@ from csp.core.queues import delivery_view
 from csp.core.room import Participant, Room
 from csp.core.runs import Run
 from csp.core.session import Session, Turn
-from csp.events import ControlSent, KnownEvent, Left, ModeChanged, StateChanged, TurnMoved
+from csp.events import ControlSent, KnownEvent, Left, ModeChanged, StateChanged, TurnMoved, UsageSeen
 from csp.wire import (
     ALL,
     SYSTEM,
@@ -24,7 +24,9 @@ from csp.wire import (
     JoinRole,
     Mode,
     SessionId,
+    TurnId,
     TurnState,
+    Usage,
 )
 
 INTERRUPT_TTL_S: Final = 30.0
@@ -91,6 +93,12 @@ class Desk:
         text = f"{turn.agent}: {state}" + (f" ({reason})" if reason else "")
         fields |= {"session_id": self._id, "reason": reason, "warned": warned, "handoff": handoff}
         self.batch.add(TurnMoved, turn.agent, ALL, text, fields, thread=self.session.thread)
+
+    def see_usage(self, agent: AgentId, turn: TurnId, usage: Usage) -> None:
+        """Note what a turn has used so far."""
+        text = f"{agent}: {usage.new:,} new tokens so far"
+        fields: dict[str, Any] = {"session_id": self._id, "turn": turn, "usage": usage}
+        self.batch.add(UsageSeen, agent, ALL, text, fields, thread=self.session.thread)
 
     def notice(self, text: str, target: AgentId = ALL) -> None:
         """Tell the people something about the session."""

@@ -68,8 +68,15 @@ def foresee(
 
 def reserved(session: Session, but: AgentId | None = None) -> float:
     """Return what is spent, with all that is under way, with what calls may have cost that broke off."""
-    under_way = sum(turn.allowed_usd for turn in session.turns.values() if turn.agent != but)
-    return session.cost_usd + under_way + sum(session.unsettled.values())
+    seen = {turn: one.usage.cost_usd or 0.0 for turn, one in session.under_way.items()}
+    allowed = {turn.id: turn.allowed_usd for turn in session.turns.values()}
+    skipped = {turn.id for turn in session.turns.values() if turn.agent == but}
+    turns = {*seen, *allowed, *session.unsettled} - skipped
+    # A turn may have used more than it was allowed; it counts once.
+    most = [
+        max(seen.get(turn, 0.0), allowed.get(turn, 0.0), session.unsettled.get(turn, 0.0)) for turn in turns
+    ]
+    return session.cost_usd + sum(most)
 
 
 def _input(prompt: str, before: int, gauge: Gauge) -> int:

@@ -25,9 +25,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     #: How long a turn may be kept open by signs of work, by a dialog, by a draft in the way.
     longest_s: float = 1800.0
     soft_turns: int = 25
-    soft_tokens: int = 50_000
+    #: Limits count tokens that are new: input that was not read from a cache, and output.
+    soft_tokens: int = 250_000
     window: WindowSize = DEFAULT_WINDOW
-    limits: Limits = Limits(turns=200, tokens=200_000, minutes=20.0)
+    limits: Limits = Limits(turns=200, tokens=1_000_000, minutes=20.0)
     #: Whether the replies of a session go onto its board; after how many notes who sums them up, 0 for never.
     board_replies: bool = True
     summary_after: int = 50

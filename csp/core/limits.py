@@ -15,12 +15,20 @@ def minutes_used(session: Session, now: float) -> float:
     return (now - session.started_at - session.idle_s) / 60
 
 
+def _cost_so_far(session: Session, now: float) -> float:
+    return session.used.cost_usd or 0.0
+
+
 #: For each limit how much of it is used up, how much there is, in which unit.
 _GUARDS: Final[dict[EndReason, tuple[_Used, _Limit, str]]] = {
     EndReason.EMERGENCY_TURNS: (lambda session, _: session.asked, lambda limits: limits.turns, "turns"),
-    EndReason.EMERGENCY_TOKENS: (lambda session, _: session.tokens, lambda limits: limits.tokens, "tokens"),
+    EndReason.EMERGENCY_TOKENS: (
+        lambda session, _: session.used.new,
+        lambda limits: limits.tokens,
+        "new tokens",
+    ),
     EndReason.EMERGENCY_MINUTES: (minutes_used, lambda limits: limits.minutes, "minutes"),
-    EndReason.EMERGENCY_COST: (lambda session, _: session.cost_usd, lambda limits: limits.cost, "US dollars"),
+    EndReason.EMERGENCY_COST: (_cost_so_far, lambda limits: limits.cost, "US dollars"),
 }
 
 
@@ -57,13 +65,21 @@ def near_text(session: Session, reason: EndReason) -> str:
     """Say how much of a limit is used up."""
     used, limit, unit = _GUARDS[reason]
     most = limit(session.setup.limits) or 0.0
-    return f"{used(session, 0.0):,.6g} of {most:,.6g} {unit} are used: the session stops at its limit."
+    return (
+        f"{_figure(used(session, 0.0))} of {_figure(most)} {unit} are used: the session stops at its limit."
+    )
 
 
 def limit_text(session: Session, reason: EndReason) -> str:
     """Say which limit was reached."""
     _, limit, unit = _GUARDS[reason]
-    return f"Emergency cap: the session has reached its limit of {limit(session.setup.limits):g} {unit}."
+    most = limit(session.setup.limits) or 0.0
+    return f"Emergency cap: the session has reached its limit of {_figure(most)} {unit}."
+
+
+def _figure(value: float) -> str:
+    """Return a number as people write it, without an exponent."""
+    return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.4g}"
 
 
 def minutes_over_at(session: Session) -> float | None:

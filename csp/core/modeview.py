@@ -96,6 +96,7 @@ def turn_view(session: Session | None) -> TurnView:
 
 def session_view(session: Session) -> SessionView:
     """Return a session in short."""
+    used = session.used
     return SessionView(
         id=session.id,
         thread=session.thread,
@@ -107,11 +108,14 @@ def session_view(session: Session) -> SessionView:
         round=_round(session),
         max_rounds=session.setup.rounds or 0,
         turns=session.asked,
-        tokens=session.tokens,
-        cost_usd=round(session.cost_usd, 6),
+        tokens=used.tokens,
+        cost_usd=round(used.cost_usd or 0.0, 6),
         started_at=session.started_at,
         ended_at=session.ended_at,
-        spent=spent_view(session.spent),
+        spent=spent_view(session.spent_so_far),
+        new=used.new,
+        cached=used.cached,
+        output=used.output,
     )
 
 
@@ -119,6 +123,7 @@ def collaboration_view(session: Session, terms: Collaboration, after: int | None
     """Return how far a collaboration has come, with the lines of progress after those that are known."""
     first = session.courses - len(session.course)
     known = max((after or 0) - first, 0)
+    used = session.used
     return CollaborationView(
         handle=session.id,
         session=session.id,
@@ -134,13 +139,16 @@ def collaboration_view(session: Session, terms: Collaboration, after: int | None
         speakers=tuple(agent for agent in session.setup.agents if agent in session.outputs),
         waiting=session.waiting_for,
         failed=tuple(session.failed),
-        cost_usd=round(session.cost_usd, 6),
+        cost_usd=round(used.cost_usd or 0.0, 6),
         cost_limit_usd=session.setup.limits.cost,
-        tokens=session.tokens,
-        spent=spent_view(session.spent),
+        tokens=used.tokens,
+        spent=spent_view(session.spent_so_far),
         result=_result(session),
         progress=tuple(_progress(session, step) for step in session.course[known:]),
         lines=session.courses,
+        new=used.new,
+        cached=used.cached,
+        output=used.output,
     )
 
 
@@ -172,6 +180,8 @@ def spent_view(ledger: Ledger) -> tuple[SpentView, ...]:
             cost_usd=None if row.known_cost is None else round(row.cost_usd, 6),
             unpriced=row.unpriced,
             estimated=row.estimated,
+            cached=row.cached,
+            new=row.new,
         )
         for row in ledger
     )

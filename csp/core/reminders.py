@@ -20,17 +20,22 @@ def remind(desk: Desk, agent: AgentId) -> None:
     if repeats == 1:
         desk.notice(f"{agent} said the same as before.")
         desk.wake(f"it stalls: {agent} said the same as before")
-    for reason in limits_near(session):
-        if reason not in session.warned:
-            desk.change(Change.WARNED, "warned", {"reason": reason})
-            desk.notice(near_text(session, reason))
+    warn_of_limits(desk)
     due = _reminders_due(desk, session)
     if due > session.reminders:
         desk.change(Change.REMINDED, "reminded", {"rounds": due})
         desk.notice(_RUNNING)
 
 
+def warn_of_limits(desk: Desk) -> None:
+    """Say once of each limit that it is nearly used up."""
+    for reason in limits_near(desk.session):
+        if reason not in desk.session.warned:
+            desk.change(Change.WARNED, "warned", {"reason": reason})
+            desk.notice(near_text(desk.session, reason))
+
+
 def _reminders_due(desk: Desk, session: Session) -> int:
     if session.setup.mode is not Mode.AUTOPILOT:
         return 0
-    return max(session.replies // desk.rules.soft_turns, session.tokens // desk.rules.soft_tokens)
+    return max(session.replies // desk.rules.soft_turns, session.used.new // desk.rules.soft_tokens)

@@ -15,7 +15,7 @@ from csp.core.delivery import PENDING, is_untouched
 from csp.core.once import KEPT, Sent, Way, marks_of
 from csp.core.runs import Runs
 from csp.core.sessions import Sessions
-from csp.core.spending import Ledger, spend
+from csp.core.spending import MOST_UNDER_WAY, Ledger, UnderWay, Unsettled, spend, spent_so_far, without
 from csp.core.wakeups import Wakeups
 from csp.events import (
     AgentResponse,
@@ -41,6 +41,7 @@ from csp.events import (
     TurnMoved,
     TurnSignal,
     Unknown,
+    UsageSeen,
     Voted,
 )
 from csp.wire import (
@@ -159,8 +160,14 @@ class Room(msgspec.Struct, omit_defaults=True):
     sessions: Sessions = msgspec.field(default_factory=Sessions)
     wakeups: Wakeups = msgspec.field(default_factory=Wakeups)
     boards: Boards = msgspec.field(default_factory=Boards)
-    #: What all replies took, in sessions or not.
+    #: What all replies took, in sessions or not; what turns have used whose reply has not said so yet.
     spent: Ledger = ()
+    under_way: Unsettled = msgspec.field(default_factory=dict)
+
+    @property
+    def spent_so_far(self) -> Ledger:
+        """What was spent, with what the turns under way have used so far."""
+        return spent_so_far(self.spent, self.under_way)
 
     def message(self, message_id: str) -> Message | None:
         """Return a message that is still remembered."""
@@ -233,6 +240,8 @@ def apply(room: Room, event: AnyEvent) -> Room:
             _paid(room, event)
         case Noticed():
             _noticed(room, event)
+        case UsageSeen():
+            _seen(room, event)
         case TurnMoved():
             if event.state is TurnState.REPLIED:
                 _prompt_is_over(room, event.agent)
@@ -303,6 +312,15 @@ def _noticed(room: Room, event: Noticed) -> None:
 def _paid(room: Room, event: Said | Late) -> None:
     if event.usage is not None:
         room.spent = spend(room.spent, event.sender, event.usage)
+        room.under_way = without(room.under_way, event.turn)
+
+
+def _seen(room: Room, event: UsageSeen) -> None:
+    room.under_way = room.under_way | {event.turn: UnderWay(event.sender, event.usage)}
+    if len(room.under_way) > MOST_UNDER_WAY:
+        oldest, lost = next(iter(room.under_way.items()))
+        room.spent = spend(room.spent, lost.agent, lost.usage)
+        room.under_way = without(room.under_way, oldest)
 
 
 def _mark_answered(room: Room, event: Said) -> None:

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from csp.core.spending import Ledger
+from csp.core.spending import Ledger, Unsettled, spent_so_far
 from csp.wire import (
     ALL,
     AgentId,
@@ -19,6 +19,7 @@ from csp.wire import (
     Status,
     TurnId,
     TurnState,
+    Usage,
 )
 
 #: Timeouts in a row after which an agent is not asked until it speaks.
@@ -176,6 +177,28 @@ class Session(_State, frozen=True):
     echoes: dict[AgentId, tuple[str, int]] = msgspec.field(default_factory=dict)
     models: dict[AgentId, str] = msgspec.field(default_factory=dict)
     spent: Ledger = ()
+    #: Of `tokens`, those that were read from a cache; what turns have used whose reply has not said so yet.
+    cached: int = 0
+    under_way: Unsettled = msgspec.field(default_factory=dict)
+
+    @property
+    def used(self) -> Usage:
+        """All that the session has used so far, with the turns under way."""
+        seen = [turn.usage for turn in self.under_way.values()]
+        output = sum(row.output for row in self.spent) + sum(usage.output for usage in seen)
+        tokens = self.tokens + sum(usage.tokens for usage in seen)
+        return Usage(
+            input=max(tokens - output, 0),
+            output=output,
+            cache_read=self.cached + sum(usage.cached for usage in seen),
+            cost_usd=self.cost_usd + sum(usage.cost_usd or 0.0 for usage in seen),
+            estimated=any(row.estimated for row in self.spent),
+        )
+
+    @property
+    def spent_so_far(self) -> Ledger:
+        """What each agent has spent, with the turns under way."""
+        return spent_so_far(self.spent, self.under_way)
 
     @property
     def is_over(self) -> bool:

@@ -5,10 +5,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from csp.wire import AgentId, Price, Usage
+from csp.wire import AgentId, Price, TurnId, Usage
 
 #: Models come by the names their agents give them; beyond so many rows the name is left out.
 MOST_ROWS: Final = 256
+#: Turns whose reply has not said yet what it used; beyond so many the oldest is taken as it was last seen.
+MOST_UNDER_WAY: Final = 256
 _MILLION: Final = 1_000_000
 
 
@@ -23,10 +25,16 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
     cost_usd: float = 0.0
     unpriced: int = 0
     estimated: int = 0
+    cached: int = 0
 
     @property
     def tokens(self) -> int:
         return self.input + self.output
+
+    @property
+    def new(self) -> int:
+        """What limits count: all but the input that was read from a cache."""
+        return self.tokens - self.cached
 
     @property
     def known_cost(self) -> float | None:
@@ -34,7 +42,15 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
         return None if self.unpriced == self.replies else self.cost_usd
 
 
+class UnderWay(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a turn has used so far."""
+
+    agent: AgentId
+    usage: Usage
+
+
 Ledger = tuple[Spent, ...]
+Unsettled = dict[TurnId, UnderWay]
 
 
 def priced(usage: Usage, price: Price | None) -> Usage:
@@ -42,7 +58,9 @@ def priced(usage: Usage, price: Price | None) -> Usage:
     is_known = usage.cost_usd is not None or usage.unpriced
     if price is None or is_known:
         return usage
-    cost = (usage.input * price.input + usage.output * price.output) / _MILLION
+    read = price.input if price.cached is None else price.cached
+    uncached = usage.input - usage.cached
+    cost = (uncached * price.input + usage.cached * read + usage.output * price.output) / _MILLION
     return replace(usage, cost_usd=cost) if cost else usage
 
 
@@ -63,8 +81,26 @@ def spend(ledger: Ledger, agent: AgentId, usage: Usage) -> Ledger:
         cost_usd=before.cost_usd + (usage.cost_usd or 0.0),
         unpriced=before.unpriced + (usage.cost_usd is None),
         estimated=before.estimated + usage.estimated,
+        cached=before.cached + usage.cached,
     )
     return (*ledger, after) if place is None else (*ledger[:place], after, *ledger[place + 1 :])
+
+
+def spent_so_far(ledger: Ledger, unsettled: Unsettled) -> Ledger:
+    """Return the ledger as if every turn under way had ended with what it has used so far."""
+    for turn in unsettled.values():
+        ledger = spend(ledger, turn.agent, turn.usage)
+    return ledger
+
+
+def is_more(usage: Usage, known: UnderWay | None) -> bool:
+    """Tell whether a count goes beyond what is known of the same turn; counts only grow."""
+    return known is None or usage.tokens > known.usage.tokens
+
+
+def without(unsettled: Unsettled, turn: str | None) -> Unsettled:
+    """Return what is under way without one turn."""
+    return {key: one for key, one in unsettled.items() if key != turn}
 
 
 def _place(ledger: Ledger, agent: AgentId, model: str) -> int | None:

@@ -11,11 +11,13 @@ from csp.core.flow import advance
 from csp.core.house import Rules
 from csp.core.identity import nearest
 from csp.core.modes import row_of
+from csp.core.reminders import warn_of_limits
 from csp.core.room import Room
 from csp.core.session import Session, Turn
+from csp.core.spending import is_more
 from csp.core.turns import cancel, keep_open
 from csp.errors import BadInput, NotFound, Refused
-from csp.wire import AgentId, Change, EndReason, SessionAction, Status
+from csp.wire import AgentId, Change, EndReason, SessionAction, Status, TurnId, Usage
 
 
 def stop(room: Room, command: Stop, batch: Batch, rules: Rules) -> None:
@@ -42,11 +44,29 @@ def next_turn(room: Room, command: NextTurn, batch: Batch, rules: Rules) -> None
 
 
 def keep_turn(room: Room, command: KeepTurn, batch: Batch, rules: Rules) -> None:
-    """Start the clock of an agent's turns again, for as long as a turn may be kept open."""
-    for session in batch.sessions.live_with(command.agent):
-        turn = session.turns.get(command.agent)
+    """Start the clock of an agent's turns again, for as long as a turn may be kept open.
+
+    What a turn has used so far may pass a limit, which ends it.
+    """
+    for session in list(batch.sessions.live()):
+        desk = Desk(room, batch, rules, session.id)
+        if command.usage is not None and command.turn is not None:
+            _note_usage(desk, command.agent, TurnId(command.turn), command.usage)
+        turn = desk.session.turns.get(command.agent)
         if turn is not None:
-            keep_open(Desk(room, batch, rules, session.id), turn, command.note)
+            keep_open(desk, turn, command.note)
+
+
+def _note_usage(desk: Desk, agent: AgentId, turn: TurnId, usage: Usage) -> None:
+    """Count what a turn has used so far, if its reply has not said yet what it used."""
+    session = desk.session
+    now, seen = session.turns.get(agent), session.under_way.get(turn)
+    is_open = now is not None and now.id == turn
+    is_owed = seen is not None and seen.agent == agent
+    if (is_open or is_owed) and is_more(usage, seen):
+        desk.see_usage(agent, turn, usage)
+        warn_of_limits(desk)
+        advance(desk)
 
 
 def steer(room: Room, command: Steer, batch: Batch, rules: Rules) -> None:

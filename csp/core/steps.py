@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from csp.core.session import FAILED, OPEN, Choice, Done, Gauge, Item, Output, Reply, Session, Step, Turn
-from csp.core.spending import priced, spend
+from csp.core.spending import UnderWay, priced, spend, without
 from csp.core.tokens import cut, tokens_in
 from csp.events import (
     Activity,
@@ -18,11 +18,13 @@ from csp.events import (
     AgentResponse,
     AnyEvent,
     HumanMessage,
+    Late,
     ModeChanged,
     Redacted,
     Said,
     TurnMoved,
     TurnSignal,
+    UsageSeen,
     Voted,
 )
 from csp.wire import (
@@ -67,6 +69,10 @@ def step(session: Session, event: AnyEvent) -> Session:
             return _answered(session, event)
         case Activity() if event.usage is not None:
             # Such as a first answer that was malformed: it was paid for.
+            return _spent(session, event, 0)
+        case UsageSeen():
+            return _seen(session, event)
+        case Late() if event.usage is not None and event.turn in session.under_way:
             return _spent(session, event, 0)
         case AgentCall() | HumanMessage():
             return _noted(_heard_from(session, event.sender), event)
@@ -312,18 +318,27 @@ def _answered(session: Session, event: AgentResponse) -> Session:
     )
 
 
-def _spent(session: Session, event: AgentResponse | Activity, prompt_tokens: int) -> Session:
+def _seen(session: Session, event: UsageSeen) -> Session:
+    usage = priced(event.usage, session.setup.prices.get(event.sender))
+    return replace(session, under_way=session.under_way | {event.turn: UnderWay(event.sender, usage)})
+
+
+def _spent(session: Session, event: AgentResponse | Activity | Late, prompt_tokens: int) -> Session:
+    seen = session.under_way.get(TurnId(event.turn or ""))
     guess = Usage(input=prompt_tokens, output=tokens_in(event.text), estimated=True)
-    usage = priced(event.usage or guess, session.setup.prices.get(event.sender))
+    told = event.usage or (seen.usage if seen else guess)
+    usage = priced(told, session.setup.prices.get(event.sender))
     models = session.models if usage.model is None else session.models | {event.sender: usage.model}
     return replace(
         session,
         models=models,
-        tokens=session.tokens + usage.input + usage.output,
+        tokens=session.tokens + usage.tokens,
+        cached=session.cached + usage.cached,
         cost_usd=session.cost_usd + (usage.cost_usd or 0.0),
         spent=spend(session.spent, event.sender, usage),
         gauges=session.gauges | {event.sender: _gauged(session, event.sender, usage, prompt_tokens)},
         unsettled={turn: cost for turn, cost in session.unsettled.items() if turn != event.turn},
+        under_way=without(session.under_way, event.turn),
     )
 
 

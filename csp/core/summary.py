@@ -46,11 +46,13 @@ def outcome(session: Session, reason: EndReason, now: float) -> str:
 def summary(session: Session, reason: EndReason, now: float) -> str:
     """Say who said what, how the vote went, what it took, why it ended."""
     seconds = max(now - session.started_at - session.idle_s, 0.0)
+    used = session.used
+    about = "about " if used.estimated else ""
     head = (
-        f"Summary of {session.id} ({session.setup.mode}): {reason} after {session.replies} replies, "
-        f"about {session.tokens} tokens, {seconds:.0f} s."
+        f"Summary of {session.id} ({session.setup.mode}): {reason} after {session.replies} replies, {about}"
+        f"{used.new:,} new tokens ({used.output:,} output), {used.cached:,} cached, {seconds:.0f} s."
     )
-    cost = [f"Cost: {session.cost_usd:.4f} USD ({_costs(session)})."] if session.cost_usd else []
+    cost = [f"Cost: {used.cost_usd:.4f} USD ({_costs(session)})."] if used.cost_usd else []
     votes = [tally_text(session)] if session.counted or session.stage.candidates else []
     synthesis = [f"Synthesis: {_short(session.synthesis)}"] if session.synthesis else []
     return "\n".join([head, *cost, *_said(session), *votes, *synthesis])
@@ -59,7 +61,8 @@ def summary(session: Session, reason: EndReason, now: float) -> str:
 def _costs(session: Session) -> str:
     """Say what each agent has cost, with its model where that is known."""
     return ", ".join(
-        f"{row.agent} {_price(row)}" + (f" with {row.model}" if row.model else "") for row in session.spent
+        f"{row.agent} {_price(row)}" + (f" with {row.model}" if row.model else "")
+        for row in session.spent_so_far
     )
 
 

@@ -8,7 +8,7 @@ from csp.core.commands import Answer, KeepTurn, Report, Send, SetState
 from csp.core.membership import known_participant
 from csp.core.room import Message
 from csp.errors import BadInput, Forbidden, NotFound, Refused
-from csp.events import AgentResponse, KnownEvent, Late, Noticed, Said
+from csp.events import AgentResponse, KnownEvent, Late, Noticed, Said, TurnMoved
 from csp.gateway.auth import Caller
 from csp.gateway.calls import Call
 from csp.gateway.gateway import Gateway
@@ -159,8 +159,9 @@ async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Don
 
 async def report_working(gateway: Gateway, caller: Caller, body: WorkingBody) -> WorkingView:
     """Ask for more time; without an open turn there is no clock to move."""
-    events = await gateway.submit(KeepTurn(agent=caller.id, note=body.note))
-    return WorkingView(success=True, extended=bool(events))
+    command = KeepTurn(agent=caller.id, note=body.note, turn=body.turn, usage=_priced(body.usage))
+    events = await gateway.submit(command)
+    return WorkingView(success=True, extended=any(isinstance(event, TurnMoved) for event in events))
 
 
 async def show_live(gateway: Gateway, caller: Caller, body: LiveBody) -> Done:

@@ -40,7 +40,7 @@ class Metrics:
         lines += _metric("csp_watchers", "gauge", watchers)
         lines += _metric("csp_journal_bytes", "gauge", journal_bytes)
         lines += _boards(room)
-        lines += _spending(room.spent)
+        lines += _spending(room.spent_so_far)
         return "\n".join(lines) + "\n"
 
 
@@ -55,12 +55,17 @@ def _boards(room: Room) -> list[str]:
 
 
 def _spending(ledger: Ledger) -> list[str]:
-    """Return tokens and money of each agent's models; what has no price adds nothing to the money."""
+    """Return tokens and money of each agent's models; what has no price adds nothing to the money.
+
+    The kinds overlap: what is cached is a part of the input; new is the rest of it with the output.
+    """
     lines = ["# TYPE csp_tokens_total counter"]
     for row in ledger:
         who = f'agent="{_label(row.agent)}",model="{_label(row.model)}"'
         lines.append(f'csp_tokens_total{{{who},kind="input"}} {row.input}')
         lines.append(f'csp_tokens_total{{{who},kind="output"}} {row.output}')
+        lines.append(f'csp_tokens_total{{{who},kind="cached"}} {row.cached}')
+        lines.append(f'csp_tokens_total{{{who},kind="new"}} {row.new}')
     lines.append("# TYPE csp_cost_usd_total counter")
     for row in ledger:
         who = f'agent="{_label(row.agent)}",model="{_label(row.model)}"'

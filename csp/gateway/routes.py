@@ -333,7 +333,7 @@ async def metrics(gateway: Gateway, call: Call) -> Answer:
 
 async def usage(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
-    return UsageView(items=spent_view(gateway.writer.room.spent), prices=prices.source())
+    return UsageView(items=spent_view(gateway.writer.room.spent_so_far), prices=prices.source())
 
 
 async def openapi(gateway: Gateway, call: Call) -> Answer:

@@ -21,14 +21,20 @@ def _row(row: Object) -> str:
     replies, unpriced = field(row, "replies", int), field(row, "unpriced", int)
     name = str(row.get("model") or "")
     model = visible(one_line(name, _NAME)) if name else "a model it does not name"
-    tokens = f"{field(row, 'input', int):,} tokens in, {field(row, 'output', int):,} out"
     about = "about " if row.get("estimated") else ""
     cost = row.get("cost_usd")
     money = f"${cost:.4f}" if isinstance(cost, int | float) else "no price is known for it"
     if isinstance(cost, int | float) and unpriced:
         money += f" and {count(unpriced, 'reply', 'replies')} without a known price"
     said = count(replies, "reply", "replies")
-    return f"spent by {visible(field(row, 'agent', str))} with {model}: {said}, {about}{tokens}, {money}"
+    who = visible(field(row, "agent", str))
+    return f"spent by {who} with {model}: {said}, {about}{tokens_text(row)}, {money}"
+
+
+def tokens_text(used: Object) -> str:
+    """Return the tokens as limits count them: those that are new, with the output in them; those cached."""
+    new, output, cached = (field(used, name, int) for name in ("new", "output", "cached"))
+    return f"{new:,} new tokens ({output:,} output), {cached:,} cached"
 
 
 def session_spending(item: Object) -> str:
@@ -37,4 +43,4 @@ def session_spending(item: Object) -> str:
     if not tokens:
         return ""
     money = f", ${cost:.4f}" if isinstance(cost, int | float) and cost else ""
-    return f"{tokens:,} tokens{money}"
+    return f"{tokens_text(item)}{money}"

@@ -40,7 +40,7 @@ from csp.events import AnyEvent, Delivered, Joined, StateChanged
 from csp.sidecar import frames
 from csp.sidecar.company import Company
 from csp.sidecar.controls import Controls
-from csp.sidecar.diligence import Diligence
+from csp.sidecar.diligence import Diligence, Meter
 from csp.sidecar.note import Note
 from csp.sidecar.own_words import OwnWords
 from csp.sidecar.port import Port
@@ -149,6 +149,7 @@ class Brain:
             self._watch_for_stops(),
             self._shower.run(),
             Diligence(self._sight, self._client, self._tags).run(),
+            Meter(self._sight, self._client, self._tags).run(),
             self._check_version(),
             self._watch_room(),
             self._watch_space(),

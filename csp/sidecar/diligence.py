@@ -1,4 +1,4 @@
-"""Asks the room for more time while the CLI gets on with its turn."""
+"""Tells the room how the CLI gets on with its turn: that it works, what that has used so far."""
 
 import asyncio
 import logging
@@ -9,10 +9,13 @@ from csp.client import Client
 from csp.errors import CspError, Unreachable
 from csp.sidecar.sight import Sight
 from csp.sidecar.tags import Tags
+from csp.wire import Usage
 
 log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 5.0
+#: How often the tokens of a turn are told, at most.
+METER_S: Final = 1.0
 
 
 class Diligence:
@@ -56,3 +59,38 @@ class Diligence:
             raise
         except CspError as error:
             log.warning("room gave no more time", extra={"why": error.message})
+
+
+class Meter:
+    """Tells the room what a turn has used so far, as the CLI's own record grows."""
+
+    def __init__(self, sight: Sight, client: Client, tags: Tags) -> None:
+        self._sight = sight
+        self._client = client
+        self._tags = tags
+        self._told: tuple[str, Usage] | None = None
+
+    async def run(self) -> None:
+        """Tell of each change, until cancelled."""
+        while True:
+            news = self.news()
+            if news is not None:
+                await self._tell(*news)
+            await asyncio.sleep(METER_S)
+
+    def news(self) -> tuple[str, Usage] | None:
+        """Return the turn of the room that is under way with what it has used, if that has changed."""
+        usage, tags = self._sight.tracker.usage, self._sight.tracker.tags
+        asked = self._tags.find(tags[-1]) if tags else None
+        if usage is None or asked is None or asked.turn is None or (asked.turn, usage) == self._told:
+            return None
+        return asked.turn, usage
+
+    async def _tell(self, turn: str, usage: Usage) -> None:
+        self._told = turn, usage
+        try:
+            await self._client.working(turn=turn, usage=usage)
+        except Unreachable:
+            raise
+        except CspError as error:
+            log.warning("room did not count what was used", extra={"why": error.message})

@@ -11,7 +11,7 @@ from csp.client import Client
 from csp.core.capture import Activity, Reply
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.sidecar.tags import Tags
-from csp.wire import MAX_TEXT_BYTES, Ending
+from csp.wire import MAX_TEXT_BYTES, Ending, Usage
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 WORKING_S: Final = 5.0
 RETRY_S: Final = 2.0
 _CUT: Final = "\n\n[cut here: the whole of it is in the pane]"
+#: What is said of prompts that were answered together with another one, which has all that was used.
+_NOTHING_MORE: Final = Usage(cost_usd=0.0)
 #: Endings whose reason is news; that a person stopped an answer is not.
 _SAYS_WHY: Final = frozenset({Ending.FAILED, Ending.LIMITED})
 
@@ -97,7 +99,7 @@ class Poster:
             turn=asked.turn if asked else None,
             reply_to=asked.id if asked else None,
             local=asked is None,
-            usage=piece.usage if tag == piece.tag else None,
+            usage=piece.usage if tag == piece.tag or piece.usage is None else _NOTHING_MORE,
             ending=piece.how,
             id=self._id_for(f"{piece.id} {tag}"),
         )

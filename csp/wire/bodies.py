@@ -66,7 +66,8 @@ class Usage(Struct, frozen=True):
 
     `input` is all of it, with what was read from a cache or written to one; `output` includes reasoning.
     `estimated`: nobody had counted, so it is a guess by the length of the texts. `unpriced`: the model is
-    served by somebody of whom no price is known, whatever a model of that name costs elsewhere.
+    served by somebody of whom no price is known, whatever a model of that name costs elsewhere. `calls` is
+    the number of calls of the model that are added up here; 0 if it is not known.
     """
 
     input: Tokens = 0
@@ -78,6 +79,21 @@ class Usage(Struct, frozen=True):
     reasoning: Tokens = 0
     estimated: bool = False
     unpriced: bool = False
+    calls: Tokens = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output
+
+    @property
+    def cached(self) -> int:
+        """The input that was read from a cache."""
+        return min(self.cache_read, self.input)
+
+    @property
+    def new(self) -> int:
+        """What limits count: the input that was not read from a cache, and the output."""
+        return self.tokens - self.cached
 
 
 class OutputBody(Struct, frozen=True):
@@ -134,7 +150,11 @@ class StateBody(Struct, frozen=True):
 
 
 class WorkingBody(Struct, frozen=True):
+    """A sign of work on a turn; `usage` is all that `turn` has used so far, not what was added since."""
+
     note: Note = ""
+    turn: Id | None = None
+    usage: Usage | None = None
 
 
 class VoteBody(Struct, frozen=True):

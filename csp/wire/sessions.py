@@ -80,10 +80,11 @@ class Limits(Struct, frozen=True):
 
 
 class Price(Struct, frozen=True):
-    """What a million tokens of a model cost, in US dollars."""
+    """What a million tokens of a model cost, in US dollars; `cached` is input that is read from a cache."""
 
     input: float
     output: float
+    cached: float | None = None
 
 
 class Collaboration(Struct, frozen=True):

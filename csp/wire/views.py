@@ -235,7 +235,8 @@ class SpentView(Struct, frozen=True, omit_defaults=False):
     """What one agent has used of one model.
 
     `cost_usd` is null where no price is known; `unpriced` counts the replies without one, `estimated` those
-    whose tokens nobody had counted.
+    whose tokens nobody had counted. `cached` is the part of `input` that was read from a cache; `new` is the
+    rest of it with `output`, which is what limits count.
     """
 
     agent: str
@@ -246,6 +247,8 @@ class SpentView(Struct, frozen=True, omit_defaults=False):
     cost_usd: float | None
     unpriced: int
     estimated: int
+    cached: int
+    new: int
 
 
 class UsageView(Struct, frozen=True, omit_defaults=False):
@@ -256,7 +259,7 @@ class UsageView(Struct, frozen=True, omit_defaults=False):
 
 
 class SessionView(Struct, frozen=True, omit_defaults=False):
-    """A session in short."""
+    """A session in short; `tokens` are all of them, those `cached` too; limits count those that are `new`."""
 
     id: str
     thread: str
@@ -273,6 +276,9 @@ class SessionView(Struct, frozen=True, omit_defaults=False):
     started_at: float = field(name="startedAt")
     ended_at: float | None = field(name="endedAt")
     spent: tuple[SpentView, ...]
+    new: int
+    cached: int
+    output: int
 
 
 class SessionsView(Struct, frozen=True, omit_defaults=False):
@@ -331,6 +337,9 @@ class CollaborationView(Struct, frozen=True, omit_defaults=False):
     result: str | None
     progress: tuple[str, ...]
     lines: int
+    new: int
+    cached: int
+    output: int
 
 
 class ModeSetView(Struct, frozen=True):

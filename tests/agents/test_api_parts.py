@@ -419,17 +419,16 @@ def test_the_pane_shows_question_answer_and_price() -> None:
     pane.ask(message("how are\nyou?"))
     pane.say("fine")
     pane.finish()
-    pane.cost(Usage(input=1200, output=30, cost_usd=0.0045, model="m"), "genai-prices 1")
+    pane.cost(Usage(input=1200, output=30, cost_usd=0.0045, model="m", cache_read=100), "genai-prices 1")
 
-    text = "\n> human: how are you?\nfine\n  1,200 tokens in, 30 out; $0.004500 (genai-prices 1)\n"
-    assert "".join(shown) == text
+    cost = "1,130 new tokens (30 output), 100 cached; $0.004500 (genai-prices 1)"
+    assert "".join(shown) == f"\n> human: how are you?\nfine\n  {cost}\n"
     assert [[run.text for run in row] for row in pane.screen().rows][2] == ["fine"]
 
 
 def test_a_model_without_a_price_is_said_to_have_none() -> None:
-    assert (
-        cost_text(Usage(input=1, output=2, model="m"), None) == "1 tokens in, 2 out; no price is known for m"
-    )
+    said = "3 new tokens (2 output), 0 cached; no price is known for m"
+    assert cost_text(Usage(input=1, output=2, model="m"), None) == said
     assert "about" in cost_text(Usage(input=1, output=2, model="m", estimated=True), None)
 
 

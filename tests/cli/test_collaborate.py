@@ -26,6 +26,9 @@ def view(**fields: Any) -> dict[str, Any]:
         "failed": [],
         "step": 2,
         "tokens": 30,
+        "new": 20,
+        "output": 5,
+        "cached": 10,
     }
     return known | {"progress": [], "lines": 0, "waiting": ["gpt"]} | fields
 
@@ -81,7 +84,7 @@ def test_the_result_is_data_the_rest_is_talk(capsys: pytest.CaptureFixture[str])
     assert err.splitlines() == [
         "one",
         "two",
-        "s-1 ended: done after 2 steps, 0.1250 USD, 30 tokens; failed: gem",
+        "s-1 ended: done after 2 steps, 0.1250 USD, 20 new tokens (5 output), 10 cached; failed: gem",
     ]
     assert [body["after"] for body in gateway.bodies] == [0, 1]
     assert {body["wait"] for body in gateway.bodies} == {"20.000"}

@@ -142,11 +142,13 @@ def test_status_says_what_was_spent(capsys: pytest.CaptureFixture[str]) -> None:
         "input": 5,
         "output": 2,
         "cost_usd": 0.5,
+        "cached": 1,
+        "new": 6,
     }
     found = lines(room([], usage={"items": [row], "prices": "a list"}), "status", capsys)
 
     assert found[-2:] == [
-        "spent by gpt with m: 1 reply, 5 tokens in, 2 out, $0.5000",
+        "spent by gpt with m: 1 reply, 6 new tokens (2 output), 1 cached, $0.5000",
         "prices: a list",
     ]
 

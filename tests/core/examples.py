@@ -39,6 +39,7 @@ from csp.events import (
     Told,
     TurnMoved,
     TurnSignal,
+    UsageSeen,
     Voted,
 )
 from csp.wire import (
@@ -230,6 +231,14 @@ EVENTS: Final[tuple[KnownEvent, ...]] = (
     _build(Noticed, {"session_id": SessionId("s-4")}),
     _build(ModeChanged, _MODE),
     _build(TurnMoved, _TURN),
+    _build(
+        UsageSeen,
+        {
+            "session_id": SessionId("s-4"),
+            "turn": TurnId("t-9"),
+            "usage": Usage(input=7, output=2, cache_read=5),
+        },
+    ),
     _build(Voted, _VOTE),
     _build(Noted, _NOTE),
     _build(BoardChanged, _BOARD),

@@ -37,6 +37,7 @@ READERS: dict[str, set[AgentId]] = {
     "mode": {SENDER, TARGET, LISTED, OTHER},
     "turn": {SENDER, TARGET, LISTED, OTHER},
     "vote": {SENDER, TARGET, LISTED, OTHER},
+    "usage": {SENDER},
     "note": {SENDER, TARGET},
     "board": set(),
     "human_message": {SENDER, TARGET, LISTED},

@@ -238,15 +238,40 @@ def test_tokens_are_summed_once_for_each_answer() -> None:
         *(called("c"), Counted(id="m2", usage=Usage(input=20, output=7)), wrote("b"), Ended()),
     )
 
-    assert outcomes[-2] == Reply(id="p", text="b", tag="1", usage=Usage(input=30, output=12, model="m"))
+    usage = Usage(input=30, output=12, model="m", calls=2)
+    assert outcomes[-2] == Reply(id="p", text="b", tag="1", usage=usage)
 
 
 def test_tokens_of_one_turn_are_not_counted_for_the_next() -> None:
     tracker = Tracker()
-    feed(tracker, prompt("p1", "1"), Counted(id="m1", usage=Usage(input=9)), wrote("a"), Ended())
-    feed(tracker, Counted(id="m2", usage=Usage(input=8)))
+    first = Counted(id="m1", usage=Usage(input=9))
+    feed(tracker, prompt("p1", "1"), first, wrote("a"), Ended(), first)
+    heir = Tracker.load(tracker.dump())
+    feed(heir, prompt("p2", "2"), first)
 
-    assert feed(tracker, prompt("p2", "2"), wrote("b"), Ended())[-2] == Reply(id="p2", text="b", tag="2")
+    assert feed(heir, wrote("b"), Ended())[-2] == Reply(id="p2", text="b", tag="2")
+
+
+def test_tokens_that_are_told_after_the_end_are_counted_for_the_next_turn() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p1", "1"), wrote("a"), Ended(how=Ending.INTERRUPTED))
+    feed(tracker, Counted(id="m2", usage=Usage(input=8)))
+    assert tracker.usage is None
+
+    feed(tracker, prompt("p2", "2"))
+    assert tracker.usage == Usage(input=8, calls=1)
+
+
+def test_what_a_turn_has_used_is_known_while_it_runs() -> None:
+    tracker = Tracker()
+    feed(tracker, prompt("p1", "1"))
+    assert tracker.usage is None
+    feed(tracker, Counted(id="m1", usage=Usage(input=9, cache_read=5, model="m")))
+    feed(tracker, Counted(id="m2", usage=Usage(input=1, output=2)))
+
+    assert tracker.usage == Usage(input=10, output=2, cache_read=5, model="m", calls=2)
+    feed(tracker, Ended())
+    assert tracker.usage is None
 
 
 def test_another_session_begins_with_nothing() -> None:

@@ -191,7 +191,7 @@ def test_autopilot_runs_past_two_hundred_turns_with_a_raised_cap() -> None:
     ("limits", "reason", "words"),
     [
         (Limits(turns=3), "emergency_turns", "3 turns"),
-        (Limits(tokens=25), "emergency_tokens", "25 tokens"),
+        (Limits(tokens=25), "emergency_tokens", "25 new tokens"),
         (Limits(cost=0.25), "emergency_cost", "0.25 US dollars"),
     ],
 )

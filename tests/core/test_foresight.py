@@ -253,9 +253,9 @@ def test_more_money_lets_it_go_on() -> None:
 def test_unknown_prices_are_told_and_limit_the_tokens() -> None:
     work = begun(1.0, prices={CLAUDE: DEAR}, agents=("codex", "claude"))
 
-    assert work.session.setup.limits.tokens == 200_000
+    assert work.session.setup.limits.tokens == 1_000_000
     (notice,) = [text for text in work.notices if text.startswith("No price is known for codex:")]
-    assert "The limit of 200,000 tokens holds." in notice
+    assert "The limit of 1,000,000 new tokens holds." in notice
 
 
 def test_random_costs_never_pass_the_limit_where_replies_keep_to_their_length() -> None:

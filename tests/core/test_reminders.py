@@ -47,13 +47,13 @@ def test_a_limit_on_tokens_is_told_once_when_it_is_near() -> None:
     play = Play(CLAUDE, CODEX)
     play.start("autopilot", limits=Limits(tokens=1000))
     play.reply(CLAUDE, "a", usage=Usage(input=799))
-    before = [text for text in play.notices if "of 1,000 tokens" in text]
+    before = [text for text in play.notices if "of 1,000 new tokens" in text]
     play.reply(CODEX, "b", usage=Usage(input=11))
     play.reply(CLAUDE, "c", usage=Usage(input=1))
 
     assert before == []
-    near = [text for text in play.notices if "of 1,000 tokens" in text]
-    assert near == ["810 of 1,000 tokens are used: the session stops at its limit."]
+    near = [text for text in play.notices if "of 1,000 new tokens" in text]
+    assert near == ["810 of 1,000 new tokens are used: the session stops at its limit."]
     assert play.session.is_running
 
 

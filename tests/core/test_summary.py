@@ -25,7 +25,8 @@ def test_summary_says_who_said_what_for_how_much() -> None:
     play.reply(CODEX, "x" * 500, usage=Usage(input=10, output=2, model="small"))
 
     assert play.notices[-1].split("\n") == [
-        f"Summary of {play.session.id} (debate): done after 2 replies, about 1212 tokens, 65 s.",
+        f"Summary of {play.session.id} (debate): done after 2 replies, "
+        "1,212 new tokens (202 output), 0 cached, 65 s.",
         "Cost: 0.5000 USD (claude 0.5000, codex at an unknown price with small).",
         "- claude: tabs are better",
         f"- codex: {'x' * 194} [cut]",

@@ -20,8 +20,8 @@ ROOM = SimpleNamespace(
             "room": SimpleNamespace(next_idx=2, bytes=105),
         }
     ),
-    spent=[
-        Spent(AgentId("claude"), "opus", input=10, output=4, cost_usd=1.5),
+    spent_so_far=[
+        Spent(AgentId("claude"), "opus", input=10, output=4, cost_usd=1.5, cached=6),
         Spent(AgentId("codex"), 'odd\n"name"\\', input=7, output=3),
     ],
 )
@@ -54,8 +54,12 @@ csp_board_bytes{board="s-4"} 70
 # TYPE csp_tokens_total counter
 csp_tokens_total{agent="claude",model="opus",kind="input"} 10
 csp_tokens_total{agent="claude",model="opus",kind="output"} 4
+csp_tokens_total{agent="claude",model="opus",kind="cached"} 6
+csp_tokens_total{agent="claude",model="opus",kind="new"} 8
 csp_tokens_total{agent="codex",model="odd\n\"name\"\\",kind="input"} 7
 csp_tokens_total{agent="codex",model="odd\n\"name\"\\",kind="output"} 3
+csp_tokens_total{agent="codex",model="odd\n\"name\"\\",kind="cached"} 0
+csp_tokens_total{agent="codex",model="odd\n\"name\"\\",kind="new"} 10
 # TYPE csp_cost_usd_total counter
 csp_cost_usd_total{agent="claude",model="opus"} 1.500000
 csp_cost_usd_total{agent="codex",model="odd\n\"name\"\\"} 0.000000

@@ -95,14 +95,17 @@ async def test_the_status_says_what_was_used_and_what_it_cost(chat: Modes) -> No
         "cost_usd": 0.5,
     }
     free = {"agent": "llama", "model": None, "replies": 1, "input": 5, "output": 6, "cost_usd": None}
-    items = [row | {"unpriced": 1, "estimated": 0}, free | {"unpriced": 1, "estimated": 1}]
+    items = [
+        row | {"unpriced": 1, "estimated": 0, "cached": 10_000, "new": 2034},
+        free | {"unpriced": 1, "estimated": 1, "new": 11, "cached": 0},
+    ]
     chat.answers["/usage"] = {"items": items, "prices": "genai-prices 1"}
     lines = await chat.do("/status")
 
     assert lines[-3:] == [
-        "spent by claude with opus␛: 2 replies, 12,000 tokens in, 34 out, "
+        "spent by claude with opus␛: 2 replies, 2,034 new tokens (34 output), 10,000 cached, "
         "$0.5000 and 1 reply without a known price",
-        "spent by llama with a model it does not name: 1 reply, about 5 tokens in, 6 out, "
+        "spent by llama with a model it does not name: 1 reply, about 11 new tokens (6 output), 0 cached, "
         "no price is known for it",
         "prices: genai-prices 1",
     ]

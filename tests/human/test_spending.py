@@ -15,32 +15,43 @@ ROW: dict[str, Any] = {
     "cost_usd": 0.25,
     "unpriced": 0,
     "estimated": 0,
+    "cached": 500,
+    "new": 520,
 }
+
+
+TOKENS = "520 new tokens (20 output), 500 cached"
+USED = {"tokens": 12345, "new": 2345, "output": 45, "cached": 10_000}
 
 
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({}, "spent by ada with opus: 1 reply, 1,000 tokens in, 20 out, $0.2500"),
-        ({"cost_usd": 0}, "spent by ada with opus: 1 reply, 1,000 tokens in, 20 out, $0.0000"),
-        ({"replies": 2}, "spent by ada with opus: 2 replies, 1,000 tokens in, 20 out, $0.2500"),
-        ({"estimated": 1}, "spent by ada with opus: 1 reply, about 1,000 tokens in, 20 out, $0.2500"),
+        ({}, f"spent by ada with opus: 1 reply, {TOKENS}, $0.2500"),
+        ({"cost_usd": 0}, f"spent by ada with opus: 1 reply, {TOKENS}, $0.0000"),
+        (
+            {"replies": 2},
+            f"spent by ada with opus: 2 replies, {TOKENS}, $0.2500",
+        ),
+        (
+            {"estimated": 1},
+            f"spent by ada with opus: 1 reply, about {TOKENS}, $0.2500",
+        ),
         (
             {"unpriced": 2},
-            "spent by ada with opus: 1 reply, 1,000 tokens in, 20 out, "
-            "$0.2500 and 2 replies without a known price",
+            f"spent by ada with opus: 1 reply, {TOKENS}, $0.2500 and 2 replies without a known price",
         ),
         (
             {"cost_usd": None, "unpriced": 1},
-            "spent by ada with opus: 1 reply, 1,000 tokens in, 20 out, no price is known for it",
+            f"spent by ada with opus: 1 reply, {TOKENS}, no price is known for it",
         ),
         (
             {"model": "m" * 70},
-            f"spent by ada with {'m' * 59}…: 1 reply, 1,000 tokens in, 20 out, $0.2500",
+            f"spent by ada with {'m' * 59}…: 1 reply, {TOKENS}, $0.2500",
         ),
         (
             {"model": None},
-            "spent by ada with a model it does not name: 1 reply, 1,000 tokens in, 20 out, $0.2500",
+            f"spent by ada with a model it does not name: 1 reply, {TOKENS}, $0.2500",
         ),
     ],
 )
@@ -62,9 +73,9 @@ def test_where_nothing_was_used_nothing_is_said() -> None:
     ("item", "text"),
     [
         ({"tokens": 0, "cost_usd": None}, ""),
-        ({"tokens": 1, "cost_usd": None}, "1 tokens"),
-        ({"tokens": 12345, "cost_usd": 0.5}, "12,345 tokens, $0.5000"),
-        ({"tokens": 12345, "cost_usd": 0}, "12,345 tokens"),
+        ({**USED, "cost_usd": None}, "2,345 new tokens (45 output), 10,000 cached"),
+        ({**USED, "cost_usd": 0.5}, "2,345 new tokens (45 output), 10,000 cached, $0.5000"),
+        ({**USED, "cost_usd": 0}, "2,345 new tokens (45 output), 10,000 cached"),
     ],
 )
 def test_a_session_says_what_it_has_used(item: dict[str, Any], text: str) -> None:

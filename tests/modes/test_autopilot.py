@@ -252,7 +252,7 @@ def test_autopilot_runs_over_260_turns_with_a_raised_cap(room: ModeRoom) -> None
     ("limits", "reason", "says"),
     [
         ({"turns": 2}, "emergency_turns", "limit of 2 turns"),
-        ({"tokens": 50}, "emergency_tokens", "limit of 50 tokens"),
+        ({"tokens": 50}, "emergency_tokens", "limit of 50 new tokens"),
         ({"minutes": 0.01}, "emergency_minutes", "limit of 0.01 minutes"),
     ],
 )

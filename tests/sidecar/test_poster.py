@@ -80,7 +80,7 @@ async def test_one_answer_to_several_prompts_goes_to_each_and_is_counted_once() 
     async with posting() as scene:
         first, second = await scene.post(reply(also=("t-1",)))
 
-        assert (first["reply_to"], first["usage"]) == ("m8", None)
+        assert (first["reply_to"], first["usage"]) == ("m8", Usage(cost_usd=0.0))
         assert (second["reply_to"], second["usage"]) == ("m7", USAGE)
         assert first["id"] != second["id"]
 

@@ -73,14 +73,14 @@ async def test_the_foot_of_a_message(parts: Parts) -> None:
         + """const foot = (fields) => { const element = messageElement(event(fields));
         return [seen(element, ".handoff"), seen(element, ".cost"), seen(element, ".ticks").length]; };
         return [foot({}), foot({ handoff: { to: "bob", task: "<b>" }, recipients: ["bob"],
-          usage: { input: 5, output: 1, cost_usd: 0.01 } }),
+          usage: { input: 5, output: 1, cache_read: 2, cost_usd: 0.01 } }),
           foot({ recipients: [], usage: { output: 1, estimated: true } })]"""
     )
 
     assert got == [
         [[], [], 0],
-        [["hands over to bob: <b>"], ["6 tokens, $0.0100"], 1],
-        [[], ["about 1 token"], 0],
+        [["hands over to bob: <b>"], ["4 new tokens (1 output), 2 cached, $0.0100"], 1],
+        [[], ["about 1 new tokens (1 output), 0 cached"], 0],
     ]
 
 

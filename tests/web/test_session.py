@@ -22,7 +22,8 @@ const labels = () => texts("#session-now .buttons button");
 async def test_the_facts_of_a_running_session(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """show(session({ tokens: 1500, cost_usd: 0.5 }), orchestration({ deadline: now() + 42.2 }));
+        + """const used = { tokens: 1500, new: 1400, output: 20, cached: 100, cost_usd: 0.5 };
+        show(session(used), orchestration({ deadline: now() + 42.2 }));
         const running = facts();
         const head = [texts(".session-head b"), texts(".session-head .status"),
           texts("#session-now .topic"), $("#chip").dataset.status];
@@ -38,7 +39,7 @@ async def test_the_facts_of_a_running_session(parts: Parts) -> None:
         "Round": "1 of 3",
         "Waiting for": "ada0:42",
         "Turns": "2",
-        "Spent": "1,500 tokens, $0.5000",
+        "Spent": "1,400 new tokens (20 output), 100 cached, $0.5000",
     }
     assert got[2:] == ["turn 5", "nobody", ["(no topic)"]]
 

@@ -322,18 +322,22 @@ async def test_the_turns_are_drawn_along_time(gateway: LiveRoom, page: Page) -> 
 
 async def test_tokens_and_money_of_each_agent(gateway: LiveRoom, page: Page) -> None:
     gpt, claude = await _two(gateway, page)
-    usage = {"input": 1000, "output": 234, "cost_usd": 0.0123, "model": "gpt-x"}
+    usage = {"input": 1000, "output": 234, "cache_read": 100, "cost_usd": 0.0123, "model": "gpt-x"}
     await begin(page, "round_robin", "costly", rounds=2, first="gpt")
     await gpt.take_turn("one", usage=usage)
     await claude.take_turn("two", usage={"input": 10, "output": 5})
 
     rows = page.locator("#spending .spent")
     await expect(rows).to_have_count(2)
-    await expect(rows.first).to_contain_text("1,000 tokens in, 234 out, 1 reply")
+    await expect(rows.first).to_contain_text("1,134 new tokens (234 output), 100 cached, 1 reply")
     await expect(rows.first).to_contain_text("$0.0123")
     await expect(rows.last).to_contain_text("no known price")
-    await expect(page.locator("#spending-total")).to_have_text("1,249 tokens, $0.0123")
-    await expect(page.locator(".message .cost").first).to_have_text("1,234 tokens, $0.0123")
+    await expect(page.locator("#spending-total")).to_have_text(
+        "1,149 new tokens (239 output), 100 cached, $0.0123"
+    )
+    await expect(page.locator(".message .cost").first).to_have_text(
+        "1,134 new tokens (234 output), 100 cached, $0.0123"
+    )
 
 
 # --- threads -------------------------------------------------------------------------------------

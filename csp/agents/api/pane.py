@@ -83,8 +83,7 @@ class Pane:
 
 def cost_text(usage: Usage, prices: str | None) -> str:
     """Say in a line what a reply took."""
-    cached = f" ({usage.cache_read:,} from the cache)" if usage.cache_read else ""
-    tokens = f"{usage.input:,} tokens in{cached}, {usage.output:,} out"
+    tokens = f"{usage.new:,} new tokens ({usage.output:,} output), {usage.cached:,} cached"
     if usage.estimated:
         tokens = f"about {tokens} (estimated)"
     if usage.cost_usd is None:

@@ -267,7 +267,10 @@ class ClaudeReader:
             record = msgspec.json.decode(line.data, type=_Record)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
-        if line.path != self._state.path or record.isSidechain or record.uuid in self._state.seen:
+        if line.path != self._state.path or record.uuid in self._state.seen:
+            return
+        if record.isSidechain:
+            yield from self._side(record)
             return
         if seconds(record.timestamp) < self._state.since:
             _remember(self._state.seen, record.uuid)
@@ -276,6 +279,13 @@ class ClaudeReader:
             yield from self._unpark(now)
         else:
             self._state.parked.append((now + WAIT_S, record))
+
+    def _side(self, record: _Record) -> Iterator[Item]:
+        """Count what a subagent has used; what it says is between it and Claude."""
+        message = record.message
+        is_old = seconds(record.timestamp) < self._state.since
+        if message and message.usage and message.model != _SYNTHETIC and not is_old:
+            yield Counted(id=message.id or record.uuid, usage=_usage(message.usage, message.model))
 
     def _unpark(self, now: float) -> Iterator[Item]:
         """Take the lines whose time has come, or whose waiting is over, in their order."""
@@ -380,7 +390,7 @@ class ClaudeReader:
             yield from [] if state.is_ended else self._end(ended)
             return
         if message.usage and message.model != _SYNTHETIC:
-            yield Counted(id=message.id, usage=_usage(message.usage, message.model))
+            yield Counted(id=message.id or record.uuid, usage=_usage(message.usage, message.model))
         state.last_stop = message.stop_reason
         for index, part in enumerate(message.parts):
             yield from self._part(f"{record.uuid}:{index}" if index else record.uuid, part, message.model)

@@ -45,17 +45,28 @@ class _Content(msgspec.Struct):
     content: list[_Part] = []
 
 
-class _Tokens(msgspec.Struct):
+class _Tokens(msgspec.Struct, frozen=True):
     input_tokens: int = 0
     cached_input_tokens: int = 0
     cache_write_input_tokens: int = 0
     output_tokens: int = 0
     reasoning_output_tokens: int = 0
+    total_tokens: int = 0
+
+
+_NO_TOKENS: Final = _Tokens()
 
 
 class _Fault(msgspec.Struct):
     message: str = ""
     codex_error_info: msgspec.Raw = _NOTHING
+
+
+class _Info(msgspec.Struct):
+    """What Codex has counted: of the whole session, of its last call."""
+
+    total_token_usage: _Tokens = _NO_TOKENS
+    last_token_usage: _Tokens = _NO_TOKENS
 
 
 class _Payload(msgspec.Struct):
@@ -71,6 +82,8 @@ class _Payload(msgspec.Struct):
     action: msgspec.Raw = _NOTHING
     item: _Content | None = None
     usage: _Tokens | None = None
+    thread_token_usage: _Tokens = _NO_TOKENS
+    info: _Info | None = None
     response_id: str | None = None
     error: _Fault | None = None
     reason: str | None = None
@@ -87,6 +100,8 @@ class _State(msgspec.Struct):
     path: str = ""
     model: str | None = None
     is_started: bool = False
+    #: How much each rollout has counted in all: the same sum twice is the same call.
+    totals: dict[str, int] = {}
 
 
 class CodexReader:
@@ -123,8 +138,12 @@ class CodexReader:
 
     def _record(self, path: str, record: _Record) -> Iterator[Item]:
         payload = record.payload
-        if seconds(record.timestamp) < self._state.since or payload is None:
+        if payload is None:
             return
+        counted = self._counted(path, record, payload)
+        if seconds(record.timestamp) < self._state.since:
+            return
+        yield from counted
         match record.type:
             case "event_msg":
                 yield from self._event(path, payload)
@@ -132,9 +151,23 @@ class CodexReader:
                 yield from _tool(payload)
             case "turn_context":
                 self._state.model = payload.model
-            case "token_usage_record" if payload.usage:
-                usage = _usage(payload.usage, self._state.model)
-                yield Counted(id=payload.response_id or record.timestamp, usage=usage)
+
+    def _counted(self, path: str, record: _Record, payload: _Payload) -> list[Item]:
+        """Return what a call has used, of which Codex may tell twice: in a record of its own, as an event.
+
+        The event repeats the last call whenever something else in it has changed.
+        """
+        if record.type == "token_usage_record" and payload.usage:
+            tokens, total = payload.usage, payload.thread_token_usage.total_tokens
+        elif record.type == "event_msg" and payload.type == "token_count" and payload.info:
+            tokens, total = payload.info.last_token_usage, payload.info.total_token_usage.total_tokens
+        else:
+            return []
+        if total and self._state.totals.get(path) == total:
+            return []
+        self._state.totals[path] = total
+        name = payload.response_id or (f"{path} {total}" if total else record.timestamp)
+        return [Counted(id=name, usage=_usage(tokens, self._state.model))]
 
     def _event(self, path: str, payload: _Payload) -> Iterator[Item]:
         match payload.type:

@@ -46,6 +46,7 @@ class _Tokens(msgspec.Struct):
     output: int = 0
     cached: int = 0
     thoughts: int = 0
+    tool: int = 0
 
 
 class _Call(msgspec.Struct):
@@ -233,7 +234,7 @@ def _record(data: bytes) -> _Record | None:
 
 def _usage(tokens: _Tokens, model: str | None) -> Usage:
     return Usage(
-        input=tokens.input,
+        input=tokens.input + tokens.tool,
         output=tokens.output + tokens.thoughts,
         cache_read=tokens.cached,
         reasoning=tokens.thoughts,

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { renderMarkdown } from "./render.js";
 import { appendText, shortened } from "./text.js";
-import { clock, hueOf, moment, money, several } from "./words.js";
+import { clock, hueOf, moment, money, tokens } from "./words.js";
 
 const PART = /^(Mode: [A-Z_]+|Round \d+.*|[A-Z_]+ (complete|paused|goes on|ended|stopped)\b.*)$/s;
 const ENDINGS = { interrupted: "interrupted", failed: "failed", limited: "reached a usage limit" };
@@ -101,9 +101,11 @@ function handoff({ to, task }) {
 }
 
 function usageText(usage) {
-  const tokens = several((usage.input ?? 0) + (usage.output ?? 0), "token");
+  const output = usage.output ?? 0;
+  const cached = Math.min(usage.cache_read ?? 0, usage.input ?? 0);
   const about = usage.estimated ? "about " : "";
-  return `${about}${tokens}${usage.cost_usd ? `, ${money(usage.cost_usd)}` : ""}`;
+  const words = tokens({ new: (usage.input ?? 0) + output - cached, output, cached });
+  return `${about}${words}${usage.cost_usd ? `, ${money(usage.cost_usd)}` : ""}`;
 }
 
 function time(event) {

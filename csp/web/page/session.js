@@ -6,7 +6,7 @@ import { button, byId, h, set, setText, swap } from "./dom.js";
 import { chipText, endOf, minutes, modeOf } from "./modes.js";
 import { appendText, shortened } from "./text.js";
 import { attempt } from "./toast.js";
-import { clock, money, several } from "./words.js";
+import { clock, money, tokens } from "./words.js";
 
 /** @param {import("./room.js").Room} room */
 export function startSession(room) {
@@ -93,7 +93,7 @@ function facts(session, orchestration, isOver) {
     ["Round", session.maxRounds ? `${Math.min(session.round + 1, session.maxRounds)} of ${session.maxRounds}` : `turn ${session.round + 1}`],
     !isOver && ["Waiting for", orchestration.waitingFor.join(", ") || "nobody", h("span", { id: "turn-clock", class: "clock" })],
     ["Turns", String(session.turns)],
-    session.tokens > 0 && ["Spent", `${several(session.tokens, "token")}${session.cost_usd ? `, ${money(session.cost_usd)}` : ""}`],
+    session.tokens > 0 && ["Spent", `${tokens(session)}${session.cost_usd ? `, ${money(session.cost_usd)}` : ""}`],
     ["Began", clock(session.startedAt)],
     isOver && session.endedAt && ["Took", minutes(session.endedAt - session.startedAt)],
   ];

@@ -2,7 +2,7 @@
 
 import { byId, h, set, setText, swap } from "./dom.js";
 import { appendText } from "./text.js";
-import { count, hueOf, money, several } from "./words.js";
+import { hueOf, money, several, tokens } from "./words.js";
 
 /** @param {import("./room.js").Room} room */
 export function startSpending(room) {
@@ -21,26 +21,25 @@ function drawSpending(room) {
   set(byId("spending-part"), { hidden: !room.usage.items.length });
   if (wanted === drawn) return;
   drawn = wanted;
-  const most = Math.max(1, ...rows.map((row) => row.input + row.output));
+  const most = Math.max(1, ...rows.map((row) => row.new));
   swap(byId("spending"), ...(rows.length ? rows.map((row) => bar(row, most)) : [h("li", { class: "hint" }, "Nothing yet.")]));
   setText(byId("spending-total"), total(rows));
   setText(byId("spending-prices"), room.usage.prices ? `Prices: ${room.usage.prices}` : "");
 }
 
 function bar(row, most) {
-  const tokens = row.input + row.output;
   const price = row.cost_usd === null ? "no known price" : money(row.cost_usd);
   const model = h("span", { class: "kind" });
   appendText(model, row.model ?? "unnamed model");
-  return h("li", { class: "spent", vars: { hue: hueOf(row.agent), share: tokens / most, out: tokens ? row.output / tokens : 0 } },
+  return h("li", { class: "spent", vars: { hue: hueOf(row.agent), share: row.new / most, out: row.new ? row.output / row.new : 0 } },
     h("div", { class: "spent-head" }, h("b", { class: "name" }, row.agent), model, h("span", { class: "tally" }, price)),
     h("div", { class: "bar", "aria-hidden": "true" }),
-    h("p", { class: "hint" }, `${row.estimated ? "about " : ""}${count(row.input)} tokens in, ${count(row.output)} out, ${several(row.replies, "reply", "replies")}`));
+    h("p", { class: "hint" }, `${row.estimated ? "about " : ""}${tokens(row)}, ${several(row.replies, "reply", "replies")}`));
 }
 
 function total(rows) {
-  const tokens = rows.reduce((sum, row) => sum + row.input + row.output, 0);
+  const sumOf = (name) => rows.reduce((all, row) => all + row[name], 0);
   const priced = rows.filter((row) => row.cost_usd !== null);
   const sum = priced.reduce((all, row) => all + row.cost_usd, 0);
-  return `${several(tokens, "token")}${priced.length ? `, ${money(sum)}` : ""}`;
+  return `${tokens({ new: sumOf("new"), output: sumOf("output"), cached: sumOf("cached") })}${priced.length ? `, ${money(sum)}` : ""}`;
 }

@@ -66,6 +66,11 @@ export function several(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
+/** "26,500 new tokens (1,200 output), 38,000 cached": limits count those that are new. */
+export function tokens(used) {
+  return `${count(used.new)} new tokens (${count(used.output)} output), ${count(used.cached)} cached`;
+}
+
 /** A hue for a name, always the same. */
 export function hueOf(name) {
   let hash = 2166136261;
