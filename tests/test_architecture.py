@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import itertools
 import re
 import subprocess
 import sys
@@ -57,6 +58,21 @@ MAY_EXIT: Final = {"cli"}
 HEAVY: Final = {"aiohttp", "websockets", "msgspec", "sqlite3"}
 MAX_MODULE_LINES: Final = 500
 MAX_FUNCTION_LINES: Final = 50
+
+#: Calls that start a program, with the place of the environment among their arguments; -1: only by name.
+STARTS: Final = {
+    *("subprocess.run", "subprocess.Popen", "subprocess.call", "subprocess.check_call"),
+    *("subprocess.check_output", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
+}
+EXECS: Final = {"os.execve": 2, "os.execvpe": 2, "os.posix_spawn": 2, "os.posix_spawnp": 2}
+#: These take the environment as it is, or a shell line.
+NEVER: Final = re.compile(
+    r"os\.(exec[lv]p?|execlp?e|spawn\w+|system|popen)|pty\.spawn|subprocess\.get(status)?output"
+)
+MAKER: Final = "child_environment"
+#: Not theirs to decide: `spawn` is handed what `launch` has made, `confined` has what `testing` has made for
+#: it, `stand_in` plays a CLI of somebody else.
+HANDED: Final = {"csp.sidecar.spawn", "csp.review.confined", "csp.bench.stand_in"}
 
 # Written apart, so that this file does not trip over itself.
 FOREIGN_PATH: Final = re.compile(rb"(?<![\w.])/(?:" + b"work|" + b"root)/")
@@ -264,6 +280,81 @@ def test_only_config_reads_the_environment() -> None:
     assert readers == []
 
 
+def _made_here(module: Module, env: ast.expr | None) -> bool:
+    """Tell whether an environment was made by the one module that decides about it, or is empty."""
+    if isinstance(env, ast.Name):
+        assigned = [
+            (target, node.value)
+            for node in module.nodes
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+        ]
+        pairs = [
+            (name, value)
+            for target, given in assigned
+            for name, value in (
+                zip(target.elts, given.elts, strict=True)
+                if isinstance(target, ast.Tuple) and isinstance(given, ast.Tuple)
+                else [(target, given)]
+            )
+        ]
+        values = [value for name, value in pairs if isinstance(name, ast.Name) and name.id == env.id]
+        return bool(values) and all(_made_here(module, value) for value in values)
+    if isinstance(env, ast.Dict):
+        return not env.keys
+    return isinstance(env, ast.Call) and spelt(env.func) == MAKER
+
+
+def test_every_process_is_started_with_an_environment_made_for_it() -> None:
+    strays = []
+    for module in modules():
+        for name, call in calls(module):
+            by_name = {keyword.arg: keyword.value for keyword in call.keywords}
+            if name in STARTS:
+                env = by_name.get("env")
+            elif name in EXECS:
+                env = by_name.get("env") or call.args[EXECS[name]]
+            elif NEVER.fullmatch(name):
+                env = None
+            else:
+                continue
+            if module.name not in HANDED and not _made_here(module, env):
+                strays.append(f"{module.at(call)} {name}")
+
+    assert strays == []
+
+
+def test_no_module_starts_programs_by_another_name() -> None:
+    names = {"run", "Popen", "call", "check_call", "check_output", "create_subprocess_exec", "execve"}
+    strays = [
+        f"{place} imports {name}"
+        for module in modules()
+        for name, place in imports(module)
+        if name.partition(".")[0] in {"subprocess", "asyncio", "os"} and name.rpartition(".")[2] in names
+    ]
+
+    assert strays == []
+
+
+def test_our_own_programs_never_load_a_module_of_the_callers_directory() -> None:
+    isolated = {"-P", "-I"}
+    strays = [
+        module.at(node)
+        for module in modules()
+        if module.part != "bench"
+        for node in module.nodes
+        if isinstance(node, ast.List | ast.Tuple | ast.Call)
+        for words in [node.args if isinstance(node, ast.Call) else node.elts]
+        # What stands behind the path of an exec is the list of its words.
+        if not (isinstance(node, ast.Call) and spelt(node.func) in EXECS)
+        for one, after in itertools.pairwise(words)
+        if spelt(one) == "sys.executable"
+        and not (isinstance(after, ast.Constant) and after.value in isolated)
+    ]
+
+    assert strays == []
+
+
 def test_only_the_command_line_prints() -> None:
     printers = [
         module.at(call)
@@ -300,7 +391,8 @@ def test_only_the_command_line_reads_argv() -> None:
     readers = [
         module.at(node)
         for module in modules()
-        if module.part != "cli"
+        # `confined` is a program of its own.
+        if module.part != "cli" and module.name != "csp.review.confined"
         for node in module.nodes
         if isinstance(node, ast.Attribute) and spelt(node) == "sys.argv"
     ]

@@ -17,6 +17,8 @@ import msgspec
 from csp.bench.peers import Client
 from csp.bench.plans import Found, Plan
 from csp.errors import Broken
+from csp.light.children import HELPER, child_environment
+from csp.light.places import process_environment
 
 TOKEN: Final = "bench-token"
 ROOM: Final = "bench"
@@ -85,7 +87,12 @@ def start(command: Sequence[str], folder: Path) -> Process:
     }
     with (folder / "server.log").open("ab") as log:
         return subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            command,
+            cwd=folder,
+            env=child_environment(HELPER, {}, environment),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
         )
 
 
@@ -123,7 +130,8 @@ def start_load(plan: Plan, *generator: str) -> Process:
         written.write(msgspec.json.encode(plan))
         written.seek(0)
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=_ROOT, stdin=written, stdout=pipe, stderr=pipe)
+        own = child_environment(HELPER, process_environment())
+        return subprocess.Popen(command, cwd=_ROOT, env=own, stdin=written, stdout=pipe, stderr=pipe)
 
 
 def finish_load(load: Process) -> Found:

@@ -18,6 +18,8 @@ from typing import Final, Literal, Protocol, Self
 
 from csp.bench.usage import memory_mb
 from csp.errors import Broken, NotFound
+from csp.light.children import HELPER, TOOL, child_environment
+from csp.light.places import process_environment
 
 #: What stands between the program and the terminal: nothing, a relay whose brain only reads, or one whose
 #: brain keeps the screen.
@@ -134,7 +136,7 @@ class Tmux:
             env = {"PATH": os.defpath, "TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONPATH": str(_ROOT)}
             size = ["-x", str(COLUMNS), "-y", str(ROWS)]
             arguments = [*self._base(), "new-session", "-s", "bench", *size, "exec sleep 3600"]
-            os.execve(self._path, arguments, env)
+            os.execve(self._path, arguments, child_environment(TOOL, {}, env))
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self._wait(lambda: self._run("has-session", "-t", "bench"))
         return self
@@ -149,7 +151,8 @@ class Tmux:
         return [self._path, "-S", str(self._socket), "-f", str(self._folder / "tmux.conf")]
 
     def _run(self, *arguments: str) -> bool:
-        return subprocess.run([*self._base(), *arguments], check=False, capture_output=True).returncode == 0
+        command, own = [*self._base(), *arguments], child_environment(TOOL, process_environment())
+        return subprocess.run(command, env=own, check=False, capture_output=True).returncode == 0
 
     def start(self, argv: list[str]) -> None:
         """Run a program in the only pane, in place of the one before."""
@@ -248,7 +251,7 @@ def first_byte_s(argv: list[str]) -> float:
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(_ROOT)
-        os.execv(argv[0], argv)
+        os.execve(argv[0], argv, child_environment(HELPER, process_environment()))
     try:
         select.select([fd], [], [], _TIMEOUT_S)
         return time.perf_counter() - began
@@ -282,7 +285,7 @@ def _memory(argv: list[str]) -> float:
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(_ROOT)
-        os.execv(argv[0], argv)
+        os.execve(argv[0], argv, child_environment(HELPER, process_environment()))
     try:
         seen = b""
         while _READY not in seen:

@@ -20,6 +20,7 @@ from csp.bench.plans import watch_request
 from csp.bench.process import ROOM, TOKEN, start_gateway
 from csp.bench.usage import memory_mb
 from csp.errors import Broken
+from csp.light.children import HELPER, child_environment
 from csp.oneshot import Gateway
 
 ROWS: Final = 40
@@ -130,7 +131,7 @@ class Seat:
             try:
                 fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
                 os.chdir(cwd)
-                os.execve(argv[0], list(argv), env)
+                os.execve(argv[0], list(argv), child_environment(HELPER, {}, env))
             finally:
                 os._exit(127)
 

@@ -79,7 +79,7 @@ def _add_model(call: Call, env: Mapping[str, str]) -> tuple[str, Outcome]:
         member = _model(args, dir or call.cwd)
         starting = Background(settings.state_dir, room, call.gateway)
         argv = sidecar_argv(member, room, member.command)
-        return member.agent, starting.start(member.name, argv, member.cwd, env, progress.show)
+        return member.agent, starting.start(member.name, argv, member.cwd, env, progress.show, variable)
 
 
 def _model(args: argparse.Namespace, dir: Path) -> Member:

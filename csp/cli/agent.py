@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 import termios
@@ -14,6 +15,7 @@ from csp.cli.logs import log_to
 from csp.cli.terminal import is_terminal
 from csp.config import process_environment
 from csp.errors import BadInput, Broken, Refused
+from csp.light.children import CONNECTOR, child_environment, identity, usual_key
 from csp.light.room_files import agents_dir
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ def agent(call: Call) -> int:
     from csp.agents.api.program import Program
 
     _check_place(call)
+    _drop_what_it_does_not_need(call)
     stay = _stay(call)
     pane = Pane(_write, has_colour=is_terminal(sys.stdout))
     program = Program(stay, _opened(stay), pane)
@@ -39,6 +42,15 @@ def agent(call: Call) -> int:
     if why:
         raise Broken(f"{program.agent} has left the room: {why}")
     return 0
+
+
+def _drop_what_it_does_not_need(call: Call) -> None:
+    """Become the same command without the keys of others; the pane of a room has the user's environment."""
+    before = process_environment()
+    key = call.args.key_env or usual_key(call.args.provider)
+    env = child_environment(CONNECTOR, before, identity(before), keys=(key,))
+    if env != before and call.argv:
+        os.execve(sys.executable, [sys.executable, "-P", "-m", "csp.cli", *call.argv], env)
 
 
 def _check_place(call: Call) -> None:

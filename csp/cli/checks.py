@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from csp.config import Settings
+from csp.config import Settings, process_environment
+from csp.light.children import TOOL, USER, child_environment
 from csp.panes.installs import find
 from csp.sidecar import versions
 from csp.sidecar.profile import Profile, checked, load_profile, profile_for
@@ -133,7 +134,7 @@ def _check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mappin
     try:
         done = subprocess.run(
             [path, "--help"],
-            env=dict(env),
+            env=child_environment(USER, env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -164,7 +165,12 @@ def _check_hook(cli: Cli, spool: Path) -> Finding:
     """Run the line of our hooks as the CLI would; the CLI itself is not started."""
     said = '{"hook_event_name": "SessionStart"}'
     done = subprocess.run(
-        ["sh", "-c", hook_command(spool)], input=said, text=True, capture_output=True, check=False
+        ["sh", "-c", hook_command(spool)],
+        env=child_environment(TOOL, process_environment()),
+        input=said,
+        text=True,
+        capture_output=True,
+        check=False,
     )
     arrived = [path.read_text("utf-8") for path in spool.glob("*.json")]
     if done.returncode == 0 and arrived == [said]:

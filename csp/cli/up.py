@@ -11,6 +11,7 @@ from csp.cli.call import Call
 from csp.cli.terminal import Progress, confirm, is_terminal, put, put_json, talk
 from csp.config import process_environment
 from csp.errors import BadInput, CspError, Refused
+from csp.light.children import USER, child_environment
 from csp.panes.lineup import Wish
 from csp.panes.lock import locked
 
@@ -226,7 +227,7 @@ def _report(
     talk(f"room {summary['room']} is up with {names or 'nobody'}")
     if attaches:
         sys.stderr.flush()
-        os.execvp(argv[0], argv)
+        os.execvpe(argv[0], argv, child_environment(USER, process_environment()))
     talk(f"open it with: tmux attach -t {summary['session']}")
     return 0 if up_count or not outcomes else 1
 

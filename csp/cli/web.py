@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from csp.cli.call import Call
 from csp.cli.terminal import put, put_json, talk
 from csp.config import process_environment
+from csp.light.children import USER, child_environment
 from csp.light.room_files import make_private_dir
 from csp.oneshot import field
 
@@ -85,7 +86,9 @@ def _open(call: Call, url: str) -> bool:
     is_chosen = bool(process_environment().get("BROWSER"))
     target = url if is_chosen or _SNAPS.is_dir() else _stepping_stone(call, url)
     child = subprocess.Popen(
-        [sys.executable, "-c", _OPEN, target],
+        # -P: a module in the current directory must not be taken for one of Python's.
+        [sys.executable, "-P", "-c", _OPEN, target],
+        env=child_environment(USER, process_environment()),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

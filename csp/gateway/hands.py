@@ -135,7 +135,8 @@ class Hands:
             notes += [seen.note] if seen.note else []
         if run.terms.test and (context.worktree or context.dir):
             place = _test_place(context)
-            tests = await run_tests(run.terms.test, place, run.terms.test_timeout_s, self._env)
+            secrets = (self._gateway.tokens.room_token,)
+            tests = await run_tests(run.terms.test, place, run.terms.test_timeout_s, self._env, secrets)
             update = msgspec.structs.replace(update, tests=tests)
         update = measured(update) if update.final else update
         command = CheckRun(run=run.id, cycle=run.cycle, step=run.steps, update=update, note="; ".join(notes))

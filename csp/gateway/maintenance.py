@@ -38,6 +38,8 @@ from csp.journal.files import replace_file
 from csp.journal.jsonl import JsonlJournal, storage_error
 from csp.journal.lines import intact_seq
 from csp.journal.query import HistoryQuery
+from csp.light.children import HELPER, child_environment
+from csp.light.places import process_environment
 from csp.wire import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, JournalHealth, MessageId, NoteKind, is_note_id
 
 log = logging.getLogger(__name__)
@@ -329,10 +331,12 @@ async def _tell(gateway: Gateway, text: str) -> None:
 
 async def _scrub_process(journal: Path) -> _ScrubReport:
     folder = journal.parent
-    doctor = [sys.executable, "-m", "csp.cli", "doctor", "--journal", "--json"]
+    # -P: a folder named csp where the gateway was started must not be taken for ours.
+    doctor = [sys.executable, "-P", "-m", "csp.cli", "doctor", "--journal", "--json"]
     where = ["--history", str(folder.parent), "--room", folder.name]
     process = await asyncio.create_subprocess_exec(
         *("nice", *doctor, *where),
+        env=child_environment(HELPER, process_environment()),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -7,12 +7,12 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from csp.config import process_environment
 from csp.errors import BadInput, Broken, CspError, Refused, TooMany
+from csp.light.children import CONNECTOR, child_environment, usual_key
 from csp.wire import JoinRole, StartBody, StartedView
 
 #: `csp add` itself waits for a minute; a lock that another command holds comes on top of that.
@@ -20,8 +20,6 @@ PATIENCE_S: Final = 90.0
 #: They are started one after the other, so more than these would only wait.
 _MOST: Final = 8
 _CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
-#: The command is to be the room's own, whoever the gateway was started by.
-_IDENTITY: Final = frozenset({"CSP_AGENT", "CSP_AUTH_TOKEN", "CSP_GATEWAY_URL", "CSP_ROOM"})
 _MISUSED: Final = 2
 
 
@@ -38,7 +36,8 @@ class Starting:
             raise TooMany(f"{_MOST} agents are being started", "try again in a moment")
         self._under_way += 1
         try:
-            code, out, err = await _run(start_argv(body, self._room), patience_s)
+            key = body.key_env or usual_key(body.provider)
+            code, out, err = await _run(start_argv(body, self._room), key, patience_s)
         finally:
             self._under_way -= 1
         found = _outcome(out)
@@ -62,10 +61,12 @@ def start_argv(body: StartBody, room: str) -> list[str]:
     return [*_CSP, "add", body.name, f"--room={room}", "--json", *words]
 
 
-async def _run(argv: list[str], patience_s: float) -> tuple[int, str, str]:
+async def _run(argv: list[str], key: str, patience_s: float) -> tuple[int, str, str]:
+    # The command is to be the room's own, whoever the gateway was started by.
+    rest = {name: value for name, value in process_environment().items() if name != "CSP_ROOM"}
     process = await asyncio.create_subprocess_exec(
         *argv,
-        env=_without_identity(process_environment()),
+        env=child_environment(CONNECTOR, rest, keys=(key,)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -81,10 +82,6 @@ async def _run(argv: list[str], patience_s: float) -> tuple[int, str, str]:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGINT)
     return process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace")
-
-
-def _without_identity(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if name not in _IDENTITY}
 
 
 def _outcome(out: str) -> dict[str, Any]:

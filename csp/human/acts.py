@@ -11,6 +11,7 @@ from csp.core import typed
 from csp.errors import BadInput, CspError, NotFound, Refused
 from csp.human.bottom import Session, session_of
 from csp.human.text import one_line, visible
+from csp.light.children import USER, child_environment, identity
 from csp.oneshot import field, objects, segment
 from csp.panes.borders import HUMAN, MARK
 
@@ -325,7 +326,8 @@ async def web(chat: "Chat", words: list[str]) -> None:
 async def _csp(chat: "Chat", verb: str, *words: str) -> str:
     """Run a csp command in this room; return what it printed or said, raise what it complained about."""
     room = ("--room", chat.order.address.room) if chat.order.address.room else ()
-    code, out, said = await _run(chat, sys.executable, "-m", "csp.cli", verb, *room, *words)
+    # -P: a folder named csp in the user's directory must not be taken for ours.
+    code, out, said = await _run(chat, sys.executable, "-P", "-m", "csp.cli", verb, *room, *words)
     if code:
         raise Refused(one_line(said.removeprefix("csp: "), 500) or f"csp {verb} failed with code {code}")
     return out or said
@@ -340,7 +342,8 @@ async def _run(chat: "Chat", *command: str) -> tuple[int, str, str]:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=chat.order.cwd,
-            env=dict(chat.order.env),
+            # The person at the pane gives these commands, also those that start further agents.
+            env=child_environment(USER, chat.order.env, identity(chat.order.env)),
         )
     except OSError as exc:
         raise Refused(f"{command[0]!r} cannot be run: {(exc.strerror or '').lower()}") from exc

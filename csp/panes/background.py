@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from csp.errors import Broken, CspError
+from csp.light.children import CONNECTOR, child_environment
 from csp.oneshot import Gateway, objects
 from csp.panes.borders import MARK
-from csp.panes.gateway import IDENTITY
 from csp.panes.session import room_key
 from csp.panes.waiting import PATIENCE_S, Outcome
 from csp.sidecar.run import Run, agents_dir
@@ -28,16 +28,24 @@ class Background:
         self._gateway = gateway
 
     def start(
-        self, name: str, argv: Sequence[str], dir: Path, env: Mapping[str, str], show: Callable[[str], None]
+        self,
+        name: str,
+        argv: Sequence[str],
+        dir: Path,
+        env: Mapping[str, str],
+        show: Callable[[str], None],
+        key: str = "",
     ) -> Outcome:
-        """Start it; return how it came up, once it is there, has ended, or time is up."""
-        own = {key: value for key, value in env.items() if key not in IDENTITY}
-        own[MARK] = room_key(self._state_dir, self._room)
+        """Start it; return how it came up, once it is there, has ended, or time is up.
+
+        `key` is the variable that has the key of its provider.
+        """
+        own = {MARK: room_key(self._state_dir, self._room)}
         with tempfile.TemporaryFile() as said:
             process = subprocess.Popen(
                 argv,
                 cwd=dir,
-                env=own,
+                env=child_environment(CONNECTOR, env, own, keys=(key,)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=said,

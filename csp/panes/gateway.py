@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 
 from csp.config import Settings
 from csp.errors import Broken, CspError, Unreachable
+from csp.light.children import USER, child_environment
 from csp.oneshot import Gateway
 from csp.panes.lineup import CSP
 from csp.panes.processes import end, family, is_child
@@ -25,8 +26,6 @@ _MAX_LOG_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 4096
 #: How the child of a supervisor logs what it ended of.
 _FAILED: Final = re.compile(r"gateway failed problem=(?P<problem>'.*'|\".*\") hint=(?P<hint>'.*'|\".*\")\Z")
-#: The gateway is nobody's agent, nor does it talk to another one.
-IDENTITY: Final = ("CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL")
 
 
 def log_path(state_dir: Path, room: str) -> Path:
@@ -58,7 +57,8 @@ def start_gateway(
         process = subprocess.Popen(
             argv,
             cwd=cwd,
-            env={name: value for name, value in env.items() if name not in IDENTITY},
+            # The gateway is nobody's agent, nor does it talk to another one.
+            env=child_environment(USER, env),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

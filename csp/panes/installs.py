@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from csp.light.children import USER, child_environment
 from csp.sidecar.profile import GENERIC, profile_for
 
 #: How long the start-up files of a shell may take; how much of its answer is read.
@@ -87,7 +88,7 @@ def _answer(shell: str, env: dict[str, str]) -> str:
         try:
             process = subprocess.Popen(
                 [shell, "-i", "-c", "alias"],
-                env=env,
+                env=child_environment(USER, env),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.DEVNULL,

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from csp.light.children import TOOL, child_environment
+from csp.light.places import process_environment
+
 #: How processes that were asked to end are ended: each signal so long after the one before.
 STEPS: Final = ((6.0, signal.SIGTERM), (3.0, signal.SIGKILL), (3.0, None))
 _POLL_S: Final = 0.1
@@ -53,7 +56,10 @@ def _from_proc() -> Iterator[_Row]:
 
 def _from_ps() -> Iterator[_Row]:
     command = ["ps", "-A", "-ww", "-o", "pid=,ppid=,stat=,lstart=,args="]
-    listing = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
+    own = child_environment(TOOL, process_environment())
+    listing = subprocess.run(
+        command, env=own, capture_output=True, text=True, errors="replace", check=True
+    ).stdout
     for line in listing.splitlines():
         pid, parent, stat, *more = line.split(None, 8)
         process = Process(int(pid), " ".join(more[:5]), more[5] if len(more) > 5 else "")

@@ -20,8 +20,9 @@ from libtmux.common import tmux_cmd
 
 from csp.core.layout import HUMAN_MIN_ROWS, LOW_WINDOW_ROWS, Size, capacity, layout
 from csp.errors import Broken, NotFound, Refused
+from csp.light.children import IDENTITY, TOOL, USER, child_environment
+from csp.light.places import process_environment
 from csp.panes.borders import FURTHER, HUMAN, MARK, MODE_STATUS, WINDOW_OPTIONS
-from csp.panes.gateway import IDENTITY
 
 OLDEST_TMUX: Final = (3, 2)
 DEFAULT_SIZE: Final = Size(cols=200, rows=49)
@@ -29,7 +30,7 @@ _VERSION: Final = re.compile(r"(\d+)\.(\d+)")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: These belong to the terminal or the shell that the command was given in.
 _NOT_PASSED: Final = frozenset(
-    {"PWD", "OLDPWD", "SHLVL", "_", "TERM", "TERMCAP", "COLUMNS", "LINES", "TERM_PROGRAM", MARK, *IDENTITY}
+    {"PWD", "OLDPWD", "SHLVL", "_", "TERM", "TERMCAP", "COLUMNS", "LINES", "TERM_PROGRAM", MARK}
 )
 #: Holds a place until the layout stands, so that each CLI starts in its final size.
 _PLACEHOLDER: Final = "cat"
@@ -66,7 +67,8 @@ def check_tmux(env: Mapping[str, str]) -> str:
     if path is None:
         hint = "install it: apt install tmux, dnf install tmux or brew install tmux"
         raise NotFound("tmux was not found", hint)
-    said = subprocess.run([path, "-V"], capture_output=True, text=True, check=False).stdout.strip()
+    command, clean = [path, "-V"], child_environment(TOOL, env)
+    said = subprocess.run(command, env=clean, capture_output=True, text=True, check=False).stdout.strip()
     found = _VERSION.search(said)
     if found and (int(found[1]), int(found[2])) < OLDEST_TMUX:
         raise Refused(f"{said} is too old, expected tmux 3.2 or newer", "install a newer tmux")
@@ -148,6 +150,8 @@ class Panes:
         for _ in range(_TRIES):
             done = subprocess.run(
                 ["tmux", "start-server", ";", "source-file", "-"],
+                # A server keeps the environment of who started it, for the panes of all its sessions.
+                env=child_environment(USER, process_environment()),
                 input=script.encode("utf-8", "surrogateescape"),
                 capture_output=True,
                 check=False,
@@ -336,7 +340,7 @@ def passed_on(env: Mapping[str, str]) -> dict[str, str]:
     """Return what of the caller's environment the panes get."""
     return {
         name: value
-        for name, value in env.items()
+        for name, value in child_environment(USER, env).items()
         if name not in _NOT_PASSED and not name.startswith("TMUX") and _VARIABLE.fullmatch(name)
     }
 

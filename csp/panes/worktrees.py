@@ -1,11 +1,13 @@
 """Give an agent a git worktree of its own."""
 
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from csp.errors import BadInput, Broken
+from csp.review.safe_git import run_git
 
 _FOLDER: Final = "worktrees"
 _COMMIT: Final = "make a first one: git commit --allow-empty -m start"
@@ -45,7 +47,8 @@ def _add(dir: Path, path: Path, branch: str, env: Mapping[str, str]) -> None:
     words = ["worktree", "add", "-f", *([] if is_known else ["-b", branch]), str(path)]
     done = _run(dir, env, *words, *([branch] if is_known else []))
     if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.startswith(("fatal", "error"))]
+        lines = done.stderr.decode(errors="replace").splitlines()
+        said = [line for line in lines if line.startswith(("fatal", "error"))]
         raise Broken(f"cannot make a worktree at {str(path)!r}: {' '.join(said) or 'git failed'}")
 
 
@@ -61,21 +64,13 @@ def remove_worktrees(history: Path, env: Mapping[str, str]) -> list[Path]:
 
 def _git(dir: Path, env: Mapping[str, str], *words: str) -> str | None:
     done = _run(dir, env, *words) if dir.is_dir() else None
-    return done.stdout if done is not None and done.returncode == 0 else None
+    return os.fsdecode(done.stdout) if done is not None and done.returncode == 0 else None
 
 
-def _run(dir: Path, env: Mapping[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
-    # A variable such as GIT_DIR, as in a hook of git, would name another repository.
-    clean = {name: value for name, value in env.items() if not name.startswith("GIT_")}
+def _run(dir: Path, env: Mapping[str, str], *words: str) -> "subprocess.CompletedProcess[bytes]":
     try:
-        return subprocess.run(
-            ["git", *words],
-            cwd=dir,
-            env=clean,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_git(dir, words, env)
     except FileNotFoundError as exc:
         raise Broken("git was not found, which worktree = true needs", "install git") from exc
+    except subprocess.TimeoutExpired as exc:
+        raise Broken(f"git {words[0]} did not end within {exc.timeout:g} s") from exc

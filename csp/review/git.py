@@ -4,8 +4,8 @@ Nothing here is forced, nothing touches the tree of the user: the worktree is de
 through an index of our own, what was seen is kept under refs/csp/runs.
 
 A builder may write whatever it wants into its worktree, and git runs commands that a repository names. So
-which repository a worktree belongs to is asked of the user's own, never of the `.git` in the worktree; hooks
-and the file monitor are off; no git is ever started in a repository that lies inside of it.
+which repository a worktree belongs to is asked of the user's own, never of the `.git` in the worktree; what a
+repository names is not run; no git is ever started in a repository that lies inside of it.
 """
 
 import hashlib
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from csp.errors import Broken
+from csp.review.safe_git import own_filters, run_git
 from csp.wire import DiffFigures, RunContext
 
 #: How much of a patch stands in the journal; the file has all of it.
 MAX_PATCH_CHARS: Final = 48_000
-TIMEOUT_S: Final = 120.0
 _NAMES: Final = 20
 _AUTHOR: Final = ("-c", "user.name=csp", "-c", "user.email=csp@localhost", "-c", "commit.gpgsign=false")
 #: Said in full, because the settings of a user may change each of them so that a patch applies no more.
@@ -31,12 +31,6 @@ _PLAIN: Final = (
     *("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--submodule=short", "--ignore-submodules=none"),
 )
 _GITLINK: Final = "160000"
-#: Said before every verb: nothing that a repository names is run.
-_SAFE: Final = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
-#: What git needs of our own environment; a token of the room is not among it.
-_NEEDED: Final = frozenset(
-    {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}
-)
 _MAX_LINK_BYTES: Final = 8192
 
 
@@ -53,11 +47,10 @@ class Seen(NamedTuple):
 
 
 class Git:
-    """Runs git in the places of runs, with no more of the environment than it needs."""
+    """Runs git in the places of runs."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        self._env = {name: value for name, value in env.items() if name in _NEEDED or name.startswith("LC_")}
-        self._env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+        self._env = env
 
     def prepare(self, dir: Path, place: Path) -> RunContext:
         """Return where a run works: in a worktree at `place` if `dir` lies in a repository, else in `dir`."""
@@ -77,10 +70,13 @@ class Git:
             self._must(dir, "worktree", "prune")
             self._must(dir, "worktree", "add", "--detach", str(place), base)
         notes = []
-        if self._ask(dir, "status", "--porcelain", "--untracked-files=no"):
+        # A submodule is a repository with settings of its own.
+        if self._ask(dir, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"):
             notes.append("what is not committed in the repository is not part of the run")
         if (place / ".gitmodules").exists():
             notes.append("the submodules of the repository are empty in the worktree")
+        if filters := own_filters(dir, self._env):
+            notes.append(f"the filters that the repository itself names are not run: {', '.join(filters)}")
         note = "; ".join(notes)
         return RunContext(dir=str(dir), worktree=str(place), repository=top, base=base, note=note)
 
@@ -209,15 +205,7 @@ class Git:
         self, dir: Path, *words: str, more: Mapping[str, str] | None = None, given: Sequence[bytes] = ()
     ) -> "subprocess.CompletedProcess[bytes]":
         try:
-            return subprocess.run(
-                ["git", *_SAFE, *words],
-                cwd=dir,
-                env={**self._env, **(more or {})},
-                input=b"".join(one + b"\0" for one in given),
-                capture_output=True,
-                check=False,
-                timeout=TIMEOUT_S,
-            )
+            return run_git(dir, words, self._env, more=more, given=b"".join(one + b"\0" for one in given))
         except FileNotFoundError as exc:
             if exc.filename != "git":
                 raise Broken(f"there is no directory {str(dir)!r} any more") from exc

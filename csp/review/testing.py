@@ -4,19 +4,23 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
+from csp.light.children import USER, child_environment, without_git
 from csp.wire import TestResult
 
 MAX_OUTPUT_CHARS: Final = 16_000
 #: For so long what was written before the end is still read, should somebody keep the pipe open.
 DRAIN_S: Final = 1.0
+#: For so long the end of all that a command has started is waited for.
+END_S: Final = 30.0
 _CHUNK: Final = 65_536
-#: Whoever runs tests for a run does not speak for the room.
-_SECRETS: Final = ("CSP_AUTH_TOKEN", "CSP_AGENT")
+#: Runs the command with limits, and ends what it leaves behind.
+_CONFINED: Final = Path(__file__).with_name("confined.py")
 #: Whatever a command has started carries it, also what has left its process group.
 _MARK: Final = "CSP_TEST_PLACE"
 _LOOKS: Final = 100
@@ -25,20 +29,29 @@ _PAUSE_S: Final = 0.02
 _CLEAN: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
-async def run_tests(command: str, dir: Path, timeout_s: float, env: Mapping[str, str]) -> TestResult:
-    """Return what `command` came to in `dir`; whatever it has started ends with it."""
+async def run_tests(
+    command: str, dir: Path, timeout_s: float, env: Mapping[str, str], secrets: Collection[str] = ()
+) -> TestResult:
+    """Return what `command` came to in `dir`; whatever it has started ends with it.
+
+    It has the user's environment but for what is ours; `secrets` are values that it must not have either.
+    """
     began = time.monotonic()
     mark = f"{_MARK}={os.path.realpath(dir)}"
     # A gateway that was killed has left its tests running.
     await asyncio.to_thread(_end_strays, mark)
-    ours, theirs = os.pipe()
+    name, _, place = mark.partition("=")
+    own = child_environment(USER, {**_CLEAN, **without_git(env)}, {name: place}, secrets=secrets)
+    (ours, theirs), (life, held) = os.pipe(), os.pipe()
     try:
-        process = await _start(command, dir, env, mark, theirs)
+        process = await _start(command, dir, own, theirs, life)
     except (OSError, ValueError) as exc:
         os.close(ours)
+        os.close(held)
         return TestResult(command=command, passed=False, output=f"cannot be run: {exc}")
     finally:
         os.close(theirs)
+        os.close(life)
     output, is_over = bytearray(), False
     reading = asyncio.ensure_future(_read(ours, output))
     try:
@@ -48,10 +61,9 @@ async def run_tests(command: str, dir: Path, timeout_s: float, env: Mapping[str,
     except TimeoutError:
         pass
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        os.close(held)
+        await _end(process)
         await asyncio.to_thread(_end_strays, mark)
-        await process.wait()
         await asyncio.wait([reading], timeout=DRAIN_S)
         reading.cancel()
     code = process.returncode if is_over else None
@@ -66,21 +78,28 @@ async def run_tests(command: str, dir: Path, timeout_s: float, env: Mapping[str,
 
 
 async def _start(
-    command: str, dir: Path, env: Mapping[str, str], mark: str, output: int
+    command: str, dir: Path, env: dict[str, str], output: int, life: int
 ) -> asyncio.subprocess.Process:
-    own = {name: value for name, value in env.items() if not name.startswith("GIT_") and name not in _SECRETS}
-    name, _, place = mark.partition("=")
     return await asyncio.create_subprocess_exec(
-        "/bin/sh",
-        "-c",
-        command,
+        *(sys.executable, "-I", "-S", str(_CONFINED), str(life), command),
         cwd=dir,
-        env={**_CLEAN, **own, name: place},
+        env=child_environment(USER, env),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=output,
         stderr=asyncio.subprocess.STDOUT,
+        pass_fds=(life,),
         start_new_session=True,
     )
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Wait until all that the command has started is gone; it was told to end."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(END_S):
+            await process.wait()
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 def _end_strays(mark: str) -> None:

@@ -66,4 +66,4 @@ def _wait_for_the_end(life: int) -> None:
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
     os.closerange(3, 1 << 16)
-    os.execv(_WAIT[0], _WAIT)
+    os.execve(_WAIT[0], _WAIT, {})

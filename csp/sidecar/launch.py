@@ -8,6 +8,7 @@ import sys
 import time
 
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
+from csp.light.children import HELPER, USER, child_environment
 from csp.light.room_files import agents_dir, make_private_dir, read_running, save_token
 from csp.mcp.installed import is_installed
 from csp.oneshot import Gateway, field
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 DEFAULT_SIZE = (24, 80)
 DEFAULT_INJECTION_TIMEOUT_S = 10.0
 #: Our own settings: the CLI is an agent of the room, not its owner.
-_OURS = ("CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL", "CSP_ROOM", "CSP_HISTORY_DIR", "CSP_TRANSCRIPT")
+_OURS = ("CSP_ROOM", "CSP_HISTORY_DIR", "CSP_TRANSCRIPT")
 
 
 class Chosen:
@@ -106,7 +107,7 @@ def launch(order: Order, room: Room, *, is_light: bool = False) -> None:
 def _wire_and_start(order: Order, room: Room, seat: _Seat, path: str, *, is_light: bool) -> None:
     save_token(room.state_dir, room.name, seat.agent, seat.token)
     make_private_dir(seat.folder)
-    env = child_env(order.env, room.url, seat.agent, seat.token)
+    env = child_env(order.env, room.url, seat.agent, seat.token, (room.token,))
     unwire(seat.folder)
     argv, server = [path, *order.command[1:]], _server(order)
     rules = rules_text(seat.agent, order.role, has_tools=bool(server))
@@ -177,7 +178,7 @@ def _start(order: Order, room: Room, seat: _Seat, wired: "Wired", *, is_light: b
         from csp.sidecar.loop import relay
 
         os._exit(relay(plan))
-    exec_relay(plan, dict(order.env), f"csp-sidecar-{seat.agent}")
+    exec_relay(plan, child_environment(HELPER, order.env), f"csp-sidecar-{seat.agent}")
 
 
 def _record(order: Order, room: Room, seat: _Seat, wired: "Wired") -> "Record":
@@ -271,10 +272,13 @@ def _register(gateway: Gateway, body: dict[str, object]) -> tuple[str, str]:
     return field(answer, "agentId", str), field(answer, "token", str)
 
 
-def child_env(env: "Mapping[str, str]", url: str, agent: str, token: str) -> dict[str, str]:
+def child_env(
+    env: "Mapping[str, str]", url: str, agent: str, token: str, secrets: "Sequence[str]" = ()
+) -> dict[str, str]:
     """Return the user's environment with the agent's identity in place of the room's."""
-    own = {name: value for name, value in env.items() if name not in _OURS}
-    own |= {"CSP_AUTH_TOKEN": token, "CSP_AGENT": agent, "CSP_GATEWAY_URL": url}
+    rest = {name: value for name, value in env.items() if name not in _OURS}
+    identity = {"CSP_AUTH_TOKEN": token, "CSP_AGENT": agent, "CSP_GATEWAY_URL": url}
+    own = child_environment(USER, rest, identity, secrets=secrets)
     if _which("csp", env) is None:
         own["PATH"] = os.pathsep.join([env.get("PATH", os.defpath), os.path.dirname(sys.executable)])
     return own

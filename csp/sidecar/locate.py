@@ -14,6 +14,9 @@ from typing import Final
 
 import msgspec
 
+from csp.light.children import TOOL, child_environment
+from csp.light.places import process_environment
+
 _LSOF_TIMEOUT_S: Final = 5.0
 _FIRST_LINE_BYTES: Final = 1 << 20
 
@@ -41,7 +44,8 @@ def family(pid: int) -> list[int]:
 
 def _children(pid: int) -> list[int]:
     if sys.platform != "linux":
-        run = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+        command, own = ["pgrep", "-P", str(pid)], child_environment(TOOL, process_environment())
+        run = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
         return [int(word) for word in run.stdout.split()]
     children = []
     with contextlib.suppress(OSError):
@@ -66,8 +70,11 @@ def open_files(pids: Iterable[int]) -> set[Path]:
 
 def _listed(pids: Iterable[int]) -> set[Path]:
     command = ["lsof", "-w", "-Fn", "-p", ",".join(map(str, pids))]
+    own = child_environment(TOOL, process_environment())
     try:
-        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LSOF_TIMEOUT_S)
+        run = subprocess.run(
+            command, env=own, capture_output=True, text=True, check=False, timeout=_LSOF_TIMEOUT_S
+        )
     except (OSError, subprocess.TimeoutExpired):
         return set()
     return {Path(line[1:]) for line in run.stdout.splitlines() if line.startswith("n/")}

@@ -98,15 +98,19 @@ def _enter(slave: int, cwd: str, life: int) -> None:
 
 
 def start_brain(argv: list[str], log: str) -> tuple[int, int]:
-    """Start a brain with this process's environment; return its pid with our end of its socket.
+    """Start a brain with what it needs of our environment; return its pid with our end of its socket.
 
     Its own end is HANDED_FD. It is in a session of its own, out of reach of the terminal's signals.
     """
-    import _socket  # not needed by a relay whose brain does not die
+    import _socket
 
+    from csp.light.children import HELPER, child_environment
+    from csp.light.places import process_environment
+
+    env = child_environment(HELPER, process_environment())
     ours, its = (end.detach() for end in _socket.socketpair())
     try:
-        pid = _start(argv, None, lambda: _sit_down(its, log), HANDED_FD + 1)
+        pid = _start(argv, env, lambda: _sit_down(its, log), HANDED_FD + 1)
     except OSError:
         os.close(ours)
         raise
@@ -126,7 +130,7 @@ def _sit_down(link: int, log: str) -> None:
     os.dup2(said, 2)
 
 
-def _start(argv: list[str], env: dict[str, str] | None, prepare: "Callable[[], None]", fds: int) -> int:
+def _start(argv: list[str], env: dict[str, str], prepare: "Callable[[], None]", fds: int) -> int:
     """Fork, prepare, execute with the lowest `fds` descriptors; a failure comes back through a pipe."""
     heard, low = os.pipe()
     failed = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, fds)
@@ -138,10 +142,7 @@ def _start(argv: list[str], env: dict[str, str] | None, prepare: "Callable[[], N
             _forget_signals()
             os.closerange(fds, failed)
             os.closerange(failed + 1, _MAX_FD)
-            if env is None:
-                os.execv(argv[0], argv)
-            else:
-                os.execve(argv[0], argv, env)
+            os.execve(argv[0], argv, env)
         except OSError as exc:
             os.write(failed, b"%d %s" % (exc.errno or 0, os.fsencode(exc.filename or argv[0])))
         finally:

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from csp.light.children import USER, child_environment
 from csp.sidecar.profile import Profile
 
 #: How long a CLI may take to say one thing and end: one that hangs is given up, one that starts slowly on a
@@ -19,7 +20,7 @@ def ask_version(profile: Profile, argv: Sequence[str], env: Mapping[str, str]) -
     try:
         said = subprocess.run(
             [argv[0], *profile.version_args],
-            env=dict(env),
+            env=child_environment(USER, env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 
+import msgspec
 import pytest
 
 from csp.errors import BadInput, Broken, CspError, Refused, TooMany
@@ -69,16 +70,17 @@ def runs(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setattr(starting_module, "start_argv", lambda body, room: ["/bin/sh", "-c", script, room])
 
 
-async def test_the_command_is_the_rooms_own_and_has_the_rest_of_the_environment(
+async def test_the_command_is_the_rooms_own_and_has_no_key_but_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("CSP_AGENT", "CSP_AUTH_TOKEN", "CSP_GATEWAY_URL", "CSP_ROOM"):
+    others = ("CSP_AGENT", "CSP_AUTH_TOKEN", "CSP_GATEWAY_URL", "CSP_ROOM", "OTHER_API_KEY", "GITHUB_TOKEN")
+    for name in others:
         monkeypatch.setenv(name, "of-somebody-else")
     monkeypatch.setenv("MY_KEY", "kept")
-    words = "$CSP_AGENT$CSP_AUTH_TOKEN$CSP_GATEWAY_URL$CSP_ROOM"
+    words = "".join(f"${name}" for name in others)
     runs(monkeypatch, f'printf \'{{"agent":"x%s","state":"%s"}}\' "{words}" "$MY_KEY$0"')
 
-    started = await Starting("den").start(ASKED)
+    started = await Starting("den").start(msgspec.structs.replace(ASKED, key_env="MY_KEY"))
 
     assert (started.success, started.agent_id, started.state) == (True, "x", "keptden")
 

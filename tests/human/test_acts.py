@@ -208,7 +208,7 @@ class Programs:
 
     async def run(self, chat: Any, *command: str) -> tuple[int, str, str]:
         self.ran.append(command)
-        verb = command[3] if command[0] == "python" else command[1]
+        verb = command[4] if command[0] == "python" else command[1]
         return self._answers.get(verb.replace("-", "_"), (0, "", ""))
 
 
@@ -223,7 +223,7 @@ async def test_an_agent_whose_pane_has_ended_gets_it_back(
     chat.answers["/agents"] = [{"id": "claude", "online": False}, {"id": "codex", "online": True}]
     lines = await chat.do("/restart claude")
 
-    up = ("python", "-m", "csp.cli", "up", "--room", "default", "--detach", "--agents", "claude")
+    up = ("python", "-P", "-m", "csp.cli", "up", "--room", "default", "--detach", "--agents", "claude")
     assert (programs.ran, chat.asked) == ([up], [])
     assert lines == ["starting claude again", "claude is here again"]
 
@@ -235,7 +235,7 @@ async def test_a_removed_agent_is_spoken_to_no_more(tmp_path: Path, monkeypatch:
     assert chat.target == "claude"
     await chat.do("/remove claude")
 
-    assert [ran[3:] for ran in programs.ran] == [
+    assert [ran[4:] for ran in programs.ran] == [
         ("remove", "--room", "default", "codex"),
         ("remove", "--room", "default", "claude"),
     ]
@@ -259,7 +259,7 @@ async def test_an_agent_is_added_with_its_options(
     programs = Programs(monkeypatch, add=(0, "bob is here\n", ""))
 
     assert await chat.do(line) == ["bob is here"]
-    assert programs.ran == [("python", "-m", "csp.cli", "add", "--room", "default", *words)]
+    assert programs.ran == [("python", "-P", "-m", "csp.cli", "add", "--room", "default", *words)]
 
 
 async def test_a_command_that_fails_says_why(chat: Modes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ class Room:
 def start(tmp_path: Path, room: Room, *argv: str, **env: str) -> Outcome:
     made = Background(tmp_path, "default", cast(Gateway, room))
     given = {"PATH": os.environ["PATH"], "PYTHONPATH": os.getcwd(), **env}
-    return made.start("m", argv, tmp_path, given, lambda _: None)
+    return made.start("m", argv, tmp_path, given, lambda _: None, "MY_KEY")
 
 
 def state(word: str, *, online: bool = True) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def test_a_model_is_here_once_it_has_told_its_state(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(subprocess, "Popen", Kept)
     try:
-        found = start(tmp_path, room, *words, CSP_AUTH_TOKEN="secret", CSP_AGENT="x", KEY="k")
+        found = start(tmp_path, room, *words, CSP_AUTH_TOKEN="secret", CSP_AGENT="x", MY_KEY="k", OTHER="o")
         run = Run.load(folder)
     finally:
         for process in started:
@@ -76,7 +76,8 @@ def test_a_model_is_here_once_it_has_told_its_state(tmp_path: Path, monkeypatch:
     assert found == Outcome("m-2", "busy")
     assert run is not None and run.cwd == str(tmp_path)
     assert run.env["CSP_PANES"] == room_key(tmp_path, "default")
-    assert (run.env["KEY"], "CSP_AUTH_TOKEN" in run.env, "CSP_AGENT" in run.env) == ("k", False, False)
+    assert run.env["MY_KEY"] == "k"
+    assert not {"CSP_AUTH_TOKEN", "CSP_AGENT", "OTHER"} & set(run.env)
 
 
 @pytest.mark.parametrize(

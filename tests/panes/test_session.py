@@ -12,7 +12,7 @@ import pytest
 
 from csp.core.layout import Size
 from csp.errors import Broken, NotFound, Refused
-from csp.panes.gateway import IDENTITY
+from csp.light.children import IDENTITY
 from csp.panes.session import (
     Panes,
     _remove_dead,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from csp.errors import Broken
+from csp.panes.worktrees import ensure_worktree, remove_worktrees
 from csp.review.git import Git
 from csp.wire import RunContext
 from tests.review.repository import git, make_repository
@@ -183,6 +184,88 @@ def test_hooks_of_the_repository_are_not_run(own: Git, repository: Path, trap: T
     own.look(context, REF, "m")
 
     assert not trap.is_sprung
+
+
+def hostile_everywhere(repository: Path, trap: Trap) -> None:
+    """Have the repository itself name programs, as one does that was unpacked from an archive."""
+    (repository / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "attributes")
+    trap.arm(repository)
+    for name, value in {
+        "filter.a=b.clean": str(trap.path),
+        "hook.evil.command": str(trap.path),
+        "hook.evil.event": "post-checkout",
+        "core.alternateRefsCommand": str(trap.path),
+        "submodule.recurse": "true",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": f"ext::{trap.path}",
+        "protocol.ext.allow": "always",
+        "remote.origin.uploadpack": str(trap.path),
+        "gpg.program": str(trap.path),
+        "commit.gpgSign": "true",
+        "merge.evil.driver": str(trap.path),
+        "alias.status": f"!{trap.path}",
+    }.items():
+        git(repository, "config", name, value)
+    included = repository / ".git" / "more"
+    included.write_text(f'[filter "more"]\n\tclean = {trap.path}\n\tsmudge = {trap.path}\n')
+    git(repository, "config", "include.path", str(included))
+    (repository / "README").write_text("touched, so that it has to be read\n")
+    trap.mark.unlink(missing_ok=True)
+
+
+def test_nothing_that_a_repository_names_is_run(own: Git, repository: Path, trap: Trap) -> None:
+    hostile_everywhere(repository, trap)
+    context = own.prepare(repository, repository.parent / "tree")
+    tree = Path(context.worktree)
+    (tree / ".gitattributes").write_text("* filter=more\na filter=a=b\n")
+    (tree / "work").write_text("done\n")
+    (tree / "a").write_text("done\n")
+    seen = own.look(context, REF, "m")
+    own.branch(context, "csp/x", seen.figures.commit)
+
+    assert not trap.is_sprung
+    assert b"+done" in seen.patch
+    assert "the filters that the repository itself names are not run: a=b, evil, more" in context.note
+
+
+def test_missing_object_of_a_repository_is_not_fetched_in_its_way(
+    own: Git, repository: Path, trap: Trap
+) -> None:
+    hostile_everywhere(repository, trap)
+    blob = git(repository, "rev-parse", "HEAD:README")
+    (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+
+    with pytest.raises(Broken):
+        own.prepare(repository, repository.parent / "tree")
+    assert not trap.is_sprung
+
+
+def test_filter_of_the_user_is_run(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / ".gitconfig").write_text('[filter "loud"]\n\tclean = tr a-z A-Z\n')
+    own = Git({"PATH": os.environ["PATH"], "HOME": str(tmp_path)})
+    context = own.prepare(repository, tmp_path / "tree")
+    (tmp_path / "tree" / ".gitattributes").write_text("work filter=loud\n")
+    (tmp_path / "tree" / "work").write_text("done\n")
+
+    assert b"+DONE" in own.look(context, REF, "m").patch
+
+
+def test_no_program_that_a_worktree_brings_is_run_for_an_agents_own_worktree(
+    repository: Path, tmp_path: Path, trap: Trap
+) -> None:
+    hostile_everywhere(repository, trap)
+    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    place = ensure_worktree(repository, tmp_path / "history", "default", "ann", env)
+    (place / "work").write_text("not committed\n")
+    (place / "README").write_text("touched\n")
+    ensure_worktree(repository, tmp_path / "history", "default", "ann", env)
+    kept = remove_worktrees(tmp_path / "history", env)
+
+    assert not trap.is_sprung
+    assert kept == [tmp_path / "history" / "worktrees" / "ann"]
 
 
 def test_git_is_told_no_secret(repository: Path, tmp_path: Path) -> None:

@@ -108,16 +108,96 @@ async def test_a_command_has_the_rest_of_the_environment_and_no_input(tmp_path: 
     assert (result.command, result.passed) == ("env; cat; pwd", True)
 
 
+@pytest.mark.parametrize(
+    "way",
+    [
+        "CSP_TEST_PLACE=elsewhere setsid {sleep} &",
+        "env -i /usr/bin/setsid {sleep} &",
+        "(env -i /usr/bin/setsid /bin/sh -c 'trap \"\" HUP TERM; {sleep} & wait' >/dev/null 2>&1 &)",
+    ],
+)
+async def test_daemon_that_hides_is_found_and_ended(tmp_path: Path, way: str) -> None:
+    # No other test sleeps for as long.
+    span = str(100_000 + os.getpid())
+    command = way.format(sleep=f"/bin/sleep {span}")
+    result = await run_tests(f"{command}\necho done", tmp_path, 60, ENV)
+
+    assert (result.output, result.passed, result.timed_out) == ("done\n", True, False)
+    assert sleepers(span) == []
+
+
+def sleepers(span: str) -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (folder / "cmdline").read_bytes() == f"/bin/sleep\0{span}\0".encode():
+                found.append(folder.name)
+    return found
+
+
 async def test_output_that_somebody_keeps_open_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("csp.review.testing.DRAIN_S", 0.05)
-    # It carries another mark, so it is not found; it ends with this test.
-    way = "CSP_TEST_PLACE=elsewhere setsid sleep 30 & echo $! > pid; echo done"
-    result = await run_tests(way, tmp_path, 60, ENV)
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    # It is started by nobody below the command, so it is not found; it ends with this test.
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    hold = f"read pid < {fifo}; exec > /proc/$pid/fd/1; touch {tmp_path / 'held'}; exec sleep 600"
+    helper = subprocess.Popen(["sh", "-c", hold])
+    result = await run_tests(f"echo $$ > {fifo}; until [ -e held ]; do :; done; echo done", tmp_path, 60, ENV)
+    helper.kill()
+    helper.wait()
 
     assert (result.output, result.passed, result.timed_out) == ("done\n", True, False)
+
+
+async def test_what_runs_ends_when_its_gateway_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, pathlib, sys; from csp.review.testing import run_tests\n"
+        "command = 'env -i /usr/bin/setsid /bin/sleep 600 & echo $! > pid; sleep 600'\n"
+        "asyncio.run(run_tests(command, pathlib.Path(sys.argv[1]), 600, {'PATH': '/usr/bin:/bin'}))"
+    )
+    gateway = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
+    await wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), what="a start")
+    gateway.kill()
+    gateway.wait()
+    pid = (tmp_path / "pid").read_text().strip()
+
+    await wait_until(lambda: not Path(f"/proc/{pid}").exists(), what="the end of what it started")
+
+
+async def test_commands_have_limits_that_a_command_may_raise(tmp_path: Path) -> None:
+    result = await run_tests("ulimit -S -c; ulimit -S -f; ulimit -S -d; ulimit -H -d", tmp_path, 60, ENV)
+    core, file, memory, most = result.output.split()
+
+    assert (core, file) == ("0", str((4 << 30) // 512))
+    assert int(memory) >= 2 << 20 and most == "unlimited"
+
+
+async def test_file_that_grows_too_long_ends_the_command(tmp_path: Path) -> None:
+    grow = f"import os; os.truncate({str(tmp_path / 'long')!r}, 5 << 30)"
+    (tmp_path / "long").touch()
+    result = await run_tests(f'{sys.executable} -c "{grow}"', tmp_path, 60, ENV)
+
+    assert not result.passed and (tmp_path / "long").stat().st_size == 0
+
+
+async def test_process_that_takes_all_memory_ends_alone(tmp_path: Path) -> None:
+    take = "import mmap; mmap.mmap(-1, 1 << 45, flags=mmap.MAP_PRIVATE | mmap.MAP_NORESERVE)"
+    result = await run_tests(f'{sys.executable} -c "{take}" && echo never; echo after', tmp_path, 60, ENV)
+
+    assert result.passed and "never" not in result.output and result.output.endswith("after\n")
+
+
+async def test_signal_that_ended_the_command_is_its_code(tmp_path: Path) -> None:
+    assert (await run_tests("kill -TERM $$", tmp_path, 60, ENV)).code == -signal.SIGTERM
+
+
+async def test_command_does_not_know_the_token_by_any_name(tmp_path: Path) -> None:
+    env = {**ENV, "HEADER": "X-Auth-Token: the-rooms-token", "OTHER": "the-rooms-token"}
+    result = await run_tests("env", tmp_path, 60, env, ("the-rooms-token",))
+
+    assert "the-rooms-token" not in result.output
 
 
 async def test_bytes_that_are_no_text_are_kept_as_marks(tmp_path: Path) -> None:

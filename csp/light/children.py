@@ -1,0 +1,118 @@
+"""Decide which variables a child process gets.
+
+Every process that CSP starts has an environment that was made here. There are two ways to make one: by a
+list of what the child needs, for programs that work for us; by leaving out what is ours, for programs that
+are the user's own. A process of the same user can read what is not here from files: this keeps secrets from
+being handed out, it is not a boundary.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+#: A program of the system that answers us: git, ps, nice.
+TOOL = "tool"
+#: A csp process that works for us: a check of the journal, the brain of a sidecar.
+HELPER = "helper"
+#: A csp process that calls a model behind an API; `keys` names the variable with its key.
+CONNECTOR = "connector"
+#: A program of the user: a CLI, a test command, a shell, a browser, also whatever starts these.
+USER = "user"
+
+TOKEN = "CSP_AUTH_TOKEN"
+#: Who a process is in a room. A child gets these by `own` or not at all.
+IDENTITY = (TOKEN, "CSP_AGENT", "CSP_GATEWAY_URL")
+#: Words in a name of ours that only a secret has.
+_SECRET_WORDS = frozenset({"TOKEN", "SECRET", "PASSWORD", "KEY"})
+
+_BASIC = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR"),
+        *("XDG_CONFIG_HOME", "XDG_CACHE_HOME"),
+    }
+)
+_BASIC_PREFIXES = ("LC_",)
+_OURS = frozenset(
+    {
+        *("SHELL", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TERMINFO"),
+        *("VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DBUS_SESSION_BUS_ADDRESS"),
+        *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+    }
+)
+_OUR_PREFIXES = ("XDG_", "CSP_", "PYTHON", "TMUX", "SSL_CERT_", "TERMINFO_")
+#: In either case: some programs read only the one, some only the other.
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+#: What the SDKs of providers read beside a key: where to call, on whose account.
+_PROVIDERS = frozenset(
+    {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_PROJECT"}
+)
+#: What is shorter is found in values that have nothing to do with it.
+_LEAST_SECRET = 8
+
+
+def child_environment(
+    kind: str,
+    environ: "Mapping[str, str]",
+    own: "Mapping[str, str] | None" = None,
+    *,
+    keys: "Collection[str]" = (),
+    secrets: "Collection[str]" = (),
+) -> dict[str, str]:
+    """Return the environment of a child.
+
+    `own` is what this child is given beside it, such as its own token. `keys` are names that a connector gets
+    though they are secret. A variable with one of `secrets` in its value is left out, whatever its name is;
+    the token in `environ` is always one of them.
+    """
+    known = [secret for secret in (environ.get(TOKEN, ""), *secrets) if len(secret) >= _LEAST_SECRET]
+    named = set(keys) if kind == CONNECTOR else set()
+    return {
+        name: value
+        for name, value in environ.items()
+        if (_is_for(kind, name) or name in named)
+        and name not in IDENTITY
+        and not any(secret in value for secret in known)
+    } | dict(own or {})
+
+
+def usual_key(provider: str) -> str:
+    """Return the variable that has the key of a provider, where none is named."""
+    return f"{provider.upper().replace('-', '_')}_API_KEY"
+
+
+def identity(environ: "Mapping[str, str]") -> dict[str, str]:
+    """Return who this process is, for a child that speaks for the same person or agent."""
+    return {name: environ[name] for name in IDENTITY if name in environ}
+
+
+def _is_for(kind: str, name: str) -> bool:
+    if name.startswith("CSP_") and not _SECRET_WORDS.isdisjoint(name.split("_")):
+        return False
+    if kind == USER:
+        return True
+    if name in _BASIC or name.startswith(_BASIC_PREFIXES):
+        return True
+    if kind == TOOL:
+        return False
+    if name in _OURS or name.startswith(_OUR_PREFIXES) or name.upper() in _PROXIES:
+        return True
+    return kind == CONNECTOR and name in _PROVIDERS
+
+
+def without_git(environ: "Mapping[str, str]") -> dict[str, str]:
+    """Return an environment without variables such as GIT_DIR, which would name another repository."""
+    return {name: value for name, value in environ.items() if not name.startswith("GIT_")}
+
+
+__all__ = [
+    "CONNECTOR",
+    "HELPER",
+    "IDENTITY",
+    "TOKEN",
+    "TOOL",
+    "USER",
+    "child_environment",
+    "identity",
+    "usual_key",
+    "without_git",
+]

@@ -1,0 +1,180 @@
+"""Run one shell command with limits; end everything that it has started when it ends.
+
+Run as a script, in an interpreter without site-packages: LIFE COMMAND. LIFE is the number of a pipe's reading
+end; when its other end is closed, the command is over. Where the system lets us, what the command leaves
+behind becomes our child, whatever session, group or environment it has, so that it can be found.
+
+The limits are for mistakes: a command of the same user can find ways around all of this.
+"""
+
+import contextlib
+import os
+import resource
+import select
+import signal
+import sys
+
+_SHELL = "/bin/sh"
+_CAN_NOT_EXEC = 127
+_FILE_BYTES = 4 << 30
+_LEAST_MEMORY = 2 << 30
+_MOST_FILES = 65_536
+_MORE_PROCESSES = 8192
+_STOP_PASSES = 50
+_SET_CHILD_SUBREAPER = 36
+_ASK_AGAIN_S = 0.02
+
+
+def run(life: int, command: str) -> int:
+    """Return the status of the command, None of whose processes is left."""
+    _adopt()
+    heard, news = os.pipe()
+    os.set_blocking(news, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(news, warn_on_full_buffer=False)
+    shell = os.fork()
+    if shell == 0:
+        os.closerange(3, _MOST_FILES)
+        os._exit(_become(command))
+    status = None
+    while status is None and life not in select.select([life, heard], [], [])[0]:
+        os.read(heard, 1024)
+        status = _reaped(shell)
+    _end_family(shell)
+    return status if status is not None else signal.SIGKILL
+
+
+def _become(command: str) -> int:
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    # The interpreter ignores these two, which a command would inherit.
+    for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    for which, most in limits().items():
+        _limit(which, most)
+    _be_the_first_to_go()
+    with contextlib.suppress(OSError):
+        os.execv(_SHELL, [_SHELL, "-c", command])
+    return _CAN_NOT_EXEC
+
+
+def limits() -> dict[int, int]:
+    """Return what a command may use before it is stopped: per process, but for the number of these."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: _FILE_BYTES,
+        resource.RLIMIT_DATA: max(memory // 2, _LEAST_MEMORY),
+        resource.RLIMIT_NOFILE: _MOST_FILES,
+        resource.RLIMIT_NPROC: _tasks() + _MORE_PROCESSES,
+    }
+
+
+def _limit(which: int, most: int) -> None:
+    """Lower a limit, never raise one; a command that needs more can say so: ulimit -S."""
+    soft, hard = resource.getrlimit(which)
+    if soft == resource.RLIM_INFINITY or soft > most:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(which, (most, hard))
+
+
+def _be_the_first_to_go() -> None:
+    """Have the system end the command, not the room, when memory runs out."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+def _tasks() -> int:
+    """Return how many tasks this user has: the limit counts them all."""
+    mine, count = os.getuid(), 0
+    with contextlib.suppress(OSError):
+        for entry in os.scandir("/proc"):
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    count += len(os.listdir(f"/proc/{entry.name}/task")) if entry.stat().st_uid == mine else 0
+    return count
+
+
+def _adopt() -> None:
+    """Become the parent of what the command leaves behind; only Linux has this."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _reaped(wanted: int) -> "int | None":
+    """Bury every child that is dead; return the status of the one that is wanted."""
+    status = None
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, found = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            status = found if pid == wanted else status
+    return status
+
+
+def _end_family(shell: int) -> None:
+    """Kill what is left of the command, until there is nothing."""
+    with contextlib.suppress(OSError):
+        os.killpg(shell, signal.SIGKILL)
+    while True:
+        # What is stopped starts nothing more, so that the number of those to be killed stands.
+        seen: set[int] = set()
+        for _ in range(_STOP_PASSES):
+            new = _descendants() - seen
+            if not new:
+                break
+            _send(new, signal.SIGSTOP)
+            seen |= new
+        _send(seen, signal.SIGKILL)
+        _reaped(shell)
+        if not _has_children():
+            return
+        select.select([], [], [], _ASK_AGAIN_S)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _send(pids: "set[int]", number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
+
+
+def _descendants() -> "set[int]":
+    """Return the living processes below this one; none where there is no /proc."""
+    parents: dict[int, int] = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                    state, parent = file.read().rpartition(b")")[2].split()[:2]
+                    if state not in (b"Z", b"X"):
+                        parents[int(name)] = int(parent)
+    found: set[int] = set()
+    new = {os.getpid()}
+    while new:
+        new = {pid for pid, parent in parents.items() if parent in new} - found
+        found |= new
+    return found
+
+
+def _end_as(status: int) -> int:
+    """End the way the command has ended."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
+        os.kill(os.getpid(), number)
+    return os.waitstatus_to_exitcode(status)
+
+
+if __name__ == "__main__":
+    os._exit(_end_as(run(int(sys.argv[1]), sys.argv[2])))

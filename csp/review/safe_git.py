@@ -1,0 +1,94 @@
+"""Run git so that no command which a repository names is run.
+
+A repository may name programs in its own settings: filters, hooks, a file monitor, a way to fetch what is
+missing. A clone brings none of them along, but an unpacked archive does, and a program in a worktree can
+write them. What the user's own settings name, such as git-lfs, is run.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from csp.light.children import TOOL, child_environment
+
+TIMEOUT_S: Final = 120.0
+_SAFE: Final = (
+    *("-c", "core.fsmonitor=false"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "submodule.recurse=false"),
+)
+_QUIET: Final = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    # A part of a repository that is not there would be fetched in a way that its settings name.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+}
+#: Where the settings of a repository come from, as opposed to those of its user or of the system.
+_REPOSITORYS: Final = ("local", "worktree")
+#: Settings that name a command, with what takes its place.
+_COMMANDS: Final = (
+    (re.compile(r"filter\..+\.(clean|smudge|process)", re.DOTALL), ""),
+    (re.compile(r"filter\..+\.required", re.DOTALL), "false"),
+    (re.compile(r"hook\..+\.command", re.DOTALL), ""),
+    (re.compile(r"hook\..+\.enabled", re.DOTALL), "false"),
+    (re.compile(r"core\.(sshcommand|gitproxy|alternaterefscommand|askpass|editor|pager)"), ""),
+)
+_FILTER: Final = re.compile(r"filter\.(.+)\.(?:clean|smudge|process)", re.DOTALL)
+#: These look at nothing but the repository's own records, so they run no filter.
+_READERS: Final = frozenset({"rev-parse", "config"})
+
+
+def run_git(
+    dir: Path,
+    words: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    more: Mapping[str, str] | None = None,
+    given: bytes = b"",
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run git in `dir` with no more of `env` than it needs; `more` are variables of git's own."""
+    own = {**_QUIET, **(more or {})}
+    if words[0] not in _READERS:
+        own |= _overrides(_named_commands(dir, env, own))
+    return _run(dir, words, env, own, given)
+
+
+def own_filters(dir: Path, env: Mapping[str, str]) -> list[str]:
+    """Return the names of the filters that a repository itself names, which are not run."""
+    found = [_FILTER.fullmatch(name) for name in _named_commands(dir, env, _QUIET)]
+    return sorted({match[1] for match in found if match})
+
+
+def _named_commands(dir: Path, env: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a repository that name a command, with what takes their place."""
+    done = _run(dir, ("config", "--list", "--show-scope", "--name-only", "-z"), env, own, b"")
+    words = os.fsdecode(done.stdout).split("\0")
+    names = [name for scope, name in zip(words[::2], words[1::2], strict=False) if scope in _REPOSITORYS]
+    return {name: instead for name in names for pattern, instead in _COMMANDS if pattern.fullmatch(name)}
+
+
+def _overrides(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that set these over everything else; an argument could not have a = in a name."""
+    found = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings.items()):
+        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
+
+
+def _run(
+    dir: Path, words: Sequence[str], env: Mapping[str, str], own: Mapping[str, str], given: bytes
+) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        ["git", *_SAFE, *words],
+        cwd=dir,
+        env=child_environment(TOOL, env, own),
+        input=given,
+        capture_output=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
