@@ -61,7 +61,13 @@ class NotFound(Refused):
 
 
 class TooMany(Refused):
+    """Carry also how long from now the same may go well, if that is known."""
+
     status = 429
+
+    def __init__(self, message: str, hint: str = "", *, after_s: "float | None" = None) -> None:
+        super().__init__(message, hint)
+        self.after_s = after_s
 
 
 class Broken(CspError):

@@ -1,6 +1,7 @@
 """Answers on their way out: json, in one write where it is small."""
 
 import asyncio
+import math
 import time
 from email.utils import formatdate
 from functools import lru_cache
@@ -8,6 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
+from csp.errors import CspError, TooMany
 from csp.wire import ErrorView, encode
 
 _JSON: Final = "application/json"
@@ -71,6 +73,27 @@ def error_response(
     """Return an error as every error is told."""
     body = encode(ErrorView(error=message, hint=hint))
     return web.Response(status=status, body=body, content_type=_JSON, headers=HEADERS | (headers or {}))
+
+
+def refused(error: CspError) -> web.Response:
+    """Return a refusal, with the time to try again where that is known."""
+    return error_response(error.status, error.message, error.hint, _retry(error))
+
+
+def refusal_bytes(error: TooMany) -> bytes:
+    """Return a refusal for a connection that ends with it."""
+    body = encode(ErrorView(error=error.message, hint=error.hint))
+    lines = "".join(f"{name}: {value}\r\n" for name, value in _retry(error).items())
+    head = (
+        f"HTTP/1.1 429 Too Many Requests\r\nContent-Type: {_JSON}\r\n{_HEADER_LINES}{lines}"
+        f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def _retry(error: CspError) -> dict[str, str]:
+    after_s = error.after_s if isinstance(error, TooMany) else None
+    return {} if after_s is None else {"Retry-After": str(math.ceil(after_s))}
 
 
 def _head(status: int, reason: str, stays_open: bool) -> bytes:

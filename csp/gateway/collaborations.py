@@ -12,6 +12,7 @@ from csp.events import ModeChanged
 from csp.gateway.calls import Answer, Call
 from csp.gateway.gateway import Gateway
 from csp.gateway.recall import hits_for_beginning
+from csp.gateway.throttle import wait_for_news
 from csp.prices import price_of
 from csp.wire import (
     DEFAULT_THREAD,
@@ -87,7 +88,7 @@ async def show(gateway: Gateway, call: Call) -> Answer:
             is_news = params.after is not None and view.lines > params.after
             if view.reason or is_news or remaining <= 0 or gateway.hub.is_closed:
                 return view
-            await asyncio.wait([news], timeout=remaining)
+            await wait_for_news(news, remaining)
 
 
 async def stop(gateway: Gateway, call: Call) -> Answer:

@@ -43,6 +43,7 @@ from csp.gateway.remote import RemoteBoards
 from csp.gateway.screens import Screens
 from csp.gateway.starting import Starting
 from csp.gateway.summaries import Summaries
+from csp.gateway.throttle import Throttle
 from csp.gateway.writer import Committed, RoomWriter
 from csp.journal import JsonlJournal, load_secret
 from csp.journal.history import History
@@ -80,6 +81,7 @@ class Gateway:
         self.pages = Pages(folder, secret, self.tokens.room_token, clock)
         self.guard = HostGuard(settings.host)
         self.hub = Hub(self.concerns)
+        self.throttle = Throttle(self.hub.is_behind)
         # Texts of the board are for everybody; a token that somebody printed must not be among them.
         secrets = (self.tokens.room_token,)
         self.rules = replace(load_rules(settings), secrets=secrets)
@@ -166,32 +168,40 @@ class Gateway:
                 self._drop_stale(event)
         self.hub.publish(committed)
         self.metrics.count(committed)
-        for event, _ in committed:
-            self._push(event)
+        self._push(*[event for event, _ in committed])
         self.hands.take(event for event, _ in committed)
         self.summaries.take(event for event, _ in committed)
         self.remote.take(event for event, _ in committed)
         if any(isinstance(event, _MOVES_CLOCKS) for event, _ in committed):
             self.set_alarm()
 
-    def _push(self, event: AnyEvent) -> None:
-        match event:
-            case Said():
-                for agent in event.recipients:
-                    self._each_outbox(agent, Outbox.push)
-                if event.expires is not None and self._alarm is None:
-                    self.set_alarm()
-            case ControlSent():
-                self._each_outbox(event.target, Outbox.push)
-                self.set_alarm()
-            case StateChanged(paused=False):
-                self._each_outbox(event.sender, Outbox.rewind)
-            case Delivered(state=DeliveryState.QUEUED):
-                self._each_outbox(event.agent, Outbox.rewind)
-            case Queried():
-                self.spawn(self.queries.answer())
-            case _:
-                pass
+    def _push(self, *events: AnyEvent) -> None:
+        """Push what has become due, once to each agent however many events a batch has for it."""
+        pushed: dict[AgentId, Callable[[Outbox], None]] = {}
+        is_alarmed = is_asked = False
+        for event in events:
+            match event:
+                case Said():
+                    for agent in event.recipients:
+                        pushed.setdefault(agent, Outbox.push)
+                    is_alarmed |= event.expires is not None and self._alarm is None
+                case ControlSent():
+                    pushed.setdefault(event.target, Outbox.push)
+                    is_alarmed = True
+                case StateChanged(paused=False):
+                    pushed[event.sender] = Outbox.rewind
+                case Delivered(state=DeliveryState.QUEUED):
+                    pushed[event.agent] = Outbox.rewind
+                case Queried():
+                    is_asked = True
+                case _:
+                    pass
+        for agent, act in pushed.items():
+            self._each_outbox(agent, act)
+        if is_alarmed:
+            self.set_alarm()
+        if is_asked:
+            self.spawn(self.queries.answer())
 
     def _drop_stale(self, event: Joined | Left) -> None:
         if isinstance(event, Left) and event.removed:

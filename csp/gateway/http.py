@@ -16,12 +16,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 from csp.core.roles import ROUTES as ROLES
 from csp.core.roles import row_of
 from csp.errors import BadInput, CspError, NotFound, TooLarge, TooMany, Unsupported
-from csp.gateway.answers import error_response, json_response, text_response
+from csp.gateway.answers import error_response, json_response, refused, text_response
 from csp.gateway.auth import NOBODY, SUBPROTOCOL, Caller, read_offered_token, read_token
 from csp.gateway.calls import Answer, Call, PlainText, RawJson
+from csp.gateway.connections import Connections, is_person
 from csp.gateway.gateway import Gateway
 from csp.gateway.mcp import Bridge
 from csp.gateway.page import serve_file, serve_index
+from csp.gateway.protocol import HttpConnection, HttpServer
 from csp.gateway.routes import ROUTES, Route, answer, check_role
 from csp.gateway.sockets import serve_socket
 from csp.wire import MAX_BODY_BYTES, Role, WatchParams, encode, parse, parse_query
@@ -30,8 +32,6 @@ log = logging.getLogger(__name__)
 
 #: A search of a thousand characters, each of them up to twelve in a URL, is one line of a request.
 MAX_LINE_BYTES: Final = 32 * 1024
-#: Long polls and WebSockets among them.
-MAX_REQUESTS: Final = 8192
 #: How long the rest of a refused body is read and dropped, so that its sender sees the answer.
 LINGERING_S: Final = 1.0
 Params = dict[str, str]
@@ -40,9 +40,11 @@ Endpoint = Callable[[web.BaseRequest, Params], Awaitable[web.StreamResponse]]
 
 def make_runner(gateway: Gateway, *, shutdown_timeout_s: float = 1.0) -> web.ServerRunner:
     """Return what serves a gateway on any number of sockets."""
-    server = web.Server(
-        _Border(gateway).handle,
-        request_factory=_make_request,
+    guests = Connections(gateway.identify, gateway.throttle.refusal)
+    server = HttpServer(
+        _Border(gateway, guests).handle,
+        guests,
+        _make_request,
         access_log=None,
         max_line_size=MAX_LINE_BYTES,
         # A small body may inflate to a huge one, before anybody knows who sent it.
@@ -60,15 +62,14 @@ def _make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: 
 class _Border:
     """Find the route of a request; turn every failure into one json answer."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, guests: Connections) -> None:
         self._gateway = gateway
-        self._under_way = 0
         self._plain: dict[tuple[str, str], Endpoint] = {}
         self._plain_paths: set[str] = set()
         self._patterns: list[tuple[str, list[str], Endpoint]] = []
         for route in ROUTES:
-            self._add(route.method, route.path, _endpoint(gateway, route))
-        self._add("GET", "/ws", _socket_endpoint(gateway))
+            self._add(route.method, route.path, _endpoint(gateway, guests, route))
+        self._add("GET", "/ws", _socket_endpoint(gateway, guests))
         self._add("POST", "/mcp", Bridge(gateway).handle)
         self._add("GET", "/", serve_index)
         self._add("GET", "/page/{file}", serve_file)
@@ -82,18 +83,20 @@ class _Border:
             self._plain_paths.add(path)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self._under_way += 1
+        connection = _connection(request)
+        connection.guest.is_busy, connection.guest.since = True, None
+        connection.work = asyncio.current_task()
         try:
             self._gateway.guard.check(request)
-            if self._under_way > MAX_REQUESTS:
-                raise TooMany(f"{MAX_REQUESTS} requests are under way", "try again in a moment")
             _check_encoding(request)
             endpoint, params = self._find(request.method, request.path)
             if "Expect" in request.headers:
                 await _go_on(request)
             response = await endpoint(request, params)
         except CspError as error:
-            response = error_response(error.status, error.message, error.hint)
+            response = refused(error)
+            if isinstance(error, TooMany) and error.after_s is not None:
+                connection.guest.hold(error.after_s)
         except web.HTTPRequestEntityTooLarge:
             hint = "put it into a file and send its path"
             response = error_response(TooLarge.status, f"body is over {MAX_BODY_BYTES} bytes", hint)
@@ -106,7 +109,7 @@ class _Border:
             log.exception("request failed", extra={"method": request.method, "path": request.path})
             response = error_response(500, "internal error", "see the gateway's log")
         finally:
-            self._under_way -= 1
+            connection.guest.is_busy, connection.work = False, None
         self._gateway.metrics.requests[response.status] += 1
         return response
 
@@ -167,30 +170,46 @@ async def _go_on(request: web.BaseRequest) -> None:
         request.writer.output_size = 0
 
 
-def _endpoint(gateway: Gateway, route: Route) -> Endpoint:
+def _connection(request: web.BaseRequest) -> HttpConnection:
+    assert isinstance(request.protocol, HttpConnection)
+    return request.protocol
+
+
+def _endpoint(gateway: Gateway, guests: Connections, route: Route) -> Endpoint:
     has_needs = any(field.required for field in msgspec.structs.fields(route.query))
 
     async def handle(request: web.BaseRequest, params: Params) -> web.StreamResponse:
-        caller = await _caller(gateway, request, route.needs)
+        caller = await _caller(gateway, guests, request, route.needs)
         check_role(caller, route)
         is_asked = bool(request.query_string) or has_needs
         query = parse_query(route.query, request.query) if is_asked else route.query()
-        body = None
-        if route.body is not None:
-            body = parse(route.body, await request.read() or b"{}")
-        elif request.can_read_body:
-            await request.read()
+        body = await request.read() if route.body is not None or request.can_read_body else b""
+        if caller is NOBODY or is_person(caller):
+            return _response(route.status, await answered(request, caller, params, query, body))
+        async with gateway.throttle.turn(caller.id):
+            done = await answered(request, caller, params, query, body)
+        return _response(route.status, done)
+
+    async def answered(
+        request: web.BaseRequest, caller: Caller, params: Params, query: Any, body: bytes
+    ) -> Answer:
+        parsed = None if route.body is None else parse(route.body, body or b"{}")
         if route.needs is not Role.NONE:
             # A body may take its time, and a token may die meanwhile.
             gateway.recheck(caller)
-        return _response(route.status, await answer(gateway, route, Call(caller, params, query, body)))
+        if route.method != "GET":
+            # What changes the room is not broken off half-way, whoever hangs up.
+            _connection(request).work = None
+        return await answer(gateway, route, Call(caller, params, query, parsed))
 
     return handle
 
 
-def _socket_endpoint(gateway: Gateway) -> Endpoint:
+def _socket_endpoint(gateway: Gateway, guests: Connections) -> Endpoint:
     async def handle(request: web.BaseRequest, params: Params) -> web.StreamResponse:
-        caller = await _caller(gateway, request, Role.AGENT, read_offered_token(request))
+        caller = await _caller(gateway, guests, request, Role.AGENT, read_offered_token(request))
+        # Its end is seen by who reads from it, who then lets go of everything in order.
+        _connection(request).work = None
         after = parse_query(WatchParams, request.query).after
         if not web.WebSocketResponse(protocols=(SUBPROTOCOL,)).can_prepare(request):
             raise BadInput("this route speaks WebSocket", "connect with a WebSocket client, or poll /history")
@@ -199,10 +218,15 @@ def _socket_endpoint(gateway: Gateway) -> Endpoint:
     return handle
 
 
-async def _caller(gateway: Gateway, request: web.BaseRequest, needs: Role, offered: str = "") -> Caller:
+async def _caller(
+    gateway: Gateway, guests: Connections, request: web.BaseRequest, needs: Role, offered: str = ""
+) -> Caller:
     if needs is Role.NONE:
         return NOBODY
     caller = gateway.identify(offered or read_token(request))
+    guests.place(_connection(request).guest, caller)
+    if not is_person(caller):
+        gateway.throttle.check_rate(caller.id)
     await gateway.arrive(caller)
     return caller
 

@@ -15,6 +15,14 @@ from csp.wire import AgentId
 
 #: How many watchers are served before the loop gets its turn.
 STEP: Final = 16
+#: How many events are looked through for watchers before the loop gets its turn.
+STEP_EVENTS: Final = 512
+#: With so much waiting for watchers agents have to wait, too.
+MAX_LAG: Final = 512
+MAX_LAG_BYTES: Final = 4 * 1024 * 1024
+#: Those who wait for any news are woken so often, when they are many.
+WAKE_S: Final = 0.1
+MANY_WAITING: Final = 64
 
 
 class Watcher:
@@ -35,10 +43,14 @@ class Hub:
         self._tail: deque[tuple[AnyEvent, bytes]] = deque()
         #: The place of the tail's first entry, counted over the hub's life.
         self._first = 0
+        self._tail_bytes = 0
         self._pass: list[Watcher] = []
         self._joined: dict[tuple[int, AgentId | None], bytes] = {}
         #: One future for all who wait for the same news: any, or that of one agent's inbox.
         self._news: dict[AgentId | None, asyncio.Future[None]] = {}
+        self._asked = 0
+        self._waking: asyncio.TimerHandle | None = None
+        self._woken_at = 0.0
         #: Whether nothing will be published any more, so that there is nothing to wait for.
         self.is_closed = False
 
@@ -58,9 +70,31 @@ class Hub:
     def publish(self, committed: list[tuple[AnyEvent, bytes]]) -> None:
         """Hand committed events to all watchers, in order."""
         if self.watchers:
-            self._tail.extend((event, text_frame(line)) for event, line in committed)
+            frames = [(event, text_frame(line)) for event, line in committed]
+            self._tail.extend(frames)
+            self._tail_bytes += sum([len(frame) for _, frame in frames])
             if not self._pass:
                 self._start_pass()
+        self._wake_all()
+
+    def is_behind(self) -> bool:
+        """Tell whether watchers have so much to get that nothing should be added."""
+        return len(self._tail) > MAX_LAG or self._tail_bytes > MAX_LAG_BYTES
+
+    def _wake_all(self) -> None:
+        """Wake those who wait for any news; a crowd looks again ten times a second at most."""
+        if self._waking is not None:
+            return
+        loop = asyncio.get_running_loop()
+        wait_s = self._woken_at + WAKE_S - loop.time() if self._asked > MANY_WAITING else 0.0
+        if wait_s > 0:
+            self._waking = loop.call_later(wait_s, self._wake_crowd)
+        else:
+            self._wake_crowd()
+
+    def _wake_crowd(self) -> None:
+        self._waking, self._asked = None, 0
+        self._woken_at = asyncio.get_running_loop().time()
         self.wake(None)
 
     def next_news(self, agent: AgentId | None = None) -> "asyncio.Future[None]":
@@ -68,6 +102,8 @@ class Hub:
 
         Who takes it before looking misses none.
         """
+        if agent is None:
+            self._asked += 1
         if agent not in self._news:
             self._news[agent] = asyncio.get_running_loop().create_future()
         return self._news[agent]
@@ -85,20 +121,28 @@ class Hub:
             self.wake(agent)
 
     def _start_pass(self) -> None:
-        self._pass = list(self.watchers)
+        self._pass = self._in_order()
         self._step()
+
+    def _in_order(self) -> list[Watcher]:
+        """Return all watchers, people first."""
+        return sorted(self.watchers, key=lambda watcher: watcher.agent is not None)
 
     def _step(self) -> None:
         self._joined.clear()
-        for watcher in self._pass[:STEP]:
+        served = looked_at = 0
+        while served < len(self._pass) and served < STEP and looked_at < STEP_EVENTS:
+            watcher = self._pass[served]
+            looked_at += self._end - watcher.place
             self._serve(watcher)
-        del self._pass[:STEP]
+            served += 1
+        del self._pass[:served]
         if self._pass:
             asyncio.get_running_loop().call_soon(self._step)
             return
         self._trim()
         if self._tail:
-            self._pass = list(self.watchers)
+            self._pass = self._in_order()
             asyncio.get_running_loop().call_soon(self._step)
 
     def _serve(self, watcher: Watcher) -> None:
@@ -122,5 +166,5 @@ class Hub:
     def _trim(self) -> None:
         done = min((watcher.place for watcher in self.watchers), default=self._end)
         while self._first < done:
-            self._tail.popleft()
+            self._tail_bytes -= len(self._tail.popleft()[1])
             self._first += 1

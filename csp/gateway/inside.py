@@ -7,7 +7,8 @@ import msgspec
 
 from csp.errors import NotFound
 from csp.gateway.auth import Caller
-from csp.gateway.calls import Call, PlainText, RawJson
+from csp.gateway.calls import Answer, Call, PlainText, RawJson
+from csp.gateway.connections import is_person
 from csp.gateway.gateway import Gateway
 from csp.gateway.routes import ROUTES, Route, check_role
 from csp.gateway.routes import answer as answer_of
@@ -38,7 +39,7 @@ class Inside:
         words = {key: str(value) for key, value in query.items() if value is not None}
         parsed = parse(route.body, encode(body)) if route.body is not None else None
         call = Call(self._caller, params, parse_query(route.query, words), parsed)
-        answer = await answer_of(self._gateway, route, call)
+        answer = await self._answer(route, call)
         match answer:
             case RawJson():
                 return msgspec.json.decode(answer.data)
@@ -46,6 +47,13 @@ class Inside:
                 return answer.text
             case msgspec.Struct():
                 return msgspec.json.decode(encode(answer))
+
+    async def _answer(self, route: Route, call: Call) -> Answer:
+        if is_person(call.caller):
+            return await answer_of(self._gateway, route, call)
+        self._gateway.throttle.check_rate(call.caller.id)
+        async with self._gateway.throttle.turn(call.caller.id):
+            return await answer_of(self._gateway, route, call)
 
 
 def _find(method: str, path: str) -> tuple[Route, dict[str, str]]:

@@ -4,7 +4,6 @@ A row says which types go in and out; the HTTP shell, /openapi.json and the test
 may call it stands in the table of roles.
 """
 
-import asyncio
 import time
 from typing import Any, Final, NamedTuple, get_args
 
@@ -25,6 +24,7 @@ from csp.gateway import access, actions, board, collaborations, maintenance, mes
 from csp.gateway.auth import Caller
 from csp.gateway.calls import Answer, Call, Handler, PlainText, RawJson
 from csp.gateway.gateway import Gateway
+from csp.gateway.throttle import wait_for_news
 from csp.journal.query import HistoryQuery
 from csp.wire import (
     AgentId,
@@ -260,7 +260,7 @@ async def inbox(gateway: Gateway, call: Call) -> Answer:
             remaining = deadline - time.monotonic()
             if items or remaining <= 0 or gateway.hub.is_closed:
                 break
-            await asyncio.wait([gateway.hub.next_news(agent)], timeout=remaining)
+            await wait_for_news(gateway.hub.next_news(agent), remaining)
     shown = tuple(items[:MAX_INBOX_ITEMS])
     return InboxView(items=shown, next=_next_place(gateway, agent, params.after, shown))
 
@@ -297,7 +297,7 @@ async def history(gateway: Gateway, call: Call) -> Answer:
             remaining = deadline - time.monotonic()
             if page.lines or params.after is None or remaining <= 0 or gateway.hub.is_closed:
                 break
-            await asyncio.wait([news], timeout=remaining)
+            await wait_for_news(news, remaining)
     return RawJson(b'{"items":[%b],"next":%b}' % (b",".join(page.lines), encode(page.next)))
 
 

@@ -18,9 +18,11 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from csp.config import GatewayOptions, Settings
 from csp.errors import BadInput, Broken
+from csp.gateway.acceptor import Acceptor
 from csp.gateway.auth import is_loopback
 from csp.gateway.gateway import Gateway
 from csp.gateway.http import make_runner
+from csp.gateway.lanes import new_event_loop
 from csp.gateway.maintenance import (
     finish_rewrites,
     index_notes,
@@ -28,6 +30,7 @@ from csp.gateway.maintenance import (
     report_mending,
     scrub_journal,
 )
+from csp.gateway.protocol import HttpServer
 from csp.gateway.supervise import supervise
 from csp.rooms import RoomFile, RunningRoom, remove_room, write_room
 
@@ -74,7 +77,8 @@ def _serve_forever(
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await serve(options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor)
 
-    asyncio.run(serve_until_signalled())
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(serve_until_signalled())
     return 0
 
 
@@ -92,11 +96,13 @@ async def serve(
     gateway = Gateway(settings, settings.history_dir / settings.room, time.time)
     runner = make_runner(gateway)
     announcement: RoomFile | None = None
+    acceptor: Acceptor | None = None
     try:
         await finish_rewrites(gateway)
         await report_mending(gateway)
         await runner.setup()
-        await web.SockSite(runner, listener, ssl_context=tls, backlog=BACKLOG).start()
+        assert isinstance(runner.server, HttpServer)
+        acceptor = Acceptor(runner.server, listener, tls)
         url = _url(settings.host, listener.getsockname()[1], is_tls=tls is not None)
         announcement = write_room(settings.state_dir, _announcement(options, gateway, url, supervisor))
         gateway.hands.dir = options.dir
@@ -105,8 +111,8 @@ async def serve(
         on_ready()
         await _until_stopped(stop, gateway)
     finally:
-        # New callers wait for the next gateway; one accepted as its server closes would never be closed.
-        asyncio.get_running_loop().remove_reader(listener)
+        if acceptor is not None:
+            acceptor.close()
         await _shut_down(gateway, runner, announcement)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -14,11 +15,13 @@ from csp.errors import BadInput, Broken, CspError, TooLarge, TooMany
 from csp.events import decode_event
 from csp.gateway import actions
 from csp.gateway.auth import SUBPROTOCOL, Caller
+from csp.gateway.connections import is_person
 from csp.gateway.frames import Pipe, text_frame
 from csp.gateway.gateway import MAX_SOCKETS, Gateway
 from csp.gateway.hub import Watcher
 from csp.gateway.outbox import Outbox
 from csp.gateway.screens import LiveFeed
+from csp.gateway.throttle import Ticket
 from csp.journal import Cursor
 from csp.wire import (
     MAX_BODY_BYTES,
@@ -180,13 +183,28 @@ class Connection:
             if message.type is not WSMsgType.TEXT:
                 self._answer_error(None, BadInput("binary frames mean nothing here", "send json as text"))
                 continue
+            ticket = await self._take_turn()
             # Tasks start in the order they were made, so operations are decided in the order sent,
             # while one fdatasync acknowledges many of them.
             task = asyncio.ensure_future(self._operate(message.data.encode(errors="replace")))
             self._ops.add(task)
-            task.add_done_callback(self._ops.discard)
+            task.add_done_callback(partial(self._end_op, ticket))
             while len(self._ops) >= MAX_OPS_IN_FLIGHT:
                 await asyncio.wait(self._ops, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _take_turn(self) -> Ticket | None:
+        """Wait until an agent may go on; what it sends meanwhile is not read, so that it waits as well."""
+        if is_person(self._caller):
+            return None
+        await self._gateway.throttle.keep_rate(self._caller.id)
+        ticket = Ticket(self._caller.id)
+        await self._gateway.throttle.enter(ticket)
+        return ticket
+
+    def _end_op(self, ticket: Ticket | None, task: "asyncio.Task[None]") -> None:
+        self._ops.discard(task)
+        if ticket is not None:
+            self._gateway.throttle.leave(ticket)
 
     async def _operate(self, data: bytes) -> None:
         ref: int | str | None = None

@@ -1,29 +1,10 @@
 """The HTTP border: how many requests at once, bodies that nobody asked for, paths and methods."""
 
-import asyncio
-
 import pytest
 
 from csp.gateway import http as http_module
 from csp.wire import MAX_BODY_BYTES
 from tests.gateway.served import ServedRoom
-from tests.waiting import wait_until
-
-
-async def test_more_requests_than_the_limit_are_refused_until_one_has_ended(
-    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert http_module.MAX_REQUESTS == 8192
-    monkeypatch.setattr(http_module, "MAX_REQUESTS", 1)
-    claude = await room.join("claude")
-    poll = asyncio.ensure_future(room.call("GET", "/inbox/claude?wait=60", token=claude.token))
-    await wait_until(lambda: room.gateway.hub._news, what="the poll")
-    refused = await room.call("GET", "/health")
-    room.gateway.hub.close()
-    await poll
-
-    assert (refused.status, refused.is_refusal) == (429, True)
-    assert (await room.call("GET", "/health")).status == 200
 
 
 async def test_a_body_that_nobody_asked_for_is_read_within_limits(room: ServedRoom) -> None:

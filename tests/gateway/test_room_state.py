@@ -129,21 +129,25 @@ async def test_the_queue_lists_what_waits_with_the_reason(room: ServedRoom) -> N
     assert items[0]["text"] == "x" * 200
 
 
-async def test_one_request_too_many_is_429(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_poll_too_many_of_an_agent_is_429_until_one_has_ended(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.core.admission.MAX_PER_AGENT", 2)
+    await room.restart()
     claude = await room.join("claude")
-    monkeypatch.setattr("csp.gateway.http.MAX_REQUESTS", 2)
     polls = [asyncio.ensure_future(room.inbox(claude, "?wait=60")) for _ in range(2)]
 
     async def is_full() -> bool:
-        return (await room.call("GET", "/agents")).status == 429
+        return (await room.call("GET", "/agents", token=claude.token)).status == 429
 
     await room.until(is_full)
-    refused = await room.call("GET", "/health", token=None)
-    monkeypatch.setattr("csp.gateway.http.MAX_REQUESTS", 3)
+    refused = await room.call("GET", "/agents", token=claude.token)
     message = await room.send("claude", "hello")
 
     assert refused.is_refusal
+    assert refused.headers["Retry-After"] == "1"
     assert await asyncio.gather(*polls) == [[message]] * 2
+    assert (await room.call("GET", "/agents", token=claude.token)).status == 200
 
 
 async def test_one_websocket_too_many_is_429(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
