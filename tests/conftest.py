@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.suite.times import TimesByFolder, longest_first
+from tests.suite.times import TimesByFolder, import_share, longest_first
 
 # A token or an address in the developer's shell must not reach a test.
 for _name in [name for name in os.environ if name.startswith("CSP_")]:
@@ -94,6 +94,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(NoSkipGate(config), "csp-no-skip-gate")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(TimesByFolder(), "csp-times-by-folder")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have each worker compile a share of the tests before it reads what the others have compiled."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None and session.config.getoption("--longest-first"):
+        import_share(session.config, int(worker["workerid"][2:]), worker["workercount"])
 
 
 @pytest.hookimpl(tryfirst=True)

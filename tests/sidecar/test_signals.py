@@ -28,6 +28,13 @@ def test_a_flood_of_signals_neither_blocks_nor_says_a_word(signals: Signals) -> 
     system.set_wakeup_fd.assert_called_once_with(signals._woken, warn_on_full_buffer=False)
 
 
+def test_every_signal_that_is_to_be_heard_gets_our_handler(signals: Signals) -> None:
+    with mock.patch("csp.sidecar.signals.signal") as system:
+        signals.hear([15, 28])
+
+    assert system.signal.call_args_list == [mock.call(15, signals._note), mock.call(28, signals._note)]
+
+
 @pytest.mark.parametrize("is_continued", [True, False])
 def test_a_stop_tells_whether_somebody_continued_us(signals: Signals, is_continued: bool) -> None:
     signals._note(signal.SIGCONT, None)  # long ago

@@ -130,8 +130,14 @@ def _under(root: Path, prefix: str) -> list[str]:
 
 
 def _named_after(root: Path, path: str) -> list[str]:
+    """Return the tests of a module's name, then those whose names begin or end with it."""
     stem = Path(path).stem
-    return [test for test in suite_files(root) if Path(test).stem == f"test_{stem}"]
+    names = {test: Path(test).stem for test in suite_files(root)}
+    exact = [test for test, name in names.items() if name == f"test_{stem}"]
+    longer = [
+        test for test, name in names.items() if name.startswith(f"test_{stem}_") or name.endswith(f"_{stem}")
+    ]
+    return list(dict.fromkeys([*exact, *longer]))
 
 
 @cache

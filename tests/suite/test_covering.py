@@ -55,6 +55,21 @@ def test_the_test_of_the_name_comes_first_then_who_imports_it_then_the_recorded(
     ]
 
 
+def test_a_longer_name_is_near_too(root: Path) -> None:
+    for name in (
+        "tests/cli/test_inbox_limits.py",
+        "tests/cli/test_full_inbox.py",
+        "tests/cli/test_inboxes.py",
+    ):
+        (root / name).write_text("")
+
+    assert covering_tests(root, [str(root / "csp/room/inbox.py")])[:3] == [
+        "tests/room/test_inbox.py",
+        "tests/cli/test_full_inbox.py",
+        "tests/cli/test_inbox_limits.py",
+    ]
+
+
 def test_a_file_that_is_hardly_recorded_gets_the_tests_of_its_package(root: Path) -> None:
     chosen = covering_tests(root, [str(root / "csp/room/fresh.py")])
 

@@ -1,12 +1,13 @@
 """Where the time of a run goes: print it by folder, and start what takes longest first."""
 
+import importlib
 from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.suite.covering import read_map
+from tests.suite.covering import read_map, suite_files
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 
@@ -35,3 +36,16 @@ def longest_first(items: list[pytest.Item]) -> None:
     """Order test files by the seconds they took when the map was recorded, so that no worker ends late."""
     seconds = read_map(ROOT)["seconds"]
     items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0.0))
+
+
+def import_share(config: pytest.Config, number: int, workers: int) -> None:
+    """Import the test files of one of several workers.
+
+    In a fresh clone nothing is compiled, and that takes twice as long as all that a worker does before its
+    first test. Without this, all workers would compile the same file at the same time.
+    """
+    ignored = tuple(f"{path}/" for path in config.getoption("ignore") or ())
+    wanted = tuple(f"{path.rstrip('/')}/" for path in config.args)
+    tests = [test for test in suite_files(ROOT) if test.startswith(wanted) and not test.startswith(ignored)]
+    for test in tests[number::workers]:
+        importlib.import_module(test.removesuffix(".py").replace("/", "."))
