@@ -82,22 +82,33 @@ def _listed(pids: Iterable[int]) -> set[Path]:
 
 def open_rollouts(pid: int) -> set[Path]:
     """Return the rollouts that a Codex holds open, but for those of its subagents."""
+    return split_rollouts(pid)[0]
+
+
+def split_rollouts(pid: int) -> tuple[set[Path], set[Path]]:
+    """Return the rollouts that a Codex holds open, those of its subagents apart."""
     files = open_files(family(pid))
-    return {
-        path
-        for path in files
-        if path.name.startswith("rollout-") and path.suffix == ".jsonl" and _is_of_the_user(path)
-    }
+    found = [path for path in files if path.name.startswith("rollout-") and path.suffix == ".jsonl"]
+    begin = {path: _source(path)[:1] for path in found}
+    return {path for path in found if begin[path] == b'"'}, {path for path in found if begin[path] == b"{"}
 
 
-def _is_of_the_user(path: Path) -> bool:
+def _source(path: Path) -> bytes:
+    """Return where a thread comes from, as its rollout has it; nothing where that cannot be read."""
     try:
         with path.open("rb") as file:
             first = msgspec.json.decode(file.readline(_FIRST_LINE_BYTES), type=_First)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    meta = first.payload
-    return bool(meta) and bytes(meta.source).startswith(b'"') if meta else False
+        return b""
+    return bytes(first.payload.source) if first.payload else b""
+
+
+def subagent_records(kind: str, main: Path) -> list[Path]:
+    """Return what the subagents of a conversation of Claude or Gemini have written, by its own record."""
+    if kind == "claude":
+        return sorted(main.with_suffix("").glob("subagents/*.jsonl"))
+    # A folder with the whole id of the session, of which the record's name has the beginning.
+    return sorted(main.parent.glob(f"{main.stem[-8:]}*/*.jsonl")) if kind == "gemini" else []
 
 
 def newest_folders(sessions: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.models.dialect import sse
 from tests.models.exchange import Ask
-from tests.models.rules import Call, Fail, Shell
+from tests.models.rules import Call, Fail, Shell, Used
 
 # Blocks that Claude Code itself puts into the user's messages.
 _OWN: Final = re.compile(
@@ -84,6 +84,7 @@ class AnthropicEncoder:
         self._model = model
         self._blocks: list[dict[str, Any]] = []
         self._usage = {"input_tokens": max(1, input_tokens), "output_tokens": 1}
+        self.used: Used | None = None
 
     def begin(self) -> bytes:
         message = self.whole() | {"content": [], "stop_reason": None}
@@ -121,6 +122,14 @@ class AnthropicEncoder:
     def whole(self) -> dict[str, Any]:
         is_call = any(block["type"] == "tool_use" for block in self._blocks)
         size = sum(len(json.dumps(block)) for block in self._blocks)
+        usage = self._usage | {"output_tokens": max(1, size // 4)}
+        if self.used is not None:
+            usage = {
+                "input_tokens": self.used.fresh,
+                "cache_creation_input_tokens": self.used.written,
+                "cache_read_input_tokens": self.used.cached,
+                "output_tokens": self.used.output,
+            }
         return {
             "id": self._id,
             "type": "message",
@@ -129,7 +138,7 @@ class AnthropicEncoder:
             "content": self._blocks,
             "stop_reason": "tool_use" if is_call else "end_turn",
             "stop_sequence": None,
-            "usage": self._usage | {"output_tokens": max(1, size // 4)},
+            "usage": usage,
         }
 
     def _block_start(self, block: dict[str, Any]) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 from tests.models.dialect import sse
 from tests.models.exchange import Ask
 from tests.models.responses import Responses
-from tests.models.rules import Call, Fail, Shell
+from tests.models.rules import Call, Fail, Shell, Used
 
 
 class Chat:
@@ -50,6 +50,7 @@ class ChatEncoder:
         self._text = ""
         self._input_tokens = max(1, input_tokens)
         self._has_usage = has_usage
+        self.used: Used | None = None
 
     def begin(self) -> bytes:
         return self._chunk({"role": "assistant", "content": ""})
@@ -92,11 +93,11 @@ class ChatEncoder:
     def _chunk(self, delta: dict[str, Any], reason: str | None = None) -> bytes:
         return sse(self._head() | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
 
-    def _usage(self) -> dict[str, int]:
-        output = max(1, len(self._text) // 4)
-        total = self._input_tokens + output
+    def _usage(self) -> dict[str, Any]:
+        used = self.used or Used(fresh=self._input_tokens, output=max(1, len(self._text) // 4))
         return {
-            "prompt_tokens": self._input_tokens,
-            "completion_tokens": output,
-            "total_tokens": total,
+            "prompt_tokens": used.input,
+            "prompt_tokens_details": {"cached_tokens": used.cached},
+            "completion_tokens": used.output,
+            "total_tokens": used.input + used.output,
         }

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tests.models.exchange import Ask
-from tests.models.rules import Call, Fail, Shell
+from tests.models.rules import Call, Fail, Shell, Used
 
 
 class Encoder(Protocol):
     """Turns the parts of one answer into the provider's bytes; each method returns what to send now."""
+
+    used: Used | None
 
     def begin(self) -> bytes: ...
     def open_text(self) -> bytes: ...

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.models.dialect import sse
 from tests.models.exchange import Ask
-from tests.models.rules import Call, Fail, Shell
+from tests.models.rules import Call, Fail, Shell, Used
 
 # Texts that Gemini CLI itself writes in the user's role.
 _OWN: Final = re.compile(
@@ -88,6 +88,7 @@ class GeminiEncoder:
         self._number = number
         self._parts: list[dict[str, Any]] = []
         self._input_tokens = max(1, input_tokens)
+        self.used: Used | None = None
 
     def begin(self) -> bytes:
         return b""
@@ -122,14 +123,16 @@ class GeminiEncoder:
         return sse({"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}]})
 
     def _response(self, parts: list[dict[str, Any]]) -> dict[str, Any]:
-        output = max(1, sum(len(json.dumps(part)) for part in self._parts) // 4)
+        guess = max(1, sum(len(json.dumps(part)) for part in self._parts) // 4)
+        used = self.used or Used(fresh=self._input_tokens, output=guess)
         content = {"role": "model", "parts": parts}
         return {
             "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
             "usageMetadata": {
-                "promptTokenCount": self._input_tokens,
-                "candidatesTokenCount": output,
-                "totalTokenCount": self._input_tokens + output,
+                "promptTokenCount": used.input,
+                "cachedContentTokenCount": used.cached,
+                "candidatesTokenCount": used.output,
+                "totalTokenCount": used.input + used.output,
             },
             "modelVersion": "gemini-scripted",
         }

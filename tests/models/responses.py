@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.models.dialect import sse
 from tests.models.exchange import Ask
-from tests.models.rules import Call, Fail, Shell
+from tests.models.rules import Call, Fail, Shell, Used
 
 # Messages that Codex itself writes in the user's role.
 _OWN: Final = re.compile(
@@ -87,6 +87,7 @@ class ResponsesEncoder:
         self._model = model
         self._items: list[dict[str, Any]] = []
         self._input_tokens = max(1, input_tokens)
+        self.used: Used | None = None
 
     def begin(self) -> bytes:
         return sse({"type": "response.created", "response": self.whole() | {"status": "in_progress"}})
@@ -133,7 +134,8 @@ class ResponsesEncoder:
         return sse({"type": "response.completed", "response": self.whole()})
 
     def whole(self) -> dict[str, Any]:
-        output = max(1, sum(len(json.dumps(item)) for item in self._items) // 4)
+        guess = max(1, sum(len(json.dumps(item)) for item in self._items) // 4)
+        used = self.used or Used(fresh=self._input_tokens, output=guess)
         return {
             "id": self._id,
             "object": "response",
@@ -142,11 +144,11 @@ class ResponsesEncoder:
             "status": "completed",
             "output": self._items,
             "usage": {
-                "input_tokens": self._input_tokens,
-                "input_tokens_details": {"cached_tokens": 0},
-                "output_tokens": output,
+                "input_tokens": used.input,
+                "input_tokens_details": {"cached_tokens": used.cached},
+                "output_tokens": used.output,
                 "output_tokens_details": {"reasoning_tokens": 0},
-                "total_tokens": self._input_tokens + output,
+                "total_tokens": used.input + used.output,
             },
         }
 

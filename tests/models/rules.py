@@ -72,6 +72,27 @@ class Cut:
     """The end of the connection, in the middle of the answer."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """The tokens that one answer says it took: input read from a cache, written to one, neither; output."""
+
+    cached: int = 0
+    written: int = 0
+    fresh: int = 0
+    output: int = 0
+
+    @property
+    def input(self) -> int:
+        return self.cached + self.written + self.fresh
+
+    @property
+    def new(self) -> int:
+        return self.written + self.fresh + self.output
+
+
+#: A call of a CLI in the midst of its work; 13 of them are a turn of 26,500 new tokens.
+REALISTIC: Final = Used(cached=38_000, written=1_500, fresh=338, output=200)
+
 Part: TypeAlias = Text | Shell | Call | Pause | Endless | Fail | Cut
 Match: TypeAlias = str | Callable[[str], object]
 
@@ -81,7 +102,8 @@ class Rule:
     """Parts to answer with when the last user text matches; calls of tools end a step.
 
     The next step is sent with the results of those calls. `times`: how many prompts it serves.
-    `kind` picks the requests it is for: main, side, compact or sub.
+    `kind` picks the requests it is for: main, side, compact or sub. `used` is what each answer says it took;
+    without it that is guessed by the length of the texts.
     """
 
     match: Match = ""
@@ -89,6 +111,7 @@ class Rule:
     client: str = ""
     kind: str = "main"
     times: int | None = None
+    used: Used | None = None
 
     def fits(self, client: str, kind: str, text: str) -> bool:
         if self.times == 0 or self.client not in ("", client) or self.kind != kind:

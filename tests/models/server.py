@@ -19,7 +19,7 @@ from tests.models.dialect import Dialect, Encoder
 from tests.models.exchange import Ask, Exchange, is_retry, new_texts
 from tests.models.gemini import Gemini
 from tests.models.responses import Responses
-from tests.models.rules import Call, Cut, Endless, Fail, Part, Pause, Rule, Shell, Text
+from tests.models.rules import Call, Cut, Endless, Fail, Part, Pause, Rule, Shell, Text, Used
 
 _DIALECTS: Final[dict[str, Dialect]] = {
     "messages": Anthropic(),
@@ -185,18 +185,19 @@ class ModelServer:
             self._bodies.append(raw)
         return exchange
 
-    def _parts(self, exchange: Exchange) -> Sequence[Part]:
+    def _parts(self, exchange: Exchange) -> tuple[Sequence[Part], Used | None]:
         ask = exchange.ask
         with self._lock:
             for rule in self._rules:
                 if rule.fits(exchange.client, ask.kind, ask.governing):
                     if rule.times is not None and not rule.step(ask.rounds + 1):
                         rule.times -= 1
-                    return rule.step(ask.rounds) or [Text(text="done")]
-        return [Text(text="ok" if ask.kind == "main" else _SIDE_TEXT)]
+                    return rule.step(ask.rounds) or [Text(text="done")], rule.used
+        return [Text(text="ok" if ask.kind == "main" else _SIDE_TEXT)], None
 
     async def _answer(self, request: web.Request, dialect: Dialect, exchange: Exchange) -> web.StreamResponse:
-        parts = list(self._parts(exchange))
+        chosen, used = self._parts(exchange)
+        parts = list(chosen)
         if isinstance(parts[0], Pause):
             await asyncio.sleep(parts[0].seconds)
             parts = parts[1:]
@@ -205,6 +206,7 @@ class ModelServer:
             exchange.status, body, headers = _error(dialect, parts[0])
             return web.json_response(body, status=exchange.status, headers=headers)
         encoder = dialect.encoder(exchange.ask, exchange.body, exchange.number)
+        encoder.used = used
         if not exchange.ask.is_stream:
             await _Writer(None, dialect, encoder, exchange).write_all(parts)
             return web.json_response(encoder.whole())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.models.rules import Call, Endless, Fail, Pause, Rule, Shell, Text, say, slow
+from tests.models.rules import Call, Endless, Fail, Pause, Rule, Shell, Text, Used, say, slow
 from tests.models.server import ModelServer
 from tests.waiting import wait_until_sync
 
@@ -86,6 +86,27 @@ def test_a_text_is_sent_exactly(server: ModelServer, language: str, part: Text) 
     assert text_of(language, events(ask(server, language, "go"))) == TEXT
     assert server.prompts(language) == ["go"]
     assert server.replies(language) == [TEXT]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_answer_says_it_took_what_its_rule_says(server: ModelServer, language: str) -> None:
+    server.add(
+        Rule(match="^go$", reply=[Text(text=TEXT)], used=Used(cached=100, written=20, fresh=3, output=7))
+    )
+    told = json.dumps(events(ask(server, language, "go"))[-2:])
+
+    of_input = {
+        "claude": '"input_tokens": 3',
+        "codex": '"input_tokens": 123',
+        "gemini": '"promptTokenCount": 123',
+    }
+    assert of_input[language] in told
+    cached = {
+        "claude": '"cache_read_input_tokens": 100',
+        "codex": '"cached_tokens": 100',
+        "gemini": '"cachedContentTokenCount": 100',
+    }
+    assert cached[language] in told
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -20,7 +21,7 @@ from websockets.sync.client import connect
 from csp.events import AgentCall, AgentResponse, Late, ModeChanged, Noticed, TurnMoved, TurnSignal, Voted
 from csp.gateway.routes import ROUTES
 from csp.wire import Change, TurnState
-from tests.models.rules import Endless, Shell, Text, slow
+from tests.models.rules import REALISTIC, Endless, Part, Shell, Text, slow
 from tests.sidecar.real_modes import TIMEOUT_S, TRIO, Trio, plan_of, trio, votes, when
 from tests.waiting import wait_until_sync
 
@@ -29,7 +30,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(600), pytest.mark.xdist_grou
 #: Gemini asks a person about answers that repeat themselves.
 WORDS: Final = "\n".join(f"word number {number} of a long answer" for number in range(60))
 EVERY_TYPE: Final = (
-    "human_message,agent_call,agent_response,activity,kept,answer,turn_signal,query,system,mode,turn,vote,"
+    "human_message,agent_call,agent_response,activity,kept,answer,turn_signal,query,system,mode,turn,usage,vote,"
     "delivery,joined,left,state,control,late,redacted,pruned,base"
 )
 
@@ -413,3 +414,29 @@ def test_only_the_reply_to_a_turn_moves_the_session(room: Trio) -> None:
     turns = [one for one in room.events(session, AgentResponse) if not one.out_of_turn]
     assert [(one.sender, one.turn is None) for one in turns] == [("claude", False), ("codex", False)]
     assert "Answered in the pane." not in "\n".join(room.room.journal_texts())
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(1200)
+def test_an_autopilot_of_two_passes_twenty_realistic_turns(room: Trio) -> None:
+    topic, turns = "axolotl gills", 20
+    look: list[Part] = [Text(text="I look."), Shell(command="echo hi", escalate=False)]
+    rule = when(topic, reply=[*look * 12, Text(text="I have looked twelve times.")])
+    room.server.add(replace(rule, used=REALISTIC))
+    session = room.begin("autopilot", topic, agents=["claude", "codex"])
+
+    def replies() -> list[AgentResponse]:
+        return room.events(session, AgentResponse)
+
+    wait_until_sync(lambda: len(replies()) >= turns or room.mode()["status"] == "ended", 1000, "20 turns")
+    view = room.mode()
+    room.room.gateway.post("/stop", {})
+
+    assert view["status"] == "running"
+    used = [one.usage for one in replies()[:turns] if one.usage is not None]
+    assert [one.cached for one in used] == [13 * REALISTIC.cached] * turns
+    assert {one.new for one in used} == {13 * REALISTIC.new}
+    reminded = [text for text in notices(room, session) if text.startswith("Autopilot running.")]
+    assert len(reminded) == turns * 13 * REALISTIC.new // 250_000

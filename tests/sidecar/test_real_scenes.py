@@ -23,7 +23,7 @@ from tests.clis.bringup import SetUp
 from tests.clis.loopback import Loopback
 from tests.clis.passage import passage
 from tests.models.exchange import Exchange
-from tests.models.rules import Fail, Part, Shell, Text, slow
+from tests.models.rules import REALISTIC, Fail, Part, Shell, Text, slow
 from tests.models.server import ModelServer
 from tests.sidecar.calling import add_own_server, tool
 from tests.sidecar.real_modes import PATIENCE_S, TRIO, Trio, when
@@ -385,6 +385,29 @@ def test_allstop_interrupts_every_turn_of_a_session(room: Room) -> None:
     assert [one for one in later if one.seq > end.seq] == []
     assert not room.server.saw("ALL STOP!")
     assert [len(room.asked(topic, name)) for name in TRIO] == [1, 1, 1]
+
+
+def test_a_limit_stops_turns_while_they_run_by_what_is_new(room: Room) -> None:
+    topic, calls = "quokka smiles", 3
+    look: list[Part] = [Text(text="I look."), Shell(command="echo hi", escalate=False)]
+    room.server.add(replace(when(topic, reply=[*look * calls, FOREVER]), used=REALISTIC))
+    # The last of them to have made its third call passes it.
+    limit = len(TRIO) * calls * REALISTIC.new - 1
+    session = room.begin("debate", topic, limits={"tokens": limit})
+    view = room.wait_end(session)
+    for one in room.server.exchanges(kind="main"):
+        if topic in one.ask.governing and one.ended == "open":
+            room.wait_aborted(one)
+    room.rest()
+
+    assert view["reason"] == "emergency_tokens"
+    assert room.events(session, AgentResponse) == []
+    (shown,) = [one for one in room.room.gateway.get("/sessions")["items"] if one["id"] == session]
+    # What was broken off may have told its tokens before.
+    for row in shown["spent"]:
+        assert row["cached"] in (calls * REALISTIC.cached, (calls + 1) * REALISTIC.cached)
+    assert sorted(row["agent"] for row in shown["spent"]) == sorted(TRIO)
+    assert limit < shown["new"] < limit + len(TRIO) * REALISTIC.new + 1000
 
 
 def test_a_restarted_cli_goes_on_with_its_conversation(room: Room) -> None:

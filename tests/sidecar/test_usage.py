@@ -3,13 +3,14 @@
 import json
 import socket
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import pytest
 
 from csp.client import Client
-from csp.core.capture import Reply, Tracker
+from csp.core.capture import Counted, Reply, Tracker
 from csp.sidecar.diligence import Meter
 from csp.sidecar.pane import Pane
 from csp.sidecar.port import Port
@@ -20,6 +21,7 @@ from csp.sidecar.tags import Asked, Tags
 from csp.sidecar.transcripts import Line, Reader
 from csp.sidecar.transcripts.claude import ClaudeReader
 from csp.sidecar.transcripts.codex import CodexReader
+from csp.sidecar.transcripts.follow import Follower, Run
 from csp.sidecar.transcripts.gemini import GeminiReader
 from csp.wire import Usage
 
@@ -243,6 +245,92 @@ def test_a_subagent_of_claude_in_the_same_record_is_counted_but_not_heard() -> N
         "done",
         msgspec.structs.replace(usage, input=usage.input + 70, calls=2),
     )
+
+
+# --- subagents with records of their own --------------------------------------------------------
+
+
+def side_line(record: Record, at: float) -> Line:
+    """Return a line of a subagent that has used 70 tokens of another model."""
+    if record.kind == "claude":
+        message = {"id": "sub", "model": "small", "content": "psst", "usage": {"input_tokens": 70}}
+        fields = {"type": "assistant", "uuid": "s1", "message": message, "isSidechain": True}
+    elif record.kind == "codex":
+        usage = {"input_tokens": 70, "output_tokens": 0}
+        fields = {"type": "token_usage_record", "payload": {"usage": usage, "response_id": "sub"}}
+    else:
+        fields = {"type": "gemini", "id": "sub", "content": "psst", "tokens": {"input": 70}, "model": "small"}
+    fields |= {"timestamp": moment(at)}
+    return Line(path="/side.jsonl", data=json.dumps(fields).encode(), is_side=True)
+
+
+def test_a_subagent_is_counted_but_not_heard(record: Record) -> None:
+    record.ask("t-7")
+    record.call("t-7", 0)
+    lines = [
+        side_line(record, SINCE - 1),
+        side_line(record, record.at),
+        Line(path="/", data=b"{", is_side=True),
+    ]
+    items = record.reader.read([], lines, record.at)
+
+    assert [type(item) for item in items] == [Counted]
+    for item in items:
+        record.tracker.feed(item)
+    record.end("t-7")
+    (reply,) = record.replies
+    assert reply.usage is not None
+    assert (reply.usage.input, reply.usage.calls) == (expected(record.kind, 1).input + 70, 2)
+
+
+def test_a_subagent_of_codex_has_its_own_model() -> None:
+    record = Record("codex")
+    record.ask("t-7")
+    context = {"type": "turn_context", "timestamp": moment(record.at), "payload": {"model": "small"}}
+    begin = Line(path="/side.jsonl", data=json.dumps(context).encode(), is_side=True)
+    none = Line(path="/side.jsonl", data=b"{}", is_side=True)
+    (counted,) = record.reader.read([], [begin, none, side_line(record, record.at)], record.at)
+
+    assert isinstance(counted, Counted) and counted.usage.model == "small"
+
+
+@pytest.mark.parametrize(
+    ("kind", "main", "side"),
+    [
+        ("claude", "one.jsonl", "one/subagents/agent-1.jsonl"),
+        ("gemini", "session-2026-11-16T10-50-ae1a3db8.jsonl", "ae1a3db8-1234/sub.jsonl"),
+    ],
+)
+def test_a_follower_finds_what_subagents_write(tmp_path: Path, kind: str, main: str, side: str) -> None:
+    record = Record(kind)
+    path, other = tmp_path / main, tmp_path / side
+    path.touch()
+    run = Run(kind=kind, child_pid=0, since=SINCE, session_id="s", transcript_hint=str(path))
+    follower = Follower(run)
+    follower._tail(str(path))
+    if kind == "claude":
+        prompt = {"content": "[YOUR TURN #t-7]"}
+        told = record._claude("p", "user", promptId="p", message=prompt)
+    else:
+        content = [{"text": "[YOUR TURN #t-7]"}]
+        told = {"id": "p", "timestamp": moment(record.at), "type": "user", "content": content}
+    path.write_text(json.dumps(told) + "\n")
+    follower.catch_up()
+    if kind == "gemini":
+        # Without hooks, an answer is what says that the prompt is under way.
+        said = {"id": "a", "timestamp": moment(record.at + 1), "type": "gemini", "content": "I ask."}
+        with path.open("a") as file:
+            file.write(json.dumps(said) + "\n")
+        follower.catch_up()
+    other.parent.mkdir(parents=True)
+    other.write_bytes(side_line(record, record.at + 2).data + b"\n")
+    follower.catch_up()
+    assert follower.tracker.usage == Usage(input=70, model="small", calls=1)
+    heir = Follower(run, follower.dump())
+    heir.catch_up()
+
+    assert heir.tracker.usage == Usage(input=70, model="small", calls=1)
+    assert [str(other)] == list(heir._sides)
 
 
 # --- told to the room ----------------------------------------------------------------------------

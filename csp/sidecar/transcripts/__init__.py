@@ -18,6 +18,8 @@ class Line:
 
     path: str
     data: bytes
+    #: Whether a subagent wrote it: only what it used matters.
+    is_side: bool = False
 
 
 class Reader(Protocol):

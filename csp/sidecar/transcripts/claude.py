@@ -267,10 +267,10 @@ class ClaudeReader:
             record = msgspec.json.decode(line.data, type=_Record)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
-        if line.path != self._state.path or record.uuid in self._state.seen:
-            return
-        if record.isSidechain:
+        if line.is_side or (record.isSidechain and line.path == self._state.path):
             yield from self._side(record)
+            return
+        if line.path != self._state.path or record.uuid in self._state.seen:
             return
         if seconds(record.timestamp) < self._state.since:
             _remember(self._state.seen, record.uuid)

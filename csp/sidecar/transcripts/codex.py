@@ -102,6 +102,8 @@ class _State(msgspec.Struct):
     is_started: bool = False
     #: How much each rollout has counted in all: the same sum twice is the same call.
     totals: dict[str, int] = {}
+    #: The models of subagents, by their rollouts.
+    models: dict[str, str] = {}
 
 
 class CodexReader:
@@ -112,7 +114,11 @@ class CodexReader:
 
     def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
         items: list[Item] = []
-        records = [(line.path, record) for line in lines if (record := _decoded(line.data))]
+        for line in lines:
+            if line.is_side and (record := _decoded(line.data)):
+                items += self._side(line.path, record)
+        main = [line for line in lines if not line.is_side]
+        records = [(line.path, record) for line in main if (record := _decoded(line.data))]
         if len({path for path, _ in records}) > 1:
             # The order within a file stays, as the sort is stable.
             records.sort(key=lambda one: one[1].timestamp)
@@ -167,7 +173,17 @@ class CodexReader:
             return []
         self._state.totals[path] = total
         name = payload.response_id or (f"{path} {total}" if total else record.timestamp)
-        return [Counted(id=name, usage=_usage(tokens, self._state.model))]
+        return [Counted(id=name, usage=_usage(tokens, self._state.models.get(path) or self._state.model))]
+
+    def _side(self, path: str, record: _Record) -> list[Item]:
+        """Return what a subagent has used; what it says is between it and Codex."""
+        payload = record.payload
+        if payload is None:
+            return []
+        if record.type == "turn_context" and payload.model:
+            self._state.models[path] = payload.model
+        counted = self._counted(path, record, payload)
+        return [] if seconds(record.timestamp) < self._state.since else counted
 
     def _event(self, path: str, payload: _Payload) -> Iterator[Item]:
         match payload.type:

@@ -54,6 +54,7 @@ class _Dump(msgspec.Struct):
     files: dict[str, tuple[int, int]]
     current: list[str]
     taken: list[str]
+    sides: dict[str, tuple[int, int]] = {}
 
 
 class _Timed(msgspec.Struct):
@@ -79,6 +80,8 @@ class Follower:
         self._positions: dict[str, tuple[int, int]] = {}
         self._tails: dict[str, Tail] = {}
         self._held: dict[str, list[Line]] = {}
+        #: What subagents write, and how far it was read.
+        self._sides: dict[str, Tail] = {}
         self._watcher: Watcher | None = None
         self._looks = 0
         self._look_at = 0.0
@@ -90,6 +93,8 @@ class Follower:
             self._positions, taken = known.files, known.taken
             for name in known.current:
                 self._tail(name)
+            for name, (offset, inode) in known.sides.items():
+                self._sides[name] = Tail(Path(name), offset, inode)
         elif path:
             self._tail(path)
         self._spool = Spool(Path(run.spool_dir), taken) if run.spool_dir else None
@@ -105,6 +110,7 @@ class Follower:
                 files=self._positions,
                 current=list(self._tails),
                 taken=list(self._spool.taken) if self._spool else [],
+                sides={name: tail.position for name, tail in self._sides.items()},
             )
         )
 
@@ -167,7 +173,7 @@ class Follower:
         finally:
             self._watcher.close()
             self._watcher = None
-            for tail in self._tails.values():
+            for tail in (*self._tails.values(), *self._sides.values()):
                 tail.close()
 
     def _step(self) -> tuple[list[Outcome], bool]:
@@ -199,7 +205,22 @@ class Follower:
             more = self._spool.take() if self._spool else []
             events += more
             if not more or len(lines) >= _BATCH_LINES:
-                return events, lines
+                # Read after the others but put before them: a subagent is done before its caller goes on.
+                return events, [*self._side_lines(), *lines]
+
+    def _side_lines(self) -> list[Line]:
+        """Read what subagents of the turn that runs have written, of whom no hook tells in time."""
+        if not self.tracker.is_open:
+            return []
+        for main in self._tails:
+            for path in locate.subagent_records(self.run.kind, Path(main)):
+                self._sides.setdefault(str(path), Tail(path))
+        lines = []
+        for name, tail in self._sides.items():
+            lines += [Line(path=name, data=data, is_side=True) for data in tail.read()]
+            # There may be many of them, most of which have ended.
+            tail.close()
+        return lines
 
     def _until_switch(self, events: list[Event]) -> tuple[list[Event], list[Event]]:
         """Part events behind the one that leads to another transcript: its lines are still to be read."""
@@ -212,7 +233,7 @@ class Follower:
     def _hold_back(self, lines: list[Line], switch: Event) -> list[Line]:
         """Keep lines for later that were written after the session was left: it has been resumed since."""
         moment = seconds(switch.hook.timestamp) or switch.at
-        later = [line for line in lines if _time(line) > moment]
+        later = [line for line in lines if not line.is_side and _time(line) > moment]
         for line in later:
             self._held.setdefault(line.path, []).append(line)
         return [line for line in lines if line not in later]
@@ -239,6 +260,9 @@ class Follower:
         waits = [] if due is None else [max(0.0, due - now)]
         if self._needs_looks():
             waits.append(max(0.0, self._look_at - now))
+        elif self.tracker.runs_tool:
+            # It may be a subagent.
+            waits.append(LOOK_S)
         return min(waits, default=None)
 
     def _look_soon(self) -> None:
@@ -253,9 +277,11 @@ class Follower:
         self._look_at = time.time() + (_SOON_S if self._looks else LOOK_S)
         hint = Path(self.run.transcript_hint)
         if self.run.kind == "codex":
-            found = locate.open_rollouts(self.run.child_pid)
+            found, sides = locate.split_rollouts(self.run.child_pid)
             for path in sorted(found):
                 self._tail(str(path))
+            for path in sorted(sides):
+                self._sides.setdefault(str(path), Tail(path))
             if self._watcher:
                 for folder in locate.newest_folders(hint):
                     self._watcher.watch(folder)

@@ -104,16 +104,22 @@ class GeminiReader:
 
     def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
         happened: list[tuple[float, int, Event | _Record]] = []
-        records = [_record(line.data) for line in lines]
+        items: list[Item] = [item for line in lines if line.is_side for item in self._side(line.data)]
+        records = [_record(line.data) for line in lines if not line.is_side]
         happened += [(seconds(record.timestamp), 0, record) for record in records if record]
         happened += [(seconds(event.hook.timestamp) or event.at, 1, event) for event in events]
-        items: list[Item] = []
         # The sort keeps the order of what has the same time; lines go before hooks.
         for at, _, what in sorted(happened, key=lambda one: one[:2]):
             items += self._event(what, at) if isinstance(what, Event) else self._message(what, at, now)
         if self._state.fault_due is not None and now >= self._state.fault_due:
             items += self._end(_failed(self._state.fault))
         return items
+
+    def _side(self, data: bytes) -> Iterator[Item]:
+        """Count what a subagent has used; what it says is between it and Gemini."""
+        record = _record(data)
+        if record and record.tokens and seconds(record.timestamp) >= self._state.since:
+            yield Counted(id=record.id, usage=_usage(record.tokens, record.model))
 
     def end(self) -> None:
         self._forget_turns()
