@@ -48,9 +48,9 @@ def _drop_what_it_does_not_need(call: Call) -> None:
     """Become the same command without the keys of others; the pane of a room has the user's environment."""
     before = process_environment()
     key = call.args.key_env or usual_key(call.args.provider)
-    env = child_environment(CONNECTOR, before, {**identity(before), MADE: "1"}, keys=(key,))
+    clean = child_environment(CONNECTOR, before, {**identity(before), MADE: "1"}, keys=(key,))
     if MADE not in before and call.argv:
-        os.execve(sys.executable, [sys.executable, "-P", "-m", "csp.cli", *call.argv], env)
+        os.execve(sys.executable, [sys.executable, "-P", "-m", "csp.cli", *call.argv], clean)
 
 
 def _check_place(call: Call) -> None:
