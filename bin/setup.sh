@@ -105,15 +105,16 @@ find_uv() {
 }
 
 # Debian splits ensurepip off into python3-venv; without it `python3 -m venv` makes no pip.
-can_make_venv() { python3 -c 'import ensurepip, venv' >/dev/null 2>&1; }
+# -I here, below: a module in the caller's directory must not be taken for one of Python's.
+can_make_venv() { python3 -I -c 'import ensurepip, venv' >/dev/null 2>&1; }
 
 # The binary is moved into place whole, so a second set-up at the same time sees all of it or nothing.
 install_uv_from_pypi() {
     local work status=0
     mkdir -p "$CSP_CACHE/uv/bin"
     work=$(mktemp -d "$CSP_CACHE/uv/install.XXXXXX")
-    python3 -m venv "$work" &&
-        "$work/bin/python" -m pip install --quiet --disable-pip-version-check 'uv>=0.5' >&2 &&
+    python3 -I -m venv "$work" &&
+        "$work/bin/python" -I -m pip install --quiet --disable-pip-version-check 'uv>=0.5' >&2 &&
         mv -f "$work/bin/uv" "$CSP_CACHE/uv/bin/uv" || status=1
     rm -rf "$work"
     return "$status"
@@ -183,4 +184,4 @@ wanted_extras() {
             -e 's/^gemini$/openai/p' -e 's/^openai-compatible$/openai/p' | sort -u
 }
 
-has_extra() { "$ROOT/.venv/bin/python" -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$1'))"; }
+has_extra() { "$ROOT/.venv/bin/python" -I -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$1'))"; }

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from csp.errors import BadInput
 from csp.light import places
 from csp.light.places import process_environment as process_environment
+from csp.trust import Accepted, Ask, Untrusted, examine, harmless
 from csp.values import (
     BOOLEAN,
     COMMAND,
@@ -101,6 +102,8 @@ class Settings:
     agents: tuple[AgentSpec, ...] = ()
     state_dir: Path = Path()
     sources: Mapping[str, str] = field(default_factory=dict)
+    #: What ./csp.toml sets, but its user has not accepted; it is in no other field.
+    withheld: Untrusted | None = None
 
     def is_set(self, name: str) -> bool:
         """Tell whether somebody chose this value, be it the same as the default."""
@@ -209,6 +212,8 @@ class _File:
 
     path: Path
     data: dict[str, Any]
+    #: Whether it came with a repository, instead of being named or written by the user.
+    is_found: bool = False
 
     def get(self, key: str) -> object:
         section, _, name = key.partition(".")
@@ -220,11 +225,16 @@ def load_settings(
     *,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    ask: Ask | None = None,
 ) -> Settings:
-    """Build the settings of this run; raise BadInput naming the source of a value that is wrong."""
+    """Build the settings of this run; raise BadInput naming the source of a value that is wrong.
+
+    What ./csp.toml sets, but the user has not accepted, is left out unless `ask` says yes. The file is read
+    once: what was shown is what is used.
+    """
     env = process_environment() if env is None else env
     cwd = current_dir() if cwd is None else cwd
-    files = _read_files(env, cwd)
+    files, withheld = _with_trust(_read_files(env, cwd), env, ask)
     values: dict[str, Any] = {"history_dir": default_history_dir(env), "state_dir": default_state_dir(env)}
     sources: dict[str, str] = {}
     for row in ROWS:
@@ -233,7 +243,24 @@ def load_settings(
         if found:
             values[row.name] = found[0]
     values["history_dir"] = Path(os.path.abspath(cwd / values["history_dir"]))
-    return Settings(**values, agents=_read_agents(files), sources=sources)
+    return Settings(**values, agents=_read_agents(files), sources=sources, withheld=withheld)
+
+
+def _with_trust(
+    files: list[_File], env: Mapping[str, str], ask: Ask | None
+) -> tuple[list[_File], Untrusted | None]:
+    """Return the files without what was not accepted, with that."""
+    for at, file in enumerate(files):
+        found = examine(file.path, file.data) if file.is_found else None
+        if found is not None and not Accepted(env).has(found) and not (ask is not None and ask(found)):
+            return [*files[:at], _File(file.path, harmless(file.data)), *files[at + 1 :]], found
+    return files, None
+
+
+def read_project_file(path: Path) -> dict[str, Any] | None:
+    """Return the content of a csp.toml; None if there is none."""
+    file = _read_file(path)
+    return file.data if file else None
 
 
 def current_dir() -> Path:
@@ -263,13 +290,13 @@ def _read_files(env: Mapping[str, str], cwd: Path) -> list[_File]:
     chosen = env.get("CSP_CONFIG_FILE")
     project = cwd / read_text(PATH, chosen, "CSP_CONFIG_FILE") if chosen else cwd / "csp.toml"
     user = _found(places.xdg(env, "XDG_CONFIG_HOME", ".config")) / "csp" / "config.toml"
-    found = [_read_file(project), _read_file(user)]
+    found = [_read_file(project, is_found=not chosen), _read_file(user)]
     if chosen and not found[0]:
         raise BadInput(f"CSP_CONFIG_FILE: expected a file that exists, got {chosen!r}")
     return [file for file in found if file]
 
 
-def _read_file(path: Path) -> _File | None:
+def _read_file(path: Path, *, is_found: bool = False) -> _File | None:
     try:
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -283,7 +310,7 @@ def _read_file(path: Path) -> _File | None:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise BadInput(f"{path}: not valid toml: {str(exc)[:1].lower()}{str(exc)[1:]}") from exc
     _check_keys(path, data)
-    return _File(path, data)
+    return _File(path, data, is_found)
 
 
 def _check_keys(path: Path, data: dict[str, Any]) -> None:

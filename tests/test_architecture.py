@@ -20,7 +20,7 @@ TOP_LEVEL: Final = {
     *("bin", "csp", "history", "prompts", "tests"),
 }
 
-BASE: Final = {"wire", "events", "errors", "config", "light", "values", "__init__"}
+BASE: Final = {"wire", "events", "errors", "config", "light", "trust", "values", "__init__"}
 CORE: Final = "core"
 SHELLS: Final = {
     *("agents", "bench", "cli", "client", "gateway", "human", "journal", "mcp", "oneshot", "panes"),

@@ -13,7 +13,7 @@ from csp.config import ROWS, AgentSpec, Settings, load_settings, settings_markdo
 from csp.errors import BadInput
 
 README = Path(__file__).parent.parent / "README.md"
-DERIVED = {"agents", "state_dir", "sources"}
+DERIVED = {"agents", "state_dir", "sources", "withheld"}
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def here(tmp_path: Path) -> Path:
 
 
 def load(home: Path, here: Path, flags: Mapping[str, str] | None = None, /, **env: str) -> Settings:
-    return load_settings(flags, env={"HOME": str(home)} | env, cwd=here)
+    return load_settings(flags, env={"HOME": str(home)} | env, cwd=here, ask=lambda _: True)
 
 
 def load_error(home: Path, here: Path, flags: Mapping[str, str] | None = None, /, **env: str) -> BadInput:

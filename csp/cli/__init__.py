@@ -8,7 +8,10 @@ from csp.errors import BadInput, Broken, CspError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable, Sequence
+
+    from csp.trust import Ask, Untrusted
 
 DONE = 0
 FAILED = 1
@@ -51,7 +54,7 @@ def _run(argv: list[str]) -> int:
     from csp.config import current_dir, load_settings
 
     verb, args = parse(argv)
-    settings = load_settings(setting_flags(args))
+    settings = load_settings(setting_flags(args), ask=_ask_about_trust(args))
     if args.verbose or verb.name == "gateway":
         from csp.cli.logs import configure
 
@@ -60,6 +63,18 @@ def _run(argv: list[str]) -> int:
 
     call = Call(args=args, settings=settings, cwd=current_dir(), argv=tuple(argv))
     return _find(verb.run)(call)
+
+
+def _ask_about_trust(args: "Namespace") -> "Ask":
+    """Return what asks the user about a csp.toml; most runs have nothing to ask."""
+
+    def ask(found: "Untrusted") -> bool:
+        from csp.cli.trust import asker
+        from csp.config import process_environment
+
+        return asker(args, process_environment())(found)
+
+    return ask
 
 
 def _find(name: str) -> "Callable[..., int]":

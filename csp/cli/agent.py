@@ -15,7 +15,7 @@ from csp.cli.logs import log_to
 from csp.cli.terminal import is_terminal
 from csp.config import process_environment
 from csp.errors import BadInput, Broken, Refused
-from csp.light.children import CONNECTOR, child_environment, identity, usual_key
+from csp.light.children import CONNECTOR, MADE, child_environment, identity, usual_key
 from csp.light.room_files import agents_dir
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ def _drop_what_it_does_not_need(call: Call) -> None:
     """Become the same command without the keys of others; the pane of a room has the user's environment."""
     before = process_environment()
     key = call.args.key_env or usual_key(call.args.provider)
-    env = child_environment(CONNECTOR, before, identity(before), keys=(key,))
-    if env != before and call.argv:
-        os.execve(sys.executable, [sys.executable, "-P", "-m", "csp.cli", *call.argv], env)
+    clean = child_environment(CONNECTOR, before, {**identity(before), MADE: "1"}, keys=(key,))
+    if MADE not in before and call.argv:
+        os.execve(sys.executable, [sys.executable, "-P", "-m", "csp.cli", *call.argv], clean)
 
 
 def _check_place(call: Call) -> None:

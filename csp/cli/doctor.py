@@ -14,6 +14,7 @@ from csp.config import Settings, process_environment
 from csp.errors import CspError, NotFound
 from csp.oneshot import Gateway, field
 from csp.rooms import RunningRoom, running_rooms
+from csp.trust import Untrusted
 
 _OLDEST_PYTHON = (3, 11)
 
@@ -43,11 +44,18 @@ def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iter
     yield _check_state(settings.state_dir)
     yield _check_history(settings.history_dir)
     yield _check_port(settings, rooms)
+    if settings.withheld is not None:
+        yield _check_trust(settings.withheld)
     if not rooms:
         yield Finding("rooms", True, "none is running")
     for room in rooms:
         yield _check_room(room)
     yield from check_clis(settings, env, cwd)
+
+
+def _check_trust(found: Untrusted) -> Finding:
+    what = f"{found.path} sets what you have not accepted: {'; '.join(found.lines)}"
+    return Finding("trust", False, what, "look at it, then: csp trust")
 
 
 def _check_python() -> Finding:

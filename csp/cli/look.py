@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from csp.cli.call import Call
-from csp.cli.terminal import duration, put, put_json, put_lines
+from csp.cli.terminal import duration, put, put_json, put_lines, talk
 from csp.config import ROWS, shown
 from csp.errors import Forbidden
 from csp.human.spending import session_spending, spent_lines
@@ -76,6 +76,10 @@ def config(call: Call) -> int:
         return 0
     for line in _columns([list(row) for row in rows]):
         put(line)
+    if settings.withheld is not None:
+        talk(f"csp: left out until you accept it with csp trust, from {settings.withheld.path}:")
+        for line in settings.withheld.lines:
+            talk(f"  {line}")
     return 0
 
 

@@ -66,6 +66,8 @@ GLOBAL: Final = (
     _switch("--verbose", "log to stderr what is being done"),
 )
 
+_TRUST: Final = _switch("--trust", "accept what the csp.toml here sets, without a question")
+
 _UP: Final = (
     _switch("--demo", "start the scripted demo agents instead of real ones"),
     _value("--agents", "A,B", "only these agents, by their names; default: all"),
@@ -74,6 +76,7 @@ _UP: Final = (
     _HISTORY_DIR,
     _switch("--detach", "build everything, but stay in this terminal"),
     _switch("--dry-run", "say what would be done, do nothing"),
+    _TRUST,
     _JSON,
 )
 _DOWN: Final = (_switch("--purge", "remove the room's history too"), _YES, _JSON)
@@ -87,6 +90,7 @@ _ADD: Final = (
     _value("--key-env", "NAME", "with --provider: variable that has the key; default: the provider's own"),
     _value("--role", "R", "with --provider: agent or orchestrator", choices=("agent", "orchestrator")),
     Arg(("command",), "the command to run, behind --", {"metavar": "CMD", "nargs": "*"}),
+    _TRUST,
     _JSON,
 )
 _ADD_EXAMPLES: Final = "\n  ".join(
@@ -118,6 +122,7 @@ _GATEWAY: Final = (
     _switch("--insecure", "allow an address other than loopback without tls"),
     _switch("--supervise", "start the gateway again when it dies"),
     _value("--dir", "DIR", "directory the room belongs to; default: the current one"),
+    _TRUST,
 )
 
 _SIDECAR: Final = (
@@ -332,6 +337,13 @@ _WEB: Final = (
     _JSON,
 )
 _MCP: Final = (_value("--name", "NAME", "join the room as an agent of this name; default: speak as you"),)
+_ACCEPT: Final = (
+    Arg(("path",), "a csp.toml or its directory; default: here", {"metavar": "PATH", "nargs": "?"}),
+    _switch("--list", "show what was accepted"),
+    _switch("--remove", "accept it no longer"),
+    _JSON,
+)
+_ACCEPT_EXAMPLES: Final = "csp trust ~/src/project\n  csp trust --list"
 _SHELLS: Final = {"metavar": "SHELL", "choices": ("bash", "zsh", "fish")}
 
 
@@ -403,6 +415,7 @@ VERBS: Final = (
     Verb("remove", "remove an agent from the room", "csp remove codex", "control:remove", (_AGENT, _JSON)),
     Verb("token", "print the room's token, for curl", "csp token", "look:token"),
     Verb("config", "show every setting with its source", "csp config", "look:config", (_JSON,)),
+    Verb("trust", "accept what a csp.toml sets", _ACCEPT_EXAMPLES, "trust:trust", _ACCEPT),
     Verb("doctor", "check this machine, or a journal", "csp doctor --journal", "doctor:doctor", _DOCTOR),
     Verb(
         "demo",

@@ -19,6 +19,8 @@ CONNECTOR = "connector"
 #: A program of the user: a CLI, a test command, a shell, a browser, also whatever starts these.
 USER = "user"
 
+#: In the environment of a connector: that it was made here.
+MADE = "CSP_CONNECTOR"
 TOKEN = "CSP_AUTH_TOKEN"
 #: Who a process is in a room. A child gets these by `own` or not at all.
 IDENTITY = (TOKEN, "CSP_AGENT", "CSP_GATEWAY_URL")
@@ -108,6 +110,7 @@ __all__ = [
     "CONNECTOR",
     "HELPER",
     "IDENTITY",
+    "MADE",
     "TOKEN",
     "TOOL",
     "USER",

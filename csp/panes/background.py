@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from csp.errors import Broken, CspError
-from csp.light.children import CONNECTOR, child_environment
+from csp.light.children import CONNECTOR, MADE, child_environment
 from csp.oneshot import Gateway, objects
 from csp.panes.borders import MARK
 from csp.panes.session import room_key
@@ -40,7 +40,7 @@ class Background:
 
         `key` is the variable that has the key of its provider.
         """
-        own = {MARK: room_key(self._state_dir, self._room)}
+        own = {MARK: room_key(self._state_dir, self._room), MADE: "1"}
         with tempfile.TemporaryFile() as said:
             process = subprocess.Popen(
                 argv,

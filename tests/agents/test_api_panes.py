@@ -63,7 +63,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def settings_of(tmp_path: Path, text: str) -> Settings:
     (tmp_path / "csp.toml").write_text(text)
-    return load_settings(env={"HOME": str(tmp_path)}, cwd=tmp_path)
+    return load_settings(env={"HOME": str(tmp_path)}, cwd=tmp_path, ask=lambda _: True)
 
 
 def test_models_are_read_from_csp_toml(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def program(place: Place, name: str, script: str) -> str:
 
 def findings(place: Place, **env: str) -> dict[str, dict[str, Any]]:
     values = {name: value for name, value in place.env(**env).items() if value}
-    settings = load_settings(env=values, cwd=place.home)
+    settings = load_settings(env=values, cwd=place.home, ask=lambda _: True)
     return {finding.check: finding._asdict() for finding in check_machine(settings, values, place.home)}
 
 

@@ -162,7 +162,7 @@ def test_a_deleted_directory_is_one_line(tmp_path: Path) -> None:
 def test_output_is_not_limited_to_what_the_locale_can_write(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    (Path.cwd() / "csp.toml").write_text("[room]\nhost = 'hôst'\n")
+    (Path.cwd() / "csp.toml").write_text("[board]\nsummariser = 'hôst'\n")
     code = main(["config"])
 
     assert code == 0

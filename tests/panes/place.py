@@ -14,9 +14,12 @@ from typing import Any, Final, Self
 
 import pexpect
 
+from csp.config import read_project_file
+from csp.errors import BadInput
 from csp.oneshot import Gateway
 from csp.panes.processes import Process, alive, family, matching
 from csp.rooms import RunningRoom, running_rooms
+from csp.trust import Accepted, examine
 from tests.rooms import ROOT, free_port
 from tests.sidecar.stage import tui
 from tests.waiting import wait_until_sync
@@ -48,6 +51,8 @@ class Place:
         self.state = folder / "run" / "csp"
         for path in (self.home, self.dir, folder / "run", folder / "tmux"):
             path.mkdir(mode=0o700, parents=True)
+        #: Whether the csp.toml of the project is accepted before each command.
+        self.is_trusting = True
         self._more: dict[str, str] = {}
         self._seen: set[Process] = set()
 
@@ -96,11 +101,21 @@ class Place:
         """Unset a variable that was set before."""
         del self._more[name]
 
+    def accept(self) -> None:
+        """Accept the csp.toml of the project as it is now, as its user would by `csp trust`."""
+        data = read_project_file(self.dir / "csp.toml")
+        found = examine(self.dir / "csp.toml", data) if data is not None else None
+        if found is not None:
+            Accepted({"HOME": str(self.home)}).add(found)
+
     command: Final = (sys.executable, "-P", "-m", "csp.cli")
 
     # --- commands --------------------------------------------------------------------------------
 
     def start(self, *argv: str) -> "subprocess.Popen[str]":
+        if self.is_trusting:
+            with contextlib.suppress(BadInput):
+                self.accept()
         return subprocess.Popen(
             [*self.command, *argv],
             cwd=self.dir,
@@ -131,6 +146,8 @@ class Place:
 
     def terminal(self, *argv: str, rows: int = 50, cols: int = 200) -> "pexpect.spawn[str]":
         """Start csp in a terminal of its own."""
+        if self.is_trusting:
+            self.accept()
         return pexpect.spawn(
             self.command[0],
             [*self.command[1:], *argv],

@@ -1,0 +1,127 @@
+"""Show what a repository's csp.toml would do; remember that the user has accepted it."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from csp.cli.call import Call
+from csp.cli.terminal import is_terminal, put, put_json, talk
+from csp.config import process_environment, read_project_file
+from csp.errors import BadInput, NotFound, Refused
+from csp.trust import Accepted, Ask, Untrusted, examine
+
+_NAME: Final = "csp.toml"
+#: These start programs or open an address by what the file says, so they do not go on without it.
+_NEEDED_BY: Final = ("up", "add", "gateway")
+#: These look for history where the file says, so they do not leave it out in silence.
+_TOLD: Final = ("down", "replay", "doctor")
+
+
+def trust(call: Call) -> int:
+    """Accept what a csp.toml sets, list what was accepted, or take it back."""
+    if call.settings.agent:
+        raise Refused(f"this pane is agent {call.settings.agent!r}", "a person has to accept this")
+    accepted = Accepted(process_environment())
+    if call.args.list:
+        return _list(call, accepted)
+    path = _path(call.cwd, call.args.path)
+    if call.args.remove:
+        return _remove(call, accepted, path)
+    data = read_project_file(path)
+    if data is None:
+        raise NotFound(f"there is no {str(path)!r}", "name a directory with a csp.toml, or the file")
+    found = examine(path, data)
+    if found is not None:
+        accepted.add(found)
+    if call.is_json:
+        powers = [{"key": power.key, "value": power.value} for power in found.powers] if found else []
+        put_json({"path": str(path), "accepted": True, "settings": powers})
+        return 0
+    for line in found.lines if found else ():
+        put(f"  {line}")
+    talk(f"accepted {found.path}" if found else f"nothing in {path} has to be accepted")
+    return 0
+
+
+def _list(call: Call, accepted: Accepted) -> int:
+    rows = [(path, _is_current(path, accepted)) for path in accepted.paths()]
+    if call.is_json:
+        put_json([{"path": str(path), "current": current} for path, current in rows])
+        return 0
+    for path, current in rows:
+        put(f"{path}" if current else f"{path} (changed since)")
+    return 0
+
+
+def _is_current(path: Path, accepted: Accepted) -> bool:
+    try:
+        data = read_project_file(path)
+    except BadInput:
+        return False
+    found = examine(path, data) if data is not None else None
+    return found is not None and accepted.has(found)
+
+
+def _remove(call: Call, accepted: Accepted, path: Path) -> int:
+    was_there = accepted.remove(path)
+    if call.is_json:
+        put_json({"path": str(path), "removed": was_there})
+    elif not was_there:
+        raise NotFound(f"{path} was not accepted", "see: csp trust --list")
+    else:
+        talk(f"{path} is no longer accepted")
+    return 0
+
+
+def _path(cwd: Path, text: str | None) -> Path:
+    path = cwd / Path(text or ".").expanduser()
+    path = path / _NAME if path.is_dir() else path
+    if path.name != _NAME:
+        raise BadInput(f"expected a {_NAME} or the directory of one, got {text!r}")
+    return Path(os.path.abspath(path))
+
+
+# --- asked by the other verbs ---------------------------------------------------------------------
+
+
+def asker(args: argparse.Namespace, env: Mapping[str, str]) -> Ask:
+    """Return what decides about a file that was not accepted, for one command."""
+
+    def ask(found: Untrusted) -> bool:
+        if args.verb not in _NEEDED_BY or getattr(args, "provider", None):
+            if args.verb in _TOLD:
+                talk(f"csp: {_problem(found)}, so they are left out (see: csp trust)")
+            return False
+        if env.get("CSP_AGENT"):
+            raise Refused(_problem(found), "a person has to accept them: csp trust")
+        if not args.trust and not _agreed(found):
+            raise Refused(_problem(found), "nothing was started")
+        Accepted(env).add(found)
+        return True
+
+    return ask
+
+
+def _agreed(found: Untrusted) -> bool:
+    """Show the settings to a person, ask about them; off a terminal say which command accepts them."""
+    if not is_terminal(sys.stdin) or not is_terminal(sys.stderr):
+        import shlex
+
+        first = found.lines[0] if len(found.lines[0]) <= 100 else f"{found.lines[0][:100]}..."
+        more = f", {len(found.lines) - 1} more" if len(found.lines) > 1 else ""
+        hint = f"look at them, then accept them with: csp trust {shlex.quote(str(found.path.parent))}"
+        raise Refused(f"{_problem(found)}: {first}{more}", hint)
+    talk(f"{found.path} sets what you have not accepted yet:")
+    for line in found.lines:
+        talk(f"  {line}")
+    if found.owner is not None:
+        talk(f"The file belongs to another user (uid {found.owner}).")
+    talk("Programs run with all your rights. Accept it until it changes? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _problem(found: Untrusted) -> str:
+    return f"{found.path} has settings that you have not accepted"

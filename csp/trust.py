@@ -1,0 +1,222 @@
+"""Know which settings of a repository's csp.toml its user has accepted.
+
+A file that came with a repository may set limits or name a room. What could run a program, send text to an
+address, read a variable or write to a folder is left out until the user has seen it. An acceptance holds for
+one path with one content: that of the settings that need one, with that of the repository's programs which
+they name.
+"""
+
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from csp.errors import Broken
+from csp.light import places
+
+#: The settings that nobody has to accept. Whatever is not here needs it, so a new one does too.
+HARMLESS: Final = frozenset(
+    {
+        *("room.name", "room.port", "room.history_cap", "room.orchestrator", "room.strict_cli_check"),
+        *("room.injection_timeout_s", "room.offline_after_s", "room.message_ttl_s"),
+        *("limits.turn_warn_ms", "limits.turn_timeout_ms", "limits.soft_turns", "limits.soft_tokens"),
+        *("limits.window_items", "limits.window_tokens", "limits.turns", "limits.tokens", "limits.minutes"),
+        *("limits.cost_usd", "board.replies", "board.summary_after", "board.summariser", "board.max_kb"),
+        *("agent.name", "agent.profile", "agent.role", "agent.worktree"),
+    }
+)
+AGENTS: Final = "agent"
+_CHUNK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """One setting that needs to be accepted, with its value as a person reads it."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Untrusted:
+    """The settings of one file that need to be accepted; `owner` is set where the file is somebody else's."""
+
+    path: Path
+    powers: tuple[Power, ...]
+    digest: str
+    owner: int | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        """The settings, a line each."""
+        return [f"{power.key} = {power.value}" for power in self.powers]
+
+
+#: Asks whether to accept; whoever says yes keeps that.
+Ask = Callable[[Untrusted], bool]
+
+
+def examine(path: Path, data: Mapping[str, Any]) -> Untrusted | None:
+    """Return what of a file's content has to be accepted; None if nothing has."""
+    path = Path(os.path.realpath(path.parent)) / path.name
+    powers = tuple(_powers(data))
+    if not powers:
+        return None
+    return Untrusted(path, powers, _digest(path, data, powers), _foreign_owner(path))
+
+
+def harmless(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a file without what has to be accepted; a list of agents stays whole or goes."""
+    kept: dict[str, Any] = {}
+    for section, table in data.items():
+        if section == AGENTS:
+            kept |= {} if any(_agent_powers(table)) else {section: table}
+        else:
+            kept[section] = {name: value for name, value in table.items() if f"{section}.{name}" in HARMLESS}
+    return kept
+
+
+def _powers(data: Mapping[str, Any]) -> Iterator[Power]:
+    for section, table in data.items():
+        if section == AGENTS:
+            yield from _agent_powers(table)
+            continue
+        for name, value in table.items():
+            if f"{section}.{name}" not in HARMLESS:
+                yield Power(f"{section}.{name}", _shown(value))
+
+
+def _entries(agents: Any) -> list[dict[str, Any]]:
+    return [entry for entry in agents if isinstance(entry, dict)] if isinstance(agents, list) else []
+
+
+def _agent_powers(agents: Any) -> Iterator[Power]:
+    for entry in _entries(agents):
+        for name, value in entry.items():
+            if f"{AGENTS}.{name}" not in HARMLESS:
+                yield Power(f"{AGENTS} {entry.get('name', '')!s}: {name}", _shown(value))
+
+
+def _shown(value: Any) -> str:
+    is_words = isinstance(value, list) and all(isinstance(word, str) for word in value)
+    return shlex.join(value) if is_words else str(value)
+
+
+def _foreign_owner(path: Path) -> int | None:
+    try:
+        owner = path.stat().st_uid
+    except OSError:
+        return None
+    return owner if is_foreign(owner, os.getuid()) else None
+
+
+def is_foreign(owner: int, user: int) -> bool:
+    """Tell whether a file is somebody else's; root could write to every file anyway."""
+    return owner not in (0, user)
+
+
+# --- what an acceptance is of ----------------------------------------------------------------------
+
+
+def _digest(path: Path, data: Mapping[str, Any], powers: tuple[Power, ...]) -> str:
+    import hashlib
+    import json
+
+    places_of = {str(path.parent)} | {
+        os.path.join(path.parent, str(entry.get("cwd", "."))) for entry in _entries(data.get(AGENTS))
+    }
+    words = sorted({word for power in powers for word in _words(power.value)})
+    programs = [
+        (file, _file_digest(file))
+        for file in sorted({os.path.realpath(os.path.join(dir, word)) for dir in places_of for word in words})
+        if file.startswith(f"{path.parent}{os.sep}") and os.path.isfile(file)
+    ]
+    told = [str(path), [(power.key, power.value) for power in powers], programs]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _words(value: str) -> list[str]:
+    try:
+        return [word for word in shlex.split(value) if "\0" not in word]
+    except ValueError:
+        return []
+
+
+def _file_digest(file: str) -> str:
+    import hashlib
+
+    found = hashlib.sha256()
+    try:
+        with open(file, "rb") as opened:
+            while chunk := opened.read(_CHUNK):
+                found.update(chunk)
+    except OSError:
+        return ""
+    return found.hexdigest()
+
+
+# --- what was accepted -----------------------------------------------------------------------------
+
+
+class Accepted:
+    """What this user has accepted: a private file for each path, outside of every repository."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        state = places.xdg(env, "XDG_STATE_HOME", ".local/state")
+        self._folder = Path(state) / "csp" / "trusted" if state else None
+
+    def has(self, found: Untrusted) -> bool:
+        """Tell whether exactly this was accepted."""
+        return bool(self._folder) and self._read(self._file(found.path)).get("sha256") == found.digest
+
+    def add(self, found: Untrusted) -> None:
+        """Remember that the user has accepted this."""
+        import json
+
+        if self._folder is None:
+            raise Broken("there is no home directory to remember this in", "set HOME")
+        file = self._file(found.path)
+        fresh = file.with_name(f".{file.name}.{os.getpid()}")
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh.unlink(missing_ok=True)
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+                json.dump({"path": str(found.path), "sha256": found.digest}, opened)
+            os.replace(fresh, file)
+        except OSError as exc:
+            raise Broken(f"cannot write to {self._folder}: {(exc.strerror or '').lower()}") from exc
+
+    def remove(self, path: Path) -> bool:
+        """Forget what was accepted for a path; tell whether there was something."""
+        path = Path(os.path.realpath(path.parent)) / path.name
+        if self._folder is None or not self._file(path).exists():
+            return False
+        self._file(path).unlink(missing_ok=True)
+        return True
+
+    def paths(self) -> list[Path]:
+        """Return every path that something was accepted for."""
+        files = sorted(self._folder.glob("*.json")) if self._folder else []
+        return sorted(Path(str(entry["path"])) for entry in map(self._read, files) if "path" in entry)
+
+    def _file(self, path: Path) -> Path:
+        import hashlib
+
+        assert self._folder is not None
+        return self._folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()}.json"
+
+    def _read(self, file: Path) -> dict[str, Any]:
+        """Return an entry; one that somebody else could have written counts for nothing."""
+        import json
+
+        try:
+            with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
+                state = os.fstat(opened.fileno())
+                if state.st_uid != os.getuid() or state.st_mode & 0o022:
+                    return {}
+                found = json.loads(opened.read())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
