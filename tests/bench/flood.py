@@ -159,7 +159,7 @@ class Flood:
 def main() -> None:
     """Flood until standard input ends the plan's time."""
     port, seconds = int(sys.argv[1]), float(sys.argv[2])
-    os.nice(19)
+    os.setpriority(os.PRIO_PROCESS, 0, 19)
     plan = msgspec.json.decode(sys.stdin.buffer.read(), type=Plan)
     flood = Flood(port, peers_of(plan))
     flood.run(time.monotonic() + seconds)
