@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 MAX_SOCKETS: Final = 4096
 #: How many agents are sent what is due before the loop gets its turn.
-PUSHED_AT_ONCE: Final = 16
+PUSHED_AT_ONCE: Final = 8
 _MOVES_CLOCKS: Final = (TurnSignal, TurnMoved, ModeChanged)
 
 

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 PORT_TRIES: Final = 100
 #: The pause between two tries of a chosen port; a port in use is reported after two seconds.
 PORT_PAUSE_S: Final = 0.02
-BACKLOG: Final = 2048
+BACKLOG: Final = 8192
 OnReady = Callable[[], None]
 
 

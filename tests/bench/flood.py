@@ -17,7 +17,7 @@ import msgspec
 
 HOST: Final = "127.0.0.1"
 #: How long a refused connection of the crowd waits before it tries again.
-AGAIN_S: Final = 1.0
+AGAIN_S: Final = 5.0
 #: So many connections are opened before the others get their turn.
 OPENED_AT_ONCE: Final = 64
 
