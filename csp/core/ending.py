@@ -3,6 +3,7 @@
 from typing import Final
 
 from csp.core.desk import Desk
+from csp.core.queues import newer
 from csp.core.run_text import summary_of
 from csp.core.summary import closing, outcome, summary
 from csp.events import RunEnded, RunSaid
@@ -71,12 +72,15 @@ def _end_run(desk: Desk, reason: EndReason, note: str) -> None:
 
 def let_go(desk: Desk, state: DeliveryState, but: tuple[AgentId, ...] = ()) -> None:
     """End the wait of what the session holds back, for all `but` those who get it with their turn."""
+    session = desk.session
     for participant in desk.room.participants.values():
         if participant.id in but:
             continue
-        for message in desk.room.unfinished(participant.queue):
+        # A stop must not take long because queues are: what came before the session is not its own.
+        for message in desk.room.unfinished(newer(participant.queue, session.seq)):
+            if message.session != session.id:
+                continue
             delivery = message.deliveries[participant.id]
             is_held = (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN)
-            is_ours = message.session == desk.session.id
-            if is_held and is_ours and (message.id, participant.id) not in desk.batch.stepped:
+            if is_held and (message.id, participant.id) not in desk.batch.stepped:
                 desk.batch.deliver(message, participant.id, state)

@@ -28,6 +28,8 @@ from csp.wire import (
 MAX_HOPS: Final = 8
 MAX_QUEUED: Final = 20_000
 MAX_QUEUED_CHARS: Final = 16 * 1024 * 1024
+#: What may wait in all queues together before agents can add nothing; people still can.
+MAX_QUEUED_BY_AGENTS: Final = 200_000
 OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
 AgentSpeech = AgentCall | AgentResponse | Activity
 #: Why a sidecar may hold a message; the other reasons are the room's own.
@@ -49,6 +51,7 @@ def send(room: Room, command: Send, batch: Batch) -> None:
         # It speaks because of what it works on, as its words would.
         asked = asked or (room.message(sender.heard) if sender.heard else None)
         fields["via"] = Way.TOOL
+        check_share(room, recipients)
     check_queues(room, recipients, command.text, batch)
     confirm(asked, command.sender, batch)
     say(room, command, batch, kind, asked, target, recipients, fields)
@@ -165,6 +168,14 @@ def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str, batch: 
         if waiting >= MAX_QUEUED or chars > MAX_QUEUED_CHARS:
             hint = f"see what it waits for with: csp status; drop it with: csp remove {agent}"
             raise TooMany(f"{agent} has {waiting} messages waiting, it takes no more", hint)
+
+
+def check_share(room: Room, recipients: tuple[AgentId, ...]) -> None:
+    """Refuse an agent's message when the room holds as many as it keeps for agents."""
+    waiting = sum([len(participant.queue) for participant in room.participants.values()])
+    if recipients and waiting + len(recipients) > MAX_QUEUED_BY_AGENTS:
+        hint = "wait until some have been read; see what they wait for with: csp status"
+        raise TooMany(f"{waiting} messages wait in this room, it takes no more from agents", hint)
 
 
 def confirm(asked: Message | None, agent: AgentId, batch: Batch) -> None:

@@ -25,12 +25,13 @@ def pending(room: Room, agent: AgentId, *, after: int = 0, upto: int | None = No
     participant = room.participants[agent]
     last = room.seq if upto is None else upto
     for ids in (participant.controls, participant.queue):
-        for message in room.unfinished(_newer(ids, after)):
+        for message in room.unfinished(newer(ids, after)):
             if message.seq <= last and is_due(participant, message):
                 yield to_deliver(room, message, agent)
 
 
-def _newer(queue: dict[MessageId, int], after: int) -> Iterable[MessageId]:
+def newer(queue: dict[MessageId, int], after: int) -> Iterable[MessageId]:
+    """Return what came into a queue after a seq, oldest first."""
     # A queue may be long while a reader has seen nearly all of it, so the search starts at its end.
     newest_first = takewhile(lambda entry: entry[1] > after, reversed(queue.items()))
     return [message_id for message_id, _ in newest_first][::-1]
@@ -39,7 +40,7 @@ def _newer(queue: dict[MessageId, int], after: int) -> Iterable[MessageId]:
 def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:
     """Return the seq of the oldest message after `after` that waits for more than `agent`'s attention."""
     participant = room.participants[agent]
-    waiting = room.unfinished(_newer(participant.queue, after))
+    waiting = room.unfinished(newer(participant.queue, after))
     return next((message.seq for message in waiting if not is_due(participant, message)), None)
 
 

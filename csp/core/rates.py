@@ -10,7 +10,7 @@ BURST: Final = 2000.0
 #: Operations of all agents between which the server looks after everybody else.
 MAX_QUOTA: Final = 32
 #: How much time a pass of the server may use before agents get a smaller quota.
-SLOW_PASS_S: Final = 0.010
+SLOW_PASS_S: Final = 0.005
 
 
 class Bucket(NamedTuple):

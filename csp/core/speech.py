@@ -32,6 +32,7 @@ from csp.core.messages import (
     asked_message,
     asker_of,
     check_queues,
+    check_share,
     confirm,
     hops_after,
     is_person,
@@ -225,6 +226,7 @@ class Speaker:
             self._used.add(known)
             not_again(self._batch, command.sender, _name(spoken), known)
             return
+        check_share(self._room, recipients)
         check_queues(self._room, recipients, spoken.text, self._batch)
         # With the answer the prompt is over, so nothing can repeat what stands in that.
         fields = {"via": Way.WORDS} if self._command.activity else {}

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import socket
 import ssl
+import time
 from functools import partial
 from typing import Final
 
@@ -13,8 +14,11 @@ from csp.gateway.answers import refusal_bytes
 from csp.gateway.connections import Guest
 from csp.gateway.protocol import HEAD_END, HttpServer
 
-#: How many connections are accepted before the loop gets its turn.
-AT_ONCE: Final = 64
+#: How many connections are accepted, at least and at most, before the loop gets its turn. A caller that is
+#: not accepted in time may wait for seconds, so accepting goes ahead of everything that agents want.
+AT_LEAST: Final = 16
+AT_MOST: Final = 512
+ACCEPT_S: Final = 0.008
 EARLY_BYTES: Final = 16 * 1024
 #: The pause when the system has no descriptor left, nor a connection that could make room.
 PAUSE_S: Final = 0.1
@@ -43,7 +47,11 @@ class Acceptor:
         self._loop.add_reader(self._listener, self._accept)
 
     def _accept(self) -> None:
-        for _ in range(AT_ONCE):
+        began = time.thread_time()
+        for number in range(AT_MOST):
+            if number >= AT_LEAST and time.thread_time() - began > ACCEPT_S:
+                self._server.guests.put_agents_off()
+                return
             try:
                 peer, _ = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -62,19 +70,45 @@ class Acceptor:
             self._pause = self._loop.call_later(PAUSE_S, self._resume)
 
     def _take(self, peer: socket.socket) -> None:
-        early = b"" if self._tls else _read_early(peer)
+        if self._tls is not None:
+            self._go_on(peer, self._server.guests.open(peer.close), b"")
+            return
+        early = _read_early(peer)
+        if early is None:
+            guest = self._server.guests.open(partial(self._drop, peer))
+            self._server.guests.read_from(guest, peer.fileno())
+            self._loop.add_reader(peer.fileno(), self._hear, peer, guest)
+        elif not self._is_refused(peer, early):
+            self._go_on(peer, self._server.guests.open(peer.close), early)
+
+    def _hear(self, peer: socket.socket, guest: Guest) -> None:
+        """Read the first words of a caller that had not said anything when it came."""
+        early = _read_early(peer)
+        if early is None:
+            return
+        self._loop.remove_reader(peer.fileno())
+        if not early or self._is_refused(peer, early):
+            self._give_up(guest, peer)
+        else:
+            self._go_on(peer, guest, early)
+
+    def _drop(self, peer: socket.socket) -> None:
+        self._loop.remove_reader(peer.fileno())
+        peer.close()
+
+    def _is_refused(self, peer: socket.socket, early: bytes) -> bool:
         refused = self._server.guests.refusal(early) if HEAD_END in early else None
         if refused is not None:
             _refuse(peer, refusal_bytes(refused))
-            return
-        task = self._loop.create_task(self._connect(peer, early))
+        return refused is not None
+
+    def _go_on(self, peer: socket.socket, guest: Guest, early: bytes) -> None:
+        task = self._loop.create_task(self._connect(peer, guest, early))
+        guest.abort = partial(_cancel, task)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _connect(self, peer: socket.socket, early: bytes) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        guest = self._server.guests.open(partial(_cancel, task))
+    async def _connect(self, peer: socket.socket, guest: Guest, early: bytes) -> None:
         try:
             await self._loop.connect_accepted_socket(
                 partial(self._server, guest, early),
@@ -91,10 +125,12 @@ class Acceptor:
         peer.close()
 
 
-def _read_early(peer: socket.socket) -> bytes:
-    """Return what a caller has sent by now: most send all of their request at once."""
+def _read_early(peer: socket.socket) -> bytes | None:
+    """Return what a caller has sent by now, most send all of their request at once; None if nothing."""
     try:
         return peer.recv(EARLY_BYTES)
+    except (BlockingIOError, InterruptedError):
+        return None
     except OSError:
         return b""
 

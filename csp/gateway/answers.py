@@ -82,8 +82,13 @@ def refused(error: CspError) -> web.Response:
 
 def refusal_bytes(error: TooMany) -> bytes:
     """Return a refusal for a connection that ends with it."""
-    body = encode(ErrorView(error=error.message, hint=error.hint))
-    lines = "".join(f"{name}: {value}\r\n" for name, value in _retry(error).items())
+    return _refusal_bytes(error.message, error.hint, error.after_s)
+
+
+@lru_cache(maxsize=64)
+def _refusal_bytes(message: str, hint: str, after_s: float | None) -> bytes:
+    body = encode(ErrorView(error=message, hint=hint))
+    lines = "" if after_s is None else f"Retry-After: {math.ceil(after_s)}\r\n"
     head = (
         f"HTTP/1.1 429 Too Many Requests\r\nContent-Type: {_JSON}\r\n{_HEADER_LINES}{lines}"
         f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"

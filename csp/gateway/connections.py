@@ -99,6 +99,16 @@ class Connections:
         guest.fd = socket.fileno() if socket is not None else -1
         self._serve_in_lane(guest)
 
+    def read_from(self, guest: Guest, fd: int) -> None:
+        """Serve the descriptor of a connection that has no transport yet in its lane."""
+        guest.fd = fd
+        self._serve_in_lane(guest)
+
+    def put_agents_off(self) -> None:
+        """Leave the next pass of the loop to those who are not agents."""
+        if self._selector is not None:
+            self._selector.is_crowded = True
+
     def drop_oldest(self) -> bool:
         """Close the oldest connection without a token, best one that is not being answered."""
         strangers = self._lanes[Lane.STRANGERS]

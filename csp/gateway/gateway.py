@@ -5,6 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -54,6 +55,8 @@ from csp.wire import AgentId, DeliveryState, JournalHealth, Role
 log = logging.getLogger(__name__)
 
 MAX_SOCKETS: Final = 4096
+#: How many agents are sent what is due before the loop gets its turn.
+PUSHED_AT_ONCE: Final = 8
 _MOVES_CLOCKS: Final = (TurnSignal, TurnMoved, ModeChanged)
 
 
@@ -81,7 +84,7 @@ class Gateway:
         self.pages = Pages(folder, secret, self.tokens.room_token, clock)
         self.guard = HostGuard(settings.host)
         self.hub = Hub(self.concerns)
-        self.throttle = Throttle(self.hub.is_behind)
+        self.throttle = Throttle(self._is_behind)
         # Texts of the board are for everybody; a token that somebody printed must not be among them.
         secrets = (self.tokens.room_token,)
         self.rules = replace(load_rules(settings), secrets=secrets)
@@ -108,6 +111,8 @@ class Gateway:
         self.remote = RemoteBoards(self)
         self.starting = Starting(settings.room)
         self._outboxes: dict[AgentId, set[Outbox]] = {}
+        #: Who is to be sent what is due, with how.
+        self._unpushed: dict[AgentId, Callable[[Outbox], None]] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -177,7 +182,8 @@ class Gateway:
 
     def _push(self, *events: AnyEvent) -> None:
         """Push what has become due, once to each agent however many events a batch has for it."""
-        pushed: dict[AgentId, Callable[[Outbox], None]] = {}
+        pushed = self._unpushed
+        was_empty = not pushed
         is_alarmed = is_asked = False
         for event in events:
             match event:
@@ -186,7 +192,8 @@ class Gateway:
                         pushed.setdefault(agent, Outbox.push)
                     is_alarmed |= event.expires is not None and self._alarm is None
                 case ControlSent():
-                    pushed.setdefault(event.target, Outbox.push)
+                    # Whatever else waits to be sent, a stop does not.
+                    self._each_outbox(event.target, Outbox.push)
                     is_alarmed = True
                 case StateChanged(paused=False):
                     pushed[event.sender] = Outbox.rewind
@@ -196,12 +203,22 @@ class Gateway:
                     is_asked = True
                 case _:
                     pass
-        for agent, act in pushed.items():
-            self._each_outbox(agent, act)
+        if was_empty:
+            self._push_some()
         if is_alarmed:
             self.set_alarm()
         if is_asked:
             self.spawn(self.queries.answer())
+
+    def _push_some(self) -> None:
+        for agent in list(islice(self._unpushed, PUSHED_AT_ONCE)):
+            self._each_outbox(agent, self._unpushed.pop(agent))
+        if self._unpushed:
+            asyncio.get_running_loop().call_soon(self._push_some)
+
+    def _is_behind(self) -> bool:
+        """Tell whether agents should wait until what they have said has been passed on."""
+        return bool(self._unpushed) or self.hub.is_behind()
 
     def _drop_stale(self, event: Joined | Left) -> None:
         if isinstance(event, Left) and event.removed:

@@ -104,7 +104,8 @@ class _Border:
             problem = f"request is malformed: {exc.__class__.__name__}"
             response = error_response(BadInput.status, problem, "send plain json")
         except ConnectionError:
-            raise
+            # Nobody reads it; what is raised past here is logged as if we had failed.
+            response = error_response(BadInput.status, "the caller is gone", "try again")
         except Exception:
             log.exception("request failed", extra={"method": request.method, "path": request.path})
             response = error_response(500, "internal error", "see the gateway's log")

@@ -29,6 +29,8 @@ class LaneSelector(selectors.BaseSelector):
         self._first = self._lanes[Lane.PEOPLE]
         self._lane_of: dict[int, Lane] = {}
         self._last = dict.fromkeys(SERVED, -1)
+        #: Whether callers wait to be accepted, so that agents have to wait for one pass.
+        self.is_crowded = False
         for lane in SERVED:
             # A selector is ready when one of its sockets is.
             self._first.register(self._lanes[lane].fileno(), selectors.EVENT_READ, lane)
@@ -69,7 +71,9 @@ class LaneSelector(selectors.BaseSelector):
         ready = [one for one in found if not isinstance(one[0].data, Lane)]
         if len(ready) < len(found):
             for lane in SERVED:
-                ready += self._some_of(lane)
+                if not (self.is_crowded and lane is Lane.AGENTS):
+                    ready += self._some_of(lane)
+        self.is_crowded = False
         return ready
 
     def _some_of(self, lane: Lane) -> Ready:

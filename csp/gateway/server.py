@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import gc
 import logging
 import os
 import resource
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 PORT_TRIES: Final = 100
 #: The pause between two tries of a chosen port; a port in use is reported after two seconds.
 PORT_PAUSE_S: Final = 0.02
-BACKLOG: Final = 2048
+BACKLOG: Final = 8192
 OnReady = Callable[[], None]
 
 
@@ -77,6 +78,8 @@ def _serve_forever(
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await serve(options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor)
 
+    # What is loaded by now stays; looking through it again and again would hold up the room.
+    gc.freeze()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(serve_until_signalled())
     return 0

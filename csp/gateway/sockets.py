@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
-from aiohttp import WSMsgType, web
+from aiohttp import WSMsgType, web, web_ws
 
 from csp.core.roles import OPS as ROLES
 from csp.core.roles import check_call
@@ -49,6 +49,11 @@ CATCH_UP_SHARE: Final = 0.1
 BUSY_S: Final = 0.05
 MAX_OPS_IN_FLIGHT: Final = 512
 HEARTBEAT_S: Final = 30.0
+#: How much of what a peer has sent is taken apart ahead; aiohttp would hold half a megabyte for each.
+READ_AHEAD_BYTES: Final = 8 * 1024
+
+# aiohttp has no option for it.
+web_ws.DEFAULT_CHUNK_SIZE = READ_AHEAD_BYTES  # type: ignore[attr-defined]  # it imports it for its own use
 
 Action = Callable[[Gateway, Caller, Any], Awaitable[msgspec.Struct]]
 

@@ -17,7 +17,7 @@ import msgspec
 
 HOST: Final = "127.0.0.1"
 #: How long a refused connection of the crowd waits before it tries again.
-AGAIN_S: Final = 1.0
+AGAIN_S: Final = 5.0
 #: So many connections are opened before the others get their turn.
 OPENED_AT_ONCE: Final = 64
 
@@ -159,7 +159,7 @@ class Flood:
 def main() -> None:
     """Flood until standard input ends the plan's time."""
     port, seconds = int(sys.argv[1]), float(sys.argv[2])
-    os.nice(19)
+    os.setpriority(os.PRIO_PROCESS, 0, 19)
     plan = msgspec.json.decode(sys.stdin.buffer.read(), type=Plan)
     flood = Flood(port, peers_of(plan))
     flood.run(time.monotonic() + seconds)
