@@ -47,11 +47,12 @@ class Forked:
         stdin: int | None = None,
         output: int | None = None,
         is_leader: bool = False,
+        before: tuple[str, Any] | None = None,
     ) -> None:
         """Start it.
 
         Without `stdin` and `output` its streams are pipes. A leader has a session of its own, with the
-        terminal that its stdin is."""
+        terminal that its stdin is. `before` names a module whose `install` is called first, with what."""
         self.args = ["csp", *argv]
         self.returncode: int | None = None
         self.stdin: io.TextIOWrapper | None = None
@@ -74,6 +75,7 @@ class Forked:
             theirs += [os.dup(output), os.dup(output)]
         self._status, status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = {"argv": list(argv), "cwd": str(cwd), "env": dict(env), "is_leader": is_leader}
+        request["before"] = before
         _ask_for(json.dumps(request).encode(), [*theirs, status.fileno()])
         status.close()
         for fd in theirs:
@@ -256,6 +258,9 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
         sys.argv = ["csp", *request["argv"]]
         from csp.cli import main
 
+        if request["before"]:
+            name, given = request["before"]
+            importlib.import_module(name).install(given)
         code = main()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):

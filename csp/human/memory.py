@@ -76,7 +76,7 @@ class Memory:
 def _read(line: bytes) -> str:
     try:
         text = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     return text if isinstance(text, str) else ""
 

@@ -17,6 +17,18 @@ BOARD_NAME: Final = "board.sqlite"
 VECTORS_NAME: Final = "board.vectors"
 _SIDE_FILES: Final = ("", "-wal", "-shm", "-journal")
 _MARK_BYTES: Final = 64
+#: What SQLite says where there is no space; of the files that it keeps beside a database it says I/O error.
+_FULL_CODES: Final = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_FSYNC,
+        sqlite3.SQLITE_IOERR_TRUNCATE,
+        sqlite3.SQLITE_IOERR_SHMOPEN,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+        sqlite3.SQLITE_IOERR_SHMMAP,
+    }
+)
 
 
 class Place(NamedTuple):
@@ -78,7 +90,7 @@ def is_full(exc: sqlite3.Error) -> bool:
     cause = exc.__cause__
     if isinstance(cause, OSError):
         return cause.errno in FULL_ERRNOS
-    return getattr(exc, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    return getattr(exc, "sqlite_errorcode", None) in _FULL_CODES
 
 
 @contextlib.contextmanager

@@ -1,8 +1,10 @@
 """Write small files so that a crash leaves the old one or the new one, never half of one."""
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +16,7 @@ PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
 _SECRET_BYTES: Final = 32
 _CHECKSUM_BYTES: Final = 8
+_RESTORE: Final = "restore it from a backup, or delete it; agents and pages must then join again"
 _TEMPORARY: Final = ".tmp"
 
 
@@ -77,18 +80,38 @@ def load_secret(folder: Path) -> bytes:
     """
     path = folder / "secret"
     try:
-        kept = path.read_bytes()
+        kept = _read_plain(path)
     except FileNotFoundError:
-        folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-        made = secrets.token_bytes(_SECRET_BYTES)
-        replace_file(path, _with_checksum(made))
-        return made
+        return _make_secret(path)
+    except OSError as exc:
+        raise Broken(f"the room's secret {str(path)!r} cannot be read: {exc.strerror}", _RESTORE) from exc
     secret = kept[:_SECRET_BYTES]
     # Rooms of before have no checksum.
     if len(kept) != _SECRET_BYTES and kept != _with_checksum(secret):
-        hint = "restore it from a backup, or delete it; agents and pages must then join again"
-        raise Broken(f"the room's secret {str(path)!r} is damaged", hint)
+        raise Broken(f"the room's secret {str(path)!r} is damaged", _RESTORE)
     return secret
+
+
+def _make_secret(path: Path) -> bytes:
+    made = secrets.token_bytes(_SECRET_BYTES)
+    try:
+        path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        replace_file(path, _with_checksum(made))
+    except OSError as exc:
+        hint = "look at the disk and the folder's permissions"
+        raise Broken(f"the room's secret {str(path)!r} cannot be written: {exc.strerror}", hint) from exc
+    return made
+
+
+def _read_plain(path: Path) -> bytes:
+    """Return the first bytes of a file; whoever reads from a pipe would wait."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        return os.pread(fd, 2 * _SECRET_BYTES, 0)
+    finally:
+        os.close(fd)
 
 
 def _with_checksum(secret: bytes) -> bytes:

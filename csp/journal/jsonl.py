@@ -5,6 +5,7 @@ import errno
 import fcntl
 import logging
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Self
@@ -74,6 +75,8 @@ class JsonlJournal:
             file = JournalFile(_open_or_create(path))
             end = os.fstat(file.fd).st_size
             warnings.append(doubled)
+        # The last lines may have been written just before a kill: who asks again is told that they are safe.
+        sync_data(file.fd)
         journal = cls(folder, lock_fd, file, end, warnings)
         for warning in journal.warnings:
             log.warning("journal mended", extra={"folder": str(folder), "problem": warning})
@@ -197,7 +200,11 @@ class JsonlJournal:
 
 def _open_or_create(path: Path) -> int:
     with contextlib.suppress(FileNotFoundError):
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            return fd
+        os.close(fd)
+        raise OSError(errno.EINVAL, f"{path.name} is not a regular file")
     fd = create_private(path)
     sync_folder(path.parent)
     return fd

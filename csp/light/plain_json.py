@@ -33,6 +33,8 @@ def loads(raw: bytes | str) -> "Any":
         value, end = _scan(text, 0)
     except StopIteration:
         end = -1
+    except RecursionError as exc:
+        raise ValueError("nested too deeply") from exc
     if end != len(text):
         raise ValueError("not json")
     return value

@@ -34,7 +34,7 @@ def read_running(path: str) -> "dict[str, Any] | None":
     except OSError:
         return None
     try:
-        room = _parse(os.pread(fd, _MAX_BYTES, 0))
+        room = _parse(_content(fd))
         if not lock(fd, fcntl.LOCK_SH) or (room and room.get("supervisor") and _is_alive(room["supervisor"])):
             return room
         if lock(fd, fcntl.LOCK_EX) and is_at(fd, path):
@@ -42,6 +42,14 @@ def read_running(path: str) -> "dict[str, Any] | None":
         return None
     finally:
         os.close(fd)
+
+
+def _content(fd: int) -> bytes:
+    try:
+        return os.pread(fd, _MAX_BYTES, 0)
+    except OSError:
+        # A folder, or whatever else has taken the place of the file.
+        return b""
 
 
 def _parse(raw: bytes) -> "dict[str, Any] | None":
@@ -72,7 +80,7 @@ def is_at(fd: int, path: str) -> bool:
 def _remove(path: str) -> None:
     try:
         os.unlink(path)
-    except FileNotFoundError:
+    except OSError:
         return
 
 

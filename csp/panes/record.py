@@ -49,7 +49,7 @@ def write_private(path: Path, value: object) -> None:
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

@@ -65,9 +65,13 @@ class Spool:
     def take(self) -> list[Event]:
         """Return the events that are new."""
         found: list[tuple[int, str]] = []
-        with contextlib.suppress(FileNotFoundError), os.scandir(self.directory) as entries:
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            os.scandir(self.directory) as entries,
+        ):
             for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
+                # It may be gone again, or lead nowhere.
+                with contextlib.suppress(OSError):
                     if entry.name.endswith(".json"):
                         found.append((entry.stat().st_mtime_ns, entry.name))
         events = []
@@ -95,6 +99,6 @@ class Spool:
         try:
             is_readable = path.stat().st_size <= MAX_EVENT_BYTES
             return msgspec.json.decode(path.read_bytes(), type=Hook) if is_readable else None
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as exc:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
             log.warning("hook event left out", extra={"file": name, "reason": str(exc)})
             return None

@@ -33,6 +33,8 @@ LEAST_MEANING: Final = 0.1
 #: How many meanings are taken in at a time; beyond how many that are missing a search does not wait.
 AT_ONCE: Final = 200
 _MOST_MISSING: Final = 5000
+#: How long an index stays in memory before the disk is tried again.
+RETRY_S: Final = 30.0
 _THREADS: Final = "OPENBLAS_NUM_THREADS"
 
 #: What an index comes to that was damaged: SQLite itself may notice, or the values make no sense.
@@ -92,7 +94,7 @@ class _Found(NamedTuple):
 class Whiteboard:
     """The notes of one room. Everything here blocks; any thread may call it.
 
-    `concerns` is the room's rule of what an agent may read. A file that is broken is made again; where there
+    `concerns` is the room's rule of what an agent may read. A file that is broken is made again; while there
     is no space for one the notes are indexed in memory.
     """
 
@@ -107,6 +109,9 @@ class Whiteboard:
         self._concerns = concerns
         self._secrets = secrets
         self._index = NoteIndex(journal.folder, secrets)
+        #: The index that is made on the disk while the other one is in memory.
+        self._spare: NoteIndex | None = None
+        self._retry_at = 0.0
         self._make_meaning = meaning
         self._meaning: Meaning | None = None
         self._is_asked = False
@@ -123,7 +128,31 @@ class Whiteboard:
         """Take in the next lines of the journal or the next meanings; tell whether nothing is left."""
         with self._lock:
             view = self._journal.view
-            return self._try(lambda: self._extend(view, max_lines) and self._understand(view, AT_ONCE))
+            return self._try(lambda: self._take(view, max_lines))
+
+    def _take(self, view: View, max_lines: int) -> bool:
+        is_current = self._extend(view, max_lines)
+        return is_current and self._return_to_disk(view, max_lines) and self._understand(view, AT_ONCE)
+
+    def _return_to_disk(self, view: View, max_lines: int) -> bool:
+        """Make the next part of an index on the disk, if the one in use is not; tell whether none is left."""
+        if not self._index.in_memory or time.monotonic() < self._retry_at:
+            return True
+        self._spare = self._spare or NoteIndex(self._journal.folder, self._secrets)
+        try:
+            self._spare.attach(view)
+            if not self._spare.extend(view, max_lines):
+                return False
+        except _UNREADABLE as exc:
+            log.info("index of notes stays in memory", extra={"problem": str(exc)})
+            self._spare.drop()
+            self._retry_at = time.monotonic() + RETRY_S
+        else:
+            log.info("index of notes is on the disk again")
+            self._index.close()
+            self._index = self._spare
+        self._spare = None
+        return True
 
     def _understand(self, view: View, most: int) -> bool:
         """Take in the meaning of the next notes; tell whether none is left."""
@@ -178,11 +207,14 @@ class Whiteboard:
         self._index.drop()
         if in_memory:
             self._index = NoteIndex(self._journal.folder, self._secrets, in_memory=True)
+            self._retry_at = time.monotonic() + RETRY_S
 
     def close(self) -> None:
         """Close the files."""
         with self._lock:
             self._index.close()
+            if self._spare is not None:
+                self._spare.drop()
             if self._meaning is not None:
                 self._meaning.close()
 

@@ -117,7 +117,7 @@ class NoteIndex:
     def __init__(self, folder: Path, secrets: Sequence[str] = (), *, in_memory: bool = False) -> None:
         self._secrets = secrets
         self._path = folder / BOARD_NAME
-        self._in_memory = in_memory
+        self.in_memory = in_memory
         self._db: sqlite3.Connection | None = None
         self._generation = -1
         self.upto = 0
@@ -144,7 +144,7 @@ class NoteIndex:
                     _insert(db, seq, number, offset, note)
                 for session, last in compacted:
                     db.execute(_TAKE_OFF, (session, last, NoteKind.SUMMARY))
-                if not self._in_memory:
+                if not self.in_memory:
                     db.execute("DELETE FROM place")
                     db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
         self.upto = upto
@@ -222,7 +222,7 @@ class NoteIndex:
     def drop(self) -> None:
         """Remove the file; the next attach makes a new one."""
         self.close()
-        if not self._in_memory:
+        if not self.in_memory:
             delete_database(self._path)
 
     # --- inside ----------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class NoteIndex:
             raise
 
     def _open(self, view: View) -> sqlite3.Connection:
-        if self._in_memory:
+        if self.in_memory:
             return self._filled(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
         try:
             db = connect(self._path)

@@ -1,13 +1,14 @@
 """The vectors of notes in one file that is mapped into memory: a row for each note, in their order.
 
 The first row says what the file belongs to. Rows are only ever appended; what a crash has torn off, or left
-as nothing, is cut and made again. Where the disk has no space the rows stay in memory.
+as nothing, is cut and made again. While the disk has no space the rows stay in memory.
 """
 
 import contextlib
 import logging
 import mmap
 import os
+import time
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,8 @@ _MAGIC: Final = b"csp vectors 1\n"
 #: How far the length of a good row may be from one.
 _TOLERANCE: Final = 1e-3
 _CHECKED_AT_ONCE: Final = 8192
+#: How long rows stay in memory before the disk is tried again.
+RETRY_S: Final = 30.0
 
 
 class Vectors:
@@ -37,6 +40,7 @@ class Vectors:
         self._mapped: Array | None = None
         self._loose: list[Array] = []
         self._stamp = ""
+        self._retry_at = 0.0
         self.count = 0
 
     def attach(self, stamp: str, most: int) -> None:
@@ -48,6 +52,8 @@ class Vectors:
                 self._open()
             except OSError as exc:
                 self._go_loose(exc)
+        elif self._fd < 0 and time.monotonic() >= self._retry_at:
+            self._return_to_disk()
         if self.count > most:
             self._cut(most)
 
@@ -146,4 +152,21 @@ class Vectors:
             self._loose = [] if kept is None else [kept]
             with contextlib.suppress(OSError):
                 self._path.unlink(missing_ok=True)
+        self._mapped = None
+        self._retry_at = time.monotonic() + RETRY_S
+
+    def _return_to_disk(self) -> None:
+        """Bring the rows that are in memory to the disk, if it takes them."""
+        rows, self.count = self._map(), 0
+        try:
+            self._open()
+            self._cut(0)
+            if len(rows):
+                write_all(self._fd, rows.tobytes(), self._end)
+        except OSError as exc:
+            self._go_loose(exc)
+            self._loose = [rows]
+        else:
+            self._loose = []
+        self.count = len(rows)
         self._mapped = None

@@ -72,6 +72,23 @@ def test_a_full_disk_is_told_by_its_cause(cause: OSError | None, is_so: bool) ->
     assert is_full(error) is is_so
 
 
+@pytest.mark.parametrize(
+    ("code", "is_so"),
+    [
+        (sqlite3.SQLITE_FULL, True),
+        (sqlite3.SQLITE_IOERR_WRITE, True),
+        (sqlite3.SQLITE_IOERR_SHMSIZE, True),
+        (sqlite3.SQLITE_IOERR_READ, False),
+        (sqlite3.SQLITE_CORRUPT, False),
+    ],
+)
+def test_a_full_disk_may_be_an_error_of_a_file_beside_the_database(code: int, is_so: bool) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = code
+
+    assert is_full(error) is is_so
+
+
 def test_a_full_disk_is_told_by_the_code_of_sqlite(tmp_path: Path) -> None:
     with closing(connect(tmp_path / "a.sqlite")) as db:
         db.execute("CREATE TABLE t (n)")

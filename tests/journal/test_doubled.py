@@ -60,8 +60,8 @@ def test_line_that_stands_twice_is_taken_out(tmp_path: Path, copied: str) -> Non
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_sound_journal_is_not_read_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doubled, "_doubled", lambda fd, end: pytest.fail("every line was looked at"))
+def test_sound_journal_is_not_checked_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doubled, "_read", lambda fd, end: pytest.fail("every line was looked at"))
     for lines in ([], lines_to(1), lines_to(COUNT), lines_to(COUNT)[5:]):
         write_journal(tmp_path, b"".join(line + b"\n" for line in lines))
         journal = JsonlJournal.open(tmp_path)
@@ -94,3 +94,52 @@ def test_full_disk_leaves_the_journal_as_it_was(tmp_path: Path, monkeypatch: pyt
         JsonlJournal.open(tmp_path)
 
     assert path.read_bytes() == data
+
+
+# --- order ---------------------------------------------------------------------------------------
+
+#: The lines of a journal in an order that is not theirs.
+ORDERS: dict[str, Callable[[Lines], Lines]] = {
+    "two lines swapped": lambda lines: [*lines[:5], lines[9], *lines[6:9], lines[5], *lines[10:]],
+    "the last first": lambda lines: [lines[-1], *lines[:-1]],
+    "backwards": lambda lines: lines[::-1],
+    "two copies, mixed": lambda lines: [*lines[10:], *lines[:15]],
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_lines_out_of_order_are_put_back(tmp_path: Path, order: str) -> None:
+    lines = lines_to(COUNT)
+    write_journal(tmp_path, b"\n".join(ORDERS[order](lines)) + b"\n")
+
+    journal = JsonlJournal.open(tmp_path)
+    try:
+        assert read_all(journal) == lines
+        assert "out of order" in " ".join(journal.warnings)
+    finally:
+        journal.close()
+
+
+def test_a_damaged_line_stays_behind_the_line_before_it(tmp_path: Path) -> None:
+    lines = lines_to(COUNT)
+    hurt = _damaged(lines[6])
+    path = write_journal(tmp_path, b"\n".join([*lines[3:6], hurt, *lines[7:], *lines[:3]]) + b"\n")
+
+    JsonlJournal.open(tmp_path).close()
+
+    assert path.read_bytes().splitlines() == [*lines[:6], hurt, *lines[7:]]
+
+
+def test_in_a_long_journal_blocks_out_of_order_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = lines_to(COUNT)
+    monkeypatch.setattr(doubled, "_LOOKED_THROUGH", 0)
+    monkeypatch.setattr(doubled, "_BLOCK_BYTES", 3 * len(lines[0]))
+    write_journal(tmp_path, b"\n".join([lines[0], *lines[8:12], *lines[1:8], *lines[12:]]) + b"\n")
+
+    journal = JsonlJournal.open(tmp_path)
+    try:
+        assert read_all(journal) == lines
+    finally:
+        journal.close()

@@ -140,3 +140,30 @@ def test_a_folder_that_is_made_for_a_secret_is_private(tmp_path: Path) -> None:
     load_secret(tmp_path / "room")
 
     assert (tmp_path / "room").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a folder", "a link to itself"])
+def test_a_secret_that_cannot_be_read_is_said_to_be_so(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "secret"
+    match kind:
+        case "a pipe":
+            os.mkfifo(path)
+        case "a folder":
+            path.mkdir()
+        case _:
+            path.symlink_to("secret")
+
+    with pytest.raises(Broken, match=r"secret .* cannot be read"):
+        load_secret(tmp_path)
+
+
+def test_a_secret_that_cannot_be_written_is_said_to_be_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("csp.journal.files.write_all", fail)
+
+    with pytest.raises(Broken, match=r"secret .* cannot be written: No space left"):
+        load_secret(tmp_path)

@@ -478,3 +478,33 @@ def test_the_lock_names_its_holder_alone(tmp_path: Path) -> None:
     (tmp_path / "journal.lock").write_text("12345678901234567890 somebody else\n")
     with opened(tmp_path):
         assert (tmp_path / "journal.lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_what_a_killed_writer_left_is_synced_before_anybody_is_told_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_journal(tmp_path, b"\n".join(lines_to(3)) + b"\n")
+    synced: list[int] = []
+
+    def note(fd: int) -> None:
+        synced.append(os.fstat(fd).st_ino)
+
+    monkeypatch.setattr("csp.journal.jsonl.sync_data", note)
+    JsonlJournal.open(tmp_path).close()
+
+    assert synced == [path.stat().st_ino]
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder"])
+def test_a_journal_that_is_not_a_file_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "journal.jsonl"
+    match kind:
+        case "a pipe":
+            os.mkfifo(path)
+        case "a device":
+            path.symlink_to("/dev/null")
+        case _:
+            path.mkdir()
+
+    with pytest.raises(StorageFailed, match=r"cannot open the journal"):
+        JsonlJournal.open(tmp_path)

@@ -269,7 +269,7 @@ def test_on_a_full_disk_the_notes_are_indexed_in_memory(
     journal: JsonlJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(index: NoteIndex, view: object, max_lines: int) -> bool:
-        if not index._in_memory:
+        if not index.in_memory:
             error = sqlite3.OperationalError("database or disk is full")
             error.sqlite_errorcode = sqlite3.SQLITE_FULL
             raise error
@@ -280,6 +280,44 @@ def test_on_a_full_disk_the_notes_are_indexed_in_memory(
     with closing(board_on(journal)) as board:
         assert seqs(board.page(Filter(), 9, None).notes) == [1, 2, 3, 4]
         assert not (journal.folder / "board.sqlite").exists()
+
+
+def test_an_index_in_memory_returns_to_the_disk_when_there_is_space(
+    journal: JsonlJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("csp.whiteboard.board.time.monotonic", lambda: now[0])
+    path = journal.folder / "board.sqlite"
+    with closing(board_on(journal)) as board:
+        full = sqlite3.OperationalError("database or disk is full")
+        board._give_up(full, in_memory=True)
+        board.catch_up()
+        assert board._index.in_memory and not path.exists()
+        path.mkdir()
+        now[0] += module.RETRY_S
+        board.catch_up()
+        assert board._index.in_memory and found(board, "green") == [2]
+        path.rmdir()
+        now[0] += module.RETRY_S - 1
+        board.catch_up()
+        assert board._index.in_memory
+        now[0] += 1
+
+        assert [board.catch_up(2), board.catch_up(2)] == [False, True]
+        assert not board._index.in_memory and found(board, "green") == [2]
+        assert (board._spare, path.exists()) == (None, True)
+
+
+def test_an_index_that_is_half_on_the_disk_is_gone_with_its_board(journal: JsonlJournal) -> None:
+    board = board_on(journal)
+    board._give_up(sqlite3.OperationalError("database or disk is full"), in_memory=True)
+    board._retry_at = 0.0
+    board.catch_up(2)
+    board.catch_up(2)
+    assert board._spare is not None
+    board.close()
+
+    assert not (journal.folder / "board.sqlite").exists()
 
 
 def test_numpy_is_loaded_with_one_thread_and_the_setting_is_put_back(
@@ -336,7 +374,7 @@ def test_the_secrets_of_the_room_are_neither_shown_nor_indexed(tmp_path: Path) -
             full = sqlite3.OperationalError("no file")
             full.__cause__ = OSError(errno.EACCES, "not allowed")
             board._give_up(full, in_memory=module._has_no_place(full))
-            assert board._index._in_memory
+            assert board._index.in_memory
             assert found(board, "hunter") == [] and found(board, "indeed") == [1]
 
 

@@ -126,6 +126,32 @@ def test_full_disk_loses_no_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert (vectors.rows == np.concatenate([rows(3), rows(2, seed=1)])).all()
 
 
+def test_rows_in_memory_return_to_the_disk_when_there_is_space(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = opened(path)
+    vectors.append(rows(3))
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("csp.whiteboard.vectors.write_all", fail)
+        vectors.append(rows(2, seed=1))
+        vectors._retry_at = 0.0
+        vectors.attach("a", 99)
+        assert (vectors.count, path.exists()) == (5, False)
+    vectors.attach("a", 99)
+    assert not path.exists()
+    vectors._retry_at = 0.0
+    vectors.attach("a", 99)
+
+    assert (vectors.rows == np.concatenate([rows(3), rows(2, seed=1)])).all()
+    vectors.append(rows(1, seed=2))
+    vectors.close()
+    assert opened(path).count == 6
+
+
 def test_every_block_is_looked_at_for_rows_that_are_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = opened(path)
     vectors.append(rows(7))
