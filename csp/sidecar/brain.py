@@ -88,7 +88,7 @@ class Brain:
         self._client = client
         self._start = start
         self._port = port
-        self._pane = pane_of(start, profile)
+        self._pane = pane_of(start, profile, run.env)
         self._follower = follower_of(profile.capture, run, note.follower)
         self._tracker = self._follower.tracker if self._follower else Tracker()
         self._sight = Sight(profile, self._pane, port, self._tracker)

@@ -143,7 +143,8 @@ class Reporter:
                 body = self._question(reading.dialog)
                 return Shown(state=state, detail=_cut(body.question or body.tool), dialog=body)
             case ReportedAgentState.NEEDS_HUMAN:
-                return Shown(state=state, detail=_cut(_trouble(facts, reading)))
+                asked = self._question(reading.blocking) if reading.blocking else None
+                return Shown(state=state, detail=_cut(_trouble(facts, reading)), dialog=asked)
             case _:
                 return Shown(state=state)
 
