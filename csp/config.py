@@ -81,6 +81,7 @@ class Settings:
     codex_cmd: tuple[str, ...] = ("codex",)
     gemini_cmd: tuple[str, ...] = ("gemini",)
     strict_cli_check: bool = False
+    claude_peers: bool = False
     injection_timeout_s: float = 10.0
     offline_after_s: float = 60.0
     message_ttl_s: float = 604800.0
@@ -152,6 +153,8 @@ ROWS: Final = (
     Row("gemini_cmd", "CSP_GEMINI_CMD", "room.gemini_cmd", "", COMMAND, "", "command of Gemini CLI"),
     Row("strict_cli_check", "CSP_STRICT_CLI_CHECK", "room.strict_cli_check", "", BOOLEAN, "",
         "fail, instead of going on without, when a CLI is not installed"),
+    Row("claude_peers", "CSP_CLAUDE_PEERS", "room.claude_peers", "", BOOLEAN, "",
+        "leave Claude Code its SendMessage and ListAgents, by which it writes to its agents"),
     Row("injection_timeout_s", "CSP_INJECTION_TIMEOUT", "room.injection_timeout_s", "", NUMBER, "seconds",
         "wait for an unknown CLI to look idle"),
     Row("offline_after_s", "CSP_OFFLINE_AFTER_S", "room.offline_after_s", "", NUMBER, "seconds",

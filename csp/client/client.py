@@ -19,6 +19,7 @@ from csp.core.delivery import PENDING
 from csp.errors import BadInput, Broken, CspError, Refused, Unreachable
 from csp.wire import (
     AgentId,
+    AgentNotice,
     Capabilities,
     DeliveryBody,
     DeliveryState,
@@ -257,9 +258,11 @@ class Client:
         detail: str = "",
         until: float | None = None,
         dialog: Dialog | None = None,
+        notice: AgentNotice | None = None,
     ) -> None:
-        """Say what this participant is doing; `dialog` is what it asks of a person."""
-        await self._ask("state", StateBody(state=state, detail=detail, until=until, dialog=dialog))
+        """Say what this participant is doing, what it asks of a person, what people have to know of it."""
+        body = StateBody(state=state, detail=detail, until=until, dialog=dialog, notice=notice)
+        await self._ask("state", body)
 
     async def working(self, note: str = "", *, turn: str | None = None, usage: Usage | None = None) -> bool:
         """Ask for more time; tell whether a clock was moved."""

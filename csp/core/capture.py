@@ -10,7 +10,7 @@ from typing import Final, assert_never
 
 import msgspec
 
-from csp.core.prompt import tag_in
+from csp.core.prompt import tag_in, tags_in
 from csp.wire import Ending, Usage
 
 #: How many ids of lines, or tags of prompts, are remembered, so that none is taken twice.
@@ -47,6 +47,22 @@ class Prompted:
 
     id: str
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """The CLI has added a file, or something else that a text can name, to the last prompt."""
+
+    id: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bypassed:
+    """The model wrote to another session of its CLI, past the room."""
+
+    id: str
+    to: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +178,8 @@ Item = (
     | Reopened
     | Submitted
     | Prompted
+    | Attached
+    | Bypassed
     | Wrote
     | Called
     | Using
@@ -172,7 +190,7 @@ Item = (
     | Switched
 )
 #: What passes the tracker unchanged is an outcome too.
-Outcome = Confirmed | Activity | Reply | Turn | Started | Returned | Asked | Switched
+Outcome = Confirmed | Activity | Reply | Turn | Started | Returned | Asked | Switched | Attached | Bypassed
 
 
 class _Prompt(msgspec.Struct, array_like=True):
@@ -260,9 +278,13 @@ class Tracker:
                 self._state.is_running = True
                 return self._open()
             case Submitted():
-                return self._submitted(tag_in(item.text))
+                return self._submitted(self._ours(item.text) or (None,))
             case Prompted():
                 return self._prompted(item)
+            case Attached():
+                return self._attached(item)
+            case Bypassed():
+                return [item] if self._is_new(item.id) else []
             case Wrote():
                 return self._wrote(item)
             case Called():
@@ -283,23 +305,40 @@ class Tracker:
             case _:
                 assert_never(item)
 
-    def _submitted(self, tag: str | None) -> list[Outcome]:
-        self._state.awaited.append(tag)
-        return [*self._confirm(tag), *self._open()]
+    def _ours(self, text: str) -> tuple[str | None, ...]:
+        """Return the tags of our prompts in one that the CLI has taken.
+
+        Behind its start one that was taken before is a quotation, unless it is still to be written down.
+        """
+        state, first = self._state, tag_in(text)
+        return tuple(
+            tag for tag in tags_in(text) if tag == first or tag in state.awaited or tag not in state.confirmed
+        )
+
+    def _submitted(self, tags: tuple[str | None, ...]) -> list[Outcome]:
+        self._state.awaited += tags
+        return [*(outcome for tag in tags for outcome in self._confirm(tag)), *self._open()]
 
     def _prompted(self, item: Prompted) -> list[Outcome]:
         if not self._is_new(item.id):
             return []
-        state, tag = self._state, tag_in(item.text)
-        if tag in state.awaited:
-            state.awaited.remove(tag)
+        state, tags = self._state, self._ours(item.text) or (None,)
+        for tag in tags:
+            if tag in state.awaited:
+                state.awaited.remove(tag)
         left: list[Outcome] = []
         if not state.is_running:
             left = self._flush()
             state.prompts, state.replies = [], 0
             state.is_running = True
-        state.prompts.append(_Prompt(item.id, tag))
-        return [*left, *self._confirm(tag), *self._open()]
+        state.prompts += [_Prompt(item.id, tag) for tag in tags]
+        return [*left, *(outcome for tag in tags for outcome in self._confirm(tag)), *self._open()]
+
+    def _attached(self, item: Attached) -> list[Outcome]:
+        """Tell of a file in a prompt of ours, which asks for none; a person's own prompt may."""
+        prompts = self._state.prompts
+        is_ours = bool(prompts) and any(prompt.tag for prompt in prompts if prompt.id == prompts[-1].id)
+        return [item] if is_ours and self._is_new(item.id) else []
 
     def _wrote(self, item: Wrote) -> list[Outcome]:
         if item.text.strip() and self._is_new(item.id):

@@ -7,6 +7,7 @@ import msgspec
 from csp.wire import (
     DEFAULT_THREAD,
     AgentId,
+    AgentNotice,
     AgentState,
     AnyMessage,
     Capabilities,
@@ -131,6 +132,8 @@ class SetState(Command, frozen=True, kw_only=True):
     detail: str = ""
     until: float | None = None
     dialog: Dialog | None = None
+    #: Something that the people of the room have to know; it is told whether the state is new or not.
+    notice: AgentNotice | None = None
 
 
 class Control(Command, frozen=True, kw_only=True):

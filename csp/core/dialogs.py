@@ -30,12 +30,28 @@ class Dialog:
     choices: tuple[Choice, ...]
     first_row: int = 0
     last_row: int = 0
+    is_numbered: bool = True
+    """Whether the number of a choice is its key; else it is selected, then entered."""
+
+    @property
+    def selected(self) -> int:
+        """The number of the choice that Enter would take; 0 for none."""
+        return next((choice.number for choice in self.choices if choice.is_selected), 0)
+
+    def is_same(self, other: "Dialog | None") -> bool:
+        """Tell whether another look shows the same question, whichever choice is selected in it."""
+        return other is not None and (other.question, other.subject) == (self.question, self.subject)
+
+    def choice_for(self, label: re.Pattern[str] | None) -> int:
+        """Return the number of the first choice with such a label; 0 for none."""
+        return next((choice.number for choice in self.choices if label and label.search(choice.label)), 0)
 
 
 def find_dialog(screen: Screen, rules: DialogRules) -> Dialog | None:
-    """Find the numbered choices at the end of the screen, of which one is marked."""
+    """Find the choices at the end of the screen, of which one is marked."""
     lines = [_unframed(row.text, rules) for row in screen.rows]
-    found = _choices(lines, rules)
+    numbered = _choices(lines, rules)
+    found = numbered or _listed(screen, lines, rules)
     if found is None:
         return None
     rows, choices = found
@@ -45,7 +61,13 @@ def find_dialog(screen: Screen, rules: DialogRules) -> Dialog | None:
     shown = "\n".join((question, subject, *(choice.label for choice in choices)))
     kind = next((sign.kind for sign in rules.kinds if sign.pattern.search(shown)), "menu")
     return Dialog(
-        kind=kind, question=question, subject=subject, choices=choices, first_row=first, last_row=last
+        kind=kind,
+        question=question,
+        subject=subject,
+        choices=choices,
+        first_row=first,
+        last_row=last,
+        is_numbered=numbered is not None,
     )
 
 
@@ -77,6 +99,39 @@ def _choices(lines: list[str], rules: DialogRules) -> tuple[list[int], tuple[Cho
         )
         for (y, match), end in zip(block, [y for y, _ in block[1:]] + [len(lines)], strict=True)
     )
+
+
+def _listed(
+    screen: Screen, lines: list[str], rules: DialogRules
+) -> tuple[list[int], tuple[Choice, ...]] | None:
+    """Read a list without numbers: the rows around the cursor whose text begins in the same column."""
+    at = screen.cursor_row
+    marked = rules.listed.match(lines[at]) if rules.listed and 0 <= at < len(lines) else None
+    # An agent may draw such a list too, but the cursor is not in it.
+    if marked is None or screen.cursor_col != marked.start("mark"):
+        return None
+    first = last = at
+    while first > 0 and _indent(lines[first - 1]) == marked.start("label"):
+        first -= 1
+    while last + 1 < len(lines) and _indent(lines[last + 1]) == marked.start("label"):
+        last += 1
+    rows = list(range(first, last + 1))
+    rows_after = sum(bool(line.strip()) for line in lines[last + 1 :])
+    if len(rows) < 2 or rows_after > rules.max_rows_after:
+        return None
+    return rows, tuple(
+        Choice(
+            number=number,
+            label=(marked["label"] if y == at else lines[y]).strip(),
+            is_selected=y == at,
+        )
+        for number, y in enumerate(rows, 1)
+    )
+
+
+def _indent(line: str) -> int:
+    """Return where the text of a row begins; -1 for a blank one."""
+    return len(line) - len(line.lstrip()) if line.strip() else -1
 
 
 def _label(lines: list[str], y: int, end: int, match: re.Match[str]) -> str:

@@ -8,7 +8,16 @@ from csp.core.identity import nearest, numbered, to_id
 from csp.core.room import Participant, Room
 from csp.errors import NotFound, Refused, TooMany
 from csp.events import ControlSent, Joined, Left, StateChanged
-from csp.wire import ALL, HUMAN, AgentId, AgentState, ControlVerb, DeliveryState
+from csp.wire import (
+    ALL,
+    HUMAN,
+    AgentId,
+    AgentNotice,
+    AgentState,
+    ControlVerb,
+    DeliveryState,
+    NoticeKind,
+)
 
 MAX_PARTICIPANTS: Final = 1000
 #: A button pressed long ago must not approve what is on the screen now.
@@ -20,6 +29,24 @@ LASTING: Final[dict[ControlVerb, tuple[str, bool]]] = {
     ControlVerb.RESUME: ("paused", False),
     ControlVerb.SHARE: ("share", True),
     ControlVerb.NOSHARE: ("share", False),
+}
+
+#: How a notice of an agent reads.
+_NOTICES: Final = {
+    NoticeKind.UNTESTED_VERSION: (
+        "{agent} runs {detail}; messages are still checked, some states may not be recognised"
+    ),
+    NoticeKind.DISK_FULL: (
+        "{agent}: no space is left in {detail}; the agent goes on, but what its hooks tell is lost until "
+        "there is"
+    ),
+    NoticeKind.FILE_ATTACHED: (
+        "ATTENTION: {agent} was given a file that no message asked for: {detail}. It is paused, so nothing "
+        "more is typed into its pane. Look at the pane, then release it with: csp resume {agent}"
+    ),
+    NoticeKind.PAST_THE_ROOM: (
+        "{agent} tried to write to {detail} past the room; only what goes through the room is delivered"
+    ),
 }
 
 
@@ -105,6 +132,8 @@ def remove(room: Room, command: Remove, batch: Batch) -> None:
 
 def set_state(room: Room, command: SetState, batch: Batch) -> None:
     participant = known_participant(room, command.agent)
+    if command.notice is not None:
+        _tell(participant, command.notice, batch)
     if command.state is AgentState.OFFLINE:
         leave(room, Leave(agent=command.agent, reason=command.detail or "closed"), batch)
         return
@@ -114,6 +143,14 @@ def set_state(room: Room, command: SetState, batch: Batch) -> None:
     text = f"{participant.id} is {command.state}" + (f": {command.detail}" if command.detail else "")
     fields = dict(zip(("state", "detail", "until", "dialog"), new, strict=True))
     batch.add(StateChanged, participant.id, ALL, text, fields)
+
+
+def _tell(participant: Participant, notice: AgentNotice, batch: Batch) -> None:
+    """Tell people alone: what a detail says may be sealed for other agents."""
+    text = _NOTICES[notice.kind].format(agent=participant.id, detail=notice.detail)
+    batch.notice(HUMAN, text)
+    if notice.kind is NoticeKind.FILE_ATTACHED and not participant.paused:
+        batch.add(StateChanged, participant.id, ALL, f"{participant.id}: pause", {"paused": True})
 
 
 def control(room: Room, command: Control, batch: Batch) -> None:

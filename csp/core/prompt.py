@@ -33,6 +33,7 @@ _WAY_BACK: Final = re.compile(r"(?<=[/\\])\.(?=\\?\.)")
 #: The start of a line that looks like our header or footer.
 _LIKE_OURS: Final = re.compile(r"^(?=[ \t]{0,8}\[(?:from [^\]\n]{0,80}|YOUR TURN|end) ?#)", re.MULTILINE)
 _HEADER: Final = re.compile(rf"\[(?:from [a-z0-9-]{{1,32}}|YOUR TURN) #{_TAG}\]")
+_HEADERS: Final = re.compile(rf"^{_HEADER.pattern}", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,27 @@ def tag_in(text: str) -> str | None:
     """Return the tag of a prompt of ours, or None for one that somebody else wrote."""
     found = _HEADER.match(text)
     return found["tag"] if found else None
+
+
+def tags_in(text: str) -> tuple[str, ...]:
+    """Return the tags of all prompts of ours in what a CLI has taken as one, in their order.
+
+    A CLI may join what is entered while it starts. Behind the first line only a whole prompt of ours counts,
+    with its last line.
+    """
+    found = list(_HEADERS.finditer(text))
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    whole = [
+        match["tag"]
+        for match, end in zip(found, ends, strict=False)
+        if match.start() == 0 or _has_end(text, match["tag"], match.end(), end)
+    ]
+    return tuple(dict.fromkeys(whole))
+
+
+def _has_end(text: str, tag: str, start: int, end: int) -> bool:
+    at = text.find(f"[end #{tag}", start, end)
+    return at > 0 and text[at - 1].isspace()
 
 
 def without_controls(text: str) -> str:

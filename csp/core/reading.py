@@ -58,7 +58,10 @@ class Reading:
     composer: Composer | None = None
     dialog: Dialog | None = None
     blocked: Blocked | None = None
+    blocking: Dialog | None = None
+    """The dialog of a screen that only a person can get past: it can be answered, but is about no tool."""
     is_busy: bool = False
+    is_starting: bool = False
     limit: Limit | None = None
     said: str = field(default="", compare=False)
     """What shows of the conversation. Signs of work are left out but for the tokens that they count."""
@@ -70,8 +73,9 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
     dialog = None if composer else find_dialog(screen, rules.dialog)
     places = _Places(screen, composer, dialog)
     blocked = next(places.rows_with(rules.blocked), None)
+    blocking = None
     if blocked and blocked[0].place is Place.DIALOG:
-        dialog = None
+        dialog, blocking = None, dialog
     overlay = next(places.rows_with(rules.overlays), None)
     if overlay and not dialog and not blocked:
         dialog = Dialog(kind="overlay", question=overlay[1].text.strip(_FRAME), subject="", choices=())
@@ -79,7 +83,9 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
         composer=composer,
         dialog=dialog,
         blocked=Blocked(kind=blocked[0].kind, text=places.text_around(*blocked)) if blocked else None,
+        blocking=blocking,
         is_busy=any(True for _ in places.rows_with(rules.busy)),
+        is_starting=any(True for _ in places.rows_with(rules.starting)),
         limit=next(places.limits(rules.limits), None),
         said=places.said(rules),
     )

@@ -58,6 +58,11 @@ class DialogRules:
 
     choice: re.Pattern[str] | None = None
     """Groups `mark` (empty unless selected), `number`, `label`."""
+    listed: re.Pattern[str] | None = None
+    """The selected row of a list without numbers, with the cursor on it: groups `mark`, `label`."""
+    yes: re.Pattern[str] | None = None
+    no: re.Pattern[str] | None = None
+    """The labels that approve, that deny, where no key does."""
     top: re.Pattern[str] | None = None
     """The row above a dialog's first."""
     side: re.Pattern[str] | None = None
@@ -78,5 +83,7 @@ class ScreenRules:
     busy: tuple[Sign, ...] = ()
     limits: tuple[Sign, ...] = ()
     overlays: tuple[Sign, ...] = ()
+    starting: tuple[Sign, ...] = ()
+    """What shows in the place of a notice that would say why nothing may be typed yet."""
     furniture: re.Pattern[str] | None = None
     """Rows that are never part of an answer."""

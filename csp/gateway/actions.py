@@ -152,7 +152,14 @@ async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Don
     elif body.state is not ReportedAgentState.OFFLINE:
         await gateway.arrive(caller)
     state = AgentState(body.state)
-    command = SetState(agent=agent, state=state, detail=body.detail, until=body.until, dialog=body.dialog)
+    command = SetState(
+        agent=agent,
+        state=state,
+        detail=body.detail,
+        until=body.until,
+        dialog=body.dialog,
+        notice=body.notice,
+    )
     await gateway.submit(command)
     return Done()
 

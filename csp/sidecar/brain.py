@@ -21,6 +21,8 @@ from csp.client import Client, Live
 from csp.core.capture import (
     Activity,
     Asked,
+    Attached,
+    Bypassed,
     Confirmed,
     Ended,
     Item,
@@ -59,7 +61,7 @@ from csp.sidecar.typist import Typist
 from csp.sidecar.until import until_time
 from csp.sidecar.versions import ask_version, untested
 from csp.sidecar.wiring import resume, unwire
-from csp.wire import Deliver, DeliverKind, DeliveryState, Ending, ReportedState
+from csp.wire import Deliver, DeliverKind, DeliveryState, Ending, NoticeKind, ReportedState
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +72,6 @@ LAST_WORDS_S: Final = 5.0
 RESTARTED_S: Final = 15.0
 MOVED_S: Final = 3.0
 SPACE_S: Final = 3.0
-NO_SPACE: Final = "no space is left in {}; the agent goes on, but what its hooks tell is lost until there is"
 #: Asking a CLI for its version must not slow its start.
 VERSION_S: Final = 5.0
 INITIAL: Final = Deliver(
@@ -87,7 +88,7 @@ class Brain:
         self._client = client
         self._start = start
         self._port = port
-        self._pane = pane_of(start, profile)
+        self._pane = pane_of(start, profile, run.env)
         self._follower = follower_of(profile.capture, run, note.follower)
         self._tracker = self._follower.tracker if self._follower else Tracker()
         self._sight = Sight(profile, self._pane, port, self._tracker)
@@ -362,6 +363,8 @@ class Brain:
                 self._pane.note_answered()
             case Switched(session=session):
                 self._session = session
+            case Attached() | Bypassed():
+                self._reporter.take(outcome)
 
     def _note_turn(self, *, is_open: bool) -> None:
         self._sight.is_end_known = not is_open and self._sight.profile.delivery.proof != "none"
@@ -431,7 +434,7 @@ class Brain:
             if self._is_disk_full != is_full(Path(self._run.folder)):
                 self._is_disk_full = not self._is_disk_full
                 if self._is_disk_full:
-                    await self._client.send("human", f"csp: {NO_SPACE.format(self._run.folder)}")
+                    self._reporter.notify(NoticeKind.DISK_FULL, self._run.folder)
                 self._leave_note()
             await asyncio.sleep(SPACE_S)
 
@@ -447,7 +450,7 @@ class Brain:
         )
         if problem and not mark.exists():
             log.warning("version was not tested", extra={"problem": problem})
-            await self._client.send("human", f"csp: {problem}")
+            self._reporter.notify(NoticeKind.UNTESTED_VERSION, problem)
             with contextlib.suppress(OSError):
                 mark.touch()
         await asyncio.get_running_loop().create_future()
@@ -472,7 +475,7 @@ class Brain:
         if self._note_timer is not None:
             self._note_timer.cancel()
             self._note_timer = None
-        is_safe = self._poster.is_idle and self._follower is not None
+        is_safe = self._poster.is_idle and self._reporter.is_idle and self._follower is not None
         if self._follower and is_safe:
             self._followed = self._follower.dump()
             self._save_transcripts(self._follower.files)

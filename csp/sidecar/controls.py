@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final
 
 from csp.client import Client
@@ -26,6 +28,10 @@ GIVEN_UP_S: Final = 15.0
 BEGUN_KEPT: Final = 50
 #: A dialog that is only just being drawn may not take keys yet.
 DRAWN_S: Final = 0.15
+UP: Final = b"\x1b[A"
+DOWN: Final = b"\x1b[B"
+#: How often the mark of a list may be moved to get where it is wanted.
+MOVES: Final = 12
 
 
 class Controls:
@@ -80,9 +86,9 @@ class Controls:
         keys = self._sight.profile.keys
         match item.control:
             case ControlVerb.APPROVE:
-                return await self._answer(keys.approve, item.choice)
+                return await self._answer(keys.approve, item.choice, self._sight.profile.rules.dialog.yes)
             case ControlVerb.DENY:
-                return await self._answer(keys.deny, item.choice)
+                return await self._answer(keys.deny, item.choice, self._sight.profile.rules.dialog.no)
             case ControlVerb.INTERRUPT:
                 return await self._interrupt(item.turn)
             case ControlVerb.RESTART:
@@ -91,10 +97,16 @@ class Controls:
                 # The others are the room's own affair; it only tells us.
                 return ""
 
-    async def _answer(self, answer: Answer | None, choice: int | None) -> str:
-        dialog = self._sight.look().dialog
+    @property
+    def _dialog(self) -> Dialog | None:
+        """The dialog on the screen now, be it about a tool or in the way of the start."""
+        reading = self._sight.look()
+        return reading.dialog or reading.blocking
+
+    async def _answer(self, answer: Answer | None, choice: int | None, label: re.Pattern[str] | None) -> str:
+        dialog = self._dialog
         facts = self._sight.facts(time.monotonic())
-        if not (facts.has_dialog or facts.is_asking):
+        if not (dialog or facts.has_dialog or facts.is_asking):
             return "no dialog is open"
         if answer is None:
             return f"profile {self._sight.profile.name} has no key for that"
@@ -103,9 +115,36 @@ class Controls:
             return "the dialog did not appear on the screen"
         if choice is not None and choice > 9:
             return "only the choices 1 to 9 have a key"
-        if choice is not None and dialog.choices and choice not in [each.number for each in dialog.choices]:
-            return f"the dialog has no choice {choice}, only {len(dialog.choices)}"
-        return await self._press(answer.keys_for(choice), dialog)
+        numbers = [each.number for each in dialog.choices]
+        if choice is not None and numbers and choice not in numbers:
+            return f"the dialog has no choice {choice}, only {len(numbers)}"
+        chosen = choice or dialog.choice_for(label)
+        if chosen and not dialog.is_numbered:
+            return await self._select(dialog, dialog.choices[chosen - 1].label)
+        keys = answer.keys_for(chosen or None)
+        is_there = not keys.isdigit() or int(keys) in numbers
+        if not is_there or (not chosen and dialog == self._sight.pane.reading.blocking):
+            return "no choice of the dialog is plainly that; name one by its number"
+        return await self._press(keys, dialog)
+
+    async def _select(self, dialog: Dialog, label: str) -> str:
+        """Move the mark to a choice, press Enter only when it stands there."""
+        for _ in range(MOVES):
+            now = self._dialog
+            if now is None or not dialog.is_same(now):
+                return "the dialog has changed"
+            selected, wanted = now.selected, [each.number for each in now.choices if each.label == label]
+            if selected in wanted:
+                return await self._press(self._sight.profile.keys.submit, dialog)
+            if not wanted:
+                break
+            self._sight.port.write(DOWN if selected < wanted[0] else UP)
+            await self._until(partial(self._has_moved, selected), ANSWERED_S / PRESSES)
+        return f"the choice {label!r} could not be selected"
+
+    def _has_moved(self, selected: int) -> bool:
+        now = self._dialog
+        return now is None or now.selected != selected
 
     async def _press(self, keys: str, dialog: Dialog) -> str:
         """Press until this dialog is gone: one that has only just been drawn swallows its keys."""
@@ -119,18 +158,14 @@ class Controls:
         return "the dialog stayed open"
 
     async def _drawn(self) -> Dialog | None:
-        await self._until(lambda: self._sight.look().dialog is not None, ANSWERED_S)
+        await self._until(lambda: self._dialog is not None, ANSWERED_S)
         await asyncio.sleep(DRAWN_S)
-        return self._sight.look().dialog
+        return self._dialog
 
     async def _is_closed(self, dialog: Dialog) -> bool:
         """Wait until this dialog is gone; the next one may already stand in its place."""
 
-        def is_gone() -> bool:
-            now = self._sight.look().dialog
-            return now is None or (now.question, now.subject) != (dialog.question, dialog.subject)
-
-        is_closed = await self._until(is_gone, ANSWERED_S / PRESSES)
+        is_closed = await self._until(lambda: not dialog.is_same(self._dialog), ANSWERED_S / PRESSES)
         if is_closed:
             self._sight.pane.note_answered()
         return is_closed

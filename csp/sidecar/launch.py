@@ -62,12 +62,14 @@ class Order:
         initial_prompt: str = "",
         allow_shell: bool = False,
         injection_timeout_s: float = DEFAULT_INJECTION_TIMEOUT_S,
+        has_claude_peers: bool = False,
     ) -> None:
         self.name, self.role = name, role
         self.command, self.cwd, self.env = command, cwd, env
         self.profile = profile
         self.initial_prompt, self.allow_shell = initial_prompt, allow_shell
         self.injection_timeout_s = injection_timeout_s
+        self.has_claude_peers = has_claude_peers
 
 
 class _Seat:
@@ -121,6 +123,7 @@ def _wire_and_start(order: Order, room: Room, seat: _Seat, path: str, *, is_ligh
         cwd=order.cwd,
         worktrees=_worktrees(room),
         server=server,
+        has_peers=order.has_claude_peers,
     )
     _start(order, room, seat, wired, is_light=is_light)
 

@@ -39,6 +39,8 @@ class Pane:
         #: Whether the CLI says by a hook that it has a session; whether it has said so.
         self.tells_session = profile.delivery.proof == "hook"
         self.has_session = False
+        #: Else the place on the screen that would say otherwise has to be seen first.
+        self.is_login_known = False
         self.last_output: float | None = None
         #: How many bytes the program has written so far; what its history was when they were `_mark`.
         self.written = 0
@@ -173,7 +175,7 @@ class Pane:
                 self._signs[_TITLE if number in _TITLES else number] = state
 
     def _looks_ready(self, now: float) -> bool:
-        if self._reading.blocked is not None:
+        if self._reading.blocked is not None or (self._reading.is_starting and not self.is_login_known):
             return False
         if not self._has_signs:
             is_quiet = self._quiet_since is not None and now - self._quiet_since >= self._stands_s

@@ -90,6 +90,8 @@ class Profile:
     commands: tuple[str, ...] = ()
     installs: tuple[str, ...] = ()
     """Where its own installers put it, outside of the PATH; `~` is the home of the user."""
+    credentials: tuple[str, ...] = ()
+    """Variables or files of which one is there if the user is logged in; that none is there says nothing."""
     versions: str = ""
     version_args: tuple[str, ...] = ("--version",)
     kind: str = "agent"
@@ -200,7 +202,8 @@ def _profile(path: Path) -> Profile:
     keys = dict(tables.get("keys", {}))
     answers: dict[str, Any] = {act: Answer(**keys.pop(act)) for act in ("approve", "deny") if act in keys}
     top = {name: _frozen(value) for name, value in tables.items() if not isinstance(value, dict | list)}
-    top |= {name: tuple(tables[name]) for name in ("commands", "installs", "version_args") if name in tables}
+    lists = ("commands", "installs", "credentials", "version_args")
+    top |= {name: tuple(tables[name]) for name in lists if name in tables}
     profile = Profile(
         **top,
         keys=Keys(**{name: _frozen(value) for name, value in keys.items()}, **answers),

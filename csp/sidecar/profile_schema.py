@@ -30,6 +30,7 @@ _CHOICES: Final = {
     "screen.busy.place": ("above", "below", "dialog", "bare"),
     "screen.limits.place": ("above", "below", "dialog", "bare"),
     "screen.overlays.place": ("above", "below", "dialog", "bare"),
+    "screen.starting.place": ("above", "below", "dialog", "bare"),
 }
 
 # A dict is a table, a list of one dict is an array of tables.
@@ -37,6 +38,7 @@ _SCHEMA: Final[dict[str, Any]] = {
     "name": _STRING,
     "commands": _STRINGS,
     "installs": _STRINGS,
+    "credentials": _STRINGS,
     "versions": _STRING,
     "version_args": _STRINGS,
     "kind": _STRING,
@@ -79,6 +81,9 @@ _SCHEMA: Final[dict[str, Any]] = {
         },
         "dialog": {
             "choice": _STRING,
+            "listed": _STRING,
+            "yes": _STRING,
+            "no": _STRING,
             "top": _STRING,
             "side": _STRING,
             "is_question_first": _FLAG,
@@ -90,6 +95,7 @@ _SCHEMA: Final[dict[str, Any]] = {
         "busy": [_SIGN],
         "limits": [_SIGN],
         "overlays": [_SIGN],
+        "starting": [_SIGN],
     },
 }
 

@@ -8,14 +8,14 @@ from typing import Final
 
 from csp.client import Client
 from csp.core.agent_state import agent_state, asks_permission
-from csp.core.capture import Asked
+from csp.core.capture import Asked, Attached, Bypassed
 from csp.core.dialogs import Dialog
 from csp.core.gates import Facts
 from csp.core.reading import Limit, Reading
-from csp.errors import CspError, Unreachable
+from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.sidecar.sight import Sight
 from csp.sidecar.until import until_time
-from csp.wire import Choice, ReportedAgentState
+from csp.wire import AgentNotice, Choice, NoticeKind, ReportedAgentState
 from csp.wire import Dialog as DialogBody
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,9 @@ log = logging.getLogger(__name__)
 #: A state is told when it has stood so long: a screen being redrawn passes through many.
 STANDS_S: Final = 0.12
 LOOK_S: Final = 0.5
+RETRY_S: Final = 2.0
 MAX_DETAIL: Final = 1500
+ATTACHED: Final = "a file was attached that no message asked for"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +53,37 @@ class Reporter:
         self._read_until: float | None = None
         #: Until when a limit of the account lasts, as the CLI put it.
         self.limit: tuple[str, float | None] | None = None
+        #: Nothing more is typed until a person says so.
+        self._is_alarmed = False
+        #: What people have to know and have not been told yet.
+        self._notices: list[AgentNotice] = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether the room has every notice."""
+        return not self._notices
+
+    def notify(self, kind: NoticeKind, detail: str) -> None:
+        """Have people told something, whether the state changes or not."""
+        self._notices.append(AgentNotice(kind=kind, detail=_cut(detail)))
+        self._sight.changed()
+
+    def take(self, outcome: Attached | Bypassed) -> None:
+        """Tell people of something that no message has asked for."""
+        if isinstance(outcome, Bypassed):
+            self.notify(NoticeKind.PAST_THE_ROOM, outcome.to)
+            return
+        # The room pauses the agent too; nothing may be typed before that comes back.
+        self._sight.is_paused = self._is_alarmed = True
+        self.notify(NoticeKind.FILE_ATTACHED, outcome.path)
 
     async def run(self) -> None:
         """Report each change, until cancelled."""
         while True:
             shown = self.shown()
+            if self._notices:
+                await self._tell(shown, self._notices[0])
+                continue
             if shown != self._told:
                 # The first word is that we are here at all, so it does not wait.
                 await asyncio.sleep(STANDS_S if self._told else 0)
@@ -69,14 +97,20 @@ class Reporter:
         """Tell whether a person is needed no more, although what comes of it changes from look to look."""
         return self._told is not None and self._told.needs_person and not any(s.needs_person for s in shown)
 
-    async def _tell(self, shown: Shown) -> None:
+    async def _tell(self, shown: Shown, notice: AgentNotice | None = None) -> None:
         self._told = shown
         try:
-            await self._client.state(shown.state, shown.detail, shown.until, shown.dialog)
+            await self._client.state(shown.state, shown.detail, shown.until, shown.dialog, notice)
         except Unreachable:
             raise
+        except (StorageFull, TooMany) as error:
+            log.warning("room could not take the state", extra={"why": error.message})
+            await asyncio.sleep(RETRY_S if notice else 0)
+            return
         except CspError as error:
             log.warning("state was refused", extra={"state": shown.state, "why": error.message})
+        if notice:
+            self._notices.remove(notice)
 
     def forget(self) -> None:
         """Tell the state again: the room may have forgotten it."""
@@ -87,6 +121,9 @@ class Reporter:
         """Return what the room should see now."""
         now = time.monotonic()
         facts, reading = self._sight.facts(now), self._sight.pane.reading
+        self._is_alarmed = self._is_alarmed and self._sight.is_paused
+        if self._is_alarmed:
+            return Shown(state=ReportedAgentState.NEEDS_HUMAN, detail=ATTACHED)
         limit = self._limit(reading)
         state = agent_state(
             facts,
@@ -106,7 +143,8 @@ class Reporter:
                 body = self._question(reading.dialog)
                 return Shown(state=state, detail=_cut(body.question or body.tool), dialog=body)
             case ReportedAgentState.NEEDS_HUMAN:
-                return Shown(state=state, detail=_cut(_trouble(facts, reading)))
+                asked = self._question(reading.blocking) if reading.blocking else None
+                return Shown(state=state, detail=_cut(_trouble(facts, reading)), dialog=asked)
             case _:
                 return Shown(state=state)
 

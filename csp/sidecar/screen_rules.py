@@ -10,10 +10,11 @@ from csp.sidecar.profile import compiled
 _PATTERNS: Final = frozenset(
     (
         *("top", "bottom", "sign", "other_sign", "edge", "placeholder", "paste_marker"),
-        *("choice", "side", "question", "furniture", "pattern"),
+        *("choice", "listed", "yes", "no", "side", "question", "furniture", "pattern"),
     )
 )
 _CHOICE_GROUPS: Final = {"mark", "number", "label"}
+_LISTED_GROUPS: Final = {"mark", "label"}
 
 
 def screen_rules(tables: Mapping[str, Any], source: str) -> ScreenRules:
@@ -26,7 +27,7 @@ def screen_rules(tables: Mapping[str, Any], source: str) -> ScreenRules:
         dialog=_dialog(tables.get("dialog", {}), f"{source}: [screen.dialog]"),
         **{
             name: _signs(tables.get(name, ()), f"{source}: [[screen.{name}]]")
-            for name in ("blocked", "busy", "limits", "overlays")
+            for name in ("blocked", "busy", "limits", "overlays", "starting")
         },
         furniture=compiled(tables["furniture"], f"{source}: [screen]") if "furniture" in tables else None,
     )
@@ -37,6 +38,8 @@ def _dialog(table: Mapping[str, Any], where: str) -> DialogRules:
     kinds = _signs([{**row, "place": "dialog"} for row in table.get("kinds", ())], f"{where}: kinds")
     if "choice" in values and not set(values["choice"].groupindex) >= _CHOICE_GROUPS:
         raise BadInput(f"{where}: 'choice' needs the groups (?P<mark>), (?P<number>), (?P<label>)")
+    if "listed" in values and not set(values["listed"].groupindex) >= _LISTED_GROUPS:
+        raise BadInput(f"{where}: 'listed' needs the groups (?P<mark>), (?P<label>)")
     return DialogRules(**values, kinds=kinds)
 
 

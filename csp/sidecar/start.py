@@ -1,6 +1,7 @@
 """What a brain is told at its start, by its relay, by the brain before it."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -39,10 +40,21 @@ class Start(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(start, note=note)
 
 
-def pane_of(start: Start, profile: Profile) -> Pane:
+def has_credentials(profile: Profile, env: Mapping[str, str]) -> bool:
+    """Tell whether a variable or a file says that the CLI is logged in."""
+    home, config = env.get("HOME", ""), env.get("CLAUDE_CONFIG_DIR", "")
+    for name in profile.credentials:
+        path = name.replace("~", home, 1).replace("$CLAUDE_CONFIG_DIR", config)
+        if Path(path).is_file() if "/" in name else env.get(name):
+            return True
+    return False
+
+
+def pane_of(start: Start, profile: Profile, env: Mapping[str, str]) -> Pane:
     """Return the pane as the brain before knew it."""
     note = start.note or Note()
     pane = Pane(profile, start.rows, start.cols)
+    pane.is_login_known = has_credentials(profile, env)
     pane.is_ready, pane.has_had_composer = note.is_ready, note.has_had_composer
     pane.set_modes(note.modes)
     pane.ledger.typed = note.typed

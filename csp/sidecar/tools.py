@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 NAME = "csp"
 #: The CLIs that know MCP, by the way they are captured.
 CLIS = ("claude", "codex", "gemini")
+#: The tools of Claude that find other sessions on the machine, and write to them.
+PEER_TOOLS = ("SendMessage", "ListAgents")
 #: What the server needs to know of its surroundings.
 ENV = (
     *("CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"),
@@ -25,7 +27,8 @@ CALL_S = 1900
 
 def claude_config(command: "Sequence[str]") -> str:
     """Return the text of a file for --mcp-config; its server gets the whole environment of the CLI."""
-    entry = {"type": "stdio", "command": command[0], "args": list(command[1:])}
+    # Else newer versions keep the tools from the model until it searches for them.
+    entry = {"type": "stdio", "command": command[0], "args": list(command[1:]), "alwaysLoad": True}
     return dumps({"mcpServers": {NAME: entry}}, is_ascii=False)
 
 
@@ -34,6 +37,20 @@ def with_permission(settings: "dict[str, Any]") -> "dict[str, Any]":
     permissions = dict(settings.get("permissions") or {})
     permissions["allow"] = [*(permissions.get("allow") or []), f"mcp__{NAME}"]
     return {**settings, "permissions": permissions}
+
+
+def alone(settings: "dict[str, Any]", *, has_peers: bool) -> "dict[str, Any]":
+    """Return settings of Claude under which no other session reaches it past the room.
+
+    Without `has_peers` it does not try to reach one either: the tools for that are gone. Its own agents still
+    work, but it cannot write to one of them a second time.
+    """
+    settings = {**settings, "crossSessionInbound": "refuse"}
+    if not has_peers:
+        permissions = dict(settings.get("permissions") or {})
+        permissions["deny"] = [*(permissions.get("deny") or []), *PEER_TOOLS]
+        settings["permissions"] = permissions
+    return settings
 
 
 def codex_options(command: "Sequence[str]") -> list[str]:

@@ -34,10 +34,7 @@ def ask_version(profile: Profile, argv: Sequence[str], env: Mapping[str, str]) -
 
 
 def untested(profile: Profile, version: str) -> str:
-    """Return what to say of a version that the profile was not tested with; nothing where it was."""
+    """Name a version that the profile was not tested with, and those it was; nothing where it was."""
     if not version or profile.is_tested_version(version):
         return ""
-    return (
-        f"{profile.name} is {version}, but its profile was tested with {profile.versions}: "
-        "messages are still checked, some states may not be recognised"
-    )
+    return f"{profile.name} {version}, but its profile was tested with {profile.versions}"

@@ -93,9 +93,12 @@ class _Run:
         has_codex_hooks: bool,
         worktrees: str,
         server: list[str],
+        has_peers: bool,
     ) -> None:
         self.folder, self.argv, self.env, self.cwd, self.worktrees = folder, argv, env, cwd, worktrees
         self.session_id, self.rules, self.has_codex_hooks = session_id, rules, has_codex_hooks
+        #: Whether the CLI may write to other agents of its own kind.
+        self.has_peers = has_peers
         #: The command of an MCP server, none where there is none.
         self.server = server
         self.spool = os.path.join(folder, "spool")
@@ -117,13 +120,15 @@ def wire(
     has_codex_hooks: bool = False,
     worktrees: str = "",
     server: "Sequence[str]" = (),
+    has_peers: bool = False,
 ) -> Wired:
     """Return the run of a CLI with our wiring; files of it go to `run_dir`, which must be private.
 
     `server` is the command of an MCP server whose tools the CLI gets beside those of its user's own servers.
 
     `session_id` is a new UUID, used where the user has not chosen a session. Hooks of Codex need the user's
-    trust, so they are wired only when that was given. In `worktrees` the CLI is asked to build.
+    trust, so they are wired only when that was given. In `worktrees` the CLI is asked to build. Without
+    `has_peers` Claude has no tools to find other sessions or to write to them; theirs never reach it.
     """
     run = _Run(
         folder=os.fspath(run_dir),
@@ -135,6 +140,7 @@ def wire(
         has_codex_hooks=has_codex_hooks,
         worktrees=worktrees,
         server=list(server),
+        has_peers=has_peers,
     )
     wiring = _WIRINGS.get(profile_name)
     if wiring is None or not is_session(profile_name, run.argv):
@@ -237,6 +243,7 @@ def _claude_settings(run: _Run, chosen: str) -> "dict[str, Any] | None":
 
 
 def _with_permission(run: _Run, settings: "dict[str, Any]") -> "dict[str, Any]":
+    settings = tools.alone(settings, has_peers=run.has_peers)
     return tools.with_permission(settings) if run.server else settings
 
 

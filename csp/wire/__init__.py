@@ -28,6 +28,7 @@ from csp.wire.board import (
     is_note_id,
 )
 from csp.wire.bodies import (
+    AgentNotice,
     Choice,
     CollaborateBody,
     CollaborationParams,
@@ -93,6 +94,7 @@ from csp.wire.names import (
     Mode,
     Name,
     Note,
+    NoticeKind,
     OwnId,
     ReportedAgentState,
     ReportedState,
@@ -232,6 +234,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "SYSTEM",
     "AgentId",
+    "AgentNotice",
     "AgentState",
     "AgentView",
     "AlertLevel",
@@ -316,6 +319,7 @@ __all__ = [
     "NoteKind",
     "NoteView",
     "NotedView",
+    "NoticeKind",
     "OnAccept",
     "Op",
     "OutputBody",

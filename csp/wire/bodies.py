@@ -14,6 +14,7 @@ from csp.wire.names import (
     MaybeText,
     Name,
     Note,
+    NoticeKind,
     OwnId,
     ReportedAgentState,
     ReportedState,
@@ -141,12 +142,20 @@ class Dialog(Struct, frozen=True):
     choices: Annotated[tuple[Choice, ...], Meta(max_length=30)] = ()
 
 
+class AgentNotice(Struct, frozen=True):
+    """What people have to know of an agent; `detail` is a version, a folder, a file or a name."""
+
+    kind: NoticeKind
+    detail: Note = ""
+
+
 class StateBody(Struct, frozen=True):
     state: ReportedAgentState
     detail: Note = ""
     until: Annotated[float, Meta(ge=0, le=1e11)] | None = None
     agent: Name | None = None
     dialog: Dialog | None = None
+    notice: AgentNotice | None = None
 
 
 class WorkingBody(Struct, frozen=True):

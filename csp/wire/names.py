@@ -117,6 +117,15 @@ class ReportedAgentState(StrEnum):
     OFFLINE = "offline"
 
 
+class NoticeKind(StrEnum):
+    """What a participant may tell the people of the room about itself."""
+
+    UNTESTED_VERSION = "untested_version"
+    DISK_FULL = "disk_full"
+    FILE_ATTACHED = "file_attached"
+    PAST_THE_ROOM = "past_the_room"
+
+
 class Ending(StrEnum):
     """How the turn ended that an answer came from."""
 

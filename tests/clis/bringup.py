@@ -41,6 +41,7 @@ class SetUp:
     """How a CLI is brought up; the defaults lead straight to its idle composer.
 
     is_subscriber: Claude has a subscription's token instead of a key, so that usage limits are its own.
+    is_offered_auto: Claude asks, soon after its composer is drawn, whether auto mode should be the default.
     """
 
     is_trusted: bool = True
@@ -48,6 +49,7 @@ class SetUp:
     is_subscriber: bool = False
     has_user_hooks: bool = False
     is_inline: bool = True
+    is_offered_auto: bool = False
     arguments: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
 
@@ -124,17 +126,24 @@ def _claude(home: Path, cwd: Path, url: str, set_up: SetUp) -> dict[str, str]:
     config = home / "config"
     state: dict[str, Any] = {
         "hasCompletedOnboarding": True,
-        "lastOnboardingVersion": "2.1.197",
+        "lastOnboardingVersion": "2.1.326",
         "theme": "dark",
         "numStartups": 5,
         "projects": {},
+        "hasSeenAutoDefaultNotice": True,
+        "hasSeenAutoDefaultNudge": not set_up.is_offered_auto,
     }
     if set_up.is_trusted:
         state["projects"][str(cwd)] = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
     if set_up.is_logged_in:
         state["customApiKeyResponses"] = {"approved": [KEY[-20:]], "rejected": []}
     _write(config / ".claude.json", state)
-    _write(config / "settings.json", {"hooks": _hooks(home, CLAUDE_EVENTS, set_up)})
+    # In auto mode, its own default, a model decides what it asks a person; the scripted one cannot.
+    permissions = {"defaultMode": "default"}
+    _write(
+        config / "settings.json",
+        {"hooks": _hooks(home, CLAUDE_EVENTS, set_up), "permissions": permissions},
+    )
     return {
         **_claude_key(set_up),
         "ANTHROPIC_BASE_URL": url,

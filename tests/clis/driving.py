@@ -13,8 +13,12 @@ from tests.models.rules import Rule
 from tests.models.server import ModelServer
 from tests.waiting import wait_until_sync
 
-# An empty composer; Codex and Gemini show a placeholder in it.
-IDLE: Final = {"claude": r"^❯\s*$", "codex": r"^› Ask Codex", "gemini": r"^ >   Type your message"}
+# An empty composer; Codex and Gemini show a placeholder in it, Claude after a failure.
+IDLE: Final = {
+    "claude": r"^❯\s*(?:Once fixed, resend your message\s*|Try \".*)?$",
+    "codex": r"^› Ask Codex",
+    "gemini": r"^ >   Type your message",
+}
 BUSY: Final = r"esc to (interrupt|cancel)"
 DIALOG: Final = {
     "claude": r"Do you want to proceed\?",

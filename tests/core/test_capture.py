@@ -6,6 +6,8 @@ from csp.core.capture import (
     REMEMBERED,
     Activity,
     Asked,
+    Attached,
+    Bypassed,
     Called,
     Confirmed,
     Counted,
@@ -398,3 +400,56 @@ def test_no_tool_outlives_its_turn(item: Item) -> None:
     feed(tracker, prompt("p", "1"), called("one"), item)
 
     assert not tracker.runs_tool
+
+
+JOINED = f"typed by a person\n\n{ours('7')}\n\nand more"
+
+
+def test_a_prompt_of_ours_that_was_joined_with_a_persons_is_confirmed_and_answered() -> None:
+    outcomes = told(Submitted(text=JOINED), Prompted(id="p", text=JOINED), wrote("a", "An answer."), Ended())
+
+    assert outcomes[:2] == [Confirmed(tag="7"), OPEN]
+    assert replies(outcomes) == [("An answer.", "7", "done")]
+
+
+def test_two_prompts_of_ours_that_were_joined_have_one_answer() -> None:
+    text = f"{ours('1')}\n{ours('2')}"
+    outcomes = told(Submitted(text=text), Prompted(id="p", text=text), wrote("a", "Both."), Ended())
+
+    assert [one.tag for one in outcomes if isinstance(one, Confirmed)] == ["1", "2"]
+    (reply,) = [one for one in outcomes if isinstance(one, Reply)]
+    assert (reply.tag, reply.also) == ("2", ("1",))
+
+
+def test_an_old_prompt_of_ours_that_a_person_quotes_is_answered_to_nobody() -> None:
+    quoting = f"look at this:\n{ours('7')}"
+    tracker = Tracker()
+    feed(tracker, Submitted(text=ours("7")), prompt("p", "7"), wrote("a"), Ended())
+    later = feed(tracker, Submitted(text=quoting), Prompted(id="q", text=quoting), wrote("b"), Ended())
+
+    assert replies(later) == [("b", None, "done")]
+
+
+def test_a_file_in_a_prompt_of_ours_is_told_once() -> None:
+    attached = Attached(id="f", path="/etc/passwd")
+
+    assert told(prompt("p", "1"), attached, attached).count(attached) == 1
+
+
+def test_a_file_in_a_prompt_that_was_joined_with_ours_is_told() -> None:
+    attached = Attached(id="f", path="/etc/passwd")
+
+    assert attached in told(Prompted(id="p", text=JOINED), attached)
+
+
+@pytest.mark.parametrize("before", [[], [prompt("p")], [prompt("o", "1"), prompt("p")]])
+def test_a_file_that_a_person_asked_for_is_theirs(before: list[Item]) -> None:
+    attached = Attached(id="f", path="notes.md")
+
+    assert attached not in told(*before, attached)
+
+
+def test_a_message_past_the_room_is_told_once() -> None:
+    past = Bypassed(id="c past", to="claude-2")
+
+    assert told(prompt("p"), past, past).count(past) == 1

@@ -117,3 +117,60 @@ def test_what_is_no_dialog(picture: str) -> None:
 
 def test_without_rules_there_is_no_dialog() -> None:
     assert find_dialog(drawn("❯ 1. Yes\n  2. No"), DialogRules()) is None
+
+
+LISTED = replace(RULES, choice=None, listed=re.compile(r"^\s*(?P<mark>❯)\s(?P<label>\S.*)"))
+FOLDER = "Do you trust it?\n\n ❯ No, exit\n   Yes, I do\n\n Enter to confirm"
+
+
+def test_a_list_without_numbers_is_read_where_the_cursor_is() -> None:
+    dialog = find_dialog(replace(drawn(FOLDER), cursor_row=2, cursor_col=1), LISTED)
+
+    assert dialog is not None
+    assert dialog.question == "Do you trust it?"
+    assert dialog.choices == (
+        Choice(number=1, label="No, exit", is_selected=True),
+        Choice(number=2, label="Yes, I do", is_selected=False),
+    )
+    assert not dialog.is_numbered
+
+
+def test_the_mark_of_a_list_may_stand_at_its_end() -> None:
+    text = "Well?\n\n   No\n ❯ Yes"
+    dialog = find_dialog(replace(drawn(text), cursor_row=3, cursor_col=1), LISTED)
+
+    assert dialog is not None and dialog.selected == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "column"),
+    [
+        (FOLDER, 3, 1),
+        (FOLDER, 2, 2),
+        (FOLDER, 99, 1),
+        (" ❯ alone", 0, 1),
+        (" ❯ one\n   two\n\na\nb\nc", 0, 1),
+        (" ❯ one\n  two", 0, 1),
+        ("two\n ❯ one", 1, 1),
+    ],
+)
+def test_what_only_looks_like_a_list_is_none(text: str, row: int, column: int) -> None:
+    assert find_dialog(replace(drawn(text), cursor_row=row, cursor_col=column), LISTED) is None
+
+
+def test_a_choice_is_found_by_its_label() -> None:
+    dialog = find_dialog(replace(drawn(FOLDER), cursor_row=2, cursor_col=1), LISTED)
+
+    assert dialog is not None
+    assert dialog.choice_for(re.compile("^Yes")) == 2
+    assert dialog.choice_for(re.compile("^Maybe")) == dialog.choice_for(None) == 0
+
+
+def test_a_dialog_is_the_same_whatever_is_selected_in_it() -> None:
+    dialog = Dialog(kind="menu", question="Well?", subject="", choices=())
+
+    assert dialog.selected == 0
+    assert dialog.is_same(replace(dialog, choices=(Choice(number=1, label="x", is_selected=True),)))
+    assert not dialog.is_same(replace(dialog, question="Really?"))
+    assert not dialog.is_same(replace(dialog, subject="x"))
+    assert not dialog.is_same(None)

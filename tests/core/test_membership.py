@@ -5,11 +5,12 @@ import pytest
 from csp.core.commands import Control, Join, Leave, Remove, Return, SetState
 from csp.core.membership import CONTROL_TTL_S
 from csp.errors import BadInput, NotFound, Refused, TooMany
-from csp.events import ControlSent, Delivered, Joined, Left, StateChanged
+from csp.events import ControlSent, Delivered, Joined, Left, Noticed, StateChanged
 from csp.wire import (
     ALL,
     HUMAN,
     AgentId,
+    AgentNotice,
     AgentState,
     Choice,
     ControlVerb,
@@ -17,6 +18,7 @@ from csp.wire import (
     Dialog,
     JoinRole,
     Kind,
+    NoticeKind,
 )
 from tests.core.live import CLAUDE, CODEX, LiveRoom, one
 
@@ -445,3 +447,39 @@ def test_removal_ends_each_delivery_once() -> None:
     events = live.do(Remove(agent=CLAUDE))
 
     assert [event.message for event in events if isinstance(event, Delivered)] == [said.id]
+
+
+# --- notices -------------------------------------------------------------------------------------
+
+
+def told(live: LiveRoom, kind: NoticeKind, detail: str = "x-1") -> list[object]:
+    notice = AgentNotice(kind=kind, detail=detail)
+    return list(live.do(SetState(agent=CLAUDE, state=AgentState.IDLE, notice=notice)))
+
+
+@pytest.mark.parametrize("kind", list(NoticeKind))
+def test_a_notice_of_an_agent_is_told_to_people_alone(kind: NoticeKind) -> None:
+    (notice, *_) = told(LiveRoom("claude"), kind)
+
+    assert isinstance(notice, Noticed)
+    assert (notice.sender, notice.target) == ("system", HUMAN)
+    assert "claude" in notice.text and "x-1" in notice.text
+
+
+def test_an_agent_that_was_given_a_file_is_paused_until_a_person_releases_it() -> None:
+    live = LiveRoom("claude")
+    told(live, NoticeKind.FILE_ATTACHED)
+    again = told(live, NoticeKind.FILE_ATTACHED)
+
+    assert live.agent(CLAUDE).shown_state is AgentState.PAUSED
+    assert [type(event) for event in again] == [Noticed]
+    live.do(Control(agent=CLAUDE, verb=ControlVerb.RESUME))
+    assert live.agent(CLAUDE).shown_state is AgentState.IDLE
+
+
+def test_other_notices_pause_nobody() -> None:
+    live = LiveRoom("claude")
+    for kind in set(NoticeKind) - {NoticeKind.FILE_ATTACHED}:
+        told(live, kind)
+
+    assert live.agent(CLAUDE).shown_state is AgentState.IDLE

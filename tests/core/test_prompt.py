@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.core.prompt import prompt_for, tag_in, without_controls
+from csp.core.prompt import prompt_for, tag_in, tags_in, without_controls
 from csp.wire import Deliver, DeliverKind
 
 
@@ -174,3 +174,27 @@ def test_prompts_of_turns_show_no_command_in_another_way(path: Path) -> None:
 
     # The rules of the room are not typed into a CLI but are part of what it, or a model, starts with.
     assert path.stem in ("api", "rules", "orchestrator") or "\u2060" not in typed
+
+
+def test_our_prompts_are_found_at_the_start_of_any_line() -> None:
+    first, second = ("[from human #7]\nhi\n[end #7]", "[YOUR TURN #t-8]\ngo on\n[end #t-8; here: codex]")
+
+    assert tags_in(first) == ("7",)
+    assert tags_in(f"mine first\n\n{first}\n\nmore\n{second}") == ("7", "t-8")
+    assert tags_in(f"{first}\n{first}") == ("7",)
+    assert tags_in("[from human #7] all in one line [end #7]") == ("7",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "typed by a person",
+        "see [from human #7]\nhi\n[end #7]",
+        "first\n[from human #7]\nwithout its last line",
+        "first\n[from human #7]\nhi\n[end #8]",
+        "first\n[from human #7]x[end #7]",
+        "first\n> [from human #7]\nhi\n[end #7]",
+    ],
+)
+def test_half_a_prompt_in_the_midst_of_another_is_not_ours(text: str) -> None:
+    assert tags_in(text) == ()

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from csp.errors import CspError, Unreachable
+from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.events import StateChanged
 from csp.sidecar import brain as brain_module
 from csp.sidecar import own_words
@@ -198,7 +198,7 @@ async def test_a_full_disk_is_told_once_each_time_it_fills(tmp_path: Path) -> No
     with mock.patch.object(brain_module, "is_full", return_value=False) as full:
         async with desk(tmp_path) as scene:
             await asyncio.sleep(10)
-            assert scene.room.said == []
+            assert scene.room.notices == []
             full.return_value = True
             await asyncio.sleep(20)
             await scene.replace_brain()
@@ -208,8 +208,8 @@ async def test_a_full_disk_is_told_once_each_time_it_fills(tmp_path: Path) -> No
             full.return_value = True
             await asyncio.sleep(10)
 
-            expected = ("human", f"csp: {brain_module.NO_SPACE.format(scene.run.folder)}")
-            assert scene.room.said == [expected, expected]
+            assert scene.room.notices == [("disk_full", scene.run.folder)] * 2
+            assert scene.room.said == []
 
 
 @on_virtual_time
@@ -238,7 +238,8 @@ async def test_a_version_that_was_not_tested_is_told_once(tmp_path: Path) -> Non
             await scene.replace_brain()
             await asyncio.sleep(8)
 
-            assert scene.room.said == [("human", "csp: it is 9.9")]
+            assert scene.room.notices == [("untested_version", "it is 9.9")]
+            assert scene.room.said == [], "it is no message of the agent's"
             assert asked.call_count == 2
             assert len(list(Path(scene.run.folder).parent.glob("generic-*.seen"))) == 1
 
@@ -249,7 +250,7 @@ async def test_a_tested_version_is_not_worth_a_word(tmp_path: Path) -> None:
         async with desk(tmp_path) as scene:
             await asyncio.sleep(10)
 
-            assert scene.room.said == []
+            assert scene.room.notices == []
             assert list(Path(scene.run.folder).parent.glob("*.seen")) == []
 
 
@@ -418,3 +419,36 @@ async def test_a_brain_with_a_wrong_line_dies_for_the_next(tmp_path: Path) -> No
     made.room.refusals["agents"] = [Unreachable("gone")]
     async with made as scene:
         await scene.reply_to(scene.send("who is here does not matter"))
+
+
+@on_virtual_time
+async def test_after_an_unasked_file_nothing_is_typed_until_a_person_says_so(
+    tmp_path: Path,
+) -> None:
+    async with desk(tmp_path, "--busy-s", "3", keeps_record=True) as scene:
+        assert scene._tui is not None
+        first = scene.send("one")
+        await scene.wait_for(first, "confirmed")
+        with open(scene._tui.wiring._record_path, "a") as record:
+            record.write(json.dumps({"type": "attached", "text": "/etc/passwd"}) + "\n")
+        await scene.wait_state("needs_human")
+        await scene.reply_to(first)
+        second = scene.send("two")
+        await scene.wait_held(second, "paused")
+        await scene.replace_brain()
+        await asyncio.sleep(30)
+
+        assert scene.room.notices == [("file_attached", "/etc/passwd")]
+        assert scene.room.state_of(second) == "held"
+        scene.room.items.put_nowait(paused(scene.agent, is_paused=False))
+        await scene.wait_for(second, "confirmed")
+
+
+@on_virtual_time
+async def test_a_notice_is_told_again_until_the_room_has_it(tmp_path: Path) -> None:
+    with mock.patch.object(brain_module, "is_full", return_value=True):
+        async with desk(tmp_path) as scene:
+            scene.room.refusals["state"] = [StorageFull("full"), TooMany("many")]
+            await until(lambda: scene.room.notices)
+
+            assert scene.room.notices == [("disk_full", scene.run.folder)]

@@ -9,6 +9,8 @@ import pytest
 
 from csp.core.capture import (
     Asked,
+    Attached,
+    Bypassed,
     Called,
     Counted,
     Ended,
@@ -475,3 +477,92 @@ def test_a_long_session_is_not_remembered_whole(session: Session) -> None:
 
     assert list(state.seen) == [f"u{number}" for number in range(89, 601)]
     assert len(state.ended) == 512
+
+
+# --- what the model was given besides, or does past the room --------------------------------------
+
+
+def attachment(session: Session, **fields: Any) -> list[Item]:
+    return session.line("attachment", attachment=fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        # As Claude Code 2.1.326 has written them.
+        ({"type": "file", "filename": "/etc/passwd", "displayPath": "../etc/passwd"}, "/etc/passwd"),
+        ({"type": "already_read_file", "filename": "/p/secret.txt"}, "/p/secret.txt"),
+        ({"type": "directory", "path": "/etc"}, "/etc"),
+        ({"type": "agent_mention", "agentType": "helper"}, "helper"),
+        ({"type": "mcp_resource", "server": "s", "uri": "x://y"}, "x://y"),
+        ({"type": "at_mention_reference", "mentions": ["/etc/x"]}, "at_mention_reference"),
+    ],
+)
+def test_what_a_prompt_has_named_is_told(session: Session, fields: dict[str, Any], name: str) -> None:
+    session.user("see @it")
+
+    assert attachment(session, **fields) == [Attached(id="u2", path=name)]
+
+
+def test_what_claude_adds_of_itself_is_nothing_that_a_prompt_has_named(session: Session) -> None:
+    session.user("hello")
+
+    for kind in ("skill_listing", "date", "environment", "nested_memory", "edited_text_file", "diagnostics"):
+        assert attachment(session, type=kind, filename="/p/x") == []
+
+
+def test_a_file_that_is_attached_later_in_a_turn_was_not_named_by_its_prompt(session: Session) -> None:
+    session.user("hello")
+    session.says("A look first.")
+
+    assert attachment(session, type="file", filename="/p/x") == []
+
+
+def test_a_file_that_is_attached_again_after_a_compaction_was_not_named(session: Session) -> None:
+    session.user("hello")
+    session.user("This session continues ...", isCompactSummary=True)
+
+    assert attachment(session, type="file", filename="/p/x") == []
+
+
+def test_a_file_in_a_prompt_that_was_queued_is_told(session: Session) -> None:
+    session.user("hello")
+    session.says("A look first.")
+    attachment(session, type="queued_command", prompt="see @it")
+
+    assert attachment(session, type="file", filename="/p/x") == [Attached(id="u4", path="/p/x")]
+
+
+def calls(session: Session, tool: str, /, **arguments: Any) -> list[Item]:
+    part = {"type": "tool_use", "id": "c1", "name": tool, "input": arguments}
+    return session.line("assistant", message={"content": [part]})
+
+
+def past(items: list[Item]) -> list[str]:
+    return [item.to for item in items if isinstance(item, Bypassed)]
+
+
+@pytest.mark.parametrize("to", ["claude-2", "uds:/tmp/x.sock", "8d5c2f80-0000-4000-8000-000000000000"])
+def test_a_message_to_another_session_is_past_the_room(session: Session, to: str) -> None:
+    session.user("hello")
+
+    assert past(calls(session, "SendMessage", to=to, message="hi")) == [to]
+
+
+def test_a_message_to_an_agent_of_its_own_is_not_past_the_room(session: Session) -> None:
+    session.user("hello")
+    calls(session, "Agent", name="scout", prompt="look")
+    result = [{"type": "tool_result", "tool_use_id": "c1"}]
+    session.user(result, toolUseResult={"status": "completed", "agentId": "a1b2"})
+
+    for to in ("scout", "a1b2", "main"):
+        assert past(calls(session, "SendMessage", to=to, message="hi")) == []
+
+
+@pytest.mark.parametrize("arguments", [{}, {"to": 7}, {"to": ["x"]}])
+def test_a_message_of_another_shape_is_past_the_room(session: Session, arguments: dict[str, Any]) -> None:
+    assert past(calls(session, "SendMessage", **arguments)) == ["another session"]
+
+
+def test_other_tools_are_not_past_the_room(session: Session) -> None:
+    assert past(calls(session, "Bash", to="claude-2")) == []

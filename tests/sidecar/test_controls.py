@@ -215,3 +215,100 @@ async def test_a_restart_in_the_middle_of_a_turn_ends_it(tmp_path: Path) -> None
         reply = await scene.reply_to(message)
 
         assert reply["ending"] == "interrupted"
+
+
+# --- lists without numbers -----------------------------------------------------------------------
+
+LINE = "─" * 60
+
+
+class Listing:
+    """A start screen of Claude Code 2.1.326: arrows move the mark, Enter takes the marked choice."""
+
+    def __init__(self, *labels: str, title: str = "Quick safety check: do you trust this folder?") -> None:
+        self.labels, self.title = labels, title
+        self.at = 0
+        self.taken = ""
+        self.is_frozen = False
+
+    def draw(self) -> bytes:
+        rows = [LINE, f" {self.title}", ""]
+        rows += [f" {'❯' if at == self.at else ' '} {label}" for at, label in enumerate(self.labels)]
+        screen = "\r\n".join([*rows, "", " Enter to confirm · Esc to cancel"])
+        return f"\x1b[2J\x1b[H{screen}\x1b[{self.at + 4};2H".encode()
+
+    def press(self, keys: bytes) -> bytes:
+        if self.is_frozen:
+            return b""
+        match keys:
+            case b"\x1b[A":
+                self.at = max(0, self.at - 1)
+            case b"\x1b[B":
+                self.at = min(len(self.labels) - 1, self.at + 1)
+            case b"\r":
+                self.taken = self.labels[self.at]
+                return b"\x1b[2J\x1b[Hgone"
+        return self.draw()
+
+
+@pytest.mark.parametrize(
+    ("verb", "choice", "taken"),
+    [
+        (ControlVerb.APPROVE, None, "Yes, I trust this folder"),
+        (ControlVerb.DENY, None, "No, exit"),
+        (ControlVerb.APPROVE, 1, "No, exit"),
+        (ControlVerb.APPROVE, 2, "Yes, I trust this folder"),
+    ],
+)
+@pytest.mark.parametrize("start", [0, 1])
+@on_virtual_time
+async def test_a_list_is_answered_by_moving_to_the_choice(
+    tmp_path: Path, verb: ControlVerb, choice: int | None, taken: str, start: int
+) -> None:
+    listing = Listing("No, exit", "Yes, I trust this folder")
+    listing.at = start
+    async with desk(tmp_path, has_tui=False, profile="claude") as scene:
+        scene.echo = listing.press
+        scene.write(listing.draw())
+        await scene.wait_state("needs_human")
+
+        assert await scene.wait_control(scene.control(verb, choice=choice)) == ("confirmed", "")
+        assert listing.taken == taken
+
+
+@on_virtual_time
+async def test_a_list_whose_mark_does_not_move_is_not_entered(tmp_path: Path) -> None:
+    listing = Listing("No, exit", "Yes, I trust this folder")
+    listing.is_frozen = True
+    async with desk(tmp_path, has_tui=False, profile="claude") as scene:
+        scene.echo = listing.press
+        scene.write(listing.draw())
+        await scene.wait_state("needs_human")
+        result = await scene.wait_control(scene.control(ControlVerb.APPROVE))
+
+        assert result == ("failed", "the choice 'Yes, I trust this folder' could not be selected")
+        assert b"\r" not in scene.typed
+
+
+@on_virtual_time
+async def test_a_menu_in_which_nothing_says_yes_is_not_answered_by_guessing(tmp_path: Path) -> None:
+    listing = Listing("Claude account", "Anthropic Console account", title="Select login method:")
+    async with desk(tmp_path, has_tui=False, profile="claude") as scene:
+        scene.echo = listing.press
+        scene.write(listing.draw())
+        await scene.wait_state("needs_human")
+        result = await scene.wait_control(scene.control(ControlVerb.APPROVE))
+
+        assert result == ("failed", "no choice of the dialog is plainly that; name one by its number")
+        assert scene.typed == []
+
+
+@on_virtual_time
+async def test_a_key_that_the_dialog_has_no_choice_for_is_not_pressed(tmp_path: Path) -> None:
+    async with desk(tmp_path, has_tui=False, profile="claude") as scene:
+        scene.write(b"\x1b[2J\x1b[HSettings\r\n\r\n  Esc to cancel")
+        await scene.wait_state("needs_approval")
+        result = await scene.wait_control(scene.control(ControlVerb.APPROVE))
+
+        assert result == ("failed", "no choice of the dialog is plainly that; name one by its number")
+        assert scene.typed == []

@@ -8,6 +8,7 @@ import pytest
 
 from csp.core.capture import (
     Asked,
+    Attached,
     Called,
     Counted,
     Ended,
@@ -367,3 +368,34 @@ def test_an_answer_has_its_tokens_and_its_calls(chat: Chat) -> None:
         Called(id="b", tool="edit", arguments="{}"),
         Returned(id="b", is_refused=True),
     ]
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def with_files(text: str, *names: str) -> list[dict[str, str]]:
+    """Return a prompt as Gemini CLI 0.61 writes it down when its text names files."""
+    parts = [text, "\n--- Content from referenced files ---"]
+    for name in names:
+        parts += [f"\nContent from @{name}:\n", "SECRET"]
+    return [{"text": part} for part in (*parts, "\n--- End of content ---")]
+
+
+def test_a_file_that_a_prompt_has_named_is_told(chat: Chat) -> None:
+    chat.read(hook(1, "BeforeAgent", prompt="see @a @b"))
+    items = chat.read(line(1, "user", with_files("see @a @b", "a", "b")))
+
+    assert texts(items) == ["see @a @b"]
+    assert items[-1] == Attached(id="r1 files", path="a, b")
+
+
+def test_a_file_without_a_name_is_told_too(chat: Chat) -> None:
+    items = chat.read(line(1, "user", with_files("see @a")))
+
+    assert [item.path for item in items if isinstance(item, Attached)] == ["a file"]
+
+
+def test_a_prompt_that_only_speaks_of_files_has_none(chat: Chat) -> None:
+    items = chat.prompt(1, "x\n--- Content from referenced files ---\nContent from @a:\n")
+
+    assert not [item for item in items if isinstance(item, Attached)]

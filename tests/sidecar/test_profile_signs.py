@@ -250,7 +250,7 @@ def test_what_stands_for_a_long_paste(name: str, markers: list[str]) -> None:
     [
         ("claude", ["! ", "# ", "!\xa0", "!"], {"246", "#999999"}, True),
         ("codex", ["! ", "!"], set(), True),
-        ("gemini", [" ! ", " * "], {"#afafaf", "248"}, True),
+        ("gemini", [" ! "], {"#afafaf", "248"}, True),
         ("generic", [], set(), True),
         ("shell", [], set(), False),
         ("demo", [], set(), True),
@@ -301,3 +301,11 @@ def test_every_shell_is_known() -> None:
     known = "bash sh zsh fish dash ksh mksh tcsh csh nu pwsh xonsh elvish ash"
 
     assert load_profile("shell").commands == tuple(known.split())
+
+
+@pytest.mark.parametrize("sign", [" > ", " * "])
+def test_gemini_takes_prompts_in_its_usual_mode_and_in_the_one_that_approves_everything(sign: str) -> None:
+    composer = RULES["gemini"].composer
+
+    assert composer.sign and composer.sign.match(sign)
+    assert composer.other_sign and not composer.other_sign.match(sign)

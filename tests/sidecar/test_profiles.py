@@ -90,8 +90,10 @@ def test_a_command_chooses_its_profile(command: list[str], name: str) -> None:
         ("claude", "2.2.0 (Claude Code)", False),
         ("claude", "2.0.99", False),
         ("claude", "12.1.0", False),
+        ("claude", "2.1.326 (Claude Code)", True),
         ("codex", "codex-cli 0.166.0", True),
-        ("codex", "codex-cli 0.167.0-alpha.1", False),
+        ("codex", "codex-cli 0.169.0", True),
+        ("codex", "codex-cli 0.170.0-alpha.1", False),
         ("gemini", "0.61.0", True),
         ("gemini", "0.62.1", False),
         ("claude", "no number", False),
@@ -334,7 +336,7 @@ def test_signs_outside_the_screen(name: str, number: int, text: str, state: str 
     assert load_profile(name).state_of(number, text) == state
 
 
-CTRL_C, CTRL_U, ESC, HIDDEN = "\x03", "\x15", "\x1b", "\u2060"
+CTRL_C, CTRL_U, ESC, HIDDEN, NARROW = "\x03", "\x15", "\x1b", "\u2060", "\u202f"
 BACKSPACES = "{backspaces}"
 ONE, STOP = Answer(key="1"), Answer(key=ESC)
 
@@ -377,7 +379,7 @@ def test_the_keys_are_those_that_were_tried(name: str, keys: Keys) -> None:
                 proof_s=5,
                 shown_s=2,
                 enter_retry_ms=(250, 500, 1000, 1500, 2500, 3500),
-                neutralise_at=HIDDEN,
+                neutralise_at=NARROW,
                 multiline=True,
                 typing_quiet_ms=500,
                 idle_stands_ms=300,
@@ -410,7 +412,7 @@ def test_the_keys_are_those_that_were_tried(name: str, keys: Keys) -> None:
                 proof_s=8,
                 shown_s=3,
                 enter_retry_ms=(500, 700, 1000, 1500, 2500, 3500),
-                neutralise_at=HIDDEN,
+                neutralise_at=NARROW,
                 multiline=True,
                 typing_quiet_ms=500,
                 idle_stands_ms=300,

@@ -94,6 +94,20 @@ CLAUDE: Final = {
     "login": Seen(draft="", blocked="login"),
     "onboarding": Seen(blocked="onboarding", title_says=None),
     "trust": Seen(blocked="trust", title_says=None),
+    # Claude Code 2.1.326: no numbers, "No" first, notices above the composer.
+    "trust-326": Seen(blocked="trust", title_says=None),
+    "trust-326-yes": Seen(blocked="trust", title_says=None),
+    "bypass-326": Seen(blocked="onboarding", title_says=None),
+    "login-326": Seen(draft="", blocked="login", title_says=None),
+    "login-326-hint": Seen(draft="", title_says=None),
+    "login-326-placeholder": Seen(draft="", blocked="login"),
+    "auto-nudge-326": Seen(
+        dialog="menu",
+        question="Make auto mode your default permission mode?",
+        choices=("Yes, set auto mode as my default permission mode", "No, keep manual mode"),
+        selected=1,
+        title_says=None,
+    ),
     "paste-long": Seen(draft="[Pasted text #1 +59 lines]", marker=True),
     "perm-after-n": claude_asks("echo side-effect > /srv/demo/made-claude.txt", "Write a file", "demo"),
     "perm-after-y": claude_asks("echo side-effect > /srv/demo/made-by-bash.txt", "Write a file", "demo"),
@@ -446,3 +460,28 @@ def test_the_flow_of_a_turn_that_asks() -> None:
 
         assert len(seen_at) > 0
         assert set(seen_at) == {"permission"}
+
+
+@pytest.mark.parametrize(
+    ("case", "choices", "selected"),
+    [
+        ("trust", ("Yes, I trust this folder", "No, exit"), 1),
+        ("trust-326", ("No, exit", "Yes, I trust this folder"), 1),
+        ("trust-326-yes", ("No, exit", "Yes, I trust this folder"), 2),
+        ("bypass-326", ("No, exit", "Yes, I accept"), 1),
+    ],
+)
+def test_a_start_screen_can_be_answered(case: str, choices: tuple[str, ...], selected: int) -> None:
+    blocking = read_screen(capture("claude", case), load_profile("claude").rules).blocking
+
+    assert blocking is not None
+    assert tuple(choice.label for choice in blocking.choices) == choices
+    assert blocking.selected == selected
+    assert blocking.is_numbered == (case == "trust")
+
+
+@pytest.mark.parametrize(
+    ("case", "is_starting"), [("login-326-hint", True), ("login-326", False), ("idle", False)]
+)
+def test_a_hint_in_the_place_of_a_notice_is_seen(case: str, is_starting: bool) -> None:
+    assert read_screen(capture("claude", case), load_profile("claude").rules).is_starting == is_starting

@@ -37,13 +37,13 @@ def test_the_first_brain_has_no_note() -> None:
 
 
 def test_the_pane_is_as_the_brain_before_knew_it() -> None:
-    pane = pane_of(Start.read([(b"S", GREETING), (b"N", NOTE.dump())]), load_profile("claude"))
+    pane = pane_of(Start.read([(b"S", GREETING), (b"N", NOTE.dump())]), load_profile("claude"), {})
 
     assert pane.is_ready and pane.has_had_composer
     assert pane.modes == (True, True)
     assert pane.ledger.typed == 5
     assert (len(pane.screen.rows), pane.screen.cols) == (30, 90)
-    fresh = pane_of(Start.read([(b"S", GREETING)]), load_profile("claude"))
+    fresh = pane_of(Start.read([(b"S", GREETING)]), load_profile("claude"), {})
     assert not fresh.is_ready and fresh.modes == (False, False)
 
 

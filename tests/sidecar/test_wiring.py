@@ -120,7 +120,7 @@ def test_claude_gets_hooks_session_rules(run_dir: Path, home: Path) -> None:
     assert run.argv[-3:] == ["--model", "opus", "hello"]
     assert value(run.argv, "--session-id") == run.session_id == SESSION
     assert value(run.argv, "--append-system-prompt") == RULES
-    assert set(settings(run)) == {"hooks"}
+    assert set(settings(run)) == {"hooks", "crossSessionInbound", "permissions"}
     assert set(settings(run)["hooks"]) == set(CLAUDE_EVENTS)
     assert run.env == {"HOME": str(home)}
     project = str(home / "my.project").replace("/", "-").replace(".", "-").replace("_", "-")
@@ -548,6 +548,7 @@ def test_what_is_added_is_known_to_the_installed_cli(name: str, run_dir: Path, h
 
 # --- the tools of the room -----------------------------------------------------------------------
 
+PEER_TOOLS = ["SendMessage", "ListAgents"]
 SERVER = ["/opt/my python", "-P", "-m", "csp.cli", "mcp"]
 
 
@@ -562,20 +563,40 @@ def with_tools(name: str, run_dir: Path, home: Path, *args: str, env: dict[str, 
 def test_claude_gets_our_server_beside_those_of_its_user(run_dir: Path, home: Path) -> None:
     run = with_tools("claude", run_dir, home, "--mcp-config", "mine.json", "--model", "opus")
     given = [run.argv[at + 1] for at, word in enumerate(run.argv) if word == "--mcp-config"]
-    entry = {"type": "stdio", "command": SERVER[0], "args": SERVER[1:]}
+    # Without it newer versions tell the model of our tools only when it searches for them.
+    entry = {"type": "stdio", "command": SERVER[0], "args": SERVER[1:], "alwaysLoad": True}
 
     assert given == [str(run_dir / "claude-mcp.json"), "mine.json"]
     assert json.loads(Path(given[0]).read_text()) == {"mcpServers": {"csp": entry}}
     # The option takes every word up to the next option for a file.
     assert run.argv[run.argv.index(given[0]) + 1] == "--settings"
-    assert settings(run)["permissions"] == {"allow": ["mcp__csp"]}
+    assert settings(run)["permissions"] == {"allow": ["mcp__csp"], "deny": PEER_TOOLS}
 
 
 def test_claude_keeps_the_permissions_of_chosen_settings(run_dir: Path, home: Path) -> None:
     chosen = json.dumps({"permissions": {"allow": ["Read"], "deny": ["Bash"]}})
     run = with_tools("claude", run_dir, home, "--settings", chosen)
 
-    assert settings(run)["permissions"] == {"allow": ["Read", "mcp__csp"], "deny": ["Bash"]}
+    assert settings(run)["permissions"] == {
+        "allow": ["Read", "mcp__csp"],
+        "deny": ["Bash", *PEER_TOOLS],
+    }
+
+
+def test_no_other_claude_reaches_this_one_past_the_room(run_dir: Path, home: Path) -> None:
+    chosen = json.dumps({"crossSessionInbound": "accept"})
+    run = wired("claude", run_dir, home, "--settings", chosen)
+
+    assert settings(run)["crossSessionInbound"] == "refuse"
+    assert settings(run)["permissions"] == {"deny": PEER_TOOLS}
+
+
+def test_claude_keeps_the_tools_for_its_own_agents_where_they_are_wanted(run_dir: Path, home: Path) -> None:
+    env = {"HOME": str(home)}
+    run = wire("claude", run_dir, ["claude"], env, SESSION, cwd=str(home), has_peers=True)
+
+    assert settings(run)["crossSessionInbound"] == "refuse"
+    assert "permissions" not in settings(run)
 
 
 def test_codex_gets_our_server_with_what_it_needs_to_know(run_dir: Path, home: Path) -> None:
@@ -685,7 +706,7 @@ def test_of_two_settings_or_rules_the_last_ones_count(run_dir: Path, home: Path)
     args += ["--append-system-prompt", "One.", "--append-system-prompt=Two."]
     run = wired("claude", run_dir, home, *args)
 
-    assert set(settings(run)) == {"b", "hooks"}
+    assert set(settings(run)) == {"b", "hooks", "crossSessionInbound", "permissions"}
     assert value(run.argv, "--append-system-prompt") == f"Two.\n\n{RULES}"
 
 

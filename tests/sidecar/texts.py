@@ -58,7 +58,7 @@ def bodies(prompts: Sequence[str]) -> list[str]:
 
     The last line may say who is in the room; Gemini may join a prompt with one that a person typed.
     """
-    return [found["body"].replace("\u2060", "") for prompt in prompts for found in _MESSAGE.finditer(prompt)]
+    return [found["body"].replace("\u202f", "") for prompt in prompts for found in _MESSAGE.finditer(prompt)]
 
 
 def as_taken(agent: str, text: str) -> str:

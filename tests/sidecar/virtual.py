@@ -29,7 +29,7 @@ from csp.sidecar.backlog import Backlog
 from csp.sidecar.profile import Profile, load_profile, load_profile_file
 from csp.sidecar.run import Run
 from csp.sidecar.words import Words
-from csp.wire import ControlVerb, Deliver, DeliverKind, DeliveryState, ReportedState
+from csp.wire import AgentNotice, ControlVerb, Deliver, DeliverKind, DeliveryState, ReportedState
 from tests.tui.drawing import Drawing
 from tests.tui.knobs import parse
 from tests.tui.program import Program
@@ -136,6 +136,7 @@ class FakeRoom:
         self.reports: list[tuple[str, str, str]] = []
         self.outputs: list[dict[str, Any]] = []
         self.states: list[tuple[Any, ...]] = []
+        self.notices: list[tuple[str, str]] = []
         self.controls: dict[str, tuple[str, str]] = {}
         self.works: list[str] = []
         self.shown: list[Any] = []
@@ -208,9 +209,16 @@ class FakeClient:
         self._room.pending.pop(id, None)
 
     async def state(
-        self, state: Any, detail: str = "", until: float | None = None, dialog: Any = None
+        self,
+        state: Any,
+        detail: str = "",
+        until: float | None = None,
+        dialog: Any = None,
+        notice: AgentNotice | None = None,
     ) -> None:
         self._room.refuse("state")
+        if notice is not None:
+            self._room.notices.append((notice.kind.value, notice.detail))
         self._room.states.append((state.value, detail, until, dialog))
 
     async def output(self, text: str, **fields: Any) -> None:

@@ -7,12 +7,14 @@ stand in the wrong order; each names the line before it, and waits for that one.
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from csp.core.capture import (
     Asked,
+    Attached,
+    Bypassed,
     Called,
     Counted,
     Ended,
@@ -44,6 +46,18 @@ _HARNESS: Final = ("<local-command", "<bash-stdout", "<bash-stderr", "<system-re
 #: Not prompts in themselves, but the model may answer them.
 _COMMANDS: Final = ("<command-", "<bash-input", "<task-notification")
 _REMEMBERED: Final = 512
+#: What Claude adds to a prompt because its text names it behind an `@`.
+_MENTIONS: Final = frozenset(
+    (
+        *("file", "already_read_file", "at_mention_reference", "pdf_reference", "directory"),
+        *("mcp_resource", "agent_mention", "peer_mention", "skill_mention"),
+    )
+)
+#: The tool that writes to another agent: one of this session, or another session on the machine.
+_SEND: Final = "SendMessage"
+_DELEGATE: Final = ("Agent", "Task")
+#: How it calls the agent that has started this one.
+_MAIN: Final = "main"
 
 
 class _Tokens(msgspec.Struct):
@@ -86,6 +100,25 @@ class _Attachment(msgspec.Struct):
     type: str = ""
     prompt: str | list[_Part] = ""
     commandMode: str = "prompt"
+    filename: str = ""
+    path: str = ""
+    uri: str = ""
+    agentType: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.filename or self.path or self.uri or self.agentType or self.type
+
+
+class _Delegated(msgspec.Struct):
+    """What is known of an agent of this session: the name it was given, the id it got."""
+
+    name: str = ""
+    agentId: str = ""
+
+
+class _Sent(msgspec.Struct):
+    to: str = ""
 
 
 class _Record(msgspec.Struct):
@@ -139,6 +172,10 @@ class _State(msgspec.Struct):
     #: Text that was taken from a hook because its line did not come, with the prompt that it answers.
     forestalled: str | None = None
     forestalled_of: str = ""
+    #: A prompt was the last thing: what is attached now belongs to it.
+    is_prompted: bool = False
+    #: What the agents of this session are called.
+    agents: dict[str, None] = {}
 
 
 class ClaudeReader:
@@ -325,6 +362,7 @@ class ClaudeReader:
         results = [part.tool_use_id for part in message.parts if part.type == "tool_result"]
         if results:
             is_refused = bytes(record.toolUseResult) == _REJECTED
+            _remember(self._state.agents, _decode(record.toolUseResult, _Delegated).agentId)
             for call in results:
                 yield Returned(id=call, is_refused=is_refused)
         elif is_list and not record.promptSource and message.text.startswith(_INTERRUPTED):
@@ -332,7 +370,10 @@ class ClaudeReader:
         elif record.isMeta:
             if record.promptId == self._state.prompt_id and message.text.startswith(_FEEDBACK):
                 yield from self._reopen(record)
-        elif not record.isCompactSummary and not message.text.startswith(_HARNESS):
+        elif record.isCompactSummary:
+            # Files that were read before are attached again.
+            self._state.is_prompted = False
+        elif not message.text.startswith(_HARNESS):
             yield from self._prompt(record, message.text)
 
     def _reopen(self, record: _Record) -> Iterator[Item]:
@@ -365,15 +406,18 @@ class ClaudeReader:
         if prompt_id != state.forestalled_of:
             # The line will not come any more; another answer may have the same words.
             state.forestalled = None
-        state.command = None
+        state.command, state.is_prompted = None, True
         state.uuids.append(uuid)
         yield Prompted(id=uuid, text=text)
 
     def _attachment(self, record: _Record, attachment: _Attachment) -> Iterator[Item]:
         """Take a prompt that was queued while Claude worked, and handed over between two tool calls."""
+        if attachment.type in _MENTIONS and self._state.is_prompted:
+            yield Attached(id=record.uuid, path=attachment.name)
         if attachment.type == "queued_command" and attachment.commandMode == "prompt":
             text = _Message(content=attachment.prompt).text
             if not text.startswith((*_HARNESS, *_COMMANDS)):
+                self._state.is_prompted = True
                 yield Prompted(id=record.uuid, text=text)
 
     def _assistant(self, record: _Record, message: _Message) -> Iterator[Item]:
@@ -381,6 +425,7 @@ class ClaudeReader:
         if state.command:
             yield from self._begin(*state.command)
         state.uuids.append(record.uuid)
+        state.is_prompted = False
         if record.isApiErrorMessage:
             ended = Ended(
                 how=_failure(record.error or "", message.text),
@@ -404,7 +449,23 @@ class ClaudeReader:
                 yield Wrote(id=name, text=part.text)
         elif part.type.endswith("tool_use"):
             state.last_text = None
+            if part.name in _DELEGATE:
+                _remember(state.agents, _decode(part.input, _Delegated).name)
             yield Called(id=part.id, tool=part.name, arguments=bytes(part.input).decode())
+            to = _decode(part.input, _Sent).to if part.name == _SEND else _MAIN
+            if to not in (_MAIN, *state.agents):
+                yield Bypassed(id=f"{part.id} past", to=to or "another session")
+
+
+_T = TypeVar("_T")
+
+
+def _decode(raw: msgspec.Raw, kind: type[_T]) -> _T:
+    """Return what a tool was given or has returned; nothing of it where it has another shape."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return kind()
 
 
 def _remember(names: dict[str, None], name: str) -> None:

@@ -17,6 +17,7 @@ import msgspec
 
 from csp.core.capture import (
     Asked,
+    Attached,
     Called,
     Counted,
     Ended,
@@ -37,6 +38,9 @@ from csp.wire import Ending, Usage
 FAILURE_WAIT_S: Final = 1.0
 _CANCELLED: Final = "Request cancelled."
 _CONTEXT: Final = "<session_context>"
+#: The part after a prompt behind which the files stand that its text has named.
+_FILES: Final = "\n--- Content from referenced files ---"
+_FILE: Final = "Content from @"
 _LIMITS: Final = ("RESOURCE_EXHAUSTED", "quota", "rate limit", "usage limit", '"code":429')
 _NOTHING: Final = msgspec.Raw(b"{}")
 
@@ -209,11 +213,15 @@ class GeminiReader:
             return
         match record.type:
             case "user":
-                text = "".join(part.text for part in record.content if isinstance(part, _Part))
+                parts = [part.text for part in record.content if isinstance(part, _Part)]
+                at = parts.index(_FILES) if _FILES in parts else len(parts)
+                text = "".join(parts[:at])
                 if not state.has_hooks and text and not text.startswith(_CONTEXT):
                     yield from self._take(record.id, text)
                 state.written = text or state.written
                 yield from self._begin(text)
+                if at < len(parts):
+                    yield Attached(id=f"{record.id} files", path=_files(parts[at:]))
             case "gemini" if state.is_open and isinstance(record.content, str):
                 yield from self._begin()
                 yield from self._answer(record)
@@ -256,6 +264,11 @@ def _answer(record: _Record) -> Iterator[Item]:
     for call in record.toolCalls:
         yield Called(id=call.id, tool=call.name, arguments=bytes(call.args).decode())
         yield Returned(id=call.id, is_refused=call.status == "cancelled")
+
+
+def _files(parts: list[str]) -> str:
+    names = [part.strip().removesuffix(":").removeprefix(_FILE) for part in parts if _FILE in part[:20]]
+    return ", ".join(names) or "a file"
 
 
 def _failed(fault: str) -> Ended:

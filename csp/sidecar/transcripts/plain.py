@@ -6,6 +6,7 @@ line written at once when it happens, none ever changed. A tool that is not give
 
     {"type": "start", "ts": 1789.5}                      the composer takes keys from now on
     {"type": "prompt", "ts": 1790.0, "text": "..."}      a prompt was submitted: all of its text
+    {"type": "attached", "text": "/a/file"}              a file was added to that prompt because of its text
     {"type": "text", "ts": 1791.0, "text": "..."}        one whole block of the answer, as Markdown
     {"type": "tool", "name": "run", "arguments": {...}}  a tool is called; text before it is no answer yet
     {"type": "usage", "input": 9, "output": 4, "model": "m"}    tokens, as often as they are known
@@ -23,7 +24,7 @@ from typing import Final
 
 import msgspec
 
-from csp.core.capture import Called, Counted, Ended, Item, Prompted, Started, Wrote
+from csp.core.capture import Attached, Called, Counted, Ended, Item, Prompted, Started, Wrote
 from csp.sidecar.spool import Event
 from csp.sidecar.transcripts import Line, until
 from csp.wire import Ending, Usage
@@ -93,6 +94,8 @@ def _items(record: _Record, line: str) -> Iterator[Item]:
             yield Started()
         case "prompt":
             yield Prompted(id=line, text=record.text)
+        case "attached":
+            yield Attached(id=line, path=record.text)
         case "text":
             yield Wrote(id=line, text=record.text)
         case "tool":

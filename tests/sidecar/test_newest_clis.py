@@ -1,0 +1,183 @@
+"""What the newest real CLIs do: start screens, files that they attach, messages past the room."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.clis.bringup import RealCli, SetUp, bring_up
+from tests.clis.loopback import Loopback
+from tests.models.rules import Call, Rule, Text
+from tests.models.server import ModelServer
+from tests.sidecar.stage import Seat, Stage
+from tests.waiting import wait_until_sync
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("newest clis")]
+
+PATIENCE_S: Final = 300.0
+PROFILE: Final = Path(__file__).parents[2] / "csp" / "sidecar" / "profiles" / "claude.toml"
+
+
+class Scene:
+    """A room with real CLIs in it."""
+
+    def __init__(self, stage: Stage, server: ModelServer, loopback: Loopback, folder: Path) -> None:
+        self.stage, self.server = stage, server
+        self._loopback, self._folder = loopback, folder
+
+    def sit(self, name: str, *options: str, set_up: SetUp | None = None) -> Seat:
+        found = self.cli(name, set_up)
+        return self.stage.seat(name, found.argv, *options, env=found.env, cwd=found.cwd)
+
+    def cli(self, name: str, set_up: SetUp | None = None) -> RealCli:
+        return bring_up(name, self.server, self._loopback, self._folder, set_up)
+
+    def notices(self) -> list[str]:
+        page = self.stage.room.gateway.get("/history", types="system", limit=200)
+        return [item["text"] for item in page["items"]]
+
+    def press(self, verb: str, name: str, body: dict[str, Any] | None = None) -> None:
+        self.stage.room.gateway.post(f"/agents/{name}/{verb}", body)
+
+    def wait(self, is_true: Callable[[], object], what: str) -> None:
+        wait_until_sync(is_true, PATIENCE_S, what)
+
+    def answer(self, message: str, name: str) -> str:
+        reply = self.stage.reply_to(message, name, PATIENCE_S)
+        assert self.stage.state(message, name)[0] == "confirmed"
+        return str(reply["text"])
+
+
+@contextmanager
+def scene(folder: Path, *rules: Rule) -> Iterator[Scene]:
+    loopback = Loopback()
+    with (
+        loopback,
+        ModelServer(list(rules), listener=loopback.listener) as server,
+        Stage(folder / "stage") as stage,
+    ):
+        yield Scene(stage, server, loopback, folder)
+
+
+def test_a_file_that_claude_attaches_all_the_same_pauses_it(tmp_path: Path) -> None:
+    """The profile without its sign is a version of Claude that no longer respects it."""
+    profile = tmp_path / "claude.toml"
+    text, changes = re.subn(r'neutralise_at = ".*"', 'neutralise_at = ""', PROFILE.read_text("utf-8"))
+    assert changes == 1
+    profile.write_text(text)
+    with scene(tmp_path) as play:
+        seat = play.sit("claude", "--profile-file", str(profile))
+        seat.wait_ready("idle", PATIENCE_S)
+        play.stage.send("claude", "look at @/etc/hostname now")
+        play.wait(lambda: play.stage.agent("claude").get("state") == "paused", "the pause")
+        later = play.stage.send("claude", "and go on")
+        play.stage.wait_for(later, "claude", "held", timeout_s=PATIENCE_S)
+
+        assert play.stage.state(later, "claude") == ("held", "paused")
+        assert [one for one in play.notices() if "/etc/hostname" in one and "csp resume claude" in one]
+        play.press("resume", "claude")
+        assert play.answer(later, "claude") == "ok"
+
+
+HELPER: Final = Call(name="Agent", arguments={"description": "a helper", "prompt": "do the sub task"})
+SECRET: Final = "the secret is a heron"
+
+
+def addresses(home: Path) -> dict[int, str]:
+    """Return where each running Claude of a home takes messages of others, by its process."""
+    found = [json.loads(file.read_text("utf-8")) for file in (home / "config" / "sessions").glob("*.json")]
+    return {one["pid"]: f"uds:{one['messagingSocketPath']}" for one in found if "messagingSocketPath" in one}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("has_tools", [False, True])
+def test_two_claudes_reach_each_other_through_the_room_alone(tmp_path: Path, has_tools: bool) -> None:
+    """Also one that was given its tools back is not heard: the other one refuses."""
+    sub = Rule(match="sub task", kind="sub", reply=[Text(text="The helper's own words.")])
+    with scene(tmp_path, sub) as play:
+        first = play.cli("claude", SetUp(env={"CSP_CLAUDE_PEERS": "1"} if has_tools else {}))
+        own_url = {"ANTHROPIC_BASE_URL": play.server.url("claude-2")}
+        play.stage.seat("claude", first.argv, env=first.env, cwd=first.cwd).wait_ready("idle", PATIENCE_S)
+        before = addresses(first.home)
+        second = play.stage.seat("claude-2", first.argv, env=first.env | own_url, cwd=first.cwd)
+        second.wait_ready("idle", PATIENCE_S)
+        # One that refuses may not even have an address.
+        to = next((to for pid, to in addresses(first.home).items() if pid not in before), "claude-2")
+        sends = Call(name="SendMessage", arguments={"to": to, "message": SECRET, "summary": "a secret"})
+        play.server.add(
+            Rule(match="tell it", reply=[Text(text="I try."), sends, Text(text="Tried.")], client="claude"),
+            Rule(match="delegate", reply=[HELPER, Text(text="The helper is done.")], client="claude"),
+        )
+        assert play.answer(play.stage.send("claude", "tell it"), "claude") == "Tried."
+        assert play.answer(play.stage.send("claude-2", "anything new?"), "claude-2") == "ok"
+
+        assert not any(SECRET in str(exchange.body) for exchange in play.server.exchanges("claude-2"))
+        assert [one for one in play.notices() if f"{to} past the room" in one]
+        assert play.answer(play.stage.send("claude", "delegate"), "claude") == "The helper is done."
+
+
+@pytest.mark.full
+def test_nothing_is_typed_into_a_claude_that_is_logged_out(tmp_path: Path) -> None:
+    with scene(tmp_path) as play:
+        seat = play.sit("claude", set_up=SetUp(is_logged_in=False))
+        message = play.stage.send("claude", "hello there")
+        seat.wait_ready("needs_human", PATIENCE_S)
+
+        assert "not logged in" in play.stage.agent("claude")["detail"].lower()
+        assert play.stage.state(message, "claude") == ("held", "starting")
+        assert "hello there" not in seat.screen()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "set_up",
+    [
+        SetUp(is_trusted=False),
+        SetUp(arguments=("--dangerously-skip-permissions",), env={"IS_SANDBOX": "1"}),
+    ],
+    ids=["trust", "bypass"],
+)
+def test_a_start_screen_of_claude_is_approved_from_outside(tmp_path: Path, set_up: SetUp) -> None:
+    with scene(tmp_path) as play:
+        seat = play.sit("claude", set_up=set_up)
+        message = play.stage.send("claude", "hello there")
+        seat.wait_ready("needs_human", PATIENCE_S)
+        assert play.stage.state(message, "claude")[0] == "held"
+        play.press("approve", "claude")
+
+        assert play.answer(message, "claude") == "ok"
+
+
+@pytest.mark.full
+def test_a_start_screen_that_is_denied_ends_claude(tmp_path: Path) -> None:
+    with scene(tmp_path) as play:
+        seat = play.sit("claude", set_up=SetUp(is_trusted=False))
+        seat.wait_ready("needs_human", PATIENCE_S)
+        play.press("deny", "claude")
+
+        play.wait(seat.ended.exists, "the end of Claude")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+def test_an_offer_soon_after_the_start_swallows_no_message(tmp_path: Path, verb: str) -> None:
+    with scene(tmp_path) as play:
+        seat = play.sit("claude", set_up=SetUp(is_offered_auto=True))
+        message = play.stage.send("claude", "hello there")
+        seat.wait_ready("needs_approval", PATIENCE_S)
+        play.press(verb, "claude")
+
+        assert play.answer(message, "claude") == "ok"
+        assert sum("hello there" in prompt for prompt in play.server.prompts("claude")) == 1
+
+
+@pytest.mark.full
+def test_gemini_takes_messages_where_it_approves_everything(tmp_path: Path) -> None:
+    with scene(tmp_path) as play:
+        play.sit("gemini", set_up=SetUp(arguments=("--yolo",))).wait_ready("idle", PATIENCE_S)
+
+        assert play.answer(play.stage.send("gemini", "hello there"), "gemini") == "ok"
