@@ -69,6 +69,18 @@ def test_limits_count_input_that_was_not_cached_and_output() -> None:
     assert play.session.reason == EndReason.EMERGENCY_TOKENS
 
 
+@pytest.mark.parametrize("limits", [Limits(tokens=30), Limits(cost=0.3), Limits(minutes=3)])
+def test_the_limits_of_the_settings_hold_for_an_autopilot(limits: Limits) -> None:
+    play = Play(CLAUDE, CODEX, rules=Rules(limits=limits, prompts=PROMPTS))
+    play.start("autopilot")
+    for number in range(3):
+        assert play.session.is_running
+        play.now += 60
+        play.reply(play.waiting[0], f"{number}", usage=Usage(input=10, cost_usd=0.1001))
+
+    assert str(play.ended).startswith("emergency")
+
+
 def test_a_cache_that_gave_more_than_was_put_in_takes_nothing_from_the_output() -> None:
     usage = Usage(input=10, cache_read=50, output=4)
 
