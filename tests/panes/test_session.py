@@ -170,6 +170,16 @@ def test_nobodys_identity_is_left_in_the_environment_of_the_session(bare: Place)
     assert {f"-{name}" for name in IDENTITY} <= set(found)
 
 
+def test_a_server_that_we_start_knows_no_token(bare: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CSP_AUTH_TOKEN", "the-token-of-a-room")
+    monkeypatch.setenv("HEADER", "X-Auth-Token: the-token-of-a-room")
+    build(bare)
+    server = bare.tmux("display-message", "-p", "#{pid}").strip()
+
+    assert "the-token-of-a-room" not in bare.tmux("show-environment", "-g")
+    assert b"the-token-of-a-room" not in Path(f"/proc/{server}/environ").read_bytes()
+
+
 def test_a_dead_socket_is_removed_and_a_living_one_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
