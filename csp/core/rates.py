@@ -8,7 +8,7 @@ OPERATIONS_PER_S: Final = 500.0
 #: What an agent that has been quiet may do at once.
 BURST: Final = 2000.0
 #: Operations of all agents between which the server looks after everybody else.
-MAX_QUOTA: Final = 32
+MAX_QUOTA: Final = 8
 #: How much time a pass of the server may use before agents get a smaller quota.
 SLOW_PASS_S: Final = 0.005
 

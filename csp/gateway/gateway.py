@@ -5,7 +5,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -15,7 +14,7 @@ from csp.config import Settings
 from csp.core.audience import concerns
 from csp.core.commands import AnyCommand, Leave, Return, Tick
 from csp.core.timers import next_deadline
-from csp.errors import Broken, StorageFull, Unauthenticated
+from csp.errors import Broken, StorageFull, TooMany, Unauthenticated
 from csp.events import (
     AnyEvent,
     ControlSent,
@@ -31,10 +30,11 @@ from csp.events import (
     TurnSignal,
 )
 from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, Tokens
+from csp.gateway.connections import AGAIN_S
 from csp.gateway.hands import Hands
 from csp.gateway.hub import Hub
 from csp.gateway.metrics import Metrics
-from csp.gateway.outbox import Outbox
+from csp.gateway.outbox import Outbox, Pacer, Push
 from csp.gateway.pages import Pages
 from csp.gateway.presence import Presence
 from csp.gateway.prompts import load_rules
@@ -55,8 +55,8 @@ from csp.wire import AgentId, DeliveryState, JournalHealth, Role
 log = logging.getLogger(__name__)
 
 MAX_SOCKETS: Final = 4096
-#: How many agents are sent what is due before the loop gets its turn.
-PUSHED_AT_ONCE: Final = 8
+#: Of these an agent has one or two; each is sent everything.
+MAX_SOCKETS_OF_AGENT: Final = 16
 _MOVES_CLOCKS: Final = (TurnSignal, TurnMoved, ModeChanged)
 
 
@@ -111,8 +111,7 @@ class Gateway:
         self.remote = RemoteBoards(self)
         self.starting = Starting(settings.room)
         self._outboxes: dict[AgentId, set[Outbox]] = {}
-        #: Who is to be sent what is due, with how.
-        self._unpushed: dict[AgentId, Callable[[Outbox], None]] = {}
+        self.pacer = Pacer()
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -182,8 +181,7 @@ class Gateway:
 
     def _push(self, *events: AnyEvent) -> None:
         """Push what has become due, once to each agent however many events a batch has for it."""
-        pushed = self._unpushed
-        was_empty = not pushed
+        pushed: dict[AgentId, Push] = {}
         is_alarmed = is_asked = False
         for event in events:
             match event:
@@ -193,7 +191,9 @@ class Gateway:
                     is_alarmed |= event.expires is not None and self._alarm is None
                 case ControlSent():
                     # Whatever else waits to be sent, a stop does not.
-                    self._each_outbox(event.target, Outbox.push)
+                    for outbox in self._outboxes_of(event.target):
+                        outbox.push()
+                    self.hub.wake(event.target)
                     is_alarmed = True
                 case StateChanged(paused=False):
                     pushed[event.sender] = Outbox.rewind
@@ -203,22 +203,19 @@ class Gateway:
                     is_asked = True
                 case _:
                     pass
-        if was_empty:
-            self._push_some()
+        self.pacer.add(
+            [(outbox, push) for agent, push in pushed.items() for outbox in self._outboxes_of(agent)]
+        )
+        for agent in pushed:
+            self.hub.wake(agent)
         if is_alarmed:
             self.set_alarm()
         if is_asked:
             self.spawn(self.queries.answer())
 
-    def _push_some(self) -> None:
-        for agent in list(islice(self._unpushed, PUSHED_AT_ONCE)):
-            self._each_outbox(agent, self._unpushed.pop(agent))
-        if self._unpushed:
-            asyncio.get_running_loop().call_soon(self._push_some)
-
     def _is_behind(self) -> bool:
         """Tell whether agents should wait until what they have said has been passed on."""
-        return bool(self._unpushed) or self.hub.is_behind()
+        return self.pacer.is_busy or self.hub.is_behind()
 
     def _drop_stale(self, event: Joined | Left) -> None:
         if isinstance(event, Left) and event.removed:
@@ -231,10 +228,14 @@ class Gateway:
         for socket in list(self.sockets):
             socket.drop_if_stale()
 
-    def _each_outbox(self, agent: AgentId, act: Callable[[Outbox], None]) -> None:
-        for outbox in self._outboxes.get(agent, ()):
-            act(outbox)
-        self.hub.wake(agent)
+    def _outboxes_of(self, agent: AgentId) -> list[Outbox]:
+        return list(self._outboxes.get(agent, ()))
+
+    def check_sockets_of(self, agent: AgentId) -> None:
+        """Raise TooMany if an agent has as many WebSockets as it may."""
+        if len(self._outboxes.get(agent, ())) >= MAX_SOCKETS_OF_AGENT:
+            hint = f"close some of them, or try again in {AGAIN_S:g} s"
+            raise TooMany(f"{agent} has {MAX_SOCKETS_OF_AGENT} WebSockets", hint, after_s=AGAIN_S)
 
     def attach(self, agent: AgentId, outbox: Outbox) -> None:
         """Push what is due for `agent` through `outbox` from now on."""

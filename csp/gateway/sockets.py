@@ -74,6 +74,8 @@ async def serve_socket(
     """Serve one WebSocket until it closes; `after` is the last event its reader has."""
     if len(gateway.sockets) >= MAX_SOCKETS:
         raise TooMany(f"there are {MAX_SOCKETS} connections", "close some of them")
+    if not is_person(caller):
+        gateway.check_sockets_of(caller.id)
     socket = web.WebSocketResponse(
         protocols=(SUBPROTOCOL,), compress=False, max_msg_size=MAX_BODY_BYTES, heartbeat=HEARTBEAT_S
     )
@@ -120,7 +122,7 @@ class Connection:
     def _come_in(self) -> Outbox | None:
         if self._agent is None:
             return None
-        outbox = Outbox(self._pipe, self._agent, self._gateway.writer)
+        outbox = Outbox(self._pipe, self._agent, self._gateway.writer, self._gateway.pacer)
         self._gateway.presence.connect(self._agent)
         self._gateway.attach(self._agent, outbox)
         return outbox

@@ -128,13 +128,19 @@ def main() -> int:
     parser.add_argument("--sockets", type=int, default=4096)
     parser.add_argument("--busy", type=int, default=1, help="HTTP connections of each agent")
     parser.add_argument("--fresh", action="store_true", help="a new connection for each request")
+    parser.add_argument("--again", type=float, default=60.0, help="seconds until who was refused comes back")
     parser.add_argument("--no-bare", action="store_true")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="csp-allstop-") as folder:
         with start_gateway(Path(folder)) as server:
             tokens = register(server, args.agents)
             plan = Plan(
-                tokens=tokens, polls=args.polls, sockets=args.sockets, busy=args.busy, is_fresh=args.fresh
+                tokens=tokens,
+                polls=args.polls,
+                sockets=args.sockets,
+                busy=args.busy,
+                is_fresh=args.fresh,
+                again_s=args.again,
             )
             stop = stops_of_gateway(server.port)
             told("idle room", sample(stop, args.seconds / 2), f"RSS {memory_mb(server.pid, 'VmRSS'):.0f} MB")

@@ -16,8 +16,6 @@ from typing import Final
 import msgspec
 
 HOST: Final = "127.0.0.1"
-#: How long a refused connection of the crowd waits before it tries again.
-AGAIN_S: Final = 5.0
 #: So many connections are opened before the others get their turn.
 OPENED_AT_ONCE: Final = 64
 
@@ -32,6 +30,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     busy: int = 1
     #: Whether each of them is closed after every request.
     is_fresh: bool = False
+    #: How long a long poll or a WebSocket that was refused waits before it tries again.
+    again_s: float = 60.0
     text: str = "are you there"
 
 
@@ -83,7 +83,8 @@ def peers_of(plan: Plan) -> list[Peer]:
 class Flood:
     """All peers on one selector."""
 
-    def __init__(self, port: int, peers: list[Peer]) -> None:
+    def __init__(self, port: int, peers: list[Peer], again_s: float) -> None:
+        self._again_s = again_s
         self._address = (HOST, port)
         self._selector = selectors.DefaultSelector()
         self._closed: list[tuple[float, Peer]] = [(0.0, peer) for peer in peers]
@@ -152,7 +153,7 @@ class Flood:
         peer.socket.close()
         peer.socket = None
         self.counts["closed"] += 1
-        pause = 0.0 if peer.is_closed_loop else AGAIN_S
+        pause = 0.0 if peer.is_closed_loop else self._again_s
         self._closed.append((time.monotonic() + pause, peer))
 
 
@@ -161,7 +162,7 @@ def main() -> None:
     port, seconds = int(sys.argv[1]), float(sys.argv[2])
     os.setpriority(os.PRIO_PROCESS, 0, 19)
     plan = msgspec.json.decode(sys.stdin.buffer.read(), type=Plan)
-    flood = Flood(port, peers_of(plan))
+    flood = Flood(port, peers_of(plan), plan.again_s)
     flood.run(time.monotonic() + seconds)
     sys.stdout.buffer.write(msgspec.json.encode(flood.counts))
 
