@@ -17,6 +17,7 @@ from csp.wire import (
     ALL,
     DEFAULT_THREAD,
     HUMAN,
+    NO_TEXT,
     AgentId,
     DeliverKind,
     DeliveryState,
@@ -53,7 +54,7 @@ def send(room: Room, command: Send, batch: Batch) -> None:
         fields["via"] = Way.TOOL
         check_share(room, recipients)
     check_queues(room, recipients, command.text, batch)
-    confirm(asked, command.sender, batch)
+    confirm(asked, command, batch)
     say(room, command, batch, kind, asked, target, recipients, fields)
 
 
@@ -178,13 +179,13 @@ def check_share(room: Room, recipients: tuple[AgentId, ...]) -> None:
         raise TooMany(f"{waiting} messages wait in this room, it takes no more from agents", hint)
 
 
-def confirm(asked: Message | None, agent: AgentId, batch: Batch) -> None:
-    """Note that what is answered has arrived: the answer proves it."""
-    delivery = asked.deliveries.get(agent) if asked else None
+def confirm(asked: Message | None, answer: Send | Answer, batch: Batch) -> None:
+    """Note that what is answered has arrived: the answer proves it, unless it has no text."""
+    delivery = asked.deliveries.get(answer.sender) if asked else None
     if asked is None or delivery is None or delivery.reason in ROOM_HOLDS:
         return
-    if may_move(delivery.state, DeliveryState.CONFIRMED):
-        batch.deliver(asked, agent, DeliveryState.CONFIRMED)
+    if answer.text != NO_TEXT and may_move(delivery.state, DeliveryState.CONFIRMED):
+        batch.deliver(asked, answer.sender, DeliveryState.CONFIRMED)
 
 
 def is_person(room: Room, sender: AgentId) -> bool:

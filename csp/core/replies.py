@@ -176,7 +176,7 @@ class _Reply:
 
     def take(self) -> None:
         """Act on it."""
-        confirm(self._ask, self._command.sender, self._desk.batch)
+        confirm(self._ask, self._command, self._desk.batch)
         turn = self._turn
         if turn is None:
             self._post_late()

@@ -75,7 +75,7 @@ def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
     heard = asked_message(room, command)
     speech = _NO_COMMANDS if is_person(room, command.sender) else read_speech(command.text)
     speaker = Speaker(room, command, heard, batch, rules)
-    confirm(heard, command.sender, batch)
+    confirm(heard, command, batch)
     commands = runnable(speech.commands)
     if not _stays(room, command):
         if kind := kind_of(room, command, speech):

@@ -23,6 +23,12 @@ ENTER_S: Final = 12.0
 #: How long nothing else is typed for the sake of a message that has left the composer without a word of it:
 #: a CLI may first search its files for each name in it, and what comes behind would overtake it.
 LATE_S: Final = 45.0
+#: How long an empty composer must stand, or a screen without the message, where there is no other proof: a
+#: composer that is being drawn anew looks the same.
+LEFT_S: Final = 0.6
+GONE_S: Final = 3.0
+#: What is said when the screen has not shown whether the message was submitted.
+UNSURE: Final = "the screen did not show whether it was submitted"
 #: What is said when a crash left nobody who knows whether the message was submitted.
 UNKNOWN: Final = "unknown"
 
@@ -63,6 +69,10 @@ class Seen:
     #: Our header, or the CLI's marker for a long paste, stands in the composer.
     is_in_composer: bool = False
     is_composer_empty: bool = False
+    #: It is no longer where it stood, although no empty composer shows.
+    has_left: bool = False
+    #: The screen shows neither a composer nor the message, and may be about to be drawn.
+    is_unseen: bool = False
     has_dialog: bool = False
     #: The CLI itself said that it has taken the prompt.
     is_proven: bool = False
@@ -123,6 +133,11 @@ class Typing:
     def has_touched(self) -> bool:
         """Tell whether something of the message may stand in the composer."""
         return self.phase in (Phase.PASTED, Phase.SHOWN, Phase.CLEARING, Phase.STUCK)
+
+    @property
+    def has_entered(self) -> bool:
+        """Tell whether Enter was pressed since the last paste."""
+        return self._entered > 0
 
     def give_up(self, reason: str) -> None:
         """Press Enter no more: take the message out of the composer; it may have been sent all the same."""
@@ -225,8 +240,10 @@ class Typing:
     def _watch_enter(self, seen: Seen, now: float) -> list[Step]:
         if seen.written_at is None:
             return self._get_stuck(now) if self._over(WRITE_S, now) else []
-        if seen.is_composer_empty or not self.rules.reads_composer:
+        if seen.is_composer_empty or seen.has_left or not self.rules.reads_composer:
             return self._sent(now)
+        if seen.is_unseen and not seen.has_dialog:
+            return self._get_stuck(now) if self._over(LATE_S, now) else []
         if not self._is_past(max(self._since, seen.written_at) + self._patience_s(seen), now):
             return []
         if seen.has_dialog or not seen.is_in_composer:
@@ -249,9 +266,9 @@ class Typing:
         return self._clear(now)
 
     def _sent(self, now: float) -> list[Step]:
-        if not self.rules.proof_s:
+        if not self.rules.reads_composer:
             return self._end(DeliveryState.SUBMITTED)
-        self._enter_phase(Phase.SENT, now, for_s=self._proof_wait_s)
+        self._enter_phase(Phase.SENT, now, for_s=self._proof_wait_s if self.rules.proof_s else LEFT_S)
         return [Do.RELEASE]
 
     @property
@@ -265,11 +282,22 @@ class Typing:
             return (
                 self._press_enter(now) if self._entered < len(self.rules.enter_again_s) else self._clear(now)
             )
+        if not self.rules.proof_s:
+            return self._watch_screen(seen, now)
         if not self._over(self._proof_wait_s, now):
             return []
         if self._cleared:
             return self._end(DeliveryState.FAILED, self._problem)
         return self._end(DeliveryState.SUBMITTED)
+
+    def _watch_screen(self, seen: Seen, now: float) -> list[Step]:
+        """Believe that the message was submitted once the screen has shown for a while that it has left."""
+        if not (seen.is_composer_empty or seen.has_left):
+            self._since = now
+            is_late = self._is_past(self._first_enter + LATE_S, now)
+            return self._end(DeliveryState.FAILED, UNSURE) if is_late else []
+        is_believed = self._over(LEFT_S if seen.is_composer_empty else GONE_S, now)
+        return self._end(DeliveryState.SUBMITTED) if is_believed else []
 
     def _clear(self, now: float) -> list[Step]:
         self._cleared += 1
@@ -277,7 +305,7 @@ class Typing:
         return [Do.CLEAR]
 
     def _watch_clear(self, seen: Seen, now: float) -> list[Step]:
-        if seen.is_composer_empty and not seen.has_dialog:
+        if (seen.is_composer_empty or seen.has_left) and not seen.has_dialog:
             return self._end(DeliveryState.FAILED, self._problem)
         if not self._over(CLEAR_S, now):
             return []
@@ -304,6 +332,9 @@ class Typing:
             return self._try_again(now)
         if not seen.is_composer_empty:
             return []
+        if self._entered and not self.rules.proof_s:
+            # A person has sent it or taken it away.
+            return self._end(DeliveryState.FAILED, self._problem or UNSURE)
         if self._entered:
             # It may have been submitted: typing it again could double it, so only a proof counts.
             return self._sent(now)

@@ -35,7 +35,7 @@ class Child:
         self._ending: list[tuple[float, int]] = []
         self._is_nudged = False
         self._size = fcntl.ioctl(master, termios.TIOCGWINSZ, bytes(_WINSIZE.size))
-        self._other_end = _other_end(master)
+        self.other_end = _other_end(master)
 
     @property
     def rows_cols(self) -> tuple[int, int]:
@@ -45,7 +45,7 @@ class Child:
     def has_read(self) -> bool:
         """Tell whether the child has read all that was written to it; True where nobody can know."""
         try:
-            other_end = os.open(self._other_end, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+            other_end = os.open(self.other_end, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:
             return True
         try:

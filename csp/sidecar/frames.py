@@ -5,7 +5,7 @@ lives on as little memory as Python allows, so nothing here imports anything.
 """
 
 # Relay to brain.
-START = b"S"  # json: pid, rows, cols, starts, held_keys
+START = b"S"  # json: pid, rows, cols, starts, held_keys, tty
 OUTPUT = b"O"  # what the child wrote, raw
 GAP = b"G"  # u64: so many bytes of output were dropped here
 KEYS = b"K"  # what the person's terminal sent, raw, when it was read

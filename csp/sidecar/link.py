@@ -17,7 +17,7 @@ else:
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
 _PROVEN_S = 60.0
-_START = '{"pid": %d, "rows": %d, "cols": %d, "starts": %d, "held_keys": %s}'
+_START = '{"pid": %d, "rows": %d, "cols": %d, "starts": %d, "held_keys": %s, "tty": "%s"}'
 _READ_BYTES = 64 * 1024
 
 
@@ -64,7 +64,7 @@ class Link:
         """Say first what a new brain must know, then what its predecessor left for it."""
         rows, cols = child.rows_cols
         held = "true" if is_holding else "false"
-        start = _START % (child.pid, rows, cols, self.starts, held)
+        start = _START % (child.pid, rows, cols, self.starts, held, child.other_end)
         self.backlog.greet(START, start.encode())
         if self._note:
             self.backlog.greet(NOTE, self._note)

@@ -1,9 +1,14 @@
 """What is known of the pane: its screen, its signals, the person's keys."""
 
+import os
+import termios
 import time
+from dataclasses import replace
 from typing import Final
 
+from csp.core.dialogs import find_dialog
 from csp.core.gates import ECHO_S, Facts
+from csp.core.landing import find_caret, is_blank, stands_behind
 from csp.core.ledger import Ledger
 from csp.core.reading import Reading, read_screen
 from csp.core.rules import Frame
@@ -21,6 +26,8 @@ DRAWN_S: Final = 1.0
 #: A sign of work is drawn anew at least this often.
 ANIMATED_S: Final = 2.5
 
+#: So many texts are remembered as placeholders; a CLI may show another one each time.
+PLACEHOLDERS: Final = 20
 _NOTHING: Final = Reading()
 _TITLE: Final = 0
 _TITLES: Final = frozenset({0, 2})
@@ -63,6 +70,9 @@ class Pane:
         #: A composer was on the screen, so one that is not there now has gone.
         self.has_had_composer = False
         # Without a rule for its composer or a word of its own, a CLI at rest is one that writes nothing.
+        self._placeholders: dict[str, None] = {}
+        #: The child's end of its terminal; empty where that is not known.
+        self.tty = ""
         self._has_signs = profile.rules.composer.frame not in (Frame.NONE, Frame.CURSOR)
 
     # --- in --------------------------------------------------------------------------------------
@@ -159,7 +169,7 @@ class Pane:
         if self._emulator.dirty != self._read_at:
             self._read_at = self._emulator.dirty
             self._take_signs()
-            before, self._reading = self._reading, read_screen(self.screen, self.profile.rules)
+            before, self._reading = self._reading, self._read()
             if self._reading.dialog is None and self._reading.said != before.said:
                 self.said_at = now
         self._note_rest(now)
@@ -167,6 +177,38 @@ class Pane:
         if not self.is_ready:
             self.is_ready = self._looks_ready(now)
         return self._reading
+
+    def _read(self) -> Reading:
+        """Read the screen; where no rule helps, a text behind the caret that nobody has typed is no draft."""
+        screen, rules = self.screen, self.profile.rules
+        caret = None if self._has_signs else find_caret(screen)
+        if caret is None:
+            return read_screen(screen, rules)
+        screen = replace(screen, cursor_row=caret.row, cursor_col=caret.col)
+        reading = read_screen(screen, rules)
+        composer = reading.composer
+        if composer is None or composer.is_empty or not stands_behind(screen, caret, composer.text):
+            return reading
+        is_typed = self.ledger.may_hold_draft and composer.text not in self._placeholders
+        if is_typed or find_dialog(screen, rules.dialog) is not None:
+            return reading
+        self._placeholders[composer.text] = None
+        if len(self._placeholders) > PLACEHOLDERS:
+            del self._placeholders[next(iter(self._placeholders))]
+        return replace(reading, composer=replace(composer, text="", is_empty=True))
+
+    def reads_lines(self) -> bool:
+        """Tell whether the child reads whole lines now, so that one that it was sent is one it has taken."""
+        try:
+            other_end = os.open(self.tty, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            return bool(termios.tcgetattr(other_end)[3] & termios.ICANON)
+        except termios.error:
+            return False
+        finally:
+            os.close(other_end)
 
     def _take_signs(self) -> None:
         for number, text in self._emulator.take_osc():
@@ -178,8 +220,12 @@ class Pane:
         if self._reading.blocked is not None or (self._reading.is_starting and not self.is_login_known):
             return False
         if not self._has_signs:
+            screen = self.screen
+            if is_blank(screen):
+                return False
             is_quiet = self._quiet_since is not None and now - self._quiet_since >= self._stands_s
-            return is_quiet or now - self._began >= self.profile.ready_s
+            is_late = now - self._began >= self.profile.ready_s
+            return is_late or (is_quiet and find_caret(screen) is not None)
         # A composer may be drawn before anybody reads what is typed into it.
         takes_paste = self.screen.bracketed_paste or not self.profile.delivery.multiline
         if self._reading.composer is None or not takes_paste:

@@ -11,7 +11,7 @@ from csp.client import Client
 from csp.core.capture import Activity, Reply
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.sidecar.tags import Tags
-from csp.wire import MAX_TEXT_BYTES, Ending, Usage
+from csp.wire import MAX_TEXT_BYTES, NO_TEXT, Ending, Usage
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Poster:
         asked = self._tags.find(tag)
         text = _fitting(piece.text) or (piece.reason if piece.how in _SAYS_WHY else "")
         if not text.strip() and piece.how is Ending.DONE:
-            text = "(no text)"
+            text = NO_TEXT
         await self._client.output(
             text,
             turn=asked.turn if asked else None,

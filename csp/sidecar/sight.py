@@ -5,11 +5,11 @@ import contextlib
 import re
 import time
 from dataclasses import replace
-from enum import Enum, auto
 from typing import Final
 
 from csp.core.capture import Tracker
 from csp.core.gates import Facts, GateRules, is_busy, next_look
+from csp.core.landing import Known, Landing, Place
 from csp.core.prompt import Prompt
 from csp.core.reading import Reading
 from csp.core.rules import Frame
@@ -26,15 +26,6 @@ AWAITED_S: Final = 4.0
 #: not wait for that.
 BLINK_S: Final = 0.01
 _SPACES: Final = re.compile(r"\s+")
-
-
-class Place(Enum):
-    """Where a prompt of ours is."""
-
-    HERE = auto()  # in the composer, with nothing before it
-    EMPTY = auto()  # not in the composer, which is empty
-    OTHER = auto()  # something else is in the composer
-    UNSEEN = auto()  # there is no composer that could be read
 
 
 class Sight:
@@ -167,9 +158,6 @@ class Sight:
         if self._is_marker(composer.text):
             return Place.HERE if self._is_our_paste(pasted_at) else Place.OTHER
         text = _SPACES.sub("", composer.text)
-        if self.profile.rules.composer.frame is Frame.CURSOR and text == _SPACES.sub("", prompt.footer):
-            # Only the row of the cursor is read, and a program may put a sign before each row.
-            return Place.HERE
         header = _SPACES.sub("", prompt.header)
         # A brain before this one may have had other news for the last line.
         body, _, rest = text.rpartition(_SPACES.sub("", prompt.end))
@@ -177,6 +165,19 @@ class Sight:
             return Place.OTHER
         is_scrolled = header not in text and composer.first_row != composer.last_row
         return Place.HERE if is_scrolled or text.startswith(header) else Place.OTHER
+
+    def land(self, prompt: Prompt, *, is_resumed: bool = False) -> Landing | None:
+        """Return what follows `prompt` from its paste on, where no rule says how the composer is drawn."""
+        if self.profile.rules.composer.frame not in (Frame.CURSOR, Frame.NONE):
+            return None
+        return Landing(prompt.header, prompt.footer, None if is_resumed else self.pane.screen)
+
+    def place_by(self, landing: Landing, known: Known, pasted_at: float) -> Place:
+        """Tell where a prompt stands that has been followed since it was pasted at `pasted_at`."""
+        last_key = self.pane.ledger.last_key
+        has_typed = last_key is not None and last_key > pasted_at
+        known = replace(known, has_typed=has_typed, reads_lines=known.is_entered and self.pane.reads_lines())
+        return landing.look(self.pane.screen, known)
 
     def _is_marker(self, text: str) -> bool:
         marker = self.profile.rules.composer.paste_marker

@@ -25,6 +25,8 @@ class Start(msgspec.Struct, frozen=True):
     cols: int
     starts: int
     held_keys: bool = False
+    #: The child's end of its terminal.
+    tty: str = ""
     note: Note | None = None
 
     @property
@@ -58,6 +60,7 @@ def pane_of(start: Start, profile: Profile, env: Mapping[str, str]) -> Pane:
     pane.is_ready, pane.has_had_composer = note.is_ready, note.has_had_composer
     pane.set_modes(note.modes)
     pane.ledger.typed = note.typed
+    pane.tty = start.tty
     return pane
 
 

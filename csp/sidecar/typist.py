@@ -10,11 +10,12 @@ from typing import Final
 
 from csp.client import Client
 from csp.core.gates import closed_gate
+from csp.core.landing import Known, Landing, Place
 from csp.core.prompt import Prompt, prompt_for
 from csp.core.typing import Do, Phase, Seen, Step, Tell, Typing
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.sidecar.company import Company
-from csp.sidecar.sight import Place, Sight
+from csp.sidecar.sight import Sight
 from csp.sidecar.tags import Tags
 from csp.wire import Deliver, DeliveryState, HeldReason, ReportedState
 
@@ -47,8 +48,9 @@ class Job:
     clears: int = 0
     pasted_at: float = 0.0
     see_at: float | None = None
-    is_blind: bool = False
     is_resumed: bool = False
+    #: Follows the prompt on a screen whose composer no rule describes.
+    landing: Landing | None = None
     reports: "list[asyncio.Task[None]]" = field(default_factory=list)
 
 
@@ -176,6 +178,7 @@ class Typist:
         job = Job(item=item, prompt=prompt, typing=typing, begun=now, is_resumed=is_resumed)
         if is_resumed:
             job.written_at = job.pressed_at = job.pasted_at = now
+            job.landing = sight.land(prompt, is_resumed=True)
         return job
 
     async def _step(self, job: Job) -> None:
@@ -203,14 +206,15 @@ class Typist:
             if not job.was_interrupted:
                 job.was_interrupted = True
                 sight.interrupt()
-        place = sight.place_of(job.prompt, job.pasted_at)
-        is_blind = place is Place.UNSEEN and self._is_typed_blindly(job, now)
+        place = self._place_of(job, now)
         return Seen(
             gate=gate,
             is_announced=job.told is not None and job.told.done() and not job.told.cancelled(),
             written_at=job.written_at,
-            is_in_composer=place is Place.HERE or (is_blind and job.typing.phase is Phase.PASTED),
-            is_composer_empty=place is Place.EMPTY or (is_blind and job.typing.phase is not Phase.PASTED),
+            is_in_composer=place is Place.HERE,
+            is_composer_empty=place is Place.EMPTY,
+            has_left=place is Place.GONE,
+            is_unseen=job.landing is not None and place is Place.UNSEEN,
             has_dialog=facts.has_dialog or facts.is_asking,
             is_proven=sight.is_proven(job.prompt.tag),
             is_refused=job.is_refused,
@@ -221,17 +225,17 @@ class Typist:
         last_output = self._sight.pane.last_output
         return job.written_at is None or (last_output is not None and last_output > job.pressed_at)
 
-    def _is_typed_blindly(self, job: Job, now: float) -> bool:
-        """Tell whether to go on without a composer that can be read, once it has had the time to show.
-
-        Only a profile without proof may be typed into like that: its messages end as merely submitted.
-        """
-        if self._sight.profile.delivery.proof != "none" or job.written_at is None or job.is_resumed:
-            return False
-        if not job.is_blind:
+    def _place_of(self, job: Job, now: float) -> Place:
+        if job.landing is None:
+            return self._sight.place_of(job.prompt, job.pasted_at)
+        if job.see_at is None and job.written_at is not None and not job.typing.has_entered:
             job.see_at = job.written_at + self._sight.profile.delivery.shown_s
-            job.is_blind = now >= job.see_at
-        return job.is_blind
+        known = Known(
+            is_entered=job.typing.has_entered,
+            is_clearing=job.clears > 0,
+            is_late=job.see_at is not None and now >= job.see_at,
+        )
+        return self._sight.place_by(job.landing, known, job.pasted_at)
 
     def _do(self, job: Job, step: Step) -> None:
         match step:
@@ -251,6 +255,7 @@ class Typist:
         sight = self._sight
         self._tags.remember(job.item)
         job.pasted_at = time.monotonic()
+        job.landing, job.see_at = sight.land(job.prompt), None
         self.on_pasting()
         # Whoever takes over must know that this may stand in the composer, before it does.
         self._leave_note()

@@ -18,6 +18,8 @@ ALL: Final = AgentId("all")
 ROUTER: Final = AgentId("router")
 
 MAX_TEXT_BYTES: Final = 256 * 1024
+#: What an answer without any text says in its place.
+NO_TEXT: Final = "(no text)"
 # JSON may escape one byte of text as six, so the raw body is allowed more than the text in it.
 MAX_BODY_BYTES: Final = 6 * MAX_TEXT_BYTES + 16 * 1024
 DEFAULT_THREAD: Final = "default"

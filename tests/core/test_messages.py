@@ -38,6 +38,7 @@ from csp.events import (
 from csp.wire import (
     ALL,
     HUMAN,
+    NO_TEXT,
     AgentId,
     ControlVerb,
     DeliveryState,
@@ -433,6 +434,15 @@ def test_answer_confirms_what_it_answers(live: LiveRoom, state: DeliveryState | 
 
     assert steps(events) == [(asked.id, CLAUDE, "confirmed")]
     assert live.due(CLAUDE) == []
+
+
+def test_an_answer_without_text_confirms_nothing(live: LiveRoom) -> None:
+    asked = live.say(CODEX, CLAUDE)
+    live.report(CLAUDE, asked.id, S.SUBMITTED)
+    events = live.do(Answer(sender=CLAUDE, text=NO_TEXT, reply_to=asked.id))
+
+    assert steps(events) == []
+    assert one(events, AgentResponse).text == NO_TEXT
 
 
 def test_sending_with_a_reply_to_confirms_too(live: LiveRoom) -> None:

@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 from csp.core.typing import (
     CLEAR_S,
     ENTER_S,
+    GONE_S,
     LATE_S,
+    LEFT_S,
     MAX_CLEARS,
     MAX_LOST,
     SHOW_S,
     UNREAD_S,
+    UNSURE,
     WRITE_S,
     Do,
     Phase,
@@ -362,6 +365,87 @@ def test_a_cli_that_cannot_be_read_gets_one_enter() -> None:
     assert typing.step(UNREADABLE, 1.3) == [SUBMITTED, Do.RELEASE]
 
 
+# --- only the screen ----------------------------------------------------------------------------
+
+UNPROVEN = replace(RULES, proof_s=0.0)
+GONE = replace(UNREADABLE, has_left=True)
+UNSEEN = replace(UNREADABLE, is_unseen=True)
+
+
+def test_without_any_proof_an_empty_composer_counts_once_it_has_stood() -> None:
+    typing = entered(UNPROVEN)
+
+    assert typing.has_entered
+    assert typing.step(EMPTY, 1.2) == [Do.RELEASE]
+    assert typing.step(EMPTY, 1.2 + LEFT_S - 0.01) == []
+    assert typing.wake_at == pytest.approx(1.2 + LEFT_S)
+    assert typing.step(EMPTY, 1.2 + LEFT_S) == [SUBMITTED, Do.RELEASE]
+
+
+def test_a_message_that_merely_does_not_show_must_not_show_for_longer() -> None:
+    typing = entered(UNPROVEN)
+
+    assert typing.step(GONE, 1.2) == [Do.RELEASE]
+    assert typing.step(GONE, 1.2 + GONE_S - 0.01) == []
+    assert typing.step(GONE, 1.2 + GONE_S) == [SUBMITTED, Do.RELEASE]
+
+
+@pytest.mark.parametrize("seen", [EMPTY, GONE])
+def test_a_composer_that_was_only_drawn_anew_is_entered_again(seen: Seen) -> None:
+    typing = entered(UNPROVEN)
+    typing.step(seen, 1.2)
+
+    assert typing.step(SHOWN, 1.3) == [Do.ENTER]
+
+
+def test_the_wait_begins_again_when_the_screen_says_nothing() -> None:
+    typing = entered(UNPROVEN)
+    typing.step(EMPTY, 1.2)
+
+    assert typing.step(UNSEEN, 1.3) == []
+    assert typing.step(UNSEEN, 9.0) == []
+    assert typing.step(EMPTY, 9.0 + LEFT_S - 0.01) == []
+    assert typing.step(EMPTY, 9.0 + LEFT_S) == [SUBMITTED, Do.RELEASE]
+
+
+def test_a_screen_that_never_says_it_again_leaves_the_message_failed() -> None:
+    typing = entered(UNPROVEN)
+    typing.step(EMPTY, 1.2)
+
+    assert typing.step(UNSEEN, 1.1 + LATE_S - 0.01) == []
+    assert typing.step(UNSEEN, 1.1 + LATE_S) == [failed(UNSURE), Do.RELEASE]
+
+
+def test_a_blank_screen_after_enter_is_waited_for_before_it_is_stuck() -> None:
+    typing = entered(UNPROVEN)
+
+    assert typing.step(UNSEEN, 5.0) == []
+    assert typing.step(UNSEEN, 1.1 + LATE_S) == [held(HeldReason.STUCK), Do.RELEASE]
+
+
+def test_an_enter_swallowed_for_ever_is_never_submitted_by_the_screen() -> None:
+    typing = entered(UNPROVEN)
+    for now in (1.6, 2.6):
+        assert typing.step(SHOWN, now) == [Do.ENTER]
+
+    assert typing.step(SHOWN, 4.6) == [Do.CLEAR]
+    assert typing.step(EMPTY, 4.8) == [failed("Enter was swallowed 3 times"), Do.RELEASE]
+
+
+def test_what_is_gone_after_it_was_cleared_has_failed() -> None:
+    typing = swallowed()
+
+    assert typing.step(GONE, 4.8) == [failed("Enter was swallowed 3 times"), Do.RELEASE]
+
+
+def test_nobody_knows_what_a_person_did_with_a_message_that_stood_there() -> None:
+    typing = entered(UNPROVEN)
+    typing.step(DIALOG, 1.6)
+
+    assert typing.phase is Phase.STUCK
+    assert typing.step(EMPTY, 7.0) == [failed(UNSURE), Do.RELEASE]
+
+
 def test_a_restarted_brain_goes_on_where_the_message_stands() -> None:
     typing = Typing.resumed(RULES, 1.0)
 
@@ -390,6 +474,8 @@ sights = st.builds(
     written_at=st.sampled_from([None, 0.0]),
     is_in_composer=st.booleans(),
     is_composer_empty=st.booleans(),
+    has_left=st.booleans(),
+    is_unseen=st.booleans(),
     has_dialog=st.booleans(),
     is_proven=st.integers(0, 20).map(lambda n: n == 0),
     is_refused=st.integers(0, 20).map(lambda n: n == 0),
@@ -398,9 +484,12 @@ sights = st.builds(
 
 
 @settings(max_examples=300)
-@given(st.lists(st.tuples(sights, st.sampled_from([0.0, 0.1, 0.5, 2.0, 6.0])), max_size=60))
-def test_laws_of_typing(history: list[tuple[Seen, float]]) -> None:
-    typing, now = Typing(rules=RULES), 0.0
+@given(
+    st.lists(st.tuples(sights, st.sampled_from([0.0, 0.1, 0.5, 2.0, 6.0])), max_size=60),
+    st.sampled_from([RULES, UNPROVEN]),
+)
+def test_laws_of_typing(history: list[tuple[Seen, float]], rules: TypingRules) -> None:
+    typing, now = Typing(rules=rules), 0.0
     steps: list[tuple[Step, Seen]] = []
     for seen, passed in history:
         now += passed
@@ -412,6 +501,10 @@ def test_laws_of_typing(history: list[tuple[Seen, float]]) -> None:
         if isinstance(step, Tell) and step.state not in (DeliveryState.HELD, DeliveryState.TYPED)
     ]
     assert len(ends) == typing.is_done
+    if ends and ends[0].state is DeliveryState.SUBMITTED:
+        assert any(step is Do.ENTER for step, _ in steps)
+        last = next(seen for step, seen in steps if step is ends[0])
+        assert rules.proof_s or last.is_composer_empty or last.has_left
     enters_since_paste = 0
     for step, seen in steps:
         if step is Do.PASTE:

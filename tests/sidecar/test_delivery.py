@@ -16,12 +16,11 @@ import pytest
 
 from csp.core.capture import Tracker
 from csp.core.gates import closed_gate
-from csp.core.prompt import prompt_for
 from csp.sidecar.pane import Pane
 from csp.sidecar.port import Port
 from csp.sidecar.profile import load_profile
-from csp.sidecar.sight import Place, Sight
-from csp.wire import Deliver, DeliverKind, HeldReason
+from csp.sidecar.sight import Sight
+from csp.wire import HeldReason
 from tests.rooms import free_port
 from tests.sidecar.stage import Seat, Stage, tui
 from tests.sidecar.virtual import body, desk, on_virtual_time, until
@@ -109,21 +108,6 @@ async def test_a_draft_that_is_gone_closes_no_gate_after_half_a_second(clear: by
 
         assert closed_gate(sight.facts(cleared + 0.4), sight.gate_rules, cleared + 0.4) is HeldReason.TYPING
         assert closed_gate(sight.facts(cleared + 0.5), sight.gate_rules, cleared + 0.5) is None
-
-
-@pytest.mark.parametrize(
-    ("last", "place"),
-    [("... [end #7]", Place.HERE), ("... [end #71]", Place.OTHER), ("... words [end #7]", Place.OTHER)],
-)
-async def test_a_composer_with_a_sign_before_each_row_is_read(last: str, place: Place) -> None:
-    pane = Pane(load_profile("generic"), 24, 80)
-    pane.take_output(f">>> [from human #7]\r\n... hello\r\n{last}".encode())
-    pane.look(time.monotonic())
-    item = Deliver(id="m", seq=7, kind=DeliverKind.MESSAGE, sender="human", text="hello", urgent=False)
-    with socket.socket() as line:
-        sight = Sight(load_profile("generic"), pane, Port(line, lambda kind, payload: None), Tracker())
-
-        assert sight.place_of(prompt_for(item), time.monotonic()) is place
 
 
 def draw_composer(pane: Pane, text: str) -> None:

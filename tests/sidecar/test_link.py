@@ -37,7 +37,7 @@ def test_a_brain_that_cannot_be_started_is_tried_later() -> None:
 
 def test_a_new_brain_is_greeted_with_the_last_note_that_was_not_too_long() -> None:
     link = Link([], "")
-    child = mock.Mock(pid=7, rows_cols=(24, 80))
+    child = mock.Mock(pid=7, rows_cols=(24, 80), other_end="/dev/pts/3")
     link.keep(b"note")
     link.keep(bytes(MAX_NOTE_BYTES + 1))
     link.adopt(1, -1, 0.0)
@@ -45,7 +45,7 @@ def test_a_new_brain_is_greeted_with_the_last_note_that_was_not_too_long() -> No
     frames = Decoder().feed(link.backlog.take())
 
     assert frames == [
-        (b"S", b'{"pid": 7, "rows": 24, "cols": 80, "starts": 1, "held_keys": true}'),
+        (b"S", b'{"pid": 7, "rows": 24, "cols": 80, "starts": 1, "held_keys": true, "tty": "/dev/pts/3"}'),
         (b"N", b"note"),
     ]
 

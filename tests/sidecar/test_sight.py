@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from csp.core.capture import Prompted, Tracker
+from csp.core.landing import Place
 from csp.core.prompt import prompt_for
 from csp.core.typing import TypingRules
 from csp.sidecar.pane import Pane
 from csp.sidecar.port import Port
 from csp.sidecar.profile import load_profile
-from csp.sidecar.sight import AWAITED_S, PROVEN_KEPT, Place, Sight
+from csp.sidecar.sight import AWAITED_S, PROVEN_KEPT, Sight
 from csp.wire import Deliver, DeliverKind
 from tests.sidecar.virtual import on_virtual_time
 

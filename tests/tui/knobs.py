@@ -5,6 +5,7 @@ import re
 from typing import Final
 
 FOREVER: Final = -1
+FRAMES: Final = ("sign", "box", "bar", "rules")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -28,6 +29,16 @@ def _add_looks(parser: argparse.ArgumentParser) -> None:
     add("--placeholder", default="", help="faint text in the empty composer")
     add("--draft", default="", help="stands in the composer from the start")
     add("--collapse", type=int, default=0, help="a paste of more lines is drawn as a marker")
+    add("--marker", default="[Pasted text #1 +{more} lines]", help="drawn in place of such a paste")
+    add("--frame", choices=FRAMES, default="sign", help="what the composer is set off by")
+    add(
+        "--at-top",
+        action="store_true",
+        help="the composer is above the conversation, in the alternate screen",
+    )
+    add("--drawn-caret", action="store_true", help="hide the cursor, draw a cell in reverse video")
+    add("--no-caret", action="store_true", help="hide the cursor, draw none")
+    add("--plain-placeholder", action="store_true", help="the placeholder is not faint")
     add("--echo-ms", type=int, default=0, help="the composer is drawn that much later")
     add("--title", action="store_true", help="tell idle and busy in the window title")
     add("--osc", action="store_true", help="tell the state by OSC 7501, as Codex does")
@@ -50,6 +61,15 @@ def _add_turns(parser: argparse.ArgumentParser) -> None:
         default=0,
         help=f"Enter is lost for so long after a paste; {FOREVER}: always",
     )
+    add(
+        "--break-first",
+        type=int,
+        default=0,
+        help=f"the first N Enters after a paste break the line; {FOREVER}",
+    )
+    add("--no-echo", action="store_true", help="what was submitted does not show in the conversation")
+    add("--clear-on-submit", action="store_true", help="the screen is cleared by each submission")
+    add("--blank-ms", type=int, default=0, help="the screen is blank for so long after each submission")
     add("--swallow-first", type=int, default=0, help="the first N Enters after each paste are lost")
     add("--transcript", default="", help="write turns here in the form of Claude's transcripts")
     add("--session-id", default="00000000-0000-4000-8000-000000000001")

@@ -12,7 +12,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Final
 
-from tests.tui.drawing import FAINT, PLAIN, Drawing
+from tests.tui.composer import framed
+from tests.tui.drawing import Drawing
 from tests.tui.keys import Key, Keyboard
 from tests.tui.knobs import FOREVER
 from tests.tui.wiring import Wiring
@@ -47,6 +48,9 @@ class Program:
         self._turns = 0
         self._swallow_until = 0.0
         self._swallow_left = 0
+        self._breaks_left = 0
+        self._blank_until = 0.0
+        self._said: list[str] = []
         self._timers: list[tuple[float, str]] = []
         self._draw_at: float | None = 0.0
         self._exit: int | None = None
@@ -69,8 +73,9 @@ class Program:
 
     def _start(self) -> None:
         knobs, now = self._knobs, time.monotonic()
-        self._drawing.write("\x1b[?1049h\x1b[H" if knobs.alternate else "")
+        self._drawing.write("\x1b[?1049h\x1b[H" if knobs.alternate or knobs.at_top else "")
         self._drawing.write("" if knobs.no_paste else "\x1b[?2004h")
+        self._drawing.has_cursor = not (knobs.drawn_caret or knobs.no_caret)
         self._wiring.log("started", unknown=knobs.unknown, pid=os.getpid())
         self._wiring.hook("SessionStart", source="startup")
         self._drawing.settle(["Scripted TUI 1.0", ""])
@@ -164,6 +169,7 @@ class Program:
                 self._has_paste = True
                 self._swallow_until = time.monotonic() + self._knobs.swallow_ms / 1000
                 self._swallow_left = self._knobs.swallow_first
+                self._breaks_left = self._knobs.break_first
         elif key.kind == "erase":
             self._draft = self._draft[:-1]
         elif key.kind == "kill":
@@ -187,6 +193,10 @@ class Program:
             self._wiring.log("swallowed")
             return
         if not self._draft.strip():
+            return
+        if self._breaks_left:
+            self._breaks_left -= self._knobs.break_first != FOREVER
+            self._draft += "\n"
             return
         if self._draft.endswith("\\"):
             self._draft = self._draft[:-1] + "\n"
@@ -212,7 +222,12 @@ class Program:
         return draft
 
     def _submit(self, text: str) -> None:
-        self._drawing.settle([f"> {line}" for line in text.split("\n")] + [""])
+        if self._knobs.clear_on_submit:
+            self._drawing.clear()
+            self._said.clear()
+        if not self._knobs.no_echo:
+            self._say([f"> {line}" for line in text.split("\n")] + [""])
+        self._blank_until = time.monotonic() + self._knobs.blank_ms / 1000
         self._wiring.prompt(text)
         self._turn, self._turn_ends = text, time.monotonic() + self._knobs.busy_s
         self._turns += 1
@@ -225,9 +240,7 @@ class Program:
     def _finish_turn(self) -> None:
         text = self._reply_text(self._turn or "")
         self._turn = None
-        self._drawing.settle(
-            [f"* {text.partition(chr(10))[0]}", *(f"  {line}" for line in text.split("\n")[1:]), ""]
-        )
+        self._say([f"* {text.partition(chr(10))[0]}", *(f"  {line}" for line in text.split("\n")[1:]), ""])
         self._wiring.reply(text)
         self._show_state("idle")
         if self._knobs.dialog_after_idle_ms != FOREVER and self._turns == 1:
@@ -280,7 +293,21 @@ class Program:
         self._draw_at = None
         with contextlib.suppress(OSError):
             self._drawing.columns = os.get_terminal_size(sys.stdout.fileno()).columns or 80
-        self._drawing.live(self._live_rows())
+        if time.monotonic() < self._blank_until:
+            self._drawing.clear()
+            self._draw_at = self._blank_until
+        elif self._knobs.at_top:
+            self._drawing.clear()
+            self._drawing.page([*self._live_rows(), "─" * 40, *self._said])
+        else:
+            self._drawing.live(self._live_rows())
+
+    def _say(self, lines: list[str]) -> None:
+        """Put lines into the conversation."""
+        if self._knobs.at_top:
+            self._said += lines
+        else:
+            self._drawing.settle(lines)
 
     def _live_rows(self) -> list[str]:
         if self._blocked:
@@ -293,10 +320,4 @@ class Program:
         return [*busy, *queued, *self._composer_rows()]
 
     def _composer_rows(self) -> list[str]:
-        sign = self._knobs.prompt_sign
-        lines = self._draft.split("\n")
-        if self._knobs.collapse and len(lines) > self._knobs.collapse:
-            return [f"{sign}[Pasted text #1 +{len(lines) - 1} lines]"]
-        if not self._draft and self._knobs.placeholder:
-            return [f"{sign}{FAINT}{self._knobs.placeholder}{PLAIN}\x1b[{len(self._knobs.placeholder)}D"]
-        return [f"{sign}{lines[0]}", *(" " * len(sign) + line for line in lines[1:])]
+        return framed(self._knobs, self._draft)
