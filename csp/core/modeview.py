@@ -94,8 +94,8 @@ def turn_view(session: Session | None) -> TurnView:
     return TurnView(success=True, current_turn=session.current, round=_round(session))
 
 
-def session_view(session: Session) -> SessionView:
-    """Return a session in short."""
+def session_view(session: Session, spent: Ledger | None = None) -> SessionView:
+    """Return a session in short; `spent` is what of its spending the reader may see, by default all."""
     return SessionView(
         id=session.id,
         thread=session.thread,
@@ -111,11 +111,13 @@ def session_view(session: Session) -> SessionView:
         cost_usd=round(session.cost_usd, 6),
         started_at=session.started_at,
         ended_at=session.ended_at,
-        spent=spent_view(session.spent),
+        spent=spent_view(session.spent if spent is None else spent),
     )
 
 
-def collaboration_view(session: Session, terms: Collaboration, after: int | None) -> CollaborationView:
+def collaboration_view(
+    session: Session, terms: Collaboration, after: int | None, spent: Ledger | None = None
+) -> CollaborationView:
     """Return how far a collaboration has come, with the lines of progress after those that are known."""
     first = session.courses - len(session.course)
     known = max((after or 0) - first, 0)
@@ -137,7 +139,7 @@ def collaboration_view(session: Session, terms: Collaboration, after: int | None
         cost_usd=round(session.cost_usd, 6),
         cost_limit_usd=session.setup.limits.cost,
         tokens=session.tokens,
-        spent=spent_view(session.spent),
+        spent=spent_view(session.spent if spent is None else spent),
         result=_result(session),
         progress=tuple(_progress(session, step) for step in session.course[known:]),
         lines=session.courses,

@@ -43,10 +43,12 @@ def next_turn(room: Room, command: NextTurn, batch: Batch, rules: Rules) -> None
 
 def keep_turn(room: Room, command: KeepTurn, batch: Batch, rules: Rules) -> None:
     """Start the clock of an agent's turns again, for as long as a turn may be kept open."""
+    # Nobody can tell which of its turns the note is about.
+    note = "" if batch.sessions.seals_of(command.agent) else command.note
     for session in batch.sessions.live_with(command.agent):
         turn = session.turns.get(command.agent)
         if turn is not None:
-            keep_open(Desk(room, batch, rules, session.id), turn, command.note)
+            keep_open(Desk(room, batch, rules, session.id), turn, note)
 
 
 def steer(room: Room, command: Steer, batch: Batch, rules: Rules) -> None:
