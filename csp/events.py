@@ -96,6 +96,8 @@ class Said(Event, frozen=True, omit_defaults=True):
     #: How an agent sent it in the midst of its work: `tool` or `words`. The message that has said the same.
     via: str = ""
     repeats: MessageId | None = None
+    #: Other sealed phases that its sender is in: the phase of each of their sessions.
+    seals: dict[SessionId, int] = field(default_factory=dict)
 
 
 class HumanMessage(Said, frozen=True, omit_defaults=True, tag="human_message"):
@@ -215,6 +217,8 @@ class Noted(Event, frozen=True, omit_defaults=True, tag="note"):
     stands_for: tuple[MessageId, ...] = ()
     source: Source | None = None
     key: str = ""
+    #: The sealed phases that its writer was in, until whose end no other agent may read it.
+    seals: dict[SessionId, int] = field(default_factory=dict)
 
 
 class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
@@ -357,6 +361,8 @@ class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
     paused: bool | None = None
     share: bool | None = None
     dialog: Dialog | None = None
+    #: The sealed phases that the participant was in when it gave the detail.
+    seals: dict[SessionId, int] = field(default_factory=dict)
 
 
 class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):

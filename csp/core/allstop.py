@@ -34,6 +34,7 @@ def allstop(room: Room, command: Send, batch: Batch, rules: Rules) -> None:
     is_needed = any(thread in threads_of(session) for session in batch.sessions.live())
     stop(room, Stop(sender=command.sender, thread=thread), batch, rules)
     kind = HumanMessage if is_person(room, command.sender) else AgentCall
-    batch.add(kind, command.sender, ALL, command.text, {"recipients": ()}, thread=thread, id=command.id)
+    fields = {"recipients": (), "seals": batch.sessions.seals_of(command.sender)}
+    batch.add(kind, command.sender, ALL, command.text, fields, thread=thread, id=command.id)
     if not is_needed:
         batch.notice(HUMAN, f"Allstop: no session is running in thread {thread}.")

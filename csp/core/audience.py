@@ -1,9 +1,19 @@
-"""Who may read an event.
+"""Who may read what, and when.
 
-The room's token reads everything. An agent reads what concerns it; this module says what does.
+The room's token reads everything. An agent reads what concerns it, except what somebody else has said in a
+sealed phase that goes on. Everything that shows something of the room asks here: history, search, boards,
+screens, states, prompts, WebSocket, MCP, figures.
+
+What an agent says in its turn belongs to the session of that turn. Whatever else it says belongs to every
+sealed phase that it is in, and opens with the last of them: nobody can tell what it speaks of.
 """
 
+from collections.abc import Mapping
+from typing import Final
+
+from csp.core.session import Item, Session
 from csp.core.sessions import Sessions
+from csp.core.spending import Ledger
 from csp.events import (
     AnyEvent,
     Base,
@@ -26,12 +36,16 @@ from csp.events import (
     UsageSeen,
     Voted,
 )
-from csp.wire import ALL, AgentId
+from csp.wire import ALL, AgentId, SessionId
+
+#: Somebody who takes part in nothing: it reads what all may read. No participant can have this name.
+ANYBODY: Final = AgentId("none")
+NO_SESSIONS: Final = Sessions()
 
 
 def concerns(event: AnyEvent, agent: AgentId, sessions: Sessions) -> bool:
     """Tell whether `agent` may read `event` now; of a sealed phase it reads but its own words."""
-    if agent != event.sender and _is_sealed(event, sessions):
+    if is_hidden(seals_on(event), event.sender, agent, sessions):
         return False
     match event:
         case Said():
@@ -56,9 +70,40 @@ def concerns(event: AnyEvent, agent: AgentId, sessions: Sessions) -> bool:
             return False
 
 
-def _is_sealed(event: AnyEvent, sessions: Sessions) -> bool:
-    """Tell whether an event belongs to a sealed phase that goes on."""
-    if not isinstance(event, Said | Voted | ModeChanged) or not event.sealed:
+def seals_on(event: AnyEvent | Said) -> Mapping[SessionId, int]:
+    """Return the sealed phases that an event was written in."""
+    match event:
+        case Said():
+            own = {event.session_id: event.sealed} if event.session_id and event.sealed else {}
+            return {**event.seals, **own}
+        case Voted() | ModeChanged():
+            return {event.session_id: event.sealed} if event.sealed else {}
+        case Noted() | StateChanged():
+            return event.seals
+        case _:
+            return {}
+
+
+def is_hidden(
+    marks: Mapping[SessionId, int], author: AgentId, reader: AgentId | None, sessions: Sessions
+) -> bool:
+    """Tell whether `reader` may not know yet what `author` said in these phases; a person, None, may."""
+    return bool(marks) and reader not in (None, author) and sessions.is_sealed(marks)
+
+
+def may_watch(agent: AgentId, reader: AgentId | None) -> bool:
+    """Tell whether `reader` may see the screen of an agent, or what is asked on it."""
+    return reader in (None, agent)
+
+
+def shows(session: Session, item: Item, agent: AgentId, sessions: Sessions) -> bool:
+    """Tell whether `agent` may know of an item of a session now."""
+    is_sealed = bool(item.sealed) and item.sealed == session.seal
+    if agent != item.sender and (is_sealed or sessions.is_sealed(item.seals)):
         return False
-    session = sessions.get(event.session_id)
-    return session is not None and session.seal == event.sealed
+    return agent in (item.sender, item.target) or item.target == ALL
+
+
+def visible_spending(ledger: Ledger, reader: AgentId | None, sessions: Sessions) -> Ledger:
+    """Return the rows of a ledger that `reader` may see: a row tells when an agent spoke, and as what."""
+    return tuple(row for row in ledger if reader in (None, row.agent) or not sessions.seals_of(row.agent))

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from csp.core.audience import seals_on
 from csp.core.batch import Batch
 from csp.core.board import Ask, note_id
 from csp.core.commands import CompactBoard, KeepNotes, Summarise, WriteNote
@@ -52,7 +53,8 @@ def write(room: Room, command: WriteNote, batch: Batch, rules: Rules) -> None:
         what = f"the whiteboard of {command.session or ROOM_BOARD} is full ({rules.board_max_bytes} bytes)"
         raise Refused(what, "have it summed up: csp board summarise --by AGENT, or raise CSP_BOARD_MAX_KB")
     tags = (_clean_tag(tag, rules) for tag in command.tags)
-    fields = {"key": command.id or "", "tags": tuple(dict.fromkeys(tags))}
+    seals = batch.sessions.seals_of(command.sender) if batch.has_sessions else {}
+    fields = {"key": command.id or "", "tags": tuple(dict.fromkeys(tags)), "seals": seals}
     _add(room, batch, command.sender, command.session, text, fields)
 
 
@@ -161,6 +163,7 @@ def _take(room: Room, batch: Batch, rules: Rules, reply: AgentResponse, name: st
         return
     source = Source(seq=reply.seq, type=type_of(reply), id=reply.id)
     fields = {"kind": NoteKind.SUMMARY, "stands_for": ask.stands_for, "source": source}
+    fields["seals"] = dict(seals_on(reply))
     _add(room, batch, ask.by, name, text, fields)
 
 

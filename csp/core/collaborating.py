@@ -15,7 +15,7 @@ from csp.core.identity import nearest
 from csp.core.modes import MODES
 from csp.core.room import Room
 from csp.core.session import Session
-from csp.core.start import agents_of, check_free, known_mode, lead_of, say_first, set_mode
+from csp.core.start import agents_of, check_free, check_unsealed, known_mode, lead_of, say_first, set_mode
 from csp.core.turns import cancel
 from csp.errors import BadInput, NotFound, Refused
 from csp.wire import DEFAULT_THREAD, AgentId, Change, Collaboration, Limits, Mode, PhaseKind, Price, Setup
@@ -31,6 +31,7 @@ _TERMS: Final = ("parallel", "step_s", "summarise_at")
 def collaborate(room: Room, command: Collaborate, batch: Batch, rules: Rules) -> None:
     """Begin a collaboration, or go on with one that runs or is over."""
     _check_caller(batch, command)
+    check_unsealed(batch, command.sender)
     before = _known(batch, command.session)
     if before is None:
         _begin(room, command, batch, rules)

@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from csp.core.audience import NO_SESSIONS, shows
 from csp.core.house import DEFAULT_WINDOW, WindowSize
 from csp.core.markdown import read_lines
 from csp.core.modes import row_of
-from csp.core.session import Item, Output, Session, shows
+from csp.core.session import Item, Output, Session
+from csp.core.sessions import Sessions
 from csp.core.tokens import CHARS_PER_TOKEN, cut, tokens_in
 from csp.wire import ALL, ROUTER, AgentId, Kind, Mode, PhaseKind, RunRole
 
@@ -33,9 +35,14 @@ def prompt(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> 
 
 
 def prompt_values(
-    session: Session, agent: AgentId, kind: Kind, round: int, size: WindowSize = DEFAULT_WINDOW
+    session: Session,
+    agent: AgentId,
+    kind: Kind,
+    round: int,
+    size: WindowSize = DEFAULT_WINDOW,
+    sessions: Sessions = NO_SESSIONS,
 ) -> dict[str, str]:
-    """Return what the placeholders of a turn's template stand for."""
+    """Return what the placeholders of a turn's template stand for; `sessions` are all of the room."""
     setup = session.setup
     others = [other for other in session.agents if other != agent]
     return {
@@ -45,7 +52,7 @@ def prompt_values(
         "mode": setup.mode,
         "phase": session.stage.name,
         "label": round_label(session, round),
-        "window": shown(window(session, agent, size), size),
+        "window": shown(window(session, agent, size, sessions), size),
         "board": "",
         "positions": positions(session, agent),
         "proposals": proposals(session),
@@ -87,9 +94,14 @@ def round_label(session: Session, round: int) -> str:
 # --- the window ----------------------------------------------------------------------------------
 
 
-def window(session: Session, agent: AgentId, size: WindowSize = DEFAULT_WINDOW) -> list[Item]:
+def window(
+    session: Session,
+    agent: AgentId,
+    size: WindowSize = DEFAULT_WINDOW,
+    sessions: Sessions = NO_SESSIONS,
+) -> list[Item]:
     """Return the newest items that `agent` may know, oldest first; a task it has not read is among them."""
-    known = [item for item in session.items if shows(session, item, agent)]
+    known = [item for item in session.items if shows(session, item, agent, sessions)]
     if session.stage.kind is PhaseKind.BALLOT:
         # Whose proposal is whose would show.
         known = [item for item in known if item.sender not in session.setup.agents]

@@ -1,12 +1,14 @@
 """The end of a session, with everything that has to go with it."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
+from csp.core.audience import seals_on
 from csp.core.desk import Desk
 from csp.core.queues import newer
 from csp.core.run_text import summary_of
 from csp.core.summary import closing, outcome, summary
-from csp.events import RunEnded, RunSaid
+from csp.events import RunEnded, RunSaid, Said
 from csp.wire import (
     ALL,
     SYSTEM,
@@ -15,8 +17,10 @@ from csp.wire import (
     DeliveryState,
     EndReason,
     HeldReason,
+    MessageId,
     RunRole,
     SessionEnd,
+    SessionId,
     TurnState,
 )
 
@@ -71,16 +75,57 @@ def _end_run(desk: Desk, reason: EndReason, note: str) -> None:
 
 
 def let_go(desk: Desk, state: DeliveryState, but: tuple[AgentId, ...] = ()) -> None:
-    """End the wait of what the session holds back, for all `but` those who get it with their turn."""
-    session = desk.session
+    """End the wait of what the session holds back, for all `but` those who get it with their turn.
+
+    What another sealed phase holds back as well waits for that one.
+    """
+    for held in _held_back(desk):
+        is_ours = held.session == desk.session.id
+        if is_ours and state is DeliveryState.WITHDRAWN:
+            is_free = True
+        else:
+            is_waiting = held.agent in but if is_ours else _comes_with_turn(desk, held)
+            others = {session: phase for session, phase in held.seals.items() if session != desk.session.id}
+            is_free = not is_waiting and not desk.batch.sessions.is_sealed(others)
+        if is_free:
+            end_state = state if is_ours else DeliveryState.QUEUED
+            desk.batch.step(held.message, held.sender, held.thread, held.agent, end_state)
+
+
+class _Held(NamedTuple):
+    """A message that waits for somebody's turn, or for the end of a sealed phase."""
+
+    message: MessageId
+    sender: AgentId
+    thread: str
+    agent: AgentId
+    session: SessionId | None
+    seals: Mapping[SessionId, int]
+
+
+def _held_back(desk: Desk) -> list[_Held]:
+    """Return what waits because of the session, those messages with it that the room does not know yet."""
+    found: list[_Held] = []
     for participant in desk.room.participants.values():
-        if participant.id in but:
-            continue
-        # A stop must not take long because queues are: what came before the session is not its own.
-        for message in desk.room.unfinished(newer(participant.queue, session.seq)):
-            if message.session != session.id:
-                continue
-            delivery = message.deliveries[participant.id]
-            is_held = (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN)
-            if is_held and (message.id, participant.id) not in desk.batch.stepped:
-                desk.batch.deliver(message, participant.id, state)
+        # A stop must not take long because queues are: what came before the session is not held by it.
+        for one in desk.room.unfinished(newer(participant.queue, desk.session.seq)):
+            delivery = one.deliveries[participant.id]
+            if (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN):
+                found.append(_Held(one.id, one.sender, one.thread, participant.id, one.session, one.seals))
+    for event in desk.batch.events:
+        if isinstance(event, Said) and not event.held:
+            known = (event.id, event.sender, event.thread)
+            found += [_Held(*known, agent, event.session_id, seals_on(event)) for agent in event.waits]
+    return [
+        one
+        for one in found
+        if desk.session.id in (one.session, *one.seals) and (one.message, one.agent) not in desk.batch.stepped
+    ]
+
+
+def _comes_with_turn(desk: Desk, held: _Held) -> bool:
+    """Tell whether a message waits for a turn in the session that it was said in."""
+    session = desk.batch.sessions.get(held.session)
+    if session is None or session.is_over or session.setup.soft_turns:
+        return False
+    return held.agent in session.agents

@@ -93,7 +93,9 @@ def _free_id(room: Room, wanted: AgentId) -> AgentId:
 
 def come_back(room: Room, command: Return, batch: Batch) -> None:
     known = known_participant(room, command.agent)
-    capabilities = known.capabilities if command.capabilities is None else command.capabilities
+    # In a sealed phase an agent tells the others nothing, not even what it can do now.
+    is_kept = command.capabilities is None or room.sessions.seals_of(known.id)
+    capabilities = known.capabilities if is_kept else command.capabilities
     is_new = command.launch not in ("", known.launch)
     if known.online and capabilities == known.capabilities and not is_new:
         return
@@ -134,15 +136,19 @@ def set_state(room: Room, command: SetState, batch: Batch) -> None:
     participant = known_participant(room, command.agent)
     if command.notice is not None:
         _tell(participant, command.notice, batch)
+    seals = room.sessions.seals_of(command.agent) if command.detail else {}
     if command.state is AgentState.OFFLINE:
-        leave(room, Leave(agent=command.agent, reason=command.detail or "closed"), batch)
+        reason = "closed" if seals or not command.detail else command.detail
+        if seals and participant.online:
+            batch.notice(HUMAN, f"{participant.id} left: {command.detail}")
+        leave(room, Leave(agent=command.agent, reason=reason), batch)
         return
     new = (command.state, command.detail, command.until, command.dialog)
     if (participant.state, participant.detail, participant.until, participant.dialog) == new:
         return
     text = f"{participant.id} is {command.state}" + (f": {command.detail}" if command.detail else "")
     fields = dict(zip(("state", "detail", "until", "dialog"), new, strict=True))
-    batch.add(StateChanged, participant.id, ALL, text, fields)
+    batch.add(StateChanged, participant.id, ALL, text, fields | {"seals": seals})
 
 
 def _tell(participant: Participant, notice: AgentNotice, batch: Batch) -> None:

@@ -31,6 +31,8 @@ MAX_QUEUED: Final = 20_000
 MAX_QUEUED_CHARS: Final = 16 * 1024 * 1024
 #: What may wait in all queues together before agents can add nothing; people still can.
 MAX_QUEUED_BY_AGENTS: Final = 200_000
+#: Stands for the words of an agent that nobody but people may read yet.
+SEALED: Final = "sealed"
 OWN_ID: Final = re.compile(r"^[mestn]-\d+\Z")
 AgentSpeech = AgentCall | AgentResponse | Activity
 #: Why a sidecar may hold a message; the other reasons are the room's own.
@@ -217,7 +219,10 @@ def report(room: Room, command: Report, batch: Batch) -> None:
         raise NotFound(
             f"no message {command.message!r} for {command.agent}", "report on what your inbox holds"
         )
-    reason = _checked_reason(command)
+    reason = told = _checked_reason(command)
+    if command.state is DeliveryState.FAILED and room.sessions.seals_of(command.agent):
+        # In a sealed phase the words of an agent are for people alone, whatever it says them of.
+        reason = SEALED
     if (delivery.state, delivery.reason) == (command.state, reason):
         return
     if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
@@ -233,6 +238,8 @@ def report(room: Room, command: Report, batch: Batch) -> None:
     batch.deliver(message, command.agent, command.state, reason)
     if command.state is DeliveryState.FAILED:
         batch.notice(message.sender, f"{message.id} to {command.agent} failed: {reason}")
+        if reason != told:
+            batch.notice(HUMAN, f"{message.id} to {command.agent} failed: {told}")
 
 
 def _checked_reason(command: Report) -> str:
@@ -263,7 +270,10 @@ def release(room: Room, command: Continue, batch: Batch) -> None:
     message = _known_message(room, command.message)
     for agent, delivery in message.deliveries.items():
         if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
-            batch.deliver(message, agent, DeliveryState.QUEUED)
+            # The loop guard lets it go; a seal does not.
+            is_sealed = room.sessions.is_sealed(message.seals)
+            held = (DeliveryState.HELD, HeldReason.TURN) if is_sealed else (DeliveryState.QUEUED, "")
+            batch.deliver(message, agent, *held)
     if not batch.events:
         raise Refused(f"{message.id} is not held by the loop guard", "see what waits with: csp status")
 

@@ -94,8 +94,8 @@ def turn_view(session: Session | None) -> TurnView:
     return TurnView(success=True, current_turn=session.current, round=_round(session))
 
 
-def session_view(session: Session) -> SessionView:
-    """Return a session in short."""
+def session_view(session: Session, spent: Ledger | None = None) -> SessionView:
+    """Return a session in short; `spent` is what of its spending the reader may see, by default all."""
     used = session.used
     return SessionView(
         id=session.id,
@@ -112,14 +112,16 @@ def session_view(session: Session) -> SessionView:
         cost_usd=round(used.cost_usd or 0.0, 6),
         started_at=session.started_at,
         ended_at=session.ended_at,
-        spent=spent_view(session.spent_so_far),
+        spent=spent_view(session.spent_so_far if spent is None else spent),
         new=used.new,
         cached=used.cached,
         output=used.output,
     )
 
 
-def collaboration_view(session: Session, terms: Collaboration, after: int | None) -> CollaborationView:
+def collaboration_view(
+    session: Session, terms: Collaboration, after: int | None, spent: Ledger | None = None
+) -> CollaborationView:
     """Return how far a collaboration has come, with the lines of progress after those that are known."""
     first = session.courses - len(session.course)
     known = max((after or 0) - first, 0)
@@ -142,7 +144,7 @@ def collaboration_view(session: Session, terms: Collaboration, after: int | None
         cost_usd=round(used.cost_usd or 0.0, 6),
         cost_limit_usd=session.setup.limits.cost,
         tokens=used.tokens,
-        spent=spent_view(session.spent_so_far),
+        spent=spent_view(session.spent_so_far if spent is None else spent),
         result=_result(session),
         progress=tuple(_progress(session, step) for step in session.course[known:]),
         lines=session.courses,

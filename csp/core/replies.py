@@ -202,7 +202,9 @@ class _Reply:
         if self._command.text.strip() or self._command.usage is not None:
             self._post(Activity, self._command)
         why = f"its answer was {self._command.ending}"
-        if self._command.reason:
+        if self._command.reason and self._desk.session.seal:
+            self._desk.notice(f"{turn.agent}: {why}: {self._command.reason}", HUMAN)
+        elif self._command.reason:
             why += f": {self._command.reason}"
         fail(self._desk, turn, TurnState.FAILED, why)
         advance(self._desk)

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from csp.core.audience import seals_on
 from csp.core.board import Boards
 from csp.core.delivery import PENDING, is_untouched
 from csp.core.once import KEPT, Sent, Way, marks_of
@@ -100,6 +101,8 @@ class Message(msgspec.Struct, omit_defaults=True):
     ending: Ending = Ending.DONE
     turn: str | None = None
     session: SessionId | None = None
+    #: The sealed phases it was said in, by their sessions: nobody else gets it before they end.
+    seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
 
 
 class Query(msgspec.Struct, omit_defaults=True):
@@ -127,6 +130,8 @@ class Participant(msgspec.Struct, omit_defaults=True):
     detail: str = ""
     until: float | None = None
     dialog: Dialog | None = None
+    #: The sealed phases that it was in when it gave its detail.
+    seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
     paused: bool = False
     share: bool = False
     #: Messages, then controls, whose delivery has not ended, in the order of the journal.
@@ -275,6 +280,7 @@ def _said(room: Room, event: Said) -> None:
         kind=DeliverKind.TURN if isinstance(event, TurnSignal) else DeliverKind.MESSAGE,
         turn=event.turn if isinstance(event, TurnSignal) else None,
         session=event.session_id,
+        seals=dict(seals_on(event)),
     )
     for agent in event.waits:
         message.deliveries[agent] = Delivery(DeliveryState.HELD, event.ts, event.held or HeldReason.TURN)
@@ -382,7 +388,9 @@ def _delivered(room: Room, event: Delivered) -> None:
     delivery = message.deliveries.get(event.agent) if message else None
     if message is None or delivery is None:
         return
-    if delivery.reason == HeldReason.LOOP and event.state is DeliveryState.QUEUED:
+    if delivery.reason == HeldReason.LOOP and (
+        event.state is DeliveryState.QUEUED or event.reason == HeldReason.TURN
+    ):
         message.hops = 0
     delivery.state, delivery.reason, delivery.at = event.state, event.reason, event.ts
     _note_prompt(room, message, event)
@@ -426,6 +434,7 @@ def _joined(room: Room, event: Joined) -> None:
     known.launch = event.launch or known.launch
     state = AgentState.STARTING if event.launch else AgentState.IDLE
     known.state, known.detail, known.until, known.dialog = state, "", None, None
+    known.seals = {}
 
 
 def _left(room: Room, event: Left) -> None:
@@ -454,6 +463,7 @@ def _state_changed(room: Room, event: StateChanged) -> None:
     if event.state is not None:
         participant.state, participant.detail = event.state, event.detail
         participant.until, participant.dialog = event.until, event.dialog
+        participant.seals = event.seals
     if event.paused is not None:
         participant.paused = event.paused
     if event.share is not None:

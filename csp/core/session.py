@@ -6,7 +6,6 @@ import msgspec
 
 from csp.core.spending import Ledger, Unsettled, spent_so_far
 from csp.wire import (
-    ALL,
     AgentId,
     Candidate,
     EndReason,
@@ -100,6 +99,8 @@ class Item(_State, frozen=True):
     target: AgentId
     text: str
     sealed: int = 0
+    #: Other sealed phases that its sender was in, by their sessions.
+    seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
 
 
 class Reply(_State, frozen=True):
@@ -224,6 +225,10 @@ class Session(_State, frozen=True):
         """The phase whose texts nobody else may read yet; 0 where all may."""
         return self.stage.number if self.stage.is_sealed and not self.is_over else 0
 
+    def binds(self, agent: AgentId) -> bool:
+        """Tell whether what `agent` says now is sealed: it takes part, or did until it was kicked."""
+        return bool(self.seal) and (agent in self.agents or any(one.agent == agent for one in self.done))
+
     @property
     def waiting_for(self) -> tuple[AgentId, ...]:
         """Those who owe a reply, in the turn order; one from outside it comes last."""
@@ -240,10 +245,3 @@ class Session(_State, frozen=True):
     def current(self) -> AgentId | None:
         """The first who owes a reply."""
         return next(iter(self.waiting_for), None)
-
-
-def shows(session: Session, item: Item, agent: AgentId) -> bool:
-    """Tell whether `agent` may know of an item now."""
-    if item.sealed and item.sealed == session.seal and item.sender != agent:
-        return False
-    return agent in (item.sender, item.target) or item.target == ALL

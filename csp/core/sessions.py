@@ -1,6 +1,6 @@
 """The sessions of a room: those that run, the last ones that have ended."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -47,6 +47,15 @@ class Sessions(msgspec.Struct, omit_defaults=True):
     def live_with(self, agent: AgentId) -> list[Session]:
         """Return the sessions that go on in which `agent` takes part."""
         return [session for session in self.live() if agent in session.agents or agent in session.turns]
+
+    def is_sealed(self, marks: Mapping[SessionId, int]) -> bool:
+        """Tell whether one of these phases goes on and is sealed."""
+        found = ((self.get(session_id), phase) for session_id, phase in marks.items())
+        return any(session is not None and session.seal == phase for session, phase in found)
+
+    def seals_of(self, agent: AgentId) -> dict[SessionId, int]:
+        """Return the sealed phases that an agent is in; what it says belongs to all of them."""
+        return {session.id: session.seal for session in self.live() if session.binds(agent)}
 
     def take(self, event: AnyEvent) -> None:
         """Bring the session that an event is about up to date."""

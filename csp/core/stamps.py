@@ -10,17 +10,17 @@ from csp.wire import AgentId
 def stamp(batch: Batch, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]) -> dict[str, Any]:
     """Return the fields that make what an agent says part of a session that concerns it.
 
-    What a member says in a sealed phase is sealed with it, so nobody gets it before that ends; outsiders know
-    nothing that is sealed. Who takes part gets what agents say with its next turn: nobody is woken
-    to be thanked.
+    What a member says in a sealed phase is sealed with it, so nobody gets it before that ends; who is in two
+    of them waits for both; outsiders know nothing that is sealed. Who takes part gets what agents say with
+    its next turn: nobody is woken to be thanked.
     """
     session = _session_for(batch, sender, thread, recipients) if batch.has_sessions else None
     if session is None:
         return {}
     members = () if session.setup.soft_turns else session.agents
-    seal = session.seal if sender in session.agents else 0
-    waits = recipients if seal else tuple(one for one in recipients if one in members)
-    return {"session_id": session.id, "sealed": seal, "waits": waits}
+    seals = batch.sessions.seals_of(sender)
+    waits = recipients if seals else tuple(one for one in recipients if one in members)
+    return {"session_id": session.id, "sealed": seals.pop(session.id, 0), "seals": seals, "waits": waits}
 
 
 def stamp_of_person(batch: Batch, thread: str) -> dict[str, Any]:
@@ -33,8 +33,7 @@ def _session_for(
     batch: Batch, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]
 ) -> Session | None:
     """Return the sealed session that the sender is in, else that of the thread, else any with one of them."""
-    found = [session for session in batch.sessions.live() if {sender, *recipients} & {*session.agents}]
-    found.sort(
-        key=lambda session: (not (session.seal and sender in session.agents), session.thread != thread)
-    )
+    them = {sender, *recipients}
+    found = [one for one in batch.sessions.live() if one.binds(sender) or them & {*one.agents}]
+    found.sort(key=lambda session: (not session.binds(sender), session.thread != thread))
     return found[0] if found else None

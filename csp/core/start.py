@@ -41,6 +41,7 @@ def set_mode(room: Room, command: SetMode, batch: Batch, rules: Rules) -> None:
     if mode is Mode.FREEFORM:
         _to_freeform(room, batch, rules, before, command.sender)
         return
+    check_unsealed(batch, command.sender, before)
     setup = _setup(room, command, mode, rules)
     if mode is Mode.REVIEW and command.terms is not None:
         _check_run_id(batch, command.terms.run_id)
@@ -62,6 +63,13 @@ def set_mode(room: Room, command: SetMode, batch: Batch, rules: Rules) -> None:
         desk.notice(note)
     say_first(desk, command.sender, command.said)
     begin(desk)
+
+
+def check_unsealed(batch: Batch, sender: AgentId, before: Session | None = None) -> None:
+    """Refuse to put the words of one who is in a sealed phase into the prompts of others."""
+    seals = [session for session in batch.sessions.seals_of(sender) if before is None or session != before.id]
+    if seals:
+        raise Refused(f"{sender} is in a sealed phase of {seals[0]}", "wait for its end, or stop it first")
 
 
 def say_first(desk: Desk, sender: AgentId, text: str) -> None:

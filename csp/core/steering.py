@@ -48,13 +48,15 @@ def keep_turn(room: Room, command: KeepTurn, batch: Batch, rules: Rules) -> None
 
     What a turn has used so far may pass a limit, which ends it.
     """
+    # Nobody can tell which of its turns the note is about.
+    note = "" if batch.sessions.seals_of(command.agent) else command.note
     for session in list(batch.sessions.live()):
         desk = Desk(room, batch, rules, session.id)
         if command.usage is not None and command.turn is not None:
             _note_usage(desk, command.agent, TurnId(command.turn), command.usage)
         turn = desk.session.turns.get(command.agent)
         if turn is not None:
-            keep_open(desk, turn, command.note)
+            keep_open(desk, turn, note)
 
 
 def _note_usage(desk: Desk, agent: AgentId, turn: TurnId, usage: Usage) -> None:

@@ -362,10 +362,13 @@ def _noted(session: Session, event: Said) -> Session:
     items = [*session.items]
     if event.repeats is None:
         # What it sent by tool before stands there with the same words.
-        items.append(Item(event.id, event.sender, event.target, cut(event.text, KEPT_CHARS), event.sealed))
+        items.append(
+            Item(event.id, event.sender, event.target, cut(event.text, KEPT_CHARS), event.sealed, event.seals)
+        )
     if event.handoff is not None:
         task = MessageId(f"{event.id}.task")
-        items.append(Item(task, ROUTER, AgentId(event.handoff.to), event.handoff.task))
+        to = AgentId(event.handoff.to)
+        items.append(Item(task, ROUTER, to, event.handoff.task, event.sealed, event.seals))
     return replace(session, items=(*_open_task(items), *items[-KEPT_ITEMS:]))
 
 

@@ -118,9 +118,11 @@ def _template(desk: Desk, agent: AgentId) -> str:
 def _text(desk: Desk, agent: AgentId, template: str, round: int, problem: str = "") -> str:
     session = desk.session
     participant = desk.room.participants[agent]
-    values = prompt_values(session, agent, participant.kind, round, desk.rules.window)
+    values = prompt_values(session, agent, participant.kind, round, desk.rules.window, desk.batch.sessions)
     values["board"] = _from_board(desk, agent)
-    values["votes"] = tally_text(session) if session.counted else ""
+    # In a second ballot, whose proposal is whose would show.
+    is_counted = bool(session.counted) and not session.stage.candidates
+    values["votes"] = tally_text(session) if is_counted else ""
     if desk.run is not None:
         values |= run_values(desk.run, agent)
     values["problem"] = problem
@@ -131,7 +133,7 @@ def _from_board(desk: Desk, agent: AgentId) -> str:
     """Return what the whiteboard has beside the window; it takes no more room however much there is."""
     session, size = desk.session, desk.rules.window
     found = desk.batch.hits.get(session.id) or desk.batch.hits.get("") or ()
-    known = [item.id for item in window(session, agent, size)] if found else []
+    known = [item.id for item in window(session, agent, size, desk.batch.sessions)] if found else []
     items = hits_as_items(found, known=known)
     return render(desk.rules.prompts, "board", {"hits": shown(items, size)}) if items else ""
 
@@ -155,7 +157,7 @@ def _signal(
         "current_agent": agent,
         "waiting_for": tuple(dict.fromkeys((*session.waiting_for, agent))),
     }
-    read = [item.id for item in window(session, agent, desk.rules.window)]
+    read = [item.id for item in window(session, agent, desk.rules.window, desk.batch.sessions)]
     desk.batch.add(TurnSignal, SYSTEM, agent, text, fields, thread=session.thread)
     _take_in(desk, agent, read, turn)
 

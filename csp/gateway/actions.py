@@ -4,6 +4,7 @@ import logging
 
 import msgspec
 
+from csp.core.audience import may_watch
 from csp.core.commands import Answer, KeepTurn, Report, Send, SetState
 from csp.core.membership import known_participant
 from csp.core.room import Message
@@ -181,7 +182,7 @@ async def show_live(gateway: Gateway, caller: Caller, body: LiveBody) -> Done:
 
 def check_watch(gateway: Gateway, caller: Caller, agent: str) -> AgentId:
     """Return whose screen is meant, or say why the caller may not see it."""
-    if caller.role is not Role.ROOM and caller.id != agent:
+    if not may_watch(AgentId(agent), caller.reader):
         raise Forbidden(f"{caller.id} may not see the screen of {agent}", "it takes the room token")
     return known_participant(gateway.writer.room, agent).id
 

@@ -52,6 +52,11 @@ class Caller(msgspec.Struct, frozen=True):
     page: str = ""
 
     @property
+    def reader(self) -> AgentId | None:
+        """For whom something is looked up; None for a person, who may read everything."""
+        return None if self.role is Role.ROOM else self.id
+
+    @property
     def party(self) -> Party:
         """Who this is in the table of roles."""
         return party_of(self.role, is_page=bool(self.page))

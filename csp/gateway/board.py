@@ -23,7 +23,6 @@ from csp.wire import (
     NotedView,
     NoteView,
     Provider,
-    Role,
     SearchParams,
     SummariseBody,
     check_text,
@@ -121,7 +120,7 @@ async def summarise(gateway: Gateway, call: Call) -> Answer:
 
 def audience_of(caller: Caller) -> AgentId | None:
     """Return for whom notes are looked up; None for who may read all of them."""
-    return None if caller.role is Role.ROOM else caller.id
+    return caller.reader
 
 
 async def _page(gateway: Gateway, wanted: Filter, limit: int, caller: Caller) -> Page:

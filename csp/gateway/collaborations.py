@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+from csp.core.audience import visible_spending
 from csp.core.commands import Collaborate, Stop
 from csp.core.identity import nearest
 from csp.core.modeview import collaboration_view
@@ -83,7 +84,7 @@ async def show(gateway: Gateway, call: Call) -> Answer:
             news = gateway.hub.next_news()
             await gateway.writer.settle()
             gateway.recheck(call.caller)
-            view = _view(gateway, call.path["id"], params.after)
+            view = _view(gateway, call, call.path["id"], params.after)
             remaining = deadline - time.monotonic()
             is_news = params.after is not None and view.lines > params.after
             if view.reason or is_news or remaining <= 0 or gateway.hub.is_closed:
@@ -95,12 +96,13 @@ async def stop(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
     session, _ = _known(gateway, call.path["id"])
     await gateway.submit(Stop(sender=call.caller.id, thread=session.thread))
-    return _view(gateway, session.id, None)
+    return _view(gateway, call, session.id, None)
 
 
-def _view(gateway: Gateway, handle: str, after: int | None) -> CollaborationView:
+def _view(gateway: Gateway, call: Call, handle: str, after: int | None) -> CollaborationView:
     session, terms = _known(gateway, handle)
-    return collaboration_view(session, terms, after)
+    seen = visible_spending(session.spent_so_far, call.caller.reader, gateway.writer.room.sessions)
+    return collaboration_view(session, terms, after, seen)
 
 
 def _known(gateway: Gateway, handle: str) -> tuple[Session, Collaboration]:

@@ -1,5 +1,8 @@
 """The routes of messages that were sent: how far they have come, what waits, what is done about it."""
 
+from collections.abc import Mapping
+
+from csp.core.audience import is_hidden, seals_on
 from csp.core.commands import Cancel, Continue, Send
 from csp.core.delivery import UNDELIVERED
 from csp.core.queues import delivery_view
@@ -17,8 +20,8 @@ from csp.wire import (
     MessageId,
     MessageView,
     QueueView,
-    Role,
     SentView,
+    SessionId,
     WaitingView,
     is_note_id,
 )
@@ -26,18 +29,22 @@ from csp.wire import (
 
 async def message_states(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
-    view = await _message_view(gateway, call.path["id"])
-    if call.caller.role is not Role.ROOM and call.caller.id not in (view.sender, *view.recipients):
+    view, seals = await _message_view(gateway, call.path["id"])
+    reader = call.caller.reader
+    is_theirs = reader in (None, view.sender, *view.recipients)
+    if not is_theirs or is_hidden(seals, AgentId(view.sender), reader, gateway.writer.room.sessions):
         raise NotFound(f"unknown message {view.id!r}", "you can ask about what you sent or were sent")
     return view
 
 
-async def _message_view(gateway: Gateway, message_id: str) -> MessageView:
+async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView, Mapping[SessionId, int]]:
+    """Return how far a message has come, with the sealed phases that it was said in."""
     room = gateway.writer.room
     known = room.message(message_id)
     if known is not None:
         states = {str(agent): delivery_view(room, known, agent) for agent in known.deliveries}
-        return MessageView(id=known.id, seq=known.seq, sender=known.sender, recipients=states)
+        view = MessageView(id=known.id, seq=known.seq, sender=known.sender, recipients=states)
+        return view, known.seals
     found = await gateway.history.find(MessageId(message_id))
     if found is None or not isinstance(found.event, Said):
         raise NotFound(f"unknown message {message_id!r}", "see: csp history")
@@ -46,7 +53,8 @@ async def _message_view(gateway: Gateway, message_id: str) -> MessageView:
         for step in found.deliveries
     }
     event = found.event
-    return MessageView(id=event.id, seq=event.seq, sender=event.sender, recipients=ends)
+    view = MessageView(id=event.id, seq=event.seq, sender=event.sender, recipients=ends)
+    return view, seals_on(event)
 
 
 async def act_on_message(gateway: Gateway, call: Call) -> Answer:
@@ -68,13 +76,15 @@ async def act_on_message(gateway: Gateway, call: Call) -> Answer:
         await gateway.submit(Cancel(message=message_id))
     else:
         await gateway.submit(Continue(message=message_id))
-    view = await _message_view(gateway, message_id)
+    view, _ = await _message_view(gateway, message_id)
     return SentView(success=True, id=view.id, seq=view.seq, recipients=tuple(view.recipients))
 
 
 async def _resend(gateway: Gateway, message_id: str) -> Answer:
     """Send an old message as a new one, to those it has not reached; to all if it reached everyone."""
-    view = await _message_view(gateway, message_id)
+    view, seals = await _message_view(gateway, message_id)
+    if gateway.writer.room.sessions.is_sealed(seals):
+        raise Refused(f"{message_id} is sealed until its phase is over", "see: csp mode show")
     found = await gateway.history.find(MessageId(message_id))
     if found is None or not isinstance(found.event, Said):
         raise NotFound(f"the text of {message_id!r} is no longer in the journal", "write it as a new message")

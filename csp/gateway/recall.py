@@ -9,6 +9,7 @@ import logging
 import sqlite3
 from typing import TYPE_CHECKING, Final
 
+from csp.core.audience import ANYBODY
 from csp.core.commands import Hits
 from csp.core.session import Session
 from csp.whiteboard.notes import Filter
@@ -23,8 +24,6 @@ log = logging.getLogger(__name__)
 MOST_HITS: Final = 24
 #: How much of the objective, of the newest words, is looked for.
 _WORDS: Final = 400
-#: Who takes part in nothing reads what all may read; no participant can have this name.
-_ANYBODY: Final = AgentId("none")
 
 
 async def hits_for_reply(gateway: "Gateway", agent: AgentId, turn: str, text: str) -> Hits:
@@ -84,9 +83,9 @@ def _search(gateway: "Gateway", session: str | None, query: str) -> list[HitView
     """Return the last summary of a session's board, then the best hits on it and on the room's board."""
     board, found = gateway.board, list[HitView]()
     if session is not None:
-        summary = board.page(Filter(session=session, kind=NoteKind.SUMMARY), 1, _ANYBODY).notes
+        summary = board.page(Filter(session=session, kind=NoteKind.SUMMARY), 1, ANYBODY).notes
         found = [HitView(note=note, score=1.0, how=FoundBy.EXACT) for note in summary]
     names = [name for name in (session, ROOM_BOARD) if name is not None]
-    hits = [hit for name in names for hit in board.search(query, Filter(session=name), MOST_HITS, _ANYBODY)]
+    hits = [hit for name in names for hit in board.search(query, Filter(session=name), MOST_HITS, ANYBODY)]
     best = sorted(hits, key=lambda hit: -hit.score)
     return [*found, *(hit for hit in best if hit.note.kind is not NoteKind.SUMMARY or not found)][:MOST_HITS]

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from csp.core.audience import ANYBODY
 from csp.core.board import seq_of
 from csp.core.commands import KeepNotes
 from csp.errors import Broken, CallFailed
@@ -31,8 +32,6 @@ KEY: Final = "OPENAI_API_KEY"
 #: How often a store that is in use is told to live on.
 _RENEW_S: Final = 3600.0
 _PAGE: Final = 1000
-#: Sealed words stay here until all may read them; nobody can have this name.
-_ANYBODY: Final = AgentId("none")
 
 
 class RemoteBoards:
@@ -140,7 +139,8 @@ class RemoteBoards:
         while True:
             wanted = Filter(session=name, after=self._done.get(store, 0))
             all_notes = await asyncio.to_thread(board.page, wanted, _PAGE, None)
-            page = await asyncio.to_thread(board.page, wanted, _PAGE, _ANYBODY)
+            # Sealed words stay here until all may read them.
+            page = await asyncio.to_thread(board.page, wanted, _PAGE, ANYBODY)
             for note in page.notes:
                 if note.id not in known:
                     await asyncio.to_thread(api.add, store, note)

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, get_args
 import msgspec
 
 from csp import __version__, prices
+from csp.core.audience import is_hidden, may_watch, visible_spending
 from csp.core.board import boards_health
 from csp.core.commands import Control, Join, Remove, Return
 from csp.core.membership import known_participant
@@ -180,7 +181,9 @@ async def list_agents(gateway: Gateway, call: Call) -> Answer:
 
 
 def _agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
-    participant = gateway.writer.room.participants[agent]
+    room = gateway.writer.room
+    participant = room.participants[agent]
+    is_sealed = is_hidden(participant.seals, agent, caller.reader, room.sessions)
     return AgentView(
         id=agent,
         name=participant.name,
@@ -192,9 +195,9 @@ def _agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
         queued=len(participant.queue),
         last_seen=gateway.presence.last_seen(agent, participant.seen),
         share=participant.share,
-        detail=participant.detail,
+        detail="" if is_sealed else participant.detail,
         until=participant.until,
-        dialog=participant.dialog if caller.role is Role.ROOM or caller.id == agent else None,
+        dialog=participant.dialog if may_watch(agent, caller.reader) else None,
     )
 
 
@@ -286,7 +289,7 @@ async def history(gateway: Gateway, call: Call) -> Answer:
         session=params.session,
         types=frozenset(params.types.split(",")) if params.types else HISTORY_TYPES,
         q=params.q or "",
-        audience=None if call.caller.role is Role.ROOM else call.caller.id,
+        audience=call.caller.reader,
     )
     deadline = time.monotonic() + params.wait
     with gateway.present(call.caller):
@@ -333,7 +336,9 @@ async def metrics(gateway: Gateway, call: Call) -> Answer:
 
 async def usage(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
-    return UsageView(items=spent_view(gateway.writer.room.spent_so_far), prices=prices.source())
+    room = gateway.writer.room
+    seen = visible_spending(room.spent_so_far, call.caller.reader, room.sessions)
+    return UsageView(items=spent_view(seen), prices=prices.source())
 
 
 async def openapi(gateway: Gateway, call: Call) -> Answer:

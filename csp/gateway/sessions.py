@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 
+from csp.core.audience import visible_spending
 from csp.core.commands import CastVote, HandTurn, NextTurn, SetMode, Steer, Stop
 from csp.core.identity import nearest
 from csp.core.modeview import mode_view, session_view, turn_view
@@ -26,6 +27,7 @@ from csp.wire import (
     SessionDoneView,
     SessionStartedView,
     SessionsView,
+    SessionView,
     StopBody,
     StopView,
     VoteBody,
@@ -78,7 +80,8 @@ async def hand_over(gateway: Gateway, call: Call) -> Answer:
 
 async def list_sessions(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
-    return SessionsView(items=tuple(map(session_view, gateway.writer.room.sessions.by_id.values())))
+    sessions = gateway.writer.room.sessions.by_id.values()
+    return SessionsView(items=tuple(_short(gateway, session, call) for session in sessions))
 
 
 async def start_session(gateway: Gateway, call: Call) -> Answer:
@@ -91,7 +94,7 @@ async def start_session(gateway: Gateway, call: Call) -> Answer:
 async def get_session(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
     session = _known(gateway, call.path["id"])
-    return SessionDetailView(session=session_view(session), orchestration=_view(gateway, session))
+    return SessionDetailView(session=_short(gateway, session, call), orchestration=_view(gateway, session))
 
 
 async def act_on_session(gateway: Gateway, call: Call) -> Answer:
@@ -110,7 +113,13 @@ async def act_on_session(gateway: Gateway, call: Call) -> Answer:
         minutes=body.minutes,
     )
     await gateway.submit(command)
-    return SessionDoneView(success=True, session=session_view(_known(gateway, call.path["id"])))
+    return SessionDoneView(success=True, session=_short(gateway, _known(gateway, call.path["id"]), call))
+
+
+def _short(gateway: Gateway, session: Session, call: Call) -> SessionView:
+    """Return a session as the caller may see it."""
+    seen = visible_spending(session.spent_so_far, call.caller.reader, gateway.writer.room.sessions)
+    return session_view(session, seen)
 
 
 def _command(body: ModeBody, sender: AgentId, thread: str | None) -> SetMode:

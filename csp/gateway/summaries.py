@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from csp.core.audience import ANYBODY
 from csp.core.board import seq_of, summary_prompt
 from csp.core.commands import CompactBoard, Summarise
 from csp.errors import BadInput, Broken, Refused
 from csp.events import AgentResponse, AnyEvent, BoardChanged, Noted
 from csp.whiteboard.notes import Filter
-from csp.wire import ROOM_BOARD, AgentId, BoardChange, JoinRole, NoteKind, NoteView, SummaryAskedView
+from csp.wire import ROOM_BOARD, BoardChange, JoinRole, NoteKind, NoteView, SummaryAskedView
 
 if TYPE_CHECKING:
     from csp.gateway.gateway import Gateway
@@ -23,8 +24,6 @@ log = logging.getLogger(__name__)
 
 #: A summary of more than this would not fit into a prompt; the next one goes on from there.
 _MOST: Final = 500
-#: Who takes part in nothing reads what all may read; no participant can have this name.
-_ANYBODY: Final = AgentId("none")
 
 
 class Summaries:
@@ -129,10 +128,10 @@ class Summaries:
         """Return the notes since the last summary, up to one that is still sealed, with that summary."""
         await self._gateway.writer.settle()
         page = self._gateway.board.page
-        last = await asyncio.to_thread(page, Filter(session=name, kind=NoteKind.SUMMARY), 1, None)
+        last = await asyncio.to_thread(page, Filter(session=name, kind=NoteKind.SUMMARY), 1, ANYBODY)
         before = last.notes[-1] if last.notes else None
         wanted = Filter(session=name, after=max(map(seq_of, before.stands_for), default=0) if before else 0)
         notes = (await asyncio.to_thread(page, wanted, _MOST, None)).notes
-        known = {note.id for note in (await asyncio.to_thread(page, wanted, _MOST, _ANYBODY)).notes}
+        known = {note.id for note in (await asyncio.to_thread(page, wanted, _MOST, ANYBODY)).notes}
         open_ones = takewhile(lambda note: note.id in known, notes)
         return [note for note in open_ones if note.kind is not NoteKind.SUMMARY], before

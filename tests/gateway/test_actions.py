@@ -7,7 +7,7 @@ import pytest
 
 from csp.core.commands import Answer, KeepTurn, Report, Send, SetState
 from csp.errors import BadInput, NotFound, Refused
-from csp.events import AgentResponse, HumanMessage, KnownEvent, Late, Noticed
+from csp.events import AgentResponse, HumanMessage, KnownEvent, Late, Noticed, TurnMoved
 from csp.gateway import actions
 from csp.wire import (
     HUMAN,
@@ -25,7 +25,10 @@ from csp.wire import (
     OutputBody,
     ReportedAgentState,
     ReportedState,
+    SessionId,
     StateBody,
+    TurnId,
+    TurnState,
     Usage,
     WorkingBody,
 )
@@ -207,8 +210,24 @@ async def test_the_answer_to_a_reply_says_what_became_of_it() -> None:
     assert (view.id, view.seq, view.recipients, view.posted) == ("", 50, (), False)
 
 
+MOVED = TurnMoved(
+    9,
+    1.0,
+    MessageId("e-9"),
+    SYSTEM,
+    CLAUDE,
+    "default",
+    "",
+    session_id=SessionId("s-1"),
+    turn=TurnId("t-1"),
+    agent=CLAUDE,
+    state=TurnState.WORKING,
+    round=1,
+)
+
+
 async def test_the_answer_to_who_works_says_whether_a_clock_was_moved() -> None:
-    moved, not_moved = Answering(said(HumanMessage)), Answering()
+    moved, not_moved = Answering(MOVED), Answering(said(HumanMessage))
     views = [
         await actions.report_working(gateway, AGENT, WorkingBody(note="soon"))  # type: ignore[arg-type]  # it is enough
         for gateway in (moved, not_moved)

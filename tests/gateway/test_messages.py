@@ -9,6 +9,7 @@ import pytest
 
 from csp.core.commands import Cancel, Continue, Send
 from csp.core.messages import MAX_HOPS
+from csp.core.room import Room
 from csp.errors import NotFound, Refused
 from csp.events import HumanMessage
 from csp.gateway import messages as messages_module
@@ -282,9 +283,9 @@ async def test_the_queue_lists_the_oldest_thousand_in_the_order_of_the_journal(
 def resending(monkeypatch: pytest.MonkeyPatch, text: str | None, **states: DeliveryState) -> Recorder:
     """Return a gateway whose history has m-1 with this text, and where its deliveries stand."""
 
-    async def message_view(gateway: object, message_id: str) -> MessageView:
+    async def message_view(gateway: object, message_id: str) -> tuple[MessageView, dict[str, int]]:
         views = {agent: DeliveryView(state=state, at=1.0) for agent, state in states.items()}
-        return MessageView(id="m-1", seq=4, sender="codex", recipients=views)
+        return MessageView(id="m-1", seq=4, sender="codex", recipients=views), {}
 
     async def find(message_id: str) -> SimpleNamespace | None:
         if text is None:
@@ -293,7 +294,11 @@ def resending(monkeypatch: pytest.MonkeyPatch, text: str | None, **states: Deliv
         return SimpleNamespace(event=HumanMessage(*common, recipients=()))
 
     monkeypatch.setattr(messages_module, "_message_view", message_view)
-    return Recorder(settings=SimpleNamespace(message_ttl_s=7.0), history=SimpleNamespace(find=find))
+    return Recorder(
+        settings=SimpleNamespace(message_ttl_s=7.0),
+        history=SimpleNamespace(find=find),
+        writer=SimpleNamespace(room=Room()),
+    )
 
 
 @pytest.mark.parametrize(
@@ -352,7 +357,7 @@ async def test_how_far_a_message_has_come_is_for_its_sender_and_recipients(
         return
 
     gateway: Any = resending(monkeypatch, "hello", a=DeliveryState.TYPED)
-    gateway.writer = SimpleNamespace(settle=settle)
+    gateway.writer = SimpleNamespace(settle=settle, room=Room())
     call = Call(caller, {"id": "m-1"}, None, None)
     if is_shown:
         view = await messages_module.message_states(gateway, call)

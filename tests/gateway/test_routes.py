@@ -112,6 +112,7 @@ def a_participant(**more: Any) -> SimpleNamespace:
     values: dict[str, Any] = {"id": CLAUDE, "name": "Claude", "kind": Kind.CLI, "role": JoinRole.AGENT}
     values |= {"capabilities": ["read"], "online": True, "shown_state": AgentState.IDLE, "queue": ["a", "b"]}
     values |= {"seen": 7.0, "share": True, "detail": "used up", "until": 9.0, "dialog": Dialog(tool="Bash")}
+    values["seals"] = {}
     return SimpleNamespace(**values | more)
 
 

@@ -12,7 +12,19 @@ from tests.gateway.served import Member, ServedRoom, served
 from tests.gateway.test_privacy import FILTERS
 
 SECRET = "marzipan"
+BOARDS = (f"/board/search?q={SECRET}", f"/board?tag={SECRET}", "/board/n-1", "/board/export?session=room")
 EVERY_TYPE = "types=agent_response,agent_call,activity,vote,mode,turn,turn_signal,system,answer,late,note"
+
+
+MCP = {"Accept": "application/json", "Content-Type": "application/json"}
+TOOLS: dict[str, dict[str, object]] = {
+    "read_messages": {"limit": 200},
+    "list_agents": {},
+    "query_log": {"limit": 200},
+    "mode_status": {},
+    "board_search": {"query": "plan"},
+}
+RESOURCES = ("csp://transcript", "csp://board", "csp://runs")
 
 
 class Sealed:
@@ -26,6 +38,7 @@ class Sealed:
         self.claude, self.codex, self.gemini = [await room.join(one) for one in ("claude", "codex", "gemini")]
         self.boss = await room.join("orchestrator", role="orchestrator")
         self.sockets = [await room.connect(spy.token) for spy in (self.codex, self.boss)]
+        asked = await room.send("claude", "are you there?", self.codex.token)
         await room.post("/mode", {"mode": "consensus", "topic": "sweets"})
         claude = self.claude.token
         turn = (await room.get("/mode"))["turns"]["claude"]
@@ -33,10 +46,15 @@ class Sealed:
         await room.post("/agent-output", activity, claude)
         await room.post("/turn/working", {"note": f"melting {SECRET}"}, claude)
         await room.post("/agent-output", {"content": f"@working on {SECRET}", "turn": turn}, claude)
-        await room.post("/state", {"state": "needs_approval", "detail": "Bash"}, claude)
+        await room.post("/state", {"state": "needs_approval", "detail": f"Bash {SECRET}"}, claude)
         await room.post("/state", {"state": "busy"}, claude)
+        await room.post("/delivery", {"id": asked, "state": "failed", "reason": SECRET}, claude)
+        await room.post("/board", {"text": f"a plan of {SECRET}", "tags": [SECRET]}, claude)
+        await room.post("/register", {"agentId": "claude", "capabilities": [SECRET]}, claude)
         words = f"I propose {SECRET}\n@send.codex {SECRET}!\n@all {SECRET}!"
-        await room.post("/agent-output", {"content": words, "turn": turn}, claude)
+        usage = {"input": 1, "output": 1, "model": SECRET}
+        await room.post("/agent-output", {"content": words, "turn": turn, "usage": usage}, claude)
+        await room.post("/state", {"state": "busy", "detail": f"thinking of {SECRET}"}, claude)
         await room.send("orchestrator", f"{SECRET}?", claude)
         await room.post("/agent-output", {"content": "@query.log 20"}, self.codex.token)
 
@@ -49,7 +67,7 @@ class Sealed:
         """Return every way on which a spy finds the secret."""
         found = []
         queries = [*FILTERS, EVERY_TYPE, f"q={SECRET}&{EVERY_TYPE}", "session=s-5"]
-        paths = [f"/history?{query}" for query in queries]
+        paths = [f"/history?{query}" for query in queries] + list(BOARDS)
         messages = [item["id"] for item in await self.room.history("?limit=1000&" + EVERY_TYPE)]
         session = (await self.room.get("/mode"))["sessionId"]
         for route in ROUTES:
@@ -68,6 +86,17 @@ class Sealed:
         await self.room.until(lambda: _has_seen(caught_up.seqs, seq), "the spy is up to date")
         if SECRET in json.dumps([caught_up.events, caught_up.delivers]):
             found.append("/ws")
+        for name, arguments in TOOLS.items():
+            params = {"name": name, "arguments": arguments}
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            answer = await self.room.call("POST", "/mcp", body, token=spy.token, headers=MCP)
+            if SECRET in answer.raw.decode():
+                found.append(name)
+        for uri in RESOURCES:
+            body = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}}
+            answer = await self.room.call("POST", "/mcp", body, token=spy.token, headers=MCP)
+            if SECRET in answer.raw.decode():
+                found.append(uri)
         return found
 
 
@@ -104,7 +133,7 @@ async def test_people_read_everything(sealed: Sealed) -> None:
 
 async def test_mode_shows_nobody_what_is_sealed(sealed: Sealed) -> None:
     assert SECRET not in json.dumps(await sealed.room.get("/mode"))
-    assert SECRET not in json.dumps(await sealed.room.get("/sessions"))
+    assert SECRET not in json.dumps(await sealed.room.get("/sessions", sealed.codex.token))
 
 
 async def test_all_is_open_once_the_phase_is_over(sealed: Sealed) -> None:
@@ -113,3 +142,18 @@ async def test_all_is_open_once_the_phase_is_over(sealed: Sealed) -> None:
 
     assert [item["sender"] for item in items] == ["claude"]
     assert SECRET in json.dumps(await sealed.room.get("/inbox/codex", sealed.codex.token))
+
+
+async def test_people_see_what_a_sealed_agent_does(sealed: Sealed) -> None:
+    agent = await sealed.room.agent("claude")
+    notices = [item["text"] for item in await sealed.room.history("?types=system&limit=1000")]
+
+    assert agent["detail"] == f"thinking of {SECRET}"
+    assert [text for text in notices if text.endswith(f"to claude failed: {SECRET}")]
+
+
+async def test_sealed_message_is_not_sent_again(sealed: Sealed) -> None:
+    items = await sealed.room.history(f"?q={SECRET}&types=agent_call")
+    answer = await sealed.room.call("POST", f"/messages/{items[-1]['id']}/resend")
+
+    assert (answer.status, "is sealed until" in answer.data["error"]) == (409, True)
