@@ -33,6 +33,7 @@ _WAY_BACK: Final = re.compile(r"(?<=[/\\])\.(?=\\?\.)")
 #: The start of a line that looks like our header or footer.
 _LIKE_OURS: Final = re.compile(r"^(?=[ \t]{0,8}\[(?:from [^\]\n]{0,80}|YOUR TURN|end) ?#)", re.MULTILINE)
 _HEADER: Final = re.compile(rf"\[(?:from [a-z0-9-]{{1,32}}|YOUR TURN) #{_TAG}\]")
+_FOOTER: Final = re.compile(rf"\[end #{_TAG}(?:; here: [^\]]*)?\]\s*\Z")
 _HEADERS: Final = re.compile(rf"^{_HEADER.pattern}", re.MULTILINE)
 
 
@@ -94,6 +95,12 @@ def tag_of(item: Deliver) -> str:
 def tag_in(text: str) -> str | None:
     """Return the tag of a prompt of ours, or None for one that somebody else wrote."""
     found = _HEADER.match(text)
+    return found["tag"] if found else None
+
+
+def tag_at_end(text: str) -> str | None:
+    """Return the tag of a prompt of ours of which perhaps only the end can be seen."""
+    found = _FOOTER.search(text)
     return found["tag"] if found else None
 
 

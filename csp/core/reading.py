@@ -177,9 +177,10 @@ def _bordered(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
         first -= 1
     while last + 1 < len(rows) and not _is_border(rows[last + 1], rules):
         last += 1
-    has_top = first > 0 and rules.top.search(rows[first - 1].text)
+    is_scrolled = first > 0 and rules.scrolled and rules.scrolled.search(rows[first - 1].text)
+    has_top = is_scrolled or (first > 0 and rules.top.search(rows[first - 1].text))
     has_bottom = last + 1 < len(rows) and rules.bottom.search(rows[last + 1].text)
-    if not (has_top and has_bottom and _sign_in(rows[first], rules)):
+    if not (has_top and has_bottom and (is_scrolled or _sign_in(rows[first], rules))):
         return None
     return first, last
 
@@ -205,7 +206,7 @@ def _background(row: Row) -> str | None:
 
 
 def _is_border(row: Row, rules: ComposerRules) -> bool:
-    return any(pattern and pattern.search(row.text) for pattern in (rules.top, rules.bottom))
+    return any(pattern and pattern.search(row.text) for pattern in (rules.top, rules.bottom, rules.scrolled))
 
 
 def _signed(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:

@@ -41,6 +41,8 @@ class ComposerRules:
     frame: Frame = Frame.NONE
     top: re.Pattern[str] | None = None
     bottom: re.Pattern[str] | None = None
+    scrolled: re.Pattern[str] | None = None
+    """The border above a composer whose first rows, with the sign, are hidden."""
     sign: re.Pattern[str] | None = None
     other_sign: re.Pattern[str] | None = None
     """Stands in for the sign when what is typed is not a prompt, as in a shell mode: never empty."""

@@ -34,7 +34,7 @@ from csp.core.capture import (
     Tracker,
     Turn,
 )
-from csp.core.prompt import Prompt, tag_in, tag_of
+from csp.core.prompt import Prompt, tag_at_end, tag_in, tag_of
 from csp.core.screen import FRAME_S, Frames
 from csp.core.typing import UNKNOWN
 from csp.errors import CspError, Unreachable
@@ -399,7 +399,7 @@ class Brain:
     def _clear_returned_prompt(self) -> None:
         """Take a prompt of ours out of the composer that the CLI has put back there."""
         composer = self._sight.look().composer
-        tag = tag_in(composer.text) if composer else None
+        tag = tag_in(composer.text) or tag_at_end(composer.text) if composer else None
         keys = self._sight.profile.keys.clear
         if tag is not None and self._sight.is_proven(tag) and keys:
             self._port.write(keys[0].encode())

@@ -129,18 +129,33 @@ class Controls:
 
     async def _select(self, dialog: Dialog, label: str) -> str:
         """Move the mark to a choice, press Enter only when it stands there."""
+        for attempt in range(PRESSES):
+            if attempt:
+                # After a paste, Claude takes no Enter before the mark has been moved.
+                await self._move(UP if dialog.choices[0].label != label else DOWN)
+            if problem := await self._mark(dialog, label):
+                return problem
+            self._sight.port.write(self._sight.profile.keys.submit.encode())
+            if await self._is_closed(dialog):
+                return ""
+        return "the dialog stayed open"
+
+    async def _mark(self, dialog: Dialog, label: str) -> str:
+        """Move the mark to a choice; return what went wrong, or nothing when it was seen there."""
         for _ in range(MOVES):
             now = self._dialog
             if now is None or not dialog.is_same(now):
                 return "the dialog has changed"
-            selected, wanted = now.selected, [each.number for each in now.choices if each.label == label]
-            if selected in wanted:
-                return await self._press(self._sight.profile.keys.submit, dialog)
-            if not wanted:
-                break
-            self._sight.port.write(DOWN if selected < wanted[0] else UP)
-            await self._until(partial(self._has_moved, selected), ANSWERED_S / PRESSES)
+            wanted = next((each.number for each in now.choices if each.label == label), 0)
+            if now.selected == wanted:
+                return ""
+            await self._move(DOWN if now.selected < wanted else UP)
         return f"the choice {label!r} could not be selected"
+
+    async def _move(self, key: bytes) -> None:
+        selected = self._dialog.selected if self._dialog else 0
+        self._sight.port.write(key)
+        await self._until(partial(self._has_moved, selected), ANSWERED_S / PRESSES)
 
     def _has_moved(self, selected: int) -> bool:
         now = self._dialog

@@ -71,6 +71,7 @@ _SCHEMA: Final[dict[str, Any]] = {
             "frame": _STRING,
             "top": _STRING,
             "bottom": _STRING,
+            "scrolled": _STRING,
             "sign": _STRING,
             "other_sign": _STRING,
             "edge": _STRING,

@@ -9,7 +9,7 @@ from csp.sidecar.profile import compiled
 
 _PATTERNS: Final = frozenset(
     (
-        *("top", "bottom", "sign", "other_sign", "edge", "placeholder", "paste_marker"),
+        *("top", "bottom", "scrolled", "sign", "other_sign", "edge", "placeholder", "paste_marker"),
         *("choice", "listed", "yes", "no", "side", "question", "furniture", "pattern"),
     )
 )

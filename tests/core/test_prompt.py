@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.core.prompt import prompt_for, tag_in, tags_in, without_controls
+from csp.core.prompt import prompt_for, tag_at_end, tag_in, tags_in, without_controls
 from csp.wire import Deliver, DeliverKind
 
 
@@ -198,3 +198,9 @@ def test_our_prompts_are_found_at_the_start_of_any_line() -> None:
 )
 def test_half_a_prompt_in_the_midst_of_another_is_not_ours(text: str) -> None:
     assert tags_in(text) == ()
+
+
+def test_a_prompt_is_known_by_its_last_line_too() -> None:
+    assert tag_at_end("the rest of it\n[end #t-4; here: codex]\n") == "t-4"
+    assert tag_at_end("[end #7]") == "7"
+    assert tag_at_end("[end #7] and more") is None

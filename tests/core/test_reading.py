@@ -320,3 +320,11 @@ def test_tokens_that_a_sign_of_work_counts_are_said() -> None:
     ]
 
     assert shown == [f"12 tokens\n{LINE}", f"1.2k tokens\n{LINE}"]
+
+
+def test_a_composer_whose_first_rows_are_hidden_holds_a_draft() -> None:
+    picture = f"said before\n─── ↑ 4 more ─────\n  the rest\n  [end #7]█\n{LINE}"
+    scrolled = replace(BORDERED.composer, scrolled=re.compile(r"^─+ ↑ \d+ more ─"))
+
+    assert composer_in(picture, replace(BORDERED, composer=scrolled)) == ("the rest\n  [end #7]", False)
+    assert composer_in(picture) is None

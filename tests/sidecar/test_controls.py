@@ -230,6 +230,8 @@ class Listing:
         self.at = 0
         self.taken = ""
         self.is_frozen = False
+        #: After a paste, Enter does nothing until an arrow has been pressed.
+        self.is_locked = False
 
     def draw(self) -> bytes:
         rows = [LINE, f" {self.title}", ""]
@@ -242,10 +244,10 @@ class Listing:
             return b""
         match keys:
             case b"\x1b[A":
-                self.at = max(0, self.at - 1)
+                self.at, self.is_locked = max(0, self.at - 1), False
             case b"\x1b[B":
-                self.at = min(len(self.labels) - 1, self.at + 1)
-            case b"\r":
+                self.at, self.is_locked = min(len(self.labels) - 1, self.at + 1), False
+            case b"\r" if not self.is_locked:
                 self.taken = self.labels[self.at]
                 return b"\x1b[2J\x1b[Hgone"
         return self.draw()
@@ -274,6 +276,51 @@ async def test_a_list_is_answered_by_moving_to_the_choice(
 
         assert await scene.wait_control(scene.control(verb, choice=choice)) == ("confirmed", "")
         assert listing.taken == taken
+
+
+@pytest.mark.parametrize(
+    ("verb", "start", "taken"),
+    [(ControlVerb.APPROVE, 1, "Yes, I trust this folder"), (ControlVerb.DENY, 0, "No, exit")],
+)
+@on_virtual_time
+async def test_a_list_that_takes_no_enter_before_an_arrow_is_given_one(
+    tmp_path: Path, verb: ControlVerb, start: int, taken: str
+) -> None:
+    listing = Listing("No, exit", "Yes, I trust this folder")
+    listing.at, listing.is_locked = start, True
+    async with desk(tmp_path, has_tui=False, profile="claude") as scene:
+        scene.echo = listing.press
+        scene.write(listing.draw())
+        await scene.wait_state("needs_human")
+
+        assert await scene.wait_control(scene.control(verb)) == ("confirmed", "")
+        assert listing.taken == taken
+
+
+@on_virtual_time
+async def test_a_list_that_stays_is_given_up(tmp_path: Path) -> None:
+    listing = Listing("No, exit", "Yes, I trust this folder")
+    async with desk(tmp_path, has_tui=False, profile="claude") as scene:
+        scene.echo = lambda keys: listing.draw() if keys == b"\r" else listing.press(keys)
+        scene.write(listing.draw())
+        await scene.wait_state("needs_human")
+        result = await scene.wait_control(scene.control(ControlVerb.APPROVE))
+
+        assert result == ("failed", "the dialog stayed open")
+
+
+@on_virtual_time
+async def test_a_list_that_changes_meanwhile_is_not_entered(tmp_path: Path) -> None:
+    listing = Listing("No, exit", "Yes, I trust this folder")
+    other = Listing("Yes, delete it", "No", title="Do you trust the files?")
+    async with desk(tmp_path, has_tui=False, profile="claude") as scene:
+        scene.echo = lambda _: other.draw()
+        scene.write(listing.draw())
+        await scene.wait_state("needs_human")
+        result = await scene.wait_control(scene.control(ControlVerb.APPROVE))
+
+        assert result == ("failed", "the dialog has changed")
+        assert b"\r" not in scene.typed
 
 
 @on_virtual_time

@@ -309,3 +309,11 @@ def test_gemini_takes_prompts_in_its_usual_mode_and_in_the_one_that_approves_eve
 
     assert composer.sign and composer.sign.match(sign)
     assert composer.other_sign and not composer.other_sign.match(sign)
+
+
+def test_the_border_of_a_scrolled_composer_of_claude_is_known() -> None:
+    composer = RULES["claude"].composer
+
+    assert composer.scrolled and composer.scrolled.search("─── ↑ 4 more " + "─" * 100)
+    assert composer.bottom and composer.bottom.search("─── ↓ 12 more " + "─" * 100)
+    assert not composer.scrolled.search("─" * 100)
