@@ -1,9 +1,10 @@
 """The gate of the whole suite: a test that does not run is a failure."""
 
+import gc
 import logging
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Final
 
 import pytest
@@ -20,18 +21,21 @@ for _name in [name for name in os.environ if name.startswith("CSP_")]:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# `ci` gives every run the same examples; `deep` searches on: pytest tests/core --hypothesis-profile=deep
-# `mutants` does not look for the smallest example of a failure that nobody reads.
+# `ci` gives every run the same examples, `full` more of them; `deep` searches on: pytest tests/core
+# --hypothesis-profile=deep. `mutants` does not look for the smallest example of a failure that nobody reads.
 settings.register_profile(
     "ci",
     derandomize=True,
     deadline=None,
-    max_examples=100,
+    max_examples=50,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("full", settings.get_profile("ci"), max_examples=200)
 settings.register_profile("deep", settings.get_profile("ci"), derandomize=False, max_examples=5000)
-settings.register_profile("mutants", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])
+settings.register_profile(
+    "mutants", settings.get_profile("ci"), max_examples=100, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile("ci")
 
 _NOT_RUN: Final = ("skipped", "xfailed", "xpassed")
@@ -91,6 +95,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "full: an exhaustive or long test that only ./bin/test --full runs")
+    if config.getoption("--full") and not config.getoption("--hypothesis-profile"):
+        settings.load_profile("full")
     config.pluginmanager.register(NoSkipGate(config), "csp-no-skip-gate")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(TimesByFolder(), "csp-times-by-folder")
@@ -101,6 +107,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     worker = getattr(session.config, "workerinput", None)
     if worker is not None and session.config.getoption("--longest-first"):
         import_share(session.config, int(worker["workerid"][2:]), worker["workercount"])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for garbage neither while ten thousand tests are collected nor, later, in what they are."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,7 +20,7 @@ HEAD: Final = ["id", "requirement", "status", "tests", "note"]
 #: The ids in their order; a row that is dropped, added or renamed has to be meant.
 COUNT: Final = 241
 IDS_SHA256: Final = "a7752492e3112596704e67f4796fd8a83d133a189a83b18fc9c2c042379d5412"
-NODE: Final = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)(\[.+\])?")
+NODE: Final = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)(?:\[(.+)\])?")
 
 
 class Requirement(NamedTuple):
@@ -53,9 +53,20 @@ def names_in(path: str) -> frozenset[str]:
     return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
+@cache
+def texts_in(path: str) -> frozenset[str]:
+    """Return the texts that are written in a file, those of parameters among them."""
+    nodes = ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
+    return frozenset(
+        node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
 def is_test(node: str) -> bool:
     found = NODE.fullmatch(node)
-    return found is not None and found[2] in names_in(found[1])
+    if found is None or found[2] not in names_in(found[1]):
+        return False
+    return found[3] is None or found[3] in texts_in(found[1])
 
 
 def test_no_requirement_disappears() -> None:
@@ -110,6 +121,7 @@ def test_every_difference_is_a_departure_of_the_readme() -> None:
         "tests/test_nothing.py::test_every_requirement_has_a_test",
         "tests/test_requirements.py::test_every_requirement_...",
         "tests/test_requirements.py",
+        f"tests/gateway/test_settings.py::test_setting_reaches_the_place_where_it_acts[{COUNT}]",
         "",
     ],
 )
@@ -118,4 +130,6 @@ def test_a_name_that_is_not_a_test_is_found(node: str) -> None:
 
 
 def test_a_parameter_may_be_named() -> None:
-    assert is_test("tests/test_requirements.py::test_a_name_that_is_not_a_test_is_found[node0]")
+    assert is_test(
+        "tests/gateway/test_settings.py::test_setting_reaches_the_place_where_it_acts[max_minutes]"
+    )

@@ -459,7 +459,10 @@ DEFAULTS: list[tuple[type, dict[str, object]]] = [
     (wire.OutputBody, {"final": False, "activity": False, "local": False, "ending": "done", "reason": ""}),
     (wire.StateBody, {"detail": "", "until": None, "agent": None, "dialog": None}),
     (wire.ModeBody, {"ballot": False, "respect_final": False, "soft_turns": False, "limits": wire.Limits()}),
-    (wire.CollaborateBody, {"mode": None, "max_steps": None, "parallel": None, "timeout_per_step": None}),
+    (
+        wire.CollaborateBody,
+        {"mode": None, "max_steps": None, "parallel": None, "timeout_per_step": None, "cost_limit_usd": None},
+    ),
     (wire.StopBody, {"thread": None, "all": False}),
     (wire.LeaveBody, {"all": False}),
     (wire.HistoryParams, {"limit": 50, "after": None, "before": None, "wait": 0, "types": None, "q": None}),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from csp.cli.mode import _lines
 from csp.errors import Refused
 from csp.oneshot import Gateway
 from tests.cli.live import Place
@@ -275,3 +276,22 @@ def test_what_is_so_already_is_said(
     run(Recorded({"/mode": VIEW | {"status": status}, f"/sessions/s-1/{form}": {}}), "mode", form)
 
     assert capsys.readouterr().err == said
+
+
+def test_what_a_session_has_nothing_of_is_a_dash() -> None:
+    view = {
+        "mode": "single",
+        "sessionId": "s-1",
+        "round": 0,
+        "phase": "work",
+        "status": "ended",
+        "waitingFor": [],
+    }
+
+    assert _lines(view | {"reason": "final", "votes": {}}) == [
+        "mode: single",
+        "topic: -",
+        "round: 1/-  phase: work",
+        "waiting for: -",
+        "session: s-1  ended (final)",
+    ]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import socket
 import stat
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import aiohttp
 import pytest
 
 from csp.errors import BadInput
+from csp.gateway import access
 from csp.gateway.access import addresses
 from csp.gateway.auth import PAGE_TOKEN, Tokens
 from csp.gateway.pages import FILE, LINK_S, MAX_LINKS, MAX_PAGES, PAGE_S
@@ -390,3 +392,9 @@ def test_all_addresses_are_those_that_others_reach(host: str) -> None:
     found = addresses(host)
 
     assert not any(address.startswith(("127.", "0.")) or address in ("::1", "::") for address in found)
+
+
+def test_the_own_address_is_the_one_that_packets_to_others_leave_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(access._NOBODY, socket.AF_INET, "127.0.0.1")
+
+    assert access._own_address(socket.AF_INET) == "127.0.0.1"

@@ -61,7 +61,7 @@ async def test_every_word_of_a_beginning_reaches_the_room(monkeypatch: pytest.Mo
         **told,
     )
     assert asked[0] == ("plan", "a plan", "mind the budget")
-    assert plain.thread == "default"
+    assert (plain.thread, plain.cost) == ("default", None)
 
 
 async def test_prices_are_known_of_models_and_demo_agents(monkeypatch: pytest.MonkeyPatch) -> None:

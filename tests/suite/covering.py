@@ -9,6 +9,7 @@ an order in which the first few run every line of the file.
 
 import ast
 import json
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,7 @@ FEW: Final = 5
 READ_BY: Final = {
     "csp/web/page/": ("tests/web/", "tests/gateway/test_page.py"),
     "csp/sidecar/profiles/": ("csp/sidecar/profile.py", "csp/sidecar/screen_rules.py"),
-    "prompts/": ("csp/gateway/prompts.py",),
+    "prompts/": ("tests/gateway/test_prompt_words.py", "csp/gateway/prompts.py"),
     "bin/": ("tests/panes/test_start.py", "tests/suite/"),
 }
 #: How much of the recorded time of the whole suite the chosen tests may take, beside the nearest.
@@ -79,7 +80,7 @@ def _for_one(root: Path, path: str) -> list[str]:
         return _for_test_file(root, path)
     readers = next((readers for prefix, readers in READ_BY.items() if path.startswith(prefix)), None)
     if readers is not None and not path.endswith(".py"):
-        found = dict.fromkeys(_named_after(root, path))
+        found = dict.fromkeys(_named_after(root, path) if path.startswith("csp/") else ())
         for reader in readers:
             is_folder = reader.startswith("tests/")
             found |= dict.fromkeys(_under(root, reader) if is_folder else _for_one(root, reader))
@@ -130,14 +131,18 @@ def _under(root: Path, prefix: str) -> list[str]:
 
 
 def _named_after(root: Path, path: str) -> list[str]:
-    """Return the tests of a module's name, then those whose names begin or end with it."""
-    stem = Path(path).stem
-    names = {test: Path(test).stem for test in suite_files(root)}
-    exact = [test for test, name in names.items() if name == f"test_{stem}"]
-    longer = [
-        test for test, name in names.items() if name.startswith(f"test_{stem}_") or name.endswith(f"_{stem}")
-    ]
-    return list(dict.fromkeys([*exact, *longer]))
+    """Return the tests of its package that have the name of a file in theirs, the quick ones first.
+
+    Such as test_relay_signals.py for signals.py. A package without any has one of that very name elsewhere.
+    """
+    stem, seconds = Path(path).stem, read_map(root)["seconds"]
+    folder = f"tests/{Path(path).parts[1]}/" if path.startswith("csp/") else "tests/"
+    has_name = re.compile(
+        rf"test_(.+_)?{re.escape(stem)}(_.+)?" if path.startswith("csp/") else f"test_{stem}"
+    )
+    named = [test for test in _under(root, folder) if has_name.fullmatch(Path(test).stem)]
+    exact = [test for test in suite_files(root) if Path(test).stem == f"test_{stem}"]
+    return sorted(named or exact, key=lambda test: seconds.get(test, UNKNOWN_S))
 
 
 @cache

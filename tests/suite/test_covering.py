@@ -55,19 +55,25 @@ def test_the_test_of_the_name_comes_first_then_who_imports_it_then_the_recorded(
     ]
 
 
-def test_a_longer_name_is_near_too(root: Path) -> None:
-    for name in (
-        "tests/cli/test_inbox_limits.py",
-        "tests/cli/test_full_inbox.py",
-        "tests/cli/test_inboxes.py",
-    ):
+def test_a_longer_name_in_its_package_is_near_too_and_the_quick_ones_come_first(root: Path) -> None:
+    seconds = {"tests/room/test_full_inbox.py": 9.0, "tests/room/test_inbox_files.py": 60.0}
+    others = ("tests/cli/test_inbox.py", "tests/cli/test_full_inbox.py", "tests/room/test_inboxes.py")
+    for name in (*seconds, *others):
         (root / name).write_text("")
+    read_map(root)["seconds"] |= seconds
 
-    assert covering_tests(root, [str(root / "csp/room/inbox.py")])[:3] == [
+    assert covering_tests(root, [str(root / "csp/room/inbox.py")])[:4] == [
         "tests/room/test_inbox.py",
-        "tests/cli/test_full_inbox.py",
-        "tests/cli/test_inbox_limits.py",
+        "tests/room/test_full_inbox.py",
+        "tests/room/test_inbox_files.py",
+        "tests/room/test_send.py",
     ]
+
+
+def test_a_package_without_a_test_of_the_name_gets_the_one_of_another(root: Path) -> None:
+    (root / "tests/cli/test_fresh.py").write_text("")
+
+    assert covering_tests(root, [str(root / "csp/room/fresh.py")])[0] == "tests/cli/test_fresh.py"
 
 
 def test_a_file_that_is_hardly_recorded_gets_the_tests_of_its_package(root: Path) -> None:

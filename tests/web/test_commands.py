@@ -100,3 +100,13 @@ async def test_the_history_is_saved_as_markdown(parts: Parts) -> None:
     )
 
     assert got == [True, ["den.md"]]
+
+
+async def test_a_command_that_the_room_refuses_is_given_back(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """statuses["/sessions/s/skip"] = 409; statuses["/turn/next"] = 409;
+        return [(await type("skip"))[0], (await type("next"))[0]]"""
+    )
+
+    assert got == [False, False]

@@ -1,38 +1,55 @@
 """The tools of these tests see what they are meant to see."""
 
 import re
+from collections.abc import AsyncIterator
+from typing import Final
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page
 
-from tests.rooms import LiveRoom
+from tests.rooms import LiveRoom, free_port
 from tests.waiting import wait_until
-from tests.web.browser import Troubles
+from tests.web.browser import Troubles, enter, new_context
 from tests.web.conftest import Axe
+from tests.web.threaded import GatewayThread, ThreadedRoom
 
 ADD = (
     "document.querySelector('#top').append(Object.assign(document.createElement('{tag}'), {{src: '{src}'}}))"
 )
 
+COMPLAINTS: Final = [
+    ("console.error('oh no')", "oh no"),
+    ("setTimeout(() => { throw new Error('lost') })", "uncaught: .*lost"),
+    ("void Promise.reject(new Error('broken'))", "uncaught: .*broken"),
+    ("void fetch('/nowhere')", "404"),
+    ("try { document.body.innerHTML = '<b>' } catch {}", "TrustedHTML"),
+    ("void fetch('http://evil.test/').catch(() => {})", "connect-src"),
+    (ADD.format(tag="img", src="http://evil.test/x.png"), "img-src"),
+]
 
-@pytest.mark.parametrize(
-    ("script", "told"),
-    [
-        ("console.error('oh no')", "oh no"),
-        ("setTimeout(() => { throw new Error('lost') })", "uncaught: .*lost"),
-        ("void Promise.reject(new Error('broken'))", "uncaught: .*broken"),
-        ("void fetch('/nowhere')", "404"),
-        ("try { document.body.innerHTML = '<b>' } catch {}", "TrustedHTML"),
-        ("void fetch('http://evil.test/').catch(() => {})", "connect-src"),
-        (ADD.format(tag="img", src="http://evil.test/x.png"), "img-src"),
-    ],
-)
-async def test_a_complaint_of_a_page_is_seen(page: Page, troubles: Troubles, script: str, told: str) -> None:
-    assert troubles.unexpected == []
-    await page.evaluate(f"() => {{ {script} }}")
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def any_page(
+    browser: Browser, gateway_thread: GatewayThread, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Page]:
+    """One page for all that only complain in it."""
+    folder = tmp_path_factory.mktemp("harness") / "room"
+    with ThreadedRoom(folder, gateway_thread, port=free_port()) as room:
+        context = await new_context(browser)
+        yield await enter(context, room)
+        await context.close()
+
+
+@pytest.mark.parametrize(("script", "told"), COMPLAINTS)
+async def test_a_complaint_of_a_page_is_seen(any_page: Page, script: str, told: str) -> None:
+    troubles = Troubles()
+    troubles.listen(any_page.context)
+    await any_page.evaluate(f"() => {{ {script} }}")
     await wait_until(lambda: any(re.search(told, text) for text in troubles.unexpected), what=told)
-    # A policy tells twice: that it was broken, that the fetch failed.
-    troubles.expect(f"{told}|violates")
+    troubles.leave(any_page.context)
+    # A policy tells twice, that it was broken and that the fetch failed; the second may come a test later.
+    troubles.expect("|".join(["violates", *(told for _, told in COMPLAINTS)]))
 
     assert troubles.unexpected == []
 

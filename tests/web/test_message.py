@@ -108,3 +108,17 @@ async def test_notices_and_news(parts: Parts) -> None:
         ["ada left (silent)", "7"],
         ["the text of m-1 was removed", "7"],
     ]
+
+
+async def test_a_message_says_when_it_was_said(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const { dateTime, title, textContent } =
+          messageElement(event({ ts: 86400 })).querySelector("time");
+        const at = new Date(86400_000);
+        const clock = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+        return [dateTime, title, textContent, `${at.toLocaleString()} · #7`, clock]"""
+    )
+
+    assert got[0] == "1970-01-02T00:00:00.000Z"
+    assert (got[1], got[2]) == (got[3], got[4])
