@@ -39,6 +39,12 @@ class Guest:
         self.since: float | None = since
         self.transport: asyncio.Transport | None = None
 
+    def end_request(self) -> None:
+        """Note that a request was answered; who has no token owes the next one at once."""
+        self.is_busy = False
+        if self.lane is Lane.STRANGERS:
+            self.since = asyncio.get_running_loop().time()
+
     def hold(self, seconds: float) -> None:
         """Read nothing for a while."""
         transport = self.transport

@@ -110,7 +110,8 @@ class _Border:
             log.exception("request failed", extra={"method": request.method, "path": request.path})
             response = error_response(500, "internal error", "see the gateway's log")
         finally:
-            connection.guest.is_busy, connection.work = False, None
+            connection.work = None
+            connection.guest.end_request()
         self._gateway.metrics.requests[response.status] += 1
         return response
 

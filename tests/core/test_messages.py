@@ -299,6 +299,18 @@ def test_queue_counts_characters_too(live: LiveRoom, monkeypatch: pytest.MonkeyP
     assert live.agent(CODEX).queued_chars == 10
 
 
+def test_a_room_full_of_messages_takes_more_from_people_alone(
+    live: LiveRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.core.messages.MAX_QUEUED_BY_AGENTS", 2)
+    live.say(HUMAN, CODEX)
+    live.say(CODEX, CLAUDE)
+    error = live.refuse(Send(sender=CLAUDE, to=CODEX, text="hi"), TooMany)
+    live.say(HUMAN, CODEX)
+
+    assert "2 messages wait in this room" in error.message
+
+
 def test_answer_into_a_full_queue_is_refused(live: LiveRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = live.say(CODEX, CLAUDE)
     live.say(HUMAN, CODEX)
