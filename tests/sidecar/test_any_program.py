@@ -17,7 +17,7 @@ SHAPES = {
     "quote": ("--prompt-sign", "› "),
     "dollar": ("--prompt-sign", "$ "),
     "box": ("--frame", "box", "--placeholder", "Type your message", "--plain-placeholder"),
-    "bar": ("--frame", "bar", "--placeholder", 'Ask anything… "Fix a TODO"', "--plain-placeholder"),
+    "bar": ("--frame", "bar", "--placeholder", 'Ask anything… "Fix a bug"', "--plain-placeholder"),
     "rules": ("--frame", "rules", "--alternate", "--no-echo"),
     "at the top": ("--at-top",),
     "drawn caret": ("--frame", "rules", "--drawn-caret", "--placeholder", "  Type your message or @path"),

@@ -1,5 +1,7 @@
 """What is known of a pane: when its CLI is ready, busy or asking, and what a new child or a gap changes."""
 
+import os
+import tty
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -7,7 +9,7 @@ import pytest
 
 from csp.core.gates import ECHO_S, Facts
 from csp.sidecar import pane as module
-from csp.sidecar.pane import ANIMATED_S, ASKING_S, DRAWN_S, SESSION_S, Pane
+from csp.sidecar.pane import ANIMATED_S, ASKING_S, DRAWN_S, PLACEHOLDERS, SESSION_S, Pane
 from csp.sidecar.profile import load_profile
 
 RULE: Final = "─" * 60
@@ -308,3 +310,59 @@ def test_what_is_said_changes_when_it_is_drawn_but_not_by_a_dialog(scene: Scene)
     assert scene.pane.said_at == said
     scene.write(f"{CLEAR}● one\r\n● two\r\n{RULE}\r\n❯\xa0\r\n{RULE}\x1b[4;3H").after(1)
     assert scene.pane.said_at == scene.now
+
+
+@pytest.mark.parametrize("is_canonical", [True, False])
+def test_the_terminal_says_whether_a_program_reads_lines(is_canonical: bool) -> None:
+    master, slave = os.openpty()
+    pane = Pane(load_profile("generic"), 24, 80)
+    try:
+        if not is_canonical:
+            tty.setraw(slave)
+        pane.tty = os.ttyname(slave)
+        assert pane.reads_lines() is is_canonical
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+@pytest.mark.parametrize("path", ["", "/none/such", os.devnull])
+def test_a_terminal_that_cannot_be_asked_tells_nothing(path: str) -> None:
+    pane = Pane(load_profile("generic"), 24, 80)
+    pane.tty = path
+
+    assert not pane.reads_lines()
+
+
+def test_a_text_behind_the_caret_that_nobody_typed_is_no_draft_also_when_it_comes_back() -> None:
+    pane = Pane(load_profile("generic"), 24, 80)
+    empty = b"\x1b[2J\x1b[H> Type your message\x1b[1;3H"
+    pane.take_output(empty)
+    at_first = pane.look(1.0).composer
+    pane.take_keys(b"\x1b[D")
+    pane.take_keys(b"Type")
+    pane.take_output(b"\x1b[2J\x1b[H> Type me\x1b[1;3H")
+    typed = pane.look(2.0).composer
+    pane.take_output(empty)
+    again = pane.look(3.0).composer
+
+    assert at_first is not None and at_first.is_empty
+    assert typed is not None and typed.text == "Type me"
+    assert again is not None and again.is_empty
+
+
+def test_a_dialog_under_the_cursor_is_no_placeholder() -> None:
+    pane = Pane(load_profile("generic"), 24, 80)
+    pane.take_output(b"Do you want to proceed?\r\n> 1. Yes\r\n  2. No\x1b[2;3H")
+    composer = pane.look(1.0).composer
+
+    assert composer is None or not composer.is_empty
+
+
+def test_the_placeholders_that_are_remembered_are_the_newest() -> None:
+    pane = Pane(load_profile("generic"), 24, 80)
+    for number in range(PLACEHOLDERS + 1):
+        pane.take_output(f"\x1b[2J\x1b[H> Try this {number}\x1b[1;3H".encode())
+        pane.look(float(number))
+
+    assert "Try this 0" not in pane._placeholders and len(pane._placeholders) == PLACEHOLDERS

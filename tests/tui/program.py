@@ -66,17 +66,21 @@ class Program:
             while self._exit is None:
                 self._step()
         finally:
-            self._drawing.write("\x1b[?2004l" + ("\x1b[?1049l" if self._knobs.alternate else "\r\n"))
+            self._drawing.write(
+                "\x1b[?2004l" + ("\x1b[?1049l" if self._knobs.alternate or self._knobs.at_top else "\r\n")
+            )
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
         self._wiring.log("exited", code=self._exit)
         return self._exit
 
     def _start(self) -> None:
-        knobs, now = self._knobs, time.monotonic()
+        knobs = self._knobs
         self._drawing.write("\x1b[?1049h\x1b[H" if knobs.alternate or knobs.at_top else "")
         self._drawing.write("" if knobs.no_paste else "\x1b[?2004h")
         self._drawing.has_cursor = not (knobs.drawn_caret or knobs.no_caret)
         self._wiring.log("started", unknown=knobs.unknown, pid=os.getpid())
+        # Not before the log has it: what comes by the clock is measured from there.
+        now = time.monotonic()
         self._wiring.hook("SessionStart", source="startup")
         self._drawing.settle(["Scripted TUI 1.0", ""])
         for seconds, what in (
