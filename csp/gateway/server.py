@@ -19,6 +19,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from csp.config import GatewayOptions, Settings
 from csp.errors import BadInput, Broken
 from csp.gateway.auth import is_loopback
+from csp.gateway.clock import SteadyClock
 from csp.gateway.gateway import Gateway
 from csp.gateway.http import make_runner
 from csp.gateway.maintenance import (
@@ -89,7 +90,7 @@ async def serve(
 ) -> None:
     """Serve the room on `listener` until `stop` is set; raise what broke the journal."""
     settings = options.settings
-    gateway = Gateway(settings, settings.history_dir / settings.room, time.time)
+    gateway = Gateway(settings, settings.history_dir / settings.room, SteadyClock())
     runner = make_runner(gateway)
     announcement: RoomFile | None = None
     try:
