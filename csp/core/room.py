@@ -23,6 +23,7 @@ from csp.events import (
     AnyEvent,
     Base,
     BoardChanged,
+    Called,
     ControlSent,
     Delivered,
     Joined,
@@ -65,6 +66,8 @@ from csp.wire import (
 ROOM_HOLDS: Final = frozenset({HeldReason.LOOP, HeldReason.TURN})
 #: How many messages are remembered for dedupe, and for their states without a look at the disk.
 WINDOW: Final = 10_000
+#: How many calls of each caller are remembered, to answer one that comes again.
+KEPT_CALLS: Final = 200
 
 
 class Delivery(msgspec.Struct, array_like=True):
@@ -165,6 +168,8 @@ class Room(msgspec.Struct, omit_defaults=True):
     boards: Boards = msgspec.field(default_factory=Boards)
     #: What all replies took, in sessions or not.
     spent: Ledger = ()
+    #: What came of the last calls of each caller that had an id of its own, by that id.
+    calls: dict[AgentId, dict[str, str]] = msgspec.field(default_factory=dict)
 
     def message(self, message_id: str) -> Message | None:
         """Return a message that is still remembered."""
@@ -240,6 +245,8 @@ def apply(room: Room, event: AnyEvent) -> Room:
         case TurnMoved():
             if event.state is TurnState.REPLIED:
                 _prompt_is_over(room, event.agent)
+        case Called():
+            _called(room, event)
         case Pruned() | Unknown() | ModeChanged() | Voted() | Noted() | BoardChanged():
             pass
         case _:
@@ -303,6 +310,13 @@ def _noticed(room: Room, event: Noticed) -> None:
     participant = room.participants.get(event.target)
     if participant is not None and event.repeats is not None:
         participant.sent = tuple(one for one in participant.sent if one.id != event.repeats)
+
+
+def _called(room: Room, event: Called) -> None:
+    known = room.calls.setdefault(event.sender, {})
+    known[event.key] = event.answer
+    if len(known) > KEPT_CALLS:
+        del known[next(iter(known))]
 
 
 def _paid(room: Room, event: Said | Late) -> None:
