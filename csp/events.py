@@ -386,6 +386,13 @@ class Late(Event, frozen=True, omit_defaults=True, tag="late"):
     usage: Usage | None = None
 
 
+class Called(Event, frozen=True, omit_defaults=True, tag="call"):
+    """A call with an id of the caller's own was carried out; `answer` names what came of it."""
+
+    key: str
+    answer: str = ""
+
+
 class Redacted(Event, frozen=True, omit_defaults=True, tag="redacted"):
     """The text of `message` was taken out of the journal."""
 
@@ -448,6 +455,7 @@ KnownEvent = (
     | StateChanged
     | ControlSent
     | Late
+    | Called
     | Redacted
     | Pruned
     | Base

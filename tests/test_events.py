@@ -101,7 +101,7 @@ def test_types_are_the_words_of_the_wire() -> None:
             "run.plan",
         ),
         *("run.finding", "run.defect", "run.ended", "run.delivered", "delivery", "joined", "left", "state"),
-        *("control", "late", "redacted", "pruned", "base"),
+        *("control", "late", "call", "redacted", "pruned", "base"),
     ]
 
 

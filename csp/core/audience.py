@@ -1,4 +1,4 @@
-"""Who may read what, and when.
+"""Who may read what at which time.
 
 The room's token reads everything. An agent reads what concerns it, except what somebody else has said in a
 sealed phase that goes on. Everything that shows something of the room asks here: history, search, boards,
@@ -18,6 +18,7 @@ from csp.events import (
     AnyEvent,
     Base,
     BoardChanged,
+    Called,
     ControlSent,
     Delivered,
     Joined,
@@ -63,7 +64,7 @@ def concerns(event: AnyEvent, agent: AgentId, sessions: Sessions) -> bool:
             return event.dialog is None or agent == event.sender
         case Joined() | Left() | Redacted() | Pruned() | ModeChanged() | TurnMoved() | Voted() | RunEvent():
             return True
-        case Late() | Base() | BoardChanged():
+        case Late() | Base() | BoardChanged() | Called():
             return False
         case _:
             # An event of a newer CSP: nobody here knows whom it concerns, so only the room sees it.

@@ -6,6 +6,7 @@ import msgspec
 
 from csp.wire import (
     DEFAULT_THREAD,
+    HUMAN,
     AgentId,
     AgentNotice,
     AgentState,
@@ -42,7 +43,13 @@ Hits = Mapping[str, tuple[HitView, ...]]
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """One wish; `decide` turns it into events or refuses it."""
+    """One wish; `decide` turns it into events or refuses it.
+
+    With an id of the caller's own in `once` it is carried out once: the same id again causes nothing.
+    """
+
+    once: str = ""
+    caller: AgentId = HUMAN
 
 
 class Join(Command, frozen=True, kw_only=True):

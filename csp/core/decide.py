@@ -63,7 +63,8 @@ from csp.core.commands import (
 from csp.core.house import DEFAULT_RULES, Rules
 from csp.core.reactions import react
 from csp.core.room import Room
-from csp.events import KnownEvent
+from csp.events import Called, ControlSent, KnownEvent, ModeChanged, RunStarted
+from csp.wire import SYSTEM, Change
 
 #: After these the sessions look what has happened to their agents.
 _MOVES_AGENTS: Final = (Report, Send, SetState, Cancel, Leave, Remove, Redact)
@@ -73,7 +74,21 @@ _BRINGS_HITS: Final = (Answer, Collaborate, Tick)
 
 def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_RULES) -> list[KnownEvent]:
     """Return the events that `command` causes; none if it changes nothing; raise if it is refused."""
+    if command.once and command.once in room.calls.get(command.caller, {}):
+        return []
     batch = Batch(room, now, command.hits if isinstance(command, _BRINGS_HITS) else None)
+    _decide(room, command, batch, rules)
+    board_acts.conclude(room, batch, rules)
+    if isinstance(command, _MOVES_AGENTS) and batch.has_sessions:
+        react(room, batch, rules)
+    waking.wake(room, batch, rules)
+    if command.once:
+        fields = {"key": command.once, "answer": _answer(batch.events)}
+        batch.add(Called, command.caller, SYSTEM, f"call {command.once}", fields)
+    return batch.events
+
+
+def _decide(room: Room, command: AnyCommand, batch: Batch, rules: Rules) -> None:
     match command:
         case Send():
             _send(room, command, batch, rules)
@@ -115,11 +130,16 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
             timers.tick(room, batch, rules)
         case _:
             assert_never(command)
-    board_acts.conclude(room, batch, rules)
-    if isinstance(command, _MOVES_AGENTS) and batch.has_sessions:
-        react(room, batch, rules)
-    waking.wake(room, batch, rules)
-    return batch.events
+
+
+def _answer(events: list[KnownEvent]) -> str:
+    """Return the ids by which the answer to a call can be given again: what it began, pressed or ended."""
+    runs = [event.run for event in events if isinstance(event, RunStarted)]
+    changes = [event for event in events if isinstance(event, ModeChanged)]
+    begun = [event.session_id for event in changes if event.change in (Change.STARTED, Change.CONTINUED)]
+    pressed = [event.id for event in events if isinstance(event, ControlSent)]
+    ended = [event.session_id for event in changes if event.change is Change.ENDED]
+    return ",".join(runs or begun or ended or pressed)
 
 
 def _send(room: Room, command: Send, batch: Batch, rules: Rules) -> None:

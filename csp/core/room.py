@@ -23,6 +23,7 @@ from csp.events import (
     AnyEvent,
     Base,
     BoardChanged,
+    Called,
     ControlSent,
     Delivered,
     Joined,
@@ -66,6 +67,8 @@ from csp.wire import (
 ROOM_HOLDS: Final = frozenset({HeldReason.LOOP, HeldReason.TURN})
 #: How many messages are remembered for dedupe, and for their states without a look at the disk.
 WINDOW: Final = 10_000
+#: How many calls of each caller are remembered, to answer one that comes again.
+KEPT_CALLS: Final = 200
 
 
 class Delivery(msgspec.Struct, array_like=True):
@@ -168,6 +171,8 @@ class Room(msgspec.Struct, omit_defaults=True):
     #: What all replies took, in sessions or not; what turns have used whose reply has not said so yet.
     spent: Ledger = ()
     under_way: Unsettled = msgspec.field(default_factory=dict)
+    #: What came of the last calls of each caller that had an id of its own, by that id.
+    calls: dict[AgentId, dict[str, str]] = msgspec.field(default_factory=dict)
 
     @property
     def spent_so_far(self) -> Ledger:
@@ -250,6 +255,8 @@ def apply(room: Room, event: AnyEvent) -> Room:
         case TurnMoved():
             if event.state is TurnState.REPLIED:
                 _prompt_is_over(room, event.agent)
+        case Called():
+            _called(room, event)
         case Pruned() | Unknown() | ModeChanged() | Voted() | Noted() | BoardChanged():
             pass
         case _:
@@ -313,6 +320,13 @@ def _noticed(room: Room, event: Noticed) -> None:
     participant = room.participants.get(event.target)
     if participant is not None and event.repeats is not None:
         participant.sent = tuple(one for one in participant.sent if one.id != event.repeats)
+
+
+def _called(room: Room, event: Called) -> None:
+    known = room.calls.setdefault(event.sender, {})
+    known[event.key] = event.answer
+    if len(known) > KEPT_CALLS:
+        del known[next(iter(known))]
 
 
 def _paid(room: Room, event: Said | Late) -> None:

@@ -17,6 +17,19 @@ class Call(NamedTuple):
     query: Any
     body: Any
 
+    @property
+    def once(self) -> dict[str, Any]:
+        """The fields of a command that is carried out once, however often it comes with the same id."""
+        return {"once": self.body.id, "caller": self.caller.id} if self.body.id else {}
+
+
+async def answered(gateway: Gateway, call: Call) -> str | None:
+    """Return what came of the same call before, once that is safe; None if it is a new one."""
+    if call.body.id is None or call.body.id not in gateway.writer.room.calls.get(call.caller.id, {}):
+        return None
+    await gateway.writer.settle()
+    return gateway.writer.room.calls.get(call.caller.id, {}).get(call.body.id)
+
 
 class RawJson(NamedTuple):
     """An answer that is json already."""

@@ -10,7 +10,7 @@ from csp.core.modeview import collaboration_view
 from csp.core.session import Session
 from csp.errors import NotFound
 from csp.events import ModeChanged
-from csp.gateway.calls import Answer, Call
+from csp.gateway.calls import Answer, Call, answered
 from csp.gateway.gateway import Gateway
 from csp.gateway.recall import hits_for_beginning
 from csp.gateway.throttle import wait_for_news
@@ -38,7 +38,14 @@ async def begin(gateway: Gateway, call: Call) -> Answer:
     body: CollaborateBody = call.body
     check_text(body.objective)
     check_text(body.user_input)
+    before = await answered(gateway, call)
+    if before is not None:
+        session, _ = _known(gateway, before)
+        return CollaborationStartedView(
+            success=True, handle=session.id, session=session.id, thread=session.thread
+        )
     command = Collaborate(
+        **call.once,
         sender=call.caller.id,
         objective=body.objective,
         agents=body.models,

@@ -23,7 +23,7 @@ from csp.errors import Forbidden, NotFound
 from csp.events import HISTORY_TYPES, ControlSent, Joined
 from csp.gateway import access, actions, board, collaborations, maintenance, messages, runs, sessions
 from csp.gateway.auth import Caller
-from csp.gateway.calls import Answer, Call, Handler, PlainText, RawJson
+from csp.gateway.calls import Answer, Call, Handler, PlainText, RawJson, answered
 from csp.gateway.gateway import Gateway
 from csp.gateway.throttle import wait_for_news
 from csp.journal.query import HistoryQuery
@@ -215,7 +215,10 @@ async def control(gateway: Gateway, call: Call) -> Answer:
     except ValueError as exc:
         verbs = ", ".join(ControlVerb)
         raise NotFound(f"unknown control {call.path['verb']!r}", f"expected one of: {verbs}") from exc
-    command = Control(agent=AgentId(call.path["id"]), verb=verb, choice=call.body.choice)
+    before = await answered(gateway, call)
+    if before is not None:
+        return ControlView(success=True, seq=gateway.writer.safe_seq, id=before or None)
+    command = Control(agent=AgentId(call.path["id"]), verb=verb, choice=call.body.choice, **call.once)
     events = await gateway.submit(command)
     sent = [event.id for event in events if isinstance(event, ControlSent)]
     return ControlView(success=True, seq=gateway.writer.safe_seq, id=sent[0] if sent else None)

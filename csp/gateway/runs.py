@@ -9,7 +9,7 @@ from csp.core.runs import Run
 from csp.core.runview import run_detail, run_view, stats
 from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.events import RunStarted
-from csp.gateway.calls import Answer, Call
+from csp.gateway.calls import Answer, Call, answered
 from csp.gateway.gateway import Gateway
 from csp.wire import (
     DEFAULT_THREAD,
@@ -38,6 +38,9 @@ async def list_runs(gateway: Gateway, call: Call) -> Answer:
 
 async def start_run(gateway: Gateway, call: Call) -> Answer:
     body: RunBody = call.body
+    before = await answered(gateway, call)
+    if before is not None:
+        return RunStartedView(success=True, run=run_view(_known(gateway, before)))
     check_text(body.goal)
     terms = RunTerms(
         run_id=body.run_id,
@@ -53,6 +56,7 @@ async def start_run(gateway: Gateway, call: Call) -> Answer:
             f"there is a folder of a run {body.run_id!r} already", "choose another id, or leave it out"
         )
     command = SetMode(
+        **call.once,
         sender=call.caller.id,
         mode=Mode.REVIEW,
         topic=body.goal,
@@ -115,6 +119,7 @@ async def act_on_run(gateway: Gateway, call: Call) -> Answer:
         raise NotFound(f"unknown action {call.path['act']!r}", f"expected one of: {known}") from exc
     body: RunActionBody = call.body
     command = ActOnRun(
+        **call.once,
         sender=call.caller.id,
         run=call.path["id"],
         action=action,

@@ -21,6 +21,7 @@ from csp.config import GatewayOptions, Settings
 from csp.errors import BadInput, Broken
 from csp.gateway.acceptor import Acceptor
 from csp.gateway.auth import is_loopback
+from csp.gateway.clock import SteadyClock
 from csp.gateway.gateway import Gateway
 from csp.gateway.http import make_runner
 from csp.gateway.lanes import new_event_loop
@@ -96,7 +97,7 @@ async def serve(
 ) -> None:
     """Serve the room on `listener` until `stop` is set; raise what broke the journal."""
     settings = options.settings
-    gateway = Gateway(settings, settings.history_dir / settings.room, time.time)
+    gateway = Gateway(settings, settings.history_dir / settings.room, SteadyClock())
     runner = make_runner(gateway)
     announcement: RoomFile | None = None
     acceptor: Acceptor | None = None

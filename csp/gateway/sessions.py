@@ -10,11 +10,10 @@ from csp.core.modeview import mode_view, session_view, turn_view
 from csp.core.session import Session
 from csp.errors import NotFound
 from csp.events import KnownEvent, ModeChanged
-from csp.gateway.calls import Answer, Call
+from csp.gateway.calls import Answer, Call, answered
 from csp.gateway.gateway import Gateway
 from csp.wire import (
     DEFAULT_THREAD,
-    AgentId,
     Change,
     Done,
     HandoffBody,
@@ -44,21 +43,28 @@ async def get_mode(gateway: Gateway, call: Call) -> Answer:
 
 async def set_mode(gateway: Gateway, call: Call) -> Answer:
     thread = call.body.thread or DEFAULT_THREAD
-    await gateway.submit(_command(call.body, call.caller.id, thread))
-    newest = gateway.writer.room.sessions.newest_in(thread)
-    return ModeSetView(success=True, orchestration=_view(gateway, newest))
+    before = await answered(gateway, call)
+    if before is None:
+        await gateway.submit(_command(call, thread))
+    sessions = gateway.writer.room.sessions
+    return ModeSetView(
+        success=True, orchestration=_view(gateway, sessions.get(before) or sessions.newest_in(thread))
+    )
 
 
 async def next_turn(gateway: Gateway, call: Call) -> Answer:
     thread = call.body.thread or DEFAULT_THREAD
-    await gateway.submit(NextTurn(thread=thread))
+    await gateway.submit(NextTurn(thread=thread, **call.once))
     return turn_view(gateway.writer.room.sessions.newest_in(thread))
 
 
 async def stop(gateway: Gateway, call: Call) -> Answer:
     body: StopBody = call.body
     thread = None if body.all else body.thread or DEFAULT_THREAD
-    events = await gateway.submit(Stop(sender=call.caller.id, thread=thread))
+    before = await answered(gateway, call)
+    if before is not None:
+        return StopView(success=True, stopped=tuple(filter(None, before.split(","))))
+    events = await gateway.submit(Stop(sender=call.caller.id, thread=thread, **call.once))
     stopped = tuple(_changed(events, Change.ENDED))
     if not stopped:
         log.info("stop was a no-op, nothing is running", extra={"of_thread": thread or "all"})
@@ -85,8 +91,9 @@ async def list_sessions(gateway: Gateway, call: Call) -> Answer:
 
 
 async def start_session(gateway: Gateway, call: Call) -> Answer:
-    events = await gateway.submit(_command(call.body, call.caller.id, call.body.thread))
-    session = _known(gateway, next(_changed(events, Change.STARTED), ""))
+    before = await answered(gateway, call)
+    events = [] if before is not None else await gateway.submit(_command(call, call.body.thread))
+    session = _known(gateway, before or next(_changed(events, Change.STARTED), ""))
     view = _view(gateway, session)
     return SessionStartedView(success=True, id=session.id, thread=session.thread, orchestration=view)
 
@@ -111,6 +118,7 @@ async def act_on_session(gateway: Gateway, call: Call) -> Answer:
         agent=body.agent,
         rounds=body.rounds,
         minutes=body.minutes,
+        **call.once,
     )
     await gateway.submit(command)
     return SessionDoneView(success=True, session=_short(gateway, _known(gateway, call.path["id"]), call))
@@ -122,10 +130,12 @@ def _short(gateway: Gateway, session: Session, call: Call) -> SessionView:
     return session_view(session, seen)
 
 
-def _command(body: ModeBody, sender: AgentId, thread: str | None) -> SetMode:
+def _command(call: Call, thread: str | None) -> SetMode:
+    body: ModeBody = call.body
     check_text(body.topic or "")
     return SetMode(
-        sender=sender,
+        **call.once,
+        sender=call.caller.id,
         mode=body.mode,
         topic=body.topic or "",
         agents=body.agents,

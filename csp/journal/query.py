@@ -16,7 +16,7 @@ Concerns = Callable[[AnyEvent, AgentId], bool]
 
 #: The machinery of the room: in the journal, never in its history.
 HIDDEN_TYPES: Final = frozenset(
-    {"base", "board", "control", "delivery", "joined", "left", "pruned", "redacted", "state"}
+    {"base", "board", "call", "control", "delivery", "joined", "left", "pruned", "redacted", "state"}
 )
 _WORD: Final = re.compile(r"[a-z0-9_]+\Z", re.ASCII)
 

@@ -21,6 +21,8 @@ PATIENCE_S: Final = 20.0
 _PAUSE_S: Final = 0.2
 #: Asked twice, these do what they do asked once: they carry an id, or say what already holds.
 _SAFE: Final = frozenset({"/message", "/agent-output", "/board", "/delivery", "/state"})
+#: These do so if they carry an id.
+_SAFE_WITH_ID: Final = frozenset({"/mode", "/sessions", "/stop", "/collaborations", "/runs"})
 _SAFE_BELOW: Final = "/turn/"
 
 
@@ -58,7 +60,7 @@ class Network:
         return await _in_thread(lambda: self._ask(lambda it: it.get(path, **query), is_safe=True))
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
-        is_safe = path in _SAFE or path.startswith(_SAFE_BELOW)
+        is_safe = path in _SAFE or path.startswith(_SAFE_BELOW) or (path in _SAFE_WITH_ID and "id" in body)
         return await _in_thread(lambda: self._ask(lambda it: it.post(path, body), is_safe=is_safe))
 
     def ask(self, call: Callable[[Gateway], Any]) -> Any:

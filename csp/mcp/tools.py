@@ -177,7 +177,7 @@ async def board_search(asked: Asked, call: args.BoardSearch) -> Any:
 
 
 async def start_mode(asked: Asked, call: args.StartMode) -> Any:
-    body = _given(**{name: getattr(call, name) for name in _MODE_FIELDS})
+    body = _given(**{name: getattr(call, name) for name in _MODE_FIELDS}, id=asked.key)
     return await asked.door.post("/sessions" if call.own_thread else "/mode", body)
 
 
@@ -193,7 +193,8 @@ async def mode_status(asked: Asked, call: args.ModeStatus) -> Any:
 
 
 async def stop(asked: Asked, call: args.Stop) -> Any:
-    return await asked.door.post("/stop", _given(thread=call.thread) | ({"all": True} if call.all else {}))
+    body = _given(thread=call.thread, id=asked.key)
+    return await asked.door.post("/stop", body | ({"all": True} if call.all else {}))
 
 
 # --- collaborations ------------------------------------------------------------------------------
@@ -201,7 +202,7 @@ async def stop(asked: Asked, call: args.Stop) -> Any:
 
 async def chatter_collaborate(asked: Asked, call: args.ChatterCollaborate) -> Any:
     """Begin a collaboration; wait for its end, or return its handle when that takes too long."""
-    body = _given(**{name: getattr(call, name) for name in _CHATTER_FIELDS})
+    body = _given(**{name: getattr(call, name) for name in _CHATTER_FIELDS}, id=asked.key)
     begun = await asked.door.post("/collaborations", body)
     if call.wait == 0:
         return begun

@@ -198,6 +198,7 @@ class ModeBody(Struct, frozen=True):
     soft_turns: bool = False
     limits: Limits = Limits()
     thread: Thread | None = None
+    id: OwnId | None = None
 
 
 class CollaborateBody(Struct, frozen=True):
@@ -218,6 +219,7 @@ class CollaborateBody(Struct, frozen=True):
     cost_limit_usd: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     summarization_threshold: Annotated[int, Meta(ge=2, le=1_000_000)] | None = None
     thread: Thread | None = None
+    id: OwnId | None = None
 
 
 class SessionActionBody(Struct, frozen=True):
@@ -226,10 +228,12 @@ class SessionActionBody(Struct, frozen=True):
     agent: Name | None = None
     rounds: Rounds | None = None
     minutes: Annotated[float, Meta(gt=0, le=1e6)] | None = None
+    id: OwnId | None = None
 
 
 class TurnBody(Struct, frozen=True):
     thread: Thread | None = None
+    id: OwnId | None = None
 
 
 class StopBody(Struct, frozen=True):
@@ -237,10 +241,12 @@ class StopBody(Struct, frozen=True):
 
     thread: Thread | None = None
     all: bool = False
+    id: OwnId | None = None
 
 
 class ControlBody(Struct, frozen=True):
     choice: Annotated[int, Meta(ge=1, le=99)] | None = None
+    id: OwnId | None = None
 
 
 class PruneBody(Struct, frozen=True):

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from csp.errors import BadInput
-from csp.wire.names import AgentId, Name, Note, Struct, Text, Thread, Word
+from csp.wire.names import AgentId, Name, Note, OwnId, Struct, Text, Thread, Word
 from csp.wire.sessions import EndReason
 
 SCHEMA_VERSION: Final = "0.1"
@@ -358,6 +358,7 @@ class RunBody(Struct, frozen=True):
     approve: bool = False
     dir: Annotated[str, Meta(max_length=4096)] = ""
     thread: Thread | None = None
+    id: OwnId | None = None
 
 
 class RunActionBody(Struct, frozen=True):
@@ -371,6 +372,7 @@ class RunActionBody(Struct, frozen=True):
     verdict: Verdict | None = None
     defect: Line | None = None
     severity: Severity = Severity.MAJOR
+    id: OwnId | None = None
 
 
 class FinalDecision(Struct, frozen=True):

@@ -55,6 +55,7 @@ READERS: dict[str, set[AgentId]] = {
     "state": {SENDER},
     "control": {SENDER, TARGET},
     "late": set(),
+    "call": set(),
     "redacted": {SENDER, TARGET, LISTED, OTHER},
     "pruned": {SENDER, TARGET, LISTED, OTHER},
     "base": set(),

@@ -99,7 +99,7 @@ class Followed:
         self.is_dead = False
         self.settled = 0
         self.writer = SimpleNamespace(settle=self.settle)
-        monkeypatch.setattr(collaborations, "_view", lambda gateway, handle, after: self.view)
+        monkeypatch.setattr(collaborations, "_view", lambda gateway, call, handle, after: self.view)
 
     async def settle(self) -> None:
         self.settled += 1

@@ -81,9 +81,9 @@ ONE_CALL: list[tuple[str, dict[str, Any], tuple[str, str, dict[str, Any]]]] = [
     ("board_search", {"query": "q"}, ("GET", "/board/search", {"q": "q", "limit": 10})),
     ("mode_status", {"thread": "x"}, ("GET", "/mode", {"thread": "x"})),
     ("mode_status", {"session": "s-1"}, ("GET", "/sessions/s-1", {})),
-    ("stop", {}, ("POST", "/stop", {})),
-    ("stop", {"thread": "x"}, ("POST", "/stop", {"thread": "x"})),
-    ("stop", {"all": True}, ("POST", "/stop", {"all": True})),
+    ("stop", {}, ("POST", "/stop", {"id": "key-of-the-call"})),
+    ("stop", {"thread": "x"}, ("POST", "/stop", {"thread": "x", "id": "key-of-the-call"})),
+    ("stop", {"all": True}, ("POST", "/stop", {"id": "key-of-the-call", "all": True})),
 ]
 
 
@@ -116,7 +116,7 @@ async def test_every_term_of_a_mode_is_passed_on(own_thread: bool, path: str) ->
     door = Door()
     await run("start_mode", door, **MODE, own_thread=own_thread)
 
-    assert door.asked == [("POST", path, MODE)]
+    assert door.asked == [("POST", path, MODE | {"id": "key-of-the-call"})]
 
 
 WISH: dict[str, Any] = {
@@ -137,7 +137,7 @@ async def test_every_term_of_a_collaboration_is_passed_on() -> None:
     door = Door().tell("/collaborations", {"handle": "s-1"})
 
     assert await run("chatter_collaborate", door, **WISH, wait=0) == {"handle": "s-1"}
-    assert door.asked == [("POST", "/collaborations", WISH)]
+    assert door.asked == [("POST", "/collaborations", WISH | {"id": "key-of-the-call"})]
 
 
 # --- waiting for a collaboration -------------------------------------------------------------------
