@@ -6,6 +6,8 @@ What grows with the square of the length takes hundreds of times as long.
 """
 
 import base64
+import importlib
+import pkgutil
 import random
 import re
 import string
@@ -16,9 +18,11 @@ from typing import Any, Final
 
 import pytest
 
+import csp
 from csp.agents.api import failing, reading
 from csp.core import (
     context,
+    envelope,
     grammar,
     identifiers,
     identity,
@@ -89,6 +93,7 @@ READERS: Final[dict[str, Reader]] = {
     "a builder's message": _lenient(lambda text: review_lines.read_message(text, RunRole.BUILDER, "r-1")),
     "a reviewer's message": _lenient(lambda text: review_lines.read_message(text, RunRole.REVIEWER, "r-1")),
     "an alert": _lenient(review_lines.read_alert),
+    "an envelope": envelope.Envelope.parse,
     "agreement": context.agrees,
     "a template": lambda text: context.render({"x": "a {a} b"}, "x", {"a": text}),
     "the nearest name": lambda text: identity.nearest(text, ["claude", "codex"]),
@@ -120,7 +125,9 @@ REPEATED: Final = (
     "DECISION: accept\n", "RESOLVED: f-1\n", "```\n", "~~~\n", "- ```\n", "> ", "\n> ", "\n- ", "\n1. ",
     "| a ", "|-", " \n", "\t\n", "\r\n", "a b ", "token: ", "password=", "Bearer ", "Bearer a",
     "-----BEGIN ", "-----BEGIN PRIVATE KEY-----\n", "\x1b[", "\x1b]0;", "e\u0301", "don't ", "1 ", "at 9:",
-    "[end #1]\n", "[from human #1]\n",
+    "[end #1]\n", "[from human #1]\n", "```\n{\n", "```\n{}x\n", "````\n{}\n```\n", "```json\n{ }\n ```\n",
+    "VOTE: [A] x\n", "@x\n", "[a](b", "![", "<a ", "`a``", "~~", "a@b.c ", "http://a.b/", '{"a":', "[",
+    "\u200d👩", "\u05d0", "e\u0301\u0302", "reset at ", "try again in ", '@"', "@\\", "{x.last}", "“", "─",
 )
 # fmt: on
 
@@ -193,3 +200,42 @@ def test_text_costs_as_much_as_it_is_long(name: str) -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_longest_text_costs_as_much_as_it_is_long(name: str) -> None:
     assert _expensive(READERS[name], LONGEST) == {}
+
+
+# --- every pattern -------------------------------------------------------------------------------
+
+
+def _patterns() -> dict[str, re.Pattern[Any]]:
+    """Return every pattern that a module of csp keeps, by where it stands."""
+    found: dict[str, re.Pattern[Any]] = {}
+    for module in pkgutil.walk_packages(csp.__path__, "csp."):
+        if not module.name.endswith("__main__"):
+            for name, value in vars(importlib.import_module(module.name)).items():
+                _collect(f"{module.name}.{name}", value, found)
+    return found
+
+
+def _collect(name: str, value: object, found: dict[str, re.Pattern[Any]]) -> None:
+    if isinstance(value, re.Pattern):
+        found[name] = value
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            _collect(f"{name}[{key!r}]", part, found)
+    elif isinstance(value, tuple | list):
+        for number, part in enumerate(value):
+            _collect(f"{name}[{number}]", part, found)
+
+
+def _finds(pattern: re.Pattern[Any]) -> Reader:
+    if isinstance(pattern.pattern, bytes):
+        return lambda text: pattern.findall(text.encode(errors="replace"))
+    return pattern.findall
+
+
+@pytest.mark.full
+def test_every_pattern_costs_as_much_as_its_text_is_long() -> None:
+    patterns = _patterns()
+    dear = {name: _expensive(_finds(pattern), SIZE // 4) for name, pattern in patterns.items()}
+
+    assert len(patterns) > 150
+    assert {name: texts for name, texts in dear.items() if texts} == {}

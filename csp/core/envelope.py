@@ -3,7 +3,6 @@
 An API agent answers in JSON. A CLI agent may too, or write its lines; whatever it is, nothing here raises.
 """
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -11,9 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from csp.core.grammar import Finish, HandOver, Spoken
+from csp.core.markdown import fenced_objects
 from csp.wire import Handoff
-
-_FENCE: Final = re.compile(r"^(`{3,})(?:json)?[ \t]*\n(\{.*?\})\s*\n\1[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 class _Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,7 +41,7 @@ class Envelope:
     def parse(cls, text: str, commands: tuple[Spoken, ...] = (), *, is_required: bool = False) -> "Envelope":
         """Read a reply; `commands` are the lines in it that command something; never raise."""
         whole = text.strip()
-        fenced = [found[2] for found in _FENCE.finditer(text)]
+        fenced = fenced_objects(text)
         is_meant = whole.startswith("{") and whole.endswith("}")
         is_fence = len(fenced) == 1 and whole.startswith("```") and whole.endswith("```")
         shape = _shape(whole if is_meant else fenced[0] if len(fenced) == 1 else "")

@@ -3,7 +3,8 @@
 A command begins a line, in its first column: a space, a bullet, a quote sign or a backtick before it makes it
 prose. It counts outside code alone; an unclosed fence runs to the end of the text. A body runs to the next
 command or a blank line; a fence that is opened in it belongs to it whole. What was relayed has U+2060 behind
-its `@`, so a command that is quoted back is none. Any text can be read, in a time linear in its length.
+its `@`, so a command that is quoted back is none. Any text can be read, in a time linear in its length;
+behind its first `MAX_LINES` lines no command begins, but the text of the last one goes on.
 """
 
 import re
@@ -11,11 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from csp.core.markdown import Line, read_lines
+from csp.core.markdown import Line, first_lines, read_lines
 from csp.core.spelling import ADDRESSED, FIXED, PLAIN, Misspelt, misspelt, near_miss
 
 MAX_TASK: Final = 500
 MAX_COUNT: Final = 1000
+#: So many lines are looked through for commands; every line takes a few microseconds of the whole room.
+MAX_LINES: Final = 10_000
 #: In so many lines that might be commands, but are none, is looked for what was meant.
 MAX_GUESSES: Final = 100
 
@@ -99,10 +102,11 @@ def read_speech(text: str) -> Speech:
     """Return what `text` commands; never raise."""
     if not _MAYBE.search(text):
         return Speech(commands=(), has_prose=not (not text or text.isspace()))
+    text, rest = first_lines(text, MAX_LINES)
     lines = read_lines(text)
     heads = _heads(lines)
     commands: list[Spoken] = []
-    has_prose, number = False, 0
+    has_prose, number = bool(rest) and not rest.isspace(), 0
     while number < len(lines):
         head = heads[number]
         if head is None:
@@ -112,7 +116,10 @@ def read_speech(text: str) -> Speech:
         end = _end_of_body(lines, heads, number) if head.has_body else number + 1
         if head.read is _read_vote:
             end = _end_of_reason(lines, heads, end)
-        commands.append(head.read(lines[number].text, _body(text, lines, number, head, end)))
+        body = _body(text, lines, number, head, end)
+        if rest and end == len(lines) and head.has_body:
+            body = (body + f"\n{rest}".partition("\n\n")[0]).rstrip()
+        commands.append(head.read(lines[number].text, body))
         number = end
     return Speech(commands=tuple(commands), has_prose=has_prose)
 

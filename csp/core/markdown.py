@@ -6,6 +6,7 @@ A line without its sign right below a quote counts as out of it, though CommonMa
 """
 
 import re
+from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -21,6 +22,8 @@ _BREAK: Final = re.compile(
 #: After these the paragraph is over, too.
 _ONE_LINE: Final = re.compile(r" {0,3}(?:#{1,6}(?:[ \t]|\Z)|[-=*_]{3,}[ \t]*\Z)")
 _TICKS: Final = re.compile(r"`+")
+#: A line of nothing but a fence, or the first line of one that says it holds JSON.
+_FENCE_LINE: Final = re.compile(r"^(`{3,})(json)?[ \t]*$", re.MULTILINE)
 _TAB: Final = 4
 
 
@@ -48,6 +51,15 @@ def read_lines(text: str) -> list[Line]:
         for begin, end in list(_paragraphs(lines)):
             _mark_spans(text, lines, begin, end)
     return lines
+
+
+def first_lines(text: str, most: int) -> tuple[str, str]:
+    """Return so many lines of a text at most, and what is behind them."""
+    parts = text.split("\n", most)
+    if len(parts) <= most:
+        return text, ""
+    rest = parts[-1]
+    return text[: len(text) - len(rest) - 1], rest
 
 
 def _split(text: str) -> Iterator[Line]:
@@ -156,3 +168,42 @@ def _is_escaped(text: str, at: int, begin: int) -> bool:
     while first > begin and text[first - 1] == "\\":
         first -= 1
     return (at - first) % 2 == 1
+
+
+# --- objects in fences ---------------------------------------------------------------------------
+
+
+def fenced_objects(text: str) -> list[str]:
+    """Return what stands in fences of backticks and runs from a brace in its first column to the last brace.
+
+    A fence that opens a thousand times costs no more than one: its end is looked up, not looked for.
+    """
+    if "```" not in text:
+        return []
+    lines = list(_FENCE_LINE.finditer(text))
+    #: By the length of a fence: where lines that may close one start, and where the object before them ends.
+    closers: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for line in lines:
+        end = _end_before(text, line.start())
+        if line[2] is None and text[end - 1 : end] == "}":
+            closers[len(line[1])].append((line.start(), end))
+    found: list[str] = []
+    done = 0
+    for line in lines:
+        begin = line.end() + 1
+        if line.start() < done or not text.startswith("{", begin):
+            continue
+        same = closers[len(line[1])]
+        at = bisect_left(same, (begin, 0))
+        if at < len(same):
+            done, end = same[at]
+            done += 1
+            found.append(text[begin:end])
+    return found
+
+
+def _end_before(text: str, at: int) -> int:
+    """Return where the text before a place ends, blanks left out."""
+    while at and text[at - 1].isspace():
+        at -= 1
+    return at

@@ -20,14 +20,15 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from csp.core.markdown import read_lines
+from csp.core.markdown import fenced_objects, first_lines, read_lines
 from csp.core.tokens import cut
 from csp.errors import BadInput
 from csp.wire import SCHEMA_VERSION, AnyMessage, MessageType, RunRole, read_body
 
 MAX_LINE: Final = 1900
 MAX_LINES: Final = 50
-_FENCE: Final = re.compile(r"^(`{3,})(?:json)?[ \t]*\n(\{.*?\})\s*\n\1[ \t]*$", re.DOTALL | re.MULTILINE)
+#: What a person could still read; every line takes a few microseconds of the whole room.
+MAX_LINES_READ: Final = 10_000
 _KEYS: Final = (
     *("PLAN", "STEP", "DONE", "END", "ACK", "RISK", "ALERT", "DECISION"),
     *("TOOLS", "ESTIMATE", "CONFIDENCE", "METRIC"),
@@ -75,7 +76,7 @@ def read_message(text: str, role: RunRole, run_id: str) -> AnyMessage:
 def _json_texts(text: str) -> list[str]:
     whole = text.strip()
     is_whole = whole.startswith("{") and whole.endswith("}")
-    return [whole] if is_whole else [found[2] for found in _FENCE.finditer(text)]
+    return [whole] if is_whole else fenced_objects(text)
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -107,7 +108,7 @@ def _from_object(fields: dict[str, Any], role: RunRole, run_id: str) -> AnyMessa
 
 def _entries(text: str) -> list[_Entry]:
     entries: list[_Entry] = []
-    for line in read_lines(text):
+    for line in read_lines(first_lines(text, MAX_LINES_READ)[0]):
         found = None if line.is_code else _KEY.match(line.text)
         if found:
             entries.append(_Entry(found[1], cut(line.text[found.end() :].strip(), MAX_LINE), ()))

@@ -76,7 +76,7 @@ PATTERNS: Final = (
     _of("api key", "_live_ _test_", _START + r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}"),
     _of(
         "github token",
-        "gh github_pat_",
+        "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
         _START + r"(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
     ),
     _of("gitlab token", "glpat- gldt- glrt-", _START + r"gl(?:pat|dt|rt)-[A-Za-z0-9_-]{20,}"),
@@ -98,7 +98,12 @@ PATTERNS: Final = (
         1,
     ),
     _of("bearer token", "bearer", r"(?i)\bbearer\s+([A-Za-z0-9._~+/-]{16,}=*)", 1, _is_opaque),
-    _of("token", "x-", r"(?i)\bx-(?:auth-token|api-key)[\"']?\s*[:=]\s*[\"']?([^\s\"'<>$]{8,})", 1),
+    _of(
+        "token",
+        "x-auth-token x-api-key",
+        r"(?i)\bx-(?:auth-token|api-key)[\"']?\s*[:=]\s*[\"']?([^\s\"'<>$]{8,})",
+        1,
+    ),
     _of(
         "password",
         "://",

@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -139,7 +140,7 @@ def play(seed: int, case: Case) -> Outcome:
     folder = Path(tempfile.mkdtemp(prefix=f"chaos-{case.part}-"))
     try:
         return PARTS[case.part](folder / "room", f"{seed}/{case}")
-    except AssertionError as error:
+    except (AssertionError, subprocess.TimeoutExpired) as error:
         return Outcome(wrong=[str(error)])
     finally:
         shutil.rmtree(folder, ignore_errors=True)

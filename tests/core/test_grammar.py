@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from csp.core.grammar import (
     MAX_GUESSES,
+    MAX_LINES,
     Finish,
     HandOver,
     Noop,
@@ -441,3 +442,24 @@ def test_time_is_linear_in_the_length() -> None:
     started = time.process_time()
     parse_commands(TICKS + "@all hi")
     assert time.process_time() - started < 10
+
+
+# --- texts of very many lines --------------------------------------------------------------------
+
+
+def test_behind_very_many_lines_no_command_begins() -> None:
+    speech = read_speech("NOOP\n" * (MAX_LINES - 1) + "x\nNOOP\n")
+
+    assert len(speech.commands) == MAX_LINES - 1
+    assert speech.has_prose
+
+
+def test_a_text_that_is_longer_than_all_lines_looked_at_is_sent_whole() -> None:
+    body = "\n".join(f"line {number}" for number in range(MAX_LINES + 5))
+    (sent,) = read_speech(f"@send.claude {body}\n\nmore").commands
+
+    assert sent == SendTo(to="claude", text=body)
+
+
+def test_very_many_blank_lines_are_no_prose() -> None:
+    assert not read_speech("NOOP" + "\n" * (2 * MAX_LINES)).has_prose
