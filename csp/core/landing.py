@@ -111,7 +111,7 @@ class Landing:
 
     def look(self, screen: Screen, known: Known) -> Place:
         """Tell where the prompt is now."""
-        if is_blank(screen):
+        if is_blank(screen) or self._has_come_up(screen):
             return Place.UNSEEN
         caret = find_caret(screen)
         if caret is None or self._is_astray:
@@ -128,6 +128,13 @@ class Landing:
             self._goes_on_with = _compact(self._own(_left(screen, caret)).partition(self._last_line)[0])
         return place
 
+    def _has_come_up(self, screen: Screen) -> bool:
+        """Tell whether the program has taken over the screen since a paste that it may not have read."""
+        if self._before is None:
+            return False
+        is_other_screen = screen.alternate and not self._before.alternate
+        return is_other_screen or (screen.bracketed_paste and not self._before.bracketed_paste)
+
     # --- before Enter ----------------------------------------------------------------------------
 
     def _pasted(self, screen: Screen, caret: Caret, text: str, known: Known) -> Place:
@@ -137,13 +144,16 @@ class Landing:
         here = self._own(_left(screen, caret))
         found = _MARKER.search(here)
         is_marker = found is not None and _compact(found[0]) == _compact(here)
-        if is_marker or (known.is_late and self._is_changed(here, text) and not known.has_typed):
+        if is_marker or (known.is_late and not known.has_typed and self._is_in_frame(screen, caret)):
             self._mark = _compact(here)
             return Place.HERE
         return Place.EMPTY if text == self._empty else Place.OTHER
 
-    def _is_changed(self, here: str, text: str) -> bool:
-        return bool(here.strip()) and text != self._empty and self._before is not None
+    def _is_in_frame(self, screen: Screen, caret: Caret) -> bool:
+        """Tell whether words have come to the same composer; a dialog may have taken its place."""
+        left = _left(screen, caret)
+        is_same = self._is_signed(left) if self._sign else self._has_bar and left.lstrip()[:1] in tuple(_BARS)
+        return is_same and bool(self._own(left).strip())
 
     # --- after Enter -----------------------------------------------------------------------------
 

@@ -177,7 +177,13 @@ class Sight:
         last_key = self.pane.ledger.last_key
         has_typed = last_key is not None and last_key > pasted_at
         known = replace(known, has_typed=has_typed, reads_lines=known.is_entered and self.pane.reads_lines())
-        return landing.look(self.pane.screen, known)
+        place = landing.look(self.pane.screen, known)
+        composer = self.pane.reading.composer
+        is_empty = composer is not None and composer.is_empty
+        if place in (Place.OTHER, Place.UNSEEN) and is_empty and not known.is_entered:
+            # The composer was not there yet at the time of the paste, which nobody has taken.
+            return Place.EMPTY
+        return place
 
     def _is_marker(self, text: str) -> bool:
         marker = self.profile.rules.composer.paste_marker

@@ -190,6 +190,25 @@ def test_whatever_the_paste_has_left_at_the_caret_stands_for_it_in_the_end() -> 
     assert landed.look(screen("hello\n> █"), ENTERED) is Place.EMPTY
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("logo\n█", "logo\nDo you trust this? █"),
+        ("hello\n> █", "hello\n❯ 1. Yes█"),
+        ("logo\n ┃  █", "logo\n sure? █"),
+        ("logo", "logo\n> 1. Yes █"),
+    ],
+)
+def test_words_in_another_place_do_not_stand_for_the_prompt(before: str, after: str) -> None:
+    assert Landing(HEADER, FOOTER, screen(before)).look(screen(after), LATE) is Place.OTHER
+
+
+def test_a_bar_holds_whatever_stands_for_the_prompt() -> None:
+    landed = Landing(HEADER, FOOTER, screen("logo\n ┃  █"))
+
+    assert landed.look(screen("logo\n ┃  <clip 3>█"), LATE) is Place.HERE
+
+
 def test_a_program_that_works_without_a_composer_has_the_prompt() -> None:
     landed = landing("sign")
 
@@ -202,6 +221,18 @@ def test_words_that_a_person_has_added_to_the_prompt_are_somebody_elses() -> Non
 
     assert landing("sign").look(added, replace(ENTERED, has_typed=True)) is Place.OTHER
     assert landing("sign").look(screen("> mine█"), replace(ENTERED, has_typed=True)) is Place.GONE
+
+
+STARTED = screen("welcome\n> █")
+
+
+@pytest.mark.parametrize(
+    "started",
+    [replace(STARTED, alternate=True), replace(STARTED, bracketed_paste=True)],
+    ids=["screen", "paste"],
+)
+def test_a_program_that_comes_up_after_the_paste_has_submitted_nothing(started: Screen) -> None:
+    assert landing("sign").look(started, ENTERED) is Place.UNSEEN
 
 
 def test_half_a_prompt_still_stands_there_while_it_is_cleared() -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from csp.core.capture import Prompted, Tracker
-from csp.core.landing import Place
+from csp.core.landing import Known, Place
 from csp.core.prompt import prompt_for
 from csp.core.typing import TypingRules
 from csp.sidecar.pane import Pane
@@ -117,6 +117,21 @@ async def test_without_a_composer_the_prompt_is_looked_for_at_the_cursor() -> No
         seen.pane.take_output(b" more")
         seen.look()
         assert seen.place_of(prompt_for(ITEM), time.monotonic()) is Place.UNSEEN
+
+
+async def test_a_composer_that_came_after_the_paste_is_empty_until_enter() -> None:
+    async with sight("generic") as seen:
+        seen.pane.take_output(b"\x1b[?25lloading")
+        seen.look()
+        landing = seen.land(prompt_for(ITEM))
+        assert landing is not None
+        loading = seen.place_by(landing, Known(), 0.0)
+        seen.pane.take_output(b"\r\n> \x1b[?25h")
+        seen.look()
+
+        assert loading is Place.EMPTY
+        assert seen.place_by(landing, Known(), 0.0) is Place.EMPTY
+        assert seen.place_by(landing, Known(is_entered=True), 0.0) is Place.GONE
 
 
 async def test_the_proofs_that_are_kept_are_the_newest() -> None:
