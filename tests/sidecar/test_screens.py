@@ -99,6 +99,7 @@ CLAUDE: Final = {
     "trust-326-yes": Seen(blocked="trust", title_says=None),
     "bypass-326": Seen(blocked="onboarding", title_says=None),
     "login-326": Seen(draft="", blocked="login", title_says=None),
+    "history-326": draft("tool"),
     "login-326-hint": Seen(draft="", title_says=None),
     "login-326-placeholder": Seen(draft="", blocked="login"),
     "auto-nudge-326": Seen(
