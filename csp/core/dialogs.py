@@ -13,6 +13,10 @@ _BROKEN_WORD: Final = re.compile(r"\w-\Z")
 _END_OF_QUESTION: Final = re.compile(r"\?(?=\s|\Z)")
 
 
+#: The kind of a dialog without choices, in which Enter means yes.
+ENTERED: Final = "entered"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     number: int

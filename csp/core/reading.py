@@ -78,7 +78,9 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
         dialog, blocking = None, dialog
     overlay = next(places.rows_with(rules.overlays), None)
     if overlay and not dialog and not blocked:
-        dialog = Dialog(kind="overlay", question=overlay[1].text.strip(_FRAME), subject="", choices=())
+        dialog = Dialog(
+            kind=overlay[0].kind or "overlay", question=overlay[1].text.strip(_FRAME), subject="", choices=()
+        )
     return Reading(
         composer=composer,
         dialog=dialog,

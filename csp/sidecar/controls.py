@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from csp.client import Client
-from csp.core.dialogs import Dialog
+from csp.core.dialogs import ENTERED, Dialog
 from csp.core.typing import UNKNOWN
 from csp.errors import CspError, Unreachable
 from csp.sidecar.profile import Answer
@@ -116,12 +116,13 @@ class Controls:
         if choice is not None and choice > 9:
             return "only the choices 1 to 9 have a key"
         numbers = [each.number for each in dialog.choices]
-        if choice is not None and numbers and choice not in numbers:
+        if choice is not None and (numbers or dialog.kind == ENTERED) and choice not in numbers:
             return f"the dialog has no choice {choice}, only {len(numbers)}"
         chosen = choice or dialog.choice_for(label)
         if chosen and not dialog.is_numbered:
             return await self._select(dialog, dialog.choices[chosen - 1].label)
-        keys = answer.keys_for(chosen or None)
+        is_entered = dialog.kind == ENTERED and answer is self._sight.profile.keys.approve
+        keys = self._sight.profile.keys.submit if is_entered else answer.keys_for(chosen or None)
         is_there = not keys.isdigit() or int(keys) in numbers
         if not is_there or (not chosen and dialog == self._sight.pane.reading.blocking):
             return "no choice of the dialog is plainly that; name one by its number"

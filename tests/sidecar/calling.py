@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.clis.bringup import RealCli
+from tests.models.exchange import Exchange
 from tests.models.rules import Call
 from tests.rooms import ROOT
 from tests.sidecar.wired import Room, WiredCli
@@ -21,6 +22,13 @@ def tool(client: str, name: str, server: str = "csp", **arguments: Any) -> Call:
     return Call(name=full, arguments=arguments)
 
 
+def is_offered(exchange: Exchange, *tools: str) -> bool:
+    """Tell whether a model was offered these tools; one that Claude only names cannot be called yet."""
+    body = exchange.body
+    asked = json.dumps(body["tools"] if exchange.ask.dialect == "anthropic" else body)
+    return all(tool in asked for tool in tools)
+
+
 async def until_offered(room: Room, run: WiredCli, name: str, *tools: str) -> int:
     """Ask the model until the CLI, which waits for no server, offers it these tools.
 
@@ -29,8 +37,7 @@ async def until_offered(room: Room, run: WiredCli, name: str, *tools: str) -> in
     for number in range(1, 60):
         await run.say(f"{number}", f"hello {number}")
         await run.reply(f"{number}")
-        asked = json.dumps(room.server.exchanges(name, "main")[-1].body)
-        if all(tool in asked for tool in tools):
+        if is_offered(room.server.exchanges(name, "main")[-1], *tools):
             return number + 1
     raise AssertionError(f"{name} is not offered: {', '.join(tools)}")
 
@@ -52,8 +59,9 @@ def add_own_server(cli: RealCli) -> list[Path]:
         _update(file, {"mcpServers": {"mine": entry | {"trust": True}}, "mcp": {"allowed": ["mine"]}})
         return [file]
     settings, state = cli.home / "config" / "settings.json", cli.home / "config" / ".claude.json"
-    _update(settings, {"permissions": {"allow": ["mcp__mine"]}})
-    _update(state, {"mcpServers": {"mine": entry | {"type": "stdio"}}})
+    permissions = json.loads(settings.read_text("utf-8"))["permissions"]
+    _update(settings, {"permissions": permissions | {"allow": ["mcp__mine"]}})
+    _update(state, {"mcpServers": {"mine": entry | {"type": "stdio", "alwaysLoad": True}}})
     return [settings]
 
 

@@ -359,3 +359,24 @@ async def test_a_key_that_the_dialog_has_no_choice_for_is_not_pressed(tmp_path: 
 
         assert result == ("failed", "no choice of the dialog is plainly that; name one by its number")
         assert scene.typed == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "choice", "result", "typed"),
+    [
+        (ControlVerb.APPROVE, None, ("confirmed", ""), [b"\r"]),
+        (ControlVerb.DENY, None, ("confirmed", ""), [b"\x1b"]),
+        (ControlVerb.APPROVE, 1, ("failed", "the dialog has no choice 1, only 0"), []),
+    ],
+)
+@on_virtual_time
+async def test_a_dialog_in_which_enter_means_yes_is_answered(
+    tmp_path: Path, verb: ControlVerb, choice: int | None, result: tuple[str, str], typed: list[bytes]
+) -> None:
+    async with desk(tmp_path, has_tui=False, profile="claude") as scene:
+        scene.echo = lambda _: b"\x1b[2J\x1b[Hgone"
+        scene.write("\x1b[2J\x1b[HWell\r\n\r\n  Enter to stay in auto mode · Esc to cancel".encode())
+        await scene.wait_state("needs_approval")
+
+        assert await scene.wait_control(scene.control(verb, choice=choice)) == result
+        assert scene.typed == typed

@@ -317,3 +317,4 @@ def test_the_border_of_a_scrolled_composer_of_claude_is_known() -> None:
     assert composer.scrolled and composer.scrolled.search("─── ↑ 4 more " + "─" * 100)
     assert composer.bottom and composer.bottom.search("─── ↓ 12 more " + "─" * 100)
     assert not composer.scrolled.search("─" * 100)
+    assert composer.top and composer.top.search("─── History 1/3 " + "─" * 100)

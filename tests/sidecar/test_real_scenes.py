@@ -6,7 +6,6 @@ truth is what the model server received and sent. The longer tests with real CLI
 test_real_modes, test_real_tools, test_real_review, test_own_servers and test_outside_clis.
 """
 
-import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +24,7 @@ from tests.clis.passage import passage
 from tests.models.exchange import Exchange
 from tests.models.rules import REALISTIC, Fail, Part, Shell, Text, slow
 from tests.models.server import ModelServer
-from tests.sidecar.calling import add_own_server, tool
+from tests.sidecar.calling import add_own_server, is_offered, tool
 from tests.sidecar.real_modes import PATIENCE_S, TRIO, Trio, when
 from tests.sidecar.texts import LISTED, QUOTED, WORDS, as_kept, as_taken, bodies, reply_for
 from tests.waiting import wait_until_sync
@@ -317,8 +316,7 @@ def test_each_calls_the_tools_of_the_room_and_of_its_user(room: Room) -> None:
 def has_tools(room: Room, name: str) -> bool:
     """Tell whether a CLI, which waits for no server at its start, offers its model the tools by now."""
     room.reply_to(room.send(name, "are you there"), name, PATIENCE_S)
-    body = json.dumps(room.server.exchanges(name, "main")[-1].body)
-    return "board_search" in body and "echo" in body
+    return is_offered(room.server.exchanges(name, "main")[-1], "board_search", "echo")
 
 
 def have_fired(folder: Path, events: set[str]) -> bool:

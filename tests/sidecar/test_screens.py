@@ -99,6 +99,12 @@ CLAUDE: Final = {
     "trust-326-yes": Seen(blocked="trust", title_says=None),
     "bypass-326": Seen(blocked="onboarding", title_says=None),
     "login-326": Seen(draft="", blocked="login", title_says=None),
+    "auto-check-326": Seen(
+        dialog="entered",
+        question="Enter to stay in auto mode · shift+Tab to leave for accept edits mode and stop · "
+        "Esc to cancel",
+    ),
+    "history-326": draft("tool"),
     "login-326-hint": Seen(draft="", title_says=None),
     "login-326-placeholder": Seen(draft="", blocked="login"),
     "auto-nudge-326": Seen(
