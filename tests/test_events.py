@@ -83,6 +83,7 @@ def test_line_is_one_line_of_plain_json(event: KnownEvent) -> None:
 def test_line_has_the_names_of_the_wire() -> None:
     fields = fields_of(EVENTS[0])
 
+    assert {"sender", "target", "thread", "text", "ts"} <= set(fields)
     assert (fields["replyTo"], fields["recipients"]) == ("m-3", ["codex", "gemini"])
     assert "reply_to" not in fields
 

@@ -121,6 +121,26 @@ def test_it_works_through_a_link_from_anywhere(clone: Path, tmp_path: Path) -> N
     assert done.stdout.splitlines() == ["/", "up"], done.stderr
 
 
+@pytest.mark.parametrize("script", ["csp", "start-llm-groupchat.sh"])
+@pytest.mark.parametrize("steps", [["absolute"], ["relative"], ["relative", "absolute"]])
+def test_each_script_finds_its_clone_through_links(
+    clone: Path, tmp_path: Path, script: str, steps: list[str]
+) -> None:
+    make_venv(clone)
+    called = clone / "bin" / script
+    for number, step in enumerate(steps):
+        link = tmp_path / f"link{number}"
+        link.symlink_to(called if step == "absolute" else os.path.relpath(called, tmp_path))
+        called = link
+    env = {"PATH": str(tools(tmp_path / "path", tmux="exit 0")), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [called, "--room", "x"], cwd="/", env=env, capture_output=True, text=True, check=False
+    )
+
+    verb = [] if script == "csp" else ["up"]
+    assert done.stdout.splitlines() == ["/", *verb, "--room", "x"], done.stderr
+
+
 def test_it_opens_a_room_in_the_callers_directory(clone: Path, place: Place) -> None:
     make_venv(clone, f'exec {sys.executable} -P -m csp.cli "$@"')
     place.agents("ann")

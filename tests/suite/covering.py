@@ -80,12 +80,29 @@ def _for_one(root: Path, path: str) -> list[str]:
         return _for_test_file(root, path)
     readers = next((readers for prefix, readers in READ_BY.items() if path.startswith(prefix)), None)
     if readers is not None and not path.endswith(".py"):
+        seconds = read_map(root)["seconds"]
         found = dict.fromkeys(_named_after(root, path) if path.startswith("csp/") else ())
+        for importer in _scripts_importing(root, path):
+            found |= dict.fromkeys(_named_after(root, importer))
         for reader in readers:
             is_folder = reader.startswith("tests/")
-            found |= dict.fromkeys(_under(root, reader) if is_folder else _for_one(root, reader))
+            tests = _under(root, reader) if is_folder else _for_one(root, reader)
+            found |= dict.fromkeys(
+                sorted(tests, key=lambda test: seconds.get(test, UNKNOWN_S)) if is_folder else tests
+            )
         return list(found)
     return _for_source(root, path)
+
+
+def _scripts_importing(root: Path, path: str) -> list[str]:
+    """Return the scripts of the page that import a script, the nearest first, over any number of steps."""
+    sources = {script: script.read_text("utf-8") for script in sorted((root / path).parent.glob("*.js"))}
+    found = {root / path: None}
+    for script in (waiting := [*found]):
+        more = [one for one, text in sources.items() if f'"./{script.name}"' in text and one not in found]
+        found |= dict.fromkeys(more)
+        waiting += more
+    return [str(script.relative_to(root)) for script in found][1:]
 
 
 def _for_test_file(root: Path, path: str) -> list[str]:

@@ -92,6 +92,20 @@ def test_a_script_of_the_page_gets_the_tests_of_the_page(root: Path) -> None:
     assert chosen == ["tests/web/test_modes.py", "tests/web/test_looks.py"]
 
 
+def test_a_script_of_the_page_has_the_tests_of_those_who_import_it_near(root: Path) -> None:
+    page = root / "csp/web/page"
+    (page / "runs.js").write_text("")
+    (page / "markdown.js").write_text('import { readRun } from "./runs.js";\n')
+    (page / "chat.js").write_text('import { render } from "./markdown.js";\n')
+    for name in ("tests/web/test_chat.py", "tests/web/test_markdown.py"):
+        (root / name).write_text("")
+
+    assert covering_tests(root, [str(page / "runs.js")])[:2] == [
+        "tests/web/test_markdown.py",
+        "tests/web/test_chat.py",
+    ]
+
+
 def test_a_driver_gets_the_tests_that_import_it(root: Path) -> None:
     assert covering_tests(root, [str(root / "tests/room/driver.py")]) == ["tests/cli/test_send.py"]
 

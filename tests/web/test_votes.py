@@ -19,7 +19,7 @@ async def test_votes_are_counted_as_the_room_counts_them(parts: Parts) -> None:
         const share = (label) => $(`[data-label=${label}]`).style.getPropertyValue("--share");
         return [texts(".candidate-head b"), texts(".tally"), texts(".candidate .name"),
           texts(".reasons li"), share("A"), share("B"),
-          $("#votes-part").hidden, $(".proposal").textContent.length < 300]"""
+          $("#votes-part").hidden, $(".proposal").textContent.length, texts(".proposal")[1]]"""
     )
 
     assert got == [
@@ -30,7 +30,8 @@ async def test_votes_are_counted_as_the_room_counts_them(parts: Parts) -> None:
         "1",
         "1",
         False,
-        True,
+        281,
+        "spaces",
     ]
 
 
