@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 _MARK: Final = "[redacted {}]"
@@ -125,6 +125,13 @@ PATTERNS: Final = (
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
     """Return `text` with a mark in place of every secret; those of `known` are taken out as they stand."""
+    return _redacted(text, tuple(known))
+
+
+@lru_cache(maxsize=2)
+def _redacted(text: str, known: tuple[str, ...]) -> str:
+    # A long text takes a tenth of a second. A shell can ask for it in a thread before it asks for a decision,
+    # which then finds the answer here.
     for secret in known:
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, _MARK.format("room token"))

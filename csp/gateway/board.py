@@ -5,6 +5,7 @@ import time
 
 from csp.core.board import file_of, note_of
 from csp.core.commands import WriteNote
+from csp.core.secrets import redact
 from csp.errors import BadInput, NotFound
 from csp.events import Noted
 from csp.gateway.auth import Caller
@@ -30,11 +31,16 @@ from csp.wire import (
 )
 
 _PAGE = 1000
+#: Characters of a text that is too long to be searched on the event loop.
+LONG_TEXT = 4096
 
 
 async def write(gateway: Gateway, call: Call) -> Answer:
     body: BoardBody = call.body
     check_text(body.text)
+    if len(body.text) > LONG_TEXT:
+        # Looking for secrets in it takes long, so the loop goes on meanwhile; the decision uses the result.
+        await asyncio.to_thread(redact, body.text, gateway.rules.secrets)
     command = WriteNote(
         sender=call.caller.id, text=body.text, session=body.session, tags=body.tags, id=body.id
     )

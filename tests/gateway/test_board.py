@@ -1,6 +1,7 @@
 """The whiteboard over HTTP: written on, paged through, searched, exported, kept."""
 
 import json
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from csp.core import secrets
 from csp.core.commands import WriteNote
 from csp.gateway import board as board_module
 from csp.gateway.auth import Caller
@@ -107,6 +109,24 @@ async def test_secrets_are_gone_before_anybody_sees_them(room: ServedRoom) -> No
     assert note["text"] == "use [redacted api key] with [redacted room token]"
     assert KEY not in json.dumps(socket.events)
     assert KEY not in (room.folder / "journal.jsonl").read_text()
+
+
+async def test_long_note_is_searched_for_secrets_beside_the_event_loop(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[int] = set()
+
+    def noted(kind: Any) -> Any:
+        return kind._replace(
+            seems=lambda value: bool(threads.add(threading.get_ident()) or kind.seems(value))
+        )
+
+    monkeypatch.setattr(secrets, "PATTERNS", tuple(noted(kind) for kind in secrets.PATTERNS))
+    note = await write(room, f"{KEY} " * 1000)
+
+    assert KEY not in note["text"]
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 def _sees(socket: Any, text: str) -> Any:
