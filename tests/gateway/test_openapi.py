@@ -62,6 +62,13 @@ def test_the_document_is_openapi_3_1(described: dict[str, Any]) -> None:
         assert jsonschema_rs.meta.is_valid(schema), name
 
 
+def test_patterns_end_as_those_of_json_schema_do(described: dict[str, Any]) -> None:
+    patterns = re.findall(r'"pattern": "((?:[^"\\]|\\.)*)"', json.dumps(described))
+
+    assert patterns
+    assert [pattern for pattern in patterns if "\\Z" in pattern] == []
+
+
 def test_every_route_is_described(described: dict[str, Any]) -> None:
     listed = [f"{route.method} {route.path}" for route in ROUTES]
 

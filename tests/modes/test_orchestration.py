@@ -5,7 +5,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -296,8 +296,30 @@ def agents_own(room: ModeRoom, name: str) -> Gateway:
     return Gateway(room.room.url, env["CSP_AUTH_TOKEN"])
 
 
+def begun(room: ModeRoom) -> dict[str, Any]:
+    """Begin a session in which claude was asked; on a busy machine its time may be over before that."""
+
+    def asked() -> dict[str, Any] | None:
+        view = room.begin("round_robin", "Take your time with it.", agents=PAIR, steps=2)
+        has_come = wait_until_sync(
+            lambda: ["yes"] if room.prompts("claude", view) else _undelivered(room, view), 60, "the turn"
+        )
+        if has_come == ["yes"]:
+            return view
+        room.quiet()
+        return None
+
+    view = wait_until_sync(asked, 240, "a turn that is delivered in time")
+    assert view is not None
+    return view
+
+
+def _undelivered(room: ModeRoom, view: dict[str, Any]) -> list[str]:
+    return [text for text in room.notices(view) if text.startswith("claude: its turn failed, undelivered")]
+
+
 def test_turn_warning_and_timeout_use_ascii_then_the_turn_passes_on(hasty: ModeRoom) -> None:
-    view = hasty.begin("round_robin", "Take your time with it.", agents=PAIR, steps=2)
+    view = begun(hasty)
     wait_until_sync(lambda: any("timed out" in text for text in hasty.notices(view)), 30, "the timeout")
     notices = hasty.notices(view)
 
@@ -311,8 +333,7 @@ def test_turn_warning_and_timeout_use_ascii_then_the_turn_passes_on(hasty: ModeR
 
 
 def test_working_resets_the_timer_of_the_active_agent(hasty: ModeRoom) -> None:
-    view = hasty.begin("round_robin", "Take your time with it.", agents=PAIR, steps=2)
-    wait_until_sync(lambda: hasty.prompts("claude", view), 30, "the turn")
+    view = begun(hasty)
     claude, codex = agents_own(hasty, "claude"), agents_own(hasty, "codex")
     began = float(view["startedAt"])
     deadlines: list[float] = []
@@ -332,8 +353,7 @@ def test_working_resets_the_timer_of_the_active_agent(hasty: ModeRoom) -> None:
 
 
 def test_working_in_an_answer_to_somebody_else_keeps_the_turn_too(hasty: ModeRoom) -> None:
-    view = hasty.begin("round_robin", "Take your time with it.", agents=PAIR, steps=2)
-    wait_until_sync(lambda: hasty.prompts("claude", view), 30, "the turn")
+    begun(hasty)
     claude = agents_own(hasty, "claude")
     before = hasty.mode()["deadline"]
     claude.post("/agent-output", {"content": "WORKING still at it"})

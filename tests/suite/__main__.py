@@ -102,7 +102,8 @@ def lanes_for(paths: Sequence[str]) -> list[list[Part]]:
     print(f"{len(chosen.tests)} test files cover {', '.join(paths)}:", *chosen.tests, sep="\n  ", flush=True)
     if chosen.left_out:
         print(f"{len(chosen.left_out)} more run code of it, but take longer together; ./bin/test runs them.")
-    words = (*chosen.tests, "-x", "-n", str(WORKERS), *BY_GROUP)
+    # A test that hangs is to be seen within the time that a person waits.
+    words = (*chosen.tests, "-x", "--timeout=150", "-n", str(WORKERS), *BY_GROUP)
     return [[pytest_part("tests", *words)]]
 
 

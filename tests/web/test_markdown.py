@@ -166,9 +166,10 @@ async def test_a_code_block_is_copied_without_a_clipboard_object(sheet: Sheet) -
     assert copied == "older \u202e way"
 
 
-async def test_a_code_block_that_was_cut_is_copied_whole(sheet: Sheet) -> None:
+@pytest.mark.parametrize("first", ["```\nfirst\n```", "> ```\n> first\n> ```"])
+async def test_a_code_block_that_was_cut_is_copied_whole(sheet: Sheet, first: str) -> None:
     code = "\n".join(f"line {number}" for number in range(500))
-    await sheet.call("show", f"```\nfirst\n```\n- a\n  ```\n{code}\n  ```\nafter", {"limit": 1000})
+    await sheet.call("show", f"{first}\n- a\n  ```\n{code}\n  ```\nafter", {"limit": 1000})
 
     assert await sheet.copied(sheet.page.locator("main .copy").last) == code
 
