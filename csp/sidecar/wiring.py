@@ -215,7 +215,8 @@ def _claude(run: _Run) -> Wired:
     is_known = session and len(munged) <= _LONGEST_MUNGED
     return Wired(
         argv=[argv[0], *ours, *rules, *argv[1:]],
-        env=run.env,
+        # A server that is not there in half a minute has failed for the whole session.
+        env={"MCP_TIMEOUT": str(tools.START_S * 1000), **run.env} if run.server else run.env,
         session_id=session,
         transcript_hint=hint if is_known else "",
         spool_dir=run.spool,

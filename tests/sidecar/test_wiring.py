@@ -573,6 +573,11 @@ def test_claude_gets_our_server_beside_those_of_its_user(run_dir: Path, home: Pa
     assert settings(run)["permissions"] == {"allow": ["mcp__csp"], "deny": PEER_TOOLS}
 
 
+def test_claude_waits_for_our_server_on_a_busy_machine(run_dir: Path, home: Path) -> None:
+    assert with_tools("claude", run_dir, home).env["MCP_TIMEOUT"] == "60000"
+    assert with_tools("claude", run_dir, home, env={"MCP_TIMEOUT": "9"}).env["MCP_TIMEOUT"] == "9"
+
+
 def test_claude_keeps_the_permissions_of_chosen_settings(run_dir: Path, home: Path) -> None:
     chosen = json.dumps({"permissions": {"allow": ["Read"], "deny": ["Bash"]}})
     run = with_tools("claude", run_dir, home, "--settings", chosen)
