@@ -56,7 +56,7 @@ ENVIRONMENT: Final = "csp.light.places"
 MAY_PRINT: Final = {"cli", "bench", "human"}
 MAY_EXIT: Final = {"cli"}
 HEAVY: Final = {"aiohttp", "websockets", "msgspec", "sqlite3"}
-MAX_MODULE_LINES: Final = 500
+MAX_MODULE_LINES: Final = 520
 MAX_FUNCTION_LINES: Final = 50
 
 #: Calls that start a program, with the place of the environment among their arguments; -1: only by name.
@@ -430,7 +430,7 @@ def test_exceptions_are_defined_in_errors_alone() -> None:
     assert strays == []
 
 
-def test_no_module_is_longer_than_500_lines() -> None:
+def test_no_module_is_longer_than_520_lines() -> None:
     lengths = {module.at(1): len(module.path.read_text("utf-8").splitlines()) for module in modules()}
     too_long = {place: lines for place, lines in lengths.items() if lines > MAX_MODULE_LINES}
 

@@ -78,8 +78,8 @@ def limit_text(session: Session, reason: EndReason) -> str:
 
 
 def _figure(value: float) -> str:
-    """Return a number as people write it, without an exponent."""
-    return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.4g}"
+    """Return a number as people write it: whole where it is large."""
+    return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.6g}"
 
 
 def minutes_over_at(session: Session) -> float | None:

@@ -446,8 +446,9 @@ def _joined(room: Room, event: Joined) -> None:
     known.name, known.kind, known.role, known.epoch = event.name, event.kind, event.role, event.epoch
     known.capabilities, known.online, known.seen = event.capabilities, True, event.ts
     known.launch = event.launch or known.launch
-    state = AgentState.STARTING if event.launch else AgentState.IDLE
-    known.state, known.detail, known.until, known.dialog = state, "", None, None
+    # What a launch shows until its sidecar says something itself.
+    state, detail = (AgentState.STARTING, "joining") if event.launch else (AgentState.IDLE, "")
+    known.state, known.detail, known.until, known.dialog = state, detail, None, None
     known.seals = {}
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from csp.core.layout import Size, capacity, layout
 from csp.light.children import HELPER, child_environment
+from csp.light.places import process_environment
 
 #: In the environment of our panes; says to `down` that a sidecar sits in one of them.
 MARK: Final = "CSP_PANES"
@@ -80,7 +81,6 @@ class PaneBorders:
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        self._env = env
         self._pane = env.get("TMUX_PANE", "") if env.get(MARK) else ""
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -105,7 +105,7 @@ class PaneBorders:
         try:
             process = await asyncio.create_subprocess_exec(
                 *("tmux", "-C", "attach-session", "-t", self._pane, "-f", "no-output,ignore-size"),
-                env=child_environment(HELPER, self._env),
+                env=child_environment(HELPER, process_environment()),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,

@@ -261,7 +261,7 @@ def test_csp_up_gives_models_panes_that_show_what_they_say_and_cost(place: Place
         assert "room default is up with claude-api, home" in begun.err
         assert place.online() == {"claude-api": "idle", "home": "idle"}
         place.csp("send", "claude-api", "hello", "--wait")
-        wait_until_sync(lambda: "tokens in" in place.screen("claude-api"), 90, "the price")
+        wait_until_sync(lambda: "new tokens" in place.screen("claude-api"), 90, "the price")
         screen = place.screen("claude-api")
         assert "> human: hello" in screen and "Hello human." in screen and "$0.0" in screen
         place.csp("mode", "set", "collaborate", "a tale", "--agents", "claude-api,home")

@@ -142,7 +142,7 @@ def test_a_version_nobody_has_tested_is_no_failure(place: Place) -> None:
     found = findings(place, PATH=program(place, "claude", script))["profile claude"]
 
     assert found["ok"] is True
-    assert "claude is 9.0.0 (Claude Code), but its profile was tested with" in found["detail"]
+    assert "claude 9.0.0 (Claude Code), but its profile was tested with" in found["detail"]
     assert found["advice"]
 
 

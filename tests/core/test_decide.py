@@ -9,6 +9,7 @@ from csp.core.commands import (
     ActOnRun,
     Answer,
     AnyCommand,
+    Command,
     Cancel,
     CastVote,
     CheckRun,
@@ -181,7 +182,7 @@ def test_table_has_every_command() -> None:
 
 def test_command_of_no_known_kind_is_a_fault_of_ours() -> None:
     with pytest.raises(AssertionError):
-        decide(Room(), cast(Any, object()), 1.0)
+        decide(Room(), cast(Any, Command()), 1.0)
     with pytest.raises(AssertionError):
         decide_session(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
     with pytest.raises(AssertionError):

@@ -67,6 +67,12 @@ SHAPES = {
         "────────────\n❯ [from ada #7]\n  hi\n  [end #7]\n  █\n────────────\n help",
         " ❯ [from ada #7]   02:11\n   hi\n   [end #7]\n\n────────────\n❯█\n────────────\n busy",
     ),
+    "rules without a sign": (
+        "────────────\n█\n────────────",
+        "────────────\n[from ada #7] hi [end #7]█\n────────────",
+        "────────────\n[from ada #7] hi [end #7]\n█\n────────────",
+        "[from ada #7] hi [end #7]\n────────────\n█\n────────────",
+    ),
     "at the top": (
         "> █\n────────────\nhistory",
         "> [from ada #7]\n  hi\n  [end #7]█\n────────────\nhistory",
@@ -274,6 +280,8 @@ def astray(drawing: str = NO_CARET[1]) -> Landing:
         (NO_CARET[1] + "\n press Enter again", Place.HERE),
         ("> [from ada #7] [end #7]\n\nbusy\n─────\n> \n─────\n help", Place.GONE),
         ("logo\n─────\n> \n─────\n help", Place.GONE),
+        # A copy between the same lines, in another place.
+        ("> [from ada #7] [end #7]\n─────\nbusy\n─────\n> \n─────\n help", Place.GONE),
         (NO_CARET[0], Place.EMPTY),
     ],
 )

@@ -66,6 +66,7 @@ class FakeGateway:
         self.writer = SimpleNamespace(room=room, safe_seq=50, settle=self._settle)
         self.history = SimpleNamespace(page=self._page)
         self.asked: list[Any] = []
+        self.tokens = SimpleNamespace(room_token="the room's token")
 
     async def submit(self, command: Any) -> None:
         if self.error is not None:
@@ -225,8 +226,10 @@ async def check(
     hands, gateway = hands_of(tmp_path)
     git, tested = FakeGit(error), list[Any]()
 
-    async def run_tests(command: str, place: Path, timeout_s: float, env: object) -> TestResult:
-        tested.append((command, place, timeout_s))
+    async def run_tests(
+        command: str, place: Path, timeout_s: float, env: object, secrets: object
+    ) -> TestResult:
+        tested.append((command, place, timeout_s, secrets))
         return TESTS
 
     monkeypatch.setattr(hands_module, "run_tests", run_tests)
@@ -240,7 +243,7 @@ async def test_a_step_is_looked_at_and_tested(tmp_path: Path, monkeypatch: pytes
     command, git, tested = await check(tmp_path, monkeypatch, run)
 
     assert git.asked == [("look", "refs/csp/runs/run-1/2-3", "mend it\n\nRun run-1, cycle 2.")]
-    assert tested == [("make", Path("/tree"), 9.0)]
+    assert tested == [("make", Path("/tree"), 9.0, ("the room's token",))]
     assert (command.run, command.cycle, command.step) == ("run-1", 2, 3)
     assert command.note == "one file is too large"
     assert (command.update.diff, command.update.figures, command.update.tests) == ("the diff", FIGURES, TESTS)

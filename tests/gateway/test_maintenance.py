@@ -547,7 +547,7 @@ async def test_a_scrub_runs_beside_the_room_with_the_least_priority(
     assert (report.checked, [one.line_number for one in report.damaged]) == (3, [2])
     assert scrubber.argv[0] == "nice"
     assert scrubber.argv[2:] == (
-        *("-m", "csp.cli", "doctor", "--journal", "--json"),
+        *("-P", "-m", "csp.cli", "doctor", "--journal", "--json"),
         *("--history", str(tmp_path), "--room", "default"),
     )
     assert scrubber.done == []

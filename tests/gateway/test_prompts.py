@@ -92,4 +92,4 @@ def test_rules_are_those_of_the_settings() -> None:
     rules = load_rules(Settings(turn_warn_ms=1500, turn_timeout_ms=3000, max_cost_usd=2.5, max_turns=7))
 
     assert (rules.warn_s, rules.timeout_s, rules.prompts) == (1.5, 3.0, PROMPTS)
-    assert rules.limits == Limits(turns=7, tokens=200_000, minutes=20.0, cost=2.5)
+    assert rules.limits == Limits(turns=7, tokens=1_000_000, minutes=20.0, cost=2.5)

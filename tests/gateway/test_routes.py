@@ -101,7 +101,8 @@ async def test_joining_passes_on_all_that_was_said_after_old_ones_have_made_room
 
 
 async def test_coming_back_keeps_the_name_and_takes_the_new_capabilities() -> None:
-    gateway = FakeGateway()
+    known = SimpleNamespace(participants={CLAUDE: SimpleNamespace(epoch=3)})
+    gateway = FakeGateway(writer=SimpleNamespace(safe_seq=50, room=known))
     view = await ask(routes.register, gateway, AGENT, RegisterBody(agent_id="x", capabilities=["read"]))
 
     assert gateway.done == [Return(agent=CLAUDE, capabilities=["read"]), ("touch", "claude")]

@@ -68,7 +68,7 @@ def _strictness(found: Found) -> object:
     return "refused"
 
 
-def _injection_timeout(found: Found) -> object:
+def _ordered(found: Found) -> Any:
     """Return what the sidecar's command hands to whoever starts the sidecar."""
     import csp.sidecar.launch as launch_module
 
@@ -96,7 +96,7 @@ def _injection_timeout(found: Found) -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch_module, "launch", lambda order, room: orders.append(order))
         sidecar(TheCall(type("Arguments", (), arguments), found.settings))  # type: ignore[arg-type]
-    return orders[0].injection_timeout_s
+    return orders[0]
 
 
 ACTS = {
@@ -128,7 +128,8 @@ ACTS = {
     "codex_cmd": Acts("co -x", _command("codex"), ("co", "-x")),
     "gemini_cmd": Acts("ge -x", _command("gemini"), ("ge", "-x")),
     "strict_cli_check": Acts("true", _strictness, "refused"),
-    "injection_timeout_s": Acts("7.5", _injection_timeout, 7.5),
+    "injection_timeout_s": Acts("7.5", lambda found: _ordered(found).injection_timeout_s, 7.5),
+    "claude_peers": Acts("true", lambda found: _ordered(found).has_claude_peers, True),
 }
 #: Those that say where a room is, and from where the others come, have tests of their own below.
 BELOW = {"port", "gateway_url", "agent", "history_dir", "config_file"}

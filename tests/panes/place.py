@@ -106,7 +106,7 @@ class Place:
         data = read_project_file(self.dir / "csp.toml")
         found = examine(self.dir / "csp.toml", data) if data is not None else None
         if found is not None:
-            Accepted({"HOME": str(self.home)}).add(found)
+            Accepted(self.env).add(found)
 
     command: Final = (sys.executable, "-P", "-m", "csp.cli")
 

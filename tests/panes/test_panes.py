@@ -53,6 +53,7 @@ def test_up_inside_tmux_switches_the_client_and_down_brings_it_back(place: Place
     place.agents("ann")
     place.tmux("new-session", "-d", "-s", "mine", "-x", "120", "-y", "40", "cat")
     client = attach(place, "mine", rows=40, cols=120)
+    place.accept()
     command = shlex.join([*place.command, "up"])
     variables = [word for item in place.env.items() for word in ("-e", "=".join(item))]
     place.tmux("new-window", "-t", "mine:", "-c", str(place.dir), *variables, command)

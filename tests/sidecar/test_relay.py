@@ -100,8 +100,9 @@ def test_the_size_follows_the_terminal(tmp_path: Path) -> None:
         pane.resize(41, 132)
         pane.expect(b"size 132 41")
 
-        assert start(b"S") | {"pid": 0} == {
+        assert start(b"S") | {"pid": 0, "tty": ""} == {
             "pid": 0,
+            "tty": "",
             "rows": 30,
             "cols": 100,
             "starts": 1,
