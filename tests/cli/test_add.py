@@ -149,7 +149,7 @@ def test_a_model_of_a_room_without_panes_runs_without_one(
     monkeypatch.setattr("csp.panes.background.Background.start", start)
     call = call_of("add", "gpt", "--provider", "openai", "--model", "m", cwd=tmp_path)
     add.add(with_settings(call, state_dir=tmp_path))
-    ((name, argv, place, given, _),) = started
+    ((name, argv, place, given, _, key),) = started
 
-    assert (name, place, given, added) == ("gpt", tmp_path, env, [])
+    assert (name, place, given, key, added) == ("gpt", tmp_path, env, "OPENAI_API_KEY", [])
     assert argv[-2:] == ["--room", "default"]

@@ -67,7 +67,7 @@ def test_a_script_learns_of_everyone_who_did_not_come(capsys: pytest.CaptureFixt
 
 def test_up_attaches_by_becoming_tmux(monkeypatch: pytest.MonkeyPatch) -> None:
     became: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr("csp.cli.up.os.execvp", lambda program, argv: became.append((program, argv)))
+    monkeypatch.setattr("csp.cli.up.os.execvpe", lambda program, argv, env: became.append((program, argv)))
     up._report(call_of("up"), SUMMARY, [HERE], ["tmux", "attach"], True)
 
     assert became == [("tmux", ["tmux", "attach"])]

@@ -71,7 +71,7 @@ def test_those_who_stand_by_hear_no_signal_and_hold_nothing_but_the_pipe() -> No
         mock.patch.object(os, "open", return_value=77),
         mock.patch.object(os, "dup2") as placed,
         mock.patch.object(os, "closerange") as closed,
-        mock.patch.object(os, "execv") as became,
+        mock.patch.object(os, "execve") as became,
     ):
         guard._wait_for_the_end(9)
     ignored = {call.args[0] for call in handled.call_args_list}
@@ -81,4 +81,4 @@ def test_those_who_stand_by_hear_no_signal_and_hold_nothing_but_the_pipe() -> No
     assert {call.args[1] for call in handled.call_args_list} == {signal.SIG_IGN}
     assert placed.call_args_list == [mock.call(9, 0), mock.call(77, 1), mock.call(77, 2)]
     closed.assert_called_once_with(3, 1 << 16)
-    became.assert_called_once_with("/bin/sh", ["/bin/sh", "-c", "read _"])
+    became.assert_called_once_with("/bin/sh", ["/bin/sh", "-c", "read _"], {})
