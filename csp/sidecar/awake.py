@@ -32,9 +32,11 @@ async def run_brain(run: Run, profile: Profile, link: socket.socket) -> None:
     port = Port(link, take)
     await port.open()
     await asyncio.wait((greeted, port.closed), return_when=asyncio.FIRST_COMPLETED)
-    if not greeted.done():
-        return  # the relay has gone: nobody is there to speak for
     async with Client(run.url, run.token) as client:
+        if not greeted.done():
+            # The relay has gone without a word: nobody is there to speak for.
+            await client.close(leave=True)
+            return
         # The note comes right behind the greeting.
         await asyncio.sleep(GREETING_S)
         brains.append(Brain(run, profile, port, client, Start.read(early)))

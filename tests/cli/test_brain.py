@@ -85,11 +85,11 @@ def test_a_brain_that_the_room_does_not_know_joins_again_and_ends(scene: Scene, 
     assert scene.seen[-1] == "rejoin"
 
 
-def test_a_brain_whose_relay_has_gone_does_not_begin(scene: Scene) -> None:
+def test_a_brain_whose_relay_has_gone_still_says_its_last_words(scene: Scene) -> None:
     scene.parent = 1
     brain("/runs/1")
 
-    assert scene.seen == [{"is_verbose": False}]
+    assert ("/found/claude.toml", "profile /found/claude.toml") in scene.seen
 
 
 def test_a_brain_whose_relay_has_gone_does_not_join_again(scene: Scene) -> None:

@@ -85,7 +85,7 @@ def test_a_prompt_is_proven_then_answered() -> None:
                 "Hi.",
                 "7",
                 Ending.DONE,
-                Usage(output=1),
+                Usage(output=1, calls=1),
             )
         case _:
             pytest.fail(repr(found))
