@@ -144,6 +144,7 @@ def test_each_script_finds_its_clone_through_links(
 def test_it_opens_a_room_in_the_callers_directory(clone: Path, place: Place) -> None:
     make_venv(clone, f'exec {sys.executable} -P -m csp.cli "$@"')
     place.agents("ann")
+    place.accept()
     done = subprocess.run(
         [str(clone / "bin" / "start-llm-groupchat.sh"), "--detach"],
         cwd=place.dir,
