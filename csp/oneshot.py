@@ -21,6 +21,9 @@ else:
 
 Query = str | int | float | None
 TIMEOUT_S = 30.0
+#: How long a call whose answer was lost is repeated: a supervised gateway is back sooner.
+REPEAT_S = 10.0
+REPEAT_EVERY_S = 0.1
 PAGE = 500
 LONG_POLL_S = 20.0
 
@@ -60,6 +63,28 @@ class Gateway:
     def post(self, path: str, body: "Object | None" = None) -> "Any":
         """Return the answer to a POST."""
         return self._ask("POST", path, dumps(body or {}).encode("ascii"), TIMEOUT_S)
+
+    def post_once(self, path: str, body: "Object | None" = None) -> "Any":
+        """Return the answer to a POST of something that must not be done twice.
+
+        A gateway that dies may have done it before it could answer. So the call has an id, and is repeated
+        with the same one until a gateway answers, which answers a repeated call as the first time.
+        """
+        import os
+        import time
+
+        data = dumps({"id": os.urandom(8).hex(), **(body or {})}).encode("ascii")
+        sent: list[bool] = []
+        give_up_at = time.monotonic() + REPEAT_S
+        while True:
+            try:
+                status, raw = self.exchange("POST", path, data, TIMEOUT_S, lambda: sent.append(True))
+            except Unreachable:
+                if not sent or time.monotonic() >= give_up_at:
+                    raise
+                time.sleep(REPEAT_EVERY_S)
+            else:
+                return _read(status, raw, self.url)
 
     def delete(self, path: str) -> "Any":
         """Return the answer to a DELETE."""

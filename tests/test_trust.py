@@ -233,7 +233,7 @@ def test_every_setting_needs_acceptance_but_those_that_are_listed() -> None:
     assert keys - HARMLESS == {
         *("room.host", "room.history_dir", "room.durability", "room.orch_cmd", "room.claude_cmd"),
         *("room.codex_cmd", "room.gemini_cmd", "board.provider", "agent.command", "agent.cwd"),
-        *("agent.provider", "agent.model", "agent.base_url", "agent.key_env"),
+        *("agent.provider", "agent.model", "agent.base_url", "agent.key_env", "room.claude_peers"),
     }
 
 

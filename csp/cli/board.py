@@ -48,7 +48,7 @@ def _add(call: Call, words: list[str]) -> int:
     args = call.args
     body: Object = {"text": text, "tags": args.tag.split(",") if args.tag else []}
     body |= {key: value for key, value in (("session", args.session), ("id", args.id)) if value}
-    answer = call.gateway.post("/board", body)
+    answer = call.gateway.post_once("/board", body)
     if call.is_json:
         put_json(answer)
     else:

@@ -34,7 +34,7 @@ def collaborate(call: Call) -> int:
         return _answer(call, call.gateway.post(f"/collaborations/{segment(args.stop)}/stop"))
     if args.poll:
         return _follow(call, args.poll, after=0)
-    answer = call.gateway.post("/collaborations", _body(call))
+    answer = call.gateway.post_once("/collaborations", _body(call))
     handle = field(answer, "handle", str)
     talk(f"{'going on with' if args.session else 'began'} {handle} in thread {field(answer, 'thread', str)}")
     if not args.no_wait:

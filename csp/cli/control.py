@@ -31,7 +31,7 @@ def control(call: Call) -> int:
     """Press one of an agent's buttons; of those that matter at once, wait for what comes of it."""
     choice = getattr(call.args, "choice", None)
     body = {} if choice is None else {"choice": choice}
-    answer: Object = call.gateway.post(f"/agents/{segment(call.args.agent)}/{call.args.verb}", body)
+    answer: Object = call.gateway.post_once(f"/agents/{segment(call.args.agent)}/{call.args.verb}", body)
     if call.args.verb in _PROVED:
         return _Proof(call, answer).run()
     if call.is_json:
@@ -100,7 +100,7 @@ def _problem(state: str, reason: str) -> str:
 
 def stop(call: Call) -> int:
     """Stop what is running in the room."""
-    answer = call.gateway.post("/stop", {"all": True} if call.args.all else {})
+    answer = call.gateway.post_once("/stop", {"all": True} if call.args.all else {})
     if call.is_json:
         put_json(answer)
         return 0

@@ -36,7 +36,7 @@ def _modes() -> set[str]:
 def _set(call: Call, words: list[str]) -> int:
     if not words:
         raise BadInput("expected a mode", "for example: csp mode set debate 'tabs or spaces'")
-    answer = call.gateway.post("/mode", _body(call, words[0], " ".join(words[1:])))
+    answer = call.gateway.post_once("/mode", _body(call, words[0], " ".join(words[1:])))
     view = field(answer, "orchestration", dict)
     return _answer(call, answer, _line(view))
 
@@ -76,14 +76,14 @@ def _votes(call: Call, words: list[str]) -> int:
 
 
 def _next(call: Call, words: list[str]) -> int:
-    answer = call.gateway.post("/turn/next", _thread(call))
+    answer = call.gateway.post_once("/turn/next", _thread(call))
     if answer.get("complete"):
         return _answer(call, answer, "the mode is complete")
     return _answer(call, answer, f"round {field(answer, 'round', int) + 1}: {answer.get('currentTurn')}")
 
 
 def _end(call: Call, words: list[str]) -> int:
-    answer = call.gateway.post("/mode", {"mode": "freeform", **_thread(call)})
+    answer = call.gateway.post_once("/mode", {"mode": "freeform", **_thread(call)})
     return _answer(call, answer, "the mode is freeform")
 
 
@@ -136,7 +136,9 @@ def _running(call: Call) -> Object:
 
 
 def _steer(call: Call, view: Object, verb: str, body: Object | None = None) -> Object:
-    answer: Object = call.gateway.post(f"/sessions/{segment(field(view, 'sessionId', str))}/{verb}", body)
+    answer: Object = call.gateway.post_once(
+        f"/sessions/{segment(field(view, 'sessionId', str))}/{verb}", body
+    )
     return answer
 
 

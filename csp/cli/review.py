@@ -44,7 +44,7 @@ def _start(call: Call, words: list[str]) -> int:
         if args[name] is not None and args[name] is not False:
             body[names.get(name, name)] = args[name]
     body["dir"] = os.path.abspath(call.cwd / (args["dir"] or "."))
-    answer = call.gateway.post("/runs", body)
+    answer = call.gateway.post_once("/runs", body)
     run = field(answer, "run", dict)
     who = f"{run.get('builder')} builds, {run.get('reviewer')} reviews"
     return _answer(call, answer, f"began {run.get('id')}: {who}")
@@ -195,7 +195,7 @@ def _with_reason(action: str) -> Callable[[Call, list[str]], int]:
 
 
 def _act(call: Call, run_id: str, action: str, body: dict[str, Any]) -> int:
-    answer = call.gateway.post(f"/runs/{segment(run_id)}/{action}", body)
+    answer = call.gateway.post_once(f"/runs/{segment(run_id)}/{action}", body)
     run = field(answer, "run", dict)
     return _answer(call, answer, _row(run))
 

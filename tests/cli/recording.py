@@ -21,6 +21,8 @@ class Recorded(Gateway):
         super().__init__("http://127.0.0.1:9", "token")
         self._answers = dict(answers)
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
+        #: Where something was asked for that must not be done twice.
+        self.once: list[str] = []
         #: How often somebody has looked for it again.
         self.reconnects = 0
 
@@ -28,6 +30,10 @@ class Recorded(Gateway):
         return self._note("GET", path, {name: value for name, value in query.items() if value is not None})
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        return self._note("POST", path, body or {})
+
+    def post_once(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        self.once.append(path)
         return self._note("POST", path, body or {})
 
     def delete(self, path: str) -> Any:

@@ -12,6 +12,7 @@ import pytest
 from csp import errors, oneshot
 from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
 from csp.oneshot import LONG_POLL_S, Gateway, field, follow, newest, note_path, objects, oldest, segment
+from tests.cli.recording import Recorded, run
 
 
 class Server(ThreadingHTTPServer):
@@ -105,6 +106,49 @@ def test_an_error_keeps_its_words(server: Server, status: int, kind: type[CspErr
 
     assert type(caught.value) is kind
     assert (caught.value.message, caught.value.hint) == ("what was wrong", "what to do")
+
+
+class Forgetful(Server):
+    """Hears a call, then hangs up without an answer, as often as it is told."""
+
+    hang_ups = 2
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        if self.hang_ups:
+            self.hang_ups -= 1
+            self.asked.append(("", "", {}, request.recv(65536).partition(b"\r\n\r\n")[2]))
+            return
+        super().finish_request(request, client_address)
+
+
+def test_a_call_whose_answer_is_lost_is_repeated_with_the_same_id() -> None:
+    with Forgetful() as server:
+        server.script = {"/mode": (200, b'{"ok": 1}')}
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        answer = Gateway(server.url, "t").post_once("/mode", {"mode": "debate"})
+        server.shutdown()
+        thread.join()
+    bodies = [json.loads(asked[3]) for asked in server.asked]
+
+    assert answer == {"ok": 1}
+    assert len(bodies) == 3 and bodies[0] == bodies[1] == bodies[2]
+    assert bodies[0]["mode"] == "debate" and len(bodies[0]["id"]) == 16
+
+
+def test_a_call_that_reached_nobody_is_not_repeated() -> None:
+    with Server() as server:
+        url = server.url
+    with pytest.raises(errors.Unreachable, match="no gateway answers"):
+        Gateway(url, "t").post_once("/mode")
+
+
+def test_a_refused_call_is_not_repeated(server: Server) -> None:
+    server.script = {"/mode": (409, b'{"error": "no"}')}
+    with pytest.raises(errors.Refused):
+        Gateway(server.url, "t").post_once("/mode")
+
+    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("raw", [b"<html>", b"\xff", b"[" * 100_000])
@@ -338,3 +382,24 @@ def test_what_is_no_note_leads_to_no_other_route(note: str) -> None:
     with pytest.raises(NotFound):
         note_path(note)
     assert note_path("n-7") == "/board/n-7"
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (("mode", "set", "debate", "tabs"), "/mode"),
+        (("mode", "next"), "/turn/next"),
+        (("mode", "end"), "/mode"),
+        (("stop",), "/stop"),
+        (("pause", "ann"), "/agents/ann/pause"),
+        (("review", "start", "fix", "--builder", "a", "--reviewer", "b"), "/runs"),
+        (("collaborate", "a tale", "--models", "gpt"), "/collaborations"),
+        (("board", "add", "tabs"), "/board"),
+    ],
+)
+def test_verbs_that_must_not_act_twice_are_asked_for_once(words: tuple[str, ...], path: str) -> None:
+    gateway = Recorded({path: errors.Refused("no")})
+    with pytest.raises(errors.Refused):
+        run(gateway, *words)
+
+    assert gateway.once == [path]
