@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from csp import __version__
 from csp.cli.verbs import GLOBAL, VERBS, Arg, Verb
@@ -13,6 +13,10 @@ from csp.errors import BadInput
 _FLAGS = {row.flag: row for row in ROWS if row.flag}
 _ABOUT = "A group chat for people and interactive AI agents."
 _RULES = "stdout is data, stderr is talk; exit 0 done, 1 failed, 2 misused"
+
+
+#: Characters of an error that quotes its argument; a whole message may have been given by mistake.
+MAX_SHOWN: Final = 300
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -30,7 +34,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises BadInput instead of printing its usage."""
 
     def error(self, message: str) -> NoReturn:
-        raise BadInput(message[:1].lower() + message[1:], f"see: {self.prog} --help")
+        shown = message if len(message) <= MAX_SHOWN else f"{message[:MAX_SHOWN]}…"
+        raise BadInput(shown[:1].lower() + shown[1:], f"see: {self.prog} --help")
 
 
 def parse(argv: Sequence[str]) -> tuple[Verb, argparse.Namespace]:

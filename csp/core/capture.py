@@ -404,7 +404,7 @@ class Tracker:
         return [*ended, *self._close(), item]
 
     def _forget_counts(self) -> None:
-        """Begin to count anew; what was counted for one turn counts for no other."""
+        """Reset the count: usage of one turn never counts for another."""
         for name in self._state.counted:
             _remember(self._state.told, name)
         self._state.counted = {}

@@ -37,8 +37,8 @@ _NOTICES: Final = {
         "{agent} runs {detail}; messages are still checked, some states may not be recognised"
     ),
     NoticeKind.DISK_FULL: (
-        "{agent}: no space is left in {detail}; the agent goes on, but what its hooks tell is lost until "
-        "there is"
+        "{agent}: no space is left in {detail}; the agent keeps running, but events from "
+        "its hooks are lost until there is"
     ),
     NoticeKind.FILE_ATTACHED: (
         "ATTENTION: {agent} was given a file that no message asked for: {detail}. It is paused, so nothing "

@@ -49,7 +49,7 @@ class Sessions(msgspec.Struct, omit_defaults=True):
         return [session for session in self.live() if agent in session.agents or agent in session.turns]
 
     def is_sealed(self, marks: Mapping[SessionId, int]) -> bool:
-        """Tell whether one of these phases goes on and is sealed."""
+        """Return whether one of these phases is still running and sealed."""
         found = ((self.get(session_id), phase) for session_id, phase in marks.items())
         return any(session is not None and session.seal == phase for session, phase in found)
 

@@ -24,7 +24,7 @@ ENTER_S: Final = 12.0
 #: a CLI may first search its files for each name in it, and what comes behind would overtake it.
 LATE_S: Final = 45.0
 #: How long an empty composer must stand, or a screen without the message, where there is no other proof: a
-#: composer that is being drawn anew looks the same.
+#: composer that is being redrawn looks the same.
 LEFT_S: Final = 0.6
 GONE_S: Final = 3.0
 #: What is said when the screen has not shown whether the message was submitted.

@@ -39,7 +39,7 @@ async def write(gateway: Gateway, call: Call) -> Answer:
     body: BoardBody = call.body
     check_text(body.text)
     if len(body.text) > LONG_TEXT:
-        # Looking for secrets in it takes long, so the loop goes on meanwhile; the decision uses the result.
+        # A long text is searched for secrets in a thread, so that the event loop stays free.
         await asyncio.to_thread(redact, body.text, gateway.rules.secrets)
     command = WriteNote(
         sender=call.caller.id, text=body.text, session=body.session, tags=body.tags, id=body.id

@@ -24,7 +24,7 @@ _TOKEN: Final = re.compile(
 
 
 class Guest:
-    """One connection, from being accepted to its end."""
+    """One accepted connection."""
 
     __slots__ = ("abort", "agent", "fd", "is_busy", "lane", "since", "transport")
 

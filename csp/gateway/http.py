@@ -200,7 +200,7 @@ def _endpoint(gateway: Gateway, guests: Connections, route: Route) -> Endpoint:
             # A body may take its time, and a token may die meanwhile.
             gateway.recheck(caller)
         if route.method != "GET":
-            # What changes the room is not broken off half-way, whoever hangs up.
+            # A request that changes the room is not cancelled when its caller hangs up.
             _connection(request).work = None
         return await answer(gateway, route, Call(caller, params, query, parsed))
 

@@ -375,13 +375,13 @@ ROUTES: Final = (
     Route("GET", "/queue", messages.queue, "List every message that waits, with the reason", QueueView),
     Route("GET", "/history", history, "Page through or search what was said",
           HistoryView, query=HistoryParams),
-    Route("POST", "/history/prune", prune, "Remove old history for good", PrunedView, PruneBody),
+    Route("POST", "/history/prune", prune, "Remove old history permanently", PrunedView, PruneBody),
     Route("GET", "/mode", sessions.get_mode, "Show the mode of a thread", ModeView, query=ThreadParams),
     Route("POST", "/mode", sessions.set_mode, "Set the mode of a thread", ModeSetView, ModeBody),
     Route("POST", "/turn/next", sessions.next_turn, "Pass the turn on", TurnView, TurnBody),
     Route("POST", "/turn/working", working, "Ask for more time", WorkingView, WorkingBody),
     Route("POST", "/turn/vote", sessions.vote, "Vote in the ballot that waits for you", Done, VoteBody),
-    Route("POST", "/turn/handoff", sessions.hand_over, "Say who goes on after your turn", Done,
+    Route("POST", "/turn/handoff", sessions.hand_over, "Name who continues after your turn", Done,
           HandoffBody),
     Route("POST", "/stop", sessions.stop, "Stop what runs, at once", StopView, StopBody),
     Route("GET", "/sessions", sessions.list_sessions, "List the sessions", SessionsView),
@@ -448,7 +448,7 @@ def check_role(caller: Caller, route: Route) -> None:
 
 
 async def answer(gateway: Gateway, route: Route, call: Call) -> Answer:
-    """Return what a route answers, to whoever may ask for that with these fields."""
+    """Call a route after checking that the caller may use it with these fields."""
     check_role(call.caller, route)
     given = [f"{name}={value}" for name, value in call.path.items()]
     if route.body is not None:

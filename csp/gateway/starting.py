@@ -62,7 +62,7 @@ def start_argv(body: StartBody, room: str) -> list[str]:
 
 
 async def _run(argv: list[str], key: str, patience_s: float) -> tuple[int, str, str]:
-    # The command is to be the room's own, whoever the gateway was started by.
+    # Use the room's own command, however the gateway was started.
     rest = {name: value for name, value in process_environment().items() if name != "CSP_ROOM"}
     process = await asyncio.create_subprocess_exec(
         *argv,

@@ -177,7 +177,7 @@ class Throttle:
 
 
 async def wait_for_news(news: "asyncio.Future[None]", timeout_s: float) -> None:
-    """Wait for news; whoever has the turn lets others have it meanwhile."""
+    """Wait for news and give up the turn while waiting."""
     turn = _TURN.get()
     if turn is not None:
         turn[0].leave(turn[1])

@@ -104,7 +104,7 @@ def _make_secret(path: Path) -> bytes:
 
 
 def _read_plain(path: Path) -> bytes:
-    """Return the first bytes of a file; whoever reads from a pipe would wait."""
+    """Return the first bytes of a file; never read from a pipe, because that would block."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

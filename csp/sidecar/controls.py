@@ -99,7 +99,7 @@ class Controls:
 
     @property
     def _dialog(self) -> Dialog | None:
-        """The dialog on the screen now, be it about a tool or in the way of the start."""
+        """The dialog on the screen now: a tool's question or a start screen."""
         reading = self._sight.look()
         return reading.dialog or reading.blocking
 

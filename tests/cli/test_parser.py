@@ -174,3 +174,11 @@ def test_flags_of_settings_reach_their_settings() -> None:
 )
 def test_a_value_that_nobody_understands_is_refused(verb: list[str], problem: str) -> None:
     assert problem in misuse(*verb).message
+
+
+def test_long_argument_is_not_repeated_whole_in_an_error() -> None:
+    with pytest.raises(BadInput) as caught:
+        parse(["send", "ada", "-" * 100_000])
+
+    assert caught.value.message.startswith("unrecognized arguments: -----")
+    assert len(caught.value.message) < 400

@@ -205,7 +205,7 @@ class Follower:
             more = self._spool.take() if self._spool else []
             events += more
             if not more or len(lines) >= _BATCH_LINES:
-                # Read after the others but put before them: a subagent is done before its caller goes on.
+                # Read last but placed first: a subagent finishes before its caller continues.
                 return events, [*self._side_lines(), *lines]
 
     def _side_lines(self) -> list[Line]:
