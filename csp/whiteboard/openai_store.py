@@ -39,7 +39,8 @@ class OpenAIStore:
             made = self._client.vector_stores.create(
                 name=name, expires_after={"anchor": "last_active_at", "days": DAYS}
             )
-            return made.id
+            store: str = made.id
+            return store
 
     def renew(self, store: str) -> bool:
         """Let a store live on; tell whether it still does."""
@@ -52,7 +53,8 @@ class OpenAIStore:
                 )
             except NotFoundError:
                 return False
-            return known.status != "expired"
+            lives: bool = known.status != "expired"
+            return lives
 
     def notes(self, store: str) -> set[MessageId]:
         """Return which notes a store has."""

@@ -79,15 +79,20 @@ def _in_python(root: Path, symbol: str) -> Iterator[Region]:
     for path in sorted((root / "csp").rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        for name, first, last in _definitions(path, path.stat().st_mtime_ns):
+        defined = _definitions(path, path.stat().st_mtime_ns)
+        for name, first, last in defined.get(symbol.rpartition(".")[2], ()):
             if f".{module}.{name}".endswith(f".{symbol}"):
                 yield Region(path, first, last)
 
 
 @cache
-def _definitions(path: Path, _changed_ns: int) -> tuple[tuple[str, int, int], ...]:
+def _definitions(path: Path, _changed_ns: int) -> dict[str, list[tuple[str, int, int]]]:
+    """Return what a file defines, by the last part of its name."""
     tree = ast.parse(path.read_text("utf-8"), str(path))
-    return tuple(_defined_in(tree.body, ""))
+    found: dict[str, list[tuple[str, int, int]]] = {}
+    for row in _defined_in(tree.body, ""):
+        found.setdefault(row[0].rpartition(".")[2], []).append(row)
+    return found
 
 
 def _defined_in(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, int, int]]:
