@@ -29,7 +29,7 @@ from csp.wire import (
     SessionStart,
     encode,
     is_run_id,
-    parse,
+    parse_request,
     read_body,
     write_message,
 )
@@ -241,7 +241,7 @@ def _message(data: bytes, room: Path) -> tuple[RunMessageBody, AnyMessage]:
     if len(data) > MAX_FILE_BYTES:
         raise BadInput(f"it has more than {MAX_FILE_BYTES} bytes")
     try:
-        message = parse(RunMessageBody, data)
+        message = parse_request(RunMessageBody, data)
     except BadInput as exc:
         raise BadInput(exc.message, _HINT) from exc
     if not is_run_id(message.run_id):
@@ -262,7 +262,7 @@ def _plan_in_file(room: Path, name: str) -> dict[str, Any]:
         _, data = _content(Path(path))
     except (OSError, ValueError) as exc:
         raise BadInput(f"plan_path {name[:80]!r} cannot be read", "name a file, or give steps") from exc
-    plan: dict[str, Any] = msgspec.to_builtins(parse(Plan, data))
+    plan: dict[str, Any] = msgspec.to_builtins(parse_request(Plan, data))
     return plan
 
 

@@ -7,7 +7,7 @@ on the wall cannot: how long the room would have been silent if it had the machi
 
 import asyncio
 import contextlib
-import faulthandler
+import cProfile
 import os
 import threading
 import time
@@ -30,17 +30,18 @@ class Beat(NamedTuple):
 
 
 def install(given: dict[str, Any]) -> None:
-    """Let every event loop of this process write its pauses to the file `into`.
-
-    With `stacks_s`, what all threads are at is written to stderr when a pause takes so long."""
+    """Let the event loop of this process write its pauses to the file `into`; with `profile`, what it ran."""
     fd = os.open(given["into"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    stacks_s: float = given.get("stacks_s", 0.0)
     run_forever = asyncio.BaseEventLoop.run_forever
 
     def run_with_beats(loop: asyncio.BaseEventLoop) -> None:
         if threading.current_thread() is threading.main_thread():
-            loop.call_soon(_beat, loop, fd, stacks_s, _clocks())
-        run_forever(loop)
+            loop.call_soon(_beat, loop, fd, _clocks())
+        profile = cProfile.Profile() if given["profile"] else contextlib.nullcontext()
+        with profile:
+            run_forever(loop)
+        if isinstance(profile, cProfile.Profile):
+            profile.dump_stats(f"{given['profile']}.{os.getpid()}.{time.monotonic_ns()}")
 
     setattr(asyncio.BaseEventLoop, "run_forever", run_with_beats)  # noqa: B010
 
@@ -49,14 +50,12 @@ def _clocks() -> tuple[float, float, float]:
     return time.monotonic(), time.process_time(), time.thread_time()
 
 
-def _beat(loop: asyncio.BaseEventLoop, fd: int, stacks_s: float, before: tuple[float, float, float]) -> None:
+def _beat(loop: asyncio.BaseEventLoop, fd: int, before: tuple[float, float, float]) -> None:
     now = _clocks()
     process_s, loop_s = now[1] - before[1], now[2] - before[2]
     if process_s > _SHORT_S:
         os.write(fd, f"{before[0]:.6f} {now[0]:.6f} {process_s:.6f} {loop_s:.6f}\n".encode())
-    if stacks_s:
-        faulthandler.dump_traceback_later(stacks_s)
-    loop.call_later(_EVERY_S, _beat, loop, fd, stacks_s, _clocks())
+    loop.call_later(_EVERY_S, _beat, loop, fd, _clocks())
 
 
 def read(file: Path) -> Iterator[Beat]:
