@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import errno
 import hashlib
+import importlib
 import os
 import stat
 import time
@@ -169,6 +170,9 @@ class Mailbox:
 
     async def news(self) -> AsyncGenerator[None]:
         """Yield when something may lie there: the kernel says so, and every second anyway."""
+        # Loaded in a thread, since that takes a while.
+        with contextlib.suppress(ImportError):
+            await asyncio.to_thread(importlib.import_module, "asyncinotify")
         watcher = _watcher([self.root / role for role in RunRole])
         try:
             while True:
