@@ -5,14 +5,11 @@ machine in the same moment; both are counted in the time that the thread ran, so
 What grows with the square of the length takes hundreds of times as long.
 """
 
-import base64
 import importlib
 import pkgutil
-import random
 import re
-import string
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -45,6 +42,7 @@ from csp.sidecar.transcripts import until as until_words
 from csp.whiteboard import tokens as pieces
 from csp.wire import HUMAN, Deliver, DeliverKind, MessageId
 from csp.wire.runs import RunRole
+from tests.long_texts import texts
 
 SIZE: Final = 8 * 1024
 LONGEST: Final = 256 * 1024
@@ -114,64 +112,6 @@ READERS: Final[dict[str, Reader]] = {
     "a TOML string": tools.toml_string,
     "JSON with comments": overlay.without_comments,
 }
-
-SIGNS: Final = string.punctuation + string.whitespace + "abZ09é—…\u200b\u2028\u202e😀日\x00\x1b\x7f"
-# fmt: off
-REPEATED: Final = (
-    "a-", "-a", "a_", "aA", "Aa", "AB", "a1", "A1-", "1-", "1:", "a.", "a/", "/a", "::", "0x", "a=", "a='",
-    "://:@", "a://b:c@", "http://", "a@b.", "sk-", "sk-a", "AKIA", "eyJ.", "ghp_", "`a", "a`", "*a", "**a",
-    "[a](", "](", "[[", "((", '{"', '\\"', "</", "<a>", "<!--", "&lt;", "${a}", "%s", "--", "-- ",
-    "@claude ", "@send.a x\n", "\n@", "@mode.debate x\n", "NOOP\n", "WORKING x\n", "VOTE: [A]\n",
-    "DECISION: accept\n", "RESOLVED: f-1\n", "```\n", "~~~\n", "- ```\n", "> ", "\n> ", "\n- ", "\n1. ",
-    "| a ", "|-", " \n", "\t\n", "\r\n", "a b ", "token: ", "password=", "Bearer ", "Bearer a",
-    "-----BEGIN ", "-----BEGIN PRIVATE KEY-----\n", "\x1b[", "\x1b]0;", "e\u0301", "don't ", "1 ", "at 9:",
-    "[end #1]\n", "[from human #1]\n", "```\n{\n", "```\n{}x\n", "````\n{}\n```\n", "```json\n{ }\n ```\n",
-    "VOTE: [A] x\n", "@x\n", "[a](b", "![", "<a ", "`a``", "~~", "a@b.c ", "http://a.b/", '{"a":', "[",
-    "\u200d👩", "\u05d0", "e\u0301\u0302", "reset at ", "try again in ", '@"', "@\\", "{x.last}", "“", "─",
-)
-# fmt: on
-
-
-def texts(size: int) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of every kind."""
-    for part in (*SIGNS, *REPEATED):
-        yield f"many {part!r}", _repeated(part, size)
-    for first in (
-        "token ",
-        "token: ",
-        "bearer ",
-        "https://",
-        "@send.a ",
-        "VOTE: [",
-        "```",
-        "/debate ",
-        "1",
-        "{",
-    ):
-        for part in (" ", "a", "-", "\n", "=", "9", "a:"):
-            yield f"{first!r}, then {part!r}", (first + _repeated(part, size))[:size]
-    yield from _shapes(size)
-
-
-def _repeated(part: str, size: int) -> str:
-    return (part * (size // len(part) + 1))[:size]
-
-
-def _shapes(size: int) -> Iterator[tuple[str, str]]:
-    draw = random.Random(7)
-    data = base64.b64encode(draw.randbytes(size)).decode()[:size]
-    yield "base64", data
-    yield "base64 in lines", "\n".join(data[at : at + 76] for at in range(0, size, 77))
-    yield "hex", draw.randbytes(size // 2).hex()
-    yield "minified code", _repeated("function a(b,c){return b?c.d(e=>e.f):{g:1,h:'i'}}var j=k||[];", size)
-    yield "a table", _repeated("| name | figure |\n|------|--------|\n| a_b  | 1.5    |\n", size)
-    yield "rules", _repeated("-" * 80 + "\n", size)
-    yield "prose", _repeated("The quick brown fox jumps over the lazy dog, again. ", size)
-    yield "nested brackets", "([{" * (size // 6) + "}])" * (size // 6)
-    yield "longer and longer fences", "".join("`" * count + "\n" for count in range(3, 700))[:size]
-    yield "shorter and shorter ticks", " ".join("`" * count for count in range(700, 0, -1))[:size]
-    yield "a gap", "x" + " " * (size - 2) + "x"
-    yield "random signs", "".join(draw.choices(string.printable, k=size))
 
 
 def _seconds(read: Reader, text: str) -> float:

@@ -14,6 +14,7 @@ from csp.errors import BadInput, TooLarge
 from csp.wire import (
     MAX_BODY_BYTES,
     MAX_TEXT_BYTES,
+    BoardBody,
     Deliver,
     DeliverKind,
     DeliveryBody,
@@ -33,7 +34,9 @@ from csp.wire import (
     encode,
     parse,
     parse_query,
+    parse_request,
 )
+from csp.wire.codec import MAX_VALUES
 
 BODIES = [kind for name, kind in vars(wire).items() if name.endswith("Body")] + [Op]
 QUERIES = [kind for name, kind in vars(wire).items() if name.endswith("Params")]
@@ -514,3 +517,26 @@ def test_the_name_of_a_run_may_be_that_of_a_branch_and_a_folder(name: str, is_on
 )
 def test_the_id_of_a_note_has_a_form_of_its_own(text: str, is_one: bool) -> None:
     assert wire.is_note_id(text) is is_one
+
+
+# --- floods --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        {"text": "x", "tags": ["a"] * (MAX_VALUES + 1)},
+        {"text": "x", "more": {f"k{number}": 1 for number in range(MAX_VALUES + 1)}},
+        {"text": "x", "more": ["\\", '"', ","] * MAX_VALUES},
+    ],
+)
+def test_a_flood_of_values_is_refused_unread(flood: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="more than 20000 values"):
+        parse_request(BoardBody, json.dumps(flood).encode())
+
+
+@pytest.mark.parametrize("text", [",", '",', "\\,", '\\",', ',"'])
+def test_a_text_may_hold_any_number_of_commas(text: str) -> None:
+    data = json.dumps({"text": text * (MAX_VALUES + 1)}).encode()
+
+    assert parse_request(BoardBody, data).text == text * (MAX_VALUES + 1)

@@ -18,7 +18,7 @@ from csp.core.spelling import ADDRESSED, FIXED, PLAIN, Misspelt, misspelt, near_
 MAX_TASK: Final = 500
 MAX_COUNT: Final = 1000
 #: So many lines are looked through for commands; every line takes a few microseconds of the whole room.
-MAX_LINES: Final = 10_000
+MAX_LINES: Final = 3_000
 #: In so many lines that might be commands, but are none, is looked for what was meant.
 MAX_GUESSES: Final = 100
 
@@ -155,7 +155,7 @@ def _heads(lines: list[Line]) -> list[_Head | None]:
     for line in lines:
         # A guess takes its time, and a text full of misses was not meant as commands.
         head = None if line.is_code else _head(line.text, may_guess=guesses < MAX_GUESSES)
-        guesses += line.text[:1] == "@" and (head is None or head.is_guess)
+        guesses += head.is_guess if head is not None else line.text[:1] == "@"
         found.append(head)
     return found
 
@@ -171,15 +171,15 @@ def _head(text: str, *, may_guess: bool) -> _Head | None:
         case "N":
             return _Head(len(text), _read_noop, has_body=False) if _NOOP.match(text) else None
         case "V" | "v":
-            return _vote_head(text)
+            return _vote_head(text, may_guess=may_guess)
         case _:
             return None
 
 
-def _vote_head(text: str) -> _Head | None:
+def _vote_head(text: str, *, may_guess: bool) -> _Head | None:
     if found := _VOTE.match(text):
         return _Head(found.end(), _read_vote)
-    if _VOTE_LIKE.match(text):
+    if may_guess and _VOTE_LIKE.match(text):
         return _Head(len(text), _read_votelike, has_body=False, is_guess=True)
     return None
 

@@ -1,13 +1,21 @@
-"""Take secrets out of a text before it is kept where others search."""
+"""Take secrets out of a text before it is kept where others search.
+
+Texts come from anybody and may be long. While a pattern is matched no other thread runs, so a long text is
+looked through in steps; between two of them others have their turn.
+"""
 
 import re
-from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 _MARK: Final = "[redacted {}]"
 #: A literal secret shorter than this would blacken ordinary words.
 _SHORTEST: Final = 8
+#: In one step a secret may begin within so many characters, and what makes it one reaches so much further.
+#: What is longer is found where it has no end of its own, such as a key; not a text in quotes.
+STEP: Final = 32 * 1024
+REACH: Final = 20 * 1024
 _PLACEHOLDER: Final = re.compile(
     r"[$<{%*]|(?:your|my|the|some|example|placeholder|changeme|redacted|none|null|true|false|str|int|bytes"
     r"|os\.|process\.|env\.|self\.|settings\.|config\.)|x{3,}|\.{3}",
@@ -20,7 +28,8 @@ _NAME: Final = re.compile(r"/?(?:[A-Za-z]+\d{0,3}|\d{1,4})(?:[_./:-]+(?:[A-Za-z]
 class _Pattern(NamedTuple):
     """What a secret looks like; of a match only `group` goes, and only if it `seems` to be one.
 
-    A text without any of the hints, in lower case, is not searched: nearly all texts have none.
+    A text without any of the hints, in lower case, is not searched: nearly all texts have none. A match
+    always holds one of them.
     """
 
     name: str
@@ -28,6 +37,10 @@ class _Pattern(NamedTuple):
     pattern: re.Pattern[str]
     group: int
     seems: Callable[[str], bool]
+
+    def is_hinted(self, text: str) -> bool:
+        lower = text.lower()
+        return any(hint in lower for hint in self.hints)
 
 
 def _is_random(value: str) -> bool:
@@ -52,6 +65,8 @@ _NAMES: Final = (
     r"(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?access)?(?:[_-]?key)?|client[_-]?secret"
     r"|(?:auth|access|refresh|session|bot)?[_-]?token|passwd|password|passphrase|pwd|credentials?)"
 )
+#: A word of them begins here. It says nothing new, but is quicker than trying each of them everywhere.
+_NAME_AHEAD: Final = r"(?=[abcprstABCPRST_-])"
 
 
 def _of(name: str, hints: str, pattern: str, group: int = 0, seems: Callable[[str], bool] = bool) -> _Pattern:
@@ -111,12 +126,18 @@ PATTERNS: Final = (
         1,
         lambda value: _PLACEHOLDER.match(value) is None,
     ),
-    _of("secret", _WORDS, rf"(?i){_NAMES}[\"']?\s*[:=]\s*[\"']([^\"'\n]{{6,}})[\"']", 1, _is_chosen),
+    _of(
+        "secret",
+        _WORDS,
+        rf"(?i){_NAME_AHEAD}{_NAMES}[\"']?\s*[:=]\s*[\"']([^\"'\n]{{6,}})[\"']",
+        1,
+        _is_chosen,
+    ),
     _of("secret", _WORDS, rf"\b[A-Z0-9_]*{_NAMES.upper()}=([^\s\"'();,`]{{6,}})", 1, _is_chosen),
     _of(
         "secret",
         _WORDS,
-        rf"(?i){_NAMES}(?:\s+is\s+|\s*[:=]\s*)([A-Za-z0-9+/_=~.-]{{12,}})(?![(\w\[])",
+        rf"(?i){_NAME_AHEAD}{_NAMES}(?:\s+is\s+|\s*[:=]\s*)([A-Za-z0-9+/_=~.-]{{12,}})(?![(\w\[])",
         1,
         _is_random,
     ),
@@ -135,11 +156,37 @@ def _redacted(text: str, known: tuple[str, ...]) -> str:
     for secret in known:
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, _MARK.format("room token"))
-    lower = text.lower()
-    for kind in PATTERNS:
-        if any(hint in lower for hint in kind.hints):
-            text = kind.pattern.sub(partial(_marked, kind), text)
+    # Before the marks: their words are no hints.
+    for kind in [kind for kind in PATTERNS if kind.is_hinted(text)]:
+        text = _without(kind, text)
     return text
+
+
+def _without(kind: _Pattern, text: str) -> str:
+    """Return `text` with a mark in place of the secrets of one kind."""
+    parts: list[str] = []
+    kept = at = 0
+    while at < len(text):
+        for found in _in_step(kind, text, at):
+            parts += (text[kept : found.start()], _marked(kind, found))
+            kept = found.end()
+        at = max(at + STEP, kept)
+    return "".join([*parts, text[kept:]])
+
+
+def _in_step(kind: _Pattern, text: str, at: int) -> Iterator[re.Match[str]]:
+    """Yield what begins within the step at `at`."""
+    end = min(at + STEP + REACH, len(text))
+    if not kind.is_hinted(text[at:end]):
+        return
+    for found in kind.pattern.finditer(text, at, end):
+        if found.start() >= at + STEP:
+            return
+        if found.end() < end or end == len(text):
+            yield found
+        elif (whole := kind.pattern.match(text, found.start())) is not None:
+            # It may go on behind the step.
+            yield whole
 
 
 def _marked(kind: _Pattern, found: re.Match[str]) -> str:

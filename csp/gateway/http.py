@@ -26,7 +26,7 @@ from csp.gateway.page import serve_file, serve_index
 from csp.gateway.protocol import HttpConnection, HttpServer
 from csp.gateway.routes import ROUTES, Route, answer, check_role
 from csp.gateway.sockets import serve_socket
-from csp.wire import MAX_BODY_BYTES, Role, WatchParams, encode, parse, parse_query
+from csp.wire import MAX_BODY_BYTES, Role, WatchParams, encode, parse_query, parse_request
 
 log = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ def _endpoint(gateway: Gateway, guests: Connections, route: Route) -> Endpoint:
     async def answered(
         request: web.BaseRequest, caller: Caller, params: Params, query: Any, body: bytes
     ) -> Answer:
-        parsed = None if route.body is None else parse(route.body, body or b"{}")
+        parsed = None if route.body is None else parse_request(route.body, body or b"{}")
         if route.needs is not Role.NONE:
             # A body may take its time, and a token may die meanwhile.
             gateway.recheck(caller)

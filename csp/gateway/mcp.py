@@ -65,7 +65,7 @@ class Bridge:
         """Load the SDK in a thread, since that takes a second; serve until the gateway ends."""
         try:
             asgi = await asyncio.to_thread(importlib.import_module, "csp.mcp.asgi")
-            app = asgi.App()
+            app = await asyncio.to_thread(asgi.load)
             async with app.run():
                 loaded.set_result(app)
                 await asyncio.get_running_loop().create_future()

@@ -40,6 +40,7 @@ from csp.wire import (
     WorkingBody,
     encode,
     parse,
+    parse_request,
 )
 
 #: How much of the journal a reader that catches up gets before the loop has its turn.
@@ -237,7 +238,9 @@ class Connection:
         if name == "live" and len(data) > MAX_LIVE_BYTES:
             raise TooLarge(f"a live frame is over {MAX_LIVE_BYTES} bytes", "show less of it")
         body, action = OPS[name]
-        return await action(self._gateway, self._caller, parse(body, data))
+        # A screen has many values, and its own limit.
+        read = parse if name == "live" else parse_request
+        return await action(self._gateway, self._caller, read(body, data))
 
     def _change_watch(self, body: WatchBody, *, is_on: bool) -> None:
         """Begin or end to watch a screen, or else all events."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from csp.mcp.door import Door
@@ -18,6 +19,13 @@ _WANTS_PROGRESS: Final = b'"progressToken"'
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+
+
+def load() -> "App":
+    """Return the application with all that it needs to run; this takes a while, so do it in a thread."""
+    # anyio loads its backend when it is first used, which would be on the event loop.
+    anyio.run(anyio.sleep, 0)
+    return App()
 
 
 class App:

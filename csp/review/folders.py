@@ -26,11 +26,13 @@ from csp.wire import (
     encode,
     is_run_id,
     parse,
+    parse_request,
     write_message,
 )
 
 STATE: Final = "run.json"
 PLAN: Final = "plan.json"
+MAX_PLAN_BYTES: Final = 1024 * 1024
 LOGS: Final = {RunRole.BUILDER: "builder-log.jsonl", RunRole.REVIEWER: "reviewer-log.jsonl"}
 
 
@@ -147,11 +149,14 @@ class RunFolders:
         """Return the plan as it stands in the file, which a person may have changed; None without a file."""
         path = self.path(run_id) / PLAN
         try:
-            data = path.read_bytes()
+            with path.open("rb") as file:
+                data = file.read(MAX_PLAN_BYTES + 1)
         except OSError:
             return None
+        if len(data) > MAX_PLAN_BYTES:
+            raise BadInput(f"{path}: it has more than {MAX_PLAN_BYTES} bytes", "give the plan with --plan")
         try:
-            return parse(Plan, data)
+            return parse_request(Plan, data)
         except BadInput as exc:
             raise BadInput(f"{path}: {exc.message}", "mend the file, or give the plan with --plan") from exc
 

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import errno
 import hashlib
+import importlib
 import os
 import stat
 import time
@@ -29,7 +30,7 @@ from csp.wire import (
     SessionStart,
     encode,
     is_run_id,
-    parse,
+    parse_request,
     read_body,
     write_message,
 )
@@ -169,6 +170,9 @@ class Mailbox:
 
     async def news(self) -> AsyncGenerator[None]:
         """Yield when something may lie there: the kernel says so, and every second anyway."""
+        # Loaded in a thread, since that takes a while.
+        with contextlib.suppress(ImportError):
+            await asyncio.to_thread(importlib.import_module, "asyncinotify")
         watcher = _watcher([self.root / role for role in RunRole])
         try:
             while True:
@@ -241,7 +245,7 @@ def _message(data: bytes, room: Path) -> tuple[RunMessageBody, AnyMessage]:
     if len(data) > MAX_FILE_BYTES:
         raise BadInput(f"it has more than {MAX_FILE_BYTES} bytes")
     try:
-        message = parse(RunMessageBody, data)
+        message = parse_request(RunMessageBody, data)
     except BadInput as exc:
         raise BadInput(exc.message, _HINT) from exc
     if not is_run_id(message.run_id):
@@ -262,7 +266,7 @@ def _plan_in_file(room: Path, name: str) -> dict[str, Any]:
         _, data = _content(Path(path))
     except (OSError, ValueError) as exc:
         raise BadInput(f"plan_path {name[:80]!r} cannot be read", "name a file, or give steps") from exc
-    plan: dict[str, Any] = msgspec.to_builtins(parse(Plan, data))
+    plan: dict[str, Any] = msgspec.to_builtins(parse_request(Plan, data))
     return plan
 
 

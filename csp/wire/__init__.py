@@ -69,6 +69,7 @@ from csp.wire.codec import (
     encode,
     parse,
     parse_query,
+    parse_request,
 )
 from csp.wire.names import (
     ALL,
@@ -415,6 +416,7 @@ __all__ = [
     "is_run_id",
     "parse",
     "parse_query",
+    "parse_request",
     "read_body",
     "type_of_body",
     "write_message",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.chaos import clocks, disks, files, floods, kills, readers, soak
+from tests.chaos import clocks, disks, files, floods, kills, readers, soak, texts
 from tests.chaos.cases import Outcome
 
 PARTS: Final[dict[str, Callable[[Path, str], Outcome]]] = {
@@ -24,11 +24,12 @@ PARTS: Final[dict[str, Callable[[Path, str], Outcome]]] = {
     "clocks": clocks.play,
     "floods": floods.play,
     "soak": soak.play,
+    "texts": texts.play,
 }
 #: How often a part has its turn beside the others.
 _TURNS: Final = {"kills": 4, "files": 12, "readers": 1, "disks": 2, "clocks": 1}
 #: These take long and are measured rather than drawn: once in a run, at its end.
-_ONCE: Final = ("floods", "soak")
+_ONCE: Final = ("floods", "soak", "texts")
 _EPILOG: Final = """\
 examples:
   python -m tests.chaos --seed 7 --minutes 10

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.chaos import __main__ as program
-from tests.chaos import clocks, disks, files, floods, kills, readers, soak
+from tests.chaos import clocks, disks, files, floods, kills, readers, soak, texts
+from tests.chaos.cases import Outcome
 from tests.chaos.damage import KINDS
 
 
@@ -47,6 +48,16 @@ def test_growth_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert outcome.wrong == []
     assert outcome.counts["soak_messages"] >= 20
     assert outcome.notes["memory after the soak, MB"] > 10
+
+
+def test_the_silence_of_a_room_is_measured(tmp_path: Path) -> None:
+    outcome = Outcome()
+    carriers = [one for one in texts.CARRIERS if one.name in ("note", "tag")]
+    found = texts.measure(tmp_path / "room", [("many 'x'", "x" * 250_000)], carriers, outcome)
+
+    assert outcome.wrong == []
+    assert [one.what for one in found] == ["idle", "note: many 'x'", "tag: many 'x'", "after a restart"]
+    assert all(one.health_s > 0 for one in found)
 
 
 def test_a_disk_that_lies_about_its_syncs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

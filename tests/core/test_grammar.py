@@ -463,3 +463,10 @@ def test_a_text_that_is_longer_than_all_lines_looked_at_is_sent_whole() -> None:
 
 def test_very_many_blank_lines_are_no_prose() -> None:
     assert not read_speech("NOOP" + "\n" * (2 * MAX_LINES)).has_prose
+
+
+def test_a_text_of_near_votes_is_not_guessed_at_for_ever() -> None:
+    speech = read_speech("VOTE: A\n" * MAX_LINES)
+
+    assert len(speech.commands) == MAX_GUESSES
+    assert speech.has_prose

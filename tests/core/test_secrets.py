@@ -1,8 +1,13 @@
 """The tests of what is taken out of a note."""
 
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
 import pytest
 
-from csp.core.secrets import PATTERNS, redact
+from csp.core import secrets
+from csp.core.secrets import PATTERNS, REACH, STEP, redact
 
 SECRETS = [
     "sk-proj-abcDEF123456ghijKLMN7890",
@@ -126,3 +131,47 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
 def test_every_pattern_is_of_use() -> None:
     for kind in PATTERNS:
         assert any(kind.pattern.search(text) for text in SECRETS), kind.name
+
+
+# --- long texts ----------------------------------------------------------------------------------
+
+_KEY_TEXT = "-----BEGIN PRIVATE KEY-----\n" + "QUJD1234abcd5678\n" * 900 + "-----END PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("secret", "mark"),
+    [
+        ("sk-ant-abcdefghij0123456789", "[redacted api key]"),
+        ("sk-ant-" + "a1B2" * 20_000, "[redacted api key]"),
+        (_KEY_TEXT, "[redacted private key]"),
+        ("token: " + "aB3dE5gH7j" * 6000, "token: [redacted secret]"),
+        ("token: " + "aB3dE5gH7j" * 6000 + "(", "token: " + "aB3dE5gH7j" * 6000 + "("),
+        ("API_KEY=abc123def", "API_KEY=[redacted secret]"),
+        ("https://u:pa55w0rd@host/", "https://u:[redacted password]@host/"),
+    ],
+    ids=["key", "long key", "private key", "long token", "call", "variable", "address"],
+)
+@pytest.mark.parametrize("at", [0, STEP - 40, STEP - 5, STEP, STEP + REACH - 20, 2 * STEP - 3])
+def test_a_secret_is_found_wherever_it_stands_in_a_long_text(secret: str, mark: str, at: int) -> None:
+    before, after = ("word " * at)[: max(at - 1, 0)] + "\n", "\n" + "word " * STEP
+
+    assert redact(before + secret + after) == before + mark + after
+
+
+def test_no_pattern_sees_more_of_a_long_text_than_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    class Watched:
+        def __init__(self, pattern: re.Pattern[str]) -> None:
+            self._pattern = pattern
+
+        def finditer(self, text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+            seen.append(end - start)
+            return self._pattern.finditer(text, start, end)
+
+    kinds = [kind._replace(pattern=cast(Any, Watched(kind.pattern))) for kind in secrets.PATTERNS]
+    monkeypatch.setattr(secrets, "PATTERNS", kinds)
+    text = "token: x API_KEY=abc123def " * 10_000
+
+    assert "abc123def" not in redact(text)
+    assert max(seen) == STEP + REACH < len(text) / 4

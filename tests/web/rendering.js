@@ -166,3 +166,17 @@ export async function showAll(source, limit) {
   const slices = [...main.querySelectorAll(".plain")].map((slice) => slice.textContent.replaceAll("U+202E", ".").length);
   return { text: main.textContent, most: Math.max(...frames), longest: Math.max(...slices) };
 }
+
+/** Lays a text out that is `times` a piece, as markdown and as it is; tells how many elements they became. */
+export function layOut(piece, times) {
+  const source = piece.repeat(times);
+  const main = document.querySelector("main");
+  let count = 0;
+  for (const render of [renderMarkdown, renderPlain]) {
+    main.replaceChildren(render(source));
+    main.getBoundingClientRect();
+    count += main.querySelectorAll("*").length;
+  }
+  main.replaceChildren();
+  return count;
+}

@@ -8,8 +8,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, CDPSession, Locator, Page
 
+from tests.long_texts import texts
 from tests.web.texts import ADDRESSES, CONSTRUCTS, HOSTILE, KEPT, MARKS, PIECES, SHOWN
 
+#: Of the kinds of long texts every 16th is laid out; each takes a tenth of a second.
+KINDS: Final = 16
 PARSE: Final = "async ([piece, size]) => (await import('/rendering.js')).parseMany(JSON.parse(piece), size)"
 
 
@@ -308,3 +311,24 @@ async def _thread_time(page: Page, clock: CDPSession, piece: str, size: int) -> 
 async def _script_seconds(clock: CDPSession) -> float:
     metrics = (await clock.send("Performance.getMetrics"))["metrics"]
     return next(float(metric["value"]) for metric in metrics if metric["name"] == "TaskDuration")
+
+
+async def test_what_a_long_text_costs_to_show_is_bounded(sheet: Sheet) -> None:
+    # Of both lengths the same is shown: the rest of the longer one may be looked over, not laid out.
+    clock = await sheet.page.context.new_cdp_session(sheet.page)
+    await clock.send("Performance.enable", {"timeDomain": "threadTicks"})
+    costs = {}
+    for kind, text in list(texts(24_000))[::KINDS]:
+        costs[kind] = [await _layout(sheet, clock, text, times) for times in (1, 10)]
+    await clock.detach()
+
+    assert {kind: pair for kind, pair in costs.items() if pair[1][0] > pair[0][0] + 10} == {}
+    # Laying out all of it would take ten times as long.
+    assert sum(pair[1][1] for pair in costs.values()) < 4 * sum(pair[0][1] for pair in costs.values())
+
+
+async def _layout(sheet: Sheet, clock: CDPSession, piece: str, times: int) -> tuple[int, float]:
+    """Return how many elements a text becomes, and the time that its layout took of the page's thread."""
+    before = await _script_seconds(clock)
+    count = await sheet.call("layOut", piece, times)
+    return count, await _script_seconds(clock) - before
