@@ -115,6 +115,7 @@ OPS: Final[Table] = {
     "state": Row(AGENTS),
     "control_done": Row(AGENTS),
     "live": Row(AGENTS),
+    "stop": Row(LEADS),
     "watch": Row(MEMBERS),
     "unwatch": Row(MEMBERS),
 }

@@ -65,7 +65,7 @@ async def act_on_message(gateway: Gateway, call: Call) -> Answer:
         known = ", ".join(MessageAction)
         raise NotFound(f"unknown action {call.path['action']!r}", f"expected one of: {known}") from exc
     if action is MessageAction.RESEND:
-        return await _resend(gateway, message_id)
+        return await _resend(gateway, message_id, call.body.id)
     if action is MessageAction.REDACT:
         await maintenance.redact(gateway, message_id)
         if is_note_id(message_id):
@@ -73,14 +73,14 @@ async def act_on_message(gateway: Gateway, call: Call) -> Answer:
                 success=True, id=MessageId(message_id), seq=gateway.writer.safe_seq, recipients=()
             )
     elif action is MessageAction.CANCEL:
-        await gateway.submit(Cancel(message=message_id))
+        await gateway.submit(Cancel(message=message_id, **call.once))
     else:
-        await gateway.submit(Continue(message=message_id))
+        await gateway.submit(Continue(message=message_id, **call.once))
     view, _ = await _message_view(gateway, message_id)
     return SentView(success=True, id=view.id, seq=view.seq, recipients=tuple(view.recipients))
 
 
-async def _resend(gateway: Gateway, message_id: str) -> Answer:
+async def _resend(gateway: Gateway, message_id: str, own_id: str | None) -> Answer:
     """Send an old message as a new one, to those it has not reached; to all if it reached everyone."""
     view, seals = await _message_view(gateway, message_id)
     if gateway.writer.room.sessions.is_sealed(seals):
@@ -95,8 +95,9 @@ async def _resend(gateway: Gateway, message_id: str) -> Answer:
     event = found.event
     to = only[0] if len(only) == 1 else event.target
     ttl_s = gateway.settings.message_ttl_s
-    send = Send(sender=HUMAN, to=to, text=event.text, thread=event.thread, ttl_s=ttl_s, only=only)
-    return actions.sent_view(await gateway.submit(send))
+    new_id = None if own_id is None else MessageId(own_id)
+    send = Send(sender=HUMAN, to=to, text=event.text, thread=event.thread, ttl_s=ttl_s, only=only, id=new_id)
+    return actions.sent_view(gateway, await gateway.submit(send), own_id)
 
 
 async def queue(gateway: Gateway, call: Call) -> Answer:

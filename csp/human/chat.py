@@ -376,7 +376,8 @@ class Chat:
         """Return the gateway's answer; raise what it says."""
         calls = {
             "GET": lambda: self.gateway.get(path),
-            "POST": lambda: self.gateway.post(path, body),
+            # A gateway that dies may have done it before it could answer.
+            "POST": lambda: self.gateway.post_once(path, body),
             "DELETE": lambda: self.gateway.delete(path),
         }
         return await in_thread(calls[method])

@@ -16,7 +16,18 @@ from csp.gateway import messages as messages_module
 from csp.gateway.auth import Caller
 from csp.gateway.calls import Call
 from csp.journal.rewrite import REDACTED
-from csp.wire import ALL, HUMAN, AgentId, DeliveryState, DeliveryView, MessageId, MessageView, QueueView, Role
+from csp.wire import (
+    ALL,
+    HUMAN,
+    AgentId,
+    DeliveryState,
+    DeliveryView,
+    MessageActionBody,
+    MessageId,
+    MessageView,
+    QueueView,
+    Role,
+)
 from tests.gateway.asked import ROOM as ROOM_CALLER
 from tests.gateway.asked import Recorder
 from tests.gateway.served import Clock, Member, ServedRoom, served
@@ -315,10 +326,12 @@ async def test_a_message_is_sent_again_to_those_it_has_not_reached(
 ) -> None:
     gateway = resending(monkeypatch, "hello", **states)
     command = await gateway.command(
-        messages_module.act_on_message, ROOM_CALLER, None, id="m-1", action="resend"
+        messages_module.act_on_message, ROOM_CALLER, MessageActionBody(id="k-1"), id="m-1", action="resend"
     )
 
-    assert command == Send(sender=HUMAN, to=to, text="hello", thread="side", ttl_s=7.0, only=only)
+    assert command == Send(
+        sender=HUMAN, to=to, text="hello", thread="side", ttl_s=7.0, only=only, id=MessageId("k-1")
+    )
 
 
 @pytest.mark.parametrize(("text", "error"), [(None, NotFound), (REDACTED, Refused)])
@@ -327,15 +340,16 @@ async def test_a_message_whose_words_are_gone_is_not_sent_again(
 ) -> None:
     gateway: Any = resending(monkeypatch, text, a=DeliveryState.FAILED)
     with pytest.raises(error):
-        await messages_module._resend(gateway, "m-1")
+        await messages_module._resend(gateway, "m-1", None)
 
 
 @pytest.mark.parametrize(
-    ("action", "expected"), [("cancel", Cancel(message="m-1")), ("continue", Continue(message="m-1"))]
+    ("action", "expected"),
+    [("cancel", Cancel(message="m-1", once="k-1")), ("continue", Continue(message="m-1", once="k-1"))],
 )
 async def test_an_action_reaches_the_room(action: str, expected: Cancel | Continue) -> None:
     command = await Recorder().command(
-        messages_module.act_on_message, ROOM_CALLER, None, id="m-1", action=action
+        messages_module.act_on_message, ROOM_CALLER, MessageActionBody(id="k-1"), id="m-1", action=action
     )
 
     assert command == expected
