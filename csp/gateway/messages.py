@@ -1,11 +1,12 @@
 """The routes of messages that were sent: how far they have come, what waits, what is done about it."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from csp.core.audience import is_hidden, seals_on
 from csp.core.commands import Cancel, Continue, Send
 from csp.core.delivery import UNDELIVERED
-from csp.core.queues import delivery_view
+from csp.core.queues import delivery_view, oldest_waiting
 from csp.errors import NotFound, Refused
 from csp.events import Said
 from csp.gateway import actions, maintenance
@@ -25,6 +26,9 @@ from csp.wire import (
     WaitingView,
     is_note_id,
 )
+
+#: How many messages GET /queue lists, the oldest first.
+MAX_LISTED: Final = 1000
 
 
 async def message_states(gateway: Gateway, call: Call) -> Answer:
@@ -104,20 +108,19 @@ async def queue(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
     room = gateway.writer.room
     items: list[WaitingView] = []
-    for participant in room.participants.values():
-        for waiting in room.unfinished([*participant.controls, *participant.queue]):
-            view = delivery_view(room, waiting, participant.id)
-            items.append(
-                WaitingView(
-                    id=waiting.id,
-                    seq=waiting.seq,
-                    sender=waiting.sender,
-                    target=waiting.target,
-                    text=waiting.text[:200],
-                    agent=participant.id,
-                    state=view.state,
-                    at=view.at,
-                    reason=view.reason,
-                )
+    for waiting, agent in oldest_waiting(room, MAX_LISTED):
+        view = delivery_view(room, waiting, agent)
+        items.append(
+            WaitingView(
+                id=waiting.id,
+                seq=waiting.seq,
+                sender=waiting.sender,
+                target=waiting.target,
+                text=waiting.text[:200],
+                agent=agent,
+                state=view.state,
+                at=view.at,
+                reason=view.reason,
             )
-    return QueueView(items=tuple(sorted(items, key=lambda item: item.seq)[:1000]))
+        )
+    return QueueView(items=tuple(items))

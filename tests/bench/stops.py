@@ -96,7 +96,12 @@ def post(port: int) -> None:
     peer = socket.create_connection((HOST, port), _TIMEOUT_S)
     peer.sendall(head.encode() + body)
     # It is closed once it was answered, which nobody waits for here.
-    threading.Thread(target=lambda: (peer.recv(65536), peer.close()), daemon=True).start()
+    threading.Thread(target=_read_and_close, args=(peer,), daemon=True).start()
+
+
+def _read_and_close(peer: socket.socket) -> None:
+    with peer:
+        peer.recv(65536)
 
 
 class Shell:
