@@ -26,7 +26,7 @@ _SPEECH: Final = "human_message,agent_call,agent_response"
 
 def send(call: Call) -> int:
     """Send a message; print its id, or with --wait the replies."""
-    answer = call.gateway.post("/message", _body(call))
+    answer = call.gateway.post_once("/message", _body(call))
     recipients = [str(agent) for agent in field(answer, "recipients", list)]
     talk(f"sent {field(answer, 'id', str)} to {', '.join(recipients) or 'nobody'}")
     if call.args.wait:
@@ -41,7 +41,7 @@ def send(call: Call) -> int:
 def act(call: Call) -> int:
     """Do something with a message that was sent before: resend, cancel, continue."""
     verb, message = call.args.verb, call.args.id
-    answer = call.gateway.post(f"/messages/{segment(message)}/{verb}")
+    answer = call.gateway.post_once(f"/messages/{segment(message)}/{verb}")
     if call.is_json:
         put_json(answer)
         return 0

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from heapq import merge
+from itertools import islice, takewhile
 from typing import Any
 
 from csp.core.context import handoffs
@@ -42,6 +43,24 @@ def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:
     participant = room.participants[agent]
     waiting = room.unfinished(newer(participant.queue, after))
     return next((message.seq for message in waiting if not is_due(participant, message)), None)
+
+
+def oldest_waiting(room: Room, limit: int) -> list[tuple[Message, AgentId]]:
+    """Return the oldest deliveries that wait in any queue, in the order of the journal."""
+    # The queues may be long, while each of them is in order: no more of them is looked at than is returned.
+    queues = (
+        _places(queue, number, agent)
+        for number, (agent, participant) in enumerate(room.participants.items())
+        for queue in (participant.controls, participant.queue)
+    )
+    oldest = islice(merge(*queues), limit)
+    return [(next(room.unfinished((message_id,))), agent) for _, _, agent, message_id in oldest]
+
+
+def _places(
+    queue: dict[MessageId, int], number: int, agent: AgentId
+) -> Iterator[tuple[int, int, AgentId, MessageId]]:
+    return ((seq, number, agent, message_id) for message_id, seq in queue.items())
 
 
 def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:

@@ -7,6 +7,7 @@ anything, and serves nothing that has no row.
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Final, NamedTuple
 
 from csp.errors import Forbidden
@@ -43,7 +44,13 @@ class Row(NamedTuple):
     @property
     def needs(self) -> Role:
         """The lowest role that may call."""
-        return next(role for role in Role if Party(role) in self.parties)
+        return _lowest(self.parties)
+
+
+@cache
+def _lowest(parties: Parties) -> Role:
+    # Every request asks for it, and a member of an enum is slow to look up by its value.
+    return next(role for role in Role if Party(role) in parties)
 
 
 Table = Mapping[str, Row]
@@ -115,6 +122,7 @@ OPS: Final[Table] = {
     "state": Row(AGENTS),
     "control_done": Row(AGENTS),
     "live": Row(AGENTS),
+    "stop": Row(LEADS),
     "watch": Row(MEMBERS),
     "unwatch": Row(MEMBERS),
 }
@@ -145,6 +153,7 @@ _DANGEROUS: Final = re.compile(
 )
 
 
+@cache
 def party_of(role: Role, *, is_page: bool) -> Party:
     """Return who calls with a token of this role."""
     return Party.PAGE if is_page else Party(role)

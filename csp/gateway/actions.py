@@ -7,7 +7,6 @@ import msgspec
 from csp.core.audience import may_watch
 from csp.core.commands import Answer, KeepTurn, Report, Send, SetState
 from csp.core.membership import known_participant
-from csp.core.room import Message
 from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.events import AgentResponse, KnownEvent, Late, Noticed, Said, TurnMoved
 from csp.gateway.auth import Caller
@@ -58,12 +57,7 @@ async def send_message(gateway: Gateway, caller: Caller, body: MessageBody) -> S
         id=_id(body.id),
         ttl_s=gateway.settings.message_ttl_s,
     )
-    events = await gateway.submit(command)
-    if any(isinstance(event, Said) for event in events):
-        return sent_view(events)
-    said_before = [event.repeats for event in events if isinstance(event, Noticed) and event.repeats]
-    known = _repeated(gateway, said_before[0] if said_before else body.id)
-    return SentView(success=True, id=known.id, seq=known.seq, recipients=tuple(known.deliveries))
+    return sent_view(gateway, await gateway.submit(command), body.id)
 
 
 async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> OutputView:
@@ -195,17 +189,17 @@ async def fresh_screen(gateway: Gateway, caller: Caller, agent: str) -> ScreenAn
     return ScreenAnswer(agent=known, screen=await gateway.screens.fresh(known))
 
 
-def sent_view(events: list[KnownEvent]) -> SentView:
-    """Return the answer for the message among `events`."""
-    said = next(event for event in events if isinstance(event, Said))
-    return SentView(success=True, id=said.id, seq=said.seq, recipients=said.recipients)
-
-
-def _repeated(gateway: Gateway, message_id: str | None) -> Message:
+def sent_view(gateway: Gateway, events: list[KnownEvent], own_id: str | None) -> SentView:
+    """Return the answer for the message among `events`, or for the same one that was sent before."""
+    said = next((event for event in events if isinstance(event, Said)), None)
+    if said is not None:
+        return SentView(success=True, id=said.id, seq=said.seq, recipients=said.recipients)
+    repeated = [event.repeats for event in events if isinstance(event, Noticed) and event.repeats]
+    message_id = repeated[0] if repeated else own_id
     known = gateway.writer.room.message(message_id or "")
     if known is None:
         raise NotFound(f"unknown message {message_id!r}", "see: csp history")
-    return known
+    return SentView(success=True, id=known.id, seq=known.seq, recipients=tuple(known.deliveries))
 
 
 def _reporter(gateway: Gateway, caller: Caller, body: DeliveryBody) -> AgentId:

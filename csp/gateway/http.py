@@ -179,9 +179,10 @@ def _connection(request: web.BaseRequest) -> HttpConnection:
 
 def _endpoint(gateway: Gateway, guests: Connections, route: Route) -> Endpoint:
     has_needs = any(field.required for field in msgspec.structs.fields(route.query))
+    needs = route.needs
 
     async def handle(request: web.BaseRequest, params: Params) -> web.StreamResponse:
-        caller = await _caller(gateway, guests, request, route.needs)
+        caller = await _caller(gateway, guests, request, needs)
         check_role(caller, route)
         is_asked = bool(request.query_string) or has_needs
         query = parse_query(route.query, request.query) if is_asked else route.query()
@@ -196,7 +197,7 @@ def _endpoint(gateway: Gateway, guests: Connections, route: Route) -> Endpoint:
         request: web.BaseRequest, caller: Caller, params: Params, query: Any, body: bytes
     ) -> Answer:
         parsed = None if route.body is None else parse_request(route.body, body or b"{}")
-        if route.needs is not Role.NONE:
+        if needs is not Role.NONE:
             # A body may take its time, and a token may die meanwhile.
             gateway.recheck(caller)
         if route.method != "GET":

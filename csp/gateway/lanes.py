@@ -70,8 +70,9 @@ class LaneSelector(selectors.BaseSelector):
         found = self._first.select(timeout)
         ready = [one for one in found if not isinstance(one[0].data, Lane)]
         if len(ready) < len(found):
+            lanes = {key.data for key, _ in found if isinstance(key.data, Lane)}
             for lane in SERVED:
-                if not (self.is_crowded and lane is Lane.AGENTS):
+                if lane in lanes and not (self.is_crowded and lane is Lane.AGENTS):
                     ready += self._some_of(lane)
         self.is_crowded = False
         return ready

@@ -1,11 +1,12 @@
 """The routes of messages that were sent: how far they have come, what waits, what is done about it."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from csp.core.audience import is_hidden, seals_on
 from csp.core.commands import Cancel, Continue, Send
 from csp.core.delivery import UNDELIVERED
-from csp.core.queues import delivery_view
+from csp.core.queues import delivery_view, oldest_waiting
 from csp.errors import NotFound, Refused
 from csp.events import Said
 from csp.gateway import actions, maintenance
@@ -25,6 +26,9 @@ from csp.wire import (
     WaitingView,
     is_note_id,
 )
+
+#: How many messages GET /queue lists, the oldest first.
+MAX_LISTED: Final = 1000
 
 
 async def message_states(gateway: Gateway, call: Call) -> Answer:
@@ -65,7 +69,7 @@ async def act_on_message(gateway: Gateway, call: Call) -> Answer:
         known = ", ".join(MessageAction)
         raise NotFound(f"unknown action {call.path['action']!r}", f"expected one of: {known}") from exc
     if action is MessageAction.RESEND:
-        return await _resend(gateway, message_id)
+        return await _resend(gateway, message_id, call.body.id)
     if action is MessageAction.REDACT:
         await maintenance.redact(gateway, message_id)
         if is_note_id(message_id):
@@ -73,14 +77,14 @@ async def act_on_message(gateway: Gateway, call: Call) -> Answer:
                 success=True, id=MessageId(message_id), seq=gateway.writer.safe_seq, recipients=()
             )
     elif action is MessageAction.CANCEL:
-        await gateway.submit(Cancel(message=message_id))
+        await gateway.submit(Cancel(message=message_id, **call.once))
     else:
-        await gateway.submit(Continue(message=message_id))
+        await gateway.submit(Continue(message=message_id, **call.once))
     view, _ = await _message_view(gateway, message_id)
     return SentView(success=True, id=view.id, seq=view.seq, recipients=tuple(view.recipients))
 
 
-async def _resend(gateway: Gateway, message_id: str) -> Answer:
+async def _resend(gateway: Gateway, message_id: str, own_id: str | None) -> Answer:
     """Send an old message as a new one, to those it has not reached; to all if it reached everyone."""
     view, seals = await _message_view(gateway, message_id)
     if gateway.writer.room.sessions.is_sealed(seals):
@@ -95,28 +99,28 @@ async def _resend(gateway: Gateway, message_id: str) -> Answer:
     event = found.event
     to = only[0] if len(only) == 1 else event.target
     ttl_s = gateway.settings.message_ttl_s
-    send = Send(sender=HUMAN, to=to, text=event.text, thread=event.thread, ttl_s=ttl_s, only=only)
-    return actions.sent_view(await gateway.submit(send))
+    new_id = None if own_id is None else MessageId(own_id)
+    send = Send(sender=HUMAN, to=to, text=event.text, thread=event.thread, ttl_s=ttl_s, only=only, id=new_id)
+    return actions.sent_view(gateway, await gateway.submit(send), own_id)
 
 
 async def queue(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
     room = gateway.writer.room
     items: list[WaitingView] = []
-    for participant in room.participants.values():
-        for waiting in room.unfinished([*participant.controls, *participant.queue]):
-            view = delivery_view(room, waiting, participant.id)
-            items.append(
-                WaitingView(
-                    id=waiting.id,
-                    seq=waiting.seq,
-                    sender=waiting.sender,
-                    target=waiting.target,
-                    text=waiting.text[:200],
-                    agent=participant.id,
-                    state=view.state,
-                    at=view.at,
-                    reason=view.reason,
-                )
+    for waiting, agent in oldest_waiting(room, MAX_LISTED):
+        view = delivery_view(room, waiting, agent)
+        items.append(
+            WaitingView(
+                id=waiting.id,
+                seq=waiting.seq,
+                sender=waiting.sender,
+                target=waiting.target,
+                text=waiting.text[:200],
+                agent=agent,
+                state=view.state,
+                at=view.at,
+                reason=view.reason,
             )
-    return QueueView(items=tuple(sorted(items, key=lambda item: item.seq)[:1000]))
+        )
+    return QueueView(items=tuple(items))

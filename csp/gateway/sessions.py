@@ -10,6 +10,7 @@ from csp.core.modeview import mode_view, session_view, turn_view
 from csp.core.session import Session
 from csp.errors import NotFound
 from csp.events import KnownEvent, ModeChanged
+from csp.gateway.auth import Caller
 from csp.gateway.calls import Answer, Call, answered
 from csp.gateway.gateway import Gateway
 from csp.wire import (
@@ -59,12 +60,17 @@ async def next_turn(gateway: Gateway, call: Call) -> Answer:
 
 
 async def stop(gateway: Gateway, call: Call) -> Answer:
-    body: StopBody = call.body
+    return await stop_at_once(gateway, call.caller, call.body)
+
+
+async def stop_at_once(gateway: Gateway, caller: Caller, body: StopBody) -> StopView:
+    """Stop what runs in a thread, or everywhere."""
+    call = Call(caller, {}, None, body)
     thread = None if body.all else body.thread or DEFAULT_THREAD
     before = await answered(gateway, call)
     if before is not None:
         return StopView(success=True, stopped=tuple(filter(None, before.split(","))))
-    events = await gateway.submit(Stop(sender=call.caller.id, thread=thread, **call.once))
+    events = await gateway.submit(Stop(sender=caller.id, thread=thread, **call.once))
     stopped = tuple(_changed(events, Change.ENDED))
     if not stopped:
         log.info("stop was a no-op, nothing is running", extra={"of_thread": thread or "all"})

@@ -13,7 +13,7 @@ from csp.core.roles import OPS as ROLES
 from csp.core.roles import check_call
 from csp.errors import BadInput, Broken, CspError, TooLarge, TooMany
 from csp.events import decode_event
-from csp.gateway import actions
+from csp.gateway import actions, sessions
 from csp.gateway.auth import SUBPROTOCOL, Caller
 from csp.gateway.connections import is_person
 from csp.gateway.frames import Pipe, text_frame
@@ -36,6 +36,7 @@ from csp.wire import (
     OutputBody,
     Role,
     StateBody,
+    StopBody,
     WatchBody,
     WorkingBody,
     encode,
@@ -66,6 +67,8 @@ OPS: Final[dict[str, tuple[type[msgspec.Struct], Action]]] = {
     "state": (StateBody, actions.report_state),
     "control_done": (ControlDoneBody, actions.finish_control),
     "live": (LiveBody, actions.show_live),
+    # The connection is there already: it takes no new one, of which a browser has few.
+    "stop": (StopBody, sessions.stop_at_once),
 }
 
 

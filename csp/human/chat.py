@@ -31,6 +31,8 @@ from csp.wire import ALL, HUMAN, AgentState, DeliveryState
 log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.1
+#: How long events may be applied before a key gets its turn.
+SLICE_S: Final = 0.005
 _SPEECH: Final = "human_message,agent_call,agent_response"
 _AWAY_S: Final = 0.1
 _STOP_S: Final = 10.0
@@ -116,9 +118,14 @@ class Chat:
             await self._greet()
             self._has_greeted = True
             self._is_ready.set()
+            since = time.monotonic()
             async for item in self._client:
                 if not isinstance(item, Deliver | Live):
                     self._take(item)
+                if time.monotonic() - since >= SLICE_S:
+                    # What is here already comes without a pause; a key must not wait for a thousand of them.
+                    await asyncio.sleep(0)
+                    since = time.monotonic()
         finally:
             self._is_over = True
 
@@ -376,7 +383,8 @@ class Chat:
         """Return the gateway's answer; raise what it says."""
         calls = {
             "GET": lambda: self.gateway.get(path),
-            "POST": lambda: self.gateway.post(path, body),
+            # A gateway that dies may have done it before it could answer.
+            "POST": lambda: self.gateway.post_once(path, body),
             "DELETE": lambda: self.gateway.delete(path),
         }
         return await in_thread(calls[method])

@@ -249,6 +249,12 @@ class ControlBody(Struct, frozen=True):
     id: OwnId | None = None
 
 
+class MessageActionBody(Struct, frozen=True):
+    """What is done with a message; a resent one gets the id."""
+
+    id: OwnId | None = None
+
+
 class PruneBody(Struct, frozen=True):
     before: Annotated[int, Meta(ge=1, le=2**53)]
 

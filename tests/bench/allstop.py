@@ -17,6 +17,7 @@ import msgspec
 from csp.bench.process import TOKEN, Server, start_gateway
 from tests.bench.flood import HOST, Plan
 from tests.bench.rivals import start_bare
+from tests.bench.stops import Journal, Place, Press, all_ways, start_up_s
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _TIMEOUT_S: Final = 60.0
@@ -50,16 +51,22 @@ def memory_mb(pid: int, field: str) -> float:
     return int(found.split()[1]) / 1024
 
 
-def stops_of_gateway(port: int) -> Callable[[], float]:
-    """Return what starts a session, then takes the time of its ALLSTOP."""
+def begin_session(port: int) -> None:
+    """Begin a session for the next ALLSTOP to end."""
+    body = {"mode": "debate", "topic": "tabs or spaces", "agents": ["agent0", "agent1"]}
+    ask(port, "POST", "/mode", body)
+
+
+def stops(place: Place, press: Press) -> Callable[[], float]:
+    """Return what begins a session, then takes the time from a key, click or command to its end."""
+    journal = Journal(place.journal)
 
     def stop() -> float:
-        body = {"mode": "debate", "topic": "tabs or spaces", "agents": ["agent0", "agent1"]}
-        with contextlib.suppress(RuntimeError):
-            ask(port, "POST", "/mode", body)
+        begin_session(place.server.port)
+        journal.skip()
         began = time.perf_counter()
-        ask(port, "POST", "/stop", {"all": True})
-        return time.perf_counter() - began
+        press()
+        return journal.wait_ended() - began
 
     return stop
 
@@ -119,6 +126,24 @@ def register(server: Server, count: int) -> list[str]:
     ]
 
 
+def measure(place: Place, plan: Plan, seconds: float) -> None:
+    """Measure every way to ALLSTOP in an idle room, then under one flood; each for so many seconds."""
+    server = place.server
+    link = str(ask(server.port, "POST", "/page/link", {})["path"])
+    with all_ways(place, link) as ways:
+        told("csp stop, without a room", [start_up_s(place)], "Python with its modules, in all of csp stop")
+        for name, press in ways.items():
+            told(f"idle room, {name}", sample(stops(place, press), seconds / 2))
+        print(f"{'idle room':32} RSS {memory_mb(server.pid, 'VmRSS'):.0f} MB", flush=True)
+        with flooded(server.port, plan, (seconds + 1) * len(ways) + 3):
+            time.sleep(3)
+            for name, press in ways.items():
+                told(f"flood, {name}", sample(stops(place, press), seconds))
+            rss, peak = memory_mb(server.pid, "VmRSS"), memory_mb(server.pid, "VmHWM")
+        told("csp stop, without a room", [start_up_s(place)], "after the flood")
+        print(f"{'flood':32} RSS {rss:.0f} MB, peak {peak:.0f} MB", flush=True)
+
+
 def main() -> int:
     """Measure an idle room, a flooded room, a flooded bare server."""
     parser = argparse.ArgumentParser("python -m tests.bench.allstop", description=__doc__)
@@ -133,22 +158,15 @@ def main() -> int:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="csp-allstop-") as folder:
         with start_gateway(Path(folder)) as server:
-            tokens = register(server, args.agents)
             plan = Plan(
-                tokens=tokens,
+                tokens=register(server, args.agents),
                 polls=args.polls,
                 sockets=args.sockets,
                 busy=args.busy,
                 is_fresh=args.fresh,
                 again_s=args.again,
             )
-            stop = stops_of_gateway(server.port)
-            told("idle room", sample(stop, args.seconds / 2), f"RSS {memory_mb(server.pid, 'VmRSS'):.0f} MB")
-            with flooded(server.port, plan, args.seconds + 3):
-                time.sleep(3)
-                times = sample(stop, args.seconds)
-                rss, peak = memory_mb(server.pid, "VmRSS"), memory_mb(server.pid, "VmHWM")
-            told("room under the flood", times, f"RSS {rss:.0f} MB, peak {peak:.0f} MB")
+            measure(Place(server, Path(folder)), plan, args.seconds)
             print((Path(folder) / "server.log").read_text()[-2000:], file=sys.stderr)
         if args.no_bare:
             return 0

@@ -395,6 +395,9 @@ def test_what_is_no_note_leads_to_no_other_route(note: str) -> None:
         (("review", "start", "fix", "--builder", "a", "--reviewer", "b"), "/runs"),
         (("collaborate", "a tale", "--models", "gpt"), "/collaborations"),
         (("board", "add", "tabs"), "/board"),
+        (("send", "ann", "hello"), "/message"),
+        (("resend", "m-1"), "/messages/m-1/resend"),
+        (("cancel", "m-1"), "/messages/m-1/cancel"),
     ],
 )
 def test_verbs_that_must_not_act_twice_are_asked_for_once(words: tuple[str, ...], path: str) -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from csp.core.commands import Answer, Cancel, Control, Leave, Redact, Remove, Return, Send, SetState, Tick
-from csp.core.queues import delivery_view, expired, first_held, next_deadline, pending
+from csp.core.queues import delivery_view, expired, first_held, next_deadline, oldest_waiting, pending
 from csp.core.room import WINDOW, Participant, Room, apply, dump, is_pending, load, replay, without_texts
 from csp.events import (
     Base,
@@ -425,6 +425,14 @@ def test_due_is_only_what_is_safe_on_disk(live: LiveRoom) -> None:
 
     assert [deliver.id for deliver in pending(live.room, CODEX, upto=said[1].seq)] == [said[0].id, said[1].id]
     assert list(pending(live.room, CODEX, upto=0)) == []
+
+
+def test_oldest_waiting_is_in_the_order_of_the_journal(live: LiveRoom) -> None:
+    first, second, third = live.say(HUMAN, CODEX), live.say(HUMAN, CLAUDE), live.say(HUMAN, CODEX)
+
+    found = [(message.id, agent) for message, agent in oldest_waiting(live.room, 10)]
+    assert found == [(first.id, CODEX), (second.id, CLAUDE), (third.id, CODEX)]
+    assert [message.id for message, _ in oldest_waiting(live.room, 2)] == [first.id, second.id]
 
 
 def test_first_held_is_the_oldest_that_is_not_due(live: LiveRoom) -> None:

@@ -16,7 +16,18 @@ from csp.gateway import messages as messages_module
 from csp.gateway.auth import Caller
 from csp.gateway.calls import Call
 from csp.journal.rewrite import REDACTED
-from csp.wire import ALL, HUMAN, AgentId, DeliveryState, DeliveryView, MessageId, MessageView, QueueView, Role
+from csp.wire import (
+    ALL,
+    HUMAN,
+    AgentId,
+    DeliveryState,
+    DeliveryView,
+    MessageActionBody,
+    MessageId,
+    MessageView,
+    QueueView,
+    Role,
+)
 from tests.gateway.asked import ROOM as ROOM_CALLER
 from tests.gateway.asked import Recorder
 from tests.gateway.served import Clock, Member, ServedRoom, served
@@ -254,7 +265,13 @@ async def test_the_queue_lists_the_oldest_thousand_in_the_order_of_the_journal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     held = DeliveryView(state=DeliveryState.HELD, at=7.0, reason="offline")
-    monkeypatch.setattr(messages_module, "delivery_view", lambda room, message, agent: held)
+    viewed: list[int] = []
+
+    def delivery_view(room: Any, message: Any, agent: str) -> DeliveryView:
+        viewed.append(message.seq)
+        return held
+
+    monkeypatch.setattr(messages_module, "delivery_view", delivery_view)
 
     def message(seq: int) -> SimpleNamespace:
         return SimpleNamespace(id=f"m-{seq}", seq=seq, sender="human", target="all", text="x" * 300)
@@ -262,14 +279,21 @@ async def test_the_queue_lists_the_oldest_thousand_in_the_order_of_the_journal(
     async def settle() -> None:
         pass
 
-    claude = SimpleNamespace(id="claude", controls=[message(1001)], queue=[message(n) for n in range(2, 501)])
-    codex = SimpleNamespace(id="codex", controls=[], queue=[message(1), *map(message, range(501, 1001))])
-    room = SimpleNamespace(participants={"claude": claude, "codex": codex}, unfinished=lambda found: found)
+    def queue(*seqs: int) -> dict[str, int]:
+        return {f"m-{seq}": seq for seq in seqs}
+
+    claude = SimpleNamespace(controls=queue(1001, 1002), queue=queue(*range(2, 501), 1003, 1004))
+    codex = SimpleNamespace(controls={}, queue=queue(1, *range(501, 1001), *range(2000, 9000)))
+    room = SimpleNamespace(
+        participants={"claude": claude, "codex": codex},
+        unfinished=lambda found: (message(int(key.removeprefix("m-"))) for key in found),
+    )
     gateway: Any = SimpleNamespace(writer=SimpleNamespace(settle=settle, room=room))
     view = await messages_module.queue(gateway, None)  # type: ignore[arg-type]  # nothing of the call is used
 
     assert isinstance(view, QueueView)
-    assert [item.seq for item in view.items] == list(range(1, 1001))
+    # What is not shown is not looked at: under a flood the queues hold some 100,000 messages.
+    assert [item.seq for item in view.items] == viewed == list(range(1, 1001))
     first = view.items[0]
     assert (first.id, first.agent, first.state, first.at, first.reason) == (
         *("m-1", "codex", "held", 7.0, "offline"),
@@ -315,10 +339,12 @@ async def test_a_message_is_sent_again_to_those_it_has_not_reached(
 ) -> None:
     gateway = resending(monkeypatch, "hello", **states)
     command = await gateway.command(
-        messages_module.act_on_message, ROOM_CALLER, None, id="m-1", action="resend"
+        messages_module.act_on_message, ROOM_CALLER, MessageActionBody(id="k-1"), id="m-1", action="resend"
     )
 
-    assert command == Send(sender=HUMAN, to=to, text="hello", thread="side", ttl_s=7.0, only=only)
+    assert command == Send(
+        sender=HUMAN, to=to, text="hello", thread="side", ttl_s=7.0, only=only, id=MessageId("k-1")
+    )
 
 
 @pytest.mark.parametrize(("text", "error"), [(None, NotFound), (REDACTED, Refused)])
@@ -327,15 +353,16 @@ async def test_a_message_whose_words_are_gone_is_not_sent_again(
 ) -> None:
     gateway: Any = resending(monkeypatch, text, a=DeliveryState.FAILED)
     with pytest.raises(error):
-        await messages_module._resend(gateway, "m-1")
+        await messages_module._resend(gateway, "m-1", None)
 
 
 @pytest.mark.parametrize(
-    ("action", "expected"), [("cancel", Cancel(message="m-1")), ("continue", Continue(message="m-1"))]
+    ("action", "expected"),
+    [("cancel", Cancel(message="m-1", once="k-1")), ("continue", Continue(message="m-1", once="k-1"))],
 )
 async def test_an_action_reaches_the_room(action: str, expected: Cancel | Continue) -> None:
     command = await Recorder().command(
-        messages_module.act_on_message, ROOM_CALLER, None, id="m-1", action=action
+        messages_module.act_on_message, ROOM_CALLER, MessageActionBody(id="k-1"), id="m-1", action=action
     )
 
     assert command == expected

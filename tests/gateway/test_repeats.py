@@ -49,6 +49,34 @@ async def test_turn_is_passed_on_once(room: ServedRoom) -> None:
     assert await room.post("/turn/next", {"id": "k-1"}) == first
 
 
+async def test_stop_over_both_ways_stops_once(room: ServedRoom) -> None:
+    """The page sends it over its WebSocket and by HTTP; the second must not stop what has begun since."""
+    for name in ("claude", "codex"):
+        await room.join(name)
+    await room.post("/mode", {key: DEBATE[key] for key in ("mode", "topic", "agents")})
+    (begun,) = [session for session, _ in await _sessions(room)]
+    socket = await room.connect(room.token)
+    over_socket = await socket.ask("stop", all=True, id="k-2")
+    await room.post("/mode", {**DEBATE, "id": "k-3"})
+    over_http = await room.post("/stop", {"all": True, "id": "k-2"})
+
+    assert over_socket["stopped"] == over_http["stopped"] == [begun]
+    assert [status for _, status in await _sessions(room)] == ["ended", "running"]
+
+
+@pytest.mark.parametrize("action", ["resend", "cancel"])
+async def test_message_is_acted_on_once(tmp_path: Path, action: str) -> None:
+    async with served(tmp_path / "room") as room:
+        claude = await room.join("claude")
+        message = await room.send("claude", "hello")
+        first = await room.post(f"/messages/{message}/{action}", {"id": "k-1"})
+        waiting = await room.inbox(claude)
+        await room.restart()
+
+        assert await room.post(f"/messages/{message}/{action}", {"id": "k-1"}) == first
+        assert await room.inbox(claude) == waiting
+
+
 def _without_times(answer: dict[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in answer.items() if key != "seq"}
     if "run" in found:

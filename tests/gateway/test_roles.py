@@ -307,6 +307,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "working": {},
     "state": {"state": "busy", "agent": "claude"},
     "live": {"text": "hello"},
+    "stop": {},
     "watch": {"after": 0},
     "unwatch": {},
 }

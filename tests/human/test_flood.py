@@ -5,20 +5,23 @@ import io
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 
 import pytest
 from prompt_toolkit.input import create_pipe_input
 
 from csp.client import Client
+from csp.events import Unknown
 from csp.human import pane as pane_module
 from csp.human.face import Order
 from csp.human.look import UNICODE, Look
 from csp.human.memory import Memory
 from csp.human.pane import _MAX_WRITE as MAX_WRITE
 from csp.rooms import Address
+from tests.human.fakes import Modes
 from tests.human.scene import Pane, join, open_pane
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until, wait_until_sync
@@ -149,3 +152,36 @@ async def test_a_key_does_not_wait_for_all_that_is_to_be_shown(
         flushing.cancel()
 
     assert screen.written.index("Ж") < screen.written.index("row 39.")
+
+
+async def test_a_key_does_not_wait_for_all_that_has_come_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csp.human.chat.SLICE_S", 0.0)
+    chat = Modes(tmp_path)
+    taken: list[int] = []
+    shown_at_key: list[int] = []
+
+    async def items() -> AsyncIterator[Unknown]:
+        asyncio.get_running_loop().call_soon(lambda: shown_at_key.append(len(taken)))
+        for number in range(1000):
+            yield Unknown(seq=number, ts=0.0, type="new")
+
+    class Rushing:
+        """A client with a thousand events at hand."""
+
+        seq = 0
+        status = SimpleNamespace(is_connected=True)
+
+        async def connected(self) -> None:
+            pass
+
+        def __aiter__(self) -> AsyncIterator[Unknown]:
+            return items()
+
+    monkeypatch.setattr(chat, "_client", Rushing())
+    monkeypatch.setattr(chat, "_take", lambda event: taken.append(event.seq))
+    await chat.serve()
+
+    assert len(taken) == 1000
+    assert shown_at_key[0] < 10

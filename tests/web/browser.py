@@ -25,7 +25,7 @@ _PLACES: Final = (
 )
 #: A name that leads here though it is not ours, as a rebound one does.
 REBOUND: Final = "evil.test"
-_FLAGS: Final = (
+FLAGS: Final = (
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -54,11 +54,21 @@ async def new_context(browser: Browser) -> BrowserContext:
 
 async def launch(playwright: Playwright) -> Browser:
     """Start a browser with a profile of its own; Chromium's sandbox does not work for root."""
+    return await playwright.chromium.launch(
+        executable_path=find_chromium(), args=list(FLAGS), chromium_sandbox=not is_root()
+    )
+
+
+def find_chromium() -> str:
+    """Return the path of a Chromium."""
     found = next(filter(None, map(shutil.which, (*_NAMES, *_PLACES))), None)
     assert found, f"there is none of {', '.join(_NAMES)}; bin/test installs one"
-    return await playwright.chromium.launch(
-        executable_path=found, args=list(_FLAGS), chromium_sandbox=os.geteuid() != 0
-    )
+    return found
+
+
+def is_root() -> bool:
+    """Tell whether this is root, for whom Chromium's sandbox does not work."""
+    return os.geteuid() == 0
 
 
 class Troubles:

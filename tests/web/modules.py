@@ -4,14 +4,18 @@ from typing import Any, Final
 
 from playwright.async_api import Page
 
-#: Notes every call to the gateway in `asked`; `answers` has what is answered by path, else nothing.
+#: Notes every call to the gateway in `asked`, but the ids that the page gives to what is done in `ids`;
+#: `answers` has what is answered by path, else nothing.
 _WORLD: Final = """() => {
   window.asked = [];
+  window.ids = [];
   window.answers = {};
   window.statuses = {};
   window.fetch = async (path, { method = "GET", body, headers } = {}) => {
     const [place] = path.split("?");
-    window.asked.push([method, path, body === undefined ? null : JSON.parse(body)]);
+    const { id, ...said } = body === undefined ? {} : JSON.parse(body);
+    if (id) window.ids.push(id);
+    window.asked.push([method, path, body === undefined ? null : said]);
     window.headers = headers;
     if (window.statuses[place] === 0) throw new TypeError("no network");
     const answer = window.answers[place];
@@ -20,7 +24,7 @@ _WORLD: Final = """() => {
     const date = new Date(Date.now() + (window.skewMs ?? 0)).toUTCString();
     // Without a real response there is nothing to wait for: turn() is enough for all that follows from it.
     return { status, ok: status < 400, headers: new Headers({ Date: date }),
-      json: async () => structuredClone(given) };
+      text: async () => JSON.stringify(given), json: async () => structuredClone(given) };
   };
   window.sockets = [];
   window.WebSocket = class extends EventTarget {
@@ -79,7 +83,8 @@ class Parts:
     async def run(self, script: str, given: object = None) -> Any:
         """Run the body of an async function of `given`; return what it returns.
 
-        At hand are load(name) for a module of the page, makeRoom(fields) for a room, `asked`, `answers`,
-        `statuses` and `sockets` for what is said to the gateway, $ and texts(selector) for what is shown.
+        At hand are load(name) for a module of the page, makeRoom(fields) for a room, `asked`, `ids`,
+        `answers`, `statuses` and `sockets` for what is said to the gateway, $ and texts(selector) for what is
+        shown.
         """
         return await self.page.evaluate(f"async (given) => {{ {script} }}", given)

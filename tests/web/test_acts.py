@@ -11,25 +11,34 @@ async def test_whoever_looks_at_everything_stops_everything(parts: Parts) -> Non
     got = await parts.run(
         SESSIONS
         + """const { stop } = await load("acts"); const room = await makeRoom({ sessions });
-        return [await stop(room), asked, room.refreshed]"""
+        const sent = []; room.hurry = (op) => sent.push(op);
+        return [await stop(room), asked, room.refreshed, sent, ids]"""
     )
 
-    assert got == [True, [["POST", "/stop", {"all": True}]], 1]
+    (stop_id,) = got.pop()
+    assert got == [
+        True,
+        [["POST", "/stop", {"all": True}]],
+        1,
+        [{"op": "stop", "all": True, "id": stop_id}],
+    ]
 
 
 async def test_whoever_looks_at_one_session_stops_that_one(parts: Parts) -> None:
     got = await parts.run(
         SESSIONS
         + """const { stop } = await load("acts"); const room = await makeRoom({ sessions, view: "s1" });
-        return [await stop(room, "Allstop"), asked]"""
+        const sent = []; room.hurry = (op) => sent.push(op);
+        return [await stop(room, "Allstop"), asked, sent.map(({ id, ...op }) => op),
+          sent.map(({ id }) => id).join() === ids.join()]"""
     )
 
+    said = {"to": "all", "content": "Allstop", "thread": "one"}
     assert got == [
         True,
-        [
-            ["POST", "/message", {"to": "all", "content": "Allstop", "thread": "one"}],
-            ["POST", "/stop", {"thread": "one"}],
-        ],
+        [["POST", "/message", said], ["POST", "/stop", {"thread": "one"}]],
+        [{"op": "message", **said}, {"op": "stop", "thread": "one"}],
+        True,
     ]
 
 

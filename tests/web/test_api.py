@@ -70,3 +70,39 @@ async def test_a_difference_of_a_few_seconds_counts_and_no_answer_is_kept(parts:
     )
 
     assert abs(got[0] - 5) <= 1 and got[1] == ["no-store"]
+
+
+async def test_an_act_keeps_its_id_until_it_is_answered(parts: Parts) -> None:
+    """The repeats of the page have it, and so has the same act when the person tries again."""
+    got = await parts.run(
+        """const { act } = await load("api"); const used = () => [...new Set(ids.splice(0))];
+        statuses["/x"] = 0; const failed = await act("/x", { a: 1 }).catch((error) => error.status);
+        const tries = ids.length; const first = used(); statuses["/x"] = 200;
+        await act("/x", { a: 2 }); const other = used();
+        await act("/x", { a: 1 }); const again = used(); await act("/x", { a: 1 }); const later = used();
+        return [failed, tries > 2, first.length, again[0] === first[0], other[0] === first[0],
+          later[0] === first[0], asked.length === tries + 3]"""
+    )
+
+    assert got == [0, True, 1, True, False, False, True]
+
+
+async def test_an_act_that_is_refused_is_not_repeated(parts: Parts) -> None:
+    got = await parts.run(
+        """const { act } = await load("api"); statuses["/x"] = 409;
+        for (const n of [1, 2]) await act("/x").catch(() => {});
+        return [asked.length, new Set(ids).size]"""
+    )
+
+    assert got == [2, 2]
+
+
+async def test_an_answer_that_breaks_off_is_lost(parts: Parts) -> None:
+    got = await parts.run(
+        """const { act } = await load("api"); const answer = window.fetch; let lost = 0;
+        window.fetch = async (...given) => ({ ...(await answer(...given)), text: async () => {
+          if (lost++ === 0) throw new TypeError("broken off"); return '{"a": 1}'; } });
+        return [await act("/x"), asked.length, new Set(ids).size]"""
+    )
+
+    assert got == [{"a": 1}, 2, 1]

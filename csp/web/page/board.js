@@ -1,6 +1,6 @@
 // The whiteboard: what stands on it, what is found there, new notes, a summary.
 
-import { get, post } from "./api.js";
+import { act, get, post } from "./api.js";
 import { byId, h, set, setText, swap } from "./dom.js";
 import { save } from "./export.js";
 import { renderMarkdown } from "./render.js";
@@ -137,7 +137,7 @@ export class Board {
     const tags = byId("board-tags").value.split(/[\s,]+/).filter(Boolean);
     if (!field.value.trim()) return;
     const body = { text: field.value, tags, ...(this.#session && { session: this.#session }) };
-    if ((await attempt(post("/board", body))) === null) return;
+    if ((await attempt(act("/board", body))) === null) return;
     field.value = "";
     this.#searched = byId("board-q").value = "";
     this.#wake();

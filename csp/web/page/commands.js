@@ -1,7 +1,7 @@
 // The commands that can be typed here, one row each; completion and /help read this table.
 
 import { press, steer, stop } from "./acts.js";
-import { post } from "./api.js";
+import { act } from "./api.js";
 import { openBoard } from "./board.js";
 import { byId } from "./dom.js";
 import { exportRoom } from "./export.js";
@@ -25,7 +25,7 @@ export const COMMANDS = [
   { name: "stop", help: "stop what is running, at once", run: (room) => stop(room) },
   { name: "mode", usage: "MODE TOPIC", help: "begin a mode", run: () => openMode() },
   { name: "end", help: "end the running session in order", run: onSession("stop") },
-  { name: "next", help: "pass the turn on", run: async (room) => (await attempt(post("/turn/next", { thread: room.shown?.session.thread }))) !== null },
+  { name: "next", help: "pass the turn on", run: async (room) => (await attempt(act("/turn/next", { thread: room.shown?.session.thread }))) !== null },
   { name: "skip", usage: "[AGENT]", help: "go past the one whose turn it is", run: onSession("skip", ([agent]) => (agent ? { agent } : {})) },
   { name: "extend", usage: "[N]", help: "give the session more rounds", run: onSession("extend", ([n]) => (n ? { rounds: Number(n) } : {})) },
   { name: "pause", usage: "[AGENT]", help: "pause an agent; alone: the session", run: onEither("pause") },

@@ -1,6 +1,6 @@
 // Where the person writes.
 
-import { get, post } from "./api.js";
+import { act, get } from "./api.js";
 import { stop } from "./acts.js";
 import { runCommand, COMMANDS } from "./commands.js";
 import { Completion } from "./completion.js";
@@ -101,16 +101,14 @@ export class Composer {
   }
 
   async #setMode(body) {
-    return (await attempt(post("/mode", { ...body, thread: this.#room.thread ?? undefined }))) !== null;
+    return (await attempt(act("/mode", { ...body, thread: this.#room.thread ?? undefined }))) !== null;
   }
 
   async #send({ to, text, urgent }) {
     set(byId("composer"), { "aria-busy": "true" });
-    // The same id if it has to be sent twice, so that it is one message even if the answer was lost.
-    const id = `page-${crypto.randomUUID()}`;
     const content = await attempt(this.#filledIn(text));
-    const body = { to, content, id, urgent, thread: this.#room.thread ?? undefined };
-    const sent = content !== null && (await attempt(twice(() => post("/message", body))));
+    const body = { to, content, urgent, thread: this.#room.thread ?? undefined };
+    const sent = content !== null && (await attempt(act("/message", body)));
     set(byId("composer"), { "aria-busy": "false" });
     if (sent && !sent.recipients.length) tell(`nobody is there to read it`);
     return Boolean(sent);
@@ -125,14 +123,5 @@ export class Composer {
       if (last) filled = filled.replace(whole, () => last.text);
     }
     return filled;
-  }
-}
-
-async function twice(send) {
-  try {
-    return await send();
-  } catch (error) {
-    if (error.status !== 0) throw error;
-    return send();
   }
 }

@@ -1,6 +1,6 @@
 // Begin a session: the mode, who takes part, about what.
 
-import { post } from "./api.js";
+import { act } from "./api.js";
 import { byId, h, set, setText, swap } from "./dom.js";
 import { MODES, modeOf } from "./modes.js";
 import { attempt, tell } from "./toast.js";
@@ -137,7 +137,7 @@ export class ModeForm {
 
   async #begin(path, body) {
     set(byId("mode-start"), { disabled: true });
-    const begun = await attempt(post(path, body));
+    const begun = await attempt(act(path, body));
     set(byId("mode-start"), { disabled: false });
     if (!begun) return;
     byId("mode-goal").value = "";

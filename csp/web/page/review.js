@@ -1,6 +1,6 @@
 // A builder's run with its reviewer: the plan, the checks, the findings, what a person is asked.
 
-import { get, part, post } from "./api.js";
+import { act as actOnce, get, part } from "./api.js";
 import { button, byId, h, set, swap } from "./dom.js";
 import { appendText, shortened } from "./text.js";
 import { attempt } from "./toast.js";
@@ -113,5 +113,5 @@ function acts(room, run, reason) {
 }
 
 async function act(room, id, action, body) {
-  if ((await attempt(post(`/runs/${part(id)}/${action}`, body))) !== null) room.refresh();
+  if ((await attempt(actOnce(`/runs/${part(id)}/${action}`, body))) !== null) room.refresh();
 }

@@ -1,7 +1,7 @@
 // The session that runs, or ran last: where it stands, what can be done to it.
 
 import { steer } from "./acts.js";
-import { now, post } from "./api.js";
+import { act as actOnce, now } from "./api.js";
 import { button, byId, h, set, setText, swap } from "./dom.js";
 import { chipText, endOf, minutes, modeOf } from "./modes.js";
 import { appendText, shortened } from "./text.js";
@@ -102,7 +102,7 @@ function facts(session, orchestration, isOver) {
 
 function sessionButtons(room, session, orchestration) {
   const act = (action, body) => () => steer(session.id, action, body).then(() => room.refresh());
-  const next = () => attempt(post("/turn/next", { thread: session.thread })).then(() => room.refresh());
+  const next = () => attempt(actOnce("/turn/next", { thread: session.thread })).then(() => room.refresh());
   const make = (label, run, about) => button(label, run, { class: "small", id: `session-${label.toLowerCase().replace(/\W+/g, "-")}`, title: about });
   const isPaused = session.status === "paused";
   return h("div", { class: "buttons" },

@@ -57,14 +57,14 @@ export class Stream {
   watch(agent) {
     this.#watched.set(agent, (this.#watched.get(agent) ?? 0) + 1);
     // Asked for again, it is shown whole again: who has just begun to look needs all of it.
-    this.#send({ op: "unwatch", screen: agent });
-    this.#send({ op: "watch", screen: agent });
+    this.send({ op: "unwatch", screen: agent });
+    this.send({ op: "watch", screen: agent });
   }
 
   unwatch(agent) {
     const rest = (this.#watched.get(agent) ?? 0) - 1;
     if (rest > 0) this.#watched.set(agent, rest);
-    else if (this.#watched.delete(agent)) this.#send({ op: "unwatch", screen: agent });
+    else if (this.#watched.delete(agent)) this.send({ op: "unwatch", screen: agent });
   }
 
   /** Serve one connection; return the code it closed with. */
@@ -83,7 +83,7 @@ export class Stream {
   #opened() {
     this.#waitMs = FIRST_WAIT_MS;
     this.#heardAt = performance.now();
-    for (const agent of this.#watched.keys()) this.#send({ op: "watch", screen: agent });
+    for (const agent of this.#watched.keys()) this.send({ op: "watch", screen: agent });
     this.#on.status("live");
   }
 
@@ -98,7 +98,8 @@ export class Stream {
     }
   }
 
-  #send(frame) {
+  /** Send a frame if the connection is open. */
+  send(frame) {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
   }
 
@@ -106,7 +107,7 @@ export class Stream {
   #ping() {
     const asked = performance.now();
     if (this.#socket?.readyState !== WebSocket.OPEN) return;
-    this.#send({ op: "unwatch", screen: NOBODY });
+    this.send({ op: "unwatch", screen: NOBODY });
     const socket = this.#socket;
     setTimeout(() => this.#heardAt < asked && socket.close(), ANSWER_MS);
   }

@@ -1,6 +1,6 @@
 // How far each message has come, per recipient.
 
-import { get, part, post } from "./api.js";
+import { act as actOnce, get, part } from "./api.js";
 import { button, h, swap } from "./dom.js";
 import { appendText } from "./text.js";
 import { attempt } from "./toast.js";
@@ -88,5 +88,5 @@ function tick(agent, { state, reason }) {
 }
 
 function act(id, label, action) {
-  return button(label, () => attempt(post(`/messages/${part(id)}/${action}`)), { class: "link", "aria-label": `${label}: ${id}` });
+  return button(label, () => attempt(actOnce(`/messages/${part(id)}/${action}`)), { class: "link", "aria-label": `${label}: ${id}` });
 }
