@@ -43,7 +43,17 @@ ORDINARY_SHELL_MAY_USE: Final = SHELLS - {"cli", "bench"}
 
 # Nothing here has a clock, does I/O or is random.
 CORE_MAY_IMPORT: Final = {
-    *("__future__", "bisect", "collections", "dataclasses", "difflib", "enum", "functools", "hashlib"),
+    *(
+        "__future__",
+        "bisect",
+        "collections",
+        "dataclasses",
+        "difflib",
+        "enum",
+        "functools",
+        "hashlib",
+        "heapq",
+    ),
     *("itertools", "math", "msgspec", "re", "string", "typing", "unicodedata"),
 }
 # hash() differs from process to process, id() from run to run: neither may order anything.
