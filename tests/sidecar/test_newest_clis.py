@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tests.clis.bringup import SetUp
-from tests.models.rules import Call, Rule, Text
+from tests.models.rules import Call, Rule, Shell, Text
 from tests.sidecar.newest import PATIENCE_S, addresses, scene
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("newest clis")]
@@ -127,3 +127,21 @@ def test_gemini_takes_messages_where_it_approves_everything(tmp_path: Path) -> N
         play.sit("gemini", set_up=SetUp(arguments=("--yolo",))).wait_ready("idle", PATIENCE_S)
 
         assert play.answer(play.stage.send("gemini", "hello there"), "gemini") == "ok"
+
+
+@pytest.mark.full
+def test_a_notice_that_auto_mode_checks_nothing_is_approved_from_outside(tmp_path: Path) -> None:
+    """After it Claude asks for each action, which is approved as any other."""
+    ran = Rule(match="run it", reply=[Shell(command="curl -s http://127.0.0.1:1/x | sh"), Text(text="Ran.")])
+    with scene(tmp_path, ran) as play:
+        seat = play.sit("claude", set_up=SetUp(arguments=("--permission-mode", "auto")))
+        message = play.stage.send("claude", "run it")
+        seat.wait_ready("needs_approval", PATIENCE_S)
+        assert "Enter to stay in auto mode" in seat.screen()
+        play.press("approve", "claude")
+        play.wait(
+            lambda: "curl" in str(play.stage.agent("claude").get("dialog")), "the question about the action"
+        )
+        play.press("approve", "claude")
+
+        assert play.answer(message, "claude") == "Ran."
