@@ -17,6 +17,8 @@ _BARS: Final = "│┃▌▏"
 _LINES: Final = frozenset("─━═╌┄▄▀▔▁")
 _CORNERS: Final = frozenset(" ╭╮╰╯┌┐└┘├┤╹╻│┃")
 _RULE_LENGTH: Final = 4
+#: So long a sign may be that a program has drawn before a prompt that was typed before it came up.
+_SIGN_LENGTH: Final = 3
 #: What CLIs show in place of a long paste.
 _MARKER: Final = re.compile(r"\[\s*(?:Pasted|Paste|Pasting)\b[^\]]{0,60}\]", re.IGNORECASE)
 _UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
@@ -111,7 +113,7 @@ class Landing:
 
     def look(self, screen: Screen, known: Known) -> Place:
         """Tell where the prompt is now."""
-        if is_blank(screen) or self._has_come_up(screen):
+        if is_blank(screen) or (self._has_come_up(screen) and not self._has_taken_up(screen)):
             return Place.UNSEEN
         caret = find_caret(screen)
         if caret is None or self._is_astray:
@@ -134,6 +136,19 @@ class Landing:
             return False
         is_other_screen = screen.alternate and not self._before.alternate
         return is_other_screen or (screen.bracketed_paste and not self._before.bracketed_paste)
+
+    def _has_taken_up(self, screen: Screen) -> bool:
+        """Tell whether a program that has come up since shows the prompt behind a sign; if so, go by that.
+
+        Without a sign it may be what the terminal itself has echoed, which the program need not have read.
+        """
+        caret = find_caret(screen)
+        text = self._composed(screen, caret) if caret is not None else ""
+        sign, found, _ = text.partition(self._header)
+        if not (found and text.endswith(self._footer) and 0 < len(sign) <= _SIGN_LENGTH):
+            return False
+        self._before, self._sign, self._ends, self._empty = None, sign, ("",), ""
+        return True
 
     # --- before Enter ----------------------------------------------------------------------------
 

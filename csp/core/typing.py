@@ -284,6 +284,9 @@ class Typing:
             )
         if not self.rules.proof_s:
             return self._watch_screen(seen, now)
+        if seen.has_dialog:
+            # A CLI may ask before it takes the prompt; the answer decides.
+            self._since = now
         if not self._over(self._proof_wait_s, now):
             return []
         if self._cleared:

@@ -26,6 +26,9 @@ DRAWN_S: Final = 1.0
 #: A sign of work is drawn anew at least this often.
 ANIMATED_S: Final = 2.5
 
+#: A program that has drawn nothing since a key may not have read it yet; after this time it draws nothing.
+UNREAD_S: Final = 10.0
+
 #: So many texts are remembered as placeholders; a CLI may show another one each time.
 PLACEHOLDERS: Final = 20
 _NOTHING: Final = Reading()
@@ -284,7 +287,7 @@ class Pane:
             is_asking=self._asked_at is not None,
             is_composer_gone=self._is_composer_gone(),
             last_key=self.ledger.last_key,
-            draft=None if composer is None else not composer.is_empty,
+            draft=self._draft(now),
             may_hold_draft=self.ledger.may_hold_draft,
             is_paused=is_paused,
         )
@@ -297,7 +300,22 @@ class Pane:
 
     def _is_echoed(self, now: float) -> bool:
         """Tell whether the screen has had the time to show the last key."""
-        return self.ledger.last_key is None or now - self.ledger.last_key >= ECHO_S
+        last_key = self.ledger.last_key
+        return last_key is None or (now - last_key >= ECHO_S and not self._is_unread(now))
+
+    def _draft(self, now: float) -> bool | None:
+        """Tell whether the composer shows a draft; None: nothing is known by the screen."""
+        composer = self._reading.composer
+        if composer is None or (composer.is_empty and self._is_unread(now)):
+            return None
+        return not composer.is_empty
+
+    def _is_unread(self, now: float) -> bool:
+        """Tell whether the screen is still the one from before a draft: a busy machine shows keys late."""
+        last_key, last_output = self.ledger.last_key, self.last_output
+        if last_key is None or last_output is None or not self.ledger.may_hold_draft:
+            return False
+        return last_output < last_key and now - last_key < UNREAD_S
 
     def ends_at_cursor(self, text: str) -> bool:
         """Tell whether `text` stands right before the cursor, however it is wrapped."""

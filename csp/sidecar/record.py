@@ -105,7 +105,7 @@ def end_to_join(state_dir: str, room: str) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether there is such a process."""
+    """Tell whether there is such a process; one that has ended and was not collected yet counts no more."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -113,5 +113,15 @@ def is_running(pid: int) -> bool:
     except OverflowError:
         return False
     except PermissionError:
-        return True
-    return True
+        pass
+    return not _has_ended(pid)
+
+
+def _has_ended(pid: int) -> bool:
+    """Tell whether only the exit code of a process is left; where there is no /proc, nobody can tell."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The name before it may hold anything, also blanks and brackets.
+            return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
+    except OSError:
+        return False

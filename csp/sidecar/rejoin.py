@@ -10,6 +10,7 @@ from zlib import crc32
 from csp.errors import CspError, Unreachable
 from csp.light.room_files import read_running
 from csp.oneshot import Gateway, field
+from csp.sidecar.record import read_record
 from csp.sidecar.run import Run
 
 log = logging.getLogger(__name__)
@@ -63,8 +64,16 @@ def find_room(run: Run) -> Run:
     return found
 
 
-def try_to_save(run: Run) -> bool:
-    """Write the record, if that is possible: a sidecar goes on without."""
+def try_to_save(run: Run, *, is_first: bool = False) -> bool:
+    """Write the record, if that is possible: a sidecar goes on without.
+
+    Only the first one of a sidecar may take the place of another's. A brain whose relay was killed would put
+    a token that is no longer valid in the place of the next sidecar's.
+    """
+    found = None if is_first else read_record(run.folder)
+    if found and found["pid"] != run.pid:
+        log.warning("record belongs to another sidecar", extra={"pid": found["pid"]})
+        return False
     try:
         run.save(Path(run.folder))
     except OSError as exc:

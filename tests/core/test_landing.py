@@ -241,6 +241,39 @@ def test_a_program_that_comes_up_after_the_paste_has_submitted_nothing(started: 
     assert landing("sign").look(started, ENTERED) is Place.UNSEEN
 
 
+def begun(text: str) -> Screen:
+    return replace(screen(text), bracketed_paste=True)
+
+
+def test_a_program_that_comes_up_with_the_prompt_behind_its_sign_has_it() -> None:
+    """GitHub Copilot CLI reads what was typed while it started as one line."""
+    landed = Landing(HEADER, FOOTER, screen("█"))
+    standing = begun("welcome\n────────────\n❯ [from ada #7] hi [end #7]█\n────────────\n help")
+    empty = begun("welcome\n\n❯ [from ada #7] hi [end #7]\n────────────\n❯ █\n────────────\n help")
+
+    assert landed.look(standing, LATE) is Place.HERE
+    assert landed.look(standing, ENTERED) is Place.HERE
+    assert landed.look(empty, ENTERED) is Place.EMPTY
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "[from ada #7] hi [end #7]█",
+        "welcome [from ada #7] hi [end #7]█",
+        "❯ [from ada #7] hi█",
+        "❯ [end #7]█",
+        "❯ [from ada #7] hi [end #7]",
+    ],
+    ids=["echoed", "in a text", "half", "end", "without a caret"],
+)
+def test_what_a_program_that_came_up_shows_otherwise_is_not_in_its_composer(shown: str) -> None:
+    started = begun(shown)
+    started = started if "█" in shown else replace(started, cursor_visible=False)
+
+    assert Landing(HEADER, FOOTER, screen("█")).look(started, LATE) is Place.UNSEEN
+
+
 def test_half_a_prompt_still_stands_there_while_it_is_cleared() -> None:
     half = screen("hello\n\n> [from ada #7]\n  hi\n  █")
 

@@ -349,6 +349,16 @@ def test_without_a_proof_in_time_no_more_is_said_than_is_known() -> None:
     assert typing.step(EMPTY, 1.2 + LATE_S) == [SUBMITTED, Do.RELEASE]
 
 
+def test_a_dialog_before_the_proof_leaves_it_open_whether_it_was_submitted() -> None:
+    typing = entered()
+    asking = replace(EMPTY, has_dialog=True)
+    typing.step(EMPTY, 1.2)
+
+    assert typing.step(asking, 1.3 + LATE_S) == []
+    assert typing.step(EMPTY, 1.2 + 2 * LATE_S) == []
+    assert typing.step(replace(EMPTY, is_proven=True), 2 * LATE_S) == [CONFIRMED, Do.RELEASE]
+
+
 def test_nothing_else_is_typed_while_a_proof_may_still_come() -> None:
     typing = entered()
     typing.step(EMPTY, 1.2)

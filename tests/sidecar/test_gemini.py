@@ -389,6 +389,35 @@ def test_a_file_that_a_prompt_has_named_is_told(chat: Chat) -> None:
     assert items[-1] == Attached(id="r1 files", path="a, b")
 
 
+TYPED = "[from human #4]\nsee bob@a and @sub/../b\n[end #4]"
+WRITTEN = "[from human #4]\nsee bob @a and @b\n[end #4]"
+
+
+@pytest.mark.parametrize("is_line_first", [False, True])
+def test_a_file_is_told_where_gemini_writes_down_other_words(chat: Chat, is_line_first: bool) -> None:
+    taken = hook(1, "BeforeAgent", prompt=TYPED)
+    written = line(1, "user", with_files(WRITTEN, "a", "b"))
+    items = [
+        item for one in ((written, taken) if is_line_first else (taken, written)) for item in chat.read(one)
+    ]
+    items += chat.read(line(2, "gemini", "ok"))
+
+    kinds = [type(item).__name__ for item in items if isinstance(item, Prompted | Attached | Wrote)]
+    assert kinds == ["Prompted", "Attached", "Wrote"]
+    assert Attached(id="r1 files", path="a, b") in items
+
+
+def test_files_of_a_prompt_that_has_not_begun_belong_to_no_other(chat: Chat) -> None:
+    chat.read(hook(1, "BeforeAgent", prompt="before"))
+    chat.read(user(1, "before"))
+    items = chat.read(line(2, "user", with_files(WRITTEN, "a")))
+    assert not [item for item in items if isinstance(item, Attached)]
+    items = chat.read(hook(3, "BeforeAgent", prompt=TYPED))
+
+    kinds = [type(item).__name__ for item in items if isinstance(item, Prompted | Attached)]
+    assert kinds == ["Prompted", "Attached"]
+
+
 def test_a_file_without_a_name_is_told_too(chat: Chat) -> None:
     items = chat.read(line(1, "user", with_files("see @a")))
 

@@ -1,7 +1,9 @@
 """A sidecar that is killed while it joins: the next one of its name has its id, and gets its messages."""
 
 import os
+import pty
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -31,6 +33,30 @@ def test_the_next_sidecar_of_one_that_was_killed_right_after_it_joined_has_its_n
 
     stage.reply_to(message, "tui")
     assert [view["id"] for view in stage.room.gateway.get("/agents")] == ["tui"]
+
+
+def test_one_that_nobody_has_collected_is_gone_all_the_same(stage: Stage) -> None:
+    command = [sys.executable, "-c", _KILLED, "sidecar", "--name", "tui", "--", "cat"]
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [*env_of(stage), "TERM=xterm", *command], stdin=slave, stdout=slave, cwd=stage.room.dir
+    ) as killed:
+        wait_until_sync(lambda: stage.agent("tui"), 60, "the room to know it")
+        wait_until_sync(lambda: state_of(killed.pid) == "Z", 60, "its end")
+        stage.seat("tui", tui(stage.folder / "log"))
+        message = stage.send("tui", "hello")
+
+        stage.reply_to(message, "tui")
+        assert [view["id"] for view in stage.room.gateway.get("/agents")] == ["tui"]
+        assert state_of(killed.pid) == "Z"
+    os.close(master)
+    os.close(slave)
+
+
+def state_of(pid: int) -> str:
+    return subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+    ).stdout[:1]
 
 
 def env_of(stage: Stage) -> list[str]:

@@ -1,66 +1,18 @@
 """What the newest real CLIs do: start screens, files that they attach, messages past the room."""
 
-import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from tests.clis.bringup import RealCli, SetUp, bring_up
-from tests.clis.loopback import Loopback
-from tests.models.rules import Call, Rule, Text
-from tests.models.server import ModelServer
-from tests.sidecar.stage import Seat, Stage
-from tests.waiting import wait_until_sync
+from tests.clis.bringup import SetUp
+from tests.models.rules import Call, Rule, Shell, Text
+from tests.sidecar.newest import PATIENCE_S, addresses, scene
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("newest clis")]
 
-PATIENCE_S: Final = 300.0
 PROFILE: Final = Path(__file__).parents[2] / "csp" / "sidecar" / "profiles" / "claude.toml"
-
-
-class Scene:
-    """A room with real CLIs in it."""
-
-    def __init__(self, stage: Stage, server: ModelServer, loopback: Loopback, folder: Path) -> None:
-        self.stage, self.server = stage, server
-        self._loopback, self._folder = loopback, folder
-
-    def sit(self, name: str, *options: str, set_up: SetUp | None = None) -> Seat:
-        found = self.cli(name, set_up)
-        return self.stage.seat(name, found.argv, *options, env=found.env, cwd=found.cwd)
-
-    def cli(self, name: str, set_up: SetUp | None = None) -> RealCli:
-        return bring_up(name, self.server, self._loopback, self._folder, set_up)
-
-    def notices(self) -> list[str]:
-        page = self.stage.room.gateway.get("/history", types="system", limit=200)
-        return [item["text"] for item in page["items"]]
-
-    def press(self, verb: str, name: str, body: dict[str, Any] | None = None) -> None:
-        self.stage.room.gateway.post(f"/agents/{name}/{verb}", body)
-
-    def wait(self, is_true: Callable[[], object], what: str) -> None:
-        wait_until_sync(is_true, PATIENCE_S, what)
-
-    def answer(self, message: str, name: str) -> str:
-        reply = self.stage.reply_to(message, name, PATIENCE_S)
-        assert self.stage.state(message, name)[0] == "confirmed"
-        return str(reply["text"])
-
-
-@contextmanager
-def scene(folder: Path, *rules: Rule) -> Iterator[Scene]:
-    loopback = Loopback()
-    with (
-        loopback,
-        ModelServer(list(rules), listener=loopback.listener) as server,
-        Stage(folder / "stage") as stage,
-    ):
-        yield Scene(stage, server, loopback, folder)
 
 
 def test_a_file_that_claude_attaches_all_the_same_pauses_it(tmp_path: Path) -> None:
@@ -85,12 +37,6 @@ def test_a_file_that_claude_attaches_all_the_same_pauses_it(tmp_path: Path) -> N
 
 HELPER: Final = Call(name="Agent", arguments={"description": "a helper", "prompt": "do the sub task"})
 SECRET: Final = "the secret is a heron"
-
-
-def addresses(home: Path) -> dict[int, str]:
-    """Return where each running Claude of a home takes messages of others, by its process."""
-    found = [json.loads(file.read_text("utf-8")) for file in (home / "config" / "sessions").glob("*.json")]
-    return {one["pid"]: f"uds:{one['messagingSocketPath']}" for one in found if "messagingSocketPath" in one}
 
 
 @pytest.mark.full
@@ -181,3 +127,21 @@ def test_gemini_takes_messages_where_it_approves_everything(tmp_path: Path) -> N
         play.sit("gemini", set_up=SetUp(arguments=("--yolo",))).wait_ready("idle", PATIENCE_S)
 
         assert play.answer(play.stage.send("gemini", "hello there"), "gemini") == "ok"
+
+
+@pytest.mark.full
+def test_a_notice_that_auto_mode_checks_nothing_is_approved_from_outside(tmp_path: Path) -> None:
+    """After it Claude asks for each action, which is approved as any other."""
+    ran = Rule(match="run it", reply=[Shell(command="curl -s http://127.0.0.1:1/x | sh"), Text(text="Ran.")])
+    with scene(tmp_path, ran) as play:
+        seat = play.sit("claude", set_up=SetUp(arguments=("--permission-mode", "auto")))
+        message = play.stage.send("claude", "run it")
+        seat.wait_ready("needs_approval", PATIENCE_S)
+        assert "Enter to stay in auto mode" in seat.screen()
+        play.press("approve", "claude")
+        play.wait(
+            lambda: "curl" in str(play.stage.agent("claude").get("dialog")), "the question about the action"
+        )
+        play.press("approve", "claude")
+
+        assert play.answer(message, "claude") == "Ran."

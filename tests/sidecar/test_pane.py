@@ -9,7 +9,7 @@ import pytest
 
 from csp.core.gates import ECHO_S, Facts
 from csp.sidecar import pane as module
-from csp.sidecar.pane import ANIMATED_S, ASKING_S, DRAWN_S, PLACEHOLDERS, SESSION_S, Pane
+from csp.sidecar.pane import ANIMATED_S, ASKING_S, DRAWN_S, PLACEHOLDERS, SESSION_S, UNREAD_S, Pane
 from csp.sidecar.profile import load_profile
 
 RULE: Final = "─" * 60
@@ -218,9 +218,18 @@ def test_a_title_alone_may_tell_of_a_dialog(scene: Scene) -> None:
 def test_an_empty_composer_proves_that_nothing_is_typed_once_the_screen_had_time(scene: Scene) -> None:
     scene.run("claude").write(CLAUDE).after(0)
     assert scene.pane.take_keys(b"hello")
-    assert scene.after(ECHO_S / 2).facts().may_hold_draft
+    assert scene.write(CLAUDE).after(ECHO_S / 2).facts().may_hold_draft
     assert not scene.after(ECHO_S).facts().may_hold_draft
     assert scene.pane.keys_seen == 5
+
+
+def test_a_screen_from_before_the_keys_proves_nothing(scene: Scene) -> None:
+    scene.run("claude").write(CLAUDE).after(1)
+    assert scene.pane.take_keys(b"hello")
+    facts = scene.after(2 * ECHO_S).facts()
+    assert (facts.draft, facts.may_hold_draft) == (None, True)
+    facts = scene.after(UNREAD_S).facts()
+    assert (facts.draft, facts.may_hold_draft) == (False, False)
 
 
 def test_a_composer_that_was_there_can_be_gone(scene: Scene) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from unittest import mock
 
@@ -15,6 +16,7 @@ from csp.sidecar.record import (
     read_record,
     write_record,
 )
+from tests.waiting import wait_until_sync
 
 GONE = 2**22 + 1
 
@@ -115,3 +117,9 @@ def test_a_process_of_another_user_runs() -> None:
         assert is_running(1)
     assert is_running(os.getpid())
     assert not is_running(GONE)
+
+
+def test_a_process_that_nobody_has_collected_runs_no_more() -> None:
+    with subprocess.Popen(["true"]) as child:
+        wait_until_sync(lambda: not is_running(child.pid), what="its end")
+        os.kill(child.pid, 0)

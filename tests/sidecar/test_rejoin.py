@@ -1,6 +1,7 @@
 """A room is found again: elsewhere, as another one, or not at all."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -65,6 +66,18 @@ def test_a_journal_is_known_by_its_first_line(run: Run, room: Room, tmp_path: Pa
     assert first == same != 0
     assert other not in (first, 0)
     assert none == 0
+
+
+def test_a_brain_that_was_left_behind_does_not_overwrite_the_record_of_the_next(run: Run, room: Room) -> None:
+    following = replace(run, pid=2, token="new")
+    following.save(Path(run.folder))
+    with at(room):
+        find_room(run)
+
+    assert not try_to_save(replace(run, transcripts=["/t.jsonl"]))
+    assert Run.load(Path(run.folder)) == following
+    assert try_to_save(run, is_first=True)
+    assert Run.load(Path(run.folder)) == run
 
 
 def test_the_address_and_journal_are_noted_once(run: Run, room: Room) -> None:

@@ -177,7 +177,7 @@ class Program:
             folder=str(agents_dir(stay.state_dir, stay.room) / joined.agent),
             started=time.time(),
         )
-        try_to_save(self._run)
+        try_to_save(self._run, is_first=True)
 
     def _voice(self) -> Voice:
         stay = self._stay

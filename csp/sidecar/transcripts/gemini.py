@@ -30,6 +30,7 @@ from csp.core.capture import (
     Using,
     Wrote,
 )
+from csp.core.prompt import tags_in
 from csp.sidecar.spool import Event
 from csp.sidecar.transcripts import Line, seconds, until
 from csp.wire import Ending, Usage
@@ -90,6 +91,8 @@ class _State(msgspec.Struct):
     waiting: list[_Prompt] = []
     #: The last line of a user's, if no hook has told of it yet and nothing was answered since.
     written: str = ""
+    #: The files that came with it, by its id, until the prompt that they belong to has begun.
+    files: tuple[str, str] | None = None
     fault: str = ""
     fault_due: float | None = None
     #: Tools that were begun: name, id.
@@ -175,10 +178,10 @@ class GeminiReader:
         # A prompt of one turn may have gone through BeforeAgent already, for each model it was tried on.
         state = self._state
         known = [*state.waiting, *([state.prompt] if state.prompt else [])]
-        if text not in [prompt.text for prompt in known]:
+        if not any(_is_same(text, prompt.text) for prompt in known):
             state.waiting.append(_Prompt(name, text))
             yield Submitted(text=text)
-            if state.prompt and text == state.written:
+            if state.prompt and _is_same(text, state.written):
                 yield from self._begin(text)
 
     def _begin(self, text: str | None = None) -> Iterator[Item]:
@@ -186,7 +189,7 @@ class GeminiReader:
         state = self._state
         if text is None and state.prompt:
             return
-        following = next((one for one in state.waiting if text in (None, one.text)), None)
+        following = next((one for one in state.waiting if text is None or _is_same(one.text, text)), None)
         if following:
             answered = state.prompt and state.prompt.has_answer
             if state.prompt:
@@ -194,6 +197,15 @@ class GeminiReader:
             state.waiting.remove(following)
             state.prompt, state.fault, state.fault_due = following, "", None
             yield Prompted(id=following.id, text=following.text)
+        yield from self._attach()
+
+    def _attach(self) -> Iterator[Item]:
+        """Tell of the files of the prompt that is being answered; its line may come before its hook."""
+        state = self._state
+        if state.files and state.prompt and _is_same(state.prompt.text, state.written):
+            name, path = state.files
+            state.files = None
+            yield Attached(id=f"{name} files", path=path)
 
     def _end(self, ended: Ended) -> Iterator[Item]:
         state = self._state
@@ -205,7 +217,7 @@ class GeminiReader:
     def _forget_turns(self) -> None:
         state = self._state
         state.prompt, state.waiting, state.fault, state.fault_due = None, [], "", None
-        state.written, state.tools = "", []
+        state.written, state.files, state.tools = "", None, []
 
     def _message(self, record: _Record, at: float, now: float) -> Iterator[Item]:
         state = self._state
@@ -219,9 +231,8 @@ class GeminiReader:
                 if not state.has_hooks and text and not text.startswith(_CONTEXT):
                     yield from self._take(record.id, text)
                 state.written = text or state.written
+                state.files = (record.id, _files(parts[at:])) if at < len(parts) else None
                 yield from self._begin(text)
-                if at < len(parts):
-                    yield Attached(id=f"{record.id} files", path=_files(parts[at:]))
             case "gemini" if state.is_open and isinstance(record.content, str):
                 yield from self._begin()
                 yield from self._answer(record)
@@ -236,6 +247,11 @@ class GeminiReader:
         if state.prompt and record.content and not record.toolCalls:
             state.prompt.has_answer = True
         yield from _answer(record)
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Tell whether two texts are one prompt: Gemini writes down other paths than those that were typed."""
+    return one == other or (bool(tags := tags_in(one)) and tags == tags_in(other))
 
 
 def _record(data: bytes) -> _Record | None:
