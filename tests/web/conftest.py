@@ -96,7 +96,7 @@ def gateway_thread() -> Iterator[GatewayThread]:
 @pytest.fixture
 def gateway(tmp_path: Path, gateway_thread: GatewayThread) -> Iterator[LiveRoom]:
     """A room without agents."""
-    with ThreadedRoom(tmp_path / "room", gateway_thread) as room:
+    with ThreadedRoom(tmp_path / "room", gateway_thread, is_cached=True) as room:
         yield room
 
 

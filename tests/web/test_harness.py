@@ -35,7 +35,7 @@ async def any_page(
 ) -> AsyncIterator[Page]:
     """One page for all that only complain in it."""
     folder = tmp_path_factory.mktemp("harness") / "room"
-    with ThreadedRoom(folder, gateway_thread, port=free_port()) as room:
+    with ThreadedRoom(folder, gateway_thread, port=free_port(), is_cached=True) as room:
         context = await new_context(browser)
         yield await enter(context, room)
         await context.close()
