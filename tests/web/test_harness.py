@@ -66,7 +66,7 @@ async def test_one_context_knows_nothing_of_another(browser: Browser, gateway: L
 
 
 async def test_axe_names_what_is_wrong(page: Page, axe: Axe) -> None:
-    before = await axe(page)
+    before = await axe(page, "image-alt")
     await page.evaluate(f"() => {{ {ADD.format(tag='img', src='/page/icon.svg')} }}")
     after = await axe(page)
 

@@ -155,6 +155,9 @@ _CONTROLS: Final = """() => {
 }"""
 
 
+@pytest.mark.parametrize(
+    "size", ["wide", pytest.param("middle", marks=pytest.mark.full), "narrow"], indirect=True
+)
 async def test_every_control_is_reached_by_tab(busy_page: Page, size: ViewportSize) -> None:
     for tab in _tabs(size):
         await _turn_to(busy_page, tab)
