@@ -50,8 +50,8 @@ _FILL: Final = """async ([mode, goal, wanted, fields, patienceMs]) => {
 async def begin(page: Page, mode: str, goal: str, **fields: Any) -> None:
     """Begin a session by the form; `agents` are those who take part, all others are ids of fields.
 
-    A script fills the form, which costs a quarter of what a hand does. `begin_by_hand` is for the tests that
-    show that a hand can.
+    A script fills the form in one round trip to the browser. `begin_by_hand` is for the tests that show that
+    a person can fill it.
     """
     wanted = fields.pop("agents", None)
     await page.evaluate(_FILL, [mode, goal, wanted, fields, TIMEOUT_S * 1000])
