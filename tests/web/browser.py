@@ -140,13 +140,11 @@ class Tab:
         page = self._page
         if page is None or page.is_closed():
             return
-        origin = await page.evaluate("() => location.origin")
-        await page.goto("about:blank")
-        wire = await self.context.new_cdp_session(page)
         # What is kept by the tab alone is the token, which the next link writes over.
-        await wire.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "local_storage"})
-        await wire.detach()
-        await page.set_viewport_size(SIZE)
+        await page.evaluate("() => localStorage.clear()")
+        await page.goto("about:blank")
+        if page.viewport_size != SIZE:
+            await page.set_viewport_size(SIZE)
         await page.emulate_media(color_scheme="light")
 
 

@@ -96,7 +96,7 @@ def gateway_thread() -> Iterator[GatewayThread]:
 @pytest.fixture
 def gateway(tmp_path: Path, gateway_thread: GatewayThread) -> Iterator[LiveRoom]:
     """A room without agents."""
-    with ThreadedRoom(tmp_path / "room", gateway_thread) as room:
+    with ThreadedRoom(tmp_path / "room", gateway_thread, is_cached=True) as room:
         yield room
 
 
@@ -133,6 +133,13 @@ def origin() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def parts_origin() -> Iterator[str]:
+    """The same files for a browser that may keep them."""
+    with served_files(is_cached=True) as url:
+        yield url
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def parts_context(browser: Browser) -> AsyncIterator[BrowserContext]:
     context = await chromium.new_context(browser)
@@ -147,11 +154,11 @@ async def parts_page(parts_context: BrowserContext) -> Page:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def parts(
-    origin: str, parts_context: BrowserContext, parts_page: Page, troubles: Troubles
+    parts_origin: str, parts_context: BrowserContext, parts_page: Page, troubles: Troubles
 ) -> AsyncIterator[Parts]:
     """The page's elements with nothing begun: a test calls its modules, and answers what they ask."""
     opened = Parts(parts_page)
-    await opened.open(origin)
+    await opened.open(parts_origin)
     troubles.listen(parts_context)
     yield opened
     await parts_page.goto("about:blank")

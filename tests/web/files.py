@@ -25,6 +25,7 @@ class _Files(http.server.SimpleHTTPRequestHandler):
     """Serves the page's modules, what looks at them, an empty document, the page with nothing begun."""
 
     protocol_version = "HTTP/1.1"
+    is_cached = False
 
     def do_GET(self) -> None:
         name = self.path.rpartition("/")[2]
@@ -44,6 +45,8 @@ class _Files(http.server.SimpleHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Security-Policy", policy)
+        if self.is_cached:
+            self.send_header("Cache-Control", "max-age=86400")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -52,10 +55,21 @@ class _Files(http.server.SimpleHTTPRequestHandler):
         """Say nothing about requests."""
 
 
+class _CachedFiles(_Files):
+    """Lets a browser keep the files."""
+
+    is_cached = True
+
+
 @contextmanager
-def served_files() -> Iterator[str]:
-    """Serve the files; yield where."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Files)
+def served_files(*, is_cached: bool = False) -> Iterator[str]:
+    """Serve the files; yield where.
+
+    With `is_cached`, a browser may keep them from one document to the next. That saves a third of a test
+    that loads a few modules.
+    """
+    handler = _CachedFiles if is_cached else _Files
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=functools.partial(server.serve_forever, poll_interval=0.05))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"

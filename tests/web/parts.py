@@ -1,10 +1,11 @@
 """What a person does on the page, and what they see there."""
 
-from typing import Any
+from typing import Any, Final
 
 from playwright.async_api import Page, expect
 
 from tests.rooms import LiveRoom
+from tests.web.browser import TIMEOUT_S
 
 
 async def write(page: Page, text: str) -> None:
@@ -13,8 +14,52 @@ async def write(page: Page, text: str) -> None:
     await page.press("#composer-text", "Enter")
 
 
+#: Fills the form in one go. A field that is hidden or disabled, or lacks the choice, is waited for.
+_FILL: Final = """async ([mode, goal, wanted, fields, patienceMs]) => {
+  const giveUpAt = performance.now() + patienceMs;
+  const ready = async (selector, isReady) => {
+    for (;;) {
+      const found = document.querySelector(selector);
+      if (found && isReady(found)) return found;
+      if (performance.now() > giveUpAt) throw new Error(`${selector} cannot be filled in`);
+      await new Promise((done) => setTimeout(done, 20));
+    }
+  };
+  const hold = (field, is) => { if (field.checked !== is) field.click(); };
+  const put = (field, value) => {
+    field.value = value;
+    for (const kind of ["input", "change"]) field.dispatchEvent(new Event(kind, { bubbles: true }));
+  };
+  const canUse = (field) => field.checkVisibility() && !field.disabled;
+  const offers = (field, value) =>
+    field.tagName !== "SELECT" || [...field.options].some((option) => option.value === value);
+  document.querySelector("#mode-part").open = true;
+  hold(await ready(`#mode-toggle input[value=${mode}]`, (field) => !field.disabled), true);
+  put(await ready("#mode-goal", canUse), goal);
+  for (const choice of document.querySelectorAll("#mode-agents input")) {
+    if (wanted) hold(choice, wanted.includes(choice.value));
+  }
+  for (const [name, value] of Object.entries(fields)) {
+    const field = await ready(`#mode-${name}`, (field) => canUse(field) && offers(field, String(value)));
+    if (typeof value === "boolean") hold(field, value);
+    else put(field, String(value));
+  }
+}"""
+
+
 async def begin(page: Page, mode: str, goal: str, **fields: Any) -> None:
-    """Begin a session by the form; `agents` are those who take part, all others are ids of fields."""
+    """Begin a session by the form; `agents` are those who take part, all others are ids of fields.
+
+    A script fills the form in one round trip to the browser. `begin_by_hand` is for the tests that show that
+    a person can fill it.
+    """
+    wanted = fields.pop("agents", None)
+    await page.evaluate(_FILL, [mode, goal, wanted, fields, TIMEOUT_S * 1000])
+    await page.click("#mode-start")
+
+
+async def begin_by_hand(page: Page, mode: str, goal: str, **fields: Any) -> None:
+    """Do what `begin` does, with the mouse and the keyboard."""
     await page.evaluate("() => { document.querySelector('#mode-part').open = true }")
     await page.check(f"#mode-toggle input[value={mode}]", force=True)
     await page.fill("#mode-goal", goal)

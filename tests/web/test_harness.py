@@ -35,7 +35,7 @@ async def any_page(
 ) -> AsyncIterator[Page]:
     """One page for all that only complain in it."""
     folder = tmp_path_factory.mktemp("harness") / "room"
-    with ThreadedRoom(folder, gateway_thread, port=free_port()) as room:
+    with ThreadedRoom(folder, gateway_thread, port=free_port(), is_cached=True) as room:
         context = await new_context(browser)
         yield await enter(context, room)
         await context.close()
@@ -66,7 +66,7 @@ async def test_one_context_knows_nothing_of_another(browser: Browser, gateway: L
 
 
 async def test_axe_names_what_is_wrong(page: Page, axe: Axe) -> None:
-    before = await axe(page)
+    before = await axe(page, "image-alt")
     await page.evaluate(f"() => {{ {ADD.format(tag='img', src='/page/icon.svg')} }}")
     after = await axe(page)
 

@@ -34,7 +34,7 @@ class Past:
 def past(tmp_path_factory: pytest.TempPathFactory, gateway_thread: GatewayThread) -> Iterator[Past]:
     """The long history, to which tests may add at its end."""
     folder = tmp_path_factory.mktemp("past") / "room"
-    with ThreadedRoom(folder, gateway_thread, port=free_port()) as room:
+    with ThreadedRoom(folder, gateway_thread, port=free_port(), is_cached=True) as room:
         yield Past(room)
 
 

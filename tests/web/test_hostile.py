@@ -47,12 +47,14 @@ async def test_markup_is_shown_and_does_nothing(gateway: LiveRoom, page: Page) -
         await begin(page, "single", text)
         task = {"to": "nobody", "task": text[:500]}
         await ada.take_turn(text, handoff=task, usage={"input": 1, "model": text[:128]})
-        await write(page, f"still alive after {name}")
-        await see_said(page, f"still alive after {name}")
+        gateway.gateway.post("/message", {"to": "all", "content": f"said after {name}"})
+        await see_said(page, f"said after {name}")
         made = "() => [window.pwned, document.querySelectorAll('main script, iframe, base').length]"
         assert await page.evaluate(made) == [None, 0], name
 
     await see_said(page, "window.pwned = 1</script>")
+    await write(page, "still alive")
+    await see_said(page, "still alive")
     assert asked == []
     assert page.url == f"{gateway.url}/"
 

@@ -60,7 +60,7 @@ async def _fill(room: LiveRoom, page: Page) -> None:
 @pytest.fixture(scope="module")
 def busy_room(tmp_path_factory: pytest.TempPathFactory, gateway_thread: GatewayThread) -> Iterator[LiveRoom]:
     folder = tmp_path_factory.mktemp("looks") / "room"
-    with ThreadedRoom(folder, gateway_thread, port=free_port()) as room:
+    with ThreadedRoom(folder, gateway_thread, port=free_port(), is_cached=True) as room:
         yield room
 
 
@@ -155,6 +155,9 @@ _CONTROLS: Final = """() => {
 }"""
 
 
+@pytest.mark.parametrize(
+    "size", ["wide", pytest.param("middle", marks=pytest.mark.full), "narrow"], indirect=True
+)
 async def test_every_control_is_reached_by_tab(busy_page: Page, size: ViewportSize) -> None:
     for tab in _tabs(size):
         await _turn_to(busy_page, tab)

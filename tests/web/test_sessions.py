@@ -7,7 +7,16 @@ from tests.rooms import LiveRoom
 from tests.waiting import wait_until
 from tests.web.browser import TIMEOUT_S
 from tests.web.conftest import Enter
-from tests.web.parts import begin, messages, newest_session, see_chip, see_said, see_toast, write
+from tests.web.parts import (
+    begin,
+    begin_by_hand,
+    messages,
+    newest_session,
+    see_chip,
+    see_said,
+    see_toast,
+    write,
+)
 from tests.web.puppet import Puppet
 
 STOPPED = "Collaboration stopped by user (Allstop)."
@@ -30,7 +39,7 @@ def _to(agent: str, task: str = "go on") -> dict[str, object]:
 async def test_the_chip_counts_the_rounds_of_a_collaboration(gateway: LiveRoom, page: Page) -> None:
     gpt, claude = await _two(gateway, page)
     goal = "Write a 2-paragraph fairy tale"
-    await begin(page, "collaborate", goal, rounds=6, first="claude")
+    await begin_by_hand(page, "collaborate", goal, rounds=6, first="claude")
     await see_chip(page, "Collab: 0/6")
     first = await claude.next()
     assert goal in first["text"]
@@ -70,9 +79,9 @@ async def test_stop_cancels_the_session(gateway: LiveRoom, page: Page) -> None:
 # --- seed 001: autopilot -------------------------------------------------------------------------
 
 
-async def _autopilot(room: LiveRoom, page: Page, **fields: object) -> tuple[Puppet, Puppet]:
+async def _autopilot(room: LiveRoom, page: Page) -> tuple[Puppet, Puppet]:
     gpt, claude = await _two(room, page)
-    await begin(page, "autopilot", "Brainstorm features for a cozy bakery website", first="gpt", **fields)
+    await begin(page, "autopilot", "Brainstorm features for a cozy bakery website", first="gpt")
     return gpt, claude
 
 
@@ -153,7 +162,8 @@ async def test_a_final_word_shows_the_banner_and_the_session_goes_on(gateway: Li
 
 
 async def test_respect_final_lets_an_agent_end_it(gateway: LiveRoom, page: Page) -> None:
-    gpt, _ = await _autopilot(gateway, page, final=True)
+    gpt, _ = await _two(gateway, page)
+    await begin_by_hand(page, "autopilot", "Brainstorm", first="gpt", final=True)
     await gpt.take_turn("done", final=True)
 
     await see_chip(page, "Autopilot: finished")
@@ -196,7 +206,7 @@ async def test_an_asphalt_is_no_allstop(gateway: LiveRoom, page: Page) -> None:
 
 async def test_a_debate_with_a_vote(gateway: LiveRoom, page: Page) -> None:
     gpt, claude = await _two(gateway, page)
-    await begin(page, "debate", "Tabs or spaces?", rounds=2, ballot=True)
+    await begin_by_hand(page, "debate", "Tabs or spaces?", rounds=2, ballot=True)
     await see_chip(page, "Debate: round 1/2 · gpt +1 ")
     await gpt.take_turn("Tabs, of course")
     await expect(page.locator(".mark.sealed")).to_have_count(1)
@@ -256,7 +266,7 @@ async def test_only_those_who_were_chosen_take_part(gateway: LiveRoom, page: Pag
     await _two(gateway, page)
     Puppet(gateway, "third")
     await page.wait_for_selector("#mode-agents input[value=third]", state="attached")
-    await begin(page, "debate", "only two", agents=["gpt", "third"])
+    await begin_by_hand(page, "debate", "only two", agents=["gpt", "third"])
     await see_chip(page, "Debate")
 
     assert newest_session(gateway)["agents"] == ["gpt", "third"]
@@ -345,7 +355,7 @@ async def test_tokens_and_money_of_each_agent(gateway: LiveRoom, page: Page) -> 
 
 async def test_two_sessions_side_by_side_and_one_of_them_alone(gateway: LiveRoom, page: Page) -> None:
     gpt, claude = await _two(gateway, page, kind="api")
-    await begin(page, "collaborate", "the first goal", first="gpt", thread=True)
+    await begin_by_hand(page, "collaborate", "the first goal", first="gpt", thread=True)
     await gpt.take_turn("words of the first", **_to("claude"))
     await see_chip(page, "Collab: 1/6")
     await begin(page, "collaborate", "the second goal", first="claude", thread=True)

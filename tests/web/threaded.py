@@ -6,6 +6,7 @@ import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from unittest import mock
 
 from aiohttp import web
 
@@ -41,10 +42,23 @@ class GatewayThread:
 
 
 class ThreadedRoom(LiveRoom):
-    """A room at the thread's port, or at one of its own for a room that lives beside others."""
+    """A room at the thread's port, or at one of its own for a room that lives beside others.
 
-    def __init__(self, folder: Path, thread: GatewayThread, *, name: str = "default", port: int = 0) -> None:
+    With `is_cached`, a browser may keep the files of the page from one visit to the next. Asking again for
+    all of them takes a third of a visit. What a browser does with the real headers is tested without it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        thread: GatewayThread,
+        *,
+        name: str = "default",
+        port: int = 0,
+        is_cached: bool = False,
+    ) -> None:
         super().__init__(folder, name=name)
+        self._is_cached = is_cached
         self.port = port or thread.port
         self.url = f"http://127.0.0.1:{self.port}"
         self._gateway_thread = thread
@@ -62,10 +76,14 @@ class ThreadedRoom(LiveRoom):
         self._served = Gateway(settings, self.folder, time.time)
         self._runner = make_runner(self._served, shutdown_timeout_s=0.1)
         await self._runner.setup()
+        if self._is_cached:
+            _let_files_be_cached(self._runner)
         self._site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
         await self._site.start()
         self._served.hands.dir = self.dir
-        server._start_background(self._served)
+        # Reading the journal for damage is a process for each start, and no matter of the page.
+        with mock.patch.object(server, "scrub_journal", _no_scrub):
+            server._start_background(self._served)
         self._token = self._served.tokens.room_token
 
     def stop(self) -> None:
@@ -91,3 +109,22 @@ class ThreadedRoom(LiveRoom):
 
     def said(self) -> str:
         raise NotImplementedError("the log of this gateway is that of the tests; use a LiveRoom")
+
+
+async def _no_scrub(gateway: Gateway) -> None:
+    """Leave the journal alone."""
+
+
+def _let_files_be_cached(runner: web.ServerRunner) -> None:
+    """Allow the browser to keep the files of the page, which do not change while tests run."""
+    served = runner.server
+    assert isinstance(served, web.Server)
+    answer = served.request_handler
+
+    async def answer_for_long(request: web.BaseRequest) -> web.StreamResponse:
+        response = await answer(request)
+        if request.path.startswith("/page/") and response.headers.get("Cache-Control") == "no-cache":
+            response.headers["Cache-Control"] = "max-age=86400"
+        return response
+
+    served.request_handler = answer_for_long
