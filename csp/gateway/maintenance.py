@@ -38,6 +38,8 @@ from csp.journal.files import replace_file
 from csp.journal.jsonl import JsonlJournal, storage_error
 from csp.journal.lines import intact_seq
 from csp.journal.query import HistoryQuery
+from csp.journal.scrub import scrub
+from csp.journal.snapshots import snapshot_files
 from csp.light.children import HELPER, child_environment
 from csp.light.places import process_environment
 from csp.wire import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, JournalHealth, MessageId, NoteKind, is_note_id
@@ -48,6 +50,8 @@ QUIET_S: Final = 0.3
 INDEX_LINES: Final = 1000
 # A search reads what is not indexed; this much it reads in a few milliseconds.
 MOST_LAG_BYTES: Final = 1024 * 1024
+# A scrub holds up every other thread; of this much it is done in a few milliseconds.
+MOST_SCRUBBED_HERE_BYTES: Final = 256 * 1024
 BUSY_LINES: Final = 200
 BUSY_SHARE: Final = 0.1
 _NOTE_NAME: Final = "rewrite.json"
@@ -299,9 +303,9 @@ def _is_quiet(gateway: Gateway) -> bool:
 
 
 async def scrub_journal(gateway: Gateway) -> None:
-    """Read the whole journal once, in a process of its own, and report what is damaged."""
+    """Read the whole journal once, beside the room's work, and report what is damaged."""
     try:
-        report = await _scrub_process(gateway.writer.journal.path)
+        report = await _scrub(gateway.writer.journal.path)
     except (OSError, msgspec.MsgspecError, BadInput) as exc:
         gateway.scrub = JournalHealth(writable=True, scrub="failed")
         log.warning("scrub failed", extra={"problem": str(exc)})
@@ -327,6 +331,16 @@ async def _tell(gateway: Gateway, text: str) -> None:
         await gateway.submit(Notice(text=text, target=HUMAN))
     except Broken as exc:
         log.warning("notice not posted", extra={"problem": exc.message})
+
+
+async def _scrub(journal: Path) -> _ScrubReport:
+    """Scrub a small journal in a thread: to start a process takes longer than to read it."""
+    files = (journal, *snapshot_files(journal.parent))
+    if sum(file.stat().st_size for file in files) > MOST_SCRUBBED_HERE_BYTES:
+        return await _scrub_process(journal)
+    found = await asyncio.to_thread(scrub, journal)
+    damaged = [_Damage(one.line_number, one.problem) for one in found.damaged]
+    return _ScrubReport(checked=found.checked, damaged=damaged)
 
 
 async def _scrub_process(journal: Path) -> _ScrubReport:

@@ -1,6 +1,7 @@
 """Report every line of a journal, or snapshot beside it, that is not what was written.
 
-The work holds up every other thread, so a gateway leaves it to `csp doctor --journal`, a process of its own.
+The work holds up every other thread, so a gateway leaves a journal that is not small to `csp doctor
+--journal`, a process of its own.
 """
 
 import os

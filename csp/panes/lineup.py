@@ -5,15 +5,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from csp.agents.api import extras
-from csp.agents.api.providers import provider_named
 from csp.config import AgentSpec, Settings, nearest
 from csp.core.identity import ORCHESTRATOR, to_id
 from csp.errors import BadInput, NotFound
 from csp.panes.installs import find
 from csp.wire import JoinRole
+
+if TYPE_CHECKING:
+    from csp.agents.api.providers import Provider
 
 #: How this very program is run again, whatever the caller's directory or PATH.
 CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
@@ -125,7 +127,7 @@ def member_for(
 def startable(member: Member, env: Mapping[str, str]) -> Member | None:
     """Return an agent with the command that starts it from its directory; None if that is not installed."""
     if member.provider:
-        return member if extras.is_installed(provider_named(member.provider)) else None
+        return member if extras.is_installed(_provider(member.provider)) else None
     found = find(member.command, member.cwd, env)
     if found is None:
         return None
@@ -168,7 +170,7 @@ def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> Member:
 def _of_model(spec: AgentSpec, place: Path) -> Member:
     """Return the agent of csp.toml that is a model behind an API."""
     try:
-        provider = provider_named(spec.provider)
+        provider = _provider(spec.provider)
         member = model_for(spec, place)
     except BadInput as exc:
         raise BadInput(f"csp.toml: agent {spec.name!r}: {exc.message}", exc.hint) from exc
@@ -303,7 +305,7 @@ def _going_on(member: Member) -> str:
 
 def _problem(member: Member) -> str:
     if member.provider:
-        extra = provider_named(member.provider).extra
+        extra = _provider(member.provider).extra
         return f"agent {member.name!r} needs the package {extra!r}, which is not installed"
     by = f"{member.source}: " if member.source else ""
     return f"{by}the command {member.command[0]!r} of agent {member.name!r} was not found"
@@ -311,8 +313,15 @@ def _problem(member: Member) -> str:
 
 def _advice(member: Member) -> str:
     if member.provider:
-        return f"install it: {extras.how_to_install(provider_named(member.provider))}"
+        return f"install it: {extras.how_to_install(_provider(member.provider))}"
     cli = CLIS.get(member.command[0])
     if cli:
         return f"install it: {cli.install}; or say where it is: CSP_{cli.setting.upper()}=PATH"
     return "check its spelling" if "/" in member.command[0] else "check its spelling, or give its path"
+
+
+def _provider(name: str) -> "Provider":
+    """Return a provider of models by its name; most rooms have no model behind an API, so it loads late."""
+    from csp.agents.api.providers import provider_named
+
+    return provider_named(name)

@@ -154,7 +154,10 @@ def test_a_name_in_the_room_counts_as_its_own() -> None:
     assert "I measure spaces twice" in said
 
 
-@given(text=st.text(alphabet=st.characters(codec="utf-8"), max_size=300), persona=st.sampled_from(AGENTS))
+@given(
+    text=st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=300),
+    persona=st.sampled_from(AGENTS),
+)
 def test_a_quote_stands_in_its_text(text: str, persona: str) -> None:
     found = quote(text, persona)
 
@@ -205,9 +208,7 @@ def test_a_second_ballot_is_voted_on_among_its_own_labels(persona: str) -> None:
 
 @given(
     labels=st.sets(st.sampled_from("ABCDEFGH"), min_size=1),
-    text=st.text(
-        alphabet=st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=80
-    ),
+    text=st.text(alphabet=st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=80),
     persona=st.sampled_from(ALL),
 )
 def test_a_vote_is_always_on_the_ballot(labels: set[str], text: str, persona: str) -> None:

@@ -479,13 +479,13 @@ def test_a_room_is_quiet_a_moment_after_its_last_commit() -> None:
 
 
 def scrubbed(monkeypatch: pytest.MonkeyPatch, outcome: list[int] | Exception) -> None:
-    async def scrub_process(journal: object) -> maintenance._ScrubReport:
+    async def scrub(journal: object) -> maintenance._ScrubReport:
         if isinstance(outcome, Exception):
             raise outcome
         damaged = [maintenance._Damage(number, "cut") for number in outcome]
         return maintenance._ScrubReport(checked=9, damaged=damaged)
 
-    monkeypatch.setattr(maintenance, "_scrub_process", scrub_process)
+    monkeypatch.setattr(maintenance, "_scrub", scrub)
 
 
 @pytest.mark.parametrize(
@@ -519,6 +519,7 @@ class Scrubber:
 
     def __init__(self, out: bytes | None) -> None:
         self.out = out
+        self.argv: tuple[str, ...] = ()
         self.done: list[str] = []
 
     async def start(self, *argv: str, **options: object) -> "Scrubber":
@@ -551,6 +552,37 @@ async def test_a_scrub_runs_beside_the_room_with_the_least_priority(
         *("--history", str(tmp_path), "--room", "default"),
     )
     assert scrubber.done == []
+
+
+async def test_a_small_journal_is_scrubbed_without_a_process(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scrubber = Scrubber(b"")
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", scrubber.start)
+    await room.join("ada")
+    lines = (room.folder / "journal.jsonl").read_bytes().splitlines()
+    await maintenance.scrub_journal(room.gateway)
+    health = (await room.get("/health"))["journal"]
+
+    assert (health["scrub"], health["checked"], health["damaged"]) == ("done", len(lines), [])
+    assert len(lines) > 0 and scrubber.argv == ()
+
+
+@pytest.mark.parametrize("snapshot", [0, 1])
+async def test_a_large_journal_or_snapshot_is_scrubbed_by_a_process(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch, snapshot: int
+) -> None:
+    await room.join("ada")
+    size = (room.folder / "journal.jsonl").stat().st_size
+    (room.folder / "snapshot-9.json").write_bytes(bytes(snapshot))
+    monkeypatch.setattr(maintenance, "snapshot_files", lambda folder: list(folder.glob("snapshot-9.json")))
+    monkeypatch.setattr(maintenance, "MOST_SCRUBBED_HERE_BYTES", size - 1 + snapshot)
+    scrubber = Scrubber(b'{"checked":3,"damaged":[]}')
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", scrubber.start)
+    await maintenance.scrub_journal(room.gateway)
+
+    assert (await room.get("/health"))["journal"]["checked"] == 3
+    assert scrubber.argv[0] == "nice"
 
 
 async def test_a_scrub_ends_with_its_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

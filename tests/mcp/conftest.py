@@ -1,4 +1,4 @@
-"""One room for all tests of MCP."""
+"""One room for all tests of MCP, which run in one worker: what they talk to loads the SDK once."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,11 @@
 """The whiteboard by tool and as a resource: written once, found by others, in the writer's name."""
 
+import pytest
+
 from tests.mcp.clients import call, join, over_http, refused
 from tests.rooms import LiveRoom
+
+pytestmark = pytest.mark.xdist_group("mcp")
 
 
 async def test_what_one_writes_by_tool_another_finds(room: LiveRoom) -> None:

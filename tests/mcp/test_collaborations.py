@@ -13,6 +13,8 @@ from csp.oneshot import Gateway
 from tests.mcp.clients import call, over_http, over_stdio, refused
 from tests.rooms import LiveRoom
 
+pytestmark = pytest.mark.xdist_group("mcp")
+
 PAIR: Final = ("ada", "bob")
 WISH: Final = {"objective": "solve it", "models": list(PAIR), "user_input": "be quick", "max_steps": 3}
 
@@ -68,8 +70,11 @@ async def test_it_waits_for_the_end_and_tells_each_step(
         # One way by the protocol of now, the other by that of before.
         way_in = over_stdio(room) if way == "stdio" else over_http(room, room.token, "legacy")
         async with way_in as client:
+            # Without a name of its own, whoever is at the keyboard speaks.
+            listed = await call(client, "list_agents")
             result = await client.call_tool("chatter_collaborate", WISH, progress_callback=on_progress)
 
+    assert listed["you"] == "human"
     view = result.structured_content
     assert view is not None and (view["status"], view["reason"]) == ("ended", "done")
     assert (view["result"], view["speakers"]) == ("ada says 42", list(PAIR))

@@ -18,6 +18,8 @@ from tests.mcp.clients import AGENT_TOOLS, LEADER_TOOLS, VERSIONS, call, join, o
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.xdist_group("mcp")
+
 JSON = {"Content-Type": "application/json"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 

@@ -12,6 +12,8 @@ from tests.clis.install import INSPECTOR, node_path
 from tests.mcp.clients import AGENT_TOOLS, join
 from tests.rooms import LiveRoom
 
+pytestmark = pytest.mark.xdist_group("mcp")
+
 #: The inspector's own 30 s are too few for two interpreters on a busy machine.
 PATIENCE_MS: Final = "600000"
 
@@ -51,19 +53,24 @@ CALL = ("--method", "tools/call", "--tool-name")
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
-def test_the_inspector_lists_tools_and_calls_them(room: LiveRoom, way: str) -> None:
+def test_the_inspector_calls_a_tool(room: LiveRoom, way: str) -> None:
     env = join(room, f"inspector-{way}")
-    calls = {
-        "tools": ("--method", "tools/list"),
-        "sent": (*CALL, "broadcast", "--tool-arg", f"text=seen by {way}"),
-    }
-    found = ask_all(room, stdio(env) if way == "stdio" else http(room, env), calls)
+    target = stdio(env) if way == "stdio" else http(room, env)
+    sent = inspect(room, target, *CALL, "broadcast", "--tool-arg", f"text=seen by {way}")
 
-    assert found["tools"].data, found["tools"].error
-    assert {tool["name"] for tool in found["tools"].data["tools"]} == AGENT_TOOLS
-    assert found["sent"].data["structuredContent"]["success"] is True
+    assert sent.data and sent.data["structuredContent"]["success"] is True, sent.error
     said = room.gateway.get("/history", q=f"seen by {way}")["items"]
     assert [item["sender"] for item in said] == [f"inspector-{way}"]
+
+
+@pytest.mark.parametrize("way", [pytest.param("stdio", marks=pytest.mark.full), "http"])
+def test_the_inspector_lists_the_tools(room: LiveRoom, way: str) -> None:
+    env = join(room, f"inspector-lists-{way}")
+    target = stdio(env) if way == "stdio" else http(room, env)
+    listed = inspect(room, target, "--method", "tools/list")
+
+    assert listed.data, listed.error
+    assert {tool["name"] for tool in listed.data["tools"]} == AGENT_TOOLS
 
 
 @pytest.mark.full

@@ -1,12 +1,12 @@
 """A room in which the demo agents take part in the modes, from their panes."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tests.forks import Forked, run
 from tests.rooms import LiveRoom
 from tests.sidecar.stage import Seat, Stage
 from tests.waiting import wait_until_sync
@@ -81,16 +81,7 @@ class ModeRoom(Stage):
 
     def csp(self, *argv: str, typed: str | None = None) -> str:
         """Run a command of csp, with these lines typed; return what it prints."""
-        done = subprocess.run(
-            [sys.executable, "-m", "csp.cli", *argv],
-            env=self.room.env,
-            cwd=self.room.dir,
-            input=typed,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run(argv, self.room.dir, self.room.env, typed or "")
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 
@@ -103,22 +94,14 @@ class ModeRoom(Stage):
         shown = self.folder / "chat.txt"
         with (
             shown.open("wb") as out,
-            subprocess.Popen(
-                [sys.executable, "-m", "csp.cli", "chat"],
-                env=self.room.env,
-                cwd=self.room.dir,
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-            ) as chat,
+            Forked(["chat"], self.room.dir, self.room.env, output=out.fileno()) as chat,
         ):
             assert chat.stdin is not None
-            try:
-                chat.stdin.write(f"{line}\n".encode())
-                chat.stdin.flush()
-                wait_until_sync(lambda: text in shown.read_text("utf-8"), 30, f"{text!r} in the human pane")
-            finally:
-                chat.stdin.close()
+            chat.stdin.write(f"{line}\n")
+            chat.stdin.flush()
+            wait_until_sync(lambda: text in shown.read_text("utf-8"), 30, f"{text!r} in the human pane")
+            chat.stdin.close()
+            chat.wait(60)
         return shown.read_text("utf-8")
 
     def quiet(self) -> None:

@@ -234,17 +234,28 @@ def test_an_agent_that_says_allstop_stops_nothing(room: ModeRoom) -> None:
 # --- guards --------------------------------------------------------------------------------------
 
 
+def test_autopilot_runs_to_the_cap_it_was_given(room: ModeRoom) -> None:
+    runs_to_cap(room, 62)
+
+
+@pytest.mark.full
 def test_autopilot_runs_over_260_turns_with_a_raised_cap(room: ModeRoom) -> None:
-    view = room.begin("autopilot", BAKERY, agents=["ada", "bob"], limits={"turns": 262, "tokens": 10**9})
+    """The cap is 200 turns unless a session is given another one; tests/core/test_flow.py knows it too."""
+    runs_to_cap(room, 262)
+
+
+def runs_to_cap(room: ModeRoom, turns: int) -> None:
+    """Let an autopilot run to a cap of so many turns: each is asked for once, and prompts do not grow."""
+    view = room.begin("autopilot", BAKERY, agents=["ada", "bob"], limits={"turns": turns, "tokens": 10**9})
     view = room.wait_end(timeout_s=180)
     said = room.items(view)
 
     assert view["reason"] == "emergency_turns"
-    assert len(said) == 262
-    assert len({item["turn"] for item in said}) == 262
+    assert len(said) == turns
+    assert len({item["turn"] for item in said}) == turns
     asked = [len(room.prompts(name, view)) for name in ("ada", "bob")]
-    assert sum(asked) == 262
-    assert room.notices(view).count("Autopilot running. Say 'Allstop' to end.") >= 262 // 25
+    assert sum(asked) == turns
+    assert room.notices(view).count("Autopilot running. Say 'Allstop' to end.") >= turns // 25
     assert max(len(prompt) for prompt in both(room, view)) < 15_000
 
 

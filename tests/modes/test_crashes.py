@@ -28,6 +28,8 @@ MOMENTS: Final[tuple[Moment, ...]] = (
     ("responses", 2, "cy"),
     ("ballot", 2, "ada"),
 )
+#: One in each phase, at the turn of each agent.
+SOME: Final = (MOMENTS[0], MOMENTS[2], MOMENTS[6], MOMENTS[7])
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +61,14 @@ def now(room: ModeRoom) -> Moment:
     return view["phase"], view["round"], view["currentTurn"]
 
 
-def test_a_debate_is_asked_and_answered_once_whatever_crash_there_is(room: ModeRoom) -> None:
+@pytest.mark.parametrize(
+    "moments", [pytest.param(SOME, id="some"), pytest.param(MOMENTS, id="all", marks=pytest.mark.full)]
+)
+def test_a_debate_is_asked_and_answered_once_whatever_crash_there_is(
+    room: ModeRoom, moments: tuple[Moment, ...]
+) -> None:
     whole = outcome(room, ())
-    crashed = outcome(room, MOMENTS)
+    crashed = outcome(room, moments)
 
     for view in (whole, crashed):
         assert (view["reason"], view["mode"]) == ("done", "freeform")

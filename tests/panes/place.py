@@ -20,11 +20,10 @@ from csp.oneshot import Gateway
 from csp.panes.processes import Process, alive, family, matching
 from csp.rooms import RunningRoom, running_rooms
 from csp.trust import Accepted, examine
+from tests.forks import run
 from tests.rooms import ROOT, free_port
 from tests.sidecar.stage import tui
 from tests.waiting import wait_until_sync
-
-TIMEOUT_S: Final = 120.0
 
 
 @dataclass
@@ -108,14 +107,18 @@ class Place:
         if found is not None:
             Accepted(self.env).add(found)
 
+    def _accept_if_trusting(self) -> None:
+        if self.is_trusting:
+            with contextlib.suppress(BadInput):
+                self.accept()
+
     command: Final = (sys.executable, "-P", "-m", "csp.cli")
 
     # --- commands --------------------------------------------------------------------------------
 
     def start(self, *argv: str) -> "subprocess.Popen[str]":
-        if self.is_trusting:
-            with contextlib.suppress(BadInput):
-                self.accept()
+        """Start csp as a process with a command line of its own."""
+        self._accept_if_trusting()
         return subprocess.Popen(
             [*self.command, *argv],
             cwd=self.dir,
@@ -128,15 +131,13 @@ class Place:
 
     def csp(self, *argv: str) -> Done:
         """Run csp to its end."""
-        process = self.start(*argv)
+        self._accept_if_trusting()
         try:
-            out, err = process.communicate(timeout=TIMEOUT_S)
+            done = run(argv, self.dir, self.env)
         except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            raise AssertionError(f"csp {argv} did not end:\n{out}\n{err}\n{self.shown()}") from None
+            raise AssertionError(f"csp {argv} did not end:\n{self.shown()}") from None
         self.watch()
-        return Done(process.returncode, out, err)
+        return Done(done.returncode, done.stdout, done.stderr)
 
     def up(self, *argv: str) -> Done:
         """Open the room without attaching; it must work."""

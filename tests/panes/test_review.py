@@ -23,7 +23,7 @@ def repository(dir: Path) -> None:
 
 
 def shown(place: Place, run: str) -> dict[str, Any]:
-    found: dict[str, Any] = place.csp("review", "show", run, "--json").json
+    found: dict[str, Any] = place.gateway.get(f"/runs/{run}")
     return found
 
 
@@ -46,9 +46,7 @@ def test_demo_agents_carry_a_goal_from_plan_to_branch(room: Place, tmp_path: Pat
         *("--run-id", "demo-run", "--json"),
     )
     assert begun.code == 0, begun.err
-    place.wait(
-        lambda: place.csp("review", "show", "demo-run", "--json").json["run"].get("branch"), "branch", 90
-    )
+    place.wait(lambda: shown(place, "demo-run")["run"].get("branch"), "branch", 90)
     run = place.csp("review", "show", "demo-run", "--json").json
 
     assert (run["run"]["reason"], run["run"]["cycle"], run["run"]["branch"]) == (

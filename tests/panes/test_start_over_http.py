@@ -14,13 +14,17 @@ from tests.waiting import wait_until_sync
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("api panes")]
 
-MODEL: Final = {"provider": "anthropic", "model": "claude-sonnet-5"}
-
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     with Place(tmp_path) as place:
         yield place
+
+
+def model_at(models: ModelServer) -> dict[str, str]:
+    """Return a model of this server, by the SDK that loads fastest."""
+    url = f"{models.url('api')}/v1"
+    return {"provider": "openai-compatible", "model": "llama", "base-url": url}
 
 
 def refusal(place: Place, **body: str) -> CspError:
@@ -35,29 +39,28 @@ def test_a_room_with_panes_gives_a_model_one(place: Place) -> None:
         place.up()
         # The room was opened without the key: it comes with who adds the model.
         place.set(MINE=KEY)
-        base = models.url("api")
-        words = ("--provider", "anthropic", "--model", "claude-sonnet-5", "--base-url", base)
+        words = [word for key, value in model_at(models).items() for word in (f"--{key}", value)]
         done = place.csp("add", "helper", *words, "--key-env", "MINE")
         assert (done.code, done.err.strip().splitlines()[-1]) == (0, "helper is here (idle)")
-        body = {"name": "Home", "provider": "openai-compatible", "model": "llama", "base_url": f"{base}/v1"}
-        first = place.gateway.post("/agents", body)
-        second = place.gateway.post("/agents", body)
+        body = {key.replace("-", "_"): value for key, value in model_at(models).items()}
+        second = place.gateway.post("/agents", {"name": "Helper", **body})
         assert place.csp("send", "helper", "hello", "--wait").out == "ok\n"
         shown = {pane["agent"] for pane in place.panes()}
         assert place.csp("down").code == 0
 
-    assert first == {"success": True, "agentId": "home", "state": "idle"}
-    assert second["agentId"] == "home-2"
-    assert {"ann", "helper", "home", "home-2"} <= shown
+    assert second == {"success": True, "agentId": "helper-2", "state": "idle"}
+    assert {"ann", "helper", "helper-2"} <= shown
+    assert models.exchanges("api")[0].headers["Authorization"] == f"Bearer {KEY}"
     assert all(KEY not in command for command in place.seen_commands)
 
 
 def test_a_room_without_panes_runs_a_model_in_the_background(place: Place) -> None:
     with ModelServer() as models:
-        place.set(ANTHROPIC_API_KEY=KEY)
+        place.set(MINE=KEY, ANTHROPIC_API_KEY=KEY)
         gateway = place.start("gateway", "--port", "0")
         wait_until_sync(lambda: _answers(place), 60, "the gateway")
-        body = {"name": "api", **MODEL, "base_url": models.url("api")}
+        body = {key.replace("-", "_"): value for key, value in model_at(models).items()}
+        body = {"name": "api", "key_env": "MINE", **body}
         assert place.gateway.post("/agents", body) == {"success": True, "agentId": "api", "state": "idle"}
         assert place.csp("send", "api", "hello", "--wait").out == "ok\n"
         assert place.csp("logs", "api").code == 0
