@@ -80,6 +80,8 @@ def _add_turns(parser: argparse.ArgumentParser) -> None:
 def _add_dialogs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--start-ms", type=int, default=0, help="nothing is drawn or read before")
+    add("--loading", default="", help="a line that is written at once, before the start")
+    add("--deaf-ms", type=int, default=0, help="what is read so soon after the start is acted on only then")
     add("--blocked", choices=("trust", "login"), default="", help="a screen at start that needs a person")
     add("--dialog-at-start", action="store_true")
     add("--dialog-after-s", type=float, default=0.0)

@@ -54,12 +54,15 @@ class Program:
         self._timers: list[tuple[float, str]] = []
         self._draw_at: float | None = 0.0
         self._exit: int | None = None
+        self._kept = b""
+        self._deaf_until = 0.0
 
     def run(self) -> int:
         before = termios.tcgetattr(sys.stdin)
         signal.signal(signal.SIGWINCH, lambda *_: self._dirty())
         try:
             tty.setraw(sys.stdin)
+            self._load()
             if self._knobs.start_ms:
                 time.sleep(self._knobs.start_ms / 1000)
             self._start()
@@ -73,8 +76,13 @@ class Program:
         self._wiring.log("exited", code=self._exit)
         return self._exit
 
+    def _load(self) -> None:
+        if self._knobs.loading:
+            self._drawing.write(f"{self._knobs.loading}\r\n")
+
     def _start(self) -> None:
         knobs = self._knobs
+        self._deaf_until = time.monotonic() + knobs.deaf_ms / 1000
         self._drawing.write("\x1b[?1049h\x1b[H" if knobs.alternate or knobs.at_top else "")
         self._drawing.write("" if knobs.no_paste else "\x1b[?2004h")
         self._drawing.has_cursor = not (knobs.drawn_caret or knobs.no_caret)
@@ -103,6 +111,9 @@ class Program:
 
     def take(self, data: bytes) -> None:
         """Take keys, none if there were none for as long as it waits; do what is due."""
+        self._kept += data
+        is_deaf = time.monotonic() < self._deaf_until
+        data, self._kept = (b"", self._kept) if is_deaf else (self._kept, b"")
         if data:
             self._press(self._keyboard.feed(data))
         elif self._keyboard.is_waiting:
@@ -117,6 +128,8 @@ class Program:
         times = [at for at, _ in self._timers] + ([self._draw_at] if self._draw_at is not None else [])
         if self._turn is not None and not self._dialog:
             times.append(self._turn_ends)
+        if self._kept:
+            times.append(self._deaf_until)
         return max(0.0, min([_TICK_S, *(at - now for at in times)]))
 
     def _fire_timers(self) -> None:
