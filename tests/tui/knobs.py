@@ -48,6 +48,9 @@ def _add_looks(parser: argparse.ArgumentParser) -> None:
 def _add_turns(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--busy-s", type=float, default=0.0, help="how long each turn takes")
+    add("--spinner-ms", type=int, default=0, help="the sign of work changes on this period")
+    add("--working", default="Working… (esc to interrupt)", help="the sign of work; {spinner} moves in it")
+    add("--work-below", action="store_true", help="the sign of work is below the composer")
     add("--busy-enter", choices=("queue", "abort", "ignore"), default="queue")
     add(
         "--reply",

@@ -24,6 +24,7 @@ _BLOCKED: Final = {
     "trust": ["Do you trust the files in this folder?", "❯ 1. Yes, I trust this folder", "  2. No, exit"],
     "login": ["Not logged in. Select login method:", "❯ 1. Account with subscription", "  2. API key"],
 }
+_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _STATES: Final = {"idle": "idle", "busy": "working", "dialog": "blocked:kind=permission"}
 
 
@@ -142,6 +143,8 @@ class Program:
             self._finish_turn()
         if self._knobs.chatter_ms and self._draw_at is None:
             self._draw_at = now + self._knobs.chatter_ms / 1000
+        if self._knobs.spinner_ms and self._turn is not None and self._draw_at is None:
+            self._draw_at = now + self._knobs.spinner_ms / 1000
 
     def _fire(self, what: str) -> None:
         if what == "dialog":
@@ -332,9 +335,14 @@ class Program:
         if self._dialog:
             question = ["Bash command", "", f"  {self._dialog}", "", "Do you want to proceed?"]
             return [*question, "❯ 1. Yes", "  2. No", "", "Esc to cancel"]
-        busy = ["Working… (esc to interrupt)", ""] if self._turn is not None else []
         queued = [f"  queued: {text.partition(chr(10))[0]}" for text in self._queue]
-        return [*busy, *queued, *self._composer_rows()]
+        composer = self._composer_rows()
+        if self._turn is None:
+            return [*queued, *composer]
+        period_s = (self._knobs.spinner_ms or 1000) / 1000
+        spinner = _SPINNER[int(time.monotonic() / period_s) % len(_SPINNER)]
+        sign = str(self._knobs.working).replace("{spinner}", spinner)
+        return [*queued, *composer, "", sign] if self._knobs.work_below else [sign, "", *queued, *composer]
 
     def _composer_rows(self) -> list[str]:
         return framed(self._knobs, self._draft)
