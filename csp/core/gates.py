@@ -7,6 +7,9 @@ from csp.wire import HeldReason
 
 #: The screen shows a key that late at most; until then only the ledger knows of it.
 ECHO_S: Final = 0.7
+#: So many injection timeouts a conversation may go on changing without any sign of work: a clock in it never
+#: ends.
+MOST_WAITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,8 @@ class Facts:
     is_end_known: bool = False
     #: Since when neither screen nor title showed work; None while they do.
     quiet_since: float | None = 0.0
+    #: When the screen last changed while it showed work; else when the conversation on it did.
+    moved_at: float | None = None
     has_dialog: bool = False
     #: A permission was asked for and nothing says that it was answered.
     is_asking: bool = False
@@ -78,6 +83,17 @@ def is_busy(facts: Facts, rules: GateRules, now: float) -> bool:
     if facts.is_turn_open or facts.quiet_since is None:
         return True
     return not facts.is_end_known and now - facts.quiet_since < rules.settled_s
+
+
+def is_waived(facts: Facts, now: float, *, waited_s: float, timeout_s: float) -> bool:
+    """Tell whether the wait for a sign of rest took so long that a mere guess of work counts no more.
+
+    A sign of work on a screen that still changes is no mere guess.
+    """
+    if waited_s < timeout_s:
+        return False
+    is_still = facts.moved_at is None or now - facts.moved_at >= timeout_s
+    return is_still or (facts.quiet_since is not None and waited_s >= MOST_WAITS * timeout_s)
 
 
 def holds_draft(facts: Facts, now: float) -> bool:

@@ -29,6 +29,9 @@ LEFT_S: Final = 0.6
 GONE_S: Final = 3.0
 #: What is said when the screen has not shown whether the message was submitted.
 UNSURE: Final = "the screen did not show whether it was submitted"
+#: What is said of a message that was typed, but that no composer has shown since.
+UNSHOWN: Final = "the composer did not show the message"
+MAYBE: Final = "the composer did not show the message, which may still have arrived"
 #: What is said when a crash left nobody who knows whether the message was submitted.
 UNKNOWN: Final = "unknown"
 
@@ -215,10 +218,10 @@ class Typing:
 
     def _miss(self, seen: Seen, now: float) -> list[Step]:
         """The text is not where it was put: gone, or behind something that is not ours to remove."""
-        self._problem = UNKNOWN if self._is_resumed else "the composer did not show the message"
+        self._problem = UNKNOWN if self._is_resumed else UNSHOWN
         if self._is_resumed:
             return self._end(DeliveryState.FAILED, self._problem)
-        if not seen.is_composer_empty:
+        if not (seen.is_composer_empty and self.rules.proof_s):
             return self._get_stuck(now)
         self._lost += 1
         if self._lost >= MAX_LOST:
@@ -341,6 +344,10 @@ class Typing:
         if self._entered:
             # It may have been submitted: typing it again could double it, so only a proof counts.
             return self._sent(now)
+        if not self.rules.proof_s:
+            # A program that comes up may have read it long before it shows it: typed again, it would double.
+            is_late = self._is_past(max(self._since, seen.written_at) + LATE_S, now)
+            return self._end(DeliveryState.FAILED, MAYBE) if is_late else []
         if not self._is_past(seen.written_at + self.rules.gap_s + SHOW_S, now):
             return []
         self._enter_phase(Phase.WAITING, now)

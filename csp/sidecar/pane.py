@@ -63,6 +63,9 @@ class Pane:
         self._read_at = -1
         #: When the conversation on the screen last changed.
         self.said_at: float | None = None
+        #: When anything on the screen did, where no more is known than that.
+        self._changed_at: float | None = None
+        self._shown = ""
         #: What each source of signals said last: the title, an OSC of the CLI's own.
         self._signs: dict[int, str] = {}
         self._quiet_since: float | None = None
@@ -175,6 +178,7 @@ class Pane:
             before, self._reading = self._reading, self._read()
             if self._reading.dialog is None and self._reading.said != before.said:
                 self.said_at = now
+            self._note_change(now)
         self._note_rest(now)
         self._note_dialog(now)
         if not self.is_ready:
@@ -252,6 +256,13 @@ class Pane:
         is_sign = self._reading.is_busy and (is_alive or self.profile.delivery.proof == "none")
         return is_sign or "busy" in self._signs.values()
 
+    def _note_change(self, now: float) -> None:
+        if self.profile.delivery.proof != "none":
+            return
+        shown = self.screen.text
+        if shown != self._shown:
+            self._shown, self._changed_at = shown, now
+
     def _note_rest(self, now: float) -> None:
         if self.looks_busy:
             self._quiet_since = None
@@ -283,6 +294,7 @@ class Pane:
             is_turn_open=is_turn_open,
             is_end_known=is_end_known,
             quiet_since=self._quiet_since,
+            moved_at=self._changed_at if self._quiet_since is None else self.said_at,
             has_dialog=reading.dialog is not None or "dialog" in self._signs.values(),
             is_asking=self._asked_at is not None,
             is_composer_gone=self._is_composer_gone(),

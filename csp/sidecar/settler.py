@@ -6,7 +6,7 @@ from typing import Final
 
 from csp.core.capture import Ended, Item, Prompted, Submitted, Wrote
 from csp.core.prompt import Prompt
-from csp.core.settled import settled_text
+from csp.core.settled import behind_echo, settled_text, without_last, without_scrollbar
 from csp.sidecar.note import Unsettled
 from csp.sidecar.sight import Sight
 
@@ -58,8 +58,7 @@ class Settler:
 
     def _is_over(self, prompt: Unsettled) -> bool:
         """Tell whether there is an answer; silence or a screen that never rests counts after a long time."""
-        is_late = time.monotonic() - self._began >= self._sight.injection_timeout_s
-        if is_late:
+        if self._sight.is_waived(self._began, time.monotonic()):
             return self._sight.is_at_rest or not self._sight.pane.looks_busy
         return self._sight.is_at_rest and self._has_answered(prompt)
 
@@ -79,13 +78,13 @@ class Settler:
 
     def _answer(self, prompt: Unsettled) -> str:
         """Return what is new, from behind the echo of the prompt, without the composer."""
-        pane = self._sight.pane
+        pane, rules = self._sight.pane, self._sight.profile.rules
         after = pane.history()
-        composer = self._sight.look().composer
-        if composer is not None:
+        reading = self._sight.look()
+        if reading.composer is not None:
             shown = len(pane.screen.rows)
-            after = after[: len(after) - shown + composer.first_row] if len(after) >= shown else after
-        new = settled_text(pane.remembered, after, self._sight.profile.rules.furniture)
-        # The echo comes first; the answer may quote it.
-        _, found, behind = new.partition(prompt.footer)
-        return (behind if found else new).strip("\n")
+            after = after[: len(after) - shown + reading.composer.first_row] if len(after) >= shown else after
+        before, after = (without_scrollbar(lines, pane.screen.cols) for lines in (pane.remembered, after))
+        new = settled_text(before, after, rules.furniture)
+        signs = [sign.pattern for sign in rules.busy] if reading.is_busy else []
+        return without_last(behind_echo(new, prompt.footer), signs)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from csp.core.capture import Tracker
-from csp.core.gates import Facts, GateRules, is_busy, next_look
+from csp.core.gates import Facts, GateRules, is_busy, is_waived, next_look
 from csp.core.landing import Known, Landing, Place
 from csp.core.prompt import Prompt
 from csp.core.reading import Reading
@@ -132,6 +132,10 @@ class Sight:
     def is_busy(self) -> bool:
         now = time.monotonic()
         return is_busy(self.facts(now), self.gate_rules, now)
+
+    def is_waived(self, since: float, now: float) -> bool:
+        """Tell whether rest has been waited for `since` so long ago that a guess of work counts no more."""
+        return is_waived(self.facts(now), now, waited_s=now - since, timeout_s=self.injection_timeout_s)
 
     @property
     def is_working(self) -> bool:

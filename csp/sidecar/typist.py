@@ -199,8 +199,8 @@ class Typist:
     def _see(self, job: Job, now: float) -> Seen:
         sight = self._sight
         facts = sight.facts(now)
-        waited = now - job.begun >= sight.injection_timeout_s
-        gate = closed_gate(facts, sight.gate_rules, now, is_urgent=job.item.urgent, is_waived=waited)
+        waived = sight.is_waived(job.begun, now)
+        gate = closed_gate(facts, sight.gate_rules, now, is_urgent=job.item.urgent, is_waived=waived)
         if gate is None and job.item.urgent and job.typing.phase is Phase.WAITING and sight.is_working:
             gate = HeldReason.BUSY
             if not job.was_interrupted:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from csp.core.gates import Facts, GateRules, closed_gate, holds_draft, next_look
+from csp.core.gates import MOST_WAITS, Facts, GateRules, closed_gate, holds_draft, is_waived, next_look
 from csp.wire import HeldReason
 
 NOW = 100.0
@@ -77,6 +77,24 @@ def test_only_a_guess_can_be_waived() -> None:
     assert closed_gate(busy, GateRules(guesses_idle=True), NOW) is HeldReason.BUSY
     gone = replace(busy, is_composer_gone=True)
     assert closed_gate(gone, GateRules(guesses_idle=True), NOW, is_waived=True) is HeldReason.DIALOG
+
+
+def waived(facts: Facts, waited_s: float) -> bool:
+    return is_waived(facts, NOW, waited_s=waited_s, timeout_s=10.0)
+
+
+@pytest.mark.parametrize("facts", [OPEN, replace(OPEN, quiet_since=None)], ids=["no sign", "a sign"])
+def test_the_wait_for_rest_is_waived_when_the_screen_has_stood_still_for_all_of_it(facts: Facts) -> None:
+    assert waived(facts, 10.0) and not waived(facts, 9.9)
+    assert waived(replace(facts, moved_at=NOW - 10.0), 10.0)
+    assert not waived(replace(facts, moved_at=NOW - 9.9), 30.0)
+
+
+def test_only_a_sign_of_work_keeps_a_screen_that_never_rests_busy() -> None:
+    moving = replace(OPEN, moved_at=NOW - 0.1)
+
+    assert waived(moving, 10.0 * MOST_WAITS) and not waived(moving, 10.0 * MOST_WAITS - 0.1)
+    assert not waived(replace(moving, quiet_since=None), 100.0 * MOST_WAITS)
 
 
 def test_the_ledger_counts_until_the_screen_has_had_time_to_show_the_keys() -> None:

@@ -14,6 +14,7 @@ from csp.core.typing import (
     LEFT_S,
     MAX_CLEARS,
     MAX_LOST,
+    MAYBE,
     SHOW_S,
     UNREAD_S,
     UNSURE,
@@ -446,6 +447,24 @@ def test_what_is_gone_after_it_was_cleared_has_failed() -> None:
     typing = swallowed()
 
     assert typing.step(GONE, 4.8) == [failed("Enter was swallowed 3 times"), Do.RELEASE]
+
+
+@pytest.mark.parametrize("seen", [EMPTY, UNSEEN], ids=["empty", "not drawn yet"])
+def test_without_proof_a_paste_that_does_not_show_is_never_typed_again(seen: Seen) -> None:
+    typing = pasted(UNPROVEN)
+    over = 1.0 + UNPROVEN.gap_s + SHOW_S
+
+    assert typing.step(seen, over) == [held(HeldReason.STUCK), Do.RELEASE]
+    assert typing.step(EMPTY, over + LATE_S - 0.01) == []
+    assert typing.wake_at == pytest.approx(over + LATE_S)
+    assert typing.step(EMPTY, over + LATE_S) == [failed(MAYBE), Do.RELEASE]
+
+
+def test_without_proof_a_paste_that_shows_late_is_entered() -> None:
+    typing = pasted(UNPROVEN)
+    typing.step(EMPTY, 1.0 + UNPROVEN.gap_s + SHOW_S)
+
+    assert typing.step(SHOWN, 20.0) == [Do.ENTER]
 
 
 def test_nobody_knows_what_a_person_did_with_a_message_that_stood_there() -> None:

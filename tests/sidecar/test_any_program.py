@@ -110,6 +110,37 @@ async def test_a_blank_screen_is_not_ready(tmp_path: Path) -> None:
         assert scene.room.states_of(message).count("typed") == 1
 
 
+#: A program that writes a line, comes up, draws an empty composer, and shows only then what it had read.
+COMES_UP = ("--loading", "Package extraction took 5672 ms", "--alternate", "--frame", "rules")
+
+
+@pytest.mark.parametrize(
+    ("start_ms", "deaf_ms"),
+    [(6000, 700), pytest.param(500, 3000, marks=pytest.mark.full), (3000, 20000), (12000, 6000)],
+)
+@on_virtual_time
+async def test_what_a_program_reads_before_it_shows_it_is_typed_once(
+    tmp_path: Path, start_ms: int, deaf_ms: int
+) -> None:
+    slow = ("--start-ms", str(start_ms), "--deaf-ms", str(deaf_ms))
+    async with desk(tmp_path, *COMES_UP, *slow) as scene:
+        message = scene.send("one")
+        await scene.wait_for(message, "submitted", within_s=120)
+
+        assert words(scene) == ["one"]
+        assert scene.room.states_of(message).count("typed") == 1
+
+
+@on_virtual_time
+async def test_what_a_program_has_not_shown_may_have_arrived(tmp_path: Path) -> None:
+    async with desk(tmp_path, *COMES_UP, "--start-ms", "6000", "--deaf-ms", "600000") as scene:
+        message = scene.send("one")
+        reason = await scene.wait_for(message, "failed", within_s=120)
+
+        assert "may still have arrived" in reason
+        assert scene.room.states_of(message).count("typed") == 1
+
+
 @on_virtual_time
 async def test_a_program_that_shows_nothing_gets_nothing(tmp_path: Path) -> None:
     async with desk(tmp_path, has_tui=False) as scene:

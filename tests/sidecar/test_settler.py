@@ -81,6 +81,34 @@ async def test_the_next_prompt_ends_the_answer_before_it(tmp_path: Path) -> None
         assert "answer 2" in scene.replies()[1]["text"] and "answer 1" not in scene.replies()[1]["text"]
 
 
+@on_virtual_time
+async def test_a_sign_of_work_is_no_answer(tmp_path: Path) -> None:
+    """A sign that stands still may be a leftover, so the next prompt is typed, unanswered or not."""
+    async with desk(tmp_path, "--busy-s", "40", injection_timeout_s=3.0) as scene:
+        first, second = scene.send("one"), scene.send("two")
+        await scene.wait_for(second, "submitted")
+
+        assert [(each["reply_to"], each["text"]) for each in scene.replies()] == [(first, "(no text)")]
+
+
+@pytest.mark.parametrize("below", ["", "\r\n     ▣  Build · M1 · 2.1s"], ids=["copilot", "opencode"])
+@on_virtual_time
+async def test_what_is_drawn_around_an_answer_is_not_part_of_it(tmp_path: Path, below: str) -> None:
+    """Copilot draws a scroll bar and the time beside the echo, opencode a line below the answer."""
+    async with desk(tmp_path, has_tui=False) as scene:
+        bar = "\x1b[120G┃\r\n".encode()
+        scene.echo = lambda keys: b"\x1b[110G05:57" + bar + bar + b"> " if keys == b"\r" else keys
+        scene.write(b"> ")
+        await scene.wait_state("idle")
+        message = scene.send("one")
+        await scene.wait_for(message, "submitted")
+        await asyncio.sleep(3)
+        assert scene.replies() == []
+        scene.write("\r● ok".encode() + bar + below.encode() + b"\r\n> ")
+
+        assert (await scene.reply_to(message))["text"] == "● ok"
+
+
 def kill_brain(seat: Seat) -> None:
     pid = wait_until_sync(lambda: seat.brain, 60, "a brain")
     os.kill(pid, signal.SIGKILL)

@@ -33,6 +33,49 @@ async def test_a_guess_of_work_is_waived_after_the_injection_timeout(tmp_path: P
         assert 2.5 < asyncio.get_running_loop().time() - held_at < 6
 
 
+SIGNS = {
+    "above": ("--working", "{spinner} Trying to exit Vim... (esc to cancel)"),
+    "below": ("--working", "● Working · {spinner} B esc esc interrupt", "--work-below"),
+    "stop": ("--working", "{spinner} ctrl+c to stop", "--work-below", "--alternate", "--frame", "rules"),
+    "spinner": ("--working", "{spinner} Thinking"),
+}
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+@on_virtual_time
+async def test_a_program_that_shows_work_is_not_typed_into_however_long_it_takes(
+    tmp_path: Path, sign: str
+) -> None:
+    """Its sign of work moves, so it is no leftover; Enter would stop the answer."""
+    knobs = ("--busy-s", "40", "--spinner-ms", "1500", "--busy-enter", "abort", "--reply", "answer {n}")
+    async with desk(tmp_path, *SIGNS[sign], *knobs, injection_timeout_s=5.0) as scene:
+        first = scene.send("one")
+        await scene.wait_for(first, "submitted")
+        second = scene.send("two")
+        await scene.wait_held(second, "busy")
+        await scene.reply_to(second, within_s=120)
+
+        assert not scene.events("aborted")
+        assert [each["text"].strip("* ") for each in scene.replies()] == ["answer 1", "answer 2"]
+        assert [each["reply_to"] for each in scene.replies()] == [first, second]
+
+
+@on_virtual_time
+async def test_a_text_that_grows_without_a_sign_of_work_is_waited_for(tmp_path: Path) -> None:
+    async with desk(tmp_path, has_tui=False, injection_timeout_s=3.0) as scene:
+        scene.write(b"> ")
+        await scene.wait_state("idle")
+        scene.write(b"\r")
+        message = scene.send()
+        for number in range(40):
+            scene.write(b"line %d\r\n> \r" % number)
+            await asyncio.sleep(0.5)
+            assert not scene.typed
+
+        await until(lambda: scene.typed, 10)
+        assert scene.room.state_of(message) == "typed"
+
+
 @on_virtual_time
 async def test_the_word_of_the_cli_that_it_works_is_never_waived(tmp_path: Path) -> None:
     async with desk(tmp_path, "--busy-s", "30", keeps_record=True, injection_timeout_s=2.0) as scene:

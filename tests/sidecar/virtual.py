@@ -290,9 +290,11 @@ class _Tui(Program):
         self._news.set()
 
     async def play(self) -> int:
+        self._load()
         if self._knobs.start_ms:
             await asyncio.sleep(self._knobs.start_ms / 1000)
-            self._pressed.clear()
+            if not self._knobs.loading:
+                self._pressed.clear()
         self._start()
         while self._exit is None:
             with contextlib.suppress(TimeoutError):

@@ -48,6 +48,9 @@ def _add_looks(parser: argparse.ArgumentParser) -> None:
 def _add_turns(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--busy-s", type=float, default=0.0, help="how long each turn takes")
+    add("--spinner-ms", type=int, default=0, help="the sign of work changes on this period")
+    add("--working", default="Working… (esc to interrupt)", help="the sign of work; {spinner} moves in it")
+    add("--work-below", action="store_true", help="the sign of work is below the composer")
     add("--busy-enter", choices=("queue", "abort", "ignore"), default="queue")
     add(
         "--reply",
@@ -80,6 +83,8 @@ def _add_turns(parser: argparse.ArgumentParser) -> None:
 def _add_dialogs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--start-ms", type=int, default=0, help="nothing is drawn or read before")
+    add("--loading", default="", help="a line that is written at once, before the start")
+    add("--deaf-ms", type=int, default=0, help="what is read so soon after the start is acted on only then")
     add("--blocked", choices=("trust", "login"), default="", help="a screen at start that needs a person")
     add("--dialog-at-start", action="store_true")
     add("--dialog-after-s", type=float, default=0.0)

@@ -24,6 +24,7 @@ _BLOCKED: Final = {
     "trust": ["Do you trust the files in this folder?", "❯ 1. Yes, I trust this folder", "  2. No, exit"],
     "login": ["Not logged in. Select login method:", "❯ 1. Account with subscription", "  2. API key"],
 }
+_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _STATES: Final = {"idle": "idle", "busy": "working", "dialog": "blocked:kind=permission"}
 
 
@@ -54,12 +55,15 @@ class Program:
         self._timers: list[tuple[float, str]] = []
         self._draw_at: float | None = 0.0
         self._exit: int | None = None
+        self._kept = b""
+        self._deaf_until = 0.0
 
     def run(self) -> int:
         before = termios.tcgetattr(sys.stdin)
         signal.signal(signal.SIGWINCH, lambda *_: self._dirty())
         try:
             tty.setraw(sys.stdin)
+            self._load()
             if self._knobs.start_ms:
                 time.sleep(self._knobs.start_ms / 1000)
             self._start()
@@ -73,8 +77,13 @@ class Program:
         self._wiring.log("exited", code=self._exit)
         return self._exit
 
+    def _load(self) -> None:
+        if self._knobs.loading:
+            self._drawing.write(f"{self._knobs.loading}\r\n")
+
     def _start(self) -> None:
         knobs = self._knobs
+        self._deaf_until = time.monotonic() + knobs.deaf_ms / 1000
         self._drawing.write("\x1b[?1049h\x1b[H" if knobs.alternate or knobs.at_top else "")
         self._drawing.write("" if knobs.no_paste else "\x1b[?2004h")
         self._drawing.has_cursor = not (knobs.drawn_caret or knobs.no_caret)
@@ -103,6 +112,9 @@ class Program:
 
     def take(self, data: bytes) -> None:
         """Take keys, none if there were none for as long as it waits; do what is due."""
+        self._kept += data
+        is_deaf = time.monotonic() < self._deaf_until
+        data, self._kept = (b"", self._kept) if is_deaf else (self._kept, b"")
         if data:
             self._press(self._keyboard.feed(data))
         elif self._keyboard.is_waiting:
@@ -117,6 +129,8 @@ class Program:
         times = [at for at, _ in self._timers] + ([self._draw_at] if self._draw_at is not None else [])
         if self._turn is not None and not self._dialog:
             times.append(self._turn_ends)
+        if self._kept:
+            times.append(self._deaf_until)
         return max(0.0, min([_TICK_S, *(at - now for at in times)]))
 
     def _fire_timers(self) -> None:
@@ -129,6 +143,8 @@ class Program:
             self._finish_turn()
         if self._knobs.chatter_ms and self._draw_at is None:
             self._draw_at = now + self._knobs.chatter_ms / 1000
+        if self._knobs.spinner_ms and self._turn is not None and self._draw_at is None:
+            self._draw_at = now + self._knobs.spinner_ms / 1000
 
     def _fire(self, what: str) -> None:
         if what == "dialog":
@@ -319,9 +335,14 @@ class Program:
         if self._dialog:
             question = ["Bash command", "", f"  {self._dialog}", "", "Do you want to proceed?"]
             return [*question, "❯ 1. Yes", "  2. No", "", "Esc to cancel"]
-        busy = ["Working… (esc to interrupt)", ""] if self._turn is not None else []
         queued = [f"  queued: {text.partition(chr(10))[0]}" for text in self._queue]
-        return [*busy, *queued, *self._composer_rows()]
+        composer = self._composer_rows()
+        if self._turn is None:
+            return [*queued, *composer]
+        period_s = (self._knobs.spinner_ms or 1000) / 1000
+        spinner = _SPINNER[int(time.monotonic() / period_s) % len(_SPINNER)]
+        sign = str(self._knobs.working).replace("{spinner}", spinner)
+        return [*queued, *composer, "", sign] if self._knobs.work_below else [sign, "", *queued, *composer]
 
     def _composer_rows(self) -> list[str]:
         return framed(self._knobs, self._draft)
