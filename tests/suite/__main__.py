@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     if pytest_arguments:
         lanes = [[pytest_part("tests", *with_bench_ignored(pytest_arguments))]]
     elif options.map:
-        lanes = [[Part("map", ("-m", "tests.suite.recording"))]]
+        lanes = [[Part("map", ("-m", "tests.suite.recording", *(["--new"] if options.map == "new" else [])))]]
     elif options.covered:
         lanes = lanes_for(options.covered)
     elif options.fast:
@@ -47,7 +47,7 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(prog="bin/test", add_help=False, allow_abbrev=False)
     parser.add_argument("--fast", action="store_true")
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--map", action="store_true")
+    parser.add_argument("--map", nargs="?", const="all", choices=("all", "new"))
     parser.add_argument("--for", dest="covered", action="append", default=[], metavar="FILE")
     parser.add_argument("--stress", type=int, default=0, metavar="N")
     options, rest = parser.parse_known_args(arguments)

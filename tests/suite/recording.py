@@ -1,6 +1,7 @@
 """Record which test files run code of which source file, for `./bin/test --for FILE`.
 
     python -m tests.suite.recording          run the default suite and write tests/coverage_map.json
+    python -m tests.suite.recording --new    run the test files that the map does not know, and add them
 
 Each process of the suite measures itself with coverage.py: the workers of pytest through the plugin in
 `measuring.py`, everything that they start through a .pth file, which Python reads at each start. A process
@@ -16,34 +17,40 @@ import sys
 import sysconfig
 import tempfile
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache, reduce
 from operator import or_
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import coverage
 
-from tests.suite.covering import MAP, suite_files
+from tests.suite.covering import MAP, read_map, suite_files
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 HOOK: Final = Path(sysconfig.get_path("purelib")) / "csp_measure_tests.pth"
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
+    known = read_map(ROOT)["seconds"] if "--new" in arguments else {}
+    tests = [test for test in suite_files(ROOT) if test not in known]
+    if not tests:
+        print("the map knows every test file")
+        return 0
     with tempfile.TemporaryDirectory(prefix="csp-map-") as name:
         place = Path(name)
-        code = measure(place)
+        code = measure(place, tests)
         if code not in (0, 1):
             return code
-        write_map(place)
+        write_map(place, read_map(ROOT) if known else {"covers": {}, "seconds": {}})
     return code
 
 
-def measure(place: Path) -> int:
+def measure(place: Path, tests: Sequence[str]) -> int:
     """Run the suite with every process measured; return the exit code of pytest."""
     hook = Path(__file__).with_name("measuring.py")
     HOOK.write_text(f"import runpy; runpy.run_path({str(hook)!r}, {{'PLACE': {str(place)!r}}})\n")
-    words = ["tests", "--ignore=tests/bench", "-n", str(2 * (os.cpu_count() or 1)), "--dist", "loadgroup"]
+    words = [*tests, "-n", str(2 * (os.cpu_count() or 1)), "--dist", "loadgroup"]
     try:
         command = [sys.executable, "-m", "pytest", "-p", "tests.suite.measuring", *words]
         run = subprocess.run(command, env=os.environ | {"MEASURED_INTO": str(place)}, check=False)
@@ -52,8 +59,8 @@ def measure(place: Path) -> int:
     return run.returncode
 
 
-def write_map(place: Path) -> None:
-    """Write what was measured, one line for each source file."""
+def write_map(place: Path, before: dict[str, Any]) -> None:
+    """Write what was measured and what was known before, one line for each source file."""
     lines: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for path in place.glob("data.*"):
         try:
@@ -74,13 +81,25 @@ def write_map(place: Path) -> None:
             test, took = row.rsplit(" ", 1)
             seconds[test] += float(took)
     known = set(suite_files(ROOT))
-    covers = {source: ranked(found, seconds, known) for source, found in sorted(lines.items())}
-    if not covers:
+    measured = {source: ranked(found, seconds, known) for source, found in lines.items()}
+    if not measured:
         raise SystemExit("nothing was measured; the map stays as it is")
+    covers = merged(measured, before["covers"])
+    seconds |= {test: took for test, took in before["seconds"].items() if test not in seconds}
     rows = [f"    {json.dumps(source)}: {json.dumps(tests)}" for source, tests in covers.items() if tests]
     times = [f"    {json.dumps(test)}: {took:.1f}" for test, took in sorted(seconds.items()) if test in known]
     text = '{{\n  "covers": {{\n{}\n  }},\n  "seconds": {{\n{}\n  }}\n}}\n'
     (ROOT / MAP).write_text(text.format(",\n".join(rows), ",\n".join(times)), "utf-8")
+
+
+def merged(measured: dict[str, list[str]], before: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return both maps as one; the newer tests of a file come first, since they were written for its code."""
+    sources = sorted(measured.keys() | before.keys())
+    return {
+        source: list(dict.fromkeys([*measured.get(source, []), *before.get(source, [])]))
+        for source in sources
+        if (ROOT / source).is_file()
+    }
 
 
 def ranked(found: dict[str, set[int]], seconds: dict[str, float], known: set[str]) -> list[str]:
@@ -114,4 +133,4 @@ def lines_in_functions(file: str) -> set[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

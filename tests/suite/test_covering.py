@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.suite.covering import SHARE, choose, covering_tests, read_map
-from tests.suite.recording import ranked
+from tests.suite.recording import merged, ranked
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MANY = [f"tests/cli/test_{number}.py" for number in range(5)]
@@ -154,6 +154,14 @@ def test_the_first_tests_of_the_map_run_every_line() -> None:
     seconds = {"quick": 0.1, "twin": 0.2, "slow": 20.0, "other": 9.0}
 
     assert ranked(found, seconds, set(seconds)) == ["quick", "other", "slow", "twin"]
+
+
+def test_newer_tests_of_a_file_come_before_those_that_were_recorded() -> None:
+    source, gone = "csp/errors.py", "csp/never_was.py"
+
+    assert merged({source: ["new", "both"]}, {source: ["old", "both"], gone: ["old"]}) == {
+        source: ["new", "both", "old"]
+    }
 
 
 def test_every_source_file_has_tests() -> None:
