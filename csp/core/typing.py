@@ -32,6 +32,8 @@ UNSURE: Final = "the screen did not show whether it was submitted"
 #: What is said of a message that was typed, but that no composer has shown since.
 UNSHOWN: Final = "the composer did not show the message"
 MAYBE: Final = "the composer did not show the message, which may still have arrived"
+#: What is said when the CLI ended after Enter, and has no record that could show whether it took the message.
+ENDED: Final = "the CLI ended after Enter was pressed; the message may have arrived"
 #: What is said when a crash left nobody who knows whether the message was submitted.
 UNKNOWN: Final = "unknown"
 
@@ -115,6 +117,8 @@ class Typing:
     _held: HeldReason | None = None
     _since: float = 0.0
     _entered: int = 0
+    #: Whether the text stood in a composer that was drawn after the last Enter.
+    _has_stayed: bool = False
     _first_enter: float = 0.0
     _cleared: int = 0
     _lost: int = 0
@@ -141,6 +145,11 @@ class Typing:
     def has_entered(self) -> bool:
         """Tell whether Enter was pressed since the last paste."""
         return self._entered > 0
+
+    @property
+    def may_be_taken(self) -> bool:
+        """Tell whether the CLI may have taken the message, for all that the screen has shown."""
+        return self._entered > 0 and not self._has_stayed
 
     def give_up(self, reason: str) -> None:
         """Press Enter no more: take the message out of the composer; it may have been sent all the same."""
@@ -237,10 +246,12 @@ class Typing:
         wait = self.rules.enter_again_s[min(self._entered, len(self.rules.enter_again_s) - 1)]
         self._first_enter = self._first_enter if self._entered else now
         self._entered += 1
+        self._has_stayed = False
         self._enter_phase(Phase.SHOWN, now, for_s=wait)
         return [Do.ENTER]
 
     def _watch_enter(self, seen: Seen, now: float) -> list[Step]:
+        self._has_stayed = seen.is_in_composer and seen.has_reacted
         if seen.written_at is None:
             return self._get_stuck(now) if self._over(WRITE_S, now) else []
         if seen.is_composer_empty or seen.has_left or not self.rules.reads_composer:

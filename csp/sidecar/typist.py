@@ -12,7 +12,7 @@ from csp.client import Client
 from csp.core.gates import closed_gate
 from csp.core.landing import Known, Landing, Place
 from csp.core.prompt import Prompt, prompt_for
-from csp.core.typing import Do, Phase, Seen, Step, Tell, Typing
+from csp.core.typing import ENDED, Do, Phase, Seen, Step, Tell, Typing
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.sidecar.company import Company
 from csp.sidecar.sight import Sight
@@ -114,10 +114,14 @@ class Typist:
             self._tell(job, Tell(state=DeliveryState.CONFIRMED))
 
     def start_over(self) -> None:
-        """Type again what stood in the composer of a CLI that has gone, unless that CLI had taken it."""
+        """Type again what stood in the composer of a CLI that has ended, unless that CLI had taken it."""
         job = self._job
         if job is not None and job.typing.has_touched and not self._sight.is_proven(job.prompt.tag):
+            may_be_taken = job.typing.may_be_taken
             job.typing = Typing(rules=job.typing.rules)
+            if may_be_taken and not job.typing.rules.proof_s:
+                # Nobody can say whether the CLI had taken it: typed again, it could arrive twice.
+                job.typing.give_up(ENDED)
             job.written = job.written_at = None
             job.is_refused = False
 

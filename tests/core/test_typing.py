@@ -383,6 +383,18 @@ GONE = replace(UNREADABLE, has_left=True)
 UNSEEN = replace(UNREADABLE, is_unseen=True)
 
 
+def test_a_message_may_be_taken_from_enter_on_until_it_is_seen_to_stand_there_still() -> None:
+    typing = pasted(UNPROVEN)
+    before = typing.may_be_taken
+    typing = entered(UNPROVEN)
+    at_once = typing.may_be_taken
+    typing.step(replace(SHOWN, has_reacted=False), 1.2)
+    as_drawn_before = typing.may_be_taken
+    typing.step(replace(SHOWN, has_reacted=True), 1.3)
+
+    assert (before, at_once, as_drawn_before, typing.may_be_taken) == (False, True, True, False)
+
+
 def test_without_any_proof_an_empty_composer_counts_once_it_has_stood() -> None:
     typing = entered(UNPROVEN)
 

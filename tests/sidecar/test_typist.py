@@ -7,6 +7,7 @@ import pytest
 
 from csp.errors import Refused, StorageFull, TooMany
 from csp.events import Delivered
+from csp.sidecar import frames
 from csp.sidecar.frames import MAX_NOTE_BYTES
 from csp.sidecar.note import Note
 from csp.sidecar.typist import RETRY_S
@@ -332,3 +333,20 @@ async def test_what_stands_in_a_cli_that_is_started_again_is_typed_again(tmp_pat
         assert scene.restarts == [["/bin/echo", "tui"]]
         await scene.reply_to(message)
         assert [body(prompt) for prompt in scene.prompts()] == ["one"]
+
+
+@on_virtual_time
+async def test_what_an_unknown_cli_may_have_taken_before_it_ended_is_not_typed_again(tmp_path: Path) -> None:
+    async with desk(tmp_path, has_tui=False) as scene:
+        # It shows what is pasted, and nothing any more once Enter is pressed.
+        scene.echo = lambda keys: b"" if keys == b"\r" else keys.replace(b"\r", b"\r\n")
+        scene.write(b"> ")
+        await scene.wait_state("idle")
+        message = scene.send("once")
+        await until(lambda: b"\r" in scene.typed)
+        scene.tell(frames.PHASE, frames.RESTARTED)
+        scene.write(b"\x1b[2J\x1b[H> ")
+        await scene.wait_for(message, "failed")
+
+        assert sum(b"once" in typed for typed in scene.typed) == 1
+        assert "may have arrived" in scene.room.reason_of(message)
