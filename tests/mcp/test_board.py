@@ -25,7 +25,8 @@ async def test_what_one_writes_by_tool_another_finds(room: LiveRoom) -> None:
     assert first["note"] == again["note"]
     assert (first["note"]["author"], first["note"]["tags"]) == ("scribe", ["heron"])
     assert "sk-proj" not in first["note"]["text"]
-    assert [hit["how"] for hit in exact["items"]] == ["exact"]
+    # Other tests write on the same board; what they wrote may be near in meaning.
+    assert [hit["note"]["id"] for hit in exact["items"] if hit["how"] == "exact"] == [first["note"]["id"]]
     assert exact["items"][0]["note"]["id"] == words["items"][0]["note"]["id"] == first["note"]["id"]
     assert others["items"] == []
     assert "blank" in blank

@@ -64,7 +64,7 @@ def locate(root: Path, symbol: str) -> Region:
     found = list(_in_named_file(root, symbol) if _names_a_file(symbol) else _in_python(root, symbol))
     if len(found) == 1:
         return found[0]
-    places = [f"{region.path.relative_to(root)}:{region.first + 1}" for region in found]
+    places = sorted(f"{region.path.relative_to(root)}:{region.first + 1}" for region in found)
     raise BadEdit(f"symbol {symbol!r} is defined in {places or 'no place'}; expected exactly one")
 
 
@@ -76,11 +76,12 @@ def _names_a_file(symbol: str) -> bool:
 
 
 def _in_python(root: Path, symbol: str) -> Iterator[Region]:
-    for path in sorted((root / "csp").rglob("*.py")):
-        parts = path.relative_to(root).with_suffix("").parts
-        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        defined = _definitions(path, path.stat().st_mtime_ns)
-        for name, first, last in defined.get(symbol.rpartition(".")[2], ()):
+    own = symbol.rpartition(".")[2]
+    for path in (root / "csp").rglob("*.py"):
+        found = _definitions(path, path.stat().st_mtime_ns).get(own, ())
+        for name, first, last in found:
+            parts = path.relative_to(root).with_suffix("").parts
+            module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             if f".{module}.{name}".endswith(f".{symbol}"):
                 yield Region(path, first, last)
 
