@@ -51,13 +51,13 @@ async def new_context(browser: Browser) -> BrowserContext:
     return made
 
 
-async def launch(playwright: Playwright) -> Browser:
+async def launch(playwright: Playwright, *more_flags: str) -> Browser:
     """Start a browser with a profile of its own.
 
     Chromium's sandbox works neither for root nor in most containers. The pages are our own, over loopback.
     """
     return await playwright.chromium.launch(
-        executable_path=find_chromium(), args=list(FLAGS), chromium_sandbox=False
+        executable_path=find_chromium(), args=[*FLAGS, *more_flags], chromium_sandbox=False
     )
 
 
