@@ -65,7 +65,7 @@ def find_room(run: Run) -> Run:
 
 
 def try_to_save(run: Run, *, is_first: bool = False) -> bool:
-    """Write the record, if that is possible: a sidecar goes on without.
+    """Write the record if that is possible; a sidecar also runs without one.
 
     Only the first one of a sidecar may take the place of another's. A brain whose relay was killed would put
     a token that is no longer valid in the place of the next sidecar's.

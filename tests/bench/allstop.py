@@ -58,7 +58,7 @@ def begin_session(port: int) -> None:
 
 
 def stops(place: Place, press: Press) -> Callable[[], float]:
-    """Return what begins a session, then takes the time from a key, click or command to its end."""
+    """Return a function that starts a session and measures how long this way takes to stop it."""
     journal = Journal(place.journal)
 
     def stop() -> float:

@@ -404,7 +404,7 @@ CARRIERS: Final = (
 
 
 def _shapes() -> Iterator[tuple[str, bytes]]:
-    """Yield bodies that are hard for whoever parses them."""
+    """Yield request bodies that are expensive to parse."""
     yield "deep lists", b"[" * _DEEP
     yield "deep closed lists", b"[" * _DEEP + b"]" * _DEEP
     yield "deep objects", b'{"a":' * _DEEP + b"1" + b"}" * _DEEP

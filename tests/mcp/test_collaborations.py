@@ -70,7 +70,7 @@ async def test_it_waits_for_the_end_and_tells_each_step(
         # One way by the protocol of now, the other by that of before.
         way_in = over_stdio(room) if way == "stdio" else over_http(room, room.token, "legacy")
         async with way_in as client:
-            # Without a name of its own, whoever is at the keyboard speaks.
+            # Without a name of its own, it speaks as the person at the keyboard.
             listed = await call(client, "list_agents")
             result = await client.call_tool("chatter_collaborate", WISH, progress_callback=on_progress)
 

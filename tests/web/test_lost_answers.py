@@ -78,7 +78,7 @@ async def test_allstop_does_not_wait_for_a_free_connection(
 ) -> None:
     gateway.gateway.post("/mode", {"mode": "debate", "topic": "tabs", "agents": ["ada", "bob"]})
     await expect(page.locator("#chip-text")).to_contain_text("Debate")
-    # More than there are connections: whoever asks next waits for a minute.
+    # More requests than the browser has connections: the next one waits for a minute.
     await page.evaluate(_LONG_POLL, 2 * _CONNECTIONS)
     await page.click("#allstop")
     await wait_until(lambda: newest_session(gateway)["status"] == "ended", what="the end of the session")
