@@ -47,7 +47,7 @@ def make_journal(folder: Path, lines: int) -> None:
             batch = []
     journal.sync()
     journal.commit()
-    snapshots.save(journal.folder, room.seq, dump(room))
+    snapshots.save(journal.folder, room.seq, dump(room), view=journal.view)
     index = SearchIndex(journal)
     while index.catch_up(_INDEX_LINES):
         pass

@@ -37,8 +37,9 @@ class Inbox:
         self._agent = agent
         self._items: deque[tuple[Item, int]] = deque()
         self._bytes = 0
-        self._open: set[str] = set()
-        self._ended: dict[str, None] = {}
+        #: The deliveries that are known, each with its seq.
+        self._open: dict[str, int] = {}
+        self._ended: dict[str, int] = {}
         self._arrived = asyncio.Event()
         self._drained = asyncio.Event()
         self._drained.set()
@@ -59,6 +60,9 @@ class Inbox:
         elif self.last_seq > room_seq:
             log.warning("room has gone back", extra={"had_seq": self.last_seq, "room_seq": room_seq})
             self.last_seq = room_seq
+            # A journal from a backup gives out its later ids once more, to other messages.
+            self._open = {one: seq for one, seq in self._open.items() if seq <= room_seq}
+            self._ended = {one: seq for one, seq in self._ended.items() if seq <= room_seq}
         return self.last_seq
 
     def skip_to(self, seq: int) -> None:
@@ -78,7 +82,7 @@ class Inbox:
     def take_deliver(self, deliver: Deliver, size: int) -> None:
         """Queue a delivery unless it was here before."""
         if deliver.id not in self._open and deliver.id not in self._ended:
-            self._open.add(deliver.id)
+            self._open[deliver.id] = deliver.seq
             self._put(deliver, size)
 
     def take_live(self, live: Live, size: int) -> None:
@@ -88,10 +92,10 @@ class Inbox:
 
     def end(self, deliver_id: str) -> None:
         """Note that a delivery has ended, so that it need not be remembered for long."""
-        if deliver_id not in self._open:
+        seq = self._open.pop(deliver_id, None)
+        if seq is None:
             return
-        self._open.discard(deliver_id)
-        self._ended[deliver_id] = None
+        self._ended[deliver_id] = seq
         if len(self._ended) > ENDED_KEPT:
             del self._ended[next(iter(self._ended))]
 

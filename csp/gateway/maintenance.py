@@ -34,7 +34,7 @@ from csp.events import (
 )
 from csp.gateway.gateway import Gateway
 from csp.journal import rewrite
-from csp.journal.files import replace_file
+from csp.journal.files import read_plain, replace_file
 from csp.journal.jsonl import JsonlJournal, storage_error
 from csp.journal.lines import intact_seq
 from csp.journal.query import HistoryQuery
@@ -208,10 +208,10 @@ def _leave_note(folder: Path, note: _Note) -> None:
 
 def _read_note(folder: Path) -> _Note | None:
     try:
-        return msgspec.json.decode((folder / _NOTE_NAME).read_bytes(), type=_Note)
+        return msgspec.json.decode(read_plain(folder / _NOTE_NAME), type=_Note)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as exc:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
         log.warning("removal note unreadable", extra={"folder": str(folder), "problem": str(exc)})
         return None
 

@@ -28,7 +28,7 @@ import msgspec
 
 from csp.errors import StorageFull, Unauthenticated
 from csp.gateway.auth import PAGE_TOKEN, Caller
-from csp.journal.files import replace_file
+from csp.journal.files import read_plain, replace_file
 from csp.wire import HUMAN, Role
 
 log = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ class Pages:
 
 def _load(path: Path) -> list[_Entry]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=list[_Entry])
+        return msgspec.json.decode(read_plain(path), type=list[_Entry])
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as exc:

@@ -35,7 +35,7 @@ def load_room(folder: Path, journal: JsonlJournal) -> tuple[Room, int]:
 
 
 def _from_snapshot(folder: Path, journal: JsonlJournal) -> Room:
-    snapshot = snapshots.load(folder, journal.last_seq)
+    snapshot = snapshots.load(folder, journal.last_seq, journal.view)
     if snapshot is None:
         return Room()
     try:

@@ -173,6 +173,9 @@ class RoomWriter:
         self._next, self._snapshot = _Batch(), None
         try:
             if not isinstance(error, StorageFull):
+                # Nobody was promised it, and a disk that failed once may call lost bytes safe the next time.
+                with contextlib.suppress(Broken):
+                    self.journal.rollback()
                 raise error
             self._go_back()
             answer: Broken = self._refusal()
@@ -231,7 +234,8 @@ class RoomWriter:
             (seq, state), self._snapshot = self._snapshot, None
             # A snapshot must not outlive what it was made from.
             sync = None if self._durability == "fsync" else self.journal.sync
-            self._disk.start(partial(snapshots.save, self._folder, seq, state, sync=sync), _saved)
+            save = partial(snapshots.save, self._folder, seq, state, sync=sync, view=self.journal.view)
+            self._disk.start(save, _saved)
 
     async def alone(self, action: Callable[[], None]) -> None:
         """Run a short `action` on the journal while nothing is being written, then save a snapshot."""

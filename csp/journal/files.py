@@ -54,6 +54,18 @@ def create_private(path: Path) -> int:
     return os.open(path, flags, PRIVATE_FILE)
 
 
+def read_plain(path: Path, max_bytes: int = -1) -> bytes:
+    """Return the content of a file, or its first bytes; a pipe is an OSError, because it would block."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        with open(fd, "rb", closefd=False) as file:
+            return file.read(max_bytes)
+    finally:
+        os.close(fd)
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Put `data` in the place of `path` at once; on OSError the old file stands, nothing else is left."""
     temporary = path.with_name(path.name + _TEMPORARY)
@@ -80,7 +92,7 @@ def load_secret(folder: Path) -> bytes:
     """
     path = folder / "secret"
     try:
-        kept = _read_plain(path)
+        kept = read_plain(path, 2 * _SECRET_BYTES)
     except FileNotFoundError:
         return _make_secret(path)
     except OSError as exc:
@@ -101,17 +113,6 @@ def _make_secret(path: Path) -> bytes:
         hint = "look at the disk and the folder's permissions"
         raise Broken(f"the room's secret {str(path)!r} cannot be written: {exc.strerror}", hint) from exc
     return made
-
-
-def _read_plain(path: Path) -> bytes:
-    """Return the first bytes of a file; never read from a pipe, because that would block."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        return os.pread(fd, 2 * _SECRET_BYTES, 0)
-    finally:
-        os.close(fd)
 
 
 def _with_checksum(secret: bytes) -> bytes:

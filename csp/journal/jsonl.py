@@ -52,7 +52,10 @@ class JsonlJournal:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Lock the room's folder and mend the journal's end; JournalLocked if another gateway has it."""
+        """Lock the room's folder and mend the journal's end; JournalLocked if another gateway has it.
+
+        The journal is locked as well, because people delete lock files.
+        """
         try:
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             lock_fd = _lock(folder)
@@ -60,19 +63,21 @@ class JsonlJournal:
             raise storage_error("open the journal", exc) from exc
         try:
             return cls._open_locked(folder, lock_fd)
-        except OSError as exc:
+        except (OSError, JournalLocked) as exc:
             os.close(lock_fd)
+            if isinstance(exc, JournalLocked):
+                raise
             raise storage_error("open the journal", exc) from exc
 
     @classmethod
     def _open_locked(cls, folder: Path, lock_fd: int) -> Self:
+        path = folder / JOURNAL_NAME
+        file = _locked(path)
         for leftover in (REWRITE_NAME, _PROBE_NAME):
             (folder / leftover).unlink(missing_ok=True)
-        path = folder / JOURNAL_NAME
-        file = JournalFile(_open_or_create(path))
         end, warnings = mend_tail(file.fd, folder)
         if doubled := take_out_doubled(path, folder / REWRITE_NAME, file.fd, end):
-            file = JournalFile(_open_or_create(path))
+            file = _locked(path)
             end = os.fstat(file.fd).st_size
             warnings.append(doubled)
         # The last lines may have been written just before a kill: who asks again is told that they are safe.
@@ -173,8 +178,9 @@ class JsonlJournal:
         self._view = View(file, end, self.last_seq, self._view.generation + 1)
 
     def close(self) -> None:
-        """Release the lock; readers still at work in other threads may finish."""
+        """Release the locks; readers still at work in other threads may finish."""
         if self._lock_fd >= 0:
+            fcntl.flock(self._view.file.fd, fcntl.LOCK_UN)
             os.close(self._lock_fd)
             self._lock_fd = -1
 
@@ -196,6 +202,18 @@ class JsonlJournal:
     def read_back(self) -> Iterator[tuple[int, bytes]]:
         """Yield (seq, line) of intact lines, newest first."""
         return self._view.read_back()
+
+
+def _locked(path: Path) -> JournalFile:
+    file = JournalFile(_open_or_create(path))
+    try:
+        fcntl.flock(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        raise JournalLocked(
+            f"room '{path.parent.name}' is already served by another process",
+            "stop that gateway, or choose another room with --room",
+        ) from exc
+    return file
 
 
 def _open_or_create(path: Path) -> int:

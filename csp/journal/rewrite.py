@@ -5,6 +5,7 @@ new file in the old one's place. A crash leaves one of them whole: the rename is
 """
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -84,6 +85,8 @@ def prepare(journal: JsonlJournal, transform: Transform) -> Rewrite:
     try:
         path.unlink(missing_ok=True)
         file = JournalFile(create_private(path))
+        # Before the rename, so that the journal is never without its lock.
+        fcntl.flock(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:
         raise storage_error("rewrite the journal", exc) from exc
     rewrite = Rewrite(journal=journal, transform=transform, file=file, source=view)

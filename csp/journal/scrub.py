@@ -80,7 +80,7 @@ def scrub(path: Path, patience_s: float = 1.0) -> Report:
     """
     state = _Scrub()
     _scrub_snapshots(state, path.parent)
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _scrub_lines(state, fd, patience_s)
     finally:

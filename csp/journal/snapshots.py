@@ -12,7 +12,9 @@ from zlib import crc32
 import msgspec
 
 from csp.errors import Broken
-from csp.journal.files import replace_file, sync_folder
+from csp.journal.files import read_plain, replace_file, sync_folder
+from csp.journal.lines import intact_seq
+from csp.journal.view import View
 
 log = logging.getLogger(__name__)
 
@@ -29,19 +31,31 @@ class Snapshot:
     state: bytes
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`line` is the checksum of the journal's line `seq`; snapshots of before have none."""
+
     v: int
     seq: int
     crc: str
+    line: str = ""
 
 
-def save(folder: Path, seq: int, state: bytes, *, sync: Callable[[], None] | None = None) -> None:
+def save(
+    folder: Path,
+    seq: int,
+    state: bytes,
+    *,
+    sync: Callable[[], None] | None = None,
+    view: View | None = None,
+) -> None:
     """Write a snapshot at once and drop all but the newest two; a failure is only logged.
 
     `sync` brings the journal to the disk first: a snapshot must not survive what it was made from.
+    With the `view` of a journal it is taken for a snapshot of that journal alone.
     """
-    head = msgspec.json.encode(_Head(_VERSION, seq, f"{crc32(state):08x}"))
     try:
+        line = "" if view is None else _line_checksum(view, seq)
+        head = msgspec.json.encode(_Head(_VERSION, seq, _checksum(state), line))
         if sync is not None:
             sync()
         replace_file(folder / _name(seq), head + b"\n" + state + b"\n")
@@ -52,33 +66,39 @@ def save(folder: Path, seq: int, state: bytes, *, sync: Callable[[], None] | Non
     _sweep(folder)
 
 
-def load(folder: Path, last_seq: int) -> Snapshot | None:
-    """Return the newest intact snapshot that is not ahead of the journal; those that are, are deleted."""
+def load(folder: Path, last_seq: int, view: View | None = None) -> Snapshot | None:
+    """Return the newest intact snapshot that is not ahead of the journal; those that are, are deleted.
+
+    One that was made from another journal than that of `view` is passed over.
+    """
     _delete_ahead(folder, last_seq)
     for path in snapshot_files(folder):
         if _seq(path) > last_seq:
             continue
         try:
-            return read_snapshot(path)
+            return read_snapshot(path, view)
         except (OSError, ValueError) as exc:
             log.warning("snapshot passed over", extra={"path": str(path), "problem": str(exc)})
     return None
 
 
-def read_snapshot(path: Path) -> Snapshot:
+def read_snapshot(path: Path, view: View | None = None) -> Snapshot:
     """Read one snapshot file; ValueError says what is damaged."""
-    head_line, _, rest = path.read_bytes().partition(b"\n")
+    head_line, _, rest = read_plain(path).partition(b"\n")
     try:
         head = msgspec.json.decode(head_line, type=_Head)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
         raise ValueError(f"snapshot head is damaged: {exc}") from exc
     if head.v != _VERSION:
         raise ValueError(f"snapshot has version {head.v}, expected {_VERSION}")
     if path.name != _name(head.seq) or head_line != msgspec.json.encode(head):
         raise ValueError("snapshot head is damaged: it does not fit its name")
     state = rest[:-1]
-    if rest[-1:] != b"\n" or head.crc != f"{crc32(state):08x}":
+    if rest[-1:] != b"\n" or head.crc != _checksum(state):
         raise ValueError("snapshot does not match its checksum")
+    # A line that is damaged or gone contradicts nothing: the snapshot may be all that is left of it.
+    if view is not None and head.line and _line_checksum(view, head.seq) not in ("", head.line):
+        raise ValueError("snapshot was made from another journal")
     return Snapshot(seq=head.seq, state=state)
 
 
@@ -105,6 +125,16 @@ def _delete_ahead(folder: Path, last_seq: int) -> None:
         sync_folder(folder)
     except OSError as exc:
         log.warning("snapshot not deleted", extra={"folder": str(folder), "problem": str(exc)})
+
+
+def _checksum(data: bytes) -> str:
+    return f"{crc32(data):08x}"
+
+
+def _line_checksum(view: View, seq: int) -> str:
+    """Return the checksum of the line with this number, or nothing if there is no such line intact."""
+    line = view.line_at(view.offset_after(seq - 1))
+    return _checksum(line) if intact_seq(line) == seq else ""
 
 
 def _name(seq: int) -> str:

@@ -72,7 +72,9 @@ def keep_torn(folder: Path, piece: bytes) -> None:
     """Put what is taken out of a journal beside it, for a person to look at."""
     # Best effort: on a full disk the cut matters more than the copy.
     with contextlib.suppress(OSError):
-        fd = os.open(folder / TORN_NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE)
+        # A pipe in its place must not hold up the start.
+        how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(folder / TORN_NAME, how, PRIVATE_FILE)
         try:
             os.write(fd, piece + b"\n")
         finally:

@@ -14,7 +14,7 @@ from csp.core.runs import Run
 from csp.core.runview import run_detail
 from csp.errors import BadInput, Broken
 from csp.events import KnownEvent, RunChecked, RunEnded, RunSaid
-from csp.journal.files import replace_file
+from csp.journal.files import read_plain, replace_file
 from csp.review.git import Git
 from csp.wire import (
     SCHEMA_VERSION,
@@ -69,7 +69,7 @@ class RunFolders:
     def seen(self, run_id: str) -> int:
         """Return the last event that a folder knows of, 0 for none."""
         with contextlib.suppress(OSError, ValueError, RecursionError):
-            return msgspec.json.decode((self.path(run_id) / STATE).read_bytes(), type=_Seen).seq
+            return msgspec.json.decode(read_plain(self.path(run_id) / STATE), type=_Seen).seq
         return 0
 
     def write(self, run: Run, events: Sequence[KnownEvent]) -> str:
@@ -107,7 +107,7 @@ class RunFolders:
     def _plan_before(self, folder: Path) -> bytes:
         """Return the plan as the folder knows it, which is how it was written last."""
         with contextlib.suppress(OSError, BadInput):
-            state = parse(_State, (folder / STATE).read_bytes())
+            state = parse(_State, read_plain(folder / STATE))
             return _pretty(msgspec.to_builtins(state.plan)) if state.plan else b""
         return b""
 
@@ -118,7 +118,7 @@ class RunFolders:
             if not isinstance(event, RunChecked) or figures is None or context is None:
                 continue
             path = folder / "diffs" / f"cycle-{event.cycle}.patch"
-            if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == figures.sha256:
+            if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == figures.sha256:
                 continue
             with contextlib.suppress(Broken):
                 patch = self._git.patch(Path(context.repository), figures.base, figures.commit)
@@ -149,8 +149,7 @@ class RunFolders:
         """Return the plan as it stands in the file, which a person may have changed; None without a file."""
         path = self.path(run_id) / PLAN
         try:
-            with path.open("rb") as file:
-                data = file.read(MAX_PLAN_BYTES + 1)
+            data = read_plain(path, MAX_PLAN_BYTES + 1)
         except OSError:
             return None
         if len(data) > MAX_PLAN_BYTES:
@@ -185,7 +184,7 @@ def checked_body(later: Iterable[KnownEvent], body: ExecutionUpdate) -> Executio
 def _is_edited(path: Path, written: tuple[bytes, ...], plan: Plan) -> bool:
     """Tell whether a file is neither what was written there nor the same plan in other words."""
     try:
-        data = path.read_bytes()
+        data = read_plain(path)
     except OSError:
         return False
     with contextlib.suppress(BadInput):
@@ -200,6 +199,6 @@ def _pretty(value: object) -> bytes:
 def _put(path: Path, data: bytes) -> None:
     """Write a file unless it is so already."""
     with contextlib.suppress(OSError):
-        if path.read_bytes() == data:
+        if read_plain(path) == data:
             return
     replace_file(path, data)

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from csp.errors import BadInput, CspError
-from csp.journal.files import replace_file
+from csp.journal.files import read_plain, replace_file
 from csp.wire import (
     AnyMessage,
     MessageType,
@@ -282,7 +282,7 @@ def _is_json(data: bytes) -> bool:
 
 def _holds(path: Path, data: bytes) -> bool:
     try:
-        return path.read_bytes() == data
+        return read_plain(path) == data
     except OSError:
         return False
 

@@ -42,9 +42,9 @@ def template() -> Path:
         room.begin(Plan(snapshot_every=15, meaning=IS_RICH))
         assert room.comes_up(), room.said()
         _use(room)
-        # As a kill leaves it, but for the side files of SQLite, which it may remove while they are copied.
-        side_files = shutil.ignore_patterns("*.sqlite-wal", "*.sqlite-shm")
-        shutil.copytree(room.history_dir, folder / "killed", symlinks=True, ignore=side_files)
+        # As a kill leaves it: while it stands still, no file vanishes or changes under the copy.
+        with room.frozen():
+            shutil.copytree(room.history_dir, folder / "killed", symlinks=True)
         room.end()
         shutil.copytree(room.history_dir, folder / "ended", symlinks=True)
     finally:

@@ -1,5 +1,6 @@
 """Kill the gateway at the steps of its work, and at any moment; cut the power; start it again."""
 
+import contextlib
 import random
 import signal
 from pathlib import Path
@@ -28,9 +29,11 @@ def play(folder: Path, seed: str, *, lies: bool = False) -> Outcome:
             _live_and_die(room, draw, outcome, lies=lies)
         room.begin()
         outcome.check(room.comes_up(), "the room does not start after the last kill")
+        _disturb(room, draw, outcome)
         talk.finish()
         outcome.wrong += talk.check()
-        outcome.add(acknowledged=talk.acknowledged)
+        promises = talk.promises
+        outcome.add(acknowledged=talk.acknowledged, debates=promises.debates, removed=len(promises.removed))
         outcome.check(room.end() == 0, "the room does not end in order")
         room.begin()
         outcome.check(room.comes_up(), "the room does not start after an orderly end")
@@ -39,6 +42,15 @@ def play(folder: Path, seed: str, *, lies: bool = False) -> Outcome:
     finally:
         room.stop()
     return outcome
+
+
+def _disturb(room: ChaosRoom, draw: random.Random, outcome: Outcome) -> None:
+    """Let the gateway stand still while another one tries to take its place; people delete lock files."""
+    outcome.add(intruders=1)
+    with room.frozen() if draw.random() < 0.5 else contextlib.nullcontext():
+        if draw.random() < 0.5:
+            (room.folder / "journal.lock").unlink()
+        outcome.check(not (problem := room.intrude()), problem)
 
 
 def _live_and_die(room: ChaosRoom, draw: random.Random, outcome: Outcome, *, lies: bool) -> None:

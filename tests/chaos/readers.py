@@ -174,7 +174,7 @@ def damaged_and_read(folder: Path, reader: Reader, kind: str, draw: random.Rando
     path.write_text(reader.content)
     KINDS[kind](path, draw)
     try:
-        with _deadline():
+        with deadline():
             reader.read(folder)
     except CspError:
         return ""
@@ -186,7 +186,9 @@ def damaged_and_read(folder: Path, reader: Reader, kind: str, draw: random.Rando
 
 
 @contextlib.contextmanager
-def _deadline() -> Iterator[None]:
+def deadline() -> Iterator[None]:
+    """Raise what no reader catches if the body takes too long."""
+
     def ring(number: int, frame: object) -> None:
         raise _Hangs
 

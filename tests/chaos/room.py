@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,8 @@ from csp.errors import CspError, Unreachable
 from csp.oneshot import Gateway
 from tests.chaos.faults import Plan
 from tests.forks import Forked
-from tests.rooms import Room
+from tests.rooms import Room, free_port
+from tests.waiting import wait_until_sync
 
 #: No life takes so long to begin or to end; what does, hangs.
 HANGS_S: Final = 180.0
@@ -91,6 +93,40 @@ class ChaosRoom(Room):
         """The process of this life."""
         assert self._process is not None
         return self._process.pid
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let the gateway stand still meanwhile, as a suspended laptop or a debugger does."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            wait_until_sync(self._is_frozen, what="a gateway that stands still")
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
+    def _is_frozen(self) -> bool:
+        threads = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        return all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in threads)
+
+    def intrude(self) -> str:
+        """Start a second gateway on the same folder, from another session; return what is wrong about it."""
+        log = self.log.with_name("intruder.log")
+        elsewhere = self.home.parent / "elsewhere"
+        elsewhere.mkdir(mode=0o700, exist_ok=True)
+        env = self.env | {"XDG_RUNTIME_DIR": str(elsewhere)}
+        with log.open("wb") as output, open(os.devnull, "rb") as nothing:
+            words = ["gateway", "--port", str(free_port())]
+            intruder = Forked(
+                words, self.dir, env, stdin=nothing.fileno(), output=output.fileno(), is_leader=True
+            )
+        try:
+            code = intruder.wait(HANGS_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(intruder.pid, signal.SIGKILL)
+        said = log.read_text(errors="replace")
+        is_told = "is already served by" in said and "Traceback" not in said
+        return "" if code == 1 and is_told else f"a second gateway ended with {code}: {said[-300:]!r}"
 
     def kill(self) -> None:
         """Kill the gateway from outside."""

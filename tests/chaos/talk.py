@@ -2,8 +2,11 @@
 
 Each sender numbers its messages and sends the next one when the last was acknowledged; one of which it heard
 nothing is sent again with the same id. So in the end every number stands in the history once and in order.
+Two agents ask for what waits for them, one listens as a sidecar does, two hold debates, and a person takes
+secrets out of the history.
 """
 
+import asyncio
 import contextlib
 import itertools
 import random
@@ -14,13 +17,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from csp.client import Client
 from csp.errors import CspError
 from csp.events import decode_event, is_intact
+from csp.journal.rewrite import REDACTED
 from csp.oneshot import oldest
+from csp.wire import Deliver, ReportedState
 from tests.chaos.room import HANGS_S, ChaosRoom, is_away
 
 AGENTS: Final = ("ann", "ben")
+LISTENER: Final = "cid"
+DEBATERS: Final = ("dee", "eve")
+_DEBATE: Final = "debate"
 _PAUSE_S: Final = 0.01
+#: A removal writes the whole journal again.
+_SECRET_EVERY_S: Final = 0.3
 _SPOKEN: Final = "human_message,agent_call,agent_response"
 
 
@@ -32,6 +43,9 @@ class Promises:
     notes: set[str] = field(default_factory=set)
     #: What each recipient was given, in the order in which it was given first.
     given: dict[str, list[int]] = field(default_factory=dict)
+    #: Words that were taken out of the history.
+    removed: set[str] = field(default_factory=set)
+    debates: int = 0
     wrong: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -50,7 +64,7 @@ class Talk:
         self._ends = threading.Event()
         self._threads: list[threading.Thread] = []
         self.promises = Promises()
-        self.tokens = {agent: self._register(agent) for agent in AGENTS}
+        self.tokens = {agent: self._register(agent) for agent in (*AGENTS, LISTENER, *DEBATERS)}
 
     def _register(self, agent: str) -> str:
         return str(self._room.client().post("/register", {"agentId": agent})["token"])
@@ -61,6 +75,9 @@ class Talk:
             (self._speak, ("human",)),
             (self._speak, (AGENTS[0],)),
             (self._write, ()),
+            (self._remove, ()),
+            (self._debate, ()),
+            (self._listen, ()),
         ]
         works += [(self._read, (agent,)) for agent in AGENTS]
         self._threads = [threading.Thread(target=work, args=given, daemon=True) for work, given in works]
@@ -89,8 +106,7 @@ class Talk:
                 client = self._room.client(token)
                 return client.post(path, body) if method == "POST" else client.get(path)
             except CspError as error:
-                if error.status == 409 and "from expired" in error.message:
-                    # A jump of the clock has made it too old meanwhile, which its sender is told.
+                if _is_over(error):
                     return None
                 if not is_away(error):
                     self.promises.complain(f"{path} was refused: {error.status} {error.message}")
@@ -107,7 +123,7 @@ class Talk:
         for number in itertools.count():
             if self._ends.is_set():
                 return
-            to = draw.choice([one for one in (*AGENTS, "all") if one != sender])
+            to = draw.choice([one for one in (*AGENTS, LISTENER, "all") if one != sender])
             text = f"{sender}:{number} " + "x" * draw.choice((0, 40, 3000))
             body = {"to": to, "content": text, "id": f"{sender}:{number}"}
             if self._ask(self.tokens.get(sender, ""), "POST", "/message", body) is not None:
@@ -136,13 +152,96 @@ class Talk:
                     self._ask(self.tokens[agent], "POST", "/delivery", {"id": item["id"], "state": state})
                 settled.add(item["id"])
 
+    def _remove(self) -> None:
+        """Say secrets to an agent and take them out again."""
+        draw = random.Random(f"{self._seed}/secrets")
+        for number in itertools.count():
+            if self._ends.wait(_SECRET_EVERY_S):
+                return
+            word = f"secret{draw.getrandbits(64):016x}"
+            body = {"to": AGENTS[1], "content": f"{word} is not for you", "id": f"secret:{number}"}
+            sent = self._ask("", "POST", "/message", body)
+            if sent is not None and self._ask("", "POST", f"/messages/{sent['id']}/redact") is not None:
+                self.promises.removed.add(word)
+
+    def _debate(self) -> None:
+        """Hold one debate after the other; each turn is answered once."""
+        for number in itertools.count():
+            if self._ends.is_set():
+                return
+            terms = {"mode": "debate", "topic": "tabs", "rounds": 2, "agents": list(DEBATERS)}
+            body = terms | {"thread": _DEBATE, "id": f"debate:{number}"}
+            if self._ask("", "POST", "/mode", body) is None:
+                return
+            while (view := self._ask("", "GET", f"/mode?thread={_DEBATE}")) and view["status"] == "running":
+                if self._ends.is_set():
+                    return
+                self._take_turn(view)
+            self.promises.debates += 1
+            if view is not None and view["reason"] != "done":
+                self.promises.complain(f"a debate ended as {view['reason']}")
+
+    def _take_turn(self, view: dict[str, Any]) -> None:
+        agent, turn = view["currentTurn"], view["turn"]
+        if agent is None or turn is None:
+            time.sleep(_PAUSE_S)
+            return
+        word = f"{agent}:{turn}"
+        body = {"content": f"{word} is my view", "turn": turn, "id": word}
+        if self._ask(self.tokens[agent], "POST", "/agent-output", body) is not None:
+            self.promises.messages.add(word)
+
+    def _listen(self) -> None:
+        asyncio.run(self._listen_to_the_end())
+
+    async def _listen_to_the_end(self) -> None:
+        """Take deliveries over a WebSocket, through every end of the gateway, until nothing waits."""
+        given = self.promises.given.setdefault(LISTENER, [])
+        async with Client(self._room.url, self.tokens[LISTENER]) as client:
+            reading = asyncio.ensure_future(self._confirm_all(client, given))
+            await asyncio.to_thread(self._ends.wait)
+            ask = (self.tokens[LISTENER], "GET", f"/inbox/{LISTENER}")
+            deadline = time.monotonic() + HANGS_S
+            while (answer := await asyncio.to_thread(self._ask, *ask)) and answer["items"]:
+                if time.monotonic() > deadline:
+                    waits = [item["id"] for item in answer["items"][:5]]
+                    self.promises.complain(f"{LISTENER} is never given {', '.join(waits)}")
+                    break
+                await asyncio.sleep(10 * _PAUSE_S)
+            reading.cancel()
+            await asyncio.wait([reading])
+            if not reading.cancelled() and (error := reading.exception()) is not None:
+                self.promises.complain(f"{LISTENER} was cut off: {type(error).__name__}: {error}")
+
+    async def _confirm_all(self, client: Client, given: list[int]) -> None:
+        async for item in client:
+            if isinstance(item, Deliver):
+                if item.seq in given:
+                    self.promises.complain(f"doubled: {LISTENER} was given {item.id} twice")
+                given.append(item.seq)
+                for state in (ReportedState.SUBMITTED, ReportedState.CONFIRMED):
+                    await self._report(client, item.id, state)
+
+    async def _report(self, client: Client, id: str, state: ReportedState) -> None:
+        while True:
+            try:
+                await client.report(id, state)
+                return
+            except CspError as error:
+                if not is_away(error):
+                    if not _is_over(error):
+                        self.promises.complain(f"{state} of {id} was refused: {error.message}")
+                    return
+            await asyncio.sleep(_PAUSE_S)
+
     # --- what must hold --------------------------------------------------------------------------
 
     def check(self) -> list[str]:
         """Return every promise that the room, which is up, does not keep."""
         found = self.promises.wrong
         client = self._room.client()
-        spoken = [item["text"].split()[0] for item in oldest(client, types=_SPOKEN)]
+        words = [item["text"].split()[0] for item in oldest(client, types=_SPOKEN)]
+        spoken = [word for word in words if word != REDACTED]
         notes = [item["text"].split()[0] for item in all_notes(client)]
         found += _lost_or_doubled("message", self.promises.messages, spoken)
         found += _lost_or_doubled("note", self.promises.notes, notes)
@@ -153,7 +252,13 @@ class Talk:
         for agent, seqs in self.promises.given.items():
             if seqs != sorted(seqs):
                 found.append(f"{agent} was given messages out of order: {seqs[:50]}")
+        found += _left_of(self.promises.removed, self._room)
         return found + _journal_problems(self._room)
+
+
+def _is_over(error: CspError) -> bool:
+    """Tell whether a delivery ended meanwhile: by a jump of the clock, or because its text was removed."""
+    return error.status == 409 and any(f"from {end}" in error.message for end in ("expired", "withdrawn"))
 
 
 def all_notes(client: Any) -> list[dict[str, Any]]:
@@ -172,6 +277,18 @@ def _lost_or_doubled(what: str, promised: set[str], found: list[str]) -> list[st
     doubled = sorted(one for one, count in counts.items() if count > 1)
     problems = [f"lost: {what} {', '.join(lost[:5])}"] if lost else []
     return problems + ([f"doubled: {what} {', '.join(doubled[:5])}"] if doubled else [])
+
+
+def _left_of(removed: set[str], room: ChaosRoom) -> list[str]:
+    """Return the files in which a word still stands that was taken out."""
+    found = []
+    for path in sorted(room.folder.rglob("*")):
+        # SQLite removes its side files as it goes along.
+        with contextlib.suppress(FileNotFoundError):
+            data = path.read_bytes() if path.is_file() else b""
+            words = [word for word in sorted(removed) if word.encode() in data]
+            found += [f"{path.name} still has {len(words)} removed texts"] if words else []
+    return found
 
 
 def _journal_problems(room: ChaosRoom) -> list[str]:

@@ -39,6 +39,22 @@ def test_a_reader_begins_where_the_room_is_or_goes_on_where_it_was(
     assert (inbox.last_seq, inbox.handed_seq) == (place, handed)
 
 
+def test_a_room_that_has_gone_back_may_give_out_its_ids_again() -> None:
+    inbox = Inbox(0, ALICE)
+    for seq in (4, 8, 9):
+        inbox.take_deliver(deliver(seq), 1)
+        inbox.take_event(notice(seq), 1)
+    inbox.end(deliver(4).id)
+    inbox.end(deliver(8).id)
+    inbox.find_place(6)
+    before = inbox.taken
+    for seq in (4, 8, 9):
+        inbox.take_deliver(deliver(seq), 1)
+
+    # Of the three only the first is from before the place that the room has gone back to.
+    assert inbox.taken == before + 2
+
+
 def test_a_place_is_only_skipped_forward() -> None:
     inbox = Inbox(None, ALICE)
     places = []

@@ -12,6 +12,7 @@ from csp.gateway import writer as writer_module
 from csp.gateway.writer import RoomWriter
 from csp.journal import snapshots
 from csp.journal.jsonl import JsonlJournal
+from csp.journal.view import View
 from csp.wire import HUMAN
 from tests.waiting import wait_until
 
@@ -24,7 +25,15 @@ class Saved:
     def __init__(self) -> None:
         self.all: list[tuple[int, int, bool]] = []
 
-    def save(self, folder: Path, seq: int, state: bytes, *, sync: Callable[[], None] | None = None) -> None:
+    def save(
+        self,
+        folder: Path,
+        seq: int,
+        state: bytes,
+        *,
+        sync: Callable[[], None] | None = None,
+        view: View | None = None,
+    ) -> None:
         self.all.append((seq, len(state), sync is not None))
 
     @property
