@@ -1,7 +1,7 @@
 """Find the transcript that belongs to one running CLI.
 
-Codex has no flag for its session: the rollouts of a run are those that its own processes hold open. Two in
-one directory are so told apart.
+Codex has no flag for its session: the rollouts of a run are those that its own processes hold open for
+writing, which tells two in one directory apart. Codex also reads the rollouts of others, as it starts.
 """
 
 import contextlib
@@ -55,8 +55,8 @@ def _children(pid: int) -> list[int]:
     return children
 
 
-def open_files(pids: Iterable[int]) -> set[Path]:
-    """Return the regular files that processes hold open; those that cannot be looked into have none."""
+def written_files(pids: Iterable[int]) -> set[Path]:
+    """Return the files that processes hold open for writing; those that cannot be looked into have none."""
     if sys.platform != "linux":
         return _listed(pids)
     found = set()
@@ -64,12 +64,19 @@ def open_files(pids: Iterable[int]) -> set[Path]:
         with contextlib.suppress(OSError):
             for fd in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
-                    found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+                    if _is_for_writing(_read(f"/proc/{pid}/fdinfo/{fd}")):
+                        found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
     return {Path(name) for name in found if name.startswith("/")}
 
 
+def _is_for_writing(info: str) -> bool:
+    """Read the flags of an open file, which the kernel prints in octal."""
+    flags = next((line.split()[1] for line in info.splitlines() if line.startswith("flags:")), "0")
+    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
+
+
 def _listed(pids: Iterable[int]) -> set[Path]:
-    command = ["lsof", "-w", "-Fn", "-p", ",".join(map(str, pids))]
+    command = ["lsof", "-w", "-Fan", "-p", ",".join(map(str, pids))]
     own = child_environment(TOOL, process_environment())
     try:
         run = subprocess.run(
@@ -77,17 +84,26 @@ def _listed(pids: Iterable[int]) -> set[Path]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return set()
-    return {Path(line[1:]) for line in run.stdout.splitlines() if line.startswith("n/")}
+    found, access = set(), ""
+    for line in run.stdout.splitlines():
+        match line[:1]:
+            case "f":
+                access = ""
+            case "a":
+                access = line[1:]
+            case "n" if line.startswith("n/") and access in ("w", "u"):
+                found.add(Path(line[1:]))
+    return found
 
 
 def open_rollouts(pid: int) -> set[Path]:
-    """Return the rollouts that a Codex holds open, but for those of its subagents."""
+    """Return the rollouts that a Codex writes, but for those of its subagents."""
     return split_rollouts(pid)[0]
 
 
 def split_rollouts(pid: int) -> tuple[set[Path], set[Path]]:
-    """Return the rollouts that a Codex holds open, those of its subagents apart."""
-    files = open_files(family(pid))
+    """Return the rollouts that a Codex writes, those of its subagents apart."""
+    files = written_files(family(pid))
     found = [path for path in files if path.name.startswith("rollout-") and path.suffix == ".jsonl"]
     begin = {path: _source(path)[:1] for path in found}
     return {path for path in found if begin[path] == b'"'}, {path for path in found if begin[path] == b"{"}

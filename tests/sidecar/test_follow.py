@@ -70,14 +70,14 @@ def watcher(monkeypatch: pytest.MonkeyPatch) -> Watcher:
 
 @pytest.fixture
 def open_file(tmp_path: Path) -> Iterator[Any]:
-    """Let this process hold files open, as a Codex does."""
+    """Let this process hold files open for writing, as a Codex does."""
     files = []
 
     def hold(name: str) -> str:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('{"type": "session_meta", "payload": {"source": "cli"}}\n')
-        files.append(path.open())
+        files.append(path.open("a"))
         return str(path)
 
     yield hold

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.locate import family, gemini_chat, newest_folders, open_files, open_rollouts
+from csp.sidecar.locate import family, gemini_chat, newest_folders, open_rollouts, written_files
 from tests.waiting import wait_until_sync
 
 #: Becomes as many generations as it is told; the last one holds the files open, and waits to be killed.
@@ -74,7 +74,7 @@ def test_a_family_that_is_gone_holds_nothing() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
 
-    assert open_files(family(process.pid)) == set()
+    assert written_files(family(process.pid)) == set()
 
 
 def test_the_rollout_of_a_run_is_the_one_it_holds_open(holders: list[Holder], folder: Path) -> None:
@@ -162,20 +162,34 @@ def test_the_newest_of_two_chats_of_a_session_counts(tmp_path: Path) -> None:
     assert found is not None and found.parent.parent.name == "new"
 
 
+def test_a_rollout_that_is_only_read_belongs_to_another_run(folder: Path) -> None:
+    path = rollout(folder, "of-another")
+    with path.open("rb"):
+        read = open_rollouts(os.getpid())
+    with path.open("r+b"):
+        written = open_rollouts(os.getpid())
+
+    assert (read, written) == (set(), {path})
+
+
 def test_what_only_looks_like_a_rollout_is_none(folder: Path) -> None:
     path = rollout(folder, "main")
     other = path.rename(path.with_suffix(".jsonl.bak"))
-    with mock.patch("csp.sidecar.locate.open_files", return_value={other}):
+    with mock.patch("csp.sidecar.locate.written_files", return_value={other}):
         assert open_rollouts(1) == set()
 
 
 def test_without_proc_lsof_tells_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csp.sidecar.locate.sys", SimpleNamespace(platform="darwin"))
-    said = "p7\nfcwd\nn/work\nn->0x1\nnpipe\nf3\nn/a/rollout-1.jsonl\n"
+    said = (
+        "p7\nfcwd\na \nn/work\nf1\naw\nn->0x1\nf2\nau\nnpipe\n"
+        "f3\naw\nn/a/rollout-1.jsonl\nf4\nau\nn/a/rollout-2.jsonl\n"
+        "f5\nar\nn/a/rollout-of-another.jsonl\nftxt\nn/bin/codex\n"
+    )
     with mock.patch.object(subprocess, "run", return_value=SimpleNamespace(stdout=said)) as ran:
-        assert open_files([7, 8]) == {Path("/work"), Path("/a/rollout-1.jsonl")}
+        assert written_files([7, 8]) == {Path("/a/rollout-1.jsonl"), Path("/a/rollout-2.jsonl")}
     # Without -w its warnings would stand among the names.
-    assert ran.call_args.args[0] == ["lsof", "-w", "-Fn", "-p", "7,8"]
+    assert ran.call_args.args[0] == ["lsof", "-w", "-Fan", "-p", "7,8"]
     for failure in (FileNotFoundError(), subprocess.TimeoutExpired("lsof", 5)):
         with mock.patch.object(subprocess, "run", side_effect=failure):
-            assert open_files([7]) == set()
+            assert written_files([7]) == set()
