@@ -44,6 +44,7 @@ from csp.wire import (
     MessageType,
     PhaseKind,
     RunRole,
+    SessionId,
     TurnState,
 )
 
@@ -365,6 +366,7 @@ class _Reply:
             "round": self._turn.round if self._turn else None,
             "max_rounds": max_rounds(session),
             "sealed": session.seal,
+            "seals": self._other_seals() if late else {},
             "late": late,
             "malformed": malformed,
             "reply_to": self._ask.id,
@@ -381,6 +383,12 @@ class _Reply:
                 tell_full(self._desk.room, self._desk.batch, session.id, session.thread)
         thread = session.thread
         self._desk.batch.add(kind, command.sender, ALL, command.text, fields, thread=thread, id=command.id)
+
+    def _other_seals(self) -> dict[SessionId, int]:
+        """Return the other sealed phases of the agent: what comes after a turn may be about any of them."""
+        seals = self._desk.batch.sessions.seals_of(self._command.sender)
+        seals.pop(self._desk.session.id, None)
+        return seals
 
     def _speaker(self, command: Answer) -> Speaker:
         desk = self._desk

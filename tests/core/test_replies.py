@@ -265,6 +265,20 @@ def test_answer_that_broke_off_is_paid_for_though_it_says_nothing(play: Play) ->
     assert play.all(AgentResponse) == []
 
 
+def test_late_reply_of_an_agent_in_another_sealed_phase_waits_for_that_too() -> None:
+    play = Play(kind=Kind.API)
+    play.start("debate", agents=(CLAUDE, CODEX))
+    play.start("debate", agents=(CLAUDE, GEMINI), thread="other")
+    other = play.room.sessions.live_in("other")
+    assert other is not None
+    turn = play.turn(CLAUDE).id
+    first = one(play.reply(CLAUDE, "for the first debate"), AgentResponse)
+    late = one(play.reply(CLAUDE, "for one of them", turn=turn), AgentResponse)
+
+    assert (first.late, first.seals) == (False, {})
+    assert (late.late, late.sealed, late.seals) == (True, play.session.seal, {other.id: other.seal})
+
+
 def test_late_failure_says_nothing_in_the_room(play: Play) -> None:
     turn = play.turn(CLAUDE).id
     play.steer(SessionAction.SKIP)
