@@ -40,7 +40,7 @@ def send(call: Call) -> int:
 
 def act(call: Call) -> int:
     """Do something with a message that was sent before: resend, cancel, continue."""
-    verb, message = call.args.verb, call.args.id
+    verb, message = call.args.verb, _id_of(call.gateway, call.args.id)
     answer = call.gateway.post_once(f"/messages/{segment(message)}/{verb}")
     if call.is_json:
         put_json(answer)
@@ -50,6 +50,16 @@ def act(call: Call) -> int:
     if is_new:
         put(field(answer, "id", str))
     return 0
+
+
+def _id_of(gateway: Gateway, given: str) -> str:
+    """Return the id of a message, which may be given by its number in `csp history`."""
+    number = given.removeprefix("#")
+    if not (number.isascii() and number.isdecimal()):
+        return given
+    items = page(gateway, after=max(0, int(number) - 1), limit=1)
+    found = next((item for item in items if field(item, "seq", int) == int(number)), None)
+    return given if found is None else field(found, "id", str)
 
 
 def _body(call: Call) -> Object:

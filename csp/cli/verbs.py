@@ -56,7 +56,7 @@ _FACTOR: Final = _Typed(FROM_ZERO)
 _JSON: Final = _switch("--json", "print json for a script")
 _YES: Final = _switch("--yes", "do it without asking")
 _AGENT: Final = Arg(("agent",), "the agent's id", {"metavar": "AGENT"})
-_ID: Final = Arg(("id",), "a message's id, such as m-12", {"metavar": "ID"})
+_ID: Final = Arg(("id",), "a message's id, or its number in csp history", {"metavar": "ID"})
 _HISTORY_DIR: Final = _value("--history", "DIR", "folder of the journals")
 _CHOICE: Final = _value("--choice", "N", "number of the choice in the agent's dialog", type=_WHOLE)
 
@@ -352,7 +352,7 @@ def _control(name: str, help: str, *more: Arg) -> Verb:
 
 
 def _act(name: str, help: str) -> Verb:
-    return Verb(name, help, f"csp {name} m-12", "send:act", (_ID, _JSON))
+    return Verb(name, help, f"csp {name} 12", "send:act", (_ID, _JSON))
 
 
 VERBS: Final = (

@@ -151,6 +151,13 @@ class Control(Command, frozen=True, kw_only=True):
     choice: int | None = None
 
 
+class NoteCall(Command, frozen=True, kw_only=True):
+    """Remember a call whose work is done outside the room: that it began, then what came of it."""
+
+    key: str
+    answer: str = ""
+
+
 class Cancel(Command, frozen=True, kw_only=True):
     message: str
 
@@ -393,6 +400,7 @@ AnyCommand = (
     | Report
     | SetState
     | Control
+    | NoteCall
     | Cancel
     | Continue
     | Redact

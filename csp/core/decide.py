@@ -40,6 +40,7 @@ from csp.core.commands import (
     KeepTurn,
     Leave,
     NextTurn,
+    NoteCall,
     Notice,
     PrepareRun,
     Prune,
@@ -64,7 +65,7 @@ from csp.core.house import DEFAULT_RULES, Rules
 from csp.core.reactions import react
 from csp.core.room import Room
 from csp.events import Called, ControlSent, KnownEvent, ModeChanged, RunStarted
-from csp.wire import SYSTEM, Change
+from csp.wire import SYSTEM, AgentId, Change
 
 #: After these the sessions look what has happened to their agents.
 _MOVES_AGENTS: Final = (Report, Send, SetState, Cancel, Leave, Remove, Redact)
@@ -83,9 +84,12 @@ def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_R
         react(room, batch, rules)
     waking.wake(room, batch, rules)
     if command.once:
-        fields = {"key": command.once, "answer": _answer(batch.events)}
-        batch.add(Called, command.caller, SYSTEM, f"call {command.once}", fields)
+        _note_call(batch, command.caller, command.once, _answer(batch.events))
     return batch.events
+
+
+def _note_call(batch: Batch, caller: AgentId, key: str, answer: str) -> None:
+    batch.add(Called, caller, SYSTEM, f"call {key}", {"key": key, "answer": answer})
 
 
 def _decide(room: Room, command: AnyCommand, batch: Batch, rules: Rules) -> None:
@@ -110,6 +114,8 @@ def _decide(room: Room, command: AnyCommand, batch: Batch, rules: Rules) -> None
             membership.remove(room, command, batch)
         case Control():
             membership.control(room, command, batch)
+        case NoteCall():
+            _note_call(batch, command.caller, command.key, command.answer)
         case Cancel():
             messages.cancel(room, command, batch)
         case Continue():

@@ -4,6 +4,7 @@ A row says which types go in and out; the HTTP shell, /openapi.json and the test
 may call it stands in the table of roles.
 """
 
+import asyncio
 import time
 from typing import Any, Final, NamedTuple, get_args
 
@@ -12,14 +13,14 @@ import msgspec
 from csp import __version__, prices
 from csp.core.audience import is_hidden, may_watch, visible_spending
 from csp.core.board import boards_health
-from csp.core.commands import Control, Join, Remove, Return
+from csp.core.commands import Control, Join, NoteCall, Remove, Return
 from csp.core.membership import known_participant
 from csp.core.modeview import spent_view
 from csp.core.queues import first_held, pending
 from csp.core.roles import ROUTES as ROLES
 from csp.core.roles import Row, check_call, check_fields, check_row, row_of
 from csp.core.room import Participant
-from csp.errors import Forbidden, NotFound
+from csp.errors import Forbidden, NotFound, Refused
 from csp.events import HISTORY_TYPES, ControlSent, Joined
 from csp.gateway import access, actions, board, collaborations, maintenance, messages, runs, sessions
 from csp.gateway.auth import Caller
@@ -166,7 +167,19 @@ async def register(gateway: Gateway, call: Call) -> Answer:
 
 
 async def start(gateway: Gateway, call: Call) -> Answer:
-    return await gateway.starting.start(call.body)
+    caller, key = call.caller.id, call.body.id
+    if key is None:
+        return await gateway.starting.start(call.body)
+    if under_way := gateway.starting.find(caller, key):
+        return await asyncio.shield(under_way)
+    before = await answered(gateway, call)
+    if before is None:
+        note = lambda agent: gateway.submit(NoteCall(caller=caller, key=key, answer=agent))  # noqa: E731
+        return await gateway.starting.start_once(caller, key, call.body, note)
+    participant = gateway.writer.room.participants.get(AgentId(before))
+    if participant is None:
+        raise Refused(f"nobody knows whether {call.body.name} was started by that call", "see: csp agents")
+    return StartedView(success=True, agent_id=before, state=_state_of(gateway, participant))
 
 
 async def remove(gateway: Gateway, call: Call) -> Answer:

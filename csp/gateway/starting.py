@@ -7,6 +7,7 @@ import asyncio
 import json
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from csp.wire import JoinRole, StartBody, StartedView
 PATIENCE_S: Final = 90.0
 #: They are started one after the other, so more than these would only wait.
 _MOST: Final = 8
+_KEPT: Final = 100
 _CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
 _MISUSED: Final = 2
 
@@ -29,6 +31,30 @@ class Starting:
     def __init__(self, room: str) -> None:
         self._room = room
         self._under_way = 0
+        #: Calls with an id of the caller's own, while they run and for a while after.
+        self._calls: dict[tuple[str, str], asyncio.Task[StartedView]] = {}
+
+    def find(self, caller: str, key: str) -> "asyncio.Task[StartedView] | None":
+        """Return the same call from before, which may still run."""
+        return self._calls.get((caller, key))
+
+    async def start_once(
+        self, caller: str, key: str, body: StartBody, note: Callable[[str], Awaitable[object]]
+    ) -> StartedView:
+        """Start a model for a call that must not start two; `note` keeps that it began, then who came."""
+
+        async def run() -> StartedView:
+            # Before anything is started: a gateway after this one must not start another.
+            await note("")
+            started = await self.start(body)
+            await note(started.agent_id)
+            return started
+
+        task = asyncio.create_task(run())
+        self._calls[caller, key] = task
+        if len(self._calls) > _KEPT:
+            del self._calls[next(iter(self._calls))]
+        return await asyncio.shield(task)
 
     async def start(self, body: StartBody, patience_s: float = PATIENCE_S) -> StartedView:
         """Return the model once it is in the room; raise what kept it from coming."""

@@ -43,6 +43,7 @@ class StartBody(Struct, frozen=True):
     base_url: Annotated[str, Meta(max_length=2048)] | None = None
     key_env: Annotated[str, Meta(max_length=256, pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?\Z")] | None = None
     role: JoinRole = JoinRole.AGENT
+    id: OwnId | None = None
 
 
 class MessageBody(Struct, frozen=True):

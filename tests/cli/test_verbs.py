@@ -333,6 +333,19 @@ def test_resend_is_a_new_message(place: Place) -> None:
     assert (item["text"], item["id"] != first) == ("hello", True)
 
 
+@pytest.mark.parametrize("sign", ["", "#"])
+def test_a_message_may_be_named_by_its_number_in_the_history(place: Place, sign: str) -> None:
+    claude = place.agent("claude")
+    number = place.csp("send", "claude", "my number", "--json").json["seq"]
+    claude.report(claude.next_item(), "failed", "no composer")
+    assert f"#{number} " in place.csp("history").out
+    done = place.csp("resend", f"{sign}{number}")
+
+    assert (done.code, done.err[:14]) == (0, "sent again as ")
+    assert claude.next_item()["text"] == "my number"
+    assert "unknown message '999999'" in place.csp("resend", "999999").err
+
+
 @pytest.mark.parametrize("verb", ["resend", "cancel", "continue"])
 def test_an_unknown_message_is_named(place: Place, verb: str) -> None:
     done = place.csp(verb, "m-999")

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -98,6 +99,40 @@ async def test_only_so_many_are_started_at_once(monkeypatch: pytest.MonkeyPatch)
         await starting.start(ASKED)
 
     assert starting._under_way == 7
+
+
+BODY = {"name": "x", "provider": "openai", "model": "m", "id": "call-1"}
+
+
+async def test_a_repeated_call_starts_one_agent(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It may come while the first is under way, after its end, or to another gateway."""
+    runs(monkeypatch, f'echo >> {tmp_path}/starts; printf \'{{"agent":"claude","state":"idle"}}\'')
+    await room.join("claude")
+    first, second = await asyncio.gather(*(room.call("POST", "/agents", BODY) for _ in range(2)))
+    third = await room.call("POST", "/agents", BODY)
+    await room.restart()
+    last = await room.call("POST", "/agents", BODY)
+
+    assert [answer.status for answer in (first, second, third, last)] == [201] * 4
+    assert {answer.data["agentId"] for answer in (first, second, third, last)} == {"claude"}
+    assert (tmp_path / "starts").read_text() == "\n"
+    assert (await room.call("POST", "/agents", BODY | {"id": "call-2"})).status == 201
+    assert (tmp_path / "starts").read_text() == "\n\n"
+
+
+async def test_a_call_whose_end_nobody_knows_starts_nothing(
+    room: ServedRoom, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs(monkeypatch, f"echo >> {tmp_path}/starts; echo 'csp: no key' >&2; exit 1")
+    answers = [await room.call("POST", "/agents", BODY) for _ in range(2)]
+    await room.restart()
+    last = await room.call("POST", "/agents", BODY)
+
+    assert [answer.status for answer in (*answers, last)] == [409] * 3
+    assert "nobody knows whether x was started" in last.data["error"]
+    assert (tmp_path / "starts").read_text() == "\n"
 
 
 @pytest.mark.parametrize(

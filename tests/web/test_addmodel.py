@@ -24,11 +24,11 @@ async def test_a_model_is_asked_for_without_the_fields_that_are_empty(parts: Par
         field("provider").value = "openai";
         field("model").value = " gpt-x "; field("name").value = "gpt";
         answers["/agents"] = { agentId: "gpt-2", id: "m-7" }; const done = await submit();
-        return [isModal, asked, done, texts(".toast p"), room.refreshed]"""
+        return [isModal, asked, ids.length, done, texts(".toast p"), room.refreshed]"""
     )
 
     body = {"provider": "openai", "model": "gpt-x", "name": "gpt"}
-    assert got == [True, [["POST", "/agents", body]], [BUSY, READY, False], ["gpt-2 joined"], 1]
+    assert got == [True, [["POST", "/agents", body]], 1, [BUSY, READY, False], ["gpt-2 joined"], 1]
 
 
 async def test_a_refusal_leaves_the_form_as_it_is(parts: Parts) -> None:

@@ -1,6 +1,6 @@
 // Bring an API model into the room.
 
-import { call } from "./api.js";
+import { act } from "./api.js";
 import { byId, set } from "./dom.js";
 import { attempt, tell } from "./toast.js";
 
@@ -13,7 +13,7 @@ export function startAddModel(room) {
     event.preventDefault();
     set(byId("add-model-start"), { disabled: true, "aria-busy": "true" });
     const given = [...new FormData(event.target)].map(([name, value]) => [name, String(value).trim()]);
-    const joined = await attempt(call("POST", "/agents", Object.fromEntries(given.filter(([, value]) => value))));
+    const joined = await attempt(act("/agents", Object.fromEntries(given.filter(([, value]) => value))));
     set(byId("add-model-start"), { disabled: false, "aria-busy": null });
     if (!joined) return;
     dialog.close();
