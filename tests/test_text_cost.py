@@ -173,6 +173,7 @@ def _finds(pattern: re.Pattern[Any]) -> Reader:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1800)
 def test_every_pattern_costs_as_much_as_its_text_is_long() -> None:
     patterns = _patterns()
     dear = {name: _expensive(_finds(pattern), SIZE // 4) for name, pattern in patterns.items()}

@@ -10,6 +10,10 @@ ECHO_S: Final = 0.7
 #: So many injection timeouts a conversation may go on changing without any sign of work: a clock in it never
 #: ends.
 MOST_WAITS: Final = 12
+#: So many a sign of work may show in a program that has been asked nothing, while nothing else changes.
+UNASKED_WAITS: Final = 6
+#: After so many in which the sign never went, nothing is held for its sake.
+MOST_WORK: Final = 180
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,12 @@ class Facts:
     quiet_since: float | None = 0.0
     #: When the screen last changed while it showed work; else when the conversation on it did.
     moved_at: float | None = None
+    #: When the conversation on the screen last changed.
+    said_at: float | None = None
+    #: Since when a sign of work has shown; None while there is none.
+    worked_since: float | None = None
+    #: Nobody has asked the program anything yet.
+    is_unasked: bool = False
     has_dialog: bool = False
     #: A permission was asked for and nothing says that it was answered.
     is_asking: bool = False
@@ -88,12 +98,27 @@ def is_busy(facts: Facts, rules: GateRules, now: float) -> bool:
 def is_waived(facts: Facts, now: float, *, waited_s: float, timeout_s: float) -> bool:
     """Tell whether the wait for a sign of rest took so long that a mere guess of work counts no more.
 
-    A sign of work on a screen that still changes is no mere guess.
+    A sign of work on a screen that still changes is no mere guess, unless nothing has been asked for.
     """
     if waited_s < timeout_s:
         return False
+    if is_always_shown(facts, now, timeout_s=timeout_s):
+        return True
     is_still = facts.moved_at is None or now - facts.moved_at >= timeout_s
     return is_still or (facts.quiet_since is not None and waited_s >= MOST_WAITS * timeout_s)
+
+
+def is_always_shown(facts: Facts, now: float, *, timeout_s: float) -> bool:
+    """Tell whether a sign of work means nothing, since it shows in a program that nobody has asked."""
+    if not facts.is_unasked or facts.worked_since is None:
+        return False
+    since = max(facts.worked_since, facts.said_at or 0.0)
+    return now - since >= UNASKED_WAITS * timeout_s
+
+
+def works_too_long(facts: Facts, now: float, *, timeout_s: float) -> bool:
+    """Tell whether a sign of work has shown for so long that nothing waits for its end any more."""
+    return facts.worked_since is not None and now - facts.worked_since >= MOST_WORK * timeout_s
 
 
 def holds_draft(facts: Facts, now: float) -> bool:

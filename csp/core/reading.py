@@ -1,8 +1,8 @@
 """A CLI's state, read from its screen."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
@@ -14,6 +14,7 @@ ROWS_ABOVE: Final = 12
 PARAGRAPHS_ABOVE: Final = 3
 _FRAME: Final = " │┃╭╮╰╯─━▄▀\xa0"
 _WORD: Final = re.compile(r"\w")
+_WORDS: Final = re.compile(r"[^\W\d_]+")
 _TOKENS: Final = re.compile(r"\d[\d.,]*k? tokens\b")
 # Emulators differ in which characters without width they keep.
 _UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
@@ -61,10 +62,18 @@ class Reading:
     blocking: Dialog | None = None
     """The dialog of a screen that only a person can get past: it can be answered, but is about no tool."""
     is_busy: bool = False
+    work: tuple[str, ...] = field(default=(), compare=False)
+    """The rows that show work, by their words: these stay the same while spinners and clocks move."""
     is_starting: bool = False
     limit: Limit | None = None
     said: str = field(default="", compare=False)
     """What shows of the conversation. Signs of work are left out but for the tokens that they count."""
+
+
+def without_work(reading: Reading, rows: Collection[str]) -> Reading:
+    """Return a reading for which the signs of work in these rows are none."""
+    work = tuple(row for row in reading.work if row not in rows)
+    return reading if work == reading.work else replace(reading, work=work, is_busy=bool(work))
 
 
 def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
@@ -81,12 +90,14 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
         dialog = Dialog(
             kind=overlay[0].kind or "overlay", question=overlay[1].text.strip(_FRAME), subject="", choices=()
         )
+    work = tuple(" ".join(_WORDS.findall(row.text)) for _, row in places.rows_with(rules.busy))
     return Reading(
         composer=composer,
         dialog=dialog,
         blocked=Blocked(kind=blocked[0].kind, text=places.text_around(*blocked)) if blocked else None,
         blocking=blocking,
-        is_busy=any(True for _ in places.rows_with(rules.busy)),
+        is_busy=bool(work),
+        work=work,
         is_starting=any(True for _ in places.rows_with(rules.starting)),
         limit=next(places.limits(rules.limits), None),
         said=places.said(rules),

@@ -1,30 +1,122 @@
-"""What a program has written between two looks at its output."""
+"""The answer of a program that keeps no record, read from its output."""
 
 import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
+import msgspec
+
+#: Stands for the lines of an answer that were on the screen, but are there no more.
+SCROLLED: Final = "[the lines before these have scrolled off the screen]"
+
 _SCROLLBAR: Final = re.compile(r"(?:^|\s)[│┃║█▌▐▕░▒▓]$")
+#: What CLIs draw before the first line of an answer.
+_BULLET: Final = re.compile(r"(\s*)([●⏺✦◆])\s(?=\s*\S)")
 
 
-def settled_text(before: list[str], after: list[str], furniture: re.Pattern[str] | None = None) -> str:
-    """Give the lines that `after` has and `before` had not, in order, without furniture or blank ends."""
+class Surround(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands above and below the conversation on each screen that was seen before a prompt."""
+
+    above: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+
+    def shared_with(self, rows: Sequence[str]) -> "Surround":
+        """Return what one more screen has of it."""
+        above, below = _common(self.above, rows), _common(self.below[::-1], rows[::-1])
+        return Surround(above=self.above[:above], below=self.below[len(self.below) - below :])
+
+
+def settled_text(
+    before: Sequence[str],
+    after: Sequence[str],
+    footer: str = "",
+    *,
+    surround: Surround | None = None,
+    furniture: re.Pattern[str] | None = None,
+    is_cut: bool = False,
+) -> str:
+    """Return the answer to a prompt that ends in `footer`, without furniture or blank ends.
+
+    It stands below the echo of the prompt. Where `is_cut` says that the echo has scrolled off, the screen
+    shows the rest of an answer. Without any echo the lines count that `after` has and `before` had not.
+    """
+    surround = surround or Surround()
+    row = _echo_row(before, after, footer) if footer else None
+    if row is not None:
+        lines = _without_below([*_beside_echo(after[row], footer), *after[row + 1 :]], surround.below)
+    elif is_cut:
+        lines = _rest(before, after, surround)
+    else:
+        lines = _added(before, after)
+    kept = [line.rstrip() for line in lines if not (furniture and furniture.search(line))]
+    text = _flush_left("\n".join(kept).strip("\n"))
+    return f"{SCROLLED}\n{text}" if is_cut and row is None and text else text
+
+
+def has_echo(before: Sequence[str], after: Sequence[str], footer: str) -> bool:
+    """Tell whether the echo of a prompt that ends in `footer` shows."""
+    return _echo_row(before, after, footer) is not None
+
+
+def _echo_row(before: Sequence[str], after: Sequence[str], footer: str) -> int | None:
+    """Return the row of the first new `footer`; an answer may quote it further down."""
+    start = _common(before, after)
+    old = sum(footer in line for line in before[start:])
+    rows = [y for y in range(start, len(after)) if footer in after[y]]
+    return rows[old] if len(rows) > old else None
+
+
+def _beside_echo(line: str, footer: str) -> list[str]:
+    """Return what follows the echo in its row; what is set off, such as the time of day, belongs to it."""
+    beside = line.partition(footer)[2]
+    return [beside] if beside.strip() and not beside.startswith("  ") else []
+
+
+def _without_below(lines: Sequence[str], below: Sequence[str]) -> Sequence[str]:
+    """Return lines without what always stands below them."""
+    return lines[: len(lines) - _common(lines[::-1], below[::-1])]
+
+
+def _rest(before: Sequence[str], after: Sequence[str], surround: Surround) -> Sequence[str]:
+    """Return the rest of an answer whose beginning has scrolled off.
+
+    That is all of the screen, the same text as before too, unless old lines stand above the new ones.
+    """
+    above = _common(surround.above, after)
+    shown = _without_below(after[above if above == len(surround.above) else 0 :], surround.below)
+    added = _added(before, shown)
+    first = next((line for line in shown if line.strip()), "")
+    return added if any(map(str.strip, added)) and first not in added else shown
+
+
+def _added(before: Sequence[str], after: Sequence[str]) -> list[str]:
     start = _common(before, after)
     old, new = before[start:], after[start:]
     added: list[str] = []
     for tag, _, _, low, high in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag in ("insert", "replace"):
             added.extend(new[low:high])
-    lines = [line.rstrip() for line in added if not (furniture and furniture.search(line))]
-    return "\n".join(lines).strip("\n")
+    return added
 
 
-def _common(before: list[str], after: list[str]) -> int:
+def _flush_left(text: str) -> str:
+    """Return a text without the bullet before its first line, and without the blanks before all lines."""
+    first, *rest = text.split("\n")
+    bullet = _BULLET.match(first)
+    indent = " " * bullet.end() if bullet else ""
+    if bullet and all(line.startswith(indent) for line in rest if line):
+        first = indent + first[bullet.end() :]
+    lines = [first, *rest]
+    blanks = min((len(line) - len(line.lstrip(" ")) for line in lines if line.strip()), default=0)
+    return "\n".join(line[blanks:] for line in lines)
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
     """Count the lines that both begin with; they are most of a long history."""
     count = 0
-    for one, other in zip(before, after, strict=False):
-        if one != other:
+    for mine, yours in zip(one, other, strict=False):
+        if mine != yours:
             break
         count += 1
     return count
@@ -33,17 +125,6 @@ def _common(before: list[str], after: list[str]) -> int:
 def without_scrollbar(lines: Iterable[str], cols: int) -> list[str]:
     """Return the lines of a screen `cols` wide without what a program draws at its right side."""
     return [_SCROLLBAR.sub("", line).rstrip() if len(line) >= cols - 1 else line for line in lines]
-
-
-def behind_echo(text: str, footer: str) -> str:
-    """Return what follows the first `footer`, the end of a prompt's echo; all of it where there is no echo.
-
-    What is set off in the same row, such as the time of day, belongs to the echo. The answer may quote it.
-    """
-    _, found, behind = text.partition(footer)
-    row, _, below = behind.partition("\n")
-    answer = text if not found else below if row.startswith("  ") else behind
-    return answer.strip("\n")
 
 
 def without_last(text: str, signs: Sequence[re.Pattern[str]]) -> str:

@@ -116,7 +116,7 @@ class Brain:
         self._controls = Controls(
             self._sight, client, self._typist, self._restart_cli, self._leave_note, note.controls
         )
-        self._settler = Settler(self._sight, self._take_items, note.unsettled)
+        self._settler = Settler(self._sight, self._take_items, note.unsettled, note.surround)
         self._unsettled = note.unsettled
         if profile.capture == "screen":
             self._typist.on_submitted = self._begin_settling
@@ -483,6 +483,7 @@ class Brain:
         self._unsettled = self._settler.awaited or (None if self._poster.is_idle else self._unsettled)
         note = Note(
             unsettled=self._unsettled,
+            surround=self._settler.surround,
             follower=self._followed,
             tags=self._tags.known,
             typing=self._typist.typing,
@@ -490,6 +491,8 @@ class Brain:
             is_paused=self._sight.is_paused,
             is_ready=self._pane.is_ready,
             has_had_composer=self._pane.has_had_composer,
+            was_asked=self._pane.was_asked,
+            idle_rows=self._pane.idle_rows,
             is_begun=self._is_begun or self._typist.is_begun,
             controls=tuple(self._controls.begun),
             modes=self._pane.modes,

@@ -4,6 +4,7 @@ from typing import Final, Self
 
 import msgspec
 
+from csp.core.settled import Surround
 from csp.sidecar.tags import Asked
 
 _TOUCHED: Final = frozenset({"PASTED", "SHOWN", "SENT", "CLEARING", "STUCK"})
@@ -28,9 +29,14 @@ class Note(msgspec.Struct, frozen=True):
     is_ready: bool = False
     is_begun: bool = False
     has_had_composer: bool = False
+    #: Whether the program may have been asked anything; rows of its screen whose signs of work mean nothing.
+    was_asked: bool = False
+    idle_rows: tuple[str, ...] = ()
     is_disk_full: bool = False
     is_paused: bool = False
     unsettled: Unsettled | None = None
+    #: What the program shows around its conversation.
+    surround: Surround | None = None
     #: Controls that were begun; what is set once in a terminal; how much a person has typed.
     controls: tuple[str, ...] = ()
     modes: tuple[bool, bool] = (False, False)

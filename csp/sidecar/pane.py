@@ -10,7 +10,7 @@ from csp.core.dialogs import find_dialog
 from csp.core.gates import ECHO_S, Facts
 from csp.core.landing import find_caret, is_blank, stands_behind
 from csp.core.ledger import Ledger
-from csp.core.reading import Reading, read_screen
+from csp.core.reading import Reading, read_screen, without_work
 from csp.core.rules import Frame
 from csp.core.screen import Screen
 from csp.sidecar.emulator import Emulator, make_emulator
@@ -69,6 +69,11 @@ class Pane:
         #: What each source of signals said last: the title, an OSC of the CLI's own.
         self._signs: dict[int, str] = {}
         self._quiet_since: float | None = None
+        self._worked_since: float | None = None
+        #: Whether anybody may have asked the program anything.
+        self.was_asked = False
+        #: The rows that show a sign of work whatever the program does, by their words.
+        self.idle_rows: tuple[str, ...] = ()
         self._asked_at: float | None = None
         self._was_dialog_shown = False
         self._drawn_at: float | None = None
@@ -138,7 +143,9 @@ class Pane:
         self.is_ready = self.is_stopped = self.is_leaving = self.has_session = False
         self._drawn_at = None
         self.has_had_composer = False
-        self._quiet_since = self._asked_at = None
+        self._quiet_since = self._asked_at = self._worked_since = None
+        self.was_asked = False
+        self.idle_rows = ()
         self._signs.clear()
 
     def note_asked(self) -> None:
@@ -175,7 +182,7 @@ class Pane:
         if self._emulator.dirty != self._read_at:
             self._read_at = self._emulator.dirty
             self._take_signs()
-            before, self._reading = self._reading, self._read()
+            before, self._reading = self._reading, without_work(self._read(), self.idle_rows)
             if self._reading.dialog is None and self._reading.said != before.said:
                 self.said_at = now
             self._note_change(now)
@@ -263,7 +270,16 @@ class Pane:
         if shown != self._shown:
             self._shown, self._changed_at = shown, now
 
+    def disregard_work(self) -> None:
+        """Take the signs of work that show now for none from now on."""
+        self.idle_rows += self._reading.work
+        self._read_at = -1
+
     def _note_rest(self, now: float) -> None:
+        if not self.looks_busy:
+            self._worked_since = None
+        elif self._worked_since is None:
+            self._worked_since = now
         if self.looks_busy:
             self._quiet_since = None
         elif not self._has_signs:
@@ -295,6 +311,9 @@ class Pane:
             is_end_known=is_end_known,
             quiet_since=self._quiet_since,
             moved_at=self._changed_at if self._quiet_since is None else self.said_at,
+            said_at=self.said_at,
+            worked_since=self._worked_since,
+            is_unasked=not self.was_asked and self.ledger.last_sent is None,
             has_dialog=reading.dialog is not None or "dialog" in self._signs.values(),
             is_asking=self._asked_at is not None,
             is_composer_gone=self._is_composer_gone(),

@@ -145,6 +145,8 @@ class Reporter:
             case ReportedAgentState.NEEDS_HUMAN:
                 asked = self._question(reading.blocking) if reading.blocking else None
                 return Shown(state=state, detail=_cut(_trouble(facts, reading)), dialog=asked)
+            case ReportedAgentState.BUSY if self._sight.gate_rules.guesses_idle and reading.work:
+                return Shown(state=state, detail=_cut(f'its screen shows "{reading.work[0]}"'))
             case _:
                 return Shown(state=state)
 

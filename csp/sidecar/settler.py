@@ -6,7 +6,7 @@ from typing import Final
 
 from csp.core.capture import Ended, Item, Prompted, Submitted, Wrote
 from csp.core.prompt import Prompt
-from csp.core.settled import behind_echo, settled_text, without_last, without_scrollbar
+from csp.core.settled import Surround, has_echo, settled_text, without_last, without_scrollbar
 from csp.sidecar.note import Unsettled
 from csp.sidecar.sight import Sight
 
@@ -17,7 +17,11 @@ class Settler:
     """Waits for rest after each prompt, then hands over what is new on the screen."""
 
     def __init__(
-        self, sight: Sight, on_items: Callable[[list[Item]], None], left: Unsettled | None = None
+        self,
+        sight: Sight,
+        on_items: Callable[[list[Item]], None],
+        left: Unsettled | None = None,
+        surround: Surround | None = None,
     ) -> None:
         """Go on with the prompt that a brain before this one has `left`; its output is yet to come again."""
         self._sight = sight
@@ -25,8 +29,12 @@ class Settler:
         #: The prompt whose answer is awaited.
         self.awaited = left
         self._began = time.monotonic()
-        self._looked_at = -1
+        self._looked_at = self._seen_at = -1
         self._mark = 0
+        #: What stands around the conversation, as far as it is known.
+        self.surround = surround
+        #: Whether the screen has shown the echo of the prompt.
+        self._was_echoed = False
         if left is not None:
             self._mark = left.mark
             sight.pane.remember_at(left.mark)
@@ -35,13 +43,18 @@ class Settler:
         """Take what there is for the last answer: what comes from now on belongs to another prompt."""
         if self.awaited is not None:
             self._finish(self.awaited)
-        self._mark = self._sight.pane.written
-        self._sight.pane.remember_at(self._mark)
+        pane = self._sight.pane
+        self._mark = pane.written
+        pane.remember_at(self._mark)
+        rows = self._conversation()[-len(pane.screen.rows) :]
+        known = self.surround or Surround(above=tuple(rows), below=tuple(rows))
+        self.surround = known.shared_with(rows)
 
     def begin(self, prompt: Prompt) -> None:
         """Take what has come since the paste for the answer to `prompt`."""
         self.awaited = Unsettled(tag=prompt.tag, header=prompt.header, footer=prompt.footer, mark=self._mark)
         self._began = time.monotonic()
+        self._was_echoed = False
         self._on_items([Submitted(text=prompt.header)])
 
     async def run(self) -> None:
@@ -51,10 +64,18 @@ class Settler:
         while True:
             if self.awaited is None:
                 await self._sight.wait(None)
-            elif self._is_over(self.awaited):
+                continue
+            self._look_for_echo(self.awaited)
+            if self._is_over(self.awaited):
                 self._finish(self.awaited)
             else:
                 await self._sight.wait(time.monotonic() + LOOK_S)
+
+    def _look_for_echo(self, prompt: Unsettled) -> None:
+        if not self._was_echoed and self._seen_at != self._sight.pane.generation:
+            self._seen_at = self._sight.pane.generation
+            before, after = self._outputs()
+            self._was_echoed = has_echo(before, after, prompt.footer)
 
     def _is_over(self, prompt: Unsettled) -> bool:
         """Tell whether there is an answer; silence or a screen that never rests counts after a long time."""
@@ -78,13 +99,35 @@ class Settler:
 
     def _answer(self, prompt: Unsettled) -> str:
         """Return what is new, from behind the echo of the prompt, without the composer."""
-        pane, rules = self._sight.pane, self._sight.profile.rules
-        after = pane.history()
-        reading = self._sight.look()
-        if reading.composer is not None:
-            shown = len(pane.screen.rows)
-            after = after[: len(after) - shown + reading.composer.first_row] if len(after) >= shown else after
-        before, after = (without_scrollbar(lines, pane.screen.cols) for lines in (pane.remembered, after))
-        new = settled_text(before, after, rules.furniture)
-        signs = [sign.pattern for sign in rules.busy] if reading.is_busy else []
-        return without_last(behind_echo(new, prompt.footer), signs)
+        reading, rules = self._sight.look(), self._sight.profile.rules
+        before, after = self._outputs()
+        text = settled_text(
+            before,
+            after,
+            prompt.footer,
+            surround=self.surround,
+            furniture=rules.furniture,
+            # A screen without a history of its own keeps nothing that has scrolled off.
+            is_cut=self._was_echoed and self._sight.pane.screen.alternate,
+        )
+        return without_last(text, [sign.pattern for sign in rules.busy] if reading.is_busy else [])
+
+    def _outputs(self) -> tuple[list[str], list[str]]:
+        """Return what the program had written at the paste, and what it has by now."""
+        pane = self._sight.pane
+        return without_scrollbar(pane.remembered, pane.screen.cols), self._conversation()
+
+    def _conversation(self) -> list[str]:
+        """Return what the program has written, without the composer and what is below it."""
+        pane, composer = self._sight.pane, self._sight.look().composer
+        lines = _without_blank_end(pane.history())
+        if composer is not None:
+            # Counted from the end: further up a line may take several rows.
+            below = _without_blank_end([row.text for row in pane.screen.rows[composer.first_row :]])
+            lines = lines[: len(lines) - len(below)]
+        return without_scrollbar(lines, pane.screen.cols)
+
+
+def _without_blank_end(lines: list[str]) -> list[str]:
+    last = max((at for at, line in enumerate(lines) if line.strip()), default=-1)
+    return lines[: last + 1]

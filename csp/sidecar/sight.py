@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from csp.core.capture import Tracker
-from csp.core.gates import Facts, GateRules, is_busy, is_waived, next_look
+from csp.core.gates import Facts, GateRules, is_busy, is_waived, next_look, works_too_long
 from csp.core.landing import Known, Landing, Place
 from csp.core.prompt import Prompt
 from csp.core.reading import Reading
@@ -136,6 +136,17 @@ class Sight:
     def is_waived(self, since: float, now: float) -> bool:
         """Tell whether rest has been waited for `since` so long ago that a guess of work counts no more."""
         return is_waived(self.facts(now), now, waited_s=now - since, timeout_s=self.injection_timeout_s)
+
+    def disregard_work(self) -> None:
+        """Let a sign of work count no more that has shown since before anybody asked anything."""
+        facts = self.facts(time.monotonic())
+        if facts.is_unasked and facts.worked_since is not None:
+            self.pane.disregard_work()
+
+    def works_too_long(self, now: float) -> bool:
+        """Tell whether a mere guess of work has held for so long that nothing waits for its end."""
+        is_guess = self.gate_rules.guesses_idle
+        return is_guess and works_too_long(self.facts(now), now, timeout_s=self.injection_timeout_s)
 
     @property
     def is_working(self) -> bool:

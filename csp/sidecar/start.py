@@ -58,6 +58,7 @@ def pane_of(start: Start, profile: Profile, env: Mapping[str, str]) -> Pane:
     pane = Pane(profile, start.rows, start.cols)
     pane.is_login_known = has_credentials(profile, env)
     pane.is_ready, pane.has_had_composer = note.is_ready, note.has_had_composer
+    pane.was_asked, pane.idle_rows = note.was_asked, note.idle_rows
     pane.set_modes(note.modes)
     pane.ledger.typed = note.typed
     pane.tty = start.tty

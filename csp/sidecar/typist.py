@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from csp.client import Client
-from csp.core.gates import closed_gate
+from csp.core.gates import Facts, closed_gate
 from csp.core.landing import Known, Landing, Place
 from csp.core.prompt import Prompt, prompt_for
 from csp.core.typing import ENDED, Do, Phase, Seen, Step, Tell, Typing
@@ -27,6 +27,10 @@ RETRY_S: Final = 2.0
 #: In a profile's clear key: as many backspaces as the prompt has characters.
 BACKSPACES: Final = "{backspaces}"
 GIVEN_UP: Final = "its turn is over"
+#: What is said when the screen of a CLI without a record has shown a sign of work for very long.
+WORKING: Final = (
+    "its screen has shown {sign!r} without a break for {minutes:.0f} minutes, so it was not typed"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -210,6 +214,8 @@ class Typist:
             if not job.was_interrupted:
                 job.was_interrupted = True
                 sight.interrupt()
+        if gate is HeldReason.BUSY and job.typing.phase is Phase.WAITING and sight.works_too_long(now):
+            job.typing.give_up(_too_long(sight, facts, now))
         place = self._place_of(job, now)
         return Seen(
             gate=gate,
@@ -259,6 +265,8 @@ class Typist:
         sight = self._sight
         self._tags.remember(job.item)
         job.pasted_at = time.monotonic()
+        sight.disregard_work()
+        sight.pane.was_asked = True
         job.landing, job.see_at = sight.land(job.prompt), None
         self.on_pasting()
         # Whoever takes over must know that this may stand in the composer, before it does.
@@ -327,3 +335,8 @@ class Typist:
         """Wait for the room to know the end, so that the next message is typed after it."""
         with contextlib.suppress(CspError):
             await asyncio.gather(*job.reports)
+
+
+def _too_long(sight: Sight, facts: Facts, now: float) -> str:
+    sign = next(iter(sight.pane.reading.work), "a title that says so")
+    return WORKING.format(sign=sign, minutes=(now - (facts.worked_since or now)) / 60)

@@ -4,7 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from csp.core.gates import MOST_WAITS, Facts, GateRules, closed_gate, holds_draft, is_waived, next_look
+from csp.core.gates import (
+    MOST_WAITS,
+    MOST_WORK,
+    UNASKED_WAITS,
+    Facts,
+    GateRules,
+    closed_gate,
+    holds_draft,
+    is_waived,
+    next_look,
+    works_too_long,
+)
 from csp.wire import HeldReason
 
 NOW = 100.0
@@ -95,6 +106,24 @@ def test_only_a_sign_of_work_keeps_a_screen_that_never_rests_busy() -> None:
 
     assert waived(moving, 10.0 * MOST_WAITS) and not waived(moving, 10.0 * MOST_WAITS - 0.1)
     assert not waived(replace(moving, quiet_since=None), 100.0 * MOST_WAITS)
+
+
+def test_a_sign_of_work_in_a_program_that_was_asked_nothing_is_waived() -> None:
+    long_s = 10.0 * UNASKED_WAITS
+    shown = replace(OPEN, quiet_since=None, moved_at=NOW, worked_since=NOW - long_s, is_unasked=True)
+
+    assert waived(shown, 10.0) and not waived(shown, 9.9)
+    assert not waived(replace(shown, is_unasked=False), long_s)
+    assert not waived(replace(shown, worked_since=NOW - long_s + 0.1), long_s)
+    assert not waived(replace(shown, said_at=NOW - long_s + 0.1), long_s)
+
+
+def test_a_sign_of_work_may_show_for_a_long_time_but_not_for_ever() -> None:
+    works = replace(OPEN, quiet_since=None, worked_since=NOW - 10.0 * MOST_WORK)
+
+    assert works_too_long(works, NOW, timeout_s=10.0)
+    assert not works_too_long(works, NOW - 0.1, timeout_s=10.0)
+    assert not works_too_long(OPEN, NOW, timeout_s=0.0)
 
 
 def test_the_ledger_counts_until_the_screen_has_had_time_to_show_the_keys() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from csp.core.settled import SCROLLED
 from csp.sidecar.pane import Pane
 from csp.sidecar.profile import load_profile
 from tests.sidecar.stage import Seat, Stage, tui
@@ -106,7 +107,7 @@ async def test_what_is_drawn_around_an_answer_is_not_part_of_it(tmp_path: Path, 
         assert scene.replies() == []
         scene.write("\r● ok".encode() + bar + below.encode() + b"\r\n> ")
 
-        assert (await scene.reply_to(message))["text"] == "● ok"
+        assert (await scene.reply_to(message))["text"] == "ok"
 
 
 def kill_brain(seat: Seat) -> None:
@@ -173,3 +174,27 @@ def test_a_mark_behind_what_was_lost_is_found() -> None:
     later.take_output(b"old\r\nnew\r\n")
 
     assert [line for line in later.remembered if line] == ["old"]
+
+
+@on_virtual_time
+async def test_an_answer_may_be_the_same_as_one_that_has_scrolled_off(tmp_path: Path) -> None:
+    knobs = ("--alternate", "--frame", "rules", "--reply", "the same\\n\\nanswer")
+    async with desk(tmp_path, *knobs) as scene:
+        for number in range(6):
+            text = "\n".join(f"{number} line {line}" for line in range(30))
+            reply = await scene.reply_to(scene.send(text))
+
+            assert [line.strip("* ") for line in reply["text"].split("\n")] == ["the same", "", "answer"]
+
+
+@on_virtual_time
+async def test_an_answer_that_is_longer_than_the_screen_says_so(tmp_path: Path) -> None:
+    lines = [f"row {number}" for number in range(60)]
+    knobs = ("--alternate", "--frame", "rules", "--busy-s", "3", "--reply", "\\n".join(lines))
+    async with desk(tmp_path, *knobs) as scene:
+        for text in ("one", "two", "three"):
+            first, *rest = (await scene.reply_to(scene.send(text)))["text"].split("\n")
+
+            assert first == SCROLLED
+            assert len(rest) > 20
+            assert [line.strip() for line in rest] == lines[-len(rest) :]

@@ -61,6 +61,50 @@ async def test_a_program_that_shows_work_is_not_typed_into_however_long_it_takes
         assert [each["reply_to"] for each in scene.replies()] == [first, second]
 
 
+@pytest.mark.parametrize("sign", SIGNS)
+@on_virtual_time
+async def test_a_sign_of_work_that_always_shows_holds_no_message_for_ever(tmp_path: Path, sign: str) -> None:
+    """It shows before anybody has asked anything, and moves; the room is told what is waited for."""
+    knobs = ("--works-always", "--spinner-ms", "700", "--reply", "answer {n}")
+    async with desk(tmp_path, *SIGNS[sign], *knobs, injection_timeout_s=5.0) as scene:
+        messages = [scene.send("one"), scene.send("two")]
+        await scene.wait_held(messages[0], "busy")
+        await scene.wait_state("busy")
+        said = [detail for state, detail, *_ in scene.room.states if state == "busy"]
+        assert said and len(set(said)) == len(said) and said[0].startswith("its screen shows ")
+        for message in messages:
+            await scene.reply_to(message, within_s=120)
+
+        assert [body(prompt) for prompt in scene.prompts()] == ["one", "two"]
+        assert [each["text"].strip("* ") for each in scene.replies()] == ["answer 1", "answer 2"]
+
+
+@on_virtual_time
+async def test_a_brain_that_is_replaced_knows_which_sign_of_work_means_nothing(tmp_path: Path) -> None:
+    knobs = ("--works-always", "--spinner-ms", "700")
+    async with desk(tmp_path, *knobs, injection_timeout_s=5.0) as scene:
+        await scene.reply_to(scene.send("one"), within_s=120)
+        await scene.replace_brain()
+
+        await scene.reply_to(scene.send("two"))
+
+
+@on_virtual_time
+async def test_a_sign_of_work_that_never_goes_fails_what_waits_for_it(tmp_path: Path) -> None:
+    knobs = ("--working", "{spinner} Working (esc to interrupt)", "--busy-s", "100000", "--spinner-ms", "700")
+    async with desk(tmp_path, *knobs, injection_timeout_s=1.0) as scene:
+        await scene.wait_for(scene.send("one"), "submitted")
+        second, third = scene.send("two"), scene.send("three")
+        await scene.wait_held(second, "busy")
+        reason = await scene.wait_for(second, "failed", within_s=300)
+        await scene.wait_for(third, "failed")
+
+        assert reason.startswith(
+            "its screen has shown 'Working esc to interrupt' without a break for 3 minutes"
+        )
+        assert [body(prompt) for prompt in scene.prompts()] == ["one"]
+
+
 @on_virtual_time
 async def test_a_text_that_grows_without_a_sign_of_work_is_waited_for(tmp_path: Path) -> None:
     async with desk(tmp_path, has_tui=False, injection_timeout_s=3.0) as scene:

@@ -51,6 +51,7 @@ def _add_turns(parser: argparse.ArgumentParser) -> None:
     add("--spinner-ms", type=int, default=0, help="the sign of work changes on this period")
     add("--working", default="Working… (esc to interrupt)", help="the sign of work; {spinner} moves in it")
     add("--work-below", action="store_true", help="the sign of work is below the composer")
+    add("--works-always", action="store_true", help="the sign of work shows without a turn too")
     add("--busy-enter", choices=("queue", "abort", "ignore"), default="queue")
     add(
         "--reply",

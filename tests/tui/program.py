@@ -143,7 +143,7 @@ class Program:
             self._finish_turn()
         if self._knobs.chatter_ms and self._draw_at is None:
             self._draw_at = now + self._knobs.chatter_ms / 1000
-        if self._knobs.spinner_ms and self._turn is not None and self._draw_at is None:
+        if self._knobs.spinner_ms and self._shows_work and self._draw_at is None:
             self._draw_at = now + self._knobs.spinner_ms / 1000
 
     def _fire(self, what: str) -> None:
@@ -329,6 +329,10 @@ class Program:
         else:
             self._drawing.settle(lines)
 
+    @property
+    def _shows_work(self) -> bool:
+        return self._turn is not None or bool(self._knobs.works_always)
+
     def _live_rows(self) -> list[str]:
         if self._blocked:
             return _BLOCKED[self._blocked]
@@ -337,7 +341,7 @@ class Program:
             return [*question, "❯ 1. Yes", "  2. No", "", "Esc to cancel"]
         queued = [f"  queued: {text.partition(chr(10))[0]}" for text in self._queue]
         composer = self._composer_rows()
-        if self._turn is None:
+        if not self._shows_work:
             return [*queued, *composer]
         period_s = (self._knobs.spinner_ms or 1000) / 1000
         spinner = _SPINNER[int(time.monotonic() / period_s) % len(_SPINNER)]
