@@ -19,6 +19,7 @@ from tests.forks import Forked
 from tests.waiting import wait_until_sync
 
 ENTER: Final = b"\r"
+BACKSPACE: Final = b"\x7f"
 ESCAPE: Final = b"\x1b"
 CTRL_C: Final = b"\x03"
 _CLUSTERS: Final = b"\x1b[?2027h"

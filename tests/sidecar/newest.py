@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tests.clis.bringup import RealCli, SetUp, bring_up
 from tests.clis.loopback import Loopback
@@ -37,8 +37,18 @@ class Scene:
         page = self.stage.room.gateway.get("/history", types="system", limit=200)
         return [item["text"] for item in page["items"]]
 
-    def press(self, verb: str, name: str, body: dict[str, Any] | None = None) -> None:
-        self.stage.room.gateway.post(f"/agents/{name}/{verb}", body)
+    def press(self, verb: str, name: str) -> str:
+        """Return the id of the control."""
+        return str(self.stage.room.gateway.post(f"/agents/{name}/{verb}", None)["id"])
+
+    def approve(self, name: str) -> None:
+        """Approve as a person does: once more where the room says that the dialog stayed open."""
+        for _ in range(_TRIES):
+            pressed = self.press("approve", name)
+            why = self.stage.wait_for(pressed, name, "confirmed", "failed", timeout_s=PATIENCE_S)
+            if self.stage.state(pressed, name)[0] == "confirmed":
+                return
+        raise AssertionError(f"the dialog of {name} cannot be approved: {why}")
 
     def wait(self, is_true: Callable[[], object], what: str) -> None:
         wait_until_sync(is_true, PATIENCE_S, what)

@@ -48,9 +48,9 @@ class Play:
         for agent in AGENTS:
             for index in range(COUNT):
                 parts, text = reply_for(agent, index)
-                if agent == "gemini":
-                    # Between two steps of a turn Gemini sends its model what a person has typed meanwhile,
-                    # which is then what the model answers.
+                if agent != "codex":
+                    # Between two steps of a turn Claude Code and Gemini send their model what a person has
+                    # typed meanwhile, which is then what the model answers.
                     parts = parts[-1:]
                 self.expected[agent].append(text)
                 yield Rule(match=f"m{index:02d}-{agent}-m", reply=parts, client=agent)

@@ -93,7 +93,7 @@ def test_a_start_screen_of_claude_is_approved_from_outside(tmp_path: Path, set_u
         message = play.stage.send("claude", "hello there")
         seat.wait_ready("needs_human", PATIENCE_S)
         assert play.stage.state(message, "claude")[0] == "held"
-        play.press("approve", "claude")
+        play.approve("claude")
 
         assert play.answer(message, "claude") == "ok"
 
@@ -138,10 +138,10 @@ def test_a_notice_that_auto_mode_checks_nothing_is_approved_from_outside(tmp_pat
         message = play.stage.send("claude", "run it")
         seat.wait_ready("needs_approval", PATIENCE_S)
         assert "Enter to stay in auto mode" in seat.screen()
-        play.press("approve", "claude")
+        play.approve("claude")
         play.wait(
             lambda: "curl" in str(play.stage.agent("claude").get("dialog")), "the question about the action"
         )
-        play.press("approve", "claude")
+        play.approve("claude")
 
         assert play.answer(message, "claude") == "Ran."

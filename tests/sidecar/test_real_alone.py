@@ -78,12 +78,16 @@ class Scene:
         )
 
     def stand_still(self) -> None:
-        for pid in self._family():
-            os.kill(pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
         for pid in self._family():
-            os.kill(pid, signal.SIGCONT)
+            # A CLI runs short commands, such as git, that may end between the listing and the signal.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def _family(self) -> list[int]:
         """Return the processes of the CLI, without the shell that started it."""
