@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from csp.errors import BadInput
-from csp.light import places
-from csp.light.places import process_environment as process_environment
-from csp.trust import Accepted, Ask, Untrusted, examine, harmless
-from csp.values import (
+from csp.fast_start import process_environment as places
+from csp.fast_start.process_environment import process_environment as process_environment
+from csp.setting_types import (
     BOOLEAN,
     COMMAND,
     COST,
@@ -35,6 +34,7 @@ from csp.values import (
     read_text,
     read_toml,
 )
+from csp.trust import Accepted, Ask, Untrusted, examine, harmless
 
 DEFAULT: Final = "default"
 

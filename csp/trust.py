@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from csp.errors import Broken
-from csp.light import places
+from csp.fast_start import process_environment
 
 #: The settings that nobody has to accept. Whatever is not here needs it, so a new one does too.
 HARMLESS: Final = frozenset(
@@ -164,7 +164,7 @@ class Accepted:
     """What this user has accepted: a private file for each path, outside of every repository."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        state = places.xdg(env, "XDG_STATE_HOME", ".local/state")
+        state = process_environment.xdg(env, "XDG_STATE_HOME", ".local/state")
         self._folder = Path(state) / "csp" / "trusted" if state else None
 
     def has(self, found: Untrusted) -> bool:

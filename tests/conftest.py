@@ -21,7 +21,7 @@ for _name in [name for name in os.environ if name.startswith("CSP_")]:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# `ci` gives every run the same examples, `full` more of them; `deep` searches on: pytest tests/core
+# `ci` gives every run the same examples, `full` more of them; `deep` searches on: pytest tests/room
 # --hypothesis-profile=deep. `mutants` does not look for the smallest example of a failure that nobody reads.
 settings.register_profile(
     "ci",

@@ -32,7 +32,13 @@ _ROOT: Final = Path(__file__).resolve().parent.parent
 TIMEOUT_S: Final = 120.0
 _LONGEST_REQUEST: Final = 1 << 20
 #: Loaded before the first fork, beside every verb.
-_PRELOADED: Final = ("csp.gateway.server", "csp.agents.demo.program", "csp.oneshot", "logging", "asyncio")
+_PRELOADED: Final = (
+    "csp.gateway.server",
+    "csp.agents.demo.demo_program",
+    "csp.http_client",
+    "logging",
+    "asyncio",
+)
 
 
 class Forked:

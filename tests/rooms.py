@@ -16,10 +16,10 @@ from typing import Final, Self
 
 from csp.config import GatewayOptions, load_settings
 from csp.errors import CspError
-from csp.events import AnyEvent, Unknown, decode_event
 from csp.gateway.server import bind, serve
-from csp.oneshot import Gateway
-from csp.rooms import RunningRoom, running_rooms
+from csp.http_client import Gateway
+from csp.protocol.events import AnyEvent, Unknown, decode_event
+from csp.room_registry import RunningRoom, running_rooms
 from tests.forks import Forked
 from tests.waiting import wait_until_sync
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.core.envelope import Envelope
-from csp.human.commands import ROWS
+from csp.human.command_table import ROWS
+from csp.room.agent_text.envelope import Envelope
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 

@@ -16,32 +16,25 @@ from typing import Any, Final
 import pytest
 
 import csp
-from csp.agents.api import failing, reading
-from csp.core import (
-    context,
-    envelope,
-    grammar,
-    identifiers,
-    identity,
-    markdown,
-    once,
-    prompt,
-    review_lines,
-    secrets,
-    spelling,
-    tokens,
-    typed,
-)
+from csp.agents.api import call_errors, reply_stream
 from csp.errors import CspError
-from csp.human import completion, lines
-from csp.human import text as pane_text
-from csp.journal import query
-from csp.journal import tokens as words
-from csp.sidecar import overlay, tools, until
+from csp.human import completion, event_lines
+from csp.human import safe_text as pane_text
+from csp.journal import history_query
+from csp.journal import search_tokens as words
+from csp.protocol.enums import HUMAN, DeliverKind, MessageId
+from csp.protocol.responses import Deliver
+from csp.protocol.review_messages import RunRole
+from csp.room import human_input, identity, secrets
+from csp.room.agent_text import code_lines, envelope, grammar, spelling
+from csp.room.board import identifiers
+from csp.room.messages import tool_dedupe
+from csp.room.runs import run_message_parser
+from csp.room.sessions import token_estimate, turn_prompt
+from csp.sidecar import gemini_home, limit_reset, mcp_entry
 from csp.sidecar.transcripts import until as until_words
-from csp.whiteboard import tokens as pieces
-from csp.wire import HUMAN, Deliver, DeliverKind, MessageId
-from csp.wire.runs import RunRole
+from csp.terminal import prompt
+from csp.whiteboard import wordpiece as pieces
 from tests.long_texts import texts
 
 SIZE: Final = 8 * 1024
@@ -72,45 +65,49 @@ READERS: Final[dict[str, Reader]] = {
     "one name": identifiers.is_identifier,
     "a hash": identifiers.is_hash,
     "secrets": lambda text: secrets.redact(text, ["room-token-1234", "-" * 16]),
-    "tokens": tokens.tokens_in,
-    "a cut": lambda text: tokens.cut(text, 1000),
-    "a typed line": _lenient(typed.read_line),
-    "a typed message": _lenient(lambda text: typed.read_line(f"@claude {text}")),
-    "a typed command": _lenient(lambda text: typed.read_line(f"/{text}")),
-    "a typed topic": _lenient(lambda text: typed.read_line(f"/debate {text}")),
-    "an ALLSTOP": typed.is_allstop,
-    "quoted agents": typed.quoted_agents,
-    "a text to fill in": lambda text: typed.fill_in(text, {"claude": "said"}),
-    "marks": once.marks_of,
-    "markdown": markdown.read_lines,
+    "tokens": token_estimate.tokens_in,
+    "a cut": lambda text: token_estimate.cut(text, 1000),
+    "a typed line": _lenient(human_input.read_line),
+    "a typed message": _lenient(lambda text: human_input.read_line(f"@claude {text}")),
+    "a typed command": _lenient(lambda text: human_input.read_line(f"/{text}")),
+    "a typed topic": _lenient(lambda text: human_input.read_line(f"/debate {text}")),
+    "an ALLSTOP": human_input.is_allstop,
+    "quoted agents": human_input.quoted_agents,
+    "a text to fill in": lambda text: human_input.fill_in(text, {"claude": "said"}),
+    "marks": tool_dedupe.marks_of,
+    "markdown": code_lines.read_lines,
     "a misspelt command": lambda text: spelling.misspelt(text, "a hint"),
     "a tag": prompt.tag_in,
     "controls": prompt.without_controls,
     "a prompt": lambda text: prompt.prompt_for(_delivery(text), after_at="\u2060"),
     "commands": grammar.read_speech,
-    "a builder's message": _lenient(lambda text: review_lines.read_message(text, RunRole.BUILDER, "r-1")),
-    "a reviewer's message": _lenient(lambda text: review_lines.read_message(text, RunRole.REVIEWER, "r-1")),
-    "an alert": _lenient(review_lines.read_alert),
+    "a builder's message": _lenient(
+        lambda text: run_message_parser.read_message(text, RunRole.BUILDER, "r-1")
+    ),
+    "a reviewer's message": _lenient(
+        lambda text: run_message_parser.read_message(text, RunRole.REVIEWER, "r-1")
+    ),
+    "an alert": _lenient(run_message_parser.read_alert),
     "an envelope": envelope.Envelope.parse,
-    "agreement": context.agrees,
-    "a template": lambda text: context.render({"x": "a {a} b"}, "x", {"a": text}),
+    "agreement": turn_prompt.agrees,
+    "a template": lambda text: turn_prompt.render({"x": "a {a} b"}, "x", {"a": text}),
     "the nearest name": lambda text: identity.nearest(text, ["claude", "codex"]),
     "words of the history": words.tokens_of_text,
-    "a match": lambda text: query.matches(text, "zebra quagga"),
+    "a match": lambda text: history_query.matches(text, "zebra quagga"),
     "words of the board": lambda text: list(pieces.words_of(text)),
     "a terminal's text": pane_text.visible,
     "one line": lambda text: pane_text.one_line(text, 80),
     "a folded text": lambda text: pane_text.folded(text, "how to see it"),
     "a wrapped text": lambda text: pane_text.wrapped(text, 4, 80),
-    "an indented text": lines.indented,
+    "an indented text": event_lines.indented,
     "completions": lambda text: completion.completions(text, ["claude", "codex"]),
-    "a provider's error": lambda text: failing.scrubbed(text, "sk-secret"),
-    "nulls": reading.without_nulls,
-    "a blank reply": reading.is_blank,
-    "the end of a limit": lambda text: until.until_time(text, 0.0),
+    "a provider's error": lambda text: call_errors.scrubbed(text, "sk-secret"),
+    "nulls": reply_stream.without_nulls,
+    "a blank reply": reply_stream.is_blank,
+    "the end of a limit": lambda text: limit_reset.until_time(text, 0.0),
     "words of a limit": until_words,
-    "a TOML string": tools.toml_string,
-    "JSON with comments": overlay.without_comments,
+    "a TOML string": mcp_entry.toml_string,
+    "JSON with comments": gemini_home.without_comments,
 }
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from csp.bench.process import ROOM
-from csp.core.room import WINDOW, Room, apply, dump
-from csp.events import AgentCall, AgentResponse, HumanMessage, Joined, KnownEvent, encode_event
 from csp.journal import JsonlJournal, snapshots
-from csp.journal.index import SearchIndex
-from csp.wire import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole, Kind, MessageId
+from csp.journal.search_index import SearchIndex
+from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole, Kind, MessageId
+from csp.protocol.events import AgentCall, AgentResponse, HumanMessage, Joined, KnownEvent, encode_event
+from csp.room.room_state import WINDOW, Room, apply, dump
 
 #: Stands in every second message, in one of about fifty thousand, in none, in one of a thousand, likewise.
 COMMON: Final = "parser"

@@ -16,15 +16,16 @@ from csp.bench.figures import Figures
 from csp.bench.peers import Client
 from csp.bench.process import TOKEN, start_gateway
 from csp.config import Settings
-from csp.core.commands import Answer, AnyCommand, Join, SetMode
-from csp.core.decide import decide
-from csp.core.room import Room, apply
-from csp.core.session import Session
 from csp.errors import Broken
-from csp.events import TurnSignal, encode_event
-from csp.gateway.prompts import load_rules
-from csp.oneshot import Gateway
-from csp.wire import HUMAN, AgentId, Limits
+from csp.gateway.room_rules_loader import load_rules
+from csp.http_client import Gateway
+from csp.protocol.enums import HUMAN, AgentId
+from csp.protocol.events import TurnSignal, encode_event
+from csp.protocol.session_parts import Limits
+from csp.room.commands import Answer, AnyCommand, Join, SetMode
+from csp.room.decide import decide
+from csp.room.room_state import Room, apply
+from csp.room.sessions.session_state import Session
 
 CROWDS: Final = (2, 10, 100)
 WORDS: Final = "the parser now keeps the order of its arguments, see the test beside it. " * 4

@@ -17,8 +17,8 @@ import msgspec
 from csp.bench.peers import Client
 from csp.bench.plans import Found, Plan
 from csp.errors import Broken
-from csp.light.children import HELPER, child_environment
-from csp.light.places import process_environment
+from csp.fast_start.child_environment import HELPER, child_environment
+from csp.fast_start.process_environment import process_environment
 
 TOKEN: Final = "bench-token"
 ROOM: Final = "bench"

@@ -18,8 +18,8 @@ from typing import Final, Literal, Protocol, Self
 
 from csp.bench.usage import memory_mb
 from csp.errors import Broken, NotFound
-from csp.light.children import HELPER, TOOL, child_environment
-from csp.light.places import process_environment
+from csp.fast_start.child_environment import HELPER, TOOL, child_environment
+from csp.fast_start.process_environment import process_environment
 
 #: What stands between the program and the terminal: nothing, a relay whose brain only reads, or one whose
 #: brain keeps the screen.

@@ -20,8 +20,8 @@ from csp.bench.plans import watch_request
 from csp.bench.process import ROOM, TOKEN, start_gateway
 from csp.bench.usage import memory_mb
 from csp.errors import Broken
-from csp.light.children import HELPER, child_environment
-from csp.oneshot import Gateway
+from csp.fast_start.child_environment import HELPER, child_environment
+from csp.http_client import Gateway
 
 ROWS: Final = 40
 COLUMNS: Final = 120

@@ -47,7 +47,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 def _run(argv: list[str]) -> int:
     if argv[:1] == ["sidecar"]:
-        from csp.cli.quick import start_plain_sidecar
+        from csp.cli.fast_sidecar import start_plain_sidecar
 
         start_plain_sidecar(argv[1:])
     from csp.cli.parser import parse, setting_flags
@@ -56,10 +56,10 @@ def _run(argv: list[str]) -> int:
     verb, args = parse(argv)
     settings = load_settings(setting_flags(args), ask=_ask_about_trust(args))
     if args.verbose or verb.name == "gateway":
-        from csp.cli.logs import configure
+        from csp.cli.logging_setup import configure
 
         configure(is_verbose=args.verbose)
-    from csp.cli.call import Call
+    from csp.cli.verb_call import Call
 
     call = Call(args=args, settings=settings, cwd=current_dir(), argv=tuple(argv))
     return _find(verb.run)(call)
@@ -94,7 +94,7 @@ def _accept_any_text() -> None:
 
 
 def _fail(error: CspError) -> int:
-    from csp.cli.terminal import talk
+    from csp.cli.output import talk
 
     line = f"csp: {error.message}" + (f" ({error.hint})" if error.hint else "")
     talk(" ".join(line.splitlines()))
@@ -102,10 +102,10 @@ def _fail(error: CspError) -> int:
 
 
 def _fail_unexpected(error: Exception, *, is_verbose: bool) -> int:
-    from csp.cli.terminal import talk
+    from csp.cli.output import talk
 
     if is_verbose:
-        from csp.cli.logs import log_failure
+        from csp.cli.logging_setup import log_failure
 
         log_failure(error)
     said = " ".join(f"{type(error).__name__}: {error}".splitlines())

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from csp.cli.call import Call
-from csp.cli.terminal import put_json, talk
+from csp.cli.output import put_json, talk
 from csp.cli.up import at_work, check_place, directory, panes_of
+from csp.cli.verb_call import Call
 from csp.config import AgentSpec, process_environment
 from csp.errors import BadInput
-from csp.panes.lineup import Member, member_for, model_for, need
-from csp.panes.waiting import Outcome
+from csp.panes.members import Member, member_for, model_for, need
+from csp.panes.wait_ready import Outcome
 
 #: What only a model behind an API has, by its name among the arguments.
 _OF_MODELS: Final = ("model", "base_url", "key_env", "role")
@@ -47,8 +47,8 @@ def _check_kind(args: argparse.Namespace) -> None:
 
 
 def _add_cli(call: Call, env: Mapping[str, str]) -> tuple[str, Outcome]:
-    from csp.panes.opening import Joining
-    from csp.panes.session import check_tmux
+    from csp.panes.tmux_session import check_tmux
+    from csp.panes.up import Joining
 
     check_tmux(env)
     args, settings = call.args, call.settings
@@ -61,9 +61,9 @@ def _add_cli(call: Call, env: Mapping[str, str]) -> tuple[str, Outcome]:
 
 def _add_model(call: Call, env: Mapping[str, str]) -> tuple[str, Outcome]:
     """Start a model in a pane, or without one where the room has none."""
-    from csp.agents.api.wanted import wanted
-    from csp.panes.background import Background
-    from csp.panes.opening import Joining, sidecar_argv
+    from csp.agents.api.requirements import wanted
+    from csp.panes.background_agents import Background
+    from csp.panes.up import Joining, sidecar_argv
 
     args, settings, room = call.args, call.settings, call.address.room
     found = wanted(args.provider, args.base_url, args.key_env, env)

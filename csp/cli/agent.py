@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from csp.cli.call import Call
-from csp.cli.logs import log_to
-from csp.cli.terminal import is_terminal
+from csp.cli.logging_setup import log_to
+from csp.cli.output import is_terminal
+from csp.cli.verb_call import Call
 from csp.config import process_environment
 from csp.errors import BadInput, Broken, Refused
-from csp.light.children import CONNECTOR, MADE, child_environment, identity, usual_key
-from csp.light.room_files import agents_dir
+from csp.fast_start.child_environment import CONNECTOR, MADE, child_environment, identity, usual_key
+from csp.fast_start.room_files import agents_dir
 
 if TYPE_CHECKING:
-    from csp.agents.api.program import Program, Stay
+    from csp.agents.api.agent_program import Program, Stay
     from csp.agents.api.providers import Model
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -29,8 +29,8 @@ _LOG: Final = "brain.log"
 
 def agent(call: Call) -> int:
     """Join the room with a model, show in this terminal what it says, until it is stopped."""
-    from csp.agents.api.pane import Pane
-    from csp.agents.api.program import Program
+    from csp.agents.api.agent_program import Program
+    from csp.agents.api.model_pane import Pane
 
     _check_place(call)
     _drop_what_it_does_not_need(call)
@@ -63,12 +63,12 @@ def _check_place(call: Call) -> None:
 
 def _stay(call: Call) -> "Stay":
     """Read what was asked for; raise where something of it is missing."""
-    from csp.agents.api.program import Stay
+    from csp.agents.api.agent_program import Stay
     from csp.agents.api.providers import Target
-    from csp.agents.api.wanted import wanted
-    from csp.gateway.prompts import load_rules
-    from csp.panes.borders import MARK
-    from csp.wire import JoinRole
+    from csp.agents.api.requirements import wanted
+    from csp.gateway.room_rules_loader import load_rules
+    from csp.panes.pane_borders import MARK
+    from csp.protocol.enums import JoinRole
 
     args, address, env = call.args, call.address, process_environment()
     found = wanted(args.provider, args.base_url, args.key_env, env)

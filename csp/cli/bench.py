@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from csp.cli.call import Call
-from csp.cli.terminal import Progress, put, put_json, talk
+from csp.cli.output import Progress, put, put_json, talk
+from csp.cli.verb_call import Call
 from csp.errors import BadInput
 
 if TYPE_CHECKING:

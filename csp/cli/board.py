@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from csp.cli.call import Call
+from csp.cli.output import put, put_json, put_lines, talk
 from csp.cli.send import read_stdin
-from csp.cli.terminal import put, put_json, put_lines, talk
+from csp.cli.verb_call import Call
 from csp.config import nearest
 from csp.errors import BadInput, Broken
-from csp.oneshot import Object, field, note_path, objects
+from csp.http_client import Object, field, note_path, objects
 
 _ANY: Final = 1 << 20
 _HELP: Final = "see: csp board --help"

@@ -6,13 +6,13 @@ import os
 import socket
 from pathlib import Path
 
-from csp.cli.logs import configure
+from csp.cli.logging_setup import configure
 from csp.errors import Broken, Forbidden, Unauthenticated
-from csp.sidecar.awake import run_brain
+from csp.sidecar.brain_main import run_brain
 from csp.sidecar.profile import load_profile_file
-from csp.sidecar.rejoin import find_room, rejoin
-from csp.sidecar.run import Run
-from csp.sidecar.spawn import HANDED_FD
+from csp.sidecar.pty_processes import HANDED_FD
+from csp.sidecar.reconnect import find_room, rejoin
+from csp.sidecar.run_record import Run
 
 log = logging.getLogger(__name__)
 

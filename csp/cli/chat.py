@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from csp.cli.call import Call
-from csp.cli.terminal import is_terminal
+from csp.cli.output import is_terminal
+from csp.cli.verb_call import Call
 from csp.config import process_environment
 from csp.errors import BadInput, Forbidden
-from csp.rooms import running_rooms
+from csp.room_registry import running_rooms
 
 _NO_TERMINAL: Final = ("", "dumb", "unknown")
 _OTHER: Final = re.compile(r"[^a-z0-9-]+")
@@ -20,9 +20,9 @@ _OTHER: Final = re.compile(r"[^a-z0-9-]+")
 def chat(call: Call) -> int:
     """Open the human pane, or a plain loop of lines where there is no terminal to draw in."""
     from csp.client.client import owner_of
-    from csp.human.face import Order
-    from csp.human.look import look_for
-    from csp.human.memory import Memory
+    from csp.human.interfaces import Order
+    from csp.human.saved_state import Memory
+    from csp.human.theme import look_for
 
     address, env = call.address, process_environment()
     if (owner := owner_of(address.token)) is not None:
@@ -43,10 +43,10 @@ def chat(call: Call) -> int:
     )
     look = look_for(env, sys.stdout.encoding, is_terminal=is_terminal(sys.stdout))
     if is_drawn:
-        from csp.human.pane import run_pane
+        from csp.human.chat_pane import run_pane
 
         return asyncio.run(run_pane(order, look))
-    from csp.human.plain import run_plain
+    from csp.human.plain_chat import run_plain
 
     return asyncio.run(run_plain(order, look))
 

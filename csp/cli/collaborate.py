@@ -3,12 +3,12 @@
 import time
 from typing import Any, Final
 
-from csp.cli.call import Call
+from csp.cli.output import Progress, put, put_json, talk
 from csp.cli.send import read_stdin
-from csp.cli.terminal import Progress, put, put_json, talk
+from csp.cli.verb_call import Call
 from csp.errors import BadInput, Unreachable
-from csp.human.spending import tokens_text
-from csp.oneshot import Gateway, Object, field, segment
+from csp.http_client import Gateway, Object, field, segment
+from csp.human.cost_text import tokens_text
 
 _HELP: Final = "see: csp collaborate --help"
 _POLL_S: Final = 20.0

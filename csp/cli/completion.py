@@ -1,7 +1,7 @@
 """Print completion scripts made from the table of verbs."""
 
-from csp.cli.call import Call
-from csp.cli.terminal import put
+from csp.cli.output import put
+from csp.cli.verb_call import Call
 from csp.cli.verbs import GLOBAL, VERBS, Arg, Verb
 
 _BASH = """\

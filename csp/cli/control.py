@@ -3,10 +3,10 @@
 import time
 from typing import Final
 
-from csp.cli.call import Call
-from csp.cli.terminal import Progress, put_json, talk
+from csp.cli.output import Progress, put_json, talk
+from csp.cli.verb_call import Call
 from csp.errors import Unreachable
-from csp.oneshot import Gateway, Object, field, segment
+from csp.http_client import Gateway, Object, field, segment
 
 _DONE: Final = {
     "pause": "paused",
@@ -115,7 +115,7 @@ def stop(call: Call) -> int:
 
 def remove(call: Call) -> int:
     """Remove an agent from the room, with its pane if it has ended there."""
-    from csp.panes.leaving import close_ended
+    from csp.panes.remove_pane import close_ended
 
     answer = call.gateway.delete(f"/agents/{segment(call.args.agent)}")
     if call.address.room:

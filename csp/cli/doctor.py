@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from csp.cli.call import Call
-from csp.cli.checks import Finding, check_clis
-from csp.cli.terminal import is_terminal, put, put_json
+from csp.cli.cli_checks import Finding, check_clis
+from csp.cli.output import is_terminal, put, put_json
+from csp.cli.verb_call import Call
 from csp.config import Settings, process_environment
 from csp.errors import CspError, NotFound
-from csp.oneshot import Gateway, field
-from csp.rooms import RunningRoom, running_rooms
+from csp.http_client import Gateway, field
+from csp.room_registry import RunningRoom, running_rooms
 from csp.trust import Untrusted
 
 _OLDEST_PYTHON = (3, 11)
@@ -69,7 +69,7 @@ def _check_python() -> Finding:
 
 
 def _check_tmux(env: Mapping[str, str]) -> Finding:
-    from csp.panes.session import check_tmux
+    from csp.panes.tmux_session import check_tmux
 
     try:
         return Finding("tmux", True, f"{check_tmux(env)}, 3.2 or newer is needed")
@@ -83,7 +83,7 @@ def _check_terminal(env: Mapping[str, str]) -> Finding:
     locale = next((env[key] for key in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(key)), "")
     if not is_terminal(sys.stdout):
         return Finding("terminal", True, "this is none, so it was not checked")
-    from csp.panes.session import check_terminal
+    from csp.panes.tmux_session import check_terminal
 
     try:
         check_terminal(env)
@@ -157,7 +157,7 @@ def _bind_error(host: str, port: int) -> str:
 
 
 def _check_room(room: RunningRoom) -> Finding:
-    from csp.panes.gateway import has_lost_supervisor
+    from csp.panes.start_gateway import has_lost_supervisor
 
     name = f"room {room.room}"
     try:

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from csp.cli.call import Call
-from csp.cli.terminal import put
-from csp.oneshot import Object, field, newest, oldest
+from csp.cli.output import put
+from csp.cli.verb_call import Call
+from csp.http_client import Object, field, newest, oldest
 
 #: Every line ending that Markdown knows: a missed one would end the quote.
 _LINE_ENDING: Final = re.compile(r"\r\n|\r|\n")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from csp.cli.call import Call
+from csp.cli.verb_call import Call
 from csp.config import GatewayOptions
 from csp.errors import BadInput
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Final
 
-from csp.cli.call import Call
-from csp.cli.terminal import Progress, confirm, put, put_json, talk
+from csp.cli.output import Progress, confirm, put, put_json, talk
+from csp.cli.verb_call import Call
 from csp.errors import BadInput, Unreachable
-from csp.oneshot import Object, field, follow, newest, oldest, segment
+from csp.http_client import Object, field, follow, newest, oldest, segment
 
 _LIMIT: Final = 50
 _RETRY_S: Final = 0.5

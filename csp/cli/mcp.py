@@ -3,21 +3,21 @@
 from dataclasses import replace
 from pathlib import Path
 
-from csp.cli.call import Call
-from csp.cli.terminal import talk
+from csp.cli.output import talk
+from csp.cli.verb_call import Call
 from csp.config import process_environment
 from csp.errors import Refused, Unreachable
-from csp.light.places import unnamed_runtime_dir
-from csp.mcp.installed import how_to_install, is_installed
-from csp.oneshot import Gateway
-from csp.rooms import Address, find_room
+from csp.fast_start.process_environment import unnamed_runtime_dir
+from csp.http_client import Gateway
+from csp.mcp.sdk_check import how_to_install, is_installed
+from csp.room_registry import Address, find_room
 
 
 def mcp(call: Call) -> int:
     """Serve one client on stdin and stdout until it goes; a room is looked for when it is needed."""
     if not is_installed():
         raise Refused("the package 'mcp' is not installed", f"install it: {how_to_install()}")
-    from csp.mcp.door import Network
+    from csp.mcp.room_client import Network
     from csp.mcp.stdio import serve
 
     if call.args.name and not call.settings.agent:
@@ -45,7 +45,7 @@ def find(call: Call) -> Address:
 
 
 def _serve_member(call: Call) -> int:
-    from csp.mcp.member import Member
+    from csp.mcp.outside_member import Member
     from csp.mcp.stdio import serve
 
     member = Member(call.args.name, lambda: find(call), call.settings.state_dir)

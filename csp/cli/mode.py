@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
-from csp.cli.call import Call
-from csp.cli.forms import ANY, Form, do_form
-from csp.cli.terminal import put_json, put_lines, talk
+from csp.cli.output import put_json, put_lines, talk
+from csp.cli.subcommands import ANY, Form, do_form
+from csp.cli.verb_call import Call
 from csp.config import nearest
 from csp.errors import BadInput, NotFound, Refused
-from csp.oneshot import Object, field, segment
+from csp.http_client import Object, field, segment
 
 _START: Final = "begin one: csp mode set debate 'tabs or spaces'"
 #: What the options are called in a body; those of the limits go into one of their own.
@@ -25,7 +25,7 @@ def mode(call: Call) -> int:
 
 
 def _modes() -> set[str]:
-    from csp.wire import Mode
+    from csp.protocol.enums import Mode
 
     return set(Mode)
 
@@ -66,7 +66,7 @@ def _votes(call: Call, words: list[str]) -> int:
     if call.is_json:
         put_json({name: view.get(name) or {} for name in ("proposals", "votes")})
         return 0
-    from csp.human.votes import vote_lines
+    from csp.human.vote_view import vote_lines
 
     put_lines(vote_lines(view))
     return 0

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from csp.cli.call import Call
 from csp.cli.doctor import journal_path
 from csp.cli.history import line_of
-from csp.cli.terminal import put, talk
+from csp.cli.output import put, talk
+from csp.cli.verb_call import Call
 from csp.errors import CspError, NotFound
-from csp.oneshot import Object
-from csp.panes.gateway import log_path
-from csp.rooms import running_rooms
-from csp.sidecar.run import agents_dir
+from csp.http_client import Object
+from csp.panes.start_gateway import log_path
+from csp.room_registry import running_rooms
+from csp.sidecar.run_record import agents_dir
 
 #: Nobody watches a night go by.
 _LONGEST_PAUSE_S: Final = 3.0
@@ -45,9 +45,9 @@ def _items(path: Path) -> Iterator[Object]:
     """Yield what a person would see of a journal, its room running or not; damaged lines are passed over."""
     import json
 
-    from csp.events import HISTORY_TYPES
-    from csp.journal.lines import intact_seq
-    from csp.journal.query import HIDDEN_TYPES
+    from csp.journal.history_query import HIDDEN_TYPES
+    from csp.journal.line_reader import intact_seq
+    from csp.protocol.events import HISTORY_TYPES
 
     with path.open("rb") as file:
         for line in file:

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from csp.cli.call import Call
-from csp.cli.forms import ANY, Form, do_form
-from csp.cli.terminal import duration, put_json, put_lines, talk
+from csp.cli.output import duration, put_json, put_lines, talk
+from csp.cli.subcommands import ANY, Form, do_form
+from csp.cli.verb_call import Call
 from csp.errors import BadInput, NotFound
-from csp.oneshot import Object, field, segment
+from csp.http_client import Object, field, segment
 
 _START: Final = (
     "builder",

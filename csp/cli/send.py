@@ -4,10 +4,10 @@ import sys
 import time
 from typing import Final
 
-from csp.cli.call import Call
-from csp.cli.terminal import Progress, put, put_json, talk
+from csp.cli.output import Progress, put, put_json, talk
+from csp.cli.verb_call import Call
 from csp.errors import BadInput, NotFound, TooLarge, Unreachable
-from csp.oneshot import Gateway, Object, field, newest, page, segment
+from csp.http_client import Gateway, Object, field, newest, page, segment
 
 MAX_TEXT_BYTES: Final = 256 * 1024
 _POLL_S: Final = 1.0

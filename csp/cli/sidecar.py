@@ -3,7 +3,7 @@
 import shlex
 from pathlib import Path
 
-from csp.cli.call import Call
+from csp.cli.verb_call import Call
 from csp.config import process_environment
 from csp.errors import BadInput, Refused
 

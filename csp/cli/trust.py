@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from csp.cli.call import Call
-from csp.cli.terminal import is_terminal, put, put_json, talk
+from csp.cli.output import is_terminal, put, put_json, talk
+from csp.cli.verb_call import Call
 from csp.config import process_environment, read_project_file
 from csp.errors import BadInput, NotFound, Refused
 from csp.trust import Accepted, Ask, Untrusted, examine

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from csp.cli.call import Call
-from csp.cli.terminal import Progress, confirm, is_terminal, put, put_json, talk
+from csp.cli.output import Progress, confirm, is_terminal, put, put_json, talk
+from csp.cli.verb_call import Call
 from csp.config import process_environment
 from csp.errors import BadInput, CspError, Refused
-from csp.light.children import USER, child_environment
-from csp.panes.lineup import Wish
+from csp.fast_start.child_environment import USER, child_environment
 from csp.panes.lock import locked
+from csp.panes.members import Wish
 
 if TYPE_CHECKING:
-    from csp.panes.session import Panes
+    from csp.panes.tmux_session import Panes
 
 #: The room of those who name none.
 DEFAULT: Final = "default"
@@ -24,8 +24,8 @@ DEFAULT: Final = "default"
 
 def up(call: Call) -> int:
     """Open the room, or join the one that runs; return when all agents are there, or attach."""
-    from csp.panes.opening import Opening, plan
-    from csp.panes.session import check_terminal, check_tmux
+    from csp.panes.tmux_session import check_terminal, check_tmux
+    from csp.panes.up import Opening, plan
 
     check_place(call)
     env = process_environment()
@@ -49,8 +49,8 @@ def up(call: Call) -> int:
 
 def down(call: Call) -> int:
     """End the room's panes with its gateway; the history stays unless it is to be purged."""
-    from csp.panes.ending import check_ended, end_room, purge
-    from csp.panes.gateway import running_room
+    from csp.panes.down import check_ended, end_room, purge
+    from csp.panes.start_gateway import running_room
 
     settings, env = call.settings, process_environment()
     _refuse_agents(call)
@@ -165,7 +165,7 @@ def at_work(state_dir: Path, room: str) -> Iterator[Progress]:
 
 def _what_is_left(state_dir: Path, room: str) -> str:
     """Say to somebody who has interrupted us what still runs, with what can be done about it."""
-    from csp.panes.gateway import running_room
+    from csp.panes.start_gateway import running_room
 
     running, panes = running_room(state_dir, room), panes_of(state_dir, room)
     left = [f"the gateway at {running.url}"] if running else []
@@ -179,7 +179,7 @@ def _what_is_left(state_dir: Path, room: str) -> str:
 
 def panes_of(state_dir: Path, room: str) -> "Panes | None":
     """Return the panes of a room, or nothing on a machine without tmux."""
-    from csp.panes.session import Panes
+    from csp.panes.tmux_session import Panes
 
     try:
         return Panes(room, state_dir)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from csp.errors import BadInput
-from csp.values import COUNT, FROM_ZERO, NUMBER, PORT, Kind, read_text
+from csp.setting_types import COUNT, FROM_ZERO, NUMBER, PORT, Kind, read_text
 
 
 class Arg(NamedTuple):

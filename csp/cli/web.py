@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from csp.cli.call import Call
-from csp.cli.terminal import put, put_json, talk
+from csp.cli.output import put, put_json, talk
+from csp.cli.verb_call import Call
 from csp.config import process_environment
-from csp.light.children import USER, child_environment
-from csp.light.room_files import make_private_dir
-from csp.oneshot import field
+from csp.fast_start.child_environment import USER, child_environment
+from csp.fast_start.room_files import make_private_dir
+from csp.http_client import field
 
 #: In a process of its own: a browser would keep our stdout open, and write its own words there.
 _OPEN: Final = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"

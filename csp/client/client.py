@@ -11,40 +11,40 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from csp.client.connection import Connection, OnStatus, Options, Status, Transport
-from csp.client.frames import Answer, Item
-from csp.client.http import Http
+from csp.client.http_calls import Http
 from csp.client.inbox import Inbox
+from csp.client.incoming_frames import Answer, Item
 from csp.client.outbox import Outbox
-from csp.core.delivery import PENDING
 from csp.errors import BadInput, Broken, CspError, Refused, Unreachable
-from csp.wire import (
+from csp.protocol.codec import check_text, encode
+from csp.protocol.enums import (
     AgentId,
-    AgentNotice,
     Capabilities,
-    DeliveryBody,
     DeliveryState,
-    Dialog,
     Ending,
-    Handoff,
     JoinRole,
     Kind,
-    LiveBody,
-    MessageBody,
     MessageId,
-    OutputBody,
-    RegisterBody,
-    RegisteredView,
     ReportedAgentState,
     ReportedState,
-    ScreenView,
-    StateBody,
     Struct,
+)
+from csp.protocol.requests import (
+    AgentNotice,
+    DeliveryBody,
+    Dialog,
+    Handoff,
+    MessageBody,
+    OutputBody,
+    RegisterBody,
+    StateBody,
     Usage,
     WatchBody,
     WorkingBody,
-    check_text,
-    encode,
 )
+from csp.protocol.responses import RegisteredView
+from csp.protocol.screen_frames import LiveBody, ScreenView
+from csp.room.messages.delivery import PENDING
 
 log = logging.getLogger(__name__)
 

@@ -8,13 +8,14 @@ from enum import StrEnum
 from typing import Final
 
 from csp.client.backoff import Backoff
-from csp.client.http import Http
+from csp.client.http_calls import Http
 from csp.client.inbox import Inbox
-from csp.client.link import Link, open_link
 from csp.client.outbox import Outbox
 from csp.client.polling import Polling
+from csp.client.websocket_link import Link, open_link
 from csp.errors import CspError, Forbidden, Unauthenticated, Unreachable
-from csp.wire import AgentId, LiveBody
+from csp.protocol.enums import AgentId
+from csp.protocol.screen_frames import LiveBody
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,12 @@ from collections import deque
 from copy import copy
 from typing import Final
 
-from csp.client.frames import Item, Live
-from csp.core.delivery import PENDING
+from csp.client.incoming_frames import Item, Live
 from csp.errors import CspError
-from csp.events import AnyEvent, Delivered
-from csp.wire import AgentId, Deliver
+from csp.protocol.enums import AgentId
+from csp.protocol.events import AnyEvent, Delivered
+from csp.protocol.responses import Deliver
+from csp.room.messages.delivery import PENDING
 
 log = logging.getLogger(__name__)
 

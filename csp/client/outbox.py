@@ -7,9 +7,11 @@ from typing import Final
 
 import msgspec
 
-from csp.client.frames import Answer
+from csp.client.incoming_frames import Answer
 from csp.errors import BadInput, CspError, Refused, TooLarge
-from csp.wire import MAX_BODY_BYTES, Op, Struct, encode
+from csp.protocol.codec import encode
+from csp.protocol.enums import MAX_BODY_BYTES, Struct
+from csp.protocol.requests import Op
 
 MAX_OPS: Final = 10_000
 MAX_BYTES: Final = 64 * 1024 * 1024

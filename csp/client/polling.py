@@ -12,16 +12,17 @@ from typing import Any, Final, Never
 
 import msgspec
 
-from csp.client.frames import Answer, read_event
-from csp.client.http import Http
+from csp.client.background_tasks import until_first
+from csp.client.http_calls import Http
 from csp.client.inbox import Inbox
-from csp.client.link import Link
+from csp.client.incoming_frames import Answer, read_event
 from csp.client.outbox import Outbox, Pending
-from csp.client.tasks import until_first
+from csp.client.websocket_link import Link
 from csp.errors import BadInput, CspError, Refused, TooMany, Unreachable
-from csp.events import HISTORY_TYPES
-from csp.oneshot import segment
-from csp.wire import AgentId, InboxView, Struct
+from csp.http_client import segment
+from csp.protocol.enums import AgentId, Struct
+from csp.protocol.events import HISTORY_TYPES
+from csp.protocol.responses import InboxView
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ import time
 from functools import partial
 from typing import Final
 
-from csp.core.admission import HEAD_S
-from csp.gateway.answers import refusal_bytes
+from csp.gateway.connection_protocol import HEAD_END, HttpServer
 from csp.gateway.connections import Guest
-from csp.gateway.protocol import HEAD_END, HttpServer
+from csp.gateway.responses import refusal_bytes
+from csp.room.admission import HEAD_S
 
 #: How many connections are accepted, at least and at most, before the loop gets its turn. A caller that is
 #: not accepted in time may wait for seconds, so accepting goes ahead of everything that agents want.

@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import web
 
-from csp.core.roles import Party, party_of
-from csp.core.room import Room
 from csp.errors import BadInput, Forbidden, Unauthenticated
-from csp.wire import HUMAN, AgentId, Role
+from csp.protocol.enums import HUMAN, AgentId, Role
+from csp.room.roles import Party, party_of
+from csp.room.room_state import Room
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _AGENT_TOKEN: Final = re.compile(r"[a-z0-9-]{1,32}\.\d+\.[0-9a-f]{40}")

@@ -6,11 +6,11 @@ import resource
 from collections.abc import Callable
 from typing import Final
 
-from csp.core.admission import HEAD_S, Lane, admit, places_for
 from csp.errors import CspError, TooMany
 from csp.gateway.auth import Caller
-from csp.gateway.lanes import lanes_of
-from csp.wire import AgentId, Role
+from csp.gateway.priority_loop import lanes_of
+from csp.protocol.enums import AgentId, Role
+from csp.room.admission import HEAD_S, Lane, admit, places_for
 
 #: How often connections are looked through for those that owe a request for too long.
 SWEEP_S: Final = 1.0

@@ -11,11 +11,29 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from csp.config import Settings
-from csp.core.audience import concerns
-from csp.core.commands import AnyCommand, Leave, Return, Tick
-from csp.core.timers import next_deadline
 from csp.errors import Broken, StorageFull, TooMany, Unauthenticated
-from csp.events import (
+from csp.gateway.agent_launcher import Starting
+from csp.gateway.agent_throttle import Throttle
+from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, Tokens
+from csp.gateway.board_hits import hits_for_all
+from csp.gateway.board_summaries import Summaries
+from csp.gateway.broadcast import Hub
+from csp.gateway.connections import AGAIN_S
+from csp.gateway.delivery_push import Outbox, Pacer, Push
+from csp.gateway.history_queries import Queries
+from csp.gateway.metrics import Metrics
+from csp.gateway.page_tokens import Pages
+from csp.gateway.presence import Presence
+from csp.gateway.remote_boards import RemoteBoards
+from csp.gateway.room_rules_loader import load_rules
+from csp.gateway.room_writer import Committed, RoomWriter
+from csp.gateway.run_worker import Hands
+from csp.gateway.screen_watch import Screens
+from csp.journal import JsonlJournal, load_secret
+from csp.journal.history import History
+from csp.journal.search_index import SearchIndex
+from csp.protocol.enums import AgentId, DeliveryState, Role
+from csp.protocol.events import (
     AnyEvent,
     ControlSent,
     Delivered,
@@ -29,28 +47,11 @@ from csp.events import (
     TurnMoved,
     TurnSignal,
 )
-from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, Tokens
-from csp.gateway.connections import AGAIN_S
-from csp.gateway.hands import Hands
-from csp.gateway.hub import Hub
-from csp.gateway.metrics import Metrics
-from csp.gateway.outbox import Outbox, Pacer, Push
-from csp.gateway.pages import Pages
-from csp.gateway.presence import Presence
-from csp.gateway.prompts import load_rules
-from csp.gateway.queries import Queries
-from csp.gateway.recall import hits_for_all
-from csp.gateway.remote import RemoteBoards
-from csp.gateway.screens import Screens
-from csp.gateway.starting import Starting
-from csp.gateway.summaries import Summaries
-from csp.gateway.throttle import Throttle
-from csp.gateway.writer import Committed, RoomWriter
-from csp.journal import JsonlJournal, load_secret
-from csp.journal.history import History
-from csp.journal.index import SearchIndex
-from csp.whiteboard.board import Whiteboard
-from csp.wire import AgentId, DeliveryState, JournalHealth, Role
+from csp.protocol.responses import JournalHealth
+from csp.room.commands import AnyCommand, Leave, Return, Tick
+from csp.room.timers import next_deadline
+from csp.room.visibility import concerns
+from csp.whiteboard.whiteboard import Whiteboard
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ Five counters and some gauges do not need a client library, so there is none.
 
 from collections import Counter
 
-from csp.core.room import Room
-from csp.core.spending import Ledger
-from csp.events import AnyEvent, type_of
+from csp.protocol.events import AnyEvent, type_of
+from csp.room.room_state import Room
+from csp.room.sessions.spending import Ledger
 
 
 class Metrics:

@@ -8,7 +8,9 @@ import msgspec
 
 from csp import __version__
 from csp.gateway.routes import Route
-from csp.wire import ControlVerb, ErrorView, MessageAction, Role, RunAction, SessionAction
+from csp.protocol.enums import ControlVerb, MessageAction, Role, SessionAction
+from csp.protocol.responses import ErrorView
+from csp.protocol.review_messages import RunAction
 
 _REF: Final = "#/components/schemas/{name}"
 _ERRORS: Final = {

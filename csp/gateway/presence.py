@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from csp.wire import AgentId
+from csp.protocol.enums import AgentId
 
 
 class Presence:

@@ -10,73 +10,98 @@ from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
-from csp import __version__, prices
-from csp.core.audience import is_hidden, may_watch, visible_spending
-from csp.core.board import boards_health
-from csp.core.commands import Control, Join, NoteCall, Remove, Return
-from csp.core.membership import known_participant
-from csp.core.modeview import spent_view
-from csp.core.queues import first_held, pending
-from csp.core.roles import ROUTES as ROLES
-from csp.core.roles import Row, check_call, check_fields, check_row, row_of
-from csp.core.room import Participant
+from csp import __version__, price_list
 from csp.errors import Forbidden, NotFound, Refused
-from csp.events import HISTORY_TYPES, ControlSent, Joined
-from csp.gateway import access, actions, board, collaborations, maintenance, messages, runs, sessions
+from csp.gateway import (
+    board_routes,
+    collaboration_routes,
+    journal_maintenance,
+    message_routes,
+    operations,
+    page_routes,
+    run_routes,
+    session_routes,
+)
+from csp.gateway.agent_throttle import wait_for_news
 from csp.gateway.auth import Caller
-from csp.gateway.calls import Answer, Call, Handler, PlainText, RawJson, answered
 from csp.gateway.gateway import Gateway
-from csp.gateway.throttle import wait_for_news
-from csp.journal.query import HistoryQuery
-from csp.wire import (
-    AgentId,
-    AgentState,
-    AgentView,
+from csp.gateway.handlers import Answer, Call, Handler, PlainText, RawJson, answered
+from csp.journal.history_query import HistoryQuery
+from csp.protocol.codec import encode
+from csp.protocol.enums import AgentId, AgentState, ControlVerb, Role
+from csp.protocol.events import HISTORY_TYPES, ControlSent, Joined
+from csp.protocol.notes import (
     BoardBody,
     BoardHitsView,
     BoardParams,
     BoardView,
-    CollaborateBody,
-    CollaborationParams,
-    CollaborationStartedView,
-    CollaborationView,
-    ControlBody,
-    ControlVerb,
-    ControlView,
-    Deliver,
-    DeliveryBody,
-    Done,
-    EnterBody,
-    EnteredView,
     ExportParams,
     ExportView,
-    HandoffBody,
-    HealthView,
-    HistoryParams,
-    HistoryView,
-    InboxParams,
-    InboxView,
-    LeaveBody,
-    LinkView,
-    MessageActionBody,
-    MessageBody,
-    MessageView,
-    MeView,
-    ModeBody,
-    ModeSetView,
-    ModeView,
-    NoBody,
-    NoQuery,
     NotedView,
     NoteView,
+    SearchParams,
+    SummariseBody,
+    SummaryAskedView,
+)
+from csp.protocol.requests import (
+    CollaborateBody,
+    CollaborationParams,
+    ControlBody,
+    DeliveryBody,
+    EnterBody,
+    HandoffBody,
+    HistoryParams,
+    InboxParams,
+    LeaveBody,
+    MessageActionBody,
+    MessageBody,
+    ModeBody,
+    NoBody,
+    NoQuery,
     OutputBody,
-    OutputView,
     PruneBody,
+    RegisterBody,
+    SessionActionBody,
+    StartBody,
+    StateBody,
+    StopBody,
+    ThreadParams,
+    TurnBody,
+    VoteBody,
+    WorkingBody,
+)
+from csp.protocol.responses import (
+    AgentView,
+    CollaborationStartedView,
+    CollaborationView,
+    ControlView,
+    Deliver,
+    Done,
+    EnteredView,
+    HealthView,
+    HistoryView,
+    InboxView,
+    LinkView,
+    MessageView,
+    MeView,
+    ModeSetView,
+    ModeView,
+    OutputView,
     PrunedView,
     QueueView,
-    RegisterBody,
     RegisteredView,
-    Role,
+    SentView,
+    SessionDetailView,
+    SessionDoneView,
+    SessionStartedView,
+    SessionsView,
+    StartedView,
+    StopView,
+    TurnView,
+    UsageView,
+    WorkingView,
+)
+from csp.protocol.review_messages import (
     RunActionBody,
     RunBody,
     RunDetail,
@@ -84,30 +109,17 @@ from csp.wire import (
     RunSaidView,
     RunStartedView,
     RunsView,
-    ScreenAnswer,
-    SearchParams,
-    SentView,
-    SessionActionBody,
-    SessionDetailView,
-    SessionDoneView,
-    SessionStartedView,
-    SessionsView,
-    StartBody,
-    StartedView,
-    StateBody,
-    StopBody,
-    StopView,
-    SummariseBody,
-    SummaryAskedView,
-    ThreadParams,
-    TurnBody,
-    TurnView,
-    UsageView,
-    VoteBody,
-    WorkingBody,
-    WorkingView,
-    encode,
 )
+from csp.protocol.screen_frames import ScreenAnswer
+from csp.room.board.board_state import boards_health
+from csp.room.commands import Control, Join, NoteCall, Remove, Return
+from csp.room.membership import known_participant
+from csp.room.messages.inbox import first_held, pending
+from csp.room.roles import ROUTES as ROLES
+from csp.room.roles import Row, check_call, check_fields, check_row, row_of
+from csp.room.room_state import Participant
+from csp.room.sessions.session_views import spent_view
+from csp.room.visibility import is_hidden, may_watch, visible_spending
 
 MAX_INBOX_ITEMS: Final = 500
 _AT_REST: Final = (AgentState.IDLE, AgentState.BUSY)
@@ -218,8 +230,8 @@ def _agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
 def _state_of(gateway: Gateway, participant: Participant) -> AgentState:
     """Return what a person should see; one that is benched does not wait for its turn."""
     shown = participant.shown_state
-    sessions = gateway.writer.room.sessions.live_with(participant.id)
-    is_benched = shown in _AT_REST and any(session.is_benched(participant.id) for session in sessions)
+    session_routes = gateway.writer.room.sessions.live_with(participant.id)
+    is_benched = shown in _AT_REST and any(session.is_benched(participant.id) for session in session_routes)
     return AgentState.BENCHED if is_benched else shown
 
 
@@ -239,30 +251,30 @@ async def control(gateway: Gateway, call: Call) -> Answer:
 
 
 async def screen(gateway: Gateway, call: Call) -> Answer:
-    return await actions.fresh_screen(gateway, call.caller, call.path["id"])
+    return await operations.fresh_screen(gateway, call.caller, call.path["id"])
 
 
 async def state(gateway: Gateway, call: Call) -> Answer:
-    return await actions.report_state(gateway, call.caller, call.body)
+    return await operations.report_state(gateway, call.caller, call.body)
 
 
 # --- messages ------------------------------------------------------------------------------------
 
 
 async def message(gateway: Gateway, call: Call) -> Answer:
-    return await actions.send_message(gateway, call.caller, call.body)
+    return await operations.send_message(gateway, call.caller, call.body)
 
 
 async def output(gateway: Gateway, call: Call) -> Answer:
-    return await actions.post_output(gateway, call.caller, call.body)
+    return await operations.post_output(gateway, call.caller, call.body)
 
 
 async def delivery(gateway: Gateway, call: Call) -> Answer:
-    return await actions.report_delivery(gateway, call.caller, call.body)
+    return await operations.report_delivery(gateway, call.caller, call.body)
 
 
 async def working(gateway: Gateway, call: Call) -> Answer:
-    return await actions.report_working(gateway, call.caller, call.body)
+    return await operations.report_working(gateway, call.caller, call.body)
 
 
 async def inbox(gateway: Gateway, call: Call) -> Answer:
@@ -322,7 +334,7 @@ async def history(gateway: Gateway, call: Call) -> Answer:
 
 
 async def prune(gateway: Gateway, call: Call) -> Answer:
-    seq = await maintenance.prune(gateway, call.body.before)
+    seq = await journal_maintenance.prune(gateway, call.body.before)
     return PrunedView(success=True, seq=seq)
 
 
@@ -355,7 +367,7 @@ async def usage(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
     room = gateway.writer.room
     seen = visible_spending(room.spent_so_far, call.caller.reader, room.sessions)
-    return UsageView(items=spent_view(seen), prices=prices.source())
+    return UsageView(items=spent_view(seen), prices=price_list.source())
 
 
 async def openapi(gateway: Gateway, call: Call) -> Answer:
@@ -368,7 +380,7 @@ async def openapi(gateway: Gateway, call: Call) -> Answer:
 ROUTES: Final = (
     Route("POST", "/register", register, "Join the room, or come back with the token of before",
           RegisteredView, RegisterBody, status=201),
-    Route("GET", "/me", actions.who_am_i, "Say whose token this is", MeView),
+    Route("GET", "/me", operations.who_am_i, "Say whose token this is", MeView),
     Route("GET", "/agents", list_agents, "List the participants", list[AgentView]),
     Route("POST", "/agents", start, "Start a model behind an API as an agent", StartedView, StartBody,
           status=201),
@@ -379,59 +391,62 @@ ROUTES: Final = (
     Route("POST", "/state", state, "Say what you are doing", Done, StateBody),
     Route("POST", "/message", message, "Send a message to one participant or to all",
           SentView, MessageBody),
-    Route("GET", "/messages/{id}", messages.message_states, "Show how far a message has come", MessageView),
-    Route("POST", "/messages/{id}/{action}", messages.act_on_message,
+    Route("GET", "/messages/{id}", message_routes.message_states, "Show how far a message has come",
+          MessageView),
+    Route("POST", "/messages/{id}/{action}", message_routes.act_on_message,
           "Cancel, resend, release or redact a message", SentView, MessageActionBody),
     Route("GET", "/inbox/{id}", inbox, "Read what waits for you; reading acknowledges nothing",
           InboxView, query=InboxParams),
     Route("POST", "/delivery", delivery, "Say how far a message has come", Done, DeliveryBody),
     Route("POST", "/agent-output", output, "Post what you wrote", OutputView, OutputBody),
-    Route("GET", "/queue", messages.queue, "List every message that waits, with the reason", QueueView),
+    Route("GET", "/queue", message_routes.queue, "List every message that waits, with the reason", QueueView),
     Route("GET", "/history", history, "Page through or search what was said",
           HistoryView, query=HistoryParams),
     Route("POST", "/history/prune", prune, "Remove old history permanently", PrunedView, PruneBody),
-    Route("GET", "/mode", sessions.get_mode, "Show the mode of a thread", ModeView, query=ThreadParams),
-    Route("POST", "/mode", sessions.set_mode, "Set the mode of a thread", ModeSetView, ModeBody),
-    Route("POST", "/turn/next", sessions.next_turn, "Pass the turn on", TurnView, TurnBody),
+    Route("GET", "/mode", session_routes.get_mode, "Show the mode of a thread", ModeView, query=ThreadParams),
+    Route("POST", "/mode", session_routes.set_mode, "Set the mode of a thread", ModeSetView, ModeBody),
+    Route("POST", "/turn/next", session_routes.next_turn, "Pass the turn on", TurnView, TurnBody),
     Route("POST", "/turn/working", working, "Ask for more time", WorkingView, WorkingBody),
-    Route("POST", "/turn/vote", sessions.vote, "Vote in the ballot that waits for you", Done, VoteBody),
-    Route("POST", "/turn/handoff", sessions.hand_over, "Name who continues after your turn", Done,
+    Route("POST", "/turn/vote", session_routes.vote, "Vote in the ballot that waits for you", Done, VoteBody),
+    Route("POST", "/turn/handoff", session_routes.hand_over, "Name who continues after your turn", Done,
           HandoffBody),
-    Route("POST", "/stop", sessions.stop, "Stop what runs, at once", StopView, StopBody),
-    Route("GET", "/sessions", sessions.list_sessions, "List the sessions", SessionsView),
-    Route("POST", "/sessions", sessions.start_session, "Begin a session in a thread of its own",
+    Route("POST", "/stop", session_routes.stop, "Stop what runs, at once", StopView, StopBody),
+    Route("GET", "/sessions", session_routes.list_sessions, "List the sessions", SessionsView),
+    Route("POST", "/sessions", session_routes.start_session, "Begin a session in a thread of its own",
           SessionStartedView, ModeBody, status=201),
-    Route("GET", "/sessions/{id}", sessions.get_session, "Show a session", SessionDetailView),
-    Route("POST", "/sessions/{id}/{change}", sessions.act_on_session,
+    Route("GET", "/sessions/{id}", session_routes.get_session, "Show a session", SessionDetailView),
+    Route("POST", "/sessions/{id}/{change}", session_routes.act_on_session,
           "Pause, resume, extend or stop a session; skip or kick an agent of it",
           SessionDoneView, SessionActionBody),
-    Route("POST", "/collaborations", collaborations.begin, "Have models work on an objective, or go on",
+    Route("POST", "/collaborations", collaboration_routes.begin, "Have models work on an objective, or go on",
           CollaborationStartedView, CollaborateBody, status=202),
-    Route("GET", "/collaborations/{id}", collaborations.show, "Show how far a collaboration has come",
+    Route("GET", "/collaborations/{id}", collaboration_routes.show, "Show how far a collaboration has come",
           CollaborationView, query=CollaborationParams),
-    Route("POST", "/collaborations/{id}/stop", collaborations.stop, "Stop a collaboration, at once",
+    Route("POST", "/collaborations/{id}/stop", collaboration_routes.stop, "Stop a collaboration, at once",
           CollaborationView, NoBody),
-    Route("GET", "/runs", runs.list_runs, "List the runs of builders with their reviewers", RunsView),
-    Route("POST", "/runs", runs.start_run, "Begin a run", RunStartedView, RunBody, status=201),
-    Route("GET", "/runs/{id}", runs.get_run, "Show a run", RunDetail),
-    Route("POST", "/runs/{id}/message", runs.say_in_run, "Say a message as builder or reviewer",
+    Route("GET", "/runs", run_routes.list_runs, "List the runs of builders with their reviewers", RunsView),
+    Route("POST", "/runs", run_routes.start_run, "Begin a run", RunStartedView, RunBody, status=201),
+    Route("GET", "/runs/{id}", run_routes.get_run, "Show a run", RunDetail),
+    Route("POST", "/runs/{id}/message", run_routes.say_in_run, "Say a message as builder or reviewer",
           RunSaidView, RunMessageBody),
-    Route("POST", "/runs/{id}/{act}", runs.act_on_run,
+    Route("POST", "/runs/{id}/{act}", run_routes.act_on_run,
           "Act on a run: go, decide, halt, resume, abort, finding, defect", RunStartedView, RunActionBody),
-    Route("GET", "/board", board.list_notes, "Page through the notes of a whiteboard", BoardView,
+    Route("GET", "/board", board_routes.list_notes, "Page through the notes of a whiteboard", BoardView,
           query=BoardParams),
-    Route("POST", "/board", board.write, "Write a note on a whiteboard", NotedView, BoardBody),
-    Route("GET", "/board/search", board.search, "Find notes by name, by word, by meaning", BoardHitsView,
-          query=SearchParams),
-    Route("GET", "/board/export", board.export, "List the notes as files", ExportView, query=ExportParams),
-    Route("POST", "/board/summarise", board.summarise, "Have an agent sum up what is new on a whiteboard",
+    Route("POST", "/board", board_routes.write, "Write a note on a whiteboard", NotedView, BoardBody),
+    Route("GET", "/board/search", board_routes.search, "Find notes by name, by word, by meaning",
+          BoardHitsView, query=SearchParams),
+    Route("GET", "/board/export", board_routes.export, "List the notes as files", ExportView,
+          query=ExportParams),
+    Route("POST", "/board/summarise", board_routes.summarise,
+          "Have an agent sum up what is new on a whiteboard",
           SummaryAskedView, SummariseBody),
-    Route("GET", "/board/{id}", board.get_note, "Show a note", NoteView),
+    Route("GET", "/board/{id}", board_routes.get_note, "Show a note", NoteView),
     Route("GET", "/usage", usage, "Show the tokens and the money of each agent", UsageView),
-    Route("POST", "/page/link", access.link, "Hand out a link that lets one page in", LinkView, NoBody),
-    Route("POST", "/page/enter", access.enter, "Change the code of a link for a page's token",
+    Route("POST", "/page/link", page_routes.link, "Hand out a link that lets one page in", LinkView, NoBody),
+    Route("POST", "/page/enter", page_routes.enter, "Change the code of a link for a page's token",
           EnteredView, EnterBody),
-    Route("POST", "/page/leave", access.leave, "Let a page's token die, or those of all pages",
+    Route("POST", "/page/leave", page_routes.leave, "Let a page's token die, or those of all pages",
           Done, LeaveBody),
     Route("GET", "/health", health, "Tell whether the room is well", HealthView),
     Route("GET", "/metrics", metrics, "Figures for Prometheus", str),

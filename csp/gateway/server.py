@@ -22,19 +22,19 @@ from csp.errors import BadInput, Broken
 from csp.gateway.acceptor import Acceptor
 from csp.gateway.auth import is_loopback
 from csp.gateway.clock import SteadyClock
+from csp.gateway.connection_protocol import HttpServer
 from csp.gateway.gateway import Gateway
-from csp.gateway.http import make_runner
-from csp.gateway.lanes import new_event_loop
-from csp.gateway.maintenance import (
+from csp.gateway.http_border import make_runner
+from csp.gateway.journal_maintenance import (
     finish_rewrites,
     index_notes,
     index_when_quiet,
     report_mending,
     scrub_journal,
 )
-from csp.gateway.protocol import HttpServer
-from csp.gateway.supervise import supervise
-from csp.rooms import RoomFile, RunningRoom, remove_room, write_room
+from csp.gateway.priority_loop import new_event_loop
+from csp.gateway.supervisor import supervise
+from csp.room_registry import RoomFile, RunningRoom, remove_room, write_room
 
 log = logging.getLogger(__name__)
 

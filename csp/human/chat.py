@@ -10,23 +10,32 @@ from typing import Any, Final, Self
 from uuid import uuid4
 
 from csp.client import Client, Deliver, Live, Status
-from csp.client.tasks import in_thread
+from csp.client.background_tasks import in_thread
 from csp.config import nearest
-from csp.core import typed
 from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
-from csp.events import AgentCall, AgentResponse, AnyEvent, Delivered, Noticed, Said, StateChanged, Voted
-from csp.human import acts, commands
-from csp.human.bottom import mode_text
-from csp.human.face import Order, Out
-from csp.human.lines import Call, call_line, news_line, own_line, said_line, spoken_of
-from csp.human.look import Look
-from csp.human.missed import missed_lines
+from csp.http_client import Gateway, field, newest, objects, page, segment
+from csp.human import command_actions, command_table
+from csp.human.catch_up import missed_lines
+from csp.human.delivery_ticks import Ticks
+from csp.human.event_lines import Call, call_line, news_line, own_line, said_line, spoken_of
+from csp.human.interfaces import Order, Out
 from csp.human.roster import Roster
-from csp.human.text import one_line, visible
-from csp.human.ticks import Ticks
-from csp.oneshot import Gateway, field, newest, objects, page, segment
-from csp.panes.borders import PaneBorders
-from csp.wire import ALL, HUMAN, AgentState, DeliveryState
+from csp.human.safe_text import one_line, visible
+from csp.human.status_bar import mode_text
+from csp.human.theme import Look
+from csp.panes.pane_borders import PaneBorders
+from csp.protocol.enums import ALL, HUMAN, AgentState, DeliveryState
+from csp.protocol.events import (
+    AgentCall,
+    AgentResponse,
+    AnyEvent,
+    Delivered,
+    Noticed,
+    Said,
+    StateChanged,
+    Voted,
+)
+from csp.room import human_input
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +74,7 @@ class Chat:
         self._mine: dict[str, asyncio.Task[None]] = {}
         self._last_words: dict[str, str] = {}
         self._calls: dict[str, Call] = {}
-        self._lane: asyncio.Queue[typed.TypedLine] = asyncio.Queue()
+        self._lane: asyncio.Queue[human_input.TypedLine] = asyncio.Queue()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unfinished: set[asyncio.Task[Any]] = set()
         self._is_over = False
@@ -251,15 +260,15 @@ class Chat:
 
     def enter(self, line: str) -> None:
         """Do what a line says; a stop at once, everything else in its turn."""
-        what = typed.read_line(line)
-        if isinstance(what, typed.Stop):
+        what = human_input.read_line(line)
+        if isinstance(what, human_input.Stop):
             self.stop()
         else:
             self._lane.put_nowait(what)
 
     def quit(self) -> None:
         """Leave, whatever else is still to be done."""
-        self._start(self._guarded(acts.leave(self)))
+        self._start(self._guarded(command_actions.leave(self)))
 
     def stop(self) -> None:
         """Stop what is running, before anything else that waits to be done."""
@@ -270,7 +279,7 @@ class Chat:
         deadline = time.monotonic() + _STOP_S
         while True:
             try:
-                return await commands.stop(self, [])
+                return await command_table.stop(self, [])
             except Unreachable:
                 if time.monotonic() > deadline or not self.order.is_person:
                     raise
@@ -318,33 +327,33 @@ class Chat:
     def fail(self, error: CspError, about: str = "") -> None:
         """Say in one line what could not be done."""
         self.failures += 1
-        hint = f" ({commands.as_typed_here(error.hint)})" if error.hint else ""
+        hint = f" ({command_table.as_typed_here(error.hint)})" if error.hint else ""
         self.out.talk(visible(one_line(f"{about}{error.message}{hint}", 1000)))
 
-    async def _do(self, what: typed.TypedLine) -> None:
+    async def _do(self, what: human_input.TypedLine) -> None:
         match what:
-            case typed.Send():
+            case human_input.Send():
                 await self._say(what)
-            case typed.Aim():
+            case human_input.Aim():
                 self.aim(self.known(what.to))
-            case typed.SetMode():
-                await commands.set_mode(self, what)
-            case typed.Command():
-                await commands.run(self, what)
-            case typed.Wrong():
+            case human_input.SetMode():
+                await command_table.set_mode(self, what)
+            case human_input.Command():
+                await command_table.run(self, what)
+            case human_input.Wrong():
                 raise BadInput(what.problem, what.hint)
-            case typed.Nothing() | typed.Stop():
+            case human_input.Nothing() | human_input.Stop():
                 pass
 
-    async def _say(self, line: typed.Send) -> None:
+    async def _say(self, line: human_input.Send) -> None:
         to = self.known(line.to or self.target)
         said = {agent: await self.last_words(agent) for agent in self._asked_for(line.text)}
-        self.say(to, typed.fill_in(line.text, said), urgent=line.urgent)
+        self.say(to, human_input.fill_in(line.text, said), urgent=line.urgent)
         self.aim(to)
 
     def _asked_for(self, text: str) -> list[str]:
         """Return whose last words a text wants; braces around anything else are text, unless nearly right."""
-        names = typed.quoted_agents(text)
+        names = human_input.quoted_agents(text)
         for name in names:
             hint = nearest(name, self.roster.ids) if name not in self.roster.ids else ""
             if hint:

@@ -7,9 +7,9 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from csp.core.typed import MODE, MODE_OPTIONS, ROUTER
-from csp.human.commands import MODES, ROWS, Take
-from csp.wire import ALL
+from csp.human.command_table import MODES, ROWS, Take
+from csp.protocol.enums import ALL
+from csp.room.human_input import MODE, MODE_OPTIONS, ROUTER
 
 _BY_NAME = {row.name: row for row in ROWS}
 

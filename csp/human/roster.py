@@ -8,11 +8,12 @@ from typing import Any, Final
 import msgspec
 
 from csp.errors import CspError
-from csp.events import AnyEvent, ControlSent, Joined, Left, Noticed, Redacted, Said
-from csp.human.bottom import Seat, Session, session_of
-from csp.human.lines import Call
-from csp.oneshot import field, objects
-from csp.wire import AgentState, Dialog
+from csp.http_client import field, objects
+from csp.human.event_lines import Call
+from csp.human.status_bar import Seat, Session, session_of
+from csp.protocol.enums import AgentState
+from csp.protocol.events import AnyEvent, ControlSent, Joined, Left, Noticed, Redacted, Said
+from csp.protocol.requests import Dialog
 
 #: Changes come in bursts: one look for all of them, and not too many looks.
 _GATHER_S: Final = 0.15

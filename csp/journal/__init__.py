@@ -7,9 +7,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from csp.journal.files import load_secret
-from csp.journal.jsonl import JsonlJournal
-from csp.journal.view import Chunk, Cursor
+from csp.journal.atomic_files import load_secret
+from csp.journal.journal_view import Chunk, Cursor
+from csp.journal.jsonl_journal import JsonlJournal
 
 __all__ = ["Chunk", "Cursor", "Journal", "JsonlJournal", "load_secret"]
 

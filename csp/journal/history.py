@@ -9,15 +9,23 @@ from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from csp.errors import BadInput
-from csp.events import AnyEvent, Delivered, decode_event, type_of
-from csp.journal.index import Plan, SearchIndex
-from csp.journal.jsonl import JsonlJournal
-from csp.journal.lines import blocks_forward
-from csp.journal.query import HIDDEN_TYPES, Concerns, Facets, HistoryQuery, admits, facets_of, facets_of_event
-from csp.journal.scan import Hit, Scanner
-from csp.journal.tokens import clauses_of, clauses_of_message, clauses_of_types
-from csp.journal.view import View
-from csp.wire import MessageId
+from csp.journal.history_query import (
+    HIDDEN_TYPES,
+    Concerns,
+    Facets,
+    HistoryQuery,
+    admits,
+    facets_of,
+    facets_of_event,
+)
+from csp.journal.journal_view import View
+from csp.journal.jsonl_journal import JsonlJournal
+from csp.journal.line_reader import blocks_forward
+from csp.journal.line_scan import Hit, Scanner
+from csp.journal.search_index import Plan, SearchIndex
+from csp.journal.search_tokens import clauses_of, clauses_of_message, clauses_of_types
+from csp.protocol.enums import MessageId
+from csp.protocol.events import AnyEvent, Delivered, decode_event, type_of
 
 log = logging.getLogger(__name__)
 

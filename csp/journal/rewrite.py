@@ -16,14 +16,14 @@ import msgspec
 
 from csp.errors import Broken
 from csp.journal import snapshots
-from csp.journal.derived import delete_files
-from csp.journal.files import create_private, sync_data, sync_folder, write_all
-from csp.journal.jsonl import REWRITE_NAME, JsonlJournal, storage_error
-from csp.journal.lines import blocks_forward, intact_seq, seqs_lost, split
-from csp.journal.query import facets_of
-from csp.journal.tail import TORN_NAME
-from csp.journal.view import JournalFile, View
-from csp.wire import MessageId
+from csp.journal.atomic_files import create_private, sync_data, sync_folder, write_all
+from csp.journal.history_query import facets_of
+from csp.journal.journal_view import JournalFile, View
+from csp.journal.jsonl_journal import REWRITE_NAME, JsonlJournal, storage_error
+from csp.journal.line_reader import blocks_forward, intact_seq, seqs_lost, split
+from csp.journal.rebuildable_files import delete_files
+from csp.journal.tail_repair import TORN_NAME
+from csp.protocol.enums import MessageId
 
 REDACTED: Final = "[redacted]"
 # Nobody can tell what a damaged line says, so only its place in the count is carried over.

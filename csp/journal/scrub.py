@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from csp.events import is_intact
-from csp.journal.lines import HEAD, blocks_forward, read_at, split, type_and_seq
+from csp.journal.line_reader import HEAD, blocks_forward, read_at, split, type_and_seq
 from csp.journal.snapshots import read_snapshot, snapshot_files
+from csp.protocol.events import is_intact
 
 _MOST_DAMAGE: Final = 1000
 

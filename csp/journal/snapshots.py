@@ -12,9 +12,9 @@ from zlib import crc32
 import msgspec
 
 from csp.errors import Broken
-from csp.journal.files import read_plain, replace_file, sync_folder
-from csp.journal.lines import intact_seq
-from csp.journal.view import View
+from csp.journal.atomic_files import read_plain, replace_file, sync_folder
+from csp.journal.journal_view import View
+from csp.journal.line_reader import intact_seq
 
 log = logging.getLogger(__name__)
 

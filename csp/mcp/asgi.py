@@ -9,8 +9,8 @@ from typing import Any, Final
 import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from csp.mcp.door import Door
-from csp.mcp.server import Context, Room
+from csp.mcp.mcp_server import Context, Room
+from csp.mcp.room_client import Door
 
 _DOOR: Final = "csp.door"
 _EVENTS: Final = b"text/event-stream"

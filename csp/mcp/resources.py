@@ -5,9 +5,9 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from csp.errors import NotFound
-from csp.light.plain_json import dumps
-from csp.mcp.door import Door
-from csp.oneshot import field, objects, segment
+from csp.fast_start.fast_json import dumps
+from csp.http_client import field, objects, segment
+from csp.mcp.room_client import Door
 
 SCHEME: Final = "csp://"
 _ITEMS: Final = 200

@@ -9,8 +9,8 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from csp.mcp.door import Door
-from csp.mcp.server import Room
+from csp.mcp.mcp_server import Room
+from csp.mcp.room_client import Door
 
 Item = SessionMessage | Exception
 #: What only the answer to a call has.

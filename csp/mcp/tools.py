@@ -6,13 +6,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from csp.core import roles
-from csp.core.roles import Party, Row, check_call, check_row, row_of
 from csp.errors import BadInput
-from csp.mcp import arguments as args
-from csp.mcp.door import Door, me, reads_inbox
-from csp.oneshot import field, objects, segment
-from csp.wire import ALL, Role
+from csp.http_client import field, objects, segment
+from csp.mcp import tool_arguments as args
+from csp.mcp.room_client import Door, me, reads_inbox
+from csp.protocol.enums import ALL, Role
+from csp.room import roles
+from csp.room.roles import Party, Row, check_call, check_row, row_of
 
 Progress = Callable[[float, float, str], Awaitable[None]]
 #: What agents and people say, without the room's own notices.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from csp.errors import Refused
-from csp.rooms import make_private_dir
+from csp.room_registry import make_private_dir
 
 PATIENCE_S: Final = 150.0
 _POLL_S: Final = 0.05

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from csp.light.children import TOOL, child_environment
-from csp.light.places import process_environment
+from csp.fast_start.child_environment import TOOL, child_environment
+from csp.fast_start.process_environment import process_environment
 
 #: How processes that were asked to end are ended: each signal so long after the one before.
 STEPS: Final = ((6.0, signal.SIGTERM), (3.0, signal.SIGKILL), (3.0, None))

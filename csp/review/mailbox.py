@@ -20,17 +20,16 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from csp.errors import BadInput, CspError
-from csp.journal.files import read_plain, replace_file
-from csp.wire import (
+from csp.journal.atomic_files import read_plain, replace_file
+from csp.protocol.codec import encode, parse_request
+from csp.protocol.review_messages import (
     AnyMessage,
     MessageType,
     Plan,
     RunMessageBody,
     RunRole,
     SessionStart,
-    encode,
     is_run_id,
-    parse_request,
     read_body,
     write_message,
 )

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from csp.light.children import TOOL, child_environment
+from csp.fast_start.child_environment import TOOL, child_environment
 
 TIMEOUT_S: Final = 120.0
 _SAFE: Final = (

@@ -18,7 +18,34 @@ from typing import Any, Final
 import msgspec
 
 from csp.client import Client, Live
-from csp.core.capture import (
+from csp.errors import CspError, Unreachable
+from csp.protocol.enums import DeliverKind, DeliveryState, Ending, NoticeKind, ReportedState
+from csp.protocol.events import AnyEvent, Delivered, Joined, StateChanged
+from csp.protocol.responses import Deliver
+from csp.sidecar import relay_frames
+from csp.sidecar.agent_controls import Controls
+from csp.sidecar.brain_handover import Note
+from csp.sidecar.brain_init import Start, follower_of, pane_of, stands_in
+from csp.sidecar.brain_socket import Port
+from csp.sidecar.cli_state import Sight
+from csp.sidecar.disk_space import is_full
+from csp.sidecar.injector import Typist
+from csp.sidecar.limit_reset import until_time
+from csp.sidecar.pane_commands import OwnWords
+from csp.sidecar.profile import Profile
+from csp.sidecar.prompt_tags import Tags
+from csp.sidecar.reconnect import has_moved, try_to_save
+from csp.sidecar.reply_poster import Poster
+from csp.sidecar.roster_notice import Company
+from csp.sidecar.run_record import Run
+from csp.sidecar.screen_capture import Settler
+from csp.sidecar.screen_stream import Shower
+from csp.sidecar.state_reporter import Reporter
+from csp.sidecar.turn_keepalive import Diligence, Meter
+from csp.sidecar.version_check import ask_version, untested
+from csp.sidecar.wiring import resume, unwire
+from csp.terminal.prompt import Prompt, tag_at_end, tag_in, tag_of
+from csp.terminal.reply_tracker import (
     Activity,
     Asked,
     Attached,
@@ -34,34 +61,8 @@ from csp.core.capture import (
     Tracker,
     Turn,
 )
-from csp.core.prompt import Prompt, tag_at_end, tag_in, tag_of
-from csp.core.screen import FRAME_S, Frames
-from csp.core.typing import UNKNOWN
-from csp.errors import CspError, Unreachable
-from csp.events import AnyEvent, Delivered, Joined, StateChanged
-from csp.sidecar import frames
-from csp.sidecar.company import Company
-from csp.sidecar.controls import Controls
-from csp.sidecar.diligence import Diligence, Meter
-from csp.sidecar.note import Note
-from csp.sidecar.own_words import OwnWords
-from csp.sidecar.port import Port
-from csp.sidecar.poster import Poster
-from csp.sidecar.profile import Profile
-from csp.sidecar.rejoin import has_moved, try_to_save
-from csp.sidecar.reporter import Reporter
-from csp.sidecar.run import Run
-from csp.sidecar.settler import Settler
-from csp.sidecar.shower import Shower
-from csp.sidecar.sight import Sight
-from csp.sidecar.space import is_full
-from csp.sidecar.start import Start, follower_of, pane_of, stands_in
-from csp.sidecar.tags import Tags
-from csp.sidecar.typist import Typist
-from csp.sidecar.until import until_time
-from csp.sidecar.versions import ask_version, untested
-from csp.sidecar.wiring import resume, unwire
-from csp.wire import Deliver, DeliverKind, DeliveryState, Ending, NoticeKind, ReportedState
+from csp.terminal.screen import FRAME_S, Frames
+from csp.terminal.submit_machine import UNKNOWN
 
 log = logging.getLogger(__name__)
 
@@ -124,13 +125,13 @@ class Brain:
         self._own_words = OwnWords(run, port.claim_words)
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._takers: dict[bytes, Callable[[bytes], None]] = {
-            frames.OUTPUT: self._take_output,
-            frames.GAP: lambda lost: self._pane.forget_screen(int.from_bytes(lost, "big")),
-            frames.KEYS: self._take_keys,
-            frames.SIZE: lambda size: self._pane.resize(*struct.unpack("!HH", size)),
-            frames.PHASE: self._take_phase,
-            frames.ENDED: self._take_end,
-            frames.WORD: self._own_words.take,
+            relay_frames.OUTPUT: self._take_output,
+            relay_frames.GAP: lambda lost: self._pane.forget_screen(int.from_bytes(lost, "big")),
+            relay_frames.KEYS: self._take_keys,
+            relay_frames.SIZE: lambda size: self._pane.resize(*struct.unpack("!HH", size)),
+            relay_frames.PHASE: self._take_phase,
+            relay_frames.ENDED: self._take_end,
+            relay_frames.WORD: self._own_words.take,
         }
 
     # --- from start to end -----------------------------------------------------------------------
@@ -199,10 +200,10 @@ class Brain:
         """Take in what the relay tells."""
         taker = self._takers.get(kind)
         if taker is not None:
-            if kind not in (frames.OUTPUT, frames.KEYS):
+            if kind not in (relay_frames.OUTPUT, relay_frames.KEYS):
                 self._draw(self._drawing.release())
             taker(payload)
-            is_awaited = kind != frames.OUTPUT or self._typist.is_touching
+            is_awaited = kind != relay_frames.OUTPUT or self._typist.is_touching
             self._sight.changed() if is_awaited else self._sight.drawn()
 
     def _take_output(self, data: bytes) -> None:
@@ -237,15 +238,15 @@ class Brain:
             self._follower.look()
 
     def _take_phase(self, phase: bytes) -> None:
-        if phase in (frames.STOPPED, frames.CONTINUED, frames.KEPT):
-            self._pane.is_stopped = phase == frames.STOPPED
-        elif phase == frames.RESTARTED:
+        if phase in (relay_frames.STOPPED, relay_frames.CONTINUED, relay_frames.KEPT):
+            self._pane.is_stopped = phase == relay_frames.STOPPED
+        elif phase == relay_frames.RESTARTED:
             self._pane.begin_again()
             self._sight.is_end_known = False
             self._typist.start_over()
             self._note_restart("")
-        elif phase.startswith(frames.NOT_RESTARTED):
-            self._note_restart(phase.removeprefix(frames.NOT_RESTARTED).decode(errors="replace"))
+        elif phase.startswith(relay_frames.NOT_RESTARTED):
+            self._note_restart(phase.removeprefix(relay_frames.NOT_RESTARTED).decode(errors="replace"))
         log.info("child changed", extra={"phase": phase.decode(errors="replace")})
 
     def _note_restart(self, problem: str) -> None:

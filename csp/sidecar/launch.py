@@ -8,23 +8,23 @@ import sys
 import time
 
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
-from csp.light.children import HELPER, USER, child_environment
-from csp.light.room_files import agents_dir, make_private_dir, read_running, save_token
-from csp.mcp.installed import is_installed
-from csp.oneshot import Gateway, field
-from csp.sidecar.guard import open_life
-from csp.sidecar.record import begin_to_join, end_to_join, left_behind, write_record
-from csp.sidecar.rules import rules_text
-from csp.sidecar.spawn import Plan, exec_relay, start_child
-from csp.sidecar.terminal import mend
-from csp.sidecar.tools import CLIS
+from csp.fast_start.child_environment import HELPER, USER, child_environment
+from csp.fast_start.room_files import agents_dir, make_private_dir, read_running, save_token
+from csp.http_client import Gateway, field
+from csp.mcp.sdk_check import is_installed
+from csp.sidecar.job_control import open_life
+from csp.sidecar.mcp_entry import CLIS
+from csp.sidecar.pty_processes import Plan, exec_relay, start_child
+from csp.sidecar.record_file import begin_to_join, end_to_join, left_behind, write_record
+from csp.sidecar.start_rules import rules_text
+from csp.sidecar.user_terminal import mend
 from csp.sidecar.wiring import unwire, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from csp.sidecar.record import Record
+    from csp.sidecar.record_file import Record
     from csp.sidecar.wiring import Wired
 
 DEFAULT_SIZE = (24, 80)
@@ -178,7 +178,7 @@ def _start(order: Order, room: Room, seat: _Seat, wired: "Wired", *, is_light: b
         life=end,
     )
     if is_light:
-        from csp.sidecar.loop import relay
+        from csp.sidecar.relay_loop import relay
 
         os._exit(relay(plan))
     exec_relay(plan, child_environment(HELPER, order.env), f"csp-sidecar-{seat.agent}")

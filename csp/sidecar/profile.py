@@ -15,7 +15,7 @@ from csp.errors import BadInput, NotFound
 from csp.sidecar.profile_schema import check_tables
 
 if TYPE_CHECKING:
-    from csp.core.rules import ScreenRules
+    from csp.terminal.screen_rules import ScreenRules
 
 DIRECTORY: Final = Path(__file__).parent / "profiles"
 GENERIC: Final = "generic"
@@ -108,7 +108,7 @@ class Profile:
 
     @cached_property
     def rules(self) -> "ScreenRules":
-        from csp.sidecar.screen_rules import screen_rules
+        from csp.sidecar.profile_screen import screen_rules
 
         return screen_rules(self.tables.get("screen", {}), self.source)
 

@@ -5,6 +5,6 @@ import sys
 
 if __name__ == "__main__":
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from csp.sidecar.loop import run
+    from csp.sidecar.relay_loop import run
 
     os._exit(run())

@@ -7,9 +7,9 @@ before the child starts, so it imports little.
 
 import os
 
-from csp.light.plain_json import dumps, loads
-from csp.sidecar import tools
-from csp.sidecar.tools import toml_string
+from csp.fast_start.fast_json import dumps, loads
+from csp.sidecar import mcp_entry
+from csp.sidecar.mcp_entry import toml_string
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,9 +158,9 @@ def unwire(run_dir: "StrPath", owner: int | None = None) -> None:
     if os.path.isdir(home):
         from pathlib import Path
 
-        from csp.sidecar import overlay
+        from csp.sidecar import gemini_home
 
-        overlay.bring_home(Path(home), owner)
+        gemini_home.bring_home(Path(home), owner)
 
 
 def is_session(profile_name: str, argv: "Sequence[str]") -> bool:
@@ -216,7 +216,7 @@ def _claude(run: _Run) -> Wired:
     return Wired(
         argv=[argv[0], *ours, *rules, *argv[1:]],
         # A server that is not there in half a minute has failed for the whole session.
-        env={"MCP_TIMEOUT": str(tools.START_S * 1000), **run.env} if run.server else run.env,
+        env={"MCP_TIMEOUT": str(mcp_entry.START_S * 1000), **run.env} if run.server else run.env,
         session_id=session,
         transcript_hint=hint if is_known else "",
         spool_dir=run.spool,
@@ -227,7 +227,7 @@ def _claude_tools(run: _Run) -> list[str]:
     if not run.server:
         return []
     file = os.path.join(run.folder, "claude-mcp.json")
-    _write(file, tools.claude_config(run.server))
+    _write(file, mcp_entry.claude_config(run.server))
     return ["--mcp-config", file]
 
 
@@ -244,8 +244,8 @@ def _claude_settings(run: _Run, chosen: str) -> "dict[str, Any] | None":
 
 
 def _with_permission(run: _Run, settings: "dict[str, Any]") -> "dict[str, Any]":
-    settings = tools.alone(settings, has_peers=run.has_peers)
-    return tools.with_permission(settings) if run.server else settings
+    settings = mcp_entry.alone(settings, has_peers=run.has_peers)
+    return mcp_entry.with_permission(settings) if run.server else settings
 
 
 def _claude_rules(argv: list[str], rules: str, cwd: str) -> tuple[list[str], list[str]]:
@@ -293,9 +293,9 @@ def _codex(run: _Run) -> Wired:
 
 def _codex_tools(run: _Run) -> list[str]:
     # To a server of the user's of that name, which has an address, no command can be added.
-    if not run.server or "url" in _codex_value(run, "mcp_servers", {}).get(tools.NAME, {}):
+    if not run.server or "url" in _codex_value(run, "mcp_servers", {}).get(mcp_entry.NAME, {}):
         return []
-    return tools.codex_options(run.server)
+    return mcp_entry.codex_options(run.server)
 
 
 def _before_words(args: list[str], words: list[str], late: list[str]) -> list[str]:
@@ -332,10 +332,10 @@ def _codex_value(run: _Run, key: str, default: "Any") -> "Any":
 def _gemini(run: _Run) -> Wired:
     from pathlib import Path
 
-    from csp.sidecar import overlay
+    from csp.sidecar import gemini_home
 
     user_home = Path(run.home("GEMINI_CLI_HOME"))
-    theirs = overlay.read_settings(user_home / ".gemini" / overlay.SETTINGS)
+    theirs = gemini_home.read_settings(user_home / ".gemini" / gemini_home.SETTINGS)
     session = _chosen_session(run.argv, _GEMINI_SESSION)
     ours = [] if session is not None else ["--session-id", run.session_id]
     argv = [run.argv[0], *ours, *run.argv[1:]]
@@ -349,7 +349,7 @@ def _gemini(run: _Run) -> Wired:
     try:
         # Settings that cannot be read are the CLI's to complain about, in the user's own home.
         settings = _with_hooks(theirs or {}, {event: [{"hooks": [hook]}] for event in GEMINI_EVENTS})
-        settings = tools.with_server(settings, run.server, run.env) if run.server else settings
+        settings = mcp_entry.with_server(settings, run.server, run.env) if run.server else settings
         extra = {}
         if run.rules:
             settings["context"] = _with_context_file(settings.get("context") or {})
@@ -357,7 +357,7 @@ def _gemini(run: _Run) -> Wired:
         home = Path(run.folder, "gemini-home")
         is_wired = theirs is not None
         if is_wired:
-            overlay.build(home, user_home, settings, extra)
+            gemini_home.build(home, user_home, settings, extra)
     except (OSError, TypeError, AttributeError):
         is_wired = False
     return Wired(

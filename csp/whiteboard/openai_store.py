@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from csp.core.board import file_of, seq_of
 from csp.errors import CallFailed
-from csp.wire import MessageId, NoteView
+from csp.protocol.enums import MessageId
+from csp.protocol.notes import NoteView
+from csp.room.board.board_state import file_of, seq_of
 
 if TYPE_CHECKING:
     pass

@@ -8,12 +8,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from csp.agents.api.pane import Pane
-from csp.agents.api.program import Program, Stay
+from csp.agents.api.agent_program import Program, Stay
+from csp.agents.api.model_pane import Pane
 from csp.agents.api.providers import PROVIDERS, Target
-from csp.core.house import DEFAULT_WINDOW
-from csp.gateway.prompts import load_prompts
-from csp.wire import JoinRole
+from csp.gateway.room_rules_loader import load_prompts
+from csp.protocol.enums import JoinRole
+from csp.room.room_rules import DEFAULT_WINDOW
 from tests.models.rules import Part, Rule, Text
 from tests.models.server import ModelServer
 from tests.modes.acceptance import ModeRoom

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from csp.agents.api.asking import Ask, Said
-from csp.agents.api.calling import EARLIER_S, STEP_S, Calling
-from csp.agents.api.failing import ATTEMPTS
+from csp.agents.api.call_errors import ATTEMPTS
+from csp.agents.api.model_call import EARLIER_S, STEP_S, Calling
 from csp.agents.api.providers import Model, Piece
-from csp.agents.api.streams import begin, check_whole, check_willing, drain, latest
+from csp.agents.api.request import Ask, Said
+from csp.agents.api.sdk_streams import begin, check_whole, check_willing, drain, latest
 from csp.errors import CallFailed
-from csp.wire import MAX_TEXT_BYTES, Usage
+from csp.protocol.enums import MAX_TEXT_BYTES
+from csp.protocol.requests import Usage
 
 ASK = Ask(system="be brief", said=(Said(text="how many?"),))
 PASSING = CallFailed("503: busy", is_passing=True)
@@ -50,7 +51,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         found.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr("csp.agents.api.calling.asyncio.sleep", skip)
+    monkeypatch.setattr("csp.agents.api.model_call.asyncio.sleep", skip)
     return found
 
 
@@ -137,7 +138,7 @@ async def test_an_answer_ends_shortly_before_the_room_gives_it_up(monkeypatch: p
         ends.append((when or 0.0) - asyncio.get_running_loop().time())
         return real(when)
 
-    monkeypatch.setattr("csp.agents.api.calling.asyncio.timeout_at", timeout_at)
+    monkeypatch.setattr("csp.agents.api.model_call.asyncio.timeout_at", timeout_at)
     for step_s in (300.0, 2.0):
         await run(Scripted(["x"]), step_s)
 
@@ -214,7 +215,7 @@ def test_a_model_that_declines_is_not_asked_again(reason: str) -> None:
 
 
 async def test_a_server_that_does_not_hang_up_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.agents.api.streams._LINGER_S", 0.02)
+    monkeypatch.setattr("csp.agents.api.sdk_streams._LINGER_S", 0.02)
 
     async def events() -> AsyncGenerator[int, None]:
         yield 1

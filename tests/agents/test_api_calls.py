@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import pytest
 
-from csp.agents.api.asking import Ask, Said, reply_schema
-from csp.agents.api.calling import Calling
+from csp.agents.api.model_call import Calling
 from csp.agents.api.providers import PROVIDERS, Model, Target
+from csp.agents.api.request import Ask, Said, reply_schema
 from csp.errors import CallFailed
-from csp.wire import Usage
+from csp.protocol.requests import Usage
 from tests.agents.api_room import KEY, MODELS
 from tests.models.rules import Cut, Endless, Fail, Part, Pause, Rule, Text, slow
 from tests.models.server import ModelServer
@@ -187,7 +187,7 @@ async def test_an_error_in_the_stream_is_tried_again_if_it_passes(server: ModelS
 async def test_a_server_that_is_not_there_is_a_failure_with_one_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("csp.agents.api.calling.wait_s", lambda failure, tries: 0.0)
+    monkeypatch.setattr("csp.agents.api.model_call.wait_s", lambda failure, tries: 0.0)
     target = Target(provider="openai", model="gpt-5", key=KEY, base_url="http://127.0.0.1:9/v1")
     model = PROVIDERS["openai"].open(target)
     calling = Calling(model, "gpt-5", KEY)

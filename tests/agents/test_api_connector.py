@@ -10,30 +10,30 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from csp.agents.api.asking import Ask, Said
-from csp.agents.api.calling import Calling
 from csp.agents.api.connector import KEPT_THREADS, Connector, Voice
-from csp.agents.api.pane import Pane
+from csp.agents.api.model_call import Calling
+from csp.agents.api.model_pane import Pane
 from csp.agents.api.providers import Model, Piece
+from csp.agents.api.request import Ask, Said
 from csp.client import Client, Live
-from csp.core.house import WindowSize
-from csp.core.steps import KEPT_CHARS
 from csp.errors import CallFailed, Refused, Unreachable
-from csp.events import Delivered, HumanMessage, Redacted, TurnMoved
-from csp.gateway.prompts import load_prompts
-from csp.wire import (
+from csp.gateway.room_rules_loader import load_prompts
+from csp.protocol.enums import (
     AgentId,
     ControlVerb,
-    Deliver,
     DeliverKind,
     DeliveryState,
     MessageId,
     ReportedAgentState,
     ReportedState,
     TurnId,
-    TurnState,
-    Usage,
 )
+from csp.protocol.events import Delivered, HumanMessage, Redacted, TurnMoved
+from csp.protocol.requests import Usage
+from csp.protocol.responses import Deliver
+from csp.protocol.session_parts import TurnState
+from csp.room.room_rules import WindowSize
+from csp.room.sessions.session_reducer import KEPT_CHARS
 from tests.waiting import wait_until
 
 CLAUDE = AgentId("claude")

@@ -1,6 +1,6 @@
 """What a failed call means, at its edges; most of it is in test_api_parts.py."""
 
-from csp.agents.api.failing import failure_of, scrubbed
+from csp.agents.api.call_errors import failure_of, scrubbed
 
 
 class Failed(Exception):

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 from aiohttp import web
 
-from csp.agents.api.asking import Ask, Said, reply_schema
-from csp.agents.api.calling import Calling
+from csp.agents.api.model_call import Calling
 from csp.agents.api.providers import PROVIDERS, Target
+from csp.agents.api.request import Ask, Said, reply_schema
 from csp.errors import CallFailed
 from tests.agents.api_room import KEY
 from tests.closing import close

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from csp.agents.api.pane import KEPT_ROWS, ROWS, Pane
-from csp.wire import Deliver, DeliverKind
+from csp.agents.api.model_pane import KEPT_ROWS, ROWS, Pane
+from csp.protocol.enums import DeliverKind
+from csp.protocol.responses import Deliver
 
 
 @pytest.fixture

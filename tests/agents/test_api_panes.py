@@ -8,18 +8,18 @@ from typing import Final
 
 import pytest
 
-from csp.agents.api.extras import how_to_install
-from csp.agents.api.keys import find_key
+from csp.agents.api.api_keys import find_key
+from csp.agents.api.packages import how_to_install
 from csp.agents.api.providers import PROVIDERS, Target
 from csp.cli.agent import _stay, agent
-from csp.cli.call import Call
 from csp.cli.parser import parse
+from csp.cli.verb_call import Call
 from csp.config import AgentSpec, Settings, load_settings
-from csp.core.house import DEFAULT_WINDOW
 from csp.errors import BadInput, CspError, NotFound, Refused
-from csp.panes.lineup import CSP, Wish, choose
-from csp.panes.opening import sidecar_argv
-from csp.wire import JoinRole
+from csp.panes.members import CSP, Wish, choose
+from csp.panes.up import sidecar_argv
+from csp.protocol.enums import JoinRole
+from csp.room.room_rules import DEFAULT_WINDOW
 from tests.agents.api_room import KEY, envelope
 from tests.models.rules import Rule, Text, say
 from tests.models.server import ModelServer

@@ -6,17 +6,19 @@ from typing import Any, Final
 
 import pytest
 
-from csp.agents.api.asking import Ask, Exchange, Said, ask_for, reply_schema
-from csp.agents.api.failing import failure_of, retry_after_s, scrubbed, wait_s
-from csp.agents.api.pane import Pane, cost_text
+from csp.agents.api.call_errors import failure_of, retry_after_s, scrubbed, wait_s
+from csp.agents.api.model_pane import Pane, cost_text
 from csp.agents.api.providers import PROVIDERS, anthropic_usage, chat_usage, responses_usage
-from csp.agents.api.reading import Listener, is_blank, without_nulls
-from csp.agents.api.streams import unsupported
-from csp.core.envelope import Envelope
-from csp.core.session import Item
+from csp.agents.api.reply_stream import Listener, is_blank, without_nulls
+from csp.agents.api.request import Ask, Exchange, Said, ask_for, reply_schema
+from csp.agents.api.sdk_streams import unsupported
 from csp.errors import CallFailed
-from csp.gateway.prompts import load_prompts
-from csp.wire import ALL, HUMAN, AgentId, Deliver, DeliverKind, MessageId, Usage
+from csp.gateway.room_rules_loader import load_prompts
+from csp.protocol.enums import ALL, HUMAN, AgentId, DeliverKind, MessageId
+from csp.protocol.requests import Usage
+from csp.protocol.responses import Deliver
+from csp.room.agent_text.envelope import Envelope
+from csp.room.sessions.session_state import Item
 
 PROMPTS: Final = load_prompts()
 KEY: Final = "sk-proj-abc123def456"

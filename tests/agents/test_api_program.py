@@ -6,16 +6,17 @@ from typing import Any, cast
 
 import pytest
 
-from csp.agents.api import program as programs
-from csp.agents.api.pane import Pane
-from csp.agents.api.program import Program, Stay, _why, taken_up
+from csp.agents.api import agent_program as programs
+from csp.agents.api.agent_program import Program, Stay, _why, taken_up
+from csp.agents.api.model_pane import Pane
 from csp.agents.api.providers import PROVIDERS, Model, Target
 from csp.client import Registered
-from csp.core.house import WindowSize
 from csp.errors import Broken, Forbidden, NotFound, Unauthenticated
-from csp.gateway.prompts import load_prompts
-from csp.sidecar.run import Run
-from csp.wire import JoinRole, Usage
+from csp.gateway.room_rules_loader import load_prompts
+from csp.protocol.enums import JoinRole
+from csp.protocol.requests import Usage
+from csp.room.room_rules import WindowSize
+from csp.sidecar.run_record import Run
 from tests.cli.recording import Recorded
 
 KEY = "sk-test-of-nobody"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from csp.agents.api.reading import Listener, without_nulls
+from csp.agents.api.reply_stream import Listener, without_nulls
 
 
 @pytest.mark.parametrize("text", ['{"message":  "hi"}', '{"message": "h\\u00e4", "final": false}', "[null]"])

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from csp.agents.api.program import taken_up
+from csp.agents.api.agent_program import taken_up
 from csp.client import Client, Live
-from csp.oneshot import Gateway, Query
+from csp.http_client import Gateway, Query
 from tests.agents.api_room import KEY, ApiRoom, envelope
 from tests.models.rules import Cut, Endless, Fail, Pause, Text
 from tests.waiting import wait_until_sync

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from csp.errors import BadInput, Forbidden, NotFound, Refused
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.agents.api_room import ApiRoom, envelope
 from tests.forks import Forked, run
 from tests.models.rules import Endless, Fail, Pause, Text

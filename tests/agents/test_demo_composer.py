@@ -3,7 +3,7 @@
 import pytest
 
 from csp.agents.demo.composer import REMEMBERED, Composer
-from csp.agents.demo.keys import Key, Text
+from csp.agents.demo.key_decoder import Key, Text
 
 
 def composed(text: str, *keys: str) -> Composer:

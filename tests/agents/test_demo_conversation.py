@@ -7,10 +7,10 @@ import pytest
 
 from csp.agents.demo.composer import Composer
 from csp.agents.demo.conversation import MAX_ECHO_ROWS, MAX_ITEMS, Busy, Conversation
-from csp.agents.demo.keys import Text
+from csp.agents.demo.demo_screen import Screen
+from csp.agents.demo.key_decoder import Text
 from csp.agents.demo.personas import PERSONAS
-from csp.agents.demo.rows import Place
-from csp.agents.demo.screen import Screen
+from csp.agents.demo.text_rows import Place
 
 ADA = PERSONAS["ada"]
 

@@ -6,28 +6,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from csp.agents.demo.craft import FILE, MENDED, is_run, say, work_of
-from csp.agents.demo.wits import reply
-from csp.core.context import prompt, prompt_values
-from csp.core.review_lines import read_message
-from csp.core.run_text import run_values
-from csp.core.runs import Run
-from csp.gateway.prompts import load_prompts
-from csp.wire import (
-    AgentId,
+from csp.agents.demo.responder import reply
+from csp.agents.demo.review_script import FILE, MENDED, is_run, say, work_of
+from csp.gateway.room_rules_loader import load_prompts
+from csp.protocol.enums import AgentId, Kind, SessionId
+from csp.protocol.review_messages import (
     ExecutionUpdate,
     Finding,
-    Kind,
     Plan,
     RunContext,
     RunRole,
-    SessionId,
     Severity,
     TestResult,
     type_of_body,
 )
-from tests.core.live import CLAUDE, CODEX
-from tests.core.playing import Play
+from csp.room.runs.run_message_parser import read_message
+from csp.room.runs.run_prompts import run_values
+from csp.room.runs.run_state import Run
+from csp.room.sessions.turn_prompt import prompt, prompt_values
+from tests.room.live import CLAUDE, CODEX
+from tests.room.playing import Play
 
 PROMPTS = load_prompts()
 FOUND = Finding(severity=Severity.MAJOR, text="bad", id="f-1", cycle=1)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from csp.agents.demo.heard import Heard, Kind, Said, hear
 from csp.agents.demo.personas import CONDUCTOR, PERSONAS
-from csp.agents.demo.wits import MAX_QUOTE, MAX_TOPIC, quote, reply
-from csp.core.grammar import Finish, HandOver, parse_commands
+from csp.agents.demo.prompt_parser import Heard, Kind, Said, hear
+from csp.agents.demo.responder import MAX_QUOTE, MAX_TOPIC, quote, reply
+from csp.room.agent_text.grammar import Finish, HandOver, parse_commands
 
 SHAPE = "\n\nAnswer in plain text."
 

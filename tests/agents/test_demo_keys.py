@@ -2,7 +2,7 @@
 
 import pytest
 
-from csp.agents.demo.keys import _SPELLINGS, Key, Keys, Text
+from csp.agents.demo.key_decoder import _SPELLINGS, Key, Keys, Text
 
 
 def heard(*pieces: bytes) -> list[Text | Key]:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from csp.agents.demo.heard import Kind, hear
-from csp.agents.demo.wits import reply
-from csp.core.grammar import Finish, HandOver, Noop, Working, parse_commands
-from csp.core.grammar import SetMode as ModeSet
-from csp.core.house import Rules
-from csp.gateway.prompts import load_prompts
-from csp.wire import ALL, HUMAN, AgentId
-from tests.core.playing import BOSS, Play
+from csp.agents.demo.prompt_parser import Kind, hear
+from csp.agents.demo.responder import reply
+from csp.gateway.room_rules_loader import load_prompts
+from csp.protocol.enums import ALL, HUMAN, AgentId
+from csp.room.agent_text.grammar import Finish, HandOver, Noop, Working, parse_commands
+from csp.room.agent_text.grammar import SetMode as ModeSet
+from csp.room.room_rules import Rules
+from tests.room.playing import BOSS, Play
 
 ADA, BOB, CY = (AgentId(name) for name in ("ada", "bob", "cy"))
 PERSONA = {ADA: "ada", BOB: "bob", CY: "cy", BOSS: "conductor"}

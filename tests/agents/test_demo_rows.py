@@ -2,7 +2,7 @@
 
 import pytest
 
-from csp.agents.demo.rows import Place, cut_in_rows, place_in, width_of, wrapped
+from csp.agents.demo.text_rows import Place, cut_in_rows, place_in, width_of, wrapped
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import pytest
 
-from csp.core.reading import Reading, read_screen
-from csp.core.screen import Screen
 from csp.sidecar.emulator import make_emulator
 from csp.sidecar.profile import load_profile_file
+from csp.terminal.screen import Screen
+from csp.terminal.screen_reader import Reading, read_screen
 from tests.clis.terminal import CTRL_C, ENTER, ESCAPE, CspTerminal, Terminal
 from tests.forks import run as run_csp
 from tests.waiting import wait_until_sync

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.agents.demo.heard import Kind, Said, hear
 from csp.agents.demo.personas import PERSONAS
-from csp.agents.demo.wits import quote, reply
-from csp.core.grammar import Finish, HandOver, Vote, parse_commands
+from csp.agents.demo.prompt_parser import Kind, Said, hear
+from csp.agents.demo.responder import quote, reply
+from csp.room.agent_text.grammar import Finish, HandOver, Vote, parse_commands
 
 AGENTS = ["ada", "bob", "cy"]
 ALL = [*AGENTS, "conductor"]

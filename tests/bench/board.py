@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from csp.whiteboard.board import Meaning, Whiteboard
-from csp.whiteboard.notes import Filter
-from csp.wire import AgentId
+from csp.protocol.enums import AgentId
+from csp.whiteboard.note_index import Filter
+from csp.whiteboard.whiteboard import Meaning, Whiteboard
 from tests.whiteboard.labelled import Room, read_notes, read_queries, write_notes
 
 _ROUNDS: Final = 3

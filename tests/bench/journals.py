@@ -18,7 +18,7 @@ from csp.bench.plans import Plan
 from csp.bench.process import ROOM, Server, finish_load, run_load, start_gateway, start_load
 from csp.bench.usage import memory_mb
 from csp.errors import NotFound
-from csp.journal.jsonl import JOURNAL_NAME
+from csp.journal.jsonl_journal import JOURNAL_NAME
 from tests.bench.results import Rounds, Taken
 from tests.bench.setting import LONG, SHORT, Setting
 from tests.waiting import wait_until_sync

@@ -14,7 +14,7 @@ from typing import Final
 from playwright.sync_api import Page, sync_playwright
 
 from csp.bench.process import ROOM, TOKEN, Server
-from csp.light.children import HELPER, child_environment
+from csp.fast_start.child_environment import HELPER, child_environment
 from tests.clis.terminal import Terminal
 from tests.web.browser import FLAGS, find_chromium
 

@@ -10,9 +10,9 @@ from csp.bench.gateway import Effort, burst_plan, closed_plan, lone_plan, measur
 from csp.bench.journals import COMMON, RARE, make_journal
 from csp.bench.process import ROOM, Server, run_load, start_gateway
 from csp.cli.parser import parse
-from csp.core.room import dump, replay
-from csp.events import decode_event
 from csp.journal import snapshots
+from csp.protocol.events import decode_event
+from csp.room.room_state import dump, replay
 
 
 def test_every_watcher_gets_every_message(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pexpect
 
-from csp.oneshot import Gateway
-from csp.rooms import RunningRoom, running_rooms
+from csp.http_client import Gateway
+from csp.room_registry import RunningRoom, running_rooms
 from tests.forks import Forked
 from tests.waiting import wait_until_sync
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from csp.cli import _find
-from csp.cli.call import Call
 from csp.cli.parser import parse
+from csp.cli.verb_call import Call
 from csp.config import Settings
-from csp.oneshot import Gateway
-from csp.rooms import Address
+from csp.http_client import Gateway
+from csp.room_registry import Address
 
 
 class Recorded(Gateway):

@@ -8,8 +8,8 @@ import pytest
 
 from csp.cli import add
 from csp.errors import BadInput, Refused
-from csp.panes.waiting import Outcome
-from csp.rooms import Address
+from csp.panes.wait_ready import Outcome
+from csp.room_registry import Address
 from tests.cli.recording import call_of, with_settings
 
 
@@ -91,8 +91,8 @@ class Joining:
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     Joining.added = []
-    monkeypatch.setattr("csp.panes.opening.Joining", Joining)
-    monkeypatch.setattr("csp.panes.session.check_tmux", lambda env: "")
+    monkeypatch.setattr("csp.panes.up.Joining", Joining)
+    monkeypatch.setattr("csp.panes.tmux_session.check_tmux", lambda env: "")
     monkeypatch.setattr(add, "need", lambda member, env: member)
     return Joining.added
 
@@ -146,7 +146,7 @@ def test_a_model_of_a_room_without_panes_runs_without_one(
     env = {"OPENAI_API_KEY": "key"}
     monkeypatch.setattr(add, "process_environment", lambda: env)
     monkeypatch.setattr(add, "panes_of", lambda *_: panes)
-    monkeypatch.setattr("csp.panes.background.Background.start", start)
+    monkeypatch.setattr("csp.panes.background_agents.Background.start", start)
     call = call_of("add", "gpt", "--provider", "openai", "--model", "m", cwd=tmp_path)
     add.add(with_settings(call, state_dir=tmp_path))
     ((name, argv, place, given, _, key),) = started

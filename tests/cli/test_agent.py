@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from csp.cli import agent
-from csp.cli.call import Call
+from csp.cli.verb_call import Call
 from csp.errors import Broken
 from tests.cli.recording import call_of, with_settings
 
@@ -67,7 +67,7 @@ def test_who_leaves_against_its_will_says_why(call: Call, why: str, monkeypatch:
 
     monkeypatch.setattr(agent, "_opened", lambda stay: None)
     monkeypatch.setattr(agent, "_run", run)
-    monkeypatch.setattr("csp.agents.api.program.Program", lambda *words: SimpleNamespace(agent="gpt-2"))
+    monkeypatch.setattr("csp.agents.api.agent_program.Program", lambda *words: SimpleNamespace(agent="gpt-2"))
     if not why:
         assert agent.agent(call) == 0
         return

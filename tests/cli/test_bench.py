@@ -29,10 +29,10 @@ from csp.bench.relay import Alone, command
 from csp.bench.stand_in import StandIn
 from csp.bench.usage import cpu_s, load_average, memory_mb
 from csp.cli import bench
-from csp.core.commands import SetMode
 from csp.errors import BadInput, Broken, NotFound
 from csp.journal import JsonlJournal
-from csp.wire import HUMAN
+from csp.protocol.enums import HUMAN
+from csp.room.commands import SetMode
 from tests.cli.recording import call_of
 
 #: A number that no process has.

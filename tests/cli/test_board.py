@@ -96,7 +96,7 @@ def test_summary_is_asked_for_and_put_on_the_board(csp: Shell) -> None:
     code, _, said = csp("summarise", "--by", "scribe")
     assert (code, said.startswith("asked scribe to sum up ")) == (0, True)
 
-    from csp.oneshot import Gateway
+    from csp.http_client import Gateway
 
     scribe = Gateway(gateway.url, token)
     asked = scribe.get("/inbox/scribe")["items"][-1]

@@ -9,7 +9,7 @@ import pytest
 
 from csp.cli.chat import _memory_folder, chat
 from csp.errors import BadInput, Forbidden
-from csp.rooms import Address, RunningRoom, remove_room, write_room
+from csp.room_registry import Address, RunningRoom, remove_room, write_room
 from tests.cli.recording import call_of, with_settings
 
 
@@ -36,8 +36,8 @@ def opened(
 
         return run
 
-    monkeypatch.setattr("csp.human.pane.run_pane", kind("pane", 3))
-    monkeypatch.setattr("csp.human.plain.run_plain", kind("plain", 4))
+    monkeypatch.setattr("csp.human.chat_pane.run_pane", kind("pane", 3))
+    monkeypatch.setattr("csp.human.plain_chat.run_plain", kind("plain", 4))
     monkeypatch.setattr("sys.stdin", stdin)
     monkeypatch.setattr("sys.stdout", stdout)
     monkeypatch.setenv("TERM", term)

@@ -54,7 +54,7 @@ def test_help_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unexpected_error_is_one_line_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csp.rooms.running_rooms", lambda path: 1 / 0)
+    monkeypatch.setattr("csp.room_registry.running_rooms", lambda path: 1 / 0)
     code = main(["agents"])
 
     assert code == 1
@@ -66,7 +66,7 @@ def test_an_unexpected_error_is_one_line_too(
 def test_verbose_logs_the_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csp.rooms.running_rooms", lambda path: 1 / 0)
+    monkeypatch.setattr("csp.room_registry.running_rooms", lambda path: 1 / 0)
     main(["agents", "--verbose"])
 
     assert "Traceback" in capsys.readouterr().err
@@ -76,7 +76,7 @@ def test_an_interrupt_is_silent(capsys: pytest.CaptureFixture[str], monkeypatch:
     def interrupt(path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("csp.rooms.running_rooms", interrupt)
+    monkeypatch.setattr("csp.room_registry.running_rooms", interrupt)
 
     assert main(["agents"]) == 130
     assert capsys.readouterr() == ("", "")

@@ -8,7 +8,7 @@ import pytest
 
 from csp.cli.mode import _lines
 from csp.errors import Refused
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.cli.live import Place
 from tests.cli.recording import Recorded, run
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from csp import errors, oneshot
+from csp import errors, http_client
 from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
-from csp.oneshot import LONG_POLL_S, Gateway, field, follow, newest, note_path, objects, oldest, segment
+from csp.http_client import LONG_POLL_S, Gateway, field, follow, newest, note_path, objects, oldest, segment
 from tests.cli.recording import Recorded, run
 
 
@@ -193,7 +193,7 @@ def test_an_answer_that_breaks_off_is_unreachable(said: bytes) -> None:
 
 
 def test_a_silent_peer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.oneshot.TIMEOUT_S", 0.05)
+    monkeypatch.setattr("csp.http_client.TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         with pytest.raises(Unreachable, match=r"gave no answer within 0\.05 s"):
             Gateway(f"http://127.0.0.1:{listener.getsockname()[1]}", "t").get("/x")
@@ -239,7 +239,7 @@ class PagedGateway(Gateway):
 
 @pytest.mark.parametrize("count", [0, 1, 7, 20])
 def test_paging_loses_nothing_in_either_direction(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    monkeypatch.setattr("csp.oneshot.PAGE", 3)
+    monkeypatch.setattr("csp.http_client.PAGE", 3)
     gateway = PagedGateway(count)
 
     assert list(oldest(gateway)) == gateway.items
@@ -312,7 +312,7 @@ class Asked:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, outcome: bytes | Exception = b"{}") -> None:
         self.all: list[tuple[str, str, bytes | None, float]] = []
         self._outcome = outcome
-        monkeypatch.setattr(oneshot, "exchange", self.exchange)
+        monkeypatch.setattr(http_client, "exchange", self.exchange)
 
     def exchange(self, url: object, method: str, path: str, *given: Any) -> tuple[int, bytes]:
         _, body, timeout_s, _ = given
@@ -367,7 +367,7 @@ def test_the_newest_are_asked_for_in_as_many_pages_as_it_takes(monkeypatch: pyte
         asked.append((limit, before, query))
         return [{"seq": seq} for seq in seqs if before is None or seq < before][-limit:]
 
-    monkeypatch.setattr(oneshot, "page", page)
+    monkeypatch.setattr(http_client, "page", page)
     gateway = Gateway("http://room:1", "t")
     found = [item["seq"] for item in newest(gateway, 700, agent="codex")]
     everything = newest(gateway, 5000)

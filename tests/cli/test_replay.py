@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from csp.cli import replay as replaying
-from csp.cli.call import Call
 from csp.cli.parser import parse
+from csp.cli.verb_call import Call
 from csp.config import Settings
 from tests.cli.live import Place
 

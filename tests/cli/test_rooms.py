@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from csp import rooms as rooms_module
+from csp import room_registry as rooms_module
 from csp.config import Settings
 from csp.errors import BadInput, Broken, CspError, Refused, Unauthenticated, Unreachable
-from csp.light import room_files
-from csp.rooms import (
+from csp.fast_start import room_files
+from csp.room_registry import (
     NO_ROOM,
     RunningRoom,
     agent_token_path,
@@ -116,7 +116,8 @@ def test_a_second_room_of_the_same_name_is_refused(tmp_path: Path) -> None:
 
 def test_a_killed_gateway_leaves_no_room_behind(tmp_path: Path) -> None:
     code = (
-        "import sys, os, signal\nfrom pathlib import Path\nfrom csp.rooms import RunningRoom, write_room\n"
+        "import sys, os, signal\nfrom pathlib import Path\n"
+        "from csp.room_registry import RunningRoom, write_room\n"
         "write_room(Path(sys.argv[1]), RunningRoom(room='one', url='http://x', token='t', pid=os.getpid(),"
         " dir=Path('/'), history=Path('/'), started=1.0))\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -7,7 +7,7 @@ import pytest
 
 from csp.cli import sidecar
 from csp.errors import BadInput, Refused
-from csp.rooms import Address
+from csp.room_registry import Address
 from tests.cli.recording import call_of, with_settings
 
 

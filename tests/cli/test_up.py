@@ -8,7 +8,7 @@ import pytest
 
 from csp.cli import up
 from csp.errors import BadInput, Refused
-from csp.panes.ending import Ended
+from csp.panes.down import Ended
 from csp.panes.processes import Process
 from tests.cli.recording import call_of, with_settings
 
@@ -102,8 +102,8 @@ def test_who_does_not_confirm_a_purge_loses_nothing(
 ) -> None:
     ended: list[object] = []
     monkeypatch.setattr(up, "confirm", lambda question: False)
-    monkeypatch.setattr("csp.panes.gateway.running_room", lambda *_: None)
-    monkeypatch.setattr("csp.panes.ending.end_room", lambda *words: ended.append(words))
+    monkeypatch.setattr("csp.panes.start_gateway.running_room", lambda *_: None)
+    monkeypatch.setattr("csp.panes.down.end_room", lambda *words: ended.append(words))
 
     assert up.down(call_of("down", "--purge")) == 1
     assert (ended, capsys.readouterr().err) == ([], "nothing was ended\n")
@@ -124,9 +124,9 @@ def ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         found.purged.append(history)
         return found.kept
 
-    monkeypatch.setattr("csp.panes.gateway.running_room", lambda *_: found.running)
-    monkeypatch.setattr("csp.panes.ending.end_room", end_room)
-    monkeypatch.setattr("csp.panes.ending.purge", purge)
+    monkeypatch.setattr("csp.panes.start_gateway.running_room", lambda *_: found.running)
+    monkeypatch.setattr("csp.panes.down.end_room", end_room)
+    monkeypatch.setattr("csp.panes.down.purge", purge)
     monkeypatch.setattr(up, "panes_of", lambda *_: None)
     return found
 
@@ -170,7 +170,7 @@ def test_what_would_not_end_is_a_failure(
     ending: SimpleNamespace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ending.report.stubborn = [Process(7, "1", "sleep")]
-    monkeypatch.setattr("csp.panes.ending.alive", lambda processes: processes)
+    monkeypatch.setattr("csp.panes.down.alive", lambda processes: processes)
     with pytest.raises(Refused, match=r"would not end: 7 \(sleep\)"):
         down(ending, "--json")
 
@@ -236,9 +236,9 @@ def test_only_a_person_is_brought_into_the_room(
         def summary(self) -> dict[str, str]:
             return SUMMARY
 
-    monkeypatch.setattr("csp.panes.opening.Opening", Opening)
-    monkeypatch.setattr("csp.panes.session.check_tmux", lambda env: checked.append("tmux"))
-    monkeypatch.setattr("csp.panes.session.check_terminal", lambda env: checked.append("terminal"))
+    monkeypatch.setattr("csp.panes.up.Opening", Opening)
+    monkeypatch.setattr("csp.panes.tmux_session.check_tmux", lambda env: checked.append("tmux"))
+    monkeypatch.setattr("csp.panes.tmux_session.check_terminal", lambda env: checked.append("terminal"))
     monkeypatch.setattr(up, "is_terminal", lambda stream: is_person)
     monkeypatch.setattr(up, "_terminal_size", lambda: (80, 24))
     monkeypatch.setattr(up, "_report", lambda *found: reported.append(found[-1]))

@@ -12,10 +12,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from csp.cli.look import _WHY
+from csp.cli.status import _WHY
 from csp.config import Settings
-from csp.rooms import running_rooms, save_agent_token
-from csp.wire import HeldReason
+from csp.protocol.enums import HeldReason
+from csp.room_registry import running_rooms, save_agent_token
 from tests.cli.live import TIMEOUT_S, Place
 
 
@@ -880,5 +880,5 @@ def test_send_loads_nothing_heavy(place: Place) -> None:
     done = place.python("send", "claude", "hello", PYTHONPROFILEIMPORTTIME="1")
     loaded = {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
 
-    assert "csp.oneshot" in loaded
+    assert "csp.http_client" in loaded
     assert loaded & {"aiohttp", "asyncio", "websockets", "msgspec", "logging", "difflib", "tomllib"} == set()

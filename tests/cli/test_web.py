@@ -17,7 +17,7 @@ import pytest
 from csp.cli import web
 from csp.cli.web import why_no_browser
 from csp.errors import Unauthenticated
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.cli.live import Place
 from tests.cli.recording import Recorded, call_of, with_settings
 from tests.waiting import wait_until_sync

@@ -10,8 +10,8 @@ from zlib import crc32
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
-from csp.events import Noticed, encode_event
-from csp.wire import ALL, SYSTEM, MessageId
+from csp.protocol.enums import ALL, SYSTEM, MessageId
+from csp.protocol.events import Noticed, encode_event
 
 #: What goes out over a WebSocket: text, binary, or the code to close it with.
 Frame = str | bytes | int

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from csp.client import Client, Deliver, Item
-from csp.events import AnyEvent, Said
+from csp.protocol.events import AnyEvent, Said
 
 READ_S = 60.0
 

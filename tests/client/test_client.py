@@ -9,29 +9,25 @@ import pytest
 from csp.client import Client
 from csp.client.client import CLOSE_S, KEEPALIVE_S
 from csp.client.connection import Status, Transport
-from csp.client.frames import Answer
-from csp.client.http import Http
+from csp.client.http_calls import Http
+from csp.client.incoming_frames import Answer
 from csp.errors import Broken, CspError, Refused, Unauthenticated
-from csp.wire import (
+from csp.protocol.codec import encode
+from csp.protocol.enums import Ending, JoinRole, Kind, ReportedAgentState, ReportedState
+from csp.protocol.requests import (
     DeliveryBody,
     Dialog,
-    Ending,
     Handoff,
-    JoinRole,
-    Kind,
-    LiveBody,
     MessageBody,
     OutputBody,
     RegisterBody,
-    RegisteredView,
-    ReportedAgentState,
-    ReportedState,
     StateBody,
     Usage,
     WatchBody,
     WorkingBody,
-    encode,
 )
+from csp.protocol.responses import RegisteredView
+from csp.protocol.screen_frames import LiveBody
 
 URL = "http://127.0.0.1:9"
 Ask = Callable[[Client], Awaitable[object]]

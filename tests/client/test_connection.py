@@ -8,13 +8,13 @@ import pytest
 
 from csp.client import connection as connection_module
 from csp.client.connection import Connection, Options, Status, Transport
-from csp.client.http import Http
+from csp.client.http_calls import Http
 from csp.client.inbox import Inbox
-from csp.client.link import _loss, _refusal
 from csp.client.outbox import Outbox
 from csp.client.polling import _find_link
+from csp.client.websocket_link import _loss, _refusal
 from csp.errors import CspError, Forbidden, NotFound, StorageFull, TooMany, Unauthenticated, Unreachable
-from csp.wire import LiveBody
+from csp.protocol.screen_frames import LiveBody
 
 
 class Trial:
@@ -382,7 +382,7 @@ def test_only_some_refusals_of_a_handshake_are_the_gateways(status: int, kind: t
 
 
 def test_statuses_are_raised_as_what_they_are() -> None:
-    from csp.client.frames import read_error
+    from csp.client.incoming_frames import read_error
 
     kinds = {404: NotFound, 507: StorageFull, 401: Unauthenticated, 503: Unreachable}
     for status, kind in kinds.items():

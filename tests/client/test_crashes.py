@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from csp.client import Client, Deliver, Item, Transport
-from csp.events import HISTORY_TYPES, AnyEvent, Said, type_of
-from csp.wire import ReportedState
+from csp.protocol.enums import ReportedState
+from csp.protocol.events import HISTORY_TYPES, AnyEvent, Said, type_of
 from tests.client.reading import events
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until

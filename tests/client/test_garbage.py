@@ -4,10 +4,12 @@ import pytest
 
 from csp.client import Client, Live, Status, Transport
 from csp.client import inbox as inbox_module
-from csp.client import link as link_module
+from csp.client import websocket_link as link_module
 from csp.errors import Forbidden, StorageFull, Unauthenticated
-from csp.events import Noticed, Unknown
-from csp.wire import Deliver, Struct, parse
+from csp.protocol.codec import parse
+from csp.protocol.enums import Struct
+from csp.protocol.events import Noticed, Unknown
+from csp.protocol.responses import Deliver
 from tests.client.fake import Frame, fake_gateway, notice, sealed
 from tests.client.reading import read_until
 from tests.waiting import wait_until

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from csp.client import inbox as inbox_module
-from csp.client.frames import Live
 from csp.client.inbox import Inbox
+from csp.client.incoming_frames import Live
 from csp.errors import CspError, Refused, Unauthenticated
-from csp.events import Delivered
-from csp.wire import HUMAN, AgentId, DeliveryState, MessageId
+from csp.protocol.enums import HUMAN, AgentId, DeliveryState, MessageId
+from csp.protocol.events import Delivered
 from tests.client.test_parts import ALICE, deliver, notice
 
 

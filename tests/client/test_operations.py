@@ -5,12 +5,13 @@ import asyncio
 import pytest
 
 from csp.client import Client, Transport
-from csp.client import http as http_module
+from csp.client import http_calls as http_module
 from csp.client import outbox as outbox_module
 from csp.client.client import owner_of
 from csp.errors import BadInput, NotFound, Refused, TooLarge, Unreachable
-from csp.events import AgentResponse, Said
-from csp.wire import Deliver, JoinRole, Kind, ReportedAgentState, ReportedState
+from csp.protocol.enums import JoinRole, Kind, ReportedAgentState, ReportedState
+from csp.protocol.events import AgentResponse, Said
+from csp.protocol.responses import Deliver
 from tests.client.proxy import Proxy
 from tests.client.reading import read_until, texts
 from tests.rooms import Room

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from csp.client import outbox as outbox_module
-from csp.client.frames import Answer
+from csp.client.incoming_frames import Answer
 from csp.client.outbox import Outbox, to_frame
 from csp.errors import BadInput, Refused, TooLarge, Unreachable
-from csp.wire import MAX_BODY_BYTES, WorkingBody
+from csp.protocol.enums import MAX_BODY_BYTES
+from csp.protocol.requests import WorkingBody
 
 
 def ask(outbox: Outbox, note: str = "", subject: str = "") -> "asyncio.Task[Answer]":

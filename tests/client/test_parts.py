@@ -7,11 +7,12 @@ import sys
 import pytest
 
 from csp.client import inbox as inbox_module
+from csp.client.background_tasks import in_thread, until_first
 from csp.client.backoff import FIRST_S, LAST_S, Backoff
 from csp.client.inbox import Inbox
-from csp.client.tasks import in_thread, until_first
-from csp.events import Delivered, Noticed
-from csp.wire import ALL, HUMAN, SYSTEM, AgentId, Deliver, DeliverKind, DeliveryState, MessageId
+from csp.protocol.enums import ALL, HUMAN, SYSTEM, AgentId, DeliverKind, DeliveryState, MessageId
+from csp.protocol.events import Delivered, Noticed
+from csp.protocol.responses import Deliver
 from tests.rooms import ROOT
 
 ALICE = AgentId("alice")

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from csp.client import polling as polling_module
-from csp.client.frames import Answer
 from csp.client.inbox import Inbox
+from csp.client.incoming_frames import Answer
 from csp.client.outbox import Outbox
 from csp.client.polling import PATHS, TYPES, WAIT_S, Polling
 from csp.errors import NotFound, Refused, Unreachable
-from csp.wire import AgentId, Deliver, DeliverKind, InboxView, WatchBody, WorkingBody
-from tests.gateway.test_hub import event
+from csp.protocol.enums import AgentId, DeliverKind
+from csp.protocol.requests import WatchBody, WorkingBody
+from csp.protocol.responses import Deliver, InboxView
+from tests.gateway.test_broadcast import event
 
 ADA = AgentId("ada-1")
 

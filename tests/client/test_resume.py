@@ -9,7 +9,7 @@ import pytest
 from csp.client import Client, Deliver, Status, Transport
 from csp.client import inbox as inbox_module
 from csp.client import polling as polling_module
-from csp.wire import ReportedState
+from csp.protocol.enums import ReportedState
 from tests.client.proxy import Proxy
 from tests.client.reading import READ_S, delivered, events, read_delivered, read_texts, read_until, texts
 from tests.rooms import LiveRoom, Room

@@ -7,8 +7,10 @@ import pytest
 from csp.client import Client, Item, Live, Transport
 from csp.client.client import Registered
 from csp.errors import BadInput, Forbidden, NotFound, Refused
-from csp.events import Activity, AgentResponse
-from csp.wire import Choice, Dialog, Ending, LiveView, ReportedAgentState, RunView, ScreenView, StyleView
+from csp.protocol.enums import Ending, ReportedAgentState
+from csp.protocol.events import Activity, AgentResponse
+from csp.protocol.requests import Choice, Dialog
+from csp.protocol.screen_frames import LiveView, RunView, ScreenView, StyleView
 from tests.client.proxy import Proxy
 from tests.client.reading import read_until
 from tests.rooms import Room
@@ -116,7 +118,7 @@ async def test_nothing_is_shown_before_the_start(room: Room) -> None:
 
 
 def test_a_live_frame_of_a_newer_version_is_not_understood() -> None:
-    from csp.client.frames import read_frame
+    from csp.client.incoming_frames import read_frame
 
     live = read_frame(b'{"live": [1]}')
 

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from csp.client import Client, Status, Transport
-from csp.client import link as link_module
 from csp.client import polling as polling_module
+from csp.client import websocket_link as link_module
 from csp.errors import Broken, Unauthenticated, Unreachable
-from csp.wire import ReportedState
+from csp.protocol.enums import ReportedState
 from tests.client.proxy import Proxy, Upgrades
 from tests.client.reading import delivered, read_delivered, read_texts, read_until
 from tests.rooms import Room

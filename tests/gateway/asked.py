@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from csp.gateway.auth import Caller
-from csp.gateway.calls import Call
-from csp.wire import HUMAN, AgentId, Role
+from csp.gateway.handlers import Call
+from csp.protocol.enums import HUMAN, AgentId, Role
 
 CLAUDE = AgentId("claude")
 ROOM, AGENT = Caller(HUMAN, Role.ROOM), Caller(CLAUDE, Role.AGENT, 3)

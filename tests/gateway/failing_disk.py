@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from csp.cli import main
-from csp.journal import jsonl
-from csp.journal.files import sync_data
+from csp.journal import jsonl_journal
+from csp.journal.atomic_files import sync_data
 
 
 def run(trigger: Path, arguments: list[str]) -> int:
@@ -16,7 +16,7 @@ def run(trigger: Path, arguments: list[str]) -> int:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         sync_data(fd)
 
-    jsonl.sync_data = fail  # type: ignore[attr-defined]  # a module that imports it keeps its own name
+    jsonl_journal.sync_data = fail  # type: ignore[attr-defined]  # a module that imports it keeps its own name
     return main(arguments)
 
 

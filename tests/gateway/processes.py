@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from csp.rooms import RunningRoom, running_rooms
+from csp.room_registry import RunningRoom, running_rooms
 from tests.forks import Forked
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync

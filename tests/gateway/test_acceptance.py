@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from csp.core.commands import Tick
+from csp.room.commands import Tick
 from tests.gateway.debaters import Debaters
 from tests.gateway.served import Clock, ServedRoom, served
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csp.gateway.routes import ROUTES, Route
-from csp.gateway.sockets import OPS
+from csp.gateway.websocket import OPS
 from tests.gateway.served import ServedRoom, served
 
 WORDS = st.sampled_from(

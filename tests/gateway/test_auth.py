@@ -10,7 +10,7 @@ from multidict import CIMultiDict
 from csp.errors import BadInput, CspError, Forbidden, Unauthenticated
 from csp.gateway import auth
 from csp.gateway.auth import HostGuard, Tokens, is_loopback, read_offered_token, read_token
-from csp.wire import HUMAN, AgentId, Role
+from csp.protocol.enums import HUMAN, AgentId, Role
 
 SECRET = b"s" * 32
 CLAUDE = AgentId("claude")

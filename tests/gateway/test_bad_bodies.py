@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from csp.wire import MAX_BODY_BYTES
+from csp.protocol.enums import MAX_BODY_BYTES
 from tests.gateway import raw
 from tests.gateway.served import ServedRoom
 

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from csp.core.commands import AnyCommand
 from csp.errors import Refused
-from csp.events import Said, decode_event
+from csp.protocol.events import Said, decode_event
+from csp.room.commands import AnyCommand
 from tests.gateway.served import Member, ServedRoom, room_settings, served
 from tests.waiting import wait_until
 

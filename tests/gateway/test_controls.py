@@ -2,7 +2,7 @@
 
 import pytest
 
-from csp.core.membership import CONTROL_TTL_S
+from csp.room.membership import CONTROL_TTL_S
 from tests.gateway.served import Clock, ServedRoom
 from tests.waiting import wait_until
 
@@ -184,7 +184,7 @@ async def test_a_control_nobody_took_expires(still_room: ServedRoom, clock: Cloc
 async def test_a_control_expires_by_itself_before_the_messages_that_wait(
     room: ServedRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csp.core.membership.CONTROL_TTL_S", 0.05)
+    monkeypatch.setattr("csp.room.membership.CONTROL_TTL_S", 0.05)
     claude = await room.join("claude")
     message = await room.send("claude", "this may wait for days")
     await room.post("/agents/claude/approve")

@@ -8,11 +8,11 @@ from threading import Thread
 
 import pytest
 
-from csp.core.commands import Send
 from csp.errors import CspError
-from csp.events import is_intact
 from csp.gateway.gateway import Gateway
-from csp.wire import HUMAN
+from csp.protocol.enums import HUMAN
+from csp.protocol.events import is_intact
+from csp.room.commands import Send
 from tests.gateway.processes import Process
 from tests.gateway.served import Clock, room_settings, served
 from tests.rooms import LiveRoom
@@ -155,7 +155,7 @@ async def test_requests_under_way_hear_of_a_failing_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with served(tmp_path / "room") as room:
-        monkeypatch.setattr("csp.journal.jsonl.sync_data", _fail)
+        monkeypatch.setattr("csp.journal.jsonl_journal.sync_data", _fail)
         calls = [room.call("POST", "/message", {"to": "all", "content": "lost"}) for _ in range(5)]
         answers = await asyncio.gather(*calls)
 

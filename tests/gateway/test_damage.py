@@ -12,7 +12,7 @@ import pytest
 
 from csp.cli import main
 from csp.gateway.gateway import Gateway
-from csp.gateway.maintenance import scrub_journal
+from csp.gateway.journal_maintenance import scrub_journal
 from tests.gateway.served import Clock, ServedRoom, room_settings
 from tests.rooms import LiveRoom, ThreadRoom
 from tests.waiting import wait_until_sync

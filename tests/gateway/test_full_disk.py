@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from csp.errors import CspError, StorageFull
-from csp.journal import jsonl
-from csp.journal.files import sync_data, write_all
+from csp.journal import jsonl_journal
+from csp.journal.atomic_files import sync_data, write_all
 from tests.gateway.processes import SmallDisk
 from tests.gateway.served import ServedRoom
 from tests.waiting import wait_until, wait_until_sync
@@ -22,8 +22,8 @@ class FullDisk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.write_fails = False
         self.sync_fails = False
-        monkeypatch.setattr(jsonl, "write_all", self._write)
-        monkeypatch.setattr(jsonl, "sync_data", self._sync)
+        monkeypatch.setattr(jsonl_journal, "write_all", self._write)
+        monkeypatch.setattr(jsonl_journal, "sync_data", self._sync)
 
     def _write(self, fd: int, data: bytes, offset: int) -> None:
         if self.write_fails or self.sync_fails:

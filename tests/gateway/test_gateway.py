@@ -9,9 +9,22 @@ from typing import Any
 import pytest
 
 from csp.config import Settings
-from csp.core.commands import Join, Leave, Remove, Return, Tick
 from csp.errors import Broken, StorageFull, Unauthenticated
-from csp.events import (
+from csp.gateway import gateway as gateway_module
+from csp.gateway.auth import Caller
+from csp.gateway.gateway import Gateway
+from csp.protocol.enums import (
+    HUMAN,
+    AgentId,
+    ControlVerb,
+    DeliveryState,
+    JoinRole,
+    Kind,
+    MessageId,
+    Role,
+    SessionId,
+)
+from csp.protocol.events import (
     AnyEvent,
     ControlSent,
     Delivered,
@@ -24,21 +37,8 @@ from csp.events import (
     StateChanged,
     encode_event,
 )
-from csp.gateway import gateway as gateway_module
-from csp.gateway.auth import Caller
-from csp.gateway.gateway import Gateway
-from csp.wire import (
-    HUMAN,
-    AgentId,
-    Change,
-    ControlVerb,
-    DeliveryState,
-    JoinRole,
-    Kind,
-    MessageId,
-    Role,
-    SessionId,
-)
+from csp.protocol.session_parts import Change
+from csp.room.commands import Join, Leave, Remove, Return, Tick
 from tests.gateway.served import Clock
 
 CLAUDE = AgentId("claude")

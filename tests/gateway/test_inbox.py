@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from csp.core.commands import Join, Leave
-from csp.core.messages import MAX_HOPS
-from csp.wire import AgentId
+from csp.protocol.enums import AgentId
+from csp.room.commands import Join, Leave
+from csp.room.messages.send import MAX_HOPS
 from tests.gateway.served import Clock, Member, ServedRoom
 from tests.waiting import wait_until
 

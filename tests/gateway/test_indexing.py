@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from csp.gateway import maintenance
+from csp.gateway import journal_maintenance
 from tests.gateway.served import ServedRoom
 from tests.waiting import wait_until
 
@@ -15,9 +15,9 @@ async def _fill(room: ServedRoom) -> None:
 
 
 async def test_a_quiet_room_indexes_everything(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "QUIET_S", 0.01)
+    monkeypatch.setattr(journal_maintenance, "QUIET_S", 0.01)
     await _fill(room)
-    room.gateway.spawn(maintenance.index_when_quiet(room.gateway))
+    room.gateway.spawn(journal_maintenance.index_when_quiet(room.gateway))
 
     await wait_until(lambda: room.gateway.index.lag_bytes == 0)
 
@@ -25,13 +25,13 @@ async def test_a_quiet_room_indexes_everything(room: ServedRoom, monkeypatch: py
 async def test_a_room_that_is_never_quiet_indexes_what_lags(
     room: ServedRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "QUIET_S", 0.01)
-    monkeypatch.setattr(maintenance, "MOST_LAG_BYTES", 2000)
-    monkeypatch.setattr(maintenance, "BUSY_LINES", 3)
+    monkeypatch.setattr(journal_maintenance, "QUIET_S", 0.01)
+    monkeypatch.setattr(journal_maintenance, "MOST_LAG_BYTES", 2000)
+    monkeypatch.setattr(journal_maintenance, "BUSY_LINES", 3)
     await _fill(room)
     room.gateway.last_commit = time.monotonic() + 3600
     lag_bytes = room.gateway.index.lag_bytes
-    room.gateway.spawn(maintenance.index_when_quiet(room.gateway))
+    room.gateway.spawn(journal_maintenance.index_when_quiet(room.gateway))
 
     await wait_until(lambda: room.gateway.index.lag_bytes <= 2000)
     assert lag_bytes > 4000
@@ -48,11 +48,11 @@ async def test_indexing_takes_a_small_share_of_a_busy_rooms_time(
         time.sleep(work_s)
         return 1
 
-    monkeypatch.setattr(maintenance, "QUIET_S", 0.01)
-    monkeypatch.setattr(maintenance, "MOST_LAG_BYTES", -1)
+    monkeypatch.setattr(journal_maintenance, "QUIET_S", 0.01)
+    monkeypatch.setattr(journal_maintenance, "MOST_LAG_BYTES", -1)
     monkeypatch.setattr(room.gateway.index, "catch_up", catch_up)
     room.gateway.last_commit = time.monotonic() + 3600
-    room.gateway.spawn(maintenance.index_when_quiet(room.gateway))
+    room.gateway.spawn(journal_maintenance.index_when_quiet(room.gateway))
     await wait_until(lambda: len(started) >= 3)
 
-    assert started[2] - started[0] > 2 * work_s / maintenance.BUSY_SHARE * 0.95
+    assert started[2] - started[0] > 2 * work_s / journal_maintenance.BUSY_SHARE * 0.95

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from csp.gateway.maintenance import report_mending
+from csp.gateway.journal_maintenance import report_mending
 from tests.gateway.served import Clock, ServedRoom, served
 
 

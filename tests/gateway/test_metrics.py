@@ -2,10 +2,10 @@
 
 from types import SimpleNamespace
 
-from csp.core.spending import Spent
 from csp.gateway.metrics import Metrics
-from csp.wire import AgentId
-from tests.gateway.test_hub import event
+from csp.protocol.enums import AgentId
+from csp.room.sessions.spending import Spent
+from tests.gateway.test_broadcast import event
 
 ROOM = SimpleNamespace(
     seq=41,

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.gateway.debaters import Debaters
 from tests.gateway.served import served
 from tests.rooms import LiveRoom

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from csp.core.commands import Tick
+from csp.room.commands import Tick
 from tests.gateway.debaters import Debaters
 from tests.gateway.served import Clock, ServedRoom, served
 from tests.waiting import wait_until

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 from csp.client import Client, Live
 from csp.gateway.openapi import document
 from csp.gateway.routes import ROUTES
-from csp.wire import RunView, ScreenView
+from csp.protocol.screen_frames import RunView, ScreenView
 from tests.gateway.served import ServedRoom
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until

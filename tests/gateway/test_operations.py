@@ -1,177 +1,260 @@
-"""What a participant does over its WebSocket."""
+"""What a participant can do, by itself: every word reaches the room, every answer says what it made of it."""
 
-import json
+from types import SimpleNamespace
+from typing import Any
 
-import aiohttp
 import pytest
 
-from tests.gateway.served import ServedRoom
-from tests.waiting import wait_until
+from csp.errors import BadInput, NotFound, Refused
+from csp.gateway import operations
+from csp.protocol.enums import (
+    HUMAN,
+    SYSTEM,
+    AgentId,
+    AgentState,
+    DeliveryState,
+    Ending,
+    MessageId,
+    ReportedAgentState,
+    ReportedState,
+    SessionId,
+    TurnId,
+)
+from csp.protocol.events import AgentResponse, HumanMessage, KnownEvent, Late, Noticed, TurnMoved
+from csp.protocol.requests import (
+    ControlDoneBody,
+    DeliveryBody,
+    Dialog,
+    Handoff,
+    MessageBody,
+    OutputBody,
+    StateBody,
+    Usage,
+    WorkingBody,
+)
+from csp.protocol.session_parts import TurnState
+from csp.room.commands import Answer, KeepTurn, Report, Send, SetState
+from tests.gateway.asked import AGENT, CLAUDE, ROOM, Recorder
+
+CODEX = AgentId("codex")
+SETTINGS = SimpleNamespace(message_ttl_s=7.0)
+M2 = MessageId("m-2")
 
 
-@pytest.mark.parametrize("ref", [7, 0, -1, "seven", "", 2**53, 10**30])
-async def test_an_answer_carries_the_ref_of_its_question(room: ServedRoom, ref: object) -> None:
-    socket = await room.connect()
-    await socket.send({"op": "message", "ref": ref, "to": "all", "content": "hello"})
-
-    answer = await socket.answer_to(ref)
-
-    assert answer == {"ref": ref, "ok": True, "success": True, "id": "m-1", "seq": 1, "recipients": []}
-
-
-async def test_an_operation_without_a_ref_is_answered_too(room: ServedRoom) -> None:
-    socket = await room.connect()
-    await socket.send({"op": "message", "to": "all", "content": "hello"})
-
-    assert (await socket.answer_to(None))["ok"] is True
+def with_messages(**deliveries: tuple[str, ...]) -> Any:
+    """Return a writer whose room has these messages with these recipients."""
+    known = {
+        name.replace("_", "-"): SimpleNamespace(
+            id=name.replace("_", "-"), seq=4, target=CODEX, deliveries=dict.fromkeys(agents)
+        )
+        for name, agents in deliveries.items()
+    }
+    return SimpleNamespace(room=SimpleNamespace(message=known.get), safe_seq=50)
 
 
-async def test_every_operation_does_what_its_route_does(room: ServedRoom) -> None:
-    claude, codex = await room.join("claude"), await room.join("codex")
-    socket = await room.connect(claude.token)
-    asked = await room.send("claude", "what?", codex.token)
-    control = (await room.post("/agents/claude/interrupt"))["id"]
-
-    sent = await socket.ask("message", to="codex", content="hello", thread="aside", id="mine")
-    typed = await socket.ask("delivery", id=asked, state="typed")
-    output = await socket.ask("output", content="that", replyTo=asked)
-    working = await socket.ask("working", note="a little longer")
-    state = await socket.ask("state", state="limited", until=2e9)
-    done = await socket.ask("control_done", id=control)
-
-    assert (sent["id"], sent["recipients"]) == ("mine", ["codex"])
-    assert [answer["ok"] for answer in (typed, output, working, state, done)] == [True] * 5
-    assert output["recipients"] == ["codex"]
-    assert working["extended"] is False
-    assert await room.states(asked) == {"claude": "confirmed"}
-    assert await room.states(control) == {"claude": "confirmed"}
-    assert ((await room.agent("claude"))["state"], (await room.agent("claude"))["until"]) == ("limited", 2e9)
+# --- what reaches the room -----------------------------------------------------------------------
 
 
-async def test_an_operation_brings_back_whoever_had_said_goodbye(room: ServedRoom) -> None:
-    claude = await room.join("claude")
-    socket = await room.connect(claude.token)
-    seen = []
-    for op, fields in (("state", {"state": "offline"}), ("working", {}), ("state", {"state": "offline"})):
-        await socket.ask(op, **fields)
-        seen.append((await room.agent("claude"))["state"])
-    await socket.ask("state", state="busy")
-    seen.append((await room.agent("claude"))["state"])
+async def test_every_word_of_a_message_reaches_the_room() -> None:
+    body = MessageBody(to="all", content="hi", thread="side", reply_to="m-2", urgent=True, id="k")
+    command = await Recorder(settings=SETTINGS).action(operations.send_message, AGENT, body)
 
-    assert seen == ["offline", "idle", "offline", "busy"]
+    told: dict[str, Any] = {"thread": "side", "reply_to": M2, "urgent": True, "id": MessageId("k")}
+    assert command == Send(sender=CLAUDE, to="all", text="hi", ttl_s=7.0, **told)
+
+
+async def test_every_word_of_a_reply_reaches_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    async def hits(gateway: object, agent: str, turn: str, text: str) -> dict[str, tuple[()]]:
+        asked.append((agent, turn, text))
+        return {"s-1": ()}
+
+    monkeypatch.setattr(operations, "hits_for_reply", hits)
+    told: dict[str, Any] = {"turn": "t-1", "handoff": Handoff(to="codex", task="go on"), "final": True}
+    told |= {"thread": "side", "local": True, "ending": Ending.FAILED, "reason": "why"}
+    gateway = Recorder(settings=SETTINGS)
+    usage = Usage(input=3)
+    body = OutputBody(content="text", reply_to="m-2", id="k", usage=usage, **told)
+    command = await gateway.action(operations.post_output, AGENT, body)
+    ids: dict[str, Any] = {"reply_to": M2, "id": MessageId("k")}
+
+    assert command == Answer(
+        sender=CLAUDE, text="text", ttl_s=7.0, usage=usage, hits={"s-1": ()}, **ids, **told
+    )
+    assert asked == [("claude", "t-1", "text")]
+    plain = await gateway.action(operations.post_output, AGENT, OutputBody(content="text", reply_to="m-2"))
+    activity = await gateway.action(
+        operations.post_output, AGENT, OutputBody(content="text", reply_to="m-2", activity=True)
+    )
+    assert (plain.hits, activity.hits, activity.activity) == ({"s-1": ()}, {}, True)
+    assert asked[1:] == [("claude", "m-2", "text")]
+
+
+async def test_only_a_turn_that_broke_off_may_be_empty() -> None:
+    gateway = Recorder(settings=SETTINGS)
+    await gateway.action(operations.post_output, AGENT, OutputBody(content="", ending=Ending.FAILED))
+
+    with pytest.raises(BadInput, match=r"\$.content"):
+        await operations.post_output(gateway, AGENT, OutputBody(content=""))  # type: ignore[arg-type]  # it is enough
 
 
 @pytest.mark.parametrize(
-    ("frame", "word"),
+    ("usage", "cost"),
     [
-        ({"op": "dance", "ref": 1}, "dance"),
-        ({"ref": 1}, "op"),
-        ({"op": None, "ref": 1}, "op"),
-        ({"op": "message", "ref": 1}, "to"),
-        ({"op": "message", "ref": 1, "to": "nobody", "content": "x"}, "nobody"),
-        ({"op": "message", "ref": 1, "to": "human", "content": 7}, "content"),
-        ({"op": "delivery", "ref": 1, "id": "m-9", "state": "typed"}, "m-9"),
-        ({"op": "watch", "ref": 1, "after": -1}, "after"),
-        ({"op": "watch", "ref": 1, "after": "x"}, "after"),
-        ({"op": "message", "ref": [], "to": "human", "content": "x"}, "ref"),
-        ("not json", "json"),
-        ("[]", "object"),
-        ("null", "object"),
-        ("", "json"),
-        ("[" * 100_000, "object"),
-        ('{"op": "working", "x": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested"),
-        ('{"op": "working", "ref": NaN}', "json"),
-        ('{"op": "\\ud800"}', "json"),
+        (None, None),
+        (Usage(input=3), None),
+        (Usage(input=3, model="opus"), 1.5),
+        (Usage(input=3, model="opus", cost_usd=0.25), 0.25),
+        (Usage(input=3, model="opus", unpriced=True), None),
     ],
 )
-async def test_a_bad_operation_is_answered_with_a_reason(room: ServedRoom, frame: object, word: str) -> None:
-    claude = await room.join("claude")
-    socket = await room.connect(claude.token)
-    await socket.send(frame)
-    await wait_until(lambda: socket.answers)
+def test_a_reply_is_priced_where_its_sender_did_not(
+    monkeypatch: pytest.MonkeyPatch, usage: Usage | None, cost: float | None
+) -> None:
+    monkeypatch.setattr(operations, "cost_usd", lambda model, usage: 1.5)
+    priced = operations._priced(usage)
 
-    (answer,) = socket.answers
-    assert word in answer["error"]
-    assert isinstance(answer["hint"], str) and "ok" not in answer
-    assert (await socket.ask("working"))["ok"] is True
+    assert (priced and priced.cost_usd) == cost
 
 
-async def test_a_binary_frame_is_answered_with_a_reason(room: ServedRoom) -> None:
-    socket = await room.connect()
-    await socket.opened.send_bytes(b'{"op": "working", "ref": 1}')
+async def test_how_far_a_message_has_come_reaches_the_room() -> None:
+    gateway = Recorder(writer=with_messages(m_1=("codex",), m_2=("codex", "claude")))
+    report = DeliveryBody(id="m-1", state=ReportedState.FAILED, reason="why", agent="gemini")
+    expected: dict[str, Any] = {"message": "m-1", "state": DeliveryState.FAILED, "reason": "why"}
+    done = ControlDoneBody(id="m-1", state=ReportedState.FAILED, reason="why")
 
-    answer = await socket.answer_to(None)
-
-    assert "binary" in answer["error"]
-    assert (await socket.ask("working"))["ok"] is True
-
-
-async def test_a_frame_over_the_limit_ends_the_connection(room: ServedRoom) -> None:
-    socket = await room.connect()
-    await socket.send({"op": "message", "to": "all", "content": "x" * 2_000_000})
-
-    assert await socket.until_closed() == 1009
-    assert await room.history() == []
-
-
-async def test_a_text_over_the_limit_is_refused(room: ServedRoom) -> None:
-    socket = await room.connect()
-
-    answer = await socket.ask("message", to="all", content="é" * 200_000)
-
-    assert "bytes" in answer["error"]
-    assert await room.history() == []
+    assert await gateway.action(operations.report_delivery, AGENT, report) == Report(agent=CLAUDE, **expected)
+    assert await gateway.action(operations.report_delivery, ROOM, report) == Report(
+        agent=AgentId("gemini"), **expected
+    )
+    assert await gateway.action(operations.finish_control, AGENT, done) == Report(agent=CLAUDE, **expected)
+    of_room = DeliveryBody(id="m-1", state=ReportedState.TYPED)
+    assert (await gateway.action(operations.report_delivery, ROOM, of_room)).agent == CODEX
+    for message, error in (("m-2", BadInput), ("m-3", NotFound)):
+        body = DeliveryBody(id=message, state=ReportedState.TYPED)
+        with pytest.raises(error):
+            await operations.report_delivery(gateway, ROOM, body)  # type: ignore[arg-type]  # it is enough
 
 
-async def test_a_thousand_operations_at_once_are_done_in_their_order(room: ServedRoom) -> None:
-    claude = await room.join("claude")
-    socket = await room.connect(claude.token)
-    frames = [{"op": "message", "ref": n, "to": "human", "content": f"text {n}"} for n in range(1000)]
-    for frame in frames:
-        await socket.opened.send_str(json.dumps(frame))
-    await wait_until(lambda: len(socket.answers) == 1000, 60)
+async def test_what_a_participant_does_reaches_the_room() -> None:
+    gateway = Recorder()
+    told: dict[str, Any] = {"detail": "used up", "until": 9.0, "dialog": Dialog(tool="Bash")}
+    body = StateBody(state=ReportedAgentState.LIMITED, agent="codex", **told)
+    own = await gateway.action(operations.report_state, AGENT, body)
+    came_back = list(gateway.arrived)
+    offline = await gateway.action(
+        operations.report_state, AGENT, StateBody(state=ReportedAgentState.OFFLINE)
+    )
+    of_room = await gateway.action(operations.report_state, ROOM, body)
 
-    assert [answer["ref"] for answer in socket.answers] == list(range(1000))
-    assert [answer["seq"] for answer in socket.answers] == list(range(2, 1002))
-    texts = [item["text"] for item in await room.history("?after=0&limit=1000")]
-    assert texts == [f"text {n}" for n in range(1000)]
-
-
-async def test_unwatch_ends_the_events_but_not_the_deliveries(room: ServedRoom) -> None:
-    claude = await room.join("claude")
-    socket = await room.connect(claude.token)
-    await socket.ask("unwatch")
-    await room.send("claude", "one")
-    await wait_until(lambda: len(socket.delivers) == 1)
-    quiet = list(socket.events)
-
-    await socket.ask("watch", after=1)
-    await socket.until_seq(2)
-    await room.send("claude", "two")
-    await socket.until_seq(3)
-
-    assert quiet == []
-    assert socket.texts == ["one", "two"]
+    assert own == SetState(agent=CLAUDE, state=AgentState.LIMITED, **told)
+    assert offline == SetState(agent=CLAUDE, state=AgentState.OFFLINE)
+    assert of_room == SetState(agent=CODEX, state=AgentState.LIMITED, **told)
+    # Who says good-bye does not come back for it.
+    assert gateway.arrived == came_back == [AGENT]
+    with pytest.raises(BadInput):
+        await operations.report_state(gateway, ROOM, StateBody(state=ReportedAgentState.IDLE))  # type: ignore[arg-type]  # it is enough
 
 
-async def test_watch_can_start_anywhere_again_and_again(room: ServedRoom) -> None:
-    socket = await room.connect()
-    for number in range(5):
-        await room.send("all", f"text {number}")
-    await socket.until_seq(5)
-    await socket.ask("watch", after=0)
-    await wait_until(lambda: len(socket.seqs) == 10)
-    await socket.ask("watch", after=3)
-    await wait_until(lambda: len(socket.seqs) == 12)
-    await room.send("all", "the end")
-    await socket.until_seq(6)
-
-    assert socket.seqs == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 4, 5, 6]
+# --- what comes back -----------------------------------------------------------------------------
 
 
-async def test_a_websocket_needs_a_token(room: ServedRoom) -> None:
-    for headers in ({}, {"X-Auth-Token": "wrong"}):
-        with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
-            await room.http.ws_connect(room.url + "/ws", headers=headers)
+class Answering:
+    """A gateway whose room answers every command with these events."""
 
-        assert caught.value.status == 401
+    def __init__(self, *events: KnownEvent | Noticed) -> None:
+        self.commands: list[Any] = []
+        self.settings = SETTINGS
+        self.events = list(events)
+        self.writer = with_messages(m_1=("codex",), m_9=("gemini",))
+
+    async def submit(self, command: Any) -> list[Any]:
+        self.commands.append(command)
+        return self.events
+
+
+def said(kind: type[Any], sender: AgentId = CLAUDE, target: AgentId = CODEX, **more: Any) -> Any:
+    recipients = (target,)
+    return kind(9, 1.0, MessageId("m-4"), sender, target, "default", "text", recipients=recipients, **more)
+
+
+async def test_the_answer_to_a_message_says_to_whom_it_goes() -> None:
+    body = MessageBody(to="codex", content="hi", id="m-9")
+    notice = Noticed(9, 1.0, MessageId("e-9"), SYSTEM, HUMAN, "default", "", repeats=MessageId("m-1"))
+    views = [
+        await operations.send_message(gateway, AGENT, body)  # type: ignore[arg-type]  # it is enough
+        for gateway in (Answering(said(HumanMessage)), Answering(notice), Answering())
+    ]
+
+    assert [(view.id, view.seq, view.recipients) for view in views] == [
+        ("m-4", 9, ("codex",)),
+        # Said before by the same sender, or known under the same id.
+        ("m-1", 4, ("codex",)),
+        ("m-9", 4, ("gemini",)),
+    ]
+
+
+async def test_the_answer_to_a_reply_says_what_became_of_it() -> None:
+    late = Late(9, 1.0, MessageId("e-9"), CLAUDE, SYSTEM, "default", "text", turn="t-1")
+    cases: list[tuple[list[Any], tuple[Any, ...]]] = [
+        ([said(AgentResponse)], ("m-4", 9, ("codex",), False, True)),
+        ([said(AgentResponse, late=True)], ("m-4", 9, (), True, True)),
+        ([late], ("e-9", 9, (), True, True)),
+        ([said(AgentResponse, target=SYSTEM)], ("m-4", 9, ("system",), False, False)),
+        # The room asks somebody else; nothing of the caller was posted, but its id is known.
+        ([said(HumanMessage, sender=SYSTEM)], ("m-1", 4, ("codex",), False, True)),
+        ([], ("m-1", 4, ("codex",), False, True)),
+    ]
+    for events, expected in cases:
+        gateway: Any = Answering(*events)
+        view = await operations.post_output(gateway, AGENT, OutputBody(content="text", id="m-1"))
+        assert (view.id, view.seq, view.recipients, view.late, view.posted) == expected
+    view = await operations.post_output(Answering(), AGENT, OutputBody(content="text"))  # type: ignore[arg-type]  # it is enough
+    assert (view.id, view.seq, view.recipients, view.posted) == ("", 50, (), False)
+
+
+MOVED = TurnMoved(
+    9,
+    1.0,
+    MessageId("e-9"),
+    SYSTEM,
+    CLAUDE,
+    "default",
+    "",
+    session_id=SessionId("s-1"),
+    turn=TurnId("t-1"),
+    agent=CLAUDE,
+    state=TurnState.WORKING,
+    round=1,
+)
+
+
+async def test_the_answer_to_who_works_says_whether_a_clock_was_moved() -> None:
+    moved, not_moved = Answering(MOVED), Answering(said(HumanMessage))
+    views = [
+        await operations.report_working(gateway, AGENT, WorkingBody(note="soon"))  # type: ignore[arg-type]  # it is enough
+        for gateway in (moved, not_moved)
+    ]
+
+    assert [view.extended for view in views] == [True, False]
+    assert moved.commands == [KeepTurn(agent=CLAUDE, note="soon")]
+
+
+@pytest.mark.parametrize("is_online", [True, False])
+async def test_only_who_is_here_has_a_screen(monkeypatch: pytest.MonkeyPatch, is_online: bool) -> None:
+    async def fresh(agent: str) -> str:
+        return f"the screen of {agent}"
+
+    participants = {CLAUDE: SimpleNamespace(id=CLAUDE, online=is_online)}
+    monkeypatch.setattr(operations, "known_participant", lambda room, agent: room.participants[agent])
+    gateway: Any = SimpleNamespace(
+        writer=SimpleNamespace(room=SimpleNamespace(participants=participants)),
+        screens=SimpleNamespace(fresh=fresh),
+    )
+    if is_online:
+        shown: Any = (await operations.fresh_screen(gateway, ROOM, "claude")).screen
+        assert shown == "the screen of claude"
+        return
+    with pytest.raises(Refused, match="claude is offline"):
+        await operations.fresh_screen(gateway, ROOM, "claude")

@@ -12,12 +12,12 @@ from zlib import crc32
 
 import pytest
 
-from csp.core.commands import AnyCommand, Notice
 from csp.errors import Refused
 from csp.gateway.gateway import Gateway
-from csp.gateway.maintenance import finish_rewrites, prune, redact
+from csp.gateway.journal_maintenance import finish_rewrites, prune, redact
 from csp.journal.history import History
-from csp.wire import HUMAN
+from csp.protocol.enums import HUMAN
+from csp.room.commands import AnyCommand, Notice
 from tests.gateway.served import ServedRoom, served
 
 SECRET = "marzipan"
@@ -123,7 +123,7 @@ async def test_a_removal_that_crashed_before_its_promise_never_was(
         "csp.journal.rewrite.delete_files",
         "csp.journal.rewrite.os.replace",
         "csp.journal.rewrite.sync_folder",
-        "csp.gateway.maintenance._drop_note",
+        "csp.gateway.journal_maintenance._drop_note",
     ],
 )
 async def test_a_removal_that_crashed_after_its_promise_is_carried_out(
@@ -173,7 +173,7 @@ async def test_a_note_that_finds_no_space_promises_nothing(
 ) -> None:
     path = removal.path.format(await _fill(room))
     with monkeypatch.context() as full:
-        full.setattr("csp.journal.files.write_all", _no_space)
+        full.setattr("csp.journal.atomic_files.write_all", _no_space)
         answer = await room.call("POST", path, removal.body)
 
     assert answer.status == 507

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from csp.errors import JournalLocked
-from csp.gateway.maintenance import finish_rewrites
-from csp.journal import jsonl
-from csp.journal.jsonl import JsonlJournal
+from csp.gateway.journal_maintenance import finish_rewrites
+from csp.journal import jsonl_journal
+from csp.journal.jsonl_journal import JsonlJournal
 from tests.chaos.readers import deadline
 from tests.gateway.served import ServedRoom, served
 from tests.waiting import wait_until
@@ -50,7 +50,7 @@ async def test_what_a_failing_disk_may_have_lost_is_not_found_by_the_next_start(
         await room.join("claude")
         before = (room.folder / "journal.jsonl").read_bytes()
         with monkeypatch.context() as patched:
-            patched.setattr(jsonl, "sync_data", fail)
+            patched.setattr(jsonl_journal, "sync_data", fail)
             answer = await room.call("POST", "/message", {"to": "claude", "content": "unsafe"})
             await wait_until(lambda: room.gateway.writer.broken.done())
         assert room.gateway.writer.broken.exception() is not None

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from csp.core import roles
-from csp.core.roles import Party, check_row, is_dangerous
-from csp.gateway.http import make_runner
+from csp.gateway.http_border import make_runner
 from csp.gateway.routes import ROUTES, Route, field_names
-from csp.gateway.sockets import OPS
+from csp.gateway.websocket import OPS
 from csp.mcp.tools import TOOLS
-from csp.wire import NoQuery
+from csp.protocol.requests import NoQuery
+from csp.room import roles
+from csp.room.roles import Party, check_row, is_dangerous
 from tests.gateway.served import Member, ServedRoom, served
 
 OK, BAD, NO_TOKEN, FORBIDDEN, HIDDEN, NOTHING_TO_SHOW = "ok", 400, 401, 403, 404, 409
@@ -193,7 +193,7 @@ async def test_route_without_a_row_cannot_be_served(
     room: ServedRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = Route("POST", "/new", ROUTES[0].handler, "Do something new", ROUTES[0].answer)
-    monkeypatch.setattr("csp.gateway.http.ROUTES", (*ROUTES, new))
+    monkeypatch.setattr("csp.gateway.http_border.ROUTES", (*ROUTES, new))
     with pytest.raises(LookupError, match="'POST /new' has no row"):
         make_runner(room.gateway)
 

@@ -132,7 +132,7 @@ async def test_the_queue_lists_what_waits_with_the_reason(room: ServedRoom) -> N
 async def test_one_poll_too_many_of_an_agent_is_429_until_one_has_ended(
     room: ServedRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csp.core.admission.MAX_PER_AGENT", 2)
+    monkeypatch.setattr("csp.room.admission.MAX_PER_AGENT", 2)
     await room.restart()
     claude = await room.join("claude")
     polls = [asyncio.ensure_future(room.inbox(claude, "?wait=60")) for _ in range(2)]
@@ -151,7 +151,7 @@ async def test_one_poll_too_many_of_an_agent_is_429_until_one_has_ended(
 
 
 async def test_one_websocket_too_many_is_429(room: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.gateway.sockets.MAX_SOCKETS", 3)
+    monkeypatch.setattr("csp.gateway.websocket.MAX_SOCKETS", 3)
     sockets = [await room.connect() for _ in range(3)]
 
     with pytest.raises(WSServerHandshakeError) as caught:

@@ -7,35 +7,27 @@ from typing import Any
 
 import pytest
 
-from csp.core.commands import Control, Join, Return
 from csp.errors import Forbidden, NotFound, Unauthenticated
-from csp.events import HISTORY_TYPES, ControlSent, Joined
 from csp.gateway import routes
 from csp.gateway.auth import Caller
-from csp.gateway.calls import Call, RawJson
-from csp.gateway.hub import Hub
-from csp.journal.query import HistoryQuery
-from csp.wire import (
+from csp.gateway.broadcast import Hub
+from csp.gateway.handlers import Call, RawJson
+from csp.journal.history_query import HistoryQuery
+from csp.protocol.enums import (
     HUMAN,
     AgentId,
     AgentState,
-    ControlBody,
     ControlVerb,
-    Deliver,
     DeliverKind,
-    Dialog,
-    HealthView,
-    HistoryParams,
-    InboxParams,
-    InboxView,
     JoinRole,
-    JournalHealth,
     Kind,
     MessageId,
-    RegisterBody,
-    RegisteredView,
     Role,
 )
+from csp.protocol.events import HISTORY_TYPES, ControlSent, Joined
+from csp.protocol.requests import ControlBody, Dialog, HistoryParams, InboxParams, RegisterBody
+from csp.protocol.responses import Deliver, HealthView, InboxView, JournalHealth, RegisteredView
+from csp.room.commands import Control, Join, Return
 from tests.waiting import wait_until
 
 CLAUDE, CODEX = AgentId("claude"), AgentId("codex")

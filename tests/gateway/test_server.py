@@ -27,7 +27,7 @@ from csp.config import GatewayOptions, Settings, load_settings
 from csp.errors import Broken
 from csp.gateway import server
 from csp.gateway.gateway import Gateway
-from csp.rooms import RunningRoom, running_rooms, write_room
+from csp.room_registry import RunningRoom, running_rooms, write_room
 from tests.gateway.processes import Process, refused, wait_for_room
 from tests.rooms import Room, ThreadRoom
 from tests.waiting import wait_until_sync

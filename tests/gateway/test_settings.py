@@ -13,15 +13,15 @@ import pytest
 
 from csp.cli.sidecar import sidecar
 from csp.config import ROWS, Settings, load_settings
-from csp.core.commands import Send
 from csp.errors import NotFound
-from csp.events import Said, decode_event
 from csp.gateway.gateway import Gateway
-from csp.gateway.prompts import load_rules
+from csp.gateway.room_rules_loader import load_rules
 from csp.gateway.server import bind
-from csp.panes.lineup import Wish, choose, member_for
-from csp.rooms import find_room, save_agent_token
-from csp.wire import HUMAN
+from csp.panes.members import Wish, choose, member_for
+from csp.protocol.enums import HUMAN
+from csp.protocol.events import Said, decode_event
+from csp.room.commands import Send
+from csp.room_registry import find_room, save_agent_token
 from tests.gateway.served import Clock, ServedRoom, served
 from tests.rooms import ThreadRoom, free_port
 

@@ -13,7 +13,7 @@ import pytest
 from csp.config import GatewayOptions, Settings
 from csp.errors import BadInput, CspError
 from csp.gateway.server import run
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.gateway.processes import Process, refused, wait_for_room
 
 

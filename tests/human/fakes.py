@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from csp.core.typed import Command, SetMode, read_line
 from csp.errors import CspError
-from csp.human import commands
+from csp.human import command_table
 from csp.human.chat import Chat
-from csp.human.face import Order
-from csp.human.look import UNICODE, Look
-from csp.human.memory import Memory
-from csp.rooms import Address
+from csp.human.interfaces import Order
+from csp.human.saved_state import Memory
+from csp.human.theme import UNICODE, Look
+from csp.room.human_input import Command, SetMode, read_line
+from csp.room_registry import Address
 
 RUNNING = {
     "mode": "consensus",
@@ -92,8 +92,8 @@ class Modes(Chat):
         await self.roster.look()
         what = read_line(line)
         if isinstance(what, SetMode):
-            await commands.set_mode(self, what)
+            await command_table.set_mode(self, what)
         else:
             assert isinstance(what, Command), what
-            await commands.run(self, what)
+            await command_table.run(self, what)
         return self.shown.lines

@@ -15,12 +15,12 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from csp.errors import NotFound
-from csp.human.face import Order
-from csp.human.look import UNICODE, Look
-from csp.human.memory import Memory
-from csp.human.plain import Plain
-from csp.oneshot import Gateway
-from csp.rooms import Address
+from csp.http_client import Gateway
+from csp.human.interfaces import Order
+from csp.human.plain_chat import Plain
+from csp.human.saved_state import Memory
+from csp.human.theme import UNICODE, Look
+from csp.room_registry import Address
 from tests.clis.terminal import Terminal
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync
@@ -116,7 +116,7 @@ def plain(room: LiveRoom, text: str, patience_s: float = 0.1) -> Done:
         return await Plain(order, look, io.StringIO(text), out, err).run()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("csp.human.plain.PATIENCE_S", patience_s)
+        patch.setattr("csp.human.plain_chat.PATIENCE_S", patience_s)
         code = asyncio.run(run())
     return Done(code, out.getvalue(), err.getvalue())
 

@@ -11,17 +11,17 @@ from prompt_toolkit.keys import Keys
 
 from csp.client import Status
 from csp.client.connection import Transport
-from csp.core.typed import Send
 from csp.errors import NotFound, Unreachable
-from csp.events import AgentResponse, Delivered, HumanMessage, Noticed, StateChanged, Voted
 from csp.human import chat as chat_module
 from csp.human.chat import Chat
-from csp.human.face import Order
-from csp.human.look import UNICODE, Look
-from csp.human.memory import Memory
-from csp.human.pane import Pane
-from csp.rooms import Address
-from csp.wire import AgentState, DeliveryState
+from csp.human.chat_pane import Pane
+from csp.human.interfaces import Order
+from csp.human.saved_state import Memory
+from csp.human.theme import UNICODE, Look
+from csp.protocol.enums import AgentState, DeliveryState
+from csp.protocol.events import AgentResponse, Delivered, HumanMessage, Noticed, StateChanged, Voted
+from csp.room.human_input import Send
+from csp.room_registry import Address
 from tests.waiting import wait_until
 
 HEAD: dict[str, Any] = {
@@ -134,7 +134,7 @@ async def test_a_stop_is_tried_again_until_the_gateway_is_back(
 ) -> None:
     monkeypatch.setattr(chat_module, "TICK_S", 0.001)
     room.answers["/stop"] = [Unreachable("away"), Unreachable("away")]
-    monkeypatch.setattr("csp.human.commands.stop", stop_of(room))
+    monkeypatch.setattr("csp.human.command_table.stop", stop_of(room))
     await room._stop()
 
     assert [path for _, path, _ in room.asked] == ["/stop"] * 3

@@ -5,7 +5,7 @@ from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import CompleteEvent, Completion
 from prompt_toolkit.document import Document
 
-from csp.human.commands import MODES, ROWS
+from csp.human.command_table import MODES, ROWS
 from csp.human.completion import LineCompleter, choices_row, common_start, completions
 
 AGENTS = ["claude", "codex", "gemini"]

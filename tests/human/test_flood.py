@@ -14,13 +14,13 @@ import pytest
 from prompt_toolkit.input import create_pipe_input
 
 from csp.client import Client
-from csp.events import Unknown
-from csp.human import pane as pane_module
-from csp.human.face import Order
-from csp.human.look import UNICODE, Look
-from csp.human.memory import Memory
-from csp.human.pane import _MAX_WRITE as MAX_WRITE
-from csp.rooms import Address
+from csp.human import chat_pane as pane_module
+from csp.human.chat_pane import _MAX_WRITE as MAX_WRITE
+from csp.human.interfaces import Order
+from csp.human.saved_state import Memory
+from csp.human.theme import UNICODE, Look
+from csp.protocol.events import Unknown
+from csp.room_registry import Address
 from tests.human.fakes import Modes
 from tests.human.scene import Pane, join, open_pane
 from tests.rooms import LiveRoom

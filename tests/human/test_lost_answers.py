@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from csp.events import Called
 from csp.human.chat import Chat
-from csp.human.look import UNICODE, Look
-from csp.rooms import Address
+from csp.human.theme import UNICODE, Look
+from csp.protocol.events import Called
+from csp.room_registry import Address
 from tests.client.proxy import Proxy
 from tests.human.fakes import Shown
 from tests.human.scene import join, script_order

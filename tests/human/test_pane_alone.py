@@ -15,13 +15,13 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.keys import Keys
 
 from csp.errors import Unreachable
-from csp.human import pane as pane_module
-from csp.human.bottom import Session
-from csp.human.face import Order
-from csp.human.look import UNICODE, Look
-from csp.human.memory import Memory
-from csp.human.pane import Pane
-from csp.rooms import Address
+from csp.human import chat_pane as pane_module
+from csp.human.chat_pane import Pane
+from csp.human.interfaces import Order
+from csp.human.saved_state import Memory
+from csp.human.status_bar import Session
+from csp.human.theme import UNICODE, Look
+from csp.room_registry import Address
 from tests.waiting import wait_until
 
 
@@ -72,7 +72,7 @@ async def test_a_terminal_is_never_taken_for_too_small(pane: Pane, monkeypatch: 
     monkeypatch.setattr(pane, "_stdout", SimpleNamespace(fileno=lambda: 1))
     for given, expected in (((120, 40), (40, 120)), ((1, 1), (2, 10)), ((0, 0), (2, 10))):
         size = SimpleNamespace(columns=given[0], lines=given[1])
-        monkeypatch.setattr("csp.human.pane.os.get_terminal_size", lambda fd: size)  # noqa: B023
+        monkeypatch.setattr("csp.human.chat_pane.os.get_terminal_size", lambda fd: size)  # noqa: B023
 
         assert pane._size() == Size(rows=expected[0], columns=expected[1])
 
@@ -186,7 +186,7 @@ async def test_the_last_lines_of_a_burst_belong_to_it(
     pane: Pane, entered: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("csp.human.pane.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("csp.human.chat_pane.time.monotonic", lambda: now[0])
     press(pane, *[Keys.ControlM] * 3)
     now[0] += 0.2
     press(pane, "x")

@@ -11,11 +11,11 @@ from typing import Any, TextIO
 import pytest
 
 from csp.errors import Unreachable
-from csp.human.face import Order
-from csp.human.look import UNICODE, Look
-from csp.human.memory import Memory
-from csp.human.plain import PATIENCE_S, Plain
-from csp.rooms import Address
+from csp.human.interfaces import Order
+from csp.human.plain_chat import PATIENCE_S, Plain
+from csp.human.saved_state import Memory
+from csp.human.theme import UNICODE, Look
+from csp.room_registry import Address
 from tests.waiting import wait_until
 
 

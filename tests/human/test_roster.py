@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from csp.errors import Unreachable
-from csp.events import HumanMessage, Joined, Left, Noticed, Redacted, StateChanged
 from csp.human.roster import _GATHER_S, _REST_S, Roster
-from csp.wire import AgentState, JoinRole, Kind
+from csp.protocol.enums import AgentState, JoinRole, Kind
+from csp.protocol.events import HumanMessage, Joined, Left, Noticed, Redacted, StateChanged
 from tests.waiting import wait_until
 
 

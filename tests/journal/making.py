@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from csp.core import audience
-from csp.core.sessions import Sessions
-from csp.events import AgentResponse, AnyEvent, Delivered, KnownEvent, Late, Noticed, encode_event
 from csp.journal import JsonlJournal
-from csp.wire import ALL, AgentId, DeliveryState, Handoff, MessageId
+from csp.protocol.enums import ALL, AgentId, DeliveryState, MessageId
+from csp.protocol.events import AgentResponse, AnyEvent, Delivered, KnownEvent, Late, Noticed, encode_event
+from csp.protocol.requests import Handoff
+from csp.room import visibility
+from csp.room.sessions.session_registry import Sessions
 
 
 def said(
@@ -110,4 +111,4 @@ def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess[str
 
 def concerns(event: AnyEvent, agent: AgentId) -> bool:
     """Tell what an agent may read in a room without sessions."""
-    return audience.concerns(event, agent, Sessions())
+    return visibility.concerns(event, agent, Sessions())

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csp.events import HISTORY_TYPES, HumanMessage, KnownEvent, decode_event, type_of
 from csp.journal import JsonlJournal
 from csp.journal.history import History, HistoryPage
-from csp.journal.index import SearchIndex
-from csp.journal.query import HIDDEN_TYPES, Facets, HistoryQuery, matches
-from csp.journal.scan import Hit, Scanner
-from csp.wire import AgentId, DeliveryState, MessageId
+from csp.journal.history_query import HIDDEN_TYPES, Facets, HistoryQuery, matches
+from csp.journal.line_scan import Hit, Scanner
+from csp.journal.search_index import SearchIndex
+from csp.protocol.enums import AgentId, DeliveryState, MessageId
+from csp.protocol.events import HISTORY_TYPES, HumanMessage, KnownEvent, decode_event, type_of
 from tests.gateway.served import served
 from tests.journal.making import commit, concerns, delivered, encoded, late, lines_to, noticed, opened, said
 
@@ -28,7 +28,7 @@ AGENTS = ("claude", "codex", "gemini", "human")
 def _index_answers_small_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csp.journal.history._NEAR_BYTES", 0)
     monkeypatch.setattr("csp.journal.history._FAR_BYTES", 2000)
-    monkeypatch.setattr("csp.journal.scan._SCAN_BYTES", 1000)
+    monkeypatch.setattr("csp.journal.line_scan._SCAN_BYTES", 1000)
 
 
 @contextmanager

@@ -5,14 +5,14 @@ import msgspec
 import pytest
 
 from csp.errors import Broken, StorageFull
-from csp.events import Base, Noted, Said, decode_event, encode_event
 from csp.journal import JsonlJournal, snapshots
 from csp.journal.history import History
-from csp.journal.index import SearchIndex
-from csp.journal.query import HistoryQuery, text_of
+from csp.journal.history_query import HistoryQuery, text_of
 from csp.journal.rewrite import Transform, discard, finish, prepare, pruning, redaction
 from csp.journal.scrub import scrub
-from csp.wire import ALL, SYSTEM, MessageId
+from csp.journal.search_index import SearchIndex
+from csp.protocol.enums import ALL, SYSTEM, MessageId
+from csp.protocol.events import Base, Noted, Said, decode_event, encode_event
 from tests.journal.making import (
     commit,
     concerns,
@@ -336,7 +336,7 @@ import os, sys
 from pathlib import Path
 from csp.journal import JsonlJournal
 from csp.journal.rewrite import finish, prepare, pruning, redaction
-from csp.wire import MessageId
+from csp.protocol.enums import MessageId
 from tests.journal.test_rewrite import base_line, old_folder
 
 root, verb = Path(sys.argv[1]), sys.argv[2]

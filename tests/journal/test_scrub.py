@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from csp.events import Base, encode_event
 from csp.journal import snapshots
 from csp.journal.scrub import Report, scrub
-from csp.wire import ALL, SYSTEM, MessageId
+from csp.protocol.enums import ALL, SYSTEM, MessageId
+from csp.protocol.events import Base, encode_event
 from tests.journal.making import encoded, lines_to, run_python, said, write_journal
 
 

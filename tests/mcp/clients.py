@@ -11,7 +11,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.rooms import LiveRoom
 
 #: With the handshake of before, without one as it is now; the version that each comes to.

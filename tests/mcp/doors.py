@@ -3,7 +3,7 @@
 from typing import Any
 
 from csp.mcp.tools import Asked
-from csp.wire import Kind, Role
+from csp.protocol.enums import Kind, Role
 
 ME = {"id": "ada", "kind": "cli", "role": "agent", "room": "r"}
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import requests
 
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.mcp.clients import call, over_http, over_stdio, refused
 from tests.rooms import LiveRoom
 

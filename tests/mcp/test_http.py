@@ -12,7 +12,7 @@ import requests
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
 
-from csp.wire import AgentId
+from csp.protocol.enums import AgentId
 from tests.gateway.served import Clock, served
 from tests.mcp.clients import AGENT_TOOLS, LEADER_TOOLS, VERSIONS, call, join, over_http, refused
 from tests.rooms import LiveRoom

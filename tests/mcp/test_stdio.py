@@ -14,13 +14,13 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, TextContent, TextResourceContents
 
-from csp.cli.call import Call
 from csp.cli.mcp import find
+from csp.cli.verb_call import Call
 from csp.config import Settings
 from csp.errors import Unreachable
-from csp.light import places
-from csp.mcp.member import Member
-from csp.rooms import Address
+from csp.fast_start import process_environment
+from csp.mcp.outside_member import Member
+from csp.room_registry import Address
 from tests.mcp.clients import (
     AGENT_TOOLS,
     LEADER_TOOLS,
@@ -348,10 +348,10 @@ def test_a_room_is_found_though_the_client_hides_the_runtime_folder(
 ) -> None:
     run = room.home.parent / "run"
     (run / str(os.getuid())).symlink_to(run)
-    monkeypatch.setattr(places, "RUNTIME_DIRS", str(run))
+    monkeypatch.setattr(process_environment, "RUNTIME_DIRS", str(run))
 
-    assert places.unnamed_runtime_dir({}) == str(run / str(os.getuid()) / "csp")
-    assert places.unnamed_runtime_dir({"XDG_RUNTIME_DIR": "/run/user/1"}) == ""
+    assert process_environment.unnamed_runtime_dir({}) == str(run / str(os.getuid()) / "csp")
+    assert process_environment.unnamed_runtime_dir({"XDG_RUNTIME_DIR": "/run/user/1"}) == ""
     call = Call(args=Namespace(), settings=Settings(state_dir=room.home), cwd=room.dir)
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     assert find(call).url == room.url

@@ -8,7 +8,7 @@ import pytest
 from csp.errors import BadInput
 from csp.mcp import tools
 from csp.mcp.tools import BY_NAME, TOOLS, read_arguments, shown_to
-from csp.wire import Kind, Role
+from csp.protocol.enums import Kind, Role
 from tests.mcp.doors import Call, Door, me
 
 

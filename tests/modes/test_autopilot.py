@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.modes.acceptance import POSTED, ModeRoom
 from tests.waiting import wait_until_sync
 
@@ -240,7 +240,7 @@ def test_autopilot_runs_to_the_cap_it_was_given(room: ModeRoom) -> None:
 
 @pytest.mark.full
 def test_autopilot_runs_over_260_turns_with_a_raised_cap(room: ModeRoom) -> None:
-    """The cap is 200 turns unless a session is given another one; tests/core/test_flow.py knows it too."""
+    """The cap is 200 turns unless a session is given another one."""
     runs_to_cap(room, 262)
 
 

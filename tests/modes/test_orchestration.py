@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.modes.acceptance import ModeRoom
 from tests.waiting import wait_until_sync
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
-from csp.core.commands import Tick
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
+from csp.room.commands import Tick
 from tests.gateway.debaters import Debaters
 from tests.gateway.served import Clock, ServedRoom, served
 from tests.rooms import LiveRoom

@@ -149,7 +149,7 @@ def run_tests(place: Path, tests: Iterable[str], *, are_compiled_kept: bool = Fa
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         base = place.parent / f"tmp-{os.getpid()}"
         options = [*OPTIONS, "--hypothesis-profile=mutants", f"--basetemp={base}"]
-        if all(test.startswith("tests/core/") for test in tests):
+        if all(test.startswith(("tests/room/", "tests/terminal/")) for test in tests):
             options += CORE_OPTIONS
         code = int(pytest.main([*tests, *options]))
     return Run(code, said.getvalue())

@@ -5,8 +5,8 @@ from typing import Final
 
 import pexpect
 
-from csp.core.layout import Size
-from csp.panes.session import Panes
+from csp.panes.tmux_session import Panes
+from csp.terminal.pane_layout import Size
 from tests.panes.place import Place
 
 SEVEN: Final = ("a1", "a2", "a3", "a4", "a5", "a6", "a7")

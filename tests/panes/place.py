@@ -16,9 +16,9 @@ import pexpect
 
 from csp.config import read_project_file
 from csp.errors import BadInput
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from csp.panes.processes import Process, alive, family, matching
-from csp.rooms import RunningRoom, running_rooms
+from csp.room_registry import RunningRoom, running_rooms
 from csp.trust import Accepted, examine
 from tests.forks import run
 from tests.rooms import ROOT, free_port

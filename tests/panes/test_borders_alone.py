@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from csp.panes.borders import FURTHER, PaneBorders
+from csp.panes.pane_borders import FURTHER, PaneBorders
 
 LIST = "list-panes"
 
@@ -154,7 +154,7 @@ async def test_outside_of_our_panes_tmux_is_not_started(monkeypatch: pytest.Monk
 
 
 async def test_a_lost_connection_shows_all_of_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.panes.borders._AGAIN_S", 0.0)
+    monkeypatch.setattr("csp.panes.pane_borders._AGAIN_S", 0.0)
     told = room()
     told.set_state("ann", "busy")
     told.set_mode("Debate", None)
@@ -185,7 +185,7 @@ async def test_the_client_changes_no_size_and_hears_no_key_of_the_pane(
         asked.append((words, options))
         raise FileNotFoundError
 
-    monkeypatch.setattr("csp.panes.borders.asyncio.create_subprocess_exec", execute)
+    monkeypatch.setattr("csp.panes.pane_borders.asyncio.create_subprocess_exec", execute)
     borders = PaneBorders({"CSP_PANES": "x", "TMUX_PANE": "%7"})
     assert await borders._connect() is None
     ((words, options),) = asked
@@ -195,7 +195,7 @@ async def test_the_client_changes_no_size_and_hears_no_key_of_the_pane(
 
 
 async def test_a_client_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.panes.borders._CLOSE_S", 0.01)
+    monkeypatch.setattr("csp.panes.pane_borders._CLOSE_S", 0.01)
     told, killed = room(), asyncio.Event()
     process: Any = told._process
     process.stdin.close = lambda: None

@@ -1,105 +1,198 @@
-"""One command ends the room, and nothing else. The tests share a place; each opens the room anew."""
+"""What `csp down` ends and removes, and what it leaves alone."""
 
-import json
 import os
 import signal
-import stat
+import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tests.panes.place import Place
+from csp.errors import Refused
+from csp.panes import down
+from csp.panes.down import Ended, check_ended, end_room, purge
+from csp.panes.processes import Process, family
+from csp.panes.tmux_session import room_key
+from csp.room_registry import RunningRoom
+from csp.sidecar.run_record import Run, agents_dir
 
-pytestmark = pytest.mark.xdist_group("down")
-
-#: An agent that ignores every polite signal.
-_MULE = """
-import signal, time
-for number in (1, 2, 15):
-    signal.signal(number, signal.SIG_IGN)
-print('> ', end='', flush=True)
-time.sleep(999)
-"""
+SLEEP = "import time; time.sleep(600)"
 
 
-def test_down_is_no_error_where_nothing_runs(place: Place) -> None:
-    done = place.csp("down")
-
-    assert (done.code, done.err) == (0, "nothing of room default was running\n")
-    assert not place.state.exists()
-
-
-def test_down_leaves_nothing_of_the_room_but_its_history(shared_place: Place) -> None:
-    place = shared_place
-    place.agents("ann")
-    command = json.dumps([sys.executable, "-I", "-c", _MULE])
-    with (place.dir / "csp.toml").open("a") as file:
-        file.write(f'[[agent]]\nname = "mule"\nprofile = "generic"\ncommand = {command}\n')
-    place.tmux("new-session", "-d", "-s", "mine", "cat")
-    place.up()
-    files = [path for path in place.state.rglob("*") if path.is_file()]
-    assert {"default.gateway.log", "default.lineup", "default.up.lock"} <= {path.name for path in files}
-    assert [path for path in files if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
-    place.csp("send", "ann", "remember me", "--wait", "--timeout", "60")
-    # A test that watched nobody would find nobody left.
-    assert sum("relay.py" in command for command in place.seen_commands) == 2
-    assert sum("gateway" in command for command in place.seen_commands) == 2
-    assert any("SIG_IGN" in command for command in place.seen_commands)
-    mine = place.tmux("list-panes", "-s", "-t", "mine", "-F", "#{pane_pid}")
-    done = place.csp("down")
-
-    assert done.code == 0, done.err
-    assert "ended tmux session csp, ann, mule, gateway at" in done.err
-    assert [command for command in place.left_over() if command != "cat"] == []
-    assert place.tmux("list-sessions", "-F", "#{session_name}") == "mine\n"
-    assert place.tmux("list-panes", "-s", "-t", "mine", "-F", "#{pane_pid}") == mine
-    assert not place.state.exists()
-    assert (place.history / "default" / "journal.jsonl").exists()
+def save_run(state: Path, agent: str, pid: int, env: dict[str, str]) -> Run:
+    folder = agents_dir(state, "default") / agent
+    folder.mkdir(parents=True)
+    run = Run(
+        name=agent,
+        agent=agent,
+        token="t",
+        url="u",
+        room="default",
+        role="agent",
+        pid=pid,
+        profile="/p/generic.toml",
+        argv=[],
+        env=env,
+        cwd="/p",
+        folder=str(folder),
+        started=0.0,
+    )
+    run.save(folder)
+    return run
 
 
-def test_a_sidecar_in_a_terminal_of_its_own_stays_and_so_does_the_history(shared_place: Place) -> None:
-    place = shared_place
-    place.agents("ann")
-    place.up()
-    place.gateway.post("/message", {"to": "ann", "content": "remember me too"})
-    place.tmux("new-session", "-d", "-s", "own", "-x", "80", "-y", "24", "cat")
-    sidecar = [*place.command, "sidecar", "--name", "guest", "--profile", "generic"]
-    variables = [word for item in place.env.items() for word in ("-e", "=".join(item))]
-    place.tmux("new-window", "-d", "-t", "own:", *variables, "--", *sidecar, "--", "cat")
-    place.wait(lambda: "guest" in place.online(), "the guest")
-    refused = place.csp("down", "--purge")
-    assert refused.code == 2 and "add --yes to do it" in refused.err
-    assert {"ann", "guest"} <= set(place.online())
-    done = place.csp("down")
-    place.watch()
+def test_only_sidecars_of_our_own_panes_are_ours(tmp_path: Path) -> None:
+    key = room_key(tmp_path, "default")
+    save_run(tmp_path, "ours", os.getpid(), {"CSP_PANES": key})
+    save_run(tmp_path, "other", os.getpid(), {"CSP_PANES": room_key(tmp_path, "other")})
+    save_run(tmp_path, "bare", os.getpid(), {})
+    save_run(tmp_path, "ended", 1 << 22, {})
+    ours, foreign = down._runs(tmp_path, "default")
 
-    assert "csp: guest runs in a terminal of its own and stays" in done.err
-    assert (place.state / "default.agents" / "guest" / "run.json").exists()
-    assert not (place.state / "default.agents" / "ann").exists()
-    assert any("csp-sidecar-guest" in command for command in place.left_over())
-    assert "remember me too" in (place.history / "default" / "journal.jsonl").read_text()
-    place.tmux("kill-session", "-t", "own")
-    place.wait(lambda: not any("csp-sidecar" in command for command in place.left_over()), "its end")
+    assert [run.agent for run in ours] == ["ended", "ours"]
+    assert [run.agent for run in foreign] == ["bare", "other"]
 
 
-def test_down_after_a_killed_gateway_and_a_killed_tmux_server(shared_place: Place) -> None:
-    place = shared_place
-    place.agents("ann")
-    place.up()
-    place.csp("send", "ann", "before the end", "--wait", "--timeout", "60")
-    for pid in (place.room.supervisor, place.room.pid):
-        os.kill(pid or 0, signal.SIGKILL)
-    place.tmux("kill-server")
-    done = place.csp("down")
+def test_a_process_of_the_same_number_is_not_taken_for_a_sidecar(tmp_path: Path) -> None:
+    key = {"CSP_PANES": room_key(tmp_path, "default")}
+    stranger = subprocess.Popen([sys.executable, "-c", SLEEP])
+    relay = subprocess.Popen([sys.executable, "-c", SLEEP, "sidecar", "--name", "ann", "--"])
+    try:
+        save_run(tmp_path, "ann", relay.pid, key)
+        save_run(tmp_path, "ben", stranger.pid, key)
+        report = end_room(tmp_path, "default", tmp_path / "history", lambda _: None, None)
 
-    assert done.code == 0, done.err
-    # The chat was a child of the killed server: it ends by itself, with its terminal.
-    place.wait(lambda: place.left_over() == [], "the end of every process")
-    assert not place.state.exists()
-    place.up()
-    assert place.online()["ann"] == "idle"
-    assert "before the end" in place.csp("history").out
-    purged = place.csp("down", "--purge", "--yes", "--json")
-    assert purged.json["purged"] is True and purged.json["kept"] == []
-    assert list(place.history.iterdir()) == []
-    assert not place.state.exists()
+        assert report.ended == ["ann"]
+        assert (relay.wait(60), stranger.poll()) == (-signal.SIGHUP, None)
+    finally:
+        for process in (stranger, relay):
+            process.kill()
+            process.wait()
+
+
+def test_the_gateway_is_asked_by_its_supervisor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    killed: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append((pid, number)))
+    monkeypatch.setattr(down, "family", lambda pids: set(pids))
+    monkeypatch.setattr(down, "end", lambda processes: processes)
+    room = RunningRoom(
+        room="default",
+        url="http://x",
+        token="t",
+        started=0.0,
+        pid=22,
+        supervisor=11,
+        dir=tmp_path,
+        history=tmp_path,
+    )
+    report = Ended()
+    down._end_gateway(report, room, lambda _: None)
+
+    assert killed == [(11, signal.SIGTERM)]
+    assert report.ended == ["gateway at http://x"]
+    assert [*map(str, report.stubborn)] == ["11", "22"]
+
+
+@pytest.mark.parametrize(
+    ("stubborn", "foreign", "is_kept"), [(False, False, False), (True, False, True), (False, True, True)]
+)
+def test_a_room_is_ended_in_order_and_its_conversations_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stubborn: bool, foreign: bool, is_kept: bool
+) -> None:
+    """The second look finds what a CLI began with its last words."""
+    did: list[object] = []
+    one = Process(7, "1", "cat")
+
+    def noted(asked: object, found: Process) -> set[Process]:
+        did.append(asked)
+        return {found}
+
+    panes: Any = SimpleNamespace(id="$1", name="csp", pids=lambda: [7], kill=lambda: did.append("panes"))
+    run = save_run(tmp_path, "ann", 1 << 22, {"CSP_PANES": room_key(tmp_path, "default")})
+    runs = ([run], [save_run(tmp_path, "guest", 1 << 22, {})] if foreign else [])
+    monkeypatch.setattr(down, "_runs", lambda *_: runs)
+    monkeypatch.setattr(down, "running_room", lambda *_: None)
+    monkeypatch.setattr(down, "conversations_of", lambda *_: {})
+    monkeypatch.setattr(down, "save_conversations", lambda path, new: did.append(path))
+    monkeypatch.setattr(down, "matching", lambda words: noted(words, Process(8, "1", "brain")))
+    monkeypatch.setattr(down, "family", lambda pids: noted(pids, one))
+    monkeypatch.setattr(down, "end", lambda processes: processes if stubborn else set())
+    removed: list[bool] = []
+    monkeypatch.setattr(down, "_remove_files", lambda *_, keep_folder: removed.append(keep_folder))
+    report = end_room(tmp_path, "default", tmp_path / "h", lambda _: None, panes)
+
+    kept = tmp_path / "h" / "agents.json"
+    assert did == [kept, f"brain({run.folder!r})", [8, 7], "panes", kept]
+    assert (report.ended, report.stubborn) == (["tmux session csp"], [one] if stubborn else [])
+    assert removed == [is_kept]
+    assert report.left == (["guest runs in a terminal of its own and stays"] if foreign else [])
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def room_files(state: Path) -> None:
+    for name in ("default.json", "default.lineup", "default.up.lock", "defaults.json", "other.lineup"):
+        (state / name).write_text("{}")
+    for name in ("ann", "guest"):
+        folder = agents_dir(state, "default")
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.token").write_text("t")
+
+
+def test_what_a_room_left_is_removed_and_nothing_of_others(tmp_path: Path) -> None:
+    room_files(tmp_path)
+    run = save_run(tmp_path, "ann", 1 << 22, {})
+    down._remove_files(tmp_path, "default", [run], keep_folder=False)
+
+    assert files_of(tmp_path) == ["defaults.json", "other.lineup"]
+
+
+def test_while_somebody_stays_the_room_keeps_its_address(tmp_path: Path) -> None:
+    room_files(tmp_path)
+    run = save_run(tmp_path, "ann", 1 << 22, {})
+    save_run(tmp_path, "guest", os.getpid(), {})
+    down._remove_files(tmp_path, "default", [run], keep_folder=True)
+
+    assert files_of(tmp_path) == [
+        *("default.agents/guest.token", "default.agents/guest/run.json"),
+        *("default.json", "defaults.json", "other.lineup"),
+    ]
+
+
+def test_the_records_of_terminals_that_are_gone_are_forgotten(tmp_path: Path) -> None:
+    folder = tmp_path / "terminals"
+    folder.mkdir()
+    for name in ("tty-dev-null.json", "tty-dev-pts-99999.json", "other"):
+        (folder / name).write_text("")
+    down._forget_terminals(folder)
+
+    assert sorted(path.name for path in folder.iterdir()) == ["other", "tty-dev-null.json"]
+
+
+def test_a_history_is_removed_whole(tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    assert purge(history, {}) == []
+    (history / "files").mkdir(parents=True)
+    (history / "journal.jsonl").write_text("x")
+    (history / "link").symlink_to(tmp_path)
+
+    assert purge(history, dict(os.environ)) == []
+    assert not history.exists()
+    assert tmp_path.exists()
+
+
+def test_what_would_not_end_is_named() -> None:
+    process = subprocess.Popen([sys.executable, "-c", SLEEP])
+    try:
+        report = Ended(stubborn=sorted(family([process.pid])))
+        with pytest.raises(Refused, match=rf"would not end: {process.pid} \("):
+            check_ended(report)
+    finally:
+        process.kill()
+        process.wait()
+
+    check_ended(report)

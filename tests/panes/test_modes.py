@@ -8,7 +8,7 @@ import pexpect
 import pytest
 
 from csp.errors import Forbidden
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.panes.place import Place
 
 #: Wide enough that nothing a test looks for is broken into two rows.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from csp.agents.demo.craft import FILE, MENDED
+from csp.agents.demo.review_script import FILE, MENDED
 from tests.panes.place import Place
 from tests.review.repository import git
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from csp.rooms import running_rooms
+from csp.room_registry import running_rooms
 from tests.panes.place import Place
 
 

@@ -1,253 +1,603 @@
-"""One command opens the room, joins it, mends it."""
+"""What `csp up` and `csp add` decide before anything is started."""
 
 import os
-import signal
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, ClassVar, cast
 
-import pexpect
 import pytest
 
-from csp.panes.processes import family
-from csp.rooms import running_rooms
-from tests.panes.place import Done, Place
+from csp.config import AgentSpec, Settings
+from csp.errors import BadInput, Broken, CspError, Refused
+from csp.panes import up
+from csp.panes.members import CSP, Member, Wish
+from csp.panes.resume_state import (
+    Conversation,
+    lineup_path,
+    load_conversations,
+    load_lineup,
+    save_conversations,
+    save_lineup,
+)
+from csp.panes.tmux_session import DEFAULT_SIZE, Seat
+from csp.panes.up import Joining, Opening, plan, sidecar_argv
+from csp.panes.wait_ready import Outcome
+from csp.room_registry import Address, RunningRoom
+from csp.sidecar.run_record import Run, agents_dir
+from csp.terminal.pane_layout import Size
 
-pytestmark = pytest.mark.xdist_group("up")
 
-ODD = 'a "b" $HOME\n#{pane_id} ~ ünï \\ ;'
-
-
-class Opened(NamedTuple):
-    """A room after its first `csp up`."""
-
-    place: Place
-    done: Done
-    dir: Path
+def member(name: str, **more: Any) -> Member:
+    fields: dict[str, Any] = {"name": name, "agent": name.lower(), "command": ("cat",), "cwd": Path("/p")}
+    return Member(**fields | more)
 
 
-@pytest.fixture(scope="module")
-def opened(shared_place: Place) -> Opened:
-    """A room on an older server, in another directory, with one agent that ends at once."""
-    place = shared_place
-    place.tmux("new-session", "-d", "-s", "mine", "cat")
-    place.set(CSP_TEST_ODD=ODD, CSP_AUTH_TOKEN="secret-of-the-room")
-    place.agents("ann", "ben")
-    script = f"env -0 > {place.folder}/env; echo no key here; exit 3"
-    with (place.dir / "csp.toml").open("a") as file:
-        file.write(f'[[agent]]\nname = "bad"\nprofile = "generic"\ncommand = ["sh", "-c", "{script}"]\n')
-    other = place.folder / "o#{pane_id} dir"
-    other.mkdir()
-    done = place.up("--dir", str(other))
-    place.unset("CSP_AUTH_TOKEN")
-    return Opened(place, done, other)
+class FakePanes:
+    """Keeps what would be done to the panes."""
+
+    def __init__(self, *seats: Seat) -> None:
+        self.id = "$1"
+        self.name = "csp"
+        self.by_agent = {seat.agent: seat for seat in seats}
+        self.ran: list[tuple[str, list[str], Path]] = []
+        self.envs: list[dict[str, str]] = []
+        self.placed: list[tuple[str, str]] = []
+        self.shown: list[tuple[str, str]] = []
+
+    def seats(self) -> dict[str, Seat]:
+        return self.by_agent
+
+    def place(self, agent: str, role: str) -> str:
+        self.placed.append((agent, role))
+        return f"%{agent}"
+
+    def place_human(self) -> str:
+        self.placed.append(("human", ""))
+        return "%human"
+
+    def run(self, pane: str, argv: list[str], dir: Path, env: dict[str, str] | None = None) -> None:
+        self.ran.append((pane, list(argv), dir))
+        self.envs.append(env or {})
+
+    def set_state(self, pane: str, word: str) -> None:
+        self.shown.append((pane, word))
+
+
+class FakeGateway:
+    """Answers with what a test wants; keeps what it is told with whose token."""
+
+    agents: ClassVar[list[dict[str, Any]]] = []
+    mode: ClassVar[Any] = {}
+    posts: ClassVar[list[tuple[str, str, Any]]] = []
+
+    def __init__(self, url: str, token: str) -> None:
+        self._token = token
+
+    def get(self, path: str) -> Any:
+        if isinstance(self.mode, CspError):
+            raise self.mode
+        return self.agents if path == "/agents" else self.mode
+
+    def post(self, path: str, body: Any) -> Any:
+        self.posts.append((self._token, path, body))
+
+
+@pytest.fixture(autouse=True)
+def gateway(monkeypatch: pytest.MonkeyPatch) -> type[FakeGateway]:
+    monkeypatch.setattr(FakeGateway, "agents", [])
+    monkeypatch.setattr(FakeGateway, "mode", {})
+    monkeypatch.setattr(FakeGateway, "posts", [])
+    monkeypatch.setattr(up, "Gateway", FakeGateway)
+    return FakeGateway
 
 
 @pytest.fixture
-def room(opened: Opened) -> Place:
-    """The open room with ann and ben in it, whatever an earlier test has done to it."""
-    place = opened.place
-    is_there = running_rooms(place.state) and {"ann", "ben"} <= set(place.online())
-    if not is_there:
-        place.up()
-    return place
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "state").mkdir(mode=0o700)
+    return Settings(state_dir=tmp_path / "state", history_dir=tmp_path / "history")
 
 
-def test_up_opens_a_room_with_all_agents_online(opened: Opened) -> None:
-    place = opened.place
-    assert "room default is up with ann, ben" in opened.done.err
-    assert {agent: place.online().get(agent) for agent in ("ann", "ben")} == {"ann": "idle", "ben": "idle"}
-    assert [pane["agent"] for pane in place.panes()] == ["human", "ann", "ben", "bad"]
-    place.wait(
-        lambda: [place.pane(agent)["state"] for agent in ("ann", "ben")] == ["idle", "idle"], "borders"
+def seat(agent: str, *, is_dead: bool = False) -> Seat:
+    return Seat(pane=f"%{agent}", window="@0", agent=agent, pid=7, is_dead=is_dead)
+
+
+def running(tmp_path: Path) -> RunningRoom:
+    history = tmp_path / "history" / "default"
+    history.mkdir(parents=True, exist_ok=True)
+    return RunningRoom(
+        room="default", url="http://x:1", token="room", pid=1, dir=tmp_path, history=history, started=0.0
     )
-    assert set(place.tmux("list-sessions", "-F", "#{session_name}").split()) >= {"csp", "mine"}
 
 
-def test_an_agent_that_does_not_come_up_is_named_and_the_others_go_on(opened: Opened) -> None:
-    assert "bad has ended: no key here" in opened.done.err
-    assert opened.place.pane("bad")["dead"]
-
-    def has_last_words() -> bool:
-        # On a busy machine tmux 3.3a may leave a dead pane's process unreaped, and its words unsaid, until
-        # another child of its own ends.
-        opened.place.tmux("run-shell", "true")
-        return "bad ended (3); start it: csp up" in opened.place.screen("bad")
-
-    opened.place.wait(has_last_words, "its last words")
-
-
-def test_the_callers_environment_reaches_the_agents(opened: Opened) -> None:
-    text = (opened.place.folder / "env").read_text()
-    found = dict(item.split("=", 1) for item in text.split("\0") if "=" in item)
-
-    assert found["CSP_TEST_ODD"] == ODD
-    assert found["CSP_AUTH_TOKEN"] != "secret-of-the-room"
-    assert found["CSP_AGENT"] == "bad"
-    assert Path(found["PWD"]) == opened.dir
+def open_with(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    panes: FakePanes,
+    room: RunningRoom | None,
+    **wish: Any,
+) -> tuple[Opening, list[str]]:
+    monkeypatch.setattr(up, "Panes", lambda *_: panes)
+    told: list[str] = []
+    dir = settings.state_dir.parent
+    made = Opening(settings, Wish(**{"dir": dir} | wish), dir, {}, lambda _: None, told.append)
+    made._room = room
+    return made, told
 
 
-def test_agents_work_in_the_directory_that_was_asked_for(opened: Opened) -> None:
-    place = opened.place
-    pane = str(place.pane("ann")["id"])
-
-    assert place.tmux("display-message", "-p", "-t", pane, "#{pane_current_path}") == f"{opened.dir}\n"
-    assert place.room.dir == opened.dir
-
-
-def test_a_message_reaches_an_agent_of_up(room: Place) -> None:
-    done = room.csp("send", "ann", "hello there", "--wait", "--timeout", "60")
-
-    assert done.code == 0, done.err
-    assert "reply to: " in done.out
-
-
-def test_a_second_up_joins_the_room_and_starts_who_has_ended(room: Place) -> None:
-    before = {pane["agent"]: pane["id"] for pane in room.panes()}
-    gateway = room.room
-    room.tmux("respawn-pane", "-k", "-t", str(before["ben"]), "--", "sh", "-c", "exit 3")
-    room.wait(lambda: room.pane("ben")["dead"], "the end of ben")
-    # A terminal that could not show the room can still open it.
-    room.set(TERM="dumb")
-    terminal = room.terminal("up", "--detach", "--agents", "ben")
-    terminal.expect("room default is running in .*; joining it")
-    terminal.expect("room default is up with ben")
-    terminal.expect(pexpect.EOF)
-    terminal.close()
-    room.set(TERM="xterm-256color")
-
-    assert {pane["agent"]: pane["id"] for pane in room.panes()} == before
-    assert {"ann", "ben"} <= set(room.online())
-    assert room.room == gateway
+def save_run(settings: Settings, agent: str, *, pid: int = 1 << 22, journal: int = 1) -> None:
+    folder = agents_dir(settings.state_dir, "default") / agent
+    folder.mkdir(parents=True)
+    Run(
+        name=agent,
+        agent=agent,
+        token=f"token of {agent}",
+        url="u",
+        room="default",
+        role="agent",
+        pid=pid,
+        profile="/p/generic.toml",
+        argv=[],
+        env={},
+        cwd="/p",
+        folder=str(folder),
+        started=0.0,
+        journal=journal,
+    ).save(folder)
 
 
-def test_two_ups_at_once_put_a_killed_tmux_server_back_once(room: Place) -> None:
-    gateway = room.room.pid
-    room.csp("send", "ann", "remember me")
-    room.tmux("kill-server")
-    room.wait(lambda: not room.online(), "the end of the agents")
-    both = [room.start("up", "--detach"), room.start("up", "--detach")]
-    ends = [process.communicate(timeout=180) for process in both]
-    room.watch()
-
-    assert [process.returncode for process in both] == [0, 0], ends
-    assert sum("has no panes; they are built again" in err for _, err in ends) == 1
-    assert sum("joining it" in err for _, err in ends) == 1
-    assert [pane["agent"] for pane in room.panes()] == ["human", "ann", "ben", "bad"]
-    assert room.room.pid == gateway
-    assert {"ann", "ben"} <= set(room.online())
-    assert "remember me" in room.csp("history").out
+# --- the command of a pane ------------------------------------------------------------------------
 
 
-def test_up_starts_a_gateway_again_that_has_gone(room: Place) -> None:
-    pane = room.pane("ann")["id"]
-    for pid in (room.room.supervisor, room.room.pid):
-        os.kill(pid or 0, signal.SIGKILL)
-    done = room.up("--agents", "ann,ben")
-
-    assert "is gone; it is started again" in done.err
-    assert room.pane("ann")["id"] == pane
-    assert {"ann", "ben"} <= set(room.online())
-
-
-def test_up_puts_a_killed_supervisor_back(room: Place) -> None:
-    before = room.room
-    pane = room.pane("ann")["id"]
-    os.kill(before.supervisor or 0, signal.SIGKILL)
-    room.wait(lambda: not family([before.supervisor or 0]), "the end of the supervisor")
-    assert room.room.pid == before.pid
-    assert "FAIL  room default: its supervisor is gone" in room.csp("doctor").out
-    done = room.up("--agents", "ann,ben")
-
-    assert "the supervisor of room default is gone; its gateway is started again with one" in done.err
-    after = room.room
-    assert (after.url, after.history, after.dir) == (before.url, before.history, before.dir)
-    assert after.supervisor not in (None, before.supervisor)
-    assert room.pane("ann")["id"] == pane
-    assert {"ann", "ben"} <= set(room.online())
-    os.kill(after.pid, signal.SIGKILL)
-    room.wait(lambda: {found.pid for found in running_rooms(room.state)} - {after.pid}, "the next one")
-    room.wait(lambda: set(room.online()) >= {"ann", "ben"}, "the agents at the next one")
+def test_the_pane_of_an_agent_runs_its_sidecar() -> None:
+    assert sidecar_argv(member("Ann"), "r", ("cat", "-u")) == [
+        *(*CSP, "sidecar", "--room", "r", "--name", "Ann", "--", "cat", "-u")
+    ]
+    boss = member("Boss", profile="claude", role="orchestrator")
+    assert sidecar_argv(boss, "r", ("claude",)) == [
+        *(*CSP, "sidecar", "--room", "r", "--name", "Boss", "--profile", "claude"),
+        *("--role", "orchestrator", "--", "claude"),
+    ]
+    model = member("gpt", provider="openai")
+    assert sidecar_argv(model, "r", (*CSP, "agent", "--name", "gpt")) == [
+        *(*CSP, "agent", "--name", "gpt", "--room", "r")
+    ]
 
 
-def test_another_room_has_a_session_of_its_own_and_keeps_to_its_agents(room: Place) -> None:
-    room.set(CSP_PORT="0")
-    room.up("--room", "other", "--agents", "ann")
-    room.up("--room", "other")
-    sessions = room.tmux("list-sessions", "-F", "#{session_name}").split()
-    lined_up = [pane["agent"] for pane in room.panes("csp-other")]
-    done = room.csp("down", "--room", "other")
-
-    assert {"csp", "csp-other"} <= set(sessions)
-    assert lined_up == ["human", "ann"]
-    assert done.code == 0, done.err
-    assert {"ann", "ben"} <= set(room.online())
+# --- the plan -------------------------------------------------------------------------------------
 
 
-# --- without a room -------------------------------------------------------------------------------
+def test_the_plan_shares_the_agents_out_over_windows(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(up, "Panes", lambda *_: FakePanes())
+    specs = tuple(AgentSpec(name=f"a{number}", command=("cat",)) for number in range(7))
+    settings = replace(settings, agents=specs, room="other")
+    found = plan(settings, Wish(dir=tmp_path), dict(os.environ), (80, 24))
+
+    assert found["windows"] == [["human", "a0", "a1", "a2", "a3"], ["a4", "a5", "a6"]]
+    assert (found["session"], found["size"], found["dir"]) == ("csp-other", [80, 23], str(tmp_path))
+    assert found["history"] == str(tmp_path / "history" / "other")
+    assert found["agents"][0] == {
+        "id": "a0",
+        "role": "agent",
+        "profile": None,
+        "command": "cat",
+        "cwd": str(tmp_path),
+        "worktree": False,
+        "provider": None,
+    }
+    assert plan(settings, Wish(dir=tmp_path), dict(os.environ), None)["size"] == [200, 49]
 
 
-def test_a_dry_run_says_what_it_would_do_and_does_nothing(place: Place) -> None:
-    place.agents("ann", "ben")
-    shown = place.csp("up", "--dry-run")
-    data = place.csp("up", "--dry-run", "--json").json
-
-    assert "window 1: human, ann, ben" in shown.out and "nothing was started" in shown.out
-    assert data["windows"] == [["human", "ann", "ben"]]
-    assert (data["session"], data["room"]) == ("csp", "default")
-    assert not place.state.exists() and not place.history.exists()
-    assert place.tmux("list-sessions", check=False) == ""
+def test_the_plan_fails_where_a_worktree_cannot_be_made(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(up, "Panes", lambda *_: FakePanes())
+    settings = replace(settings, agents=(AgentSpec(name="ann", command=("cat",), worktree=True),))
+    with pytest.raises(BadInput, match="worktree needs a git repository"):
+        plan(settings, Wish(dir=tmp_path), dict(os.environ), None)
 
 
-def test_a_foreign_session_of_our_name_is_left_alone(place: Place) -> None:
-    place.tmux("new-session", "-d", "-s", "csp", "cat")
-    place.agents("ann")
-    done = place.csp("up", "--detach")
+def test_a_history_that_is_a_file_is_refused(settings: Settings, tmp_path: Path) -> None:
+    up._check_history(settings)
+    (tmp_path / "history").mkdir()
+    up._check_history(settings)
+    (tmp_path / "history" / "default").write_text("")
+    (tmp_path / "history" / "default").chmod(0o700)
+    with pytest.raises(Refused, match=r"history/default' cannot be written"):
+        up._check_history(settings)
 
-    assert done.code == 1
-    assert done.err.startswith("csp: there is a tmux session 'csp' that is not the room's (rename it")
-    assert place.tmux("list-panes", "-s", "-t", "csp", "-F", "#{pane_current_command}") == "cat\n"
+
+def test_a_history_must_let_its_user_make_files(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("csp.panes.up.os.access", lambda path, mode: asked.append(mode))
+    with pytest.raises(Refused, match="cannot be written"):
+        up._check_history(settings)
+
+    assert asked == [os.W_OK | os.X_OK]
+
+
+# --- who takes part -------------------------------------------------------------------------------
+
+
+def test_a_second_up_keeps_to_those_of_the_first(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    save_lineup(lineup_path(settings.state_dir, "default"), (member("ann"), member("Ben")))
+    settings = replace(settings, agents=(AgentSpec(name="cid", command=("cat",)),))
+    env = {"PATH": os.environ["PATH"]}
+    for wish, everybody, wanted in (
+        ({}, ["ann", "ben"], ["ann", "ben"]),
+        ({"only": ("Ben",)}, ["ann", "ben"], ["ben"]),
+        ({"only": ("cid",)}, ["cid", "ann", "ben"], ["cid"]),
+    ):
+        made, _ = open_with(monkeypatch, settings, FakePanes(), running(tmp_path), **wish)
+        made._env = env
+        found = made._members()
+
+        assert [one.agent for one in found] == everybody, wish
+        assert [one.agent for one in made._wanted(found)] == wanted, wish
+
+
+def test_the_lineup_of_a_room_that_is_gone_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    save_lineup(lineup_path(settings.state_dir, "default"), (member("ann"),))
+    panes = FakePanes()
+    panes.id = ""
+    made, told = open_with(monkeypatch, settings, panes, None)
+    made._env = {"PATH": "/nowhere"}
+
+    assert [one.agent for one in made._members()] == ["ada", "bob", "cy"]
+    assert told[-1].startswith("none of claude, codex, gemini is installed")
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
+    ("has_panes", "has_room", "said"),
     [
-        (("--agents", "anne"), "csp: --agents: unknown agent 'anne' (did you mean 'ann'?)"),
-        (("--agents", ","), "csp: --agents: expected names with commas between, got nothing"),
-        (("--dir", "nowhere"), "csp: --dir: expected a directory, got 'nowhere'"),
+        (True, False, ["the gateway of room default is gone; it is started again"]),
+        (False, True, ["the gateway of room default runs, but it has no panes; they are built again"]),
+        (False, False, []),
     ],
 )
-def test_misuse_is_one_clear_line(place: Place, words: tuple[str, ...], problem: str) -> None:
-    place.agents("ann")
-    done = place.csp("up", "--detach", *words)
+def test_what_is_found_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    tmp_path: Path,
+    has_panes: bool,
+    has_room: bool,
+    said: list[str],
+) -> None:
+    panes = FakePanes()
+    panes.id = "$1" if has_panes else ""
+    made, told = open_with(monkeypatch, settings, panes, running(tmp_path) if has_room else None)
+    made._say_what_is_found()
 
-    assert (done.code, done.err) == (2, f"{problem}\n")
+    assert told == said
 
 
-def test_a_history_that_cannot_be_written_is_one_clear_line(place: Place) -> None:
-    place.agents("ann")
-    place.history.write_text("")
-    done = place.csp("up", "--detach")
+# --- who is started -------------------------------------------------------------------------------
 
-    assert done.code == 1
-    assert done.err == (
-        f"csp: history folder '{place.history}' cannot be written (choose another one with --history)\n"
+
+def test_only_the_missing_the_dead_and_the_removed_are_started(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
+) -> None:
+    for name, journal in (("gone", 1), ("young", 0)):
+        save_run(settings, name, pid=os.getpid(), journal=journal)
+    gateway.agents = [{"id": "here", "online": True}, {"id": "dead", "online": False}]
+    panes = FakePanes(
+        *(seat(name) for name in ("human", "here", "gone", "young")), seat("dead", is_dead=True)
     )
-    assert place.left_over() == []
+    made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
+    made._seat([member(name) for name in ("here", "dead", "gone", "young", "new")])
+
+    assert [pane for pane, _, _ in panes.ran] == ["%dead", "%gone", "%new"]
+    assert panes.placed == [("new", "agent")]
 
 
-def test_an_old_tmux_is_refused(place: Place) -> None:
-    place.program("tmux", "#!/bin/sh\necho tmux 2.9a\n")
-    place.agents("ann")
-    done = place.csp("up", "--detach")
+@pytest.mark.parametrize("seats", [(), (seat("human", is_dead=True),)])
+def test_a_human_pane_that_is_missing_is_started(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, seats: tuple[Seat, ...]
+) -> None:
+    panes = FakePanes(*seats)
+    made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
+    made._seat([])
 
-    assert (done.code, done.err) == (
-        1,
-        "csp: tmux 2.9a is too old, expected tmux 3.2 or newer (install a newer tmux)\n",
+    assert panes.ran == [("%human", [*CSP, "chat", "--room", "default"], tmp_path)]
+    assert panes.placed == ([] if seats else [("human", "")])
+
+
+def test_good_bye_is_said_for_those_who_went_without_it(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
+) -> None:
+    save_run(settings, "ann")
+    save_run(settings, "ben", pid=os.getpid())
+    gateway.agents = [{"id": name, "online": name != "cid"} for name in ("ann", "ben", "cid", "dan")]
+    known = {
+        name: Conversation(profile="p", cwd="/p", token=f"token of {name}") for name in ("ann", "ben", "cid")
+    }
+    made, _ = open_with(monkeypatch, settings, FakePanes(), running(tmp_path))
+    made._free_ids(["ann", "ben", "cid", "dan"], known)
+
+    assert gateway.posts == [("token of ann", "/state", {"state": "offline"})]
+
+
+def test_a_cli_that_ends_over_its_old_conversation_starts_anew(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    room = running(tmp_path)
+    panes = FakePanes(seat("ann", is_dead=True), seat("ben"), seat("cid", is_dead=True))
+    made, told = open_with(monkeypatch, settings, panes, room)
+    made._resumed = {"ann", "ben"}
+    path = made._conversations
+    save_conversations(path, {"ann": Conversation(profile="p", cwd="/p", token="t", session="s")})
+    members = [member(name) for name in ("ann", "ben", "cid")]
+    outcomes = [Outcome(name, "offline", "it has ended") for name in ("ann", "ben", "cid")]
+
+    assert made._start_anew(members, outcomes)
+    assert told == ["ann could not go on with its conversation; it starts a new one"]
+    assert [pane for pane, _, _ in panes.ran] == ["%ann"]
+    assert load_conversations(path)["ann"].session == ""
+    assert not made._start_anew(members, [Outcome("ann", "idle")])
+
+
+def test_a_conversation_that_is_gone_on_with_is_noted(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    made, _ = open_with(monkeypatch, settings, FakePanes(seat("human")), running(tmp_path))
+    old = tmp_path / "t.jsonl"
+    old.write_text("{}")
+    talk = Conversation(profile="claude", cwd="/p", token="t", session="s-1", transcript=str(old))
+    save_conversations(made._conversations, {"ann": talk})
+    made._seat([member("ann", command=("claude",), profile="claude"), member("ben")])
+
+    assert made._resumed == {"ann"}
+    assert "--resume" in cast(FakePanes, made.panes).ran[0][1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "word"),
+    [
+        ({"mode": "debate", "turnOrder": ["ann"], "waitingFor": ["ann"]}, "YOUR TURN"),
+        ({"mode": "freeform"}, "idle"),
+        (Refused("gone again"), "idle"),
+    ],
+)
+def test_the_border_says_whose_turn_it_is_from_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    tmp_path: Path,
+    gateway: type[FakeGateway],
+    mode: Any,
+    word: str,
+) -> None:
+    class Waits:
+        def run(self, agents: list[str], show: object) -> list[Outcome]:
+            return [Outcome(agent, "idle") for agent in agents]
+
+    monkeypatch.setattr(up, "_waiting", lambda *_: Waits())
+    monkeypatch.setattr(up, "running_room", lambda *_: running(tmp_path))
+    gateway.mode = mode
+    panes = FakePanes(seat("ann"))
+    made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
+    made._wait([member("ann"), member("nowhere")])
+
+    assert panes.shown == [("%ann", word)]
+
+
+# --- from the start to the end --------------------------------------------------------------------
+
+
+class Opened:
+    """Opens a room whose parts are all made up; keeps what was done, in its order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> None:
+        self.done: list[Any] = []
+        self.panes = FakePanes()
+        self.found: RunningRoom | None = None
+        self.outcomes = [[Outcome("ann", "idle")]]
+        self.has_lost_supervisor = False
+        room = running(tmp_path)
+        monkeypatch.setattr(up, "find_running", lambda *_: self.found)
+        monkeypatch.setattr(up, "start_gateway", lambda *_: self._do("gateway", room))
+        monkeypatch.setattr(up, "has_lost_supervisor", lambda room: self.has_lost_supervisor)
+        monkeypatch.setattr(up, "supervise_again", lambda *_: self._do("supervised", replace(room, pid=2)))
+        monkeypatch.setattr(up, "Panes", lambda *_: self.panes)
+        monkeypatch.setattr(Opening, "_seat", lambda _, members: self.done.append([*members]))
+        monkeypatch.setattr(Opening, "_wait", lambda _, members: self.outcomes.pop(0))
+        monkeypatch.setattr(Opening, "_start_anew", lambda _, members, outcomes: bool(self.outcomes))
+        monkeypatch.setattr(Opening, "_save", lambda _: self.done.append("saved"))
+        settings = replace(
+            settings, agents=tuple(AgentSpec(name=name, command=("cat",)) for name in ("ann", "ben"))
+        )
+        self.sizes: list[Size | None] = [None]
+        self.told: list[str] = []
+        self.opening = Opening(
+            settings, Wish(dir=tmp_path), tmp_path, dict(os.environ), lambda _: None, self.told.append
+        )
+
+        def open_panes(size: Size, dir: Path, env: Any) -> None:
+            self.done.append(size)
+
+        monkeypatch.setattr(self.panes, "open", open_panes, raising=False)
+        monkeypatch.setattr(self.panes, "client_size", lambda env: self.sizes[0], raising=False)
+
+    def _do(self, what: str, room: RunningRoom) -> RunningRoom:
+        self.done.append(what)
+        return room
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> Opened:
+    return Opened(monkeypatch, settings, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("terminal", "client", "size"),
+    [
+        (None, None, DEFAULT_SIZE),
+        (None, Size(cols=70, rows=7), DEFAULT_SIZE),
+        ((120, 40), None, Size(cols=120, rows=39)),
+        ((120, 40), Size(cols=70, rows=7), Size(cols=70, rows=7)),
+        ((120, 1), None, Size(cols=120, rows=1)),
+    ],
+)
+def test_a_new_room_is_as_large_as_its_terminal(
+    opened: Opened, terminal: tuple[int, int] | None, client: Size | None, size: Size
+) -> None:
+    opened.panes.id, opened.sizes = "", [client]
+    assert opened.opening.open(terminal) == [Outcome("ann", "idle")]
+    gateway, made, members, saved = opened.done
+
+    assert (gateway, made, saved) == ("gateway", size, "saved")
+    assert [one.agent for one in members] == ["ann", "ben"]
+    assert opened.opening.summary() == {"room": "default", "url": "http://x:1", "session": "csp"}
+    assert opened.opening._is_new
+
+
+def test_a_room_that_is_up_is_joined(opened: Opened, tmp_path: Path) -> None:
+    opened.found = running(tmp_path)
+    opened.opening.open(None)
+
+    assert [what for what in opened.done if isinstance(what, str | Size)] == ["saved"]
+    assert opened.told == [f"room default is running in {tmp_path}; joining it"]
+    assert not opened.opening._is_new
+
+
+def test_who_starts_anew_is_waited_for_again(opened: Opened) -> None:
+    opened.outcomes.append([Outcome("ann", "busy")])
+
+    assert opened.opening.open(None) == [Outcome("ann", "busy")]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_lost_supervisor_comes_back_where_the_room_still_has_its_place(
+    opened: Opened, tmp_path: Path, is_there: bool
+) -> None:
+    opened.found = replace(running(tmp_path), dir=tmp_path if is_there else tmp_path / "gone")
+    opened.has_lost_supervisor = True
+    opened.opening.open(None)
+
+    assert ("supervised" in opened.done) == is_there
+    assert [line.split(";")[0] for line in opened.told][:1] == (
+        ["the supervisor of room default is gone"]
+        if is_there
+        else [f"room default is running in {tmp_path}/gone"]
     )
 
 
-def test_an_agent_cannot_open_a_room(place: Place) -> None:
-    place.set(CSP_AGENT="ann")
-    done = place.csp("up", "--detach")
+def test_all_who_take_part_are_remembered_and_not_only_those_named_now(
+    opened: Opened, settings: Settings, tmp_path: Path
+) -> None:
+    path = lineup_path(settings.state_dir, "default")
+    save_lineup(path, (member("ann"), member("ben")))
+    opened.found = running(tmp_path)
+    opened.opening._wish = Wish(dir=tmp_path, only=("ben",))
+    opened.opening.open(None)
 
-    assert (done.code, done.err) == (1, "csp: this pane is agent 'ann' (use another terminal for this)\n")
+    assert [[one.agent for one in what] for what in opened.done if isinstance(what, list)] == [["ben"]]
+    assert [one.agent for one in load_lineup(path)] == ["ann", "ben"]
+
+
+def test_an_agent_works_in_its_worktree_if_it_has_one(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Any] = []
+
+    def ensure(dir: Path, history: Path, room: str, agent: str, env: Any) -> Path:
+        asked.append((dir, history, room, agent))
+        return tmp_path / "copy"
+
+    monkeypatch.setattr(up, "ensure_worktree", ensure)
+    made = opened.opening
+    assert made._place(member("ann")) == member("ann")
+    assert made._place(member("ben", worktree=True)).cwd == tmp_path / "copy"
+    made._room = replace(running(tmp_path), history=tmp_path / "elsewhere")
+    made._place(member("ben", worktree=True))
+
+    assert asked == [
+        (Path("/p"), tmp_path / "history" / "default", "default", "ben"),
+        (Path("/p"), tmp_path / "elsewhere", "default", "ben"),
+    ]
+
+
+def test_a_new_session_starts_its_human_pane(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
+) -> None:
+    panes = FakePanes(seat("human"))
+    made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
+    made._seat([])
+    assert panes.ran == []
+    made._is_new = True
+    made._seat([])
+
+    assert [argv for _, argv, _ in panes.ran] == [[*CSP, "chat", "--room", "default"]]
+
+
+def test_a_start_says_good_bye_for_whom_it_starts_and_goes_on_with_their_talk(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
+) -> None:
+    save_run(settings, "ann")
+    gateway.agents = [{"id": "ann", "online": True}]
+    old = tmp_path / "t.jsonl"
+    old.write_text("{}")
+    panes = FakePanes(seat("human"), seat("ann", is_dead=True))
+    made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
+    known = Conversation(profile="claude", cwd="/p", token="old", session="s-1", transcript=str(old))
+    monkeypatch.setattr(up, "conversations_of", lambda *_: {"ann": known})
+    made._seat([member("ann", command=("claude",), profile="claude")])
+
+    assert gateway.posts == [("old", "/state", {"state": "offline"})]
+    assert panes.ran[0][1][-3:] == ["claude", "--resume", "s-1"]
+
+
+def test_a_gateway_that_has_ended_is_one_clear_error(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setattr(up, "running_room", lambda *_: None)
+
+    with pytest.raises(Broken, match="the gateway of room 'default' has ended"):
+        up._gateway(settings, "default")
+
+
+# --- add ------------------------------------------------------------------------------------------
+
+
+def joining(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, panes: FakePanes, room: RunningRoom | None
+) -> Joining:
+    class Waits:
+        def run(self, agents: list[str], show: object) -> list[Outcome]:
+            return [Outcome(agent, "busy") for agent in agents]
+
+    monkeypatch.setattr(up, "Panes", lambda *_: panes)
+    monkeypatch.setattr(up, "running_room", lambda *_: room)
+    monkeypatch.setattr(up, "_waiting", lambda *_: Waits())
+    return Joining(settings, Address(url="u", token="t", room="default"), {}, lambda _: None)
+
+
+def test_an_added_agent_gets_the_next_free_name_and_is_remembered(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, gateway: type[FakeGateway]
+) -> None:
+    gateway.agents = [{"id": "ann", "online": True}, {"id": "ann-3", "online": False}]
+    panes = FakePanes(seat("human"), seat("ann-2", is_dead=True))
+    save_lineup(lineup_path(settings.state_dir, "default"), (member("ann"),))
+    room = joining(monkeypatch, settings, panes, running(tmp_path))
+    outcome = room.add(member("ann", role="orchestrator"), {"KEY": "secret"})
+
+    assert (outcome, room.dir) == (Outcome("ann-3", "busy"), tmp_path)
+    assert panes.placed == [("ann-3", "orchestrator")]
+    assert panes.ran[0][1][-4:] == ["--role", "orchestrator", "--", "cat"]
+    assert panes.envs == [{"KEY": "secret"}]
+    assert [one.agent for one in load_lineup(lineup_path(settings.state_dir, "default"))] == ["ann", "ann-3"]
+    assert panes.shown == [("%ann-3", "busy")]
+
+
+def test_nothing_is_added_to_a_room_without_panes(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    bare = FakePanes()
+    bare.id = ""
+    for panes, room in ((bare, running(tmp_path)), (FakePanes(), None)):
+        with pytest.raises(Refused, match="room 'default' has no panes"):
+            joining(monkeypatch, settings, panes, room)

@@ -12,8 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from csp.core.screen import Row, Screen, Style
 from csp.sidecar.emulator import make_emulator
+from csp.terminal.screen import Row, Screen, Style
 
 CELL_WIDTH: Final = 8.4
 CELL_HEIGHT: Final = 18

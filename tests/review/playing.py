@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from csp.oneshot import Gateway
-from csp.wire import FinalDecision, Plan, RunMessageBody, parse, read_body
+from csp.http_client import Gateway
+from csp.protocol.codec import parse
+from csp.protocol.review_messages import FinalDecision, Plan, RunMessageBody, read_body
 from tests.review.repository import RIGHT, TEST, WRONG, make_repository
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync

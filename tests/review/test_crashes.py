@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from csp.errors import CspError
-from csp.events import AgentResponse, RunChecked, RunSaid
+from csp.protocol.events import AgentResponse, RunChecked, RunSaid
 from tests.review.playing import PLAN, Run
 from tests.review.repository import RIGHT, applies_to_a_clone
 from tests.rooms import LiveRoom

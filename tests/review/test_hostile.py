@@ -8,8 +8,8 @@ import pytest
 
 from csp.errors import Broken
 from csp.panes.worktrees import ensure_worktree, remove_worktrees
-from csp.review.git import Git
-from csp.wire import RunContext
+from csp.protocol.review_messages import RunContext
+from csp.review.run_git import Git
 from tests.review.repository import git, make_repository
 
 REF = "refs/csp/runs/r/1-1"

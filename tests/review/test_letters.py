@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from csp.protocol.review_messages import PlanProposed, RunRole, SessionAck, SessionStart
 from csp.review.mailbox import (
     GRACE_S,
     MAX_FILE_BYTES,
@@ -21,7 +22,6 @@ from csp.review.mailbox import (
     _watcher,
     shown,
 )
-from csp.wire import PlanProposed, RunRole, SessionAck, SessionStart
 
 ACK = json.dumps(
     {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from csp.errors import CspError
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.review.playing import PLAN, Run
 from tests.review.repository import RIGHT, WRONG, applies_to_a_clone, git
 from tests.rooms import LiveRoom

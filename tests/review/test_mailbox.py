@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from csp.events import RunSaid
+from csp.protocol.events import RunSaid
 from csp.review.mailbox import shown
 from tests.review.playing import PLAN, Run
 from tests.review.repository import RIGHT

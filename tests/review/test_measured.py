@@ -1,7 +1,8 @@
 """What CSP measures itself beside what a builder says."""
 
-from csp.gateway.hands import measured
-from csp.wire import MAX_ITEMS, DiffFigures, ExecutionUpdate, TestResult, encode, parse
+from csp.gateway.run_worker import measured
+from csp.protocol.codec import encode, parse
+from csp.protocol.review_messages import MAX_ITEMS, DiffFigures, ExecutionUpdate, TestResult
 
 FIGURES = DiffFigures(base="a", commit="b", files=2, insertions=3, deletions=1)
 

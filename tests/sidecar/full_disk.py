@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from csp.sidecar.run import Run
+from csp.sidecar.run_record import Run
 from tests.clis.bringup import SetUp, bring_up
 from tests.clis.loopback import Loopback
 from tests.models.rules import Rule, Text

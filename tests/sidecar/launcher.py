@@ -8,9 +8,9 @@ import os
 import sys
 import termios
 
-from csp.sidecar.guard import open_life
-from csp.sidecar.spawn import Plan, exec_relay, start_child
-from csp.sidecar.terminal import mend
+from csp.sidecar.job_control import open_life
+from csp.sidecar.pty_processes import Plan, exec_relay, start_child
+from csp.sidecar.user_terminal import mend
 
 
 def launch(wanted: dict[str, object]) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from csp.events import KnownEvent, StateChanged
-from csp.oneshot import Gateway
-from csp.sidecar.run import Run
-from csp.wire import AgentState
+from csp.http_client import Gateway
+from csp.protocol.enums import AgentState
+from csp.protocol.events import KnownEvent, StateChanged
+from csp.sidecar.run_record import Run
 from tests.clis.bringup import RealCli, SetUp, bring_up
 from tests.clis.loopback import Loopback
 from tests.clis.passage import passage

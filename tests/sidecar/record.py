@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from csp.core.capture import Item
-from csp.sidecar.spool import Event
+from csp.sidecar.hook_spool import Event
 from csp.sidecar.transcripts import Line
+from csp.terminal.reply_tracker import Item
 from tests.clis.bringup import SetUp
 from tests.clis.terminal import ENTER, ESCAPE
 from tests.models.rules import Call, Endless, Fail, Pause, Rule, Shell, Text, slow

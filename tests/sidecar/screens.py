@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Final
 
-from csp.core.screen import Screen
 from csp.sidecar.emulator.sgr import rows_of
+from csp.terminal.screen import Screen
 
 DIRECTORY: Final = Path(__file__).parent.parent / "testdata" / "screens"
 CLIS: Final = ("claude", "codex", "gemini")

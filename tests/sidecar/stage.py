@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from csp.sidecar.run import Run, agents_dir
+from csp.sidecar.run_record import Run, agents_dir
 from tests.rooms import ROOT, LiveRoom
 from tests.waiting import wait_until_sync
 

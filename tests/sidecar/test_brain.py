@@ -9,14 +9,14 @@ from unittest import mock
 import pytest
 
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
-from csp.events import StateChanged
+from csp.protocol.enums import ReportedAgentState
+from csp.protocol.events import StateChanged
 from csp.sidecar import brain as brain_module
-from csp.sidecar import own_words
-from csp.sidecar.note import Note
-from csp.sidecar.poster import Poster
-from csp.sidecar.rejoin import Room
-from csp.sidecar.run import Run
-from csp.wire import ReportedAgentState
+from csp.sidecar import pane_commands
+from csp.sidecar.brain_handover import Note
+from csp.sidecar.reconnect import Room
+from csp.sidecar.reply_poster import Poster
+from csp.sidecar.run_record import Run
 from tests.sidecar.virtual import Desk, body, desk, on_virtual_time, said_by, until
 
 
@@ -74,8 +74,8 @@ async def test_a_word_of_a_person_is_said_to_the_room(tmp_path: Path, word: str)
 
     room = Room(url="http://127.0.0.1:9", token="human's", history="")
     with (
-        mock.patch.object(own_words, "running_room", return_value=room),
-        mock.patch.object(own_words, "Gateway", FakeGateway),
+        mock.patch.object(pane_commands, "running_room", return_value=room),
+        mock.patch.object(pane_commands, "Gateway", FakeGateway),
     ):
         async with desk(tmp_path) as scene:
             await scene.wait_state("idle")
@@ -92,14 +92,14 @@ async def test_a_word_does_no_harm_without_a_room_or_where_it_is_refused(tmp_pat
     room = Room(url="http://127.0.0.1:9", token="", history="")
     refusing = mock.Mock()
     refusing.return_value.post.side_effect = CspError("no")
-    with mock.patch.object(own_words, "Gateway", refusing):
+    with mock.patch.object(pane_commands, "Gateway", refusing):
         async with desk(tmp_path) as scene:
             await scene.wait_state("idle")
-            with mock.patch.object(own_words, "running_room", return_value=None):
+            with mock.patch.object(pane_commands, "running_room", return_value=None):
                 scene.press(b"/pause\r")
                 await asyncio.sleep(1)
             assert not refusing.called
-            with mock.patch.object(own_words, "running_room", return_value=room):
+            with mock.patch.object(pane_commands, "running_room", return_value=room):
                 scene.press(b"/pause\r")
                 await until(lambda: refusing.called)
             await scene.reply_to(scene.send("one"))

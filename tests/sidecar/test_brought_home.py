@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.sidecar import overlay
+from csp.sidecar import gemini_home
 from csp.sidecar.wiring import unwire
 from tests.sidecar.stage import Seat, Stage
 from tests.waiting import wait_until_sync
@@ -76,7 +76,7 @@ def test_without_a_brain_it_is_brought_home_by_the_next_launch(stage: Stage, sea
 def test_the_home_of_another_run_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "user").mkdir()
     home = tmp_path / "gemini-home"
-    overlay.build(home, tmp_path / "user", {}, {})
+    gemini_home.build(home, tmp_path / "user", {}, {})
     unwire(tmp_path, os.getpid() + 1)
     was_left = home.exists()
     unwire(tmp_path, os.getpid())

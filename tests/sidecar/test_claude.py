@@ -7,7 +7,12 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from csp.core.capture import (
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.transcripts import Line
+from csp.sidecar.transcripts.claude import WAIT_S, ClaudeReader
+from csp.terminal.reply_tracker import (
     Asked,
     Attached,
     Bypassed,
@@ -23,10 +28,6 @@ from csp.core.capture import (
     Switched,
     Wrote,
 )
-from csp.sidecar.spool import Event, Hook
-from csp.sidecar.transcripts import Line
-from csp.sidecar.transcripts.claude import WAIT_S, ClaudeReader
-from csp.wire import Ending, Usage
 
 PATH: Final = "/transcripts/one.jsonl"
 OTHER: Final = "/transcripts/two.jsonl"

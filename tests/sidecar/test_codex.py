@@ -6,7 +6,12 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from csp.core.capture import (
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.transcripts import Line
+from csp.sidecar.transcripts.codex import CodexReader
+from csp.terminal.reply_tracker import (
     Asked,
     Called,
     Counted,
@@ -19,10 +24,6 @@ from csp.core.capture import (
     Switched,
     Wrote,
 )
-from csp.sidecar.spool import Event, Hook
-from csp.sidecar.transcripts import Line
-from csp.sidecar.transcripts.codex import CodexReader
-from csp.wire import Ending, Usage
 
 UUID: Final = "019a8c3e-1111-7222-8333-444455556666"
 PATH: Final = f"/sessions/2026/11/16/rollout-2026-11-16T10-09-54-{UUID}.jsonl"

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from csp.core.capture import Tracker
-from csp.core.gates import closed_gate
-from csp.sidecar.pane import Pane
-from csp.sidecar.port import Port
+from csp.protocol.enums import HeldReason
+from csp.sidecar.brain_socket import Port
+from csp.sidecar.cli_state import Sight
+from csp.sidecar.pane_state import Pane
 from csp.sidecar.profile import load_profile
-from csp.sidecar.sight import Sight
-from csp.wire import HeldReason
+from csp.terminal.gates import closed_gate
+from csp.terminal.reply_tracker import Tracker
 from tests.rooms import free_port
 from tests.sidecar.stage import Seat, Stage, tui
 from tests.sidecar.virtual import body, desk, on_virtual_time, until

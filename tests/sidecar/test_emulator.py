@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from csp.core.screen import Run, Style
 from csp.sidecar.emulator import KINDS, Emulator, libghostty, make_emulator
-from csp.sidecar.emulator.fallback import PyteEmulator
-from csp.sidecar.emulator.ghostty import GhosttyEmulator
+from csp.sidecar.emulator.ghostty_emulator import GhosttyEmulator
 from csp.sidecar.emulator.osc import MAX_BYTES, OscReader
+from csp.sidecar.emulator.pyte_emulator import PyteEmulator
+from csp.terminal.screen import Run, Style
 
 # UTF-8 of every length, sequences of every kind, strings with both ends, a scroll, the other screen.
 SAMPLE = (

@@ -4,9 +4,9 @@ from typing import Final
 
 import pytest
 
-from csp.core.screen import Run, Style
 from csp.sidecar.emulator import HISTORY_LINES, KINDS, Emulator, make_emulator
-from csp.sidecar.emulator.fallback import MAX_ESCAPE, PyteEmulator
+from csp.sidecar.emulator.pyte_emulator import MAX_ESCAPE, PyteEmulator
+from csp.terminal.screen import Run, Style
 
 LINES: Final = "\r\n".join(f"line {number}" for number in range(4))
 SCROLLED: Final = ["line 1", "line 2", "line 3"]

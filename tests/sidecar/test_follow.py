@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from csp.core.capture import Asked, Confirmed, Ended, Outcome, Reply, Turn
-from csp.sidecar.spool import Event, Hook
-from csp.sidecar.transcripts import Line, follow
-from csp.sidecar.transcripts.follow import Follower, Run
-from csp.wire import Ending
+from csp.protocol.enums import Ending
+from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.transcripts import Line
+from csp.sidecar.transcripts import follower as follow
+from csp.sidecar.transcripts.follower import Follower, Run
+from csp.terminal.reply_tracker import Asked, Confirmed, Ended, Outcome, Reply, Turn
 
 
 class Clock:

@@ -6,7 +6,12 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from csp.core.capture import (
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.transcripts import Line
+from csp.sidecar.transcripts.gemini import GeminiReader
+from csp.terminal.reply_tracker import (
     Asked,
     Attached,
     Called,
@@ -21,10 +26,6 @@ from csp.core.capture import (
     Using,
     Wrote,
 )
-from csp.sidecar.spool import Event, Hook
-from csp.sidecar.transcripts import Line
-from csp.sidecar.transcripts.gemini import GeminiReader
-from csp.wire import Ending, Usage
 
 CHAT: Final = "/chats/one.jsonl"
 CANCELLED: Final = "Request cancelled."

@@ -8,10 +8,10 @@ from unittest import mock
 import pytest
 
 from csp.errors import Broken
-from csp.sidecar.emulator import ghostty, make_emulator
+from csp.sidecar.emulator import ghostty_emulator, make_emulator
 from csp.sidecar.emulator import libghostty as gh
-from csp.sidecar.emulator.fallback import PyteEmulator
-from csp.sidecar.emulator.ghostty import GhosttyEmulator
+from csp.sidecar.emulator.ghostty_emulator import GhosttyEmulator
+from csp.sidecar.emulator.pyte_emulator import PyteEmulator
 
 
 class Noting(GhosttyEmulator):
@@ -105,9 +105,9 @@ def test_history_has_no_more_lines_than_asked_for() -> None:
 
 
 def test_a_call_that_fails_says_what_to_do() -> None:
-    ghostty._check(0, "fine")
+    ghostty_emulator._check(0, "fine")
     with pytest.raises(Broken, match=r"no formatter \(-2\)") as failure:
-        ghostty._check(-2, "no formatter")
+        ghostty_emulator._check(-2, "no formatter")
 
     assert failure.value.hint == "set the emulator to 'pyte'"
 

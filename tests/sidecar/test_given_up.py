@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.events import TurnSignal
-from csp.wire import ControlVerb
+from csp.protocol.enums import ControlVerb
+from csp.protocol.events import TurnSignal
 from tests.sidecar.stage import Stage, tui
 from tests.sidecar.virtual import desk, on_virtual_time, until
 from tests.waiting import wait_until_sync

@@ -12,8 +12,8 @@ import pytest
 from csp.errors import Broken, CspError, Forbidden, NotFound, Refused, Unauthenticated
 from csp.sidecar import launch as module
 from csp.sidecar.launch import Chosen, Order, Room, child_env, find_command, join, launch, leave, new_session
-from csp.sidecar.rules import rules_text
-from csp.sidecar.run import Run
+from csp.sidecar.run_record import Run
+from csp.sidecar.start_rules import rules_text
 from csp.sidecar.wiring import wire
 
 
@@ -344,7 +344,7 @@ def test_the_child_has_the_persons_terminal_and_can_be_stopped_while_the_relay_l
         mock.patch.object(module, "mend") as mended,
         mock.patch.object(module, "terminal_size", return_value=(33, 77)),
         mock.patch.object(module, "exec_relay") as relayed,
-        mock.patch("csp.sidecar.loop.relay", return_value=5) as relay,
+        mock.patch("csp.sidecar.relay_loop.relay", return_value=5) as relay,
         mock.patch.object(os, "_exit", side_effect=SystemExit) as exited,
     ):
         try:

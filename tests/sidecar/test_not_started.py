@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.sidecar.run import agents_dir
+from csp.sidecar.run_record import agents_dir
 from tests.sidecar.stage import Stage
 
 pytestmark = pytest.mark.timeout(180)

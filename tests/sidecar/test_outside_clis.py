@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from csp.cli.parser import parse
-from csp.events import AgentCall
+from csp.protocol.events import AgentCall
 from tests.clis.bringup import CLIS, RealCli, SetUp
 from tests.clis.passage import passage
 from tests.models.rules import Rule, Text, say

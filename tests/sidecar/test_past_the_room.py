@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from csp.events import AgentResponse
+from csp.protocol.events import AgentResponse
 from tests.clis.bringup import SetUp
 from tests.models.rules import Call, Pause, Rule, Text
 from tests.sidecar.newest import PATIENCE_S, addresses, scene

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from csp.core.capture import (
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.sidecar.transcripts import Line
+from csp.sidecar.transcripts.plain import PlainReader
+from csp.terminal.reply_tracker import (
     Activity,
     Called,
     Confirmed,
@@ -22,9 +26,6 @@ from csp.core.capture import (
     Turn,
     Wrote,
 )
-from csp.sidecar.transcripts import Line
-from csp.sidecar.transcripts.plain import PlainReader
-from csp.wire import Ending, Usage
 
 SINCE = 1000.0
 
@@ -189,7 +190,7 @@ def test_a_reader_that_takes_over_gives_the_same_items() -> None:
 
 
 def test_the_demo_writes_what_is_read(tmp_path: Path) -> None:
-    from csp.agents.demo.record import Record
+    from csp.agents.demo.transcript import Record
 
     record = Record(str(tmp_path / "t.jsonl"))
     record.write("prompt", text="über\nzwei Zeilen")

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from csp.core.rules import Place, ScreenRules
 from csp.sidecar.profile import load_profile
+from csp.terminal.screen_rules import Place, ScreenRules
 
 RULES: Final = {
     name: load_profile(name).rules for name in ("claude", "codex", "gemini", "generic", "shell", "demo")

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from csp.core.reading import read_screen
-from csp.core.rules import Frame, Place
 from csp.errors import BadInput, NotFound
 from csp.sidecar.profile import (
     Answer,
@@ -19,7 +17,9 @@ from csp.sidecar.profile import (
     profile_for,
     profile_names,
 )
-from tests.core.drawn import drawn
+from csp.terminal.screen_reader import read_screen
+from csp.terminal.screen_rules import Frame, Place
+from tests.terminal.drawn import drawn
 
 NAMES = ["claude", "codex", "demo", "gemini", "generic", "shell"]
 
@@ -557,5 +557,13 @@ def test_the_launcher_gets_a_profile_without_heavy_imports() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    heavy = {"msgspec", "asyncio", "websockets", "ctypes", "difflib", "csp.core.rules", "csp.core.reading"}
+    heavy = {
+        "msgspec",
+        "asyncio",
+        "websockets",
+        "ctypes",
+        "difflib",
+        "csp.terminal.screen_rules",
+        "csp.terminal.screen_reader",
+    }
     assert heavy & set(run.stdout.split()) == set()

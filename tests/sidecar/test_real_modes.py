@@ -18,9 +18,18 @@ from urllib.parse import quote
 import pytest
 from websockets.sync.client import connect
 
-from csp.events import AgentCall, AgentResponse, Late, ModeChanged, Noticed, TurnMoved, TurnSignal, Voted
 from csp.gateway.routes import ROUTES
-from csp.wire import Change, TurnState
+from csp.protocol.events import (
+    AgentCall,
+    AgentResponse,
+    Late,
+    ModeChanged,
+    Noticed,
+    TurnMoved,
+    TurnSignal,
+    Voted,
+)
+from csp.protocol.session_parts import Change, TurnState
 from tests.models.rules import REALISTIC, Endless, Part, Shell, Text, slow
 from tests.sidecar.real_modes import TIMEOUT_S, TRIO, Trio, plan_of, trio, votes, when
 from tests.waiting import wait_until_sync

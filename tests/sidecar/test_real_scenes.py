@@ -16,8 +16,8 @@ from typing import Final
 
 import pytest
 
-from csp.events import AgentCall, AgentResponse, ModeChanged, Noticed, StateChanged, TurnSignal
-from csp.wire import Change
+from csp.protocol.events import AgentCall, AgentResponse, ModeChanged, Noticed, StateChanged, TurnSignal
+from csp.protocol.session_parts import Change
 from tests.clis.bringup import SetUp
 from tests.clis.loopback import Loopback
 from tests.clis.passage import passage

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from csp.events import AgentCall, AgentResponse, Noticed, StateChanged, Voted
+from csp.protocol.events import AgentCall, AgentResponse, Noticed, StateChanged, Voted
 from tests.models.rules import Text
 from tests.sidecar.calling import tool
 from tests.sidecar.real_modes import PATIENCE_S, TRIO, Trio, plan_of, trio, when

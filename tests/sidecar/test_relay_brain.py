@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from csp.sidecar.keyboard import MAX_HOLD_S
-from csp.sidecar.terminal import RESET
+from csp.sidecar.input_queue import MAX_HOLD_S
+from csp.sidecar.user_terminal import RESET
 from tests.sidecar.panes import TIMEOUT_S, Brain, Brains, Pane, launcher, python
 from tests.sidecar.test_relay import RAW
 from tests.waiting import wait_until_sync
@@ -266,7 +266,7 @@ def test_brains_that_cannot_live_are_started_less_and_less_often(tmp_path: Path)
         wait_until_sync(lambda: starts.exists() and len(starts.read_text().split()) >= 4, 60)
     at = [float(line) for line in starts.read_text().split()[:4]]
 
-    # How much longer each wait is says tests/sidecar/test_link.py.
+    # How much longer each wait is says tests/sidecar/test_relay_socket.py.
     assert at[3] - at[2] > 0.35
     assert at[1] - at[0] > 0.09
 

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from csp.sidecar import terminal
-from csp.sidecar.terminal import RESET
+from csp.sidecar import user_terminal
+from csp.sidecar.user_terminal import RESET
 from tests.sidecar.panes import Brains, Pane, launcher, python
 from tests.waiting import wait_until_sync
 
@@ -229,5 +229,5 @@ def test_mend_leaves_the_terminal_of_a_living_relay_alone(tmp_path: Path) -> Non
     with Pane(launcher(["/bin/cat"], tmp_path)) as pane:
         pane.wait_raw()
 
-        assert not terminal.mend(pane.slave, str(tmp_path / "state"))
+        assert not user_terminal.mend(pane.slave, str(tmp_path / "state"))
         assert pane.is_raw

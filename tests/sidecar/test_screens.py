@@ -6,10 +6,10 @@ from typing import Final
 
 import pytest
 
-from csp.core.reading import Reading, read_screen
-from csp.core.screen import Screen
 from csp.sidecar.emulator import KINDS, make_emulator
 from csp.sidecar.profile import load_profile
+from csp.terminal.screen import Screen
+from csp.terminal.screen_reader import Reading, read_screen
 from tests.sidecar.recordings import recording
 from tests.sidecar.screens import CLIS, capture, cases, raw_bytes
 

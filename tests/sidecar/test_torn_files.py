@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from csp.core.capture import Reply
-from csp.sidecar.transcripts.follow import Follower
+from csp.sidecar.transcripts.follower import Follower
+from csp.terminal.reply_tracker import Reply
 from tests.sidecar.test_transcripts_follow import RECORDS, Written, check
 from tests.waiting import wait_until_sync
 

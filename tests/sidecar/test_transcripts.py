@@ -13,10 +13,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from csp.core.capture import Activity, Asked, Confirmed, Outcome, Reply, Returned, Switched, Tracker, Turn
-from csp.sidecar.spool import Event, Hook
+from csp.sidecar.hook_spool import Event, Hook
 from csp.sidecar.transcripts import Line, Reader, seconds, until
-from csp.sidecar.transcripts.follow import READERS
+from csp.sidecar.transcripts.follower import READERS
+from csp.terminal.reply_tracker import (
+    Activity,
+    Asked,
+    Confirmed,
+    Outcome,
+    Reply,
+    Returned,
+    Switched,
+    Tracker,
+    Turn,
+)
 from tests.sidecar.record import DATA
 
 RECORDS = sorted(path.parent for path in DATA.glob("*/*/record.jsonl"))

@@ -11,9 +11,9 @@ from typing import IO, Any, Final
 
 import pytest
 
-from csp.core.capture import Ended, Outcome, Reply, Turn
-from csp.sidecar.transcripts.follow import Follower, Run
-from csp.wire import Ending
+from csp.protocol.enums import Ending
+from csp.sidecar.transcripts.follower import Follower, Run
+from csp.terminal.reply_tracker import Ended, Outcome, Reply, Turn
 from tests.sidecar.record import DATA
 from tests.waiting import wait_until
 

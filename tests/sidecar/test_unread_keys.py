@@ -9,8 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
-from csp.core.dialogs import Dialog
-from csp.sidecar.controls import Controls
+from csp.sidecar.agent_controls import Controls
+from csp.terminal.dialogs import Dialog
 from tests.sidecar.panes import Brains, Pane, launcher, python
 from tests.sidecar.test_relay import RAW
 
@@ -74,13 +74,13 @@ async def pressed(screen: Screen) -> tuple[str, list[bytes]]:
 
 
 async def test_a_key_that_was_read_in_vain_is_pressed_again(monkeypatch: Any) -> None:
-    monkeypatch.setattr("csp.sidecar.controls.ANSWERED_S", 0.02)
+    monkeypatch.setattr("csp.sidecar.agent_controls.ANSWERED_S", 0.02)
 
     assert await pressed(Screen(is_read=True)) == ("the dialog stayed open", [b"1", b"1"])
 
 
 async def test_a_key_that_was_not_read_is_not_pressed_again(monkeypatch: Any) -> None:
     """The second would answer the next dialog, which nobody has seen."""
-    monkeypatch.setattr("csp.sidecar.controls.ANSWERED_S", 0.02)
+    monkeypatch.setattr("csp.sidecar.agent_controls.ANSWERED_S", 0.02)
 
     assert await pressed(Screen(is_read=False)) == ("the dialog stayed open", [b"1"])

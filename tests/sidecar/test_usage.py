@@ -10,20 +10,20 @@ import msgspec
 import pytest
 
 from csp.client import Client
-from csp.core.capture import Counted, Reply, Tracker
-from csp.sidecar.diligence import Meter
-from csp.sidecar.pane import Pane
-from csp.sidecar.port import Port
+from csp.protocol.requests import Usage
+from csp.sidecar.brain_socket import Port
+from csp.sidecar.cli_state import Sight
+from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.pane_state import Pane
 from csp.sidecar.profile import load_profile
-from csp.sidecar.sight import Sight
-from csp.sidecar.spool import Event, Hook
-from csp.sidecar.tags import Asked, Tags
+from csp.sidecar.prompt_tags import Asked, Tags
 from csp.sidecar.transcripts import Line, Reader
 from csp.sidecar.transcripts.claude import ClaudeReader
 from csp.sidecar.transcripts.codex import CodexReader
-from csp.sidecar.transcripts.follow import Follower, Run
+from csp.sidecar.transcripts.follower import Follower, Run
 from csp.sidecar.transcripts.gemini import GeminiReader
-from csp.wire import Usage
+from csp.sidecar.turn_keepalive import Meter
+from csp.terminal.reply_tracker import Counted, Reply, Tracker
 
 SINCE: Final = 1_000_000.0
 CALLS: Final = 13

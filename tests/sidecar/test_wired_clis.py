@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.core.capture import Confirmed
+from csp.terminal.reply_tracker import Confirmed
 from tests.clis.bringup import CLIS, SetUp
 from tests.models.rules import Rule, Text, say, slow
 from tests.sidecar.wired import IDLE, Room, WiredCli

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from csp.sidecar.rules import rules_text
+from csp.sidecar.start_rules import rules_text
 from csp.sidecar.wiring import (
     CLAUDE_EVENTS,
     GEMINI_EVENTS,
@@ -526,7 +526,7 @@ def test_the_launcher_can_import_it_for_little() -> None:
     code = "import sys, csp.sidecar.wiring; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    heavy = {"asyncio", "msgspec", "websockets", "subprocess", "tomllib", "shutil", "csp.sidecar.overlay"}
+    heavy = {"asyncio", "msgspec", "websockets", "subprocess", "tomllib", "shutil", "csp.sidecar.gemini_home"}
     assert heavy & set(run.stdout.split()) == set()
 
 

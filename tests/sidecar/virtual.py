@@ -23,13 +23,15 @@ import msgspec
 
 from csp.client import Live
 from csp.errors import CspError
-from csp.events import AnyEvent
-from csp.sidecar import awake, company, frames
-from csp.sidecar.backlog import Backlog
+from csp.protocol.enums import ControlVerb, DeliverKind, DeliveryState, ReportedState
+from csp.protocol.events import AnyEvent
+from csp.protocol.requests import AgentNotice
+from csp.protocol.responses import Deliver
+from csp.sidecar import brain_main, relay_frames, roster_notice
+from csp.sidecar.brain_backlog import Backlog
+from csp.sidecar.line_interceptor import Words
 from csp.sidecar.profile import Profile, load_profile, load_profile_file
-from csp.sidecar.run import Run
-from csp.sidecar.words import Words
-from csp.wire import AgentNotice, ControlVerb, Deliver, DeliverKind, DeliveryState, ReportedState
+from csp.sidecar.run_record import Run
 from tests.tui.drawing import Drawing
 from tests.tui.knobs import parse
 from tests.tui.program import Program
@@ -392,7 +394,7 @@ class Desk:
 
     def _note_end(self, played: "asyncio.Task[int]") -> None:
         if not played.cancelled():
-            self.tell(frames.ENDED, b'{"code": %d}' % played.result())
+            self.tell(relay_frames.ENDED, b'{"code": %d}' % played.result())
 
     def write(self, data: bytes) -> None:
         """Have the program write this."""
@@ -415,9 +417,9 @@ class Desk:
         else:
             self._type(passed)
         self._keys_told += len(keys)
-        self.backlog.add(frames.KEYS, keys)
+        self.backlog.add(relay_frames.KEYS, keys)
         if word:
-            self.backlog.add(frames.WORD, word)
+            self.backlog.add(relay_frames.WORD, word)
         self.flush()
 
     def _type(self, data: bytes) -> None:
@@ -438,9 +440,9 @@ class Desk:
         self.backlog.start_over()
         rows, cols = self.sizes
         greeting = f'{{"pid": 7, "rows": {rows}, "cols": {cols}, "starts": {self.starts}}}'
-        self.backlog.greet(frames.START, greeting.encode())
+        self.backlog.greet(relay_frames.START, greeting.encode())
         if self.note:
-            self.backlog.greet(frames.NOTE, self.note)
+            self.backlog.greet(relay_frames.NOTE, self.note)
         its.setblocking(False)
         ours.setblocking(False)
         loop = asyncio.get_running_loop()
@@ -450,10 +452,10 @@ class Desk:
 
     async def _think(self, link: socket.socket) -> None:
         with (
-            mock.patch.object(awake, "Client", return_value=FakeClient(self.room)),
-            mock.patch.object(company, "Gateway", return_value=_Agents(self.room)),
+            mock.patch.object(brain_main, "Client", return_value=FakeClient(self.room)),
+            mock.patch.object(roster_notice, "Gateway", return_value=_Agents(self.room)),
         ):
-            await awake.run_brain(self.run, self.profile, link)
+            await brain_main.run_brain(self.run, self.profile, link)
 
     async def kill_brain(self) -> None:
         """Have the brain die without another word."""
@@ -492,36 +494,36 @@ class Desk:
                 self._line.transport.write(data)
 
     def obey(self, kind: bytes, payload: bytes) -> None:
-        """Do what the brain wants, as csp.sidecar.loop does."""
-        if kind == frames.INPUT:
+        """Do what the brain wants, as csp.sidecar.relay_loop does."""
+        if kind == relay_frames.INPUT:
             self._insert(payload[:4], payload[4:])
-        elif kind == frames.INPUT_UNLESS:
+        elif kind == relay_frames.INPUT_UNLESS:
             if int.from_bytes(payload[4:12], "big") == self._keys_told:
                 self._insert(payload[:4], payload[12:])
             else:
-                self.tell(frames.REFUSED, payload[:4])
-        elif kind == frames.HOLD:
+                self.tell(relay_frames.REFUSED, payload[:4])
+        elif kind == relay_frames.HOLD:
             self.holds.append(struct.unpack("!d", payload)[0])
             self._held = bytearray() if self._held is None else self._held
-        elif kind == frames.RELEASE:
+        elif kind == relay_frames.RELEASE:
             self.released += 1
             held, self._held = self._held, None
             if held:
                 self._type(bytes(held))
-        elif kind == frames.OURS:
+        elif kind == relay_frames.OURS:
             self.words.ours = tuple(payload.split())
-        elif kind == frames.NOTE:
+        elif kind == relay_frames.NOTE:
             self.note = payload
-        elif kind == frames.NUDGE:
+        elif kind == relay_frames.NUDGE:
             self.redraws += 1
-        elif kind == frames.SIGNAL:
+        elif kind == relay_frames.SIGNAL:
             self.signals.append(int.from_bytes(payload, "big", signed=True))
-        elif kind == frames.AGAIN:
+        elif kind == relay_frames.AGAIN:
             self.restarts.append(json.loads(payload)["argv"])
 
     def _insert(self, tag: bytes, data: bytes) -> None:
         self._type(data)
-        self.tell(frames.DONE, tag)
+        self.tell(relay_frames.DONE, tag)
 
     # --- the room --------------------------------------------------------------------------------
 
@@ -606,7 +608,7 @@ class _Agents:
 class _RelayLine(asyncio.Protocol):
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._decoder = frames.Decoder()
+        self._decoder = relay_frames.Decoder()
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

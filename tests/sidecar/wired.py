@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
-from csp.core.capture import Confirmed, Ended, Outcome, Reply, Switched, Turn
-from csp.sidecar.transcripts.follow import Follower, Run
+from csp.protocol.enums import Ending
+from csp.sidecar.transcripts.follower import Follower, Run
 from csp.sidecar.wiring import Wired, unwire, wire
-from csp.wire import Ending
+from csp.terminal.reply_tracker import Confirmed, Ended, Outcome, Reply, Switched, Turn
 from tests.clis.bringup import RealCli, SetUp, bring_up
 from tests.clis.loopback import Loopback
 from tests.clis.terminal import ENTER, Terminal

@@ -18,7 +18,10 @@ from tests.suite.stress import busy_processes
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 #: Tests wait for other processes about half of their time.
 WORKERS: Final = max(2, min(8, 2 * (os.cpu_count() or 1)))
-NOT_IN_THE_MAIN_PART: Final = ("--ignore=tests/core", "--ignore=tests/bench")
+#: The rules of the room and of the terminal: pure, so their tests run apart, with a gate on coverage.
+PURE_TESTS: Final = ("tests/room", "tests/terminal")
+PURE_SOURCES: Final = "csp/room,csp/terminal"
+NOT_IN_THE_MAIN_PART: Final = (*(f"--ignore={path}" for path in PURE_TESTS), "--ignore=tests/bench")
 BY_GROUP: Final = ("--dist", "loadgroup", "--no-loadscope-reorder")
 
 
@@ -70,14 +73,21 @@ def types(full: bool) -> Part:
 
 
 def core() -> Part:
-    return pytest_part("core", "tests/core", "-n", "2", "-p", "no:schemathesis", "-p", "no:aiohttp")
+    return pytest_part("core", *PURE_TESTS, "-n", "2", "-p", "no:schemathesis", "-p", "no:aiohttp")
 
 
 def checked_core(full: bool) -> Part:
-    coverage = ("-m", "slipcover", "--branch", "--source=csp/core", "--fail-under=100", "--skip-covered")
+    coverage = (
+        "-m",
+        "slipcover",
+        "--branch",
+        f"--source={PURE_SOURCES}",
+        "--fail-under=100",
+        "--skip-covered",
+    )
     # SlipCover imports its own plugin before pytest could rewrite the assertions in it.
     quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
-    words = ("tests/core", "-n", "0", "-p", "no:schemathesis", "-p", "no:aiohttp", *quiet)
+    words = (*PURE_TESTS, "-n", "0", "-p", "no:schemathesis", "-p", "no:aiohttp", *quiet)
     return Part("core", (*coverage, "-m", "pytest", *words, *(["--full"] if full else [])))
 
 

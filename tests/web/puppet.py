@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
 

@@ -9,7 +9,7 @@ import pytest_asyncio
 from playwright.async_api import BrowserContext, Page
 
 from csp.errors import Unauthenticated
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
 from tests.web.browser import TIMEOUT_S, Troubles, ask, link_to

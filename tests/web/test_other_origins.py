@@ -16,7 +16,7 @@ import requests
 from playwright.async_api import Browser, BrowserContext, Page, Response
 from playwright.async_api import Error as PlaywrightError
 
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.rooms import LiveRoom, free_port
 from tests.waiting import wait_until
 from tests.web.browser import REBOUND, TIMEOUT_S, enter, link_to, new_context

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from csp.core.board import note_id
-from csp.events import Noted, encode_event
-from csp.journal.jsonl import JsonlJournal
-from csp.whiteboard.board import Meaning, Whiteboard, meaning_of
-from csp.whiteboard.notes import Filter
-from csp.wire import ALL, AgentId
+from csp.journal.jsonl_journal import JsonlJournal
+from csp.protocol.enums import ALL, AgentId
+from csp.protocol.events import Noted, encode_event
+from csp.room.board.board_state import note_id
+from csp.whiteboard.note_index import Filter
+from csp.whiteboard.whiteboard import Meaning, Whiteboard, meaning_of
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "testdata" / "board"
 BEST: Final = 10

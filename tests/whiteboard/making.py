@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from csp.core.board import note_id
-from csp.events import Noted, encode_event
-from csp.journal.jsonl import JsonlJournal
-from csp.wire import ALL, AgentId
+from csp.journal.jsonl_journal import JsonlJournal
+from csp.protocol.enums import ALL, AgentId
+from csp.protocol.events import Noted, encode_event
+from csp.room.board.board_state import note_id
 from tests.journal.making import commit, delivered
 
 

@@ -8,10 +8,11 @@ import msgspec
 import openai
 import pytest
 
-from csp.core.board import note_of
 from csp.errors import CallFailed
+from csp.protocol.enums import MessageId
+from csp.protocol.notes import NoteView, Source
+from csp.room.board.board_state import note_of
 from csp.whiteboard.openai_store import OpenAIStore
-from csp.wire import MessageId, NoteView, Source
 from tests.whiteboard.making import noted
 
 

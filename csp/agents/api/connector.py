@@ -11,21 +11,15 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from csp.agents.api.asking import Ask, Exchange, ask_for
-from csp.agents.api.calling import STEP_S, Calling
-from csp.agents.api.failing import scrubbed
-from csp.agents.api.pane import Pane
+from csp.agents.api.call_errors import scrubbed
+from csp.agents.api.model_call import STEP_S, Calling
+from csp.agents.api.model_pane import Pane
 from csp.agents.api.providers import Model
-from csp.agents.api.reading import Listener, is_blank, without_nulls
+from csp.agents.api.reply_stream import Listener, is_blank, without_nulls
+from csp.agents.api.request import Ask, Exchange, ask_for
 from csp.client import Client, Deliver, Item, Live
-from csp.core.house import DEFAULT_WINDOW, WindowSize
-from csp.core.session import OPEN
-from csp.core.session import Item as Heard
-from csp.core.steps import KEPT_CHARS, KEPT_ITEMS
-from csp.core.tokens import cut
 from csp.errors import CallFailed, CspError, Refused, Unreachable
-from csp.events import AgentCall, AgentResponse, Delivered, HumanMessage, Redacted, TurnMoved
-from csp.wire import (
+from csp.protocol.enums import (
     AgentId,
     ControlVerb,
     DeliverKind,
@@ -33,9 +27,15 @@ from csp.wire import (
     Ending,
     ReportedAgentState,
     ReportedState,
-    TurnState,
-    Usage,
 )
+from csp.protocol.events import AgentCall, AgentResponse, Delivered, HumanMessage, Redacted, TurnMoved
+from csp.protocol.requests import Usage
+from csp.protocol.session_parts import TurnState
+from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
+from csp.room.sessions.session_reducer import KEPT_CHARS, KEPT_ITEMS
+from csp.room.sessions.session_state import OPEN
+from csp.room.sessions.session_state import Item as Heard
+from csp.room.sessions.token_estimate import cut
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from csp.agents.api.asking import SCHEMA_NAME, Ask
-from csp.agents.api.failing import broken_off
-from csp.agents.api.streams import (
+from csp.agents.api.call_errors import broken_off
+from csp.agents.api.request import SCHEMA_NAME, Ask
+from csp.agents.api.sdk_streams import (
     REFUSAL,
     begin,
     check_streamed,
@@ -23,7 +23,7 @@ from csp.agents.api.streams import (
     latest,
 )
 from csp.errors import BadInput, CallFailed
-from csp.wire import Usage
+from csp.protocol.requests import Usage
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Final
 
-from csp.agents.demo.keys import Key, Text
+from csp.agents.demo.key_decoder import Key, Text
 
 REMEMBERED: Final = 50
 

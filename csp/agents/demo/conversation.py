@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from csp.agents.demo.composer import Composer
+from csp.agents.demo.demo_screen import BOLD, FAINT, PLAIN, Screen
 from csp.agents.demo.personas import Persona
-from csp.agents.demo.rows import Place, cut_in_rows, place_in, wrapped
-from csp.agents.demo.screen import BOLD, FAINT, PLAIN, Screen
+from csp.agents.demo.text_rows import Place, cut_in_rows, place_in, wrapped
 
 MAX_ITEMS: Final = 100
 MAX_ECHO_ROWS: Final = 6

@@ -3,8 +3,8 @@
 import logging
 from typing import Final, Protocol
 
-from csp.core.screen import Screen
 from csp.errors import Broken
+from csp.terminal.screen import Screen
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +35,11 @@ def make_emulator(
     """Make the preferred emulator, or the one in pure Python where that cannot run."""
     if prefer == "ghostty":
         try:
-            from csp.sidecar.emulator.ghostty import GhosttyEmulator
+            from csp.sidecar.emulator.ghostty_emulator import GhosttyEmulator
 
             return GhosttyEmulator(rows, cols, history_lines)
         except (ImportError, OSError, AttributeError, Broken) as exc:
             log.warning("native emulator not usable, fell back to pyte", extra={"reason": str(exc)})
-    from csp.sidecar.emulator.fallback import PyteEmulator
+    from csp.sidecar.emulator.pyte_emulator import PyteEmulator
 
     return PyteEmulator(rows, cols, history_lines)

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from csp.core.screen import BLANK, PLAIN, Row, Run, Style
+from csp.terminal.screen import BLANK, PLAIN, Row, Run, Style
 
 _SGR: Final = re.compile(r"\x1b\[([0-9;:]*)m")
 # Links that a formatter may put around their text.

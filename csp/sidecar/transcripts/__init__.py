@@ -1,4 +1,4 @@
-"""Turn the records that the CLIs keep of themselves into the items of csp.core.capture."""
+"""Turn the records that the CLIs keep of themselves into the items of csp.terminal.reply_tracker."""
 
 import re
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-from csp.core.capture import Item
-from csp.sidecar.spool import Event
+from csp.sidecar.hook_spool import Event
+from csp.terminal.reply_tracker import Item
 
 _UNTIL: Final = re.compile(r"(?:\bresets?(?: at| in)?|\btry again (?:at|in)) ([^.\n]{1,60})", re.IGNORECASE)
 

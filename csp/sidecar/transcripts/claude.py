@@ -11,7 +11,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from csp.core.capture import (
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.transcripts import Line, seconds, until
+from csp.terminal.reply_tracker import (
     Asked,
     Attached,
     Bypassed,
@@ -27,9 +31,6 @@ from csp.core.capture import (
     Switched,
     Wrote,
 )
-from csp.sidecar.spool import Event, Hook
-from csp.sidecar.transcripts import Line, seconds, until
-from csp.wire import Ending, Usage
 
 #: How long the end of a turn waits for the lines of that turn, a line for the line before it.
 WAIT_S: Final = 3.0

@@ -9,7 +9,11 @@ from typing import Final
 
 import msgspec
 
-from csp.core.capture import (
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.sidecar.hook_spool import Event
+from csp.sidecar.transcripts import Line, seconds, until
+from csp.terminal.reply_tracker import (
     Asked,
     Called,
     Counted,
@@ -22,9 +26,6 @@ from csp.core.capture import (
     Switched,
     Wrote,
 )
-from csp.sidecar.spool import Event
-from csp.sidecar.transcripts import Line, seconds, until
-from csp.wire import Ending, Usage
 
 _SEARCH: Final = "web_search_call"
 _CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", _SEARCH)

@@ -15,7 +15,12 @@ from typing import Final
 
 import msgspec
 
-from csp.core.capture import (
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.sidecar.hook_spool import Event
+from csp.sidecar.transcripts import Line, seconds, until
+from csp.terminal.prompt import tags_in
+from csp.terminal.reply_tracker import (
     Asked,
     Attached,
     Called,
@@ -30,10 +35,6 @@ from csp.core.capture import (
     Using,
     Wrote,
 )
-from csp.core.prompt import tags_in
-from csp.sidecar.spool import Event
-from csp.sidecar.transcripts import Line, seconds, until
-from csp.wire import Ending, Usage
 
 #: How long the end of a failed turn waits for the hook that tells of it.
 FAILURE_WAIT_S: Final = 1.0

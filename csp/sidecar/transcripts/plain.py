@@ -24,10 +24,11 @@ from typing import Final
 
 import msgspec
 
-from csp.core.capture import Attached, Called, Counted, Ended, Item, Prompted, Started, Wrote
-from csp.sidecar.spool import Event
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.sidecar.hook_spool import Event
 from csp.sidecar.transcripts import Line, until
-from csp.wire import Ending, Usage
+from csp.terminal.reply_tracker import Attached, Called, Counted, Ended, Item, Prompted, Started, Wrote
 
 MAX_MODEL: Final = 128
 _NOTHING: Final = msgspec.Raw(b"")

@@ -1,0 +1,241 @@
+"""A model's stay in a room: it joins, works, finds the room again, leaves."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from csp import price_list
+from csp.agents.api.connector import Connector, Voice
+from csp.agents.api.model_pane import Pane
+from csp.agents.api.providers import Model, Provider, Target
+from csp.client import Client, Registered
+from csp.errors import CspError, Forbidden, NotFound, Unauthenticated
+from csp.http_client import Gateway, field, objects
+from csp.protocol.enums import AgentId, Ending, JoinRole, Kind, Scalar
+from csp.protocol.requests import Usage
+from csp.protocol.session_parts import Status
+from csp.room.room_rules import WindowSize
+from csp.room.sessions.session_state import Item
+from csp.room.sessions.turn_prompt import render
+from csp.sidecar.reconnect import Room, has_moved, running_room, try_to_save
+from csp.sidecar.record_file import left_behind
+from csp.sidecar.run_record import Run, agents_dir
+
+log = logging.getLogger(__name__)
+
+PROFILE: Final = "api"
+_LOOK_S: Final = 1.0
+_PAST: Final = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """Who joins which room, with which model; `name` is the room's, empty where only its address is known."""
+
+    name: str
+    role: JoinRole
+    target: Target
+    provider: Provider
+    url: str
+    token: str
+    room: str
+    state_dir: Path
+    cwd: str
+    prompts: Mapping[str, str]
+    window: WindowSize
+    #: What of the environment a record of us is to hold: nothing that is secret.
+    env: Mapping[str, str]
+
+
+class Program:
+    """Runs one model in one room, until it is removed or told to stop."""
+
+    def __init__(self, stay: Stay, model: Model, pane: Pane) -> None:
+        self._stay = stay
+        self._model = model
+        self._pane = pane
+        self._run: Run | None = None
+        self.agent = ""
+
+    async def join(self) -> Registered:
+        """Join the room, under the id of one of that name which no longer runs if there is one."""
+        stay = self._stay
+        before = left_behind(str(stay.state_dir), stay.room, stay.name) if stay.room else None
+        if before and before.get("url") == stay.url:
+            try:
+                return await self._register(str(before.get("token")))
+            except (Unauthenticated, Forbidden, NotFound):
+                pass  # somebody else has had the id meanwhile, or the room is a new one
+        return await self._register(stay.token)
+
+    async def _register(self, token: str) -> Registered:
+        stay = self._stay
+        known: dict[str, Scalar] = {"provider": stay.target.provider, "model": stay.target.model}
+        joined = await Client.register(
+            stay.url, token, stay.name, kind=Kind.API, role=stay.role, capabilities=known
+        )
+        self.agent = joined.agent
+        return joined
+
+    async def run(self, joined: Registered, stopped: asyncio.Event) -> str:
+        """Work until `stopped`; return why it ended, empty if it was told to."""
+        self._record(joined)
+        client = Client(self._stay.url, joined.token, after=joined.seq)
+        voice = self._voice()
+        # The list of prices takes a while to load: an Allstop would be the wrong moment for it.
+        await asyncio.to_thread(voice.price, Usage(input=1, output=1))
+        connector = Connector(voice, client, self._pane)
+        await self._catch_up(connector, joined)
+        await asyncio.to_thread(self._hand_back, joined)
+        self._pane.title(f"{joined.agent}: {self._stay.target.model} ({self._stay.target.provider})")
+        self._pane.note("it answers what the room says to it; ctrl-c ends it")
+        stopping = asyncio.ensure_future(stopped.wait())
+        try:
+            return await self._work(connector, stopping)
+        finally:
+            stopping.cancel()
+            with contextlib.suppress(CspError):
+                await connector.stop("it has left the room")
+            await connector.client.close(leave=True)
+            await self._model.close()
+
+    async def _work(self, connector: Connector, stopping: "asyncio.Future[Any]") -> str:
+        while True:
+            client = connector.client
+            await client.__aenter__()
+            working = asyncio.ensure_future(connector.run())
+            moving = asyncio.ensure_future(self._moved(client))
+            try:
+                await asyncio.wait({working, moving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if stopping.done():
+                    return ""
+                if not moving.done():
+                    return _why(working.exception())
+                room = moving.result()
+            finally:
+                for task in (working, moving):
+                    task.cancel()
+                await asyncio.gather(working, moving, return_exceptions=True)
+            self._pane.note(f"the room has moved to {room.url}")
+            connector.client = self._client_at(room, client)
+            await client.close(timeout_s=0.0)
+
+    async def _moved(self, client: Client) -> Room:
+        """Return the room once it runs at another address than ours."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if self._run is not None and not client.status.is_connected and has_moved(self._run):
+                room = running_room(self._run)
+                if room is not None:
+                    return room
+
+    def _client_at(self, room: Room, before: Client) -> Client:
+        assert self._run is not None
+        self._run = replace(self._run, url=room.url)
+        try_to_save(self._run)
+        return Client(room.url, self._run.token, after=before.seq)
+
+    def _hand_back(self, joined: Registered) -> None:
+        """Give back the turns that a connector before us had taken up: its calls have died with it."""
+        gateway = Gateway(self._stay.url, joined.token)
+        try:
+            for turn in taken_up(gateway, joined.agent):
+                body = {
+                    "content": "",
+                    "turn": turn,
+                    "ending": Ending.FAILED,
+                    "reason": "it was started again",
+                }
+                gateway.post("/agent-output", body)
+        except CspError as error:
+            log.info("turns were not given back", extra={"why": error.message})
+
+    # --- what the room has to know, what we have to know -----------------------------------------
+
+    def _record(self, joined: Registered) -> None:
+        """Leave the record that the panes look for; a room that is only an address has none."""
+        stay = self._stay
+        if not stay.room:
+            return
+        self._run = Run(
+            name=stay.name,
+            agent=joined.agent,
+            token=joined.token,
+            url=stay.url,
+            room=stay.room,
+            role=stay.role,
+            pid=os.getpid(),
+            profile=PROFILE,
+            argv=[],
+            env=dict(stay.env),
+            cwd=stay.cwd,
+            folder=str(agents_dir(stay.state_dir, stay.room) / joined.agent),
+            started=time.time(),
+        )
+        try_to_save(self._run, is_first=True)
+
+    def _voice(self) -> Voice:
+        stay = self._stay
+        names = ("api", "orchestrator") if stay.role is JoinRole.ORCHESTRATOR else ("api",)
+        system = "\n\n".join(render(stay.prompts, name, {"agent": self.agent}) for name in names)
+        return Voice(
+            agent=AgentId(self.agent),
+            model=self._model,
+            model_name=stay.target.model,
+            system=system,
+            prompts=stay.prompts,
+            price=partial(_price, stay.target.model, stay.provider.prices),
+            secret=stay.target.key,
+            prices=price_list.source(),
+            step_s=stay.target.timeout_s,
+            window=stay.window,
+        )
+
+    async def _catch_up(self, connector: Connector, joined: Registered) -> None:
+        """Hear what was said before, as far as it concerns us."""
+        gateway = Gateway(self._stay.url, joined.token)
+        types = "human_message,agent_call,agent_response"
+        try:
+            page = await asyncio.to_thread(gateway.get, "/history", limit=_PAST, types=types)
+        except CspError as error:
+            log.info("history was not read", extra={"why": error.message})
+            return
+        for item in objects(field(page, "items", list)):
+            words = [str(item.get(name, "")) for name in ("id", "sender", "target", "text")]
+            connector.hear(Item(*words), str(item.get("thread", "")))  # type: ignore[arg-type]  # ids are str
+
+
+def taken_up(gateway: Gateway, agent: str) -> list[str]:
+    """Return the turns of ours that will not be delivered any more, since somebody has taken them up."""
+    running = [
+        field(session, "id", str)
+        for session in objects(field(gateway.get("/sessions"), "items", list))
+        if session.get("status") != Status.ENDED and agent in session.get("agents", ())
+    ]
+    shown = [field(gateway.get(f"/sessions/{id}"), "orchestration", dict) for id in running]
+    turns = [mode.get("turns", {}).get(agent) for mode in shown]
+    # Asked for last: a turn that came up meanwhile is still waiting for us.
+    waiting = {item.get("turn") for item in objects(field(gateway.get(f"/inbox/{agent}"), "items", list))}
+    return [turn for turn in turns if turn and turn not in waiting]
+
+
+def _price(model: str, provider: str, usage: Usage) -> float | None:
+    """Return what a reply cost; of a server that the list of prices does not know nobody can say."""
+    return price_list.cost_usd(model, usage, provider=provider) if provider else None
+
+
+def _why(error: BaseException | None) -> str:
+    if error is None:
+        return "the connection to the room has ended"
+    if isinstance(error, Unauthenticated | Forbidden):
+        return "it was removed from the room, or its name was taken"
+    if isinstance(error, CspError):
+        return error.message
+    raise error

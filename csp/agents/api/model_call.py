@@ -1,0 +1,98 @@
+"""One call of a model, from the first try to its answer."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final
+
+from csp.agents.api.call_errors import ATTEMPTS, failure_of, wait_s
+from csp.agents.api.providers import Model
+from csp.agents.api.reply_stream import Listener
+from csp.agents.api.request import Ask
+from csp.errors import CallFailed
+from csp.protocol.enums import MAX_TEXT_BYTES
+from csp.protocol.requests import Usage
+from csp.room.sessions.token_estimate import tokens_in
+
+#: How long a step may take with all its tries.
+STEP_S: Final = 300.0
+#: The room's own clock ends a turn after the same time; who knows the reason should be first.
+EARLIER_S: Final = 2.0
+
+Hear = Callable[[str], None]
+
+
+class Calling:
+    """Asks a model until it answers, or until that is hopeless; `hear` gets its words as they come.
+
+    `note` is told why there is another try. `usage` is what all tries together have taken so far.
+    """
+
+    def __init__(self, model: Model, name: str, secret: str, step_s: float = STEP_S) -> None:
+        self._model = model
+        self._name = name
+        self._secret = secret
+        self._step_s = step_s
+        self.usage: Usage | None = None
+
+    async def run(self, ask: Ask, hear: Hear, note: Hear) -> str:
+        """Return the whole answer; raise CallFailed where there is none."""
+        deadline = asyncio.get_running_loop().time() + max(self._step_s - EARLIER_S, self._step_s / 2)
+        try:
+            async with asyncio.timeout_at(deadline) as limit:
+                return await self._tries(ask, hear, note, deadline)
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            raise CallFailed(f"no end of the answer in {self._step_s:g} s") from exc
+
+    async def _tries(self, ask: Ask, hear: Hear, note: Hear, deadline: float) -> str:
+        for tries in range(ATTEMPTS):
+            try:
+                return await self._try(ask, hear)
+            except Exception as error:
+                failure = failure_of(error, self._secret, time.time())
+            pause_s = wait_s(failure, tries)
+            is_hopeless = asyncio.get_running_loop().time() + pause_s >= deadline
+            if not failure.is_passing or is_hopeless or tries == ATTEMPTS - 1:
+                raise failure
+            note(f"{failure.message}; trying again in {pause_s:.1f} s")
+            await asyncio.sleep(pause_s)
+        raise AssertionError("the last try returns or raises")
+
+    async def _try(self, ask: Ask, hear: Hear) -> str:
+        listener, pieces, size = Listener(), list[str](), 0
+        counted: Usage | None = None
+        try:
+            async with aclosing(self._model.stream(ask)) as stream:
+                async for piece in stream:
+                    if isinstance(piece, Usage):
+                        counted = piece
+                        continue
+                    pieces.append(piece)
+                    size += len(piece.encode(errors="replace"))
+                    if size > MAX_TEXT_BYTES:
+                        raise CallFailed(f"its answer is over {MAX_TEXT_BYTES} bytes")
+                    hear(listener.hear(piece))
+        finally:
+            text = "".join(pieces)
+            if counted is not None or text:
+                self._count(counted or self._guess(ask, text))
+        return text
+
+    def _guess(self, ask: Ask, text: str) -> Usage:
+        """Return about what a try has taken of which nobody has told the figures."""
+        return Usage(input=ask.tokens, output=tokens_in(text), model=self._name, estimated=True)
+
+    def _count(self, more: Usage) -> None:
+        before = self.usage or Usage()
+        self.usage = Usage(
+            input=before.input + more.input,
+            output=before.output + more.output,
+            cache_read=before.cache_read + more.cache_read,
+            cache_write=before.cache_write + more.cache_write,
+            reasoning=before.reasoning + more.reasoning,
+            estimated=before.estimated or more.estimated,
+            model=more.model,
+        )

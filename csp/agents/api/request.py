@@ -1,0 +1,106 @@
+"""What a model is asked, made of what the room delivers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from csp.protocol.enums import DeliverKind
+from csp.protocol.responses import Deliver
+from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
+from csp.room.sessions.session_state import Item
+from csp.room.sessions.token_estimate import tokens_in
+from csp.room.sessions.turn_prompt import newest, render, shown
+
+#: The names by which a schema is known to who wants one.
+SCHEMA_NAME: Final = "reply"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One message of a conversation with a model; `by_model` is one of its own."""
+
+    text: str
+    by_model: bool = False
+
+    @property
+    def role(self) -> str:
+        return "assistant" if self.by_model else "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One call of a model; without a schema its answer is plain text, of `max_output` tokens at most."""
+
+    system: str
+    said: tuple[Said, ...]
+    schema: Mapping[str, Any] | None = None
+    max_output: int | None = None
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The conversation as all providers take it."""
+        return [{"role": one.role, "content": one.text} for one in self.said]
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it takes."""
+        return tokens_in(self.system) + sum(tokens_in(one.text) for one in self.said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """What was asked last in a thread, with what came of it."""
+
+    asked: str
+    answered: str
+
+
+def ask_for(
+    item: Deliver,
+    system: str,
+    prompts: Mapping[str, str],
+    window: Sequence[Item] = (),
+    before: Exchange | None = None,
+    size: WindowSize = DEFAULT_WINDOW,
+) -> Ask:
+    """Return the call for a delivery: a turn is asked for in the room's words, a message has a window.
+
+    To a model that shall answer once more, its answer `before` is shown: it remembers nothing.
+    """
+    if item.kind is not DeliverKind.TURN:
+        known = newest([one for one in window if one.id != item.id], size)
+        values = {"window": shown(known, size), "sender": item.sender, "text": item.text}
+        return Ask(system=system, said=(Said(text=render(prompts, "talk", values)),))
+    asked: tuple[Said, ...] = (Said(text=item.text),)
+    if item.is_repair and before is not None and before.answered:
+        asked = (Said(text=before.asked), Said(text=before.answered, by_model=True), *asked)
+    schema = reply_schema(item.handoff_to)
+    return Ask(system=system, said=asked, schema=schema, max_output=item.max_output)
+
+
+def reply_schema(handoff_to: Sequence[str]) -> dict[str, Any]:
+    """Return the shape of a reply in a turn.
+
+    Strict schemas want every property, so what may be left out is nullable; how long texts may be is not in
+    their language.
+    """
+    final = {"type": ["boolean", "null"], "description": "true if the whole work is done"}
+    properties: dict[str, Any] = {"message": {"type": "string", "description": "what all shall read"}}
+    if handoff_to:
+        properties["handoff"] = {"anyOf": [_handoff(handoff_to), {"type": "null"}]}
+    properties["final"] = final
+    return _object(properties)
+
+
+def _handoff(handoff_to: Sequence[str]) -> dict[str, Any]:
+    task = {"type": "string", "description": "one sentence, 500 characters at most"}
+    return _object({"to": {"type": "string", "enum": list(handoff_to)}, "task": task})
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }

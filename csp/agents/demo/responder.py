@@ -1,0 +1,321 @@
+"""What a demo agent says to a prompt: fixed rules, no model.
+
+Nothing here is random or remembered: the same prompt at the same turn gets the same answer. Words of a prompt
+are quoted inside of our own sentences alone, so that no line of an answer is a command by accident.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from csp.agents.demo import review_script
+from csp.agents.demo.goal_hints import mode_command, shaped, wanted_cap, wants_end, wants_no_end, wants_time
+from csp.agents.demo.personas import CONDUCTOR, PERSONAS, Persona
+from csp.agents.demo.prompt_parser import Heard, Kind, Said, first_paragraph, hear
+from csp.room.agent_text.grammar import Finish, HandOver
+
+T = TypeVar("T")
+
+MOST_WORDS: Final = 7
+MAX_QUOTE: Final = 80
+MAX_TOPIC: Final = 90
+FEWEST_WORDS: Final = 3
+#: How many turns of collaboration an agent wants to see before it calls the work done.
+ENOUGH_ROUNDS: Final = 3
+
+_CLAUSE: Final = re.compile(r"[^.!?;:,\n\r\"“”`*_#>|\[\](){}]+")
+_WORD: Final = re.compile(r"\S+")
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_MARKS: Final = re.compile(r"[`*_#<>\[\]\"“”]+")
+_GREETING: Final = re.compile(
+    r"\W*(?:hi|hello|hey|hallo|good (?:morning|day|evening)|greetings|welcome)\b", re.IGNORECASE
+)
+_THANKS: Final = re.compile(r"\W*(?:thanks|thank you|cheers|great work|well done)\b", re.IGNORECASE)
+_CODE: Final = re.compile(r"\b(?:code|function|script|snippet|python)\b", re.IGNORECASE)
+_LIST: Final = re.compile(r"\b(?:list|steps|plan|options|ideas)\b", re.IGNORECASE)
+_SIDES: Final = re.compile(
+    r"(?P<one>[^,.;:?!]{1,60}?)[ \t]+(?:or|vs\.?|versus)[ \t]+(?P<two>[^,.;:?!]{1,60})", re.IGNORECASE
+)
+_LEAD: Final = re.compile(
+    r"\W*(?:shall|should|do|does|is|are|would|will|can|could|use|prefer|we|you|i|the|a|an|it|better|to|use|be|"
+    r"whether|which|what|discuss|debate|decide|choose|between)\b[ \t]*",
+    re.IGNORECASE,
+)
+_TRAIL: Final = re.compile(r"[ \t]+(?:in|for|on|at|of|with|when|if|as)\b", re.IGNORECASE)
+
+
+def reply(persona_name: str, prompt: str, turn_count: int, me: str = "") -> str:
+    """Return what a demo agent says to `prompt`; `me` is its name in the room, if that is another one."""
+    if review_script.is_run(prompt):
+        return review_script.say(prompt)
+    persona = PERSONAS[persona_name]
+    heard = hear(prompt, me or persona_name)
+    if persona is CONDUCTOR and heard.kind in (Kind.POSITION, Kind.PROPOSAL, Kind.REBUTTAL):
+        return _synthesis(persona, heard, turn_count)
+    if heard.is_turn and wants_time(heard.topic):
+        return f"@working on turn {turn_count + 1} of mine, taking my time"
+    return _ANSWERS[heard.kind](persona, heard, turn_count)
+
+
+# --- choosing ------------------------------------------------------------------------------------
+
+
+def _number(*seed: object) -> int:
+    """Return the same number for the same words in every process."""
+    return zlib.crc32("\x1f".join(map(str, seed)).encode("utf-8", "replace")) ^ 0x5BD1E995
+
+
+def _pick(choices: Sequence[T], *seed: object) -> T:
+    return choices[_number(*seed) % len(choices)]
+
+
+def quote(text: str, *seed: object, among: int = 4) -> str:
+    """Return a few words that stand in `text` one behind the other; three at least, if it has so many.
+
+    They come from one of the first clauses, as many as `among` says.
+    """
+    spoken = _CONTROLS.sub("\n", first_paragraph(text))
+    clauses = [clause.strip(" \t-'’") for clause in _CLAUSE.findall(spoken)]
+    long_enough = [clause for clause in clauses if len(clause.split()) >= FEWEST_WORDS]
+    if long_enough:
+        return _shortened(_pick(long_enough[:among], "clause", *seed))
+    whole = spoken.strip().rstrip(".!?,;:")
+    if whole and not _MARKS.search(whole) and "\n" not in whole:
+        return _shortened(whole)
+    return _shortened(max(clauses, key=len, default="")) or "nothing at all"
+
+
+def _shortened(clause: str) -> str:
+    """Return the first words of a clause, as they stand there."""
+    words = list(_WORD.finditer(clause))
+    chosen = words[:MOST_WORDS]
+    while len(chosen) > FEWEST_WORDS and chosen[-1].end() > MAX_QUOTE:
+        chosen.pop()
+    return clause[chosen[0].start() : chosen[-1].end()] if chosen else ""
+
+
+def _topic(heard: Heard) -> str:
+    """Return the topic as a part of a sentence."""
+    plain = " ".join(_MARKS.sub("", _CONTROLS.sub(" ", heard.topic)).split()).rstrip(".?!:;,")
+    if len(plain) > MAX_TOPIC:
+        plain = plain[:MAX_TOPIC].rpartition(" ")[0] + " …"
+    return f'"{plain}"' if plain else "this"
+
+
+def _sides(persona: Persona, heard: Heard) -> tuple[str, str]:
+    """Return what this agent is for, what it is against: the better liked of two, else yes or no."""
+    found = _SIDES.search(_topic(heard).strip('"'))
+    if not found:
+        sides = ["the simple way", "the thorough way"]
+    else:
+        sides = [_side(found["one"], last=True), _side(found["two"], last=False)]
+    ranked = sorted(sides, key=lambda side: _number(persona.name, side, *sorted(sides)))
+    return ranked[0], ranked[1]
+
+
+def _side(words: str, *, last: bool) -> str:
+    """Return a side of an alternative without the words that lead to it, three at most."""
+    plain = words.strip()
+    while (lead := _LEAD.match(plain)) and lead.end() < len(plain):
+        plain = plain[lead.end() :]
+    parts = _TRAIL.split(plain)[0].split() or plain.split()
+    return " ".join(parts[-3:] if last else parts[:3]) or "it"
+
+
+def _fill(phrase: str, persona: Persona, heard: Heard, *, quoted: str = "", name: str = "") -> str:
+    side, other = _sides(persona, heard)
+    return phrase.format(side=side, other=other, topic=_topic(heard), quote=quoted, name=name)
+
+
+# --- one answer for each kind of prompt ----------------------------------------------------------
+
+
+def _talk(persona: Persona, heard: Heard, turn: int) -> str:
+    command = mode_command(heard.text) if persona is CONDUCTOR and heard.sender == "human" else ""
+    if command:
+        return command
+    quoted = quote(heard.text, persona.name, heard.text)
+    to = f"{heard.sender}: " if heard.sender not in ("", "human") else ""
+    if _GREETING.match(heard.text):
+        words = heard.text.split()
+        more = f' You say "{quoted}", so I am listening.' if len(words) > 2 else ""
+        return f"{to}{_pick(persona.greetings, heard.text, turn)}{more}"
+    if _THANKS.match(heard.text):
+        return f'{to}You are welcome. I keep "{quoted}" as a compliment.'
+    phrases = persona.opinions if "?" in heard.text else persona.remarks
+    said = f"{to}{_pick(phrases, persona.name, heard.text).format(quote=quoted)}"
+    extra = _extra(persona, heard, quoted)
+    return f"{said}\n\n{extra}" if extra else said
+
+
+def _extra(persona: Persona, heard: Heard, quoted: str) -> str:
+    """Return a small block of code or a list, where the prompt gives reason for it."""
+    if persona is CONDUCTOR:
+        return ""
+    if _CODE.search(heard.text):
+        name = "_".join(re.findall(r"[a-z0-9]+", quoted.lower())[:4]) or "it"
+        body = f"    return {len(heard.text.split())}  # words in your message"
+        return f"A sketch, as I am only a script:\n\n```python\ndef about_{name}() -> int:\n{body}\n```"
+    if _LIST.search(heard.text) or (not persona.is_brief and _number("extra", heard.text) % 3 == 0):
+        reasons = _reasons(persona, heard, 3)
+        return "My points:\n\n" + "\n".join(f"- {reason}" for reason in reasons)
+    return ""
+
+
+def _reasons(persona: Persona, heard: Heard, count: int) -> list[str]:
+    ranked = sorted(persona.reasons, key=lambda reason: _number(persona.name, reason, heard.topic))
+    return ranked[:count]
+
+
+def _position(persona: Persona, heard: Heard, turn: int) -> str:
+    opening = _fill(_pick(persona.positions, heard.topic), persona, heard)
+    _, other = _sides(persona, heard)
+    reasons = _reasons(persona, heard, 1 if persona.is_brief else 2)
+    if persona.is_brief:
+        return f"{opening} On {_topic(heard)} there is one reason that counts: {reasons[0]}."
+    listed = "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, start=1))
+    return f"{opening} On {_topic(heard)}, against {other}:\n\n{listed}"
+
+
+def _rebuttal(persona: Persona, heard: Heard, turn: int) -> str:
+    speakers = _latest(heard.theirs)
+    chosen = _pick(speakers, persona.name, heard.text)
+    said = [_answer_to(persona, heard, chosen)]
+    others = [one for one in speakers if one is not chosen]
+    if others and not persona.is_brief:
+        also = _pick(others, persona.name, heard.topic, heard.round)
+        words = _words_of(also.text, heard, persona.name, also.text)
+        said.append(f'And {also.name}, your "{words}" I grant you half.')
+    reason = _pick(persona.reasons, heard.text, turn)
+    return f"{' '.join(said)}\n\nWhat stands: {reason}."
+
+
+def _answer_to(persona: Persona, heard: Heard, one: Said) -> str:
+    phrase = _pick(persona.rebuttals, persona.name, one.text, heard.round)
+    return _fill(
+        phrase, persona, heard, quoted=_words_of(one.text, heard, persona.name, one.text), name=one.name
+    )
+
+
+def _words_of(text: str, heard: Heard, *seed: object, among: int = 4) -> str:
+    """Return words of a speaker's own, not of the topic it speaks about."""
+    return quote(text.replace(_topic(heard), "\n"), *seed, among=among)
+
+
+def _latest(said: Sequence[Said]) -> list[Said]:
+    """Return what each agent said last; people are heard only where nobody else speaks."""
+    last: dict[str, Said] = {}
+    for one in said:
+        last.pop(one.name, None)
+        last[one.name] = one
+    agents = [one for name, one in last.items() if name != "human"]
+    return agents or list(last.values())
+
+
+def _proposal(persona: Persona, heard: Heard, turn: int) -> str:
+    phrase = _pick(persona.proposals, persona.name, heard.topic)
+    reason = _reasons(persona, heard, 1)[0]
+    return f"{_fill(phrase, persona, heard)} Why: {reason}."
+
+
+def _vote(persona: Persona, heard: Heard, turn: int) -> str:
+    label, text = max(heard.options, key=lambda option: _liking(persona, option[1]))
+    why = (
+        f'"{_words_of(text, heard, among=1)}": {_pick(persona.verdicts, text)}'
+        if text
+        else "it is as good as any"
+    )
+    return f"VOTE: [{label}]\nREASON: {why}."
+
+
+def _liking(persona: Persona, text: str) -> tuple[bool, int, int]:
+    """Return how much a text is to the taste of an agent, whatever place it has; its own comes last."""
+    words = set(re.findall(r"\w+", text.lower()))
+    is_own = any(reason in text for reason in persona.reasons)
+    return not is_own, sum(word in words for word in persona.likes), _number(persona.name, text)
+
+
+def _work(persona: Persona, heard: Heard, turn: int) -> str:
+    """Return a step of common work, then who goes on with it; each step reads differently."""
+    number = heard.round if heard.round is not None else turn + 1
+    step = _pick(persona.steps, heard.text, turn)
+    last = _latest(heard.theirs)[-1:]
+    built = (
+        f' {last[0].name} said "{_words_of(last[0].text, heard, among=1)}", so I began there.' if last else ""
+    )
+    if heard.task:
+        built = f' The task was "{_words_of(heard.task, heard, among=1)}".{built}'
+    said = f"{step}. This is step {number}, turn {turn + 1} of mine, on {_topic(heard)}.{built}"
+    return _handed_on(said, _next(persona, heard, turn, number), heard)
+
+
+def _handed_on(said: str, command: HandOver | Finish | None, heard: Heard) -> str:
+    line = f"@handoff.{command.to} {command.task}" if isinstance(command, HandOver) else "@final"
+    return shaped(heard.topic, said, command, line if command else "")
+
+
+def _next(persona: Persona, heard: Heard, turn: int, number: int) -> HandOver | Finish | None:
+    if heard.can_finish and _is_done(heard, turn, number):
+        return Finish()
+    is_free = heard.is_autopilot and _number("next", heard.text, turn) % 2
+    if not heard.others or not heard.can_hand_over or is_free:
+        return None
+    to = _pick(heard.others, persona.name, heard.text, turn)
+    return HandOver(to=to, task=_fill(_pick(persona.tasks, heard.text, turn), persona, heard))
+
+
+def _is_done(heard: Heard, turn: int, number: int) -> bool:
+    if wants_end(heard.topic):
+        return True
+    if wants_no_end(heard.topic) or heard.is_autopilot:
+        return False
+    wanted = wanted_cap(heard.topic)
+    caps = [cap for cap in (heard.last_round, wanted) if cap is not None]
+    if wanted is not None or (caps and number >= min(caps)):
+        return number >= min(caps)
+    return number >= ENOUGH_ROUNDS and _number("final", heard.text, turn) % 4 == 0
+
+
+def _lead(persona: Persona, heard: Heard, turn: int) -> str:
+    """Hand the next task to one who has not reported yet; sum up when all have."""
+    reported = {one.name for one in heard.theirs}
+    idle = [name for name in heard.others if name not in reported]
+    if not idle:
+        return f"{_synthesis(persona, heard, turn)}\n\n@final"
+    task = _fill(_pick(persona.tasks, heard.topic, turn), persona, heard)
+    return f"{idle[0]} has not been heard yet.\n\n@handoff.{idle[0]} {task}"
+
+
+def _synthesis(persona: Persona, heard: Heard, turn: int) -> str:
+    speakers = list({one.name: one for one in heard.theirs}.values())
+    if not speakers:
+        return f"On {_topic(heard)} nobody has spoken yet; I wait for the first word."
+    lines = "\n".join(f'- {one.name} holds "{_words_of(one.text, heard, among=1)}"' for one in speakers)
+    side, _ = _sides(persona, heard)
+    return (
+        f"What I heard on {_topic(heard)}:\n\n{lines}\n\nIn short: {len(speakers)} voices, a lean to {side}."
+    )
+
+
+def _digest(persona: Persona, heard: Heard, turn: int) -> str:
+    if heard.text.startswith("[CSP:"):
+        return "NOOP"
+    speakers = list({one.name: one for one in heard.said}.values())
+    if not speakers:
+        return f'Noted: "{quote(heard.text, turn)}". Nothing for me to do.'
+    heard_of = "; ".join(f'{one.name} "{_words_of(one.text, heard, among=1)}"' for one in speakers[:4])
+    return f"Noted: {heard_of}. The room is doing fine."
+
+
+_ANSWERS: Final[dict[Kind, Callable[[Persona, Heard, int], str]]] = {
+    Kind.TALK: _talk,
+    Kind.POSITION: _position,
+    Kind.PROPOSAL: _proposal,
+    Kind.REBUTTAL: _rebuttal,
+    Kind.VOTE: _vote,
+    Kind.WORK: _work,
+    Kind.LEAD: _lead,
+    Kind.SYNTHESIS: _synthesis,
+    Kind.DIGEST: _digest,
+}

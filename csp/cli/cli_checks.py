@@ -1,0 +1,195 @@
+"""Check the agent CLIs of this machine, without a turn that would cost something."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+from uuid import uuid4
+
+from csp.config import Settings, process_environment
+from csp.fast_start.child_environment import TOOL, USER, child_environment
+from csp.panes.find_program import find
+from csp.sidecar import version_check
+from csp.sidecar.profile import Profile, checked, load_profile, profile_for
+from csp.sidecar.version_check import ask_version, untested
+from csp.sidecar.wiring import Wired, hook_command, unwire, wire
+
+_HOOKED: Final = ("claude", "gemini")
+_FLAG: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+
+
+class Finding(NamedTuple):
+    """The outcome of one check, with what to do about it where something can be done."""
+
+    check: str
+    ok: bool
+    detail: str
+    advice: str = ""
+
+
+class Cli(NamedTuple):
+    """One CLI as the settings name it; `source` is the variable or the file that has set its command."""
+
+    name: str
+    command: tuple[str, ...]
+    install: str = ""
+    source: str = ""
+
+
+def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[Finding]:
+    """Yield what is found of each agent CLI: is it there, is it known, can it be wired."""
+    for cli in _clis(settings):
+        found = find(cli.command, cwd, env)
+        if found is None:
+            yield _missing(settings, cli)
+            continue
+        path = shutil.which(found.command[0], path=env.get("PATH")) or found.command[0]
+        yield from _check_cli(cli._replace(command=found.command), path, found.profile, env, cwd)
+
+
+def _missing(settings: Settings, cli: Cli) -> Finding:
+    """Say of a CLI that it is not there: a fault only where somebody has asked for it."""
+    name, command = f"cli {cli.name}", cli.command[0]
+    if cli.source:
+        advice = f"check its spelling, or unset {cli.source}"
+        return Finding(name, False, f"{cli.source}: {command} was not found", advice)
+    where = f"CSP_{cli.name.upper()}_CMD=PATH says where it is"
+    advice = (
+        f"{cli.install}; {where}; or go on without it" if cli.install else "check its command in csp.toml"
+    )
+    is_needed = settings.strict_cli_check or bool(settings.agents)
+    return Finding(name, not is_needed, f"{command} is not installed", advice)
+
+
+def _clis(settings: Settings) -> list[Cli]:
+    from csp.panes.members import CLIS
+
+    if settings.agents:
+        known = {name: getattr(settings, row.setting) for name, row in CLIS.items()}
+        named = [
+            (spec.name, spec.command or known.get(spec.profile or spec.name, ())) for spec in settings.agents
+        ]
+        return [Cli(name, command) for name, command in named if command]
+    return [
+        Cli(
+            name,
+            getattr(settings, row.setting),
+            row.install,
+            settings.sources[row.setting] if settings.is_set(row.setting) else "",
+        )
+        for name, row in CLIS.items()
+    ]
+
+
+def _check_cli(
+    cli: Cli, path: str, profile_name: str, env: Mapping[str, str], cwd: Path
+) -> Iterator[Finding]:
+    profile = checked(load_profile(profile_name or profile_for(*cli.command).name))
+    version = ask_version(profile, [path], env)
+    yield Finding(f"cli {cli.name}", True, f"{path}" + (f", {version}" if version else ""))
+    if not profile.versions:
+        yield Finding(f"profile {cli.name}", True, f"{profile.name}: its screen alone tells what it does")
+        return
+    problem = untested(profile, version)
+    advice = "it should work; if a state is not recognised, report it" if problem else ""
+    said = problem or (f"{version}, tested" if version else f"{path} does not say its version")
+    # A version that is not known is no fault of the machine: it works, with a warning.
+    yield Finding(
+        f"profile {cli.name}", bool(version), said, advice or ("" if version else f"run {path} once by hand")
+    )
+    with tempfile.TemporaryDirectory(prefix="csp-doctor-") as folder:
+        yield from _check_wiring(cli, profile, path, env, cwd, Path(folder))
+
+
+def _check_wiring(
+    cli: Cli, profile: Profile, path: str, env: Mapping[str, str], cwd: Path, folder: Path
+) -> Iterator[Finding]:
+    """Wire a run that is never started, in a folder of its own."""
+    argv = [path, *cli.command[1:]]
+    try:
+        wired = wire(profile.capture, folder, argv, env, str(uuid4()), "rules", cwd=str(cwd))
+    except OSError as exc:
+        yield Finding(
+            f"wiring {cli.name}", False, f"cannot be written: {exc}", "check the rights of your home"
+        )
+        return
+    unwire(folder)
+    if not wired.spool_dir:
+        shown = " ".join(cli.command)
+        yield Finding(f"wiring {cli.name}", True, f"{shown!r} is no interactive session, so nothing is added")
+        return
+    yield _check_flags(cli, path, argv, wired, env)
+    if profile.capture in _HOOKED:
+        yield _check_hook(cli, Path(wired.spool_dir))
+    yield _check_transcripts(cli, wired)
+
+
+def _check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mapping[str, str]) -> Finding:
+    """Look whether the CLI's own help knows the arguments that we add."""
+    ours = sorted({word for word in wired.argv if _FLAG.fullmatch(word)} - set(argv))
+    try:
+        done = subprocess.run(
+            [path, "--help"],
+            env=child_environment(USER, env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=version_check.TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        said = f"--help did not end within {version_check.TIMEOUT_S:g} s"
+        return Finding(f"wiring {cli.name}", False, said, f"run {path} --help by hand")
+    except OSError as exc:
+        return Finding(f"wiring {cli.name}", False, f"--help failed: {exc}", f"run {path} --help by hand")
+    known = set(_FLAG.findall(done.stdout + done.stderr))
+    strange = [flag for flag in ours if flag not in known]
+    if strange:
+        return Finding(
+            f"wiring {cli.name}",
+            False,
+            f"its --help does not know {', '.join(strange)}, which we start it with",
+            f"install a version that the profile was tested with, or use --profile generic for {cli.name}",
+        )
+    return Finding(
+        f"wiring {cli.name}", True, f"its --help knows what we add: {', '.join(ours) or 'nothing'}"
+    )
+
+
+def _check_hook(cli: Cli, spool: Path) -> Finding:
+    """Run the line of our hooks as the CLI would; the CLI itself is not started."""
+    said = '{"hook_event_name": "SessionStart"}'
+    done = subprocess.run(
+        ["sh", "-c", hook_command(spool)],
+        env=child_environment(TOOL, process_environment()),
+        input=said,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    arrived = [path.read_text("utf-8") for path in spool.glob("*.json")]
+    if done.returncode == 0 and arrived == [said]:
+        what = f"our hook's line works; that {cli.name} runs it shows with its first message"
+        return Finding(f"hooks {cli.name}", True, what)
+    return Finding(
+        f"hooks {cli.name}", False, "our hook's line did not arrive", "is there a working sh, cat, mv?"
+    )
+
+
+def _check_transcripts(cli: Cli, wired: Wired) -> Finding:
+    """Look whether the place of the CLI's transcripts can be read."""
+    hint = Path(wired.transcript_hint)
+    folder = hint.parent.parent if hint.suffix == ".jsonl" else hint
+    name = f"transcripts {cli.name}"
+    if not folder.exists():
+        return Finding(name, True, f"{folder} will be made by the first conversation")
+    if os.access(folder, os.R_OK | os.X_OK):
+        return Finding(name, True, f"{folder} can be read")
+    return Finding(
+        name, False, f"{folder} cannot be read", "without it answers come from the screen: chmod u+rx it"
+    )

@@ -1,0 +1,53 @@
+"""Configure where log records go."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from csp.human.safe_text import visible
+
+_KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class _Formatter(logging.Formatter):
+    """One line a record: the event first, its fields behind it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        details = {key: value for key, value in vars(record).items() if key not in _KNOWN}
+        fields = "".join(f" {key}={value!r}" for key, value in details.items())
+        line, *trace = super().format(record).split("\n")
+        return visible("\n".join([line + fields, *trace]))
+
+
+def configure(*, is_verbose: bool) -> None:
+    """Send records to stderr: what a user did, or with `is_verbose` the mechanics too."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.DEBUG if is_verbose else logging.INFO)
+
+
+#: What an SDK or its HTTP client logs of a call may hold more than is for anybody's eyes.
+_TALKATIVE: Final = ("anthropic", "openai", "httpx2", "httpcore2")
+
+
+def log_to(path: Path) -> None:
+    """Send our own records to a file that is for its user alone; nothing goes to this terminal."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    handler = logging.StreamHandler(open(fd, "a", encoding="utf-8"))  # noqa: SIM115  # open until we end
+    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def log_failure(error: Exception) -> None:
+    """Log an error that nobody expected, with its traceback."""
+    configure(is_verbose=True)
+    logging.getLogger(__name__).error("command failed", exc_info=error)

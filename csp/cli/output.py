@@ -1,0 +1,77 @@
+"""Write to the user's terminal without letting an agent's text drive it.
+
+stdout is data, stderr is talk. What goes to a terminal has its control characters made visible; what goes
+into a pipe or a file is left as it is.
+"""
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Final, TextIO
+
+from csp.errors import BadInput
+from csp.human.safe_text import visible
+
+_ERASE_LINE: Final = "\r\x1b[K"
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether a person looks at this stream; a closed one is None."""
+    return stream is not None and stream.isatty()
+
+
+def put(text: str) -> None:
+    """Write one piece of data to stdout."""
+    print(visible(text) if is_terminal(sys.stdout) else text)
+
+
+def put_lines(lines: Iterable[str]) -> None:
+    """Write pieces of data to stdout, a line each."""
+    for line in lines:
+        put(line)
+
+
+def put_json(value: object) -> None:
+    """Write one line of JSON to stdout."""
+    print(json.dumps(value, ensure_ascii=True))
+
+
+def talk(text: str) -> None:
+    """Write one line to stderr."""
+    print(visible(text) if is_terminal(sys.stderr) else text, file=sys.stderr)
+
+
+class Progress:
+    """One line on stderr that says what is being waited for; it is gone before anything else is written."""
+
+    def __init__(self) -> None:
+        self._line = ""
+
+    def show(self, line: str) -> None:
+        """Show this line in place of the last, if a person looks."""
+        if is_terminal(sys.stderr) and line != self._line:
+            print(f"{_ERASE_LINE}{visible(line)}", end="", file=sys.stderr, flush=True)
+            self._line = line
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._line:
+            print(_ERASE_LINE, end="", file=sys.stderr, flush=True)
+            self._line = ""
+
+
+def confirm(question: str) -> bool:
+    """Ask a person; off a terminal nobody could answer, so raise BadInput."""
+    if not is_terminal(sys.stdin) or not is_terminal(sys.stderr):
+        raise BadInput("this cannot be undone, and there is no terminal to ask on", "add --yes to do it")
+    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def duration(seconds: float) -> str:
+    """Return a span of time in its largest unit."""
+    whole = int(seconds)
+    for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if whole >= size:
+            return f"{whole // size} {name}"
+    return f"{whole} s"

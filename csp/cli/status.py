@@ -1,0 +1,206 @@
+"""Show the state of things: agents, room, settings."""
+
+import time
+from typing import Final
+
+from csp.cli.output import duration, put, put_json, put_lines, talk
+from csp.cli.verb_call import Call
+from csp.config import ROWS, shown
+from csp.errors import Forbidden
+from csp.http_client import Object, field, objects
+from csp.human.cost_text import session_spending, spent_lines
+from csp.human.turn_label import bracketed, owing, takes_part, turn_word
+
+_TEXT: Final = 60
+_SUBJECT: Final = 200
+_DETAIL: Final = 100
+#: How much of what waits is shown; the rest is counted.
+_WAITING: Final = 20
+#: Why a message waits, and what ends the wait, by its reason or else by its state.
+_WHY: Final = {
+    "queued": "{agent} has not taken it up yet",
+    "typed": "it is being typed",
+    "offline": "{agent} is not connected; it gets it when it is back",
+    "starting": "{agent} is still starting",
+    "busy": "{agent} is at work; it gets it after this turn",
+    "dialog": "{agent} has a dialog open; answer it in its pane or with csp approve or csp deny",
+    "typing": "somebody is typing in the pane of {agent}",
+    "draft": "there is a draft in the composer of {agent}; send it or clear it",
+    "paused": "{agent} is paused; go on with csp resume {agent}",
+    "turn": "it comes with the next turn of {agent}",
+    "loop": "agents have long been talking among themselves; let it through with csp continue {id}",
+    "stuck": "a text that could be neither sent nor cleared is in the composer of {agent}; clear it by hand",
+}
+
+
+def agents(call: Call) -> int:
+    """List the agents with what each does."""
+    found = objects(call.gateway.get("/agents"))
+    if call.is_json:
+        put_json(found)
+        return 0
+    put_lines(_agent_lines(found, call.gateway.get("/mode")))
+    return 0
+
+
+def status(call: Call) -> int:
+    """Show the room, its sessions, its agents, and each message that waits with what it waits for."""
+    health = call.gateway.get("/health")
+    found = objects(call.gateway.get("/agents"))
+    sessions = objects(field(call.gateway.get("/sessions"), "items", list))
+    queue, usage = _queue(call), call.gateway.get("/usage")
+    if call.is_json:
+        shown = {"health": health, "agents": found, "sessions": sessions, "queue": queue, "usage": usage}
+        put_json({"url": call.address.url, **shown})
+        return 0
+    put_lines(_health_lines(call.address.url, health))
+    put_lines(_session_line(item) for item in sessions if not item.get("endedAt"))
+    put_lines(_agent_lines(found, call.gateway.get("/mode")))
+    put_lines(spent_lines(usage))
+    put_lines(_queue_lines(queue))
+    return 0
+
+
+def token(call: Call) -> int:
+    """Print the token that this command would speak with."""
+    put(call.address.token)
+    return 0
+
+
+def config(call: Call) -> int:
+    """Show every setting with the place its value comes from."""
+    settings = call.settings
+    rows = [(row.env, shown(settings, row), settings.sources[row.name]) for row in ROWS]
+    if call.is_json:
+        put_json([{"name": name, "value": value, "source": source} for name, value, source in rows])
+        return 0
+    for line in _columns([list(row) for row in rows]):
+        put(line)
+    if settings.withheld is not None:
+        talk(f"csp: left out until you accept it with csp trust, from {settings.withheld.path}:")
+        for line in settings.withheld.lines:
+            talk(f"  {line}")
+    return 0
+
+
+def _queue(call: Call) -> list[Object] | None:
+    """Return what waits, or None for a token that may not see it."""
+    try:
+        return objects(field(call.gateway.get("/queue"), "items", list))
+    except Forbidden:
+        return None
+
+
+def _session_line(item: Object) -> str:
+    """Return one session as somebody wants it who asks what goes on."""
+    rounds = field(item, "maxRounds", int)
+    where = f"round {field(item, 'round', int) + 1}" + (f" of {rounds}" if rounds else "")
+    topic = _one_line(field(item, "topic", str), _TEXT)
+    status = ", ".join(filter(None, (field(item, "status", str), where, session_spending(item))))
+    return f"{field(item, 'mode', str)} {field(item, 'id', str)}: {status}, {topic or 'no topic'}"
+
+
+def _agent_lines(found: list[Object], mode: Object) -> list[str]:
+    if not found:
+        return ["no agents"]
+    rows = _columns([_agent_row(item, mode) for item in found])
+    return [line for row, item in zip(rows, found, strict=True) for line in (row, *_dialog_lines(item))]
+
+
+def _agent_row(item: Object, mode: Object) -> list[str]:
+    word = turn_word(field(item, "id", str), field(item, "state", str), takes_part(mode), owing(mode))
+    state = bracketed(word)
+    until, detail = item.get("until"), item.get("detail")
+    if isinstance(until, int | float):
+        state += f" until {_clock(until)}"
+    if detail:
+        state += f" ({_one_line(str(detail), _DETAIL)})"
+    role = field(item, "role", str)
+    kind = field(item, "kind", str)
+    waiting = field(item, "queued", int)
+    return [
+        field(item, "id", str),
+        state,
+        kind if role == "agent" else f"{kind}, {role}",
+        f"{waiting} waiting" if waiting else "",
+        "shares its pane" if item.get("share") else "",
+    ]
+
+
+def _dialog_lines(item: Object) -> list[str]:
+    """Return what an agent asks of a person, with the commands that answer it."""
+    dialog = item.get("dialog")
+    if not isinstance(dialog, dict):
+        return []
+    agent, tool = field(item, "id", str), str(dialog.get("tool") or "")
+    subject = _one_line(str(dialog.get("arguments") or ""), _SUBJECT)
+    asked = _one_line(str(dialog.get("question") or ""), _SUBJECT)
+    wanted = f"{tool}: {subject}" if tool and subject else tool or subject
+    choices = [choice for choice in dialog.get("choices") or [] if isinstance(choice, dict)]
+    offered = [f"{choice.get('number')} {choice.get('label')}" for choice in choices]
+    lines = [f"wants {wanted}" if wanted else "", asked, " · ".join(offered)]
+    lines.append(f"answer with: csp approve {agent} [--choice N], or csp deny {agent}")
+    return [f"    {line}" for line in lines if line]
+
+
+def _clock(when: float) -> str:
+    """Return a time of day; of another day than today, with its date."""
+    day = time.localtime(when)
+    is_today = day[:3] == time.localtime()[:3]
+    return time.strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M", day)
+
+
+def _one_line(text: str, size: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= size else f"{line[: size - 1]}…"
+
+
+def _health_lines(url: str, health: object) -> list[str]:
+    journal = field(health, "journal", dict)
+    damaged = journal.get("damaged") or []
+    lines = [
+        f"room {field(health, 'room', str)} at {url}: {field(health, 'status', str)},"
+        f" seq {field(health, 'seq', int)}, up {duration(field(health, 'uptime_s', float))}"
+    ]
+    if not journal.get("writable", True):
+        lines.append("journal: cannot be written, nothing new is accepted")
+    if damaged:
+        lines.append(f"journal: {len(damaged)} damaged lines, see: csp doctor --journal")
+    return [*lines, *_board_lines(health)]
+
+
+def _board_lines(health: object) -> list[str]:
+    """Return how large the whiteboards are, once something stands on them."""
+    # A gateway that was started by an older version does not tell.
+    boards = health.get("boards") if isinstance(health, dict) else None
+    if not boards or not field(boards, "notes", int):
+        return []
+    size, most = field(boards, "bytes", int), field(boards, "max_bytes", int)
+    share = f", the largest {field(boards, 'largest_bytes', int) / most:.0%} full" if most else ""
+    return [f"whiteboards: {boards['count']}, {boards['notes']} notes, {size / 1024:.1f} KiB{share}"]
+
+
+def _queue_lines(queue: list[Object] | None) -> list[str]:
+    if queue is None:
+        return ["what waits is shown with the room's token only"]
+    lines = [f"waiting: {_queue_line(item)}" for item in queue[:_WAITING]]
+    more = len(queue) - len(lines)
+    return [*lines, f"waiting: {more} more, all of them with: csp status --json"] if more else lines
+
+
+def _queue_line(item: Object) -> str:
+    state = field(item, "state", str)
+    reason = str(item.get("reason") or "")
+    age = duration(max(0.0, time.time() - field(item, "at", float)))
+    text = _one_line(field(item, "text", str), _TEXT)
+    message, agent = field(item, "id", str), field(item, "agent", str)
+    why = _WHY.get(reason or state, "").format(agent=agent, id=message)
+    shown = f"{state} ({reason})" if reason else state
+    return f"{message} from {field(item, 'sender', str)} to {agent}: {shown} for {age}, {why}: {text}"
+
+
+def _columns(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]

@@ -1,0 +1,229 @@
+"""One WebSocket to the gateway, from its handshake to its loss."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, Never
+
+from csp.client.background_tasks import until_first
+from csp.client.http_calls import Http
+from csp.client.inbox import Inbox
+from csp.client.incoming_frames import NOT_WATCHED, Answer, Live, read_error, read_frame
+from csp.client.outbox import Outbox, to_frame
+from csp.errors import BadInput, CspError, Unauthenticated, Unreachable
+from csp.protocol.codec import encode
+from csp.protocol.enums import Struct
+from csp.protocol.requests import WatchBody
+from csp.protocol.responses import Deliver
+from csp.protocol.screen_frames import LiveBody
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+    from websockets.exceptions import ConnectionClosed
+
+log = logging.getLogger(__name__)
+
+OPEN_S: Final = 10.0
+CLOSE_S: Final = 1.0
+#: The first line of a pruned journal holds a whole room; everything else is far smaller.
+MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
+MAX_FRAMES_UNREAD: Final = 64
+TOKEN_DIED: Final = 4001
+#: What names our own requests; those of callers have numbers.
+_WATCH: Final = "watch"
+_UNWATCH: Final = "unwatch"
+_LIVE: Final = "live"
+#: A handshake answered so has reached somebody who says no.
+_REFUSALS: Final = frozenset({401, 403, 429})
+
+
+async def open_link(http: Http, after: int, keepalive_s: float) -> "Link | None":
+    """Return a link that has been seen to carry frames; None where something in between blocks it."""
+    from websockets.exceptions import ConnectionClosed  # a client that only polls does without it
+
+    socket = await _shake_hands(http, after, keepalive_s)
+    if socket is None:
+        return None
+    try:
+        return Link(socket, await _first_frame(socket))
+    except TimeoutError:
+        await _hang_up(socket)
+        return None
+    except ConnectionClosed as exc:
+        raise _loss(exc) from exc
+    except asyncio.CancelledError:
+        socket.transport.abort()
+        raise
+
+
+async def _shake_hands(http: Http, after: int, keepalive_s: float) -> "ClientConnection | None":
+    from websockets.asyncio.client import connect
+    from websockets.exceptions import InvalidStatus, WebSocketException
+
+    try:
+        return await connect(
+            f"ws{http.url.removeprefix('http')}/ws?after={after}",
+            # Unlike X-Auth-Token, this header is not passed on by a redirect to another host.
+            additional_headers={"Authorization": f"Bearer {http.token}"},
+            compression=None,
+            proxy=None,
+            open_timeout=OPEN_S,
+            close_timeout=CLOSE_S,
+            ping_interval=keepalive_s,
+            ping_timeout=keepalive_s,
+            max_size=MAX_FRAME_BYTES,
+            max_queue=MAX_FRAMES_UNREAD,
+        )
+    except InvalidStatus as exc:
+        refusal = _refusal(exc.response.status_code, bytes(exc.response.body or b""), http.url)
+        if refusal is not None:
+            raise refusal from exc
+        return None
+    except (WebSocketException, OSError) as exc:
+        raise Unreachable(f"no WebSocket to {http.url}: {str(exc) or 'timed out'}") from exc
+
+
+def _refusal(status: int, body: bytes, url: str) -> CspError | None:
+    """Return what the gateway says; None where the answer shows that WebSocket does not get through to it."""
+    error = read_error(status, body, url)
+    return error if status in _REFUSALS else None
+
+
+async def _first_frame(socket: "ClientConnection") -> bytes | None:
+    """Return once the gateway has shown that it hears us: with a frame, or with the answer to a ping."""
+    reading = asyncio.ensure_future(socket.recv(decode=False))
+    pong = asyncio.ensure_future(_pong(socket))
+    try:
+        await asyncio.wait([reading, pong], timeout=OPEN_S, return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            return reading.result()
+        if not pong.done():
+            raise TimeoutError
+        pong.result()
+        return None
+    finally:
+        reading.cancel()
+        pong.cancel()
+        await asyncio.gather(reading, pong, return_exceptions=True)
+
+
+async def _pong(socket: "ClientConnection") -> None:
+    await (await socket.ping())
+
+
+async def _hang_up(socket: "ClientConnection") -> None:
+    with contextlib.suppress(OSError):
+        await socket.close()
+    socket.transport.abort()
+
+
+def _loss(exc: "ConnectionClosed") -> CspError:
+    close = exc.rcvd
+    if close is not None and close.code == TOKEN_DIED:
+        return Unauthenticated(close.reason or "this token is no longer valid", "register again")
+    if close is not None:
+        return Unreachable(f"the gateway closed the connection: {close.reason or close.code}")
+    return Unreachable("the connection to the gateway was lost")
+
+
+class Link:
+    """An open WebSocket; `first` is a frame that has been read from it already.
+
+    It is read without a pause, because acknowledgements come the same way as events. When the consumer is
+    slow, the gateway is told to stop sending events instead, and later to go on from the last one taken.
+    """
+
+    def __init__(self, socket: "ClientConnection", first: bytes | None) -> None:
+        self._socket = socket
+        self._first = first
+        self._is_paused = False
+        self._overflow = asyncio.Event()
+        self._watching: asyncio.Future[Answer] | None = None
+        self._is_watched = False
+
+    async def run(self, inbox: Inbox, outbox: Outbox, screens: Iterable[str] = ()) -> None:
+        """Carry everything both ways; raises Unreachable, or Unauthenticated, when the link is lost.
+
+        `screens` are those that were watched over the link before.
+        """
+        from websockets.exceptions import ConnectionClosed
+
+        outbox.rewind()
+        try:
+            for agent in screens:
+                await self._send_op(_WATCH, _LIVE, WatchBody(screen=agent))
+            await until_first(self._receive(inbox, outbox), self._send(outbox), self._make_room(inbox))
+        except ConnectionClosed as exc:
+            raise _loss(exc) from exc
+        finally:
+            if self._is_watched:
+                inbox.take_live(NOT_WATCHED, 0)
+
+    async def show(self, body: LiveBody) -> None:
+        """Send what matters only now; it is lost with the link."""
+        from websockets.exceptions import ConnectionClosed
+
+        with contextlib.suppress(ConnectionClosed):
+            await self._send_op(_LIVE, _LIVE, body)
+
+    async def _send_op(self, name: str, ref: str, body: Struct) -> None:
+        await self._socket.send(to_frame(name, ref, encode(body)), text=True)
+
+    async def close(self) -> None:
+        """Hang up."""
+        await _hang_up(self._socket)
+
+    async def _send(self, outbox: Outbox) -> Never:
+        while True:
+            pending = await outbox.next()
+            await self._socket.send(pending.to_frame(), text=True)
+
+    async def _receive(self, inbox: Inbox, outbox: Outbox) -> Never:
+        if self._first is not None:
+            self._take(self._first, inbox, outbox)
+        while True:
+            self._take(await self._socket.recv(decode=False), inbox, outbox)
+
+    def _take(self, data: bytes, inbox: Inbox, outbox: Outbox) -> None:
+        try:
+            item = read_frame(data)
+        except BadInput as exc:
+            log.warning("frame not understood", extra={"problem": exc.message, "size": len(data)})
+            return
+        match item:
+            case Answer():
+                self._take_answer(item, outbox)
+            case Deliver():
+                inbox.take_deliver(item, len(data))
+            case Live():
+                self._is_watched = self._is_watched if item.watch is None else item.watch
+                inbox.take_live(item, len(data))
+            case _ if self._is_paused:
+                pass
+            case _ if inbox.is_full:
+                self._is_paused = True
+                self._overflow.set()
+            case _:
+                inbox.take_event(item, len(data))
+
+    def _take_answer(self, answer: Answer, outbox: Outbox) -> None:
+        if isinstance(answer.ref, int):
+            outbox.settle(answer.ref, answer)
+        elif answer.ref == _WATCH and self._watching is not None and not self._watching.done():
+            # Everything before this answer was sent before the gateway began again.
+            self._is_paused = False
+            self._watching.set_result(answer)
+
+    async def _make_room(self, inbox: Inbox) -> Never:
+        while True:
+            await self._overflow.wait()
+            self._overflow.clear()
+            await self._socket.send(encode({"op": "unwatch", "ref": _UNWATCH}), text=True)
+            await inbox.drained()
+            self._watching = asyncio.get_running_loop().create_future()
+            watch = {"op": "watch", "ref": _WATCH, "after": inbox.last_seq}
+            await self._socket.send(encode(watch), text=True)
+            error = (await self._watching).to_error()
+            if error is not None:
+                raise error

@@ -1,1 +1,0 @@
-"""The pure decisions of a room: values in, values out."""

@@ -1,0 +1,129 @@
+"""Read the files by which rooms are announced; write those that their agents need."""
+
+import fcntl
+import os
+
+from csp.errors import BadInput, Broken
+from csp.fast_start.fast_json import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MAX_BYTES = 1 << 16
+_MAX_NAME = 32
+_NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+def is_name(text: str) -> bool:
+    """Tell whether a room or an agent may be called so; such a name leads to no other folder."""
+    return 0 < len(text) <= _MAX_NAME and _NAME_CHARS.issuperset(text)
+
+
+def checked(name: str, what: str) -> str:
+    """Return a name that cannot lead anywhere else."""
+    if not is_name(name):
+        raise BadInput(f"{what}: expected a name of a-z, 0-9 or -, got {name!r}")
+    return name
+
+
+def read_running(path: str) -> "dict[str, Any] | None":
+    """Return what a room that runs says of itself; remove the file of one that does not."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        room = _parse(_content(fd))
+        if not lock(fd, fcntl.LOCK_SH) or (room and room.get("supervisor") and _is_alive(room["supervisor"])):
+            return room
+        if lock(fd, fcntl.LOCK_EX) and is_at(fd, path):
+            _remove(path)
+        return None
+    finally:
+        os.close(fd)
+
+
+def _content(fd: int) -> bytes:
+    try:
+        return os.pread(fd, _MAX_BYTES, 0)
+    except OSError:
+        # A folder, or whatever else has taken the place of the file.
+        return b""
+
+
+def _parse(raw: bytes) -> "dict[str, Any] | None":
+    try:
+        found = loads(raw)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def lock(fd: int, kind: int) -> bool:
+    """Take the lock of a file if nobody else has it."""
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_at(fd: int, path: str) -> bool:
+    """Tell whether the path still names the open file; another process may have removed it meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def make_private_dir(path: "str | os.PathLike[str]") -> None:
+    """Make a folder that only its user can look into, or make it so."""
+    os.makedirs(path, 0o700, exist_ok=True)
+    if os.stat(path).st_mode & 0o077:
+        os.chmod(path, 0o700)
+
+
+def agents_dir(state_dir: str, room: str) -> str:
+    """Return where the sidecars of a room keep their folders, the tokens of their agents."""
+    return os.path.join(state_dir, f"{room}.agents")
+
+
+def token_path(state_dir: str, room: str, agent: str, kind: str = "token") -> str:
+    """Return where the token of an agent lies: for the commands in its pane, or of another kind."""
+    name = f"{checked(agent, 'CSP_AGENT')}.{kind}"
+    return os.path.join(agents_dir(state_dir, checked(room, "room")), name)
+
+
+def save_token(state_dir: str, room: str, agent: str, token: str, kind: str = "token") -> str:
+    """Leave the token of an agent for those who will speak as it, readable for its user alone; say where."""
+    path = token_path(state_dir, room, agent, kind)
+    folder, name = os.path.split(path)
+    draft = os.path.join(folder, f".{name}.{os.getpid()}")
+    try:
+        make_private_dir(state_dir)
+        make_private_dir(folder)
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(fd, "w", encoding="ascii") as file:
+            file.write(token)
+        os.replace(draft, path)
+    except OSError as exc:
+        raise Broken(f"cannot write {path!r}: {(exc.strerror or '').lower()}") from exc
+    return path

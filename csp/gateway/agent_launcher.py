@@ -1,0 +1,131 @@
+"""Start a model behind an API for somebody who asks for it over HTTP.
+
+How an agent is started is the business of `csp add`, so that is run: the gateway knows no panes.
+"""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from csp.config import process_environment
+from csp.errors import BadInput, Broken, CspError, Refused, TooMany
+from csp.fast_start.child_environment import CONNECTOR, child_environment, usual_key
+from csp.protocol.enums import JoinRole
+from csp.protocol.requests import StartBody
+from csp.protocol.responses import StartedView
+
+#: `csp add` itself waits for a minute; a lock that another command holds comes on top of that.
+PATIENCE_S: Final = 90.0
+#: They are started one after the other, so more than these would only wait.
+_MOST: Final = 8
+_KEPT: Final = 100
+_CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
+_MISUSED: Final = 2
+
+
+class Starting:
+    """Starts models for one room."""
+
+    def __init__(self, room: str) -> None:
+        self._room = room
+        self._under_way = 0
+        #: Calls with an id of the caller's own, while they run and for a while after.
+        self._calls: dict[tuple[str, str], asyncio.Task[StartedView]] = {}
+
+    def find(self, caller: str, key: str) -> "asyncio.Task[StartedView] | None":
+        """Return the same call from before, which may still run."""
+        return self._calls.get((caller, key))
+
+    async def start_once(
+        self, caller: str, key: str, body: StartBody, note: Callable[[str], Awaitable[object]]
+    ) -> StartedView:
+        """Start a model for a call that must not start two; `note` keeps that it began, then who came."""
+
+        async def run() -> StartedView:
+            # Before anything is started: a gateway after this one must not start another.
+            await note("")
+            started = await self.start(body)
+            await note(started.agent_id)
+            return started
+
+        task = asyncio.create_task(run())
+        self._calls[caller, key] = task
+        if len(self._calls) > _KEPT:
+            del self._calls[next(iter(self._calls))]
+        return await asyncio.shield(task)
+
+    async def start(self, body: StartBody, patience_s: float = PATIENCE_S) -> StartedView:
+        """Return the model once it is in the room; raise what kept it from coming."""
+        if self._under_way >= _MOST:
+            raise TooMany(f"{_MOST} agents are being started", "try again in a moment")
+        self._under_way += 1
+        try:
+            key = body.key_env or usual_key(body.provider)
+            code, out, err = await _run(start_argv(body, self._room), key, patience_s)
+        finally:
+            self._under_way -= 1
+        found = _outcome(out)
+        if code or found.get("problem"):
+            raise failure(code, str(found.get("problem", "")), err)
+        return StartedView(success=True, agent_id=str(found["agent"]), state=str(found["state"]))
+
+
+def start_argv(body: StartBody, room: str) -> list[str]:
+    """Return the command that starts a model; nothing in it can be taken for an option."""
+    if body.name.startswith("-"):
+        raise BadInput(f"name {body.name!r} begins with a dash", "give it a name such as claude-api")
+    given = {
+        "provider": body.provider,
+        "model": body.model,
+        "base-url": body.base_url,
+        "key-env": body.key_env,
+    }
+    words = [f"--{flag}={value}" for flag, value in given.items() if value]
+    words += [f"--role={body.role}"] if body.role is not JoinRole.AGENT else []
+    return [*_CSP, "add", body.name, f"--room={room}", "--json", *words]
+
+
+async def _run(argv: list[str], key: str, patience_s: float) -> tuple[int, str, str]:
+    # Use the room's own command, however the gateway was started.
+    rest = {name: value for name, value in process_environment().items() if name != "CSP_ROOM"}
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        env=child_environment(CONNECTOR, rest, keys=(key,)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(patience_s):
+            out, err = await process.communicate()
+    except TimeoutError:
+        raise Refused(f"it has not joined after {patience_s:g} s", "see: csp logs") from None
+    finally:
+        # Whoever asked may have hung up: a command that nobody waits for is ended, as by ctrl-c.
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGINT)
+    return process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace")
+
+
+def _outcome(out: str) -> dict[str, Any]:
+    try:
+        found = json.loads(out)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def failure(code: int, problem: str, err: str) -> CspError:
+    """Return what a command said that failed: in one line, the advice behind it in brackets."""
+    lines = [line.removeprefix("csp: ") for line in err.splitlines() if line.startswith("csp: ")]
+    line = problem or (lines[-1] if lines else "")
+    if not line:
+        return Broken("the agent could not be started", "see the gateway's log")
+    message, _, hint = line.partition(" (") if line.endswith(")") else (line, "", "")
+    kind = BadInput if code == _MISUSED else Refused
+    return kind(message, hint.removesuffix(")") or "see: csp logs")

@@ -1,0 +1,191 @@
+"""Agents take turns: so many operations of one in a second, so many of all at once.
+
+People do not come here. An operation has its turn from its decision until it is safe on disk, so that no
+batch is longer than the operations that may be under way.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from csp.errors import TooMany
+from csp.gateway.connections import AGAIN_S
+from csp.protocol.enums import AgentId
+from csp.room.agent_rates import MAX_QUOTA, OPERATIONS_PER_S, Bucket, draw, is_full, next_quota
+
+MAX_UNDER_WAY: Final = 64
+MAX_OF_ONE: Final = 16
+#: When agents wait because readers lag behind, how long until the readers are looked at again.
+LAG_S: Final = 0.005
+#: Buckets of agents that were not seen for long are forgotten at this number.
+MAX_BUCKETS: Final = 1024
+
+
+class Ticket:
+    """The turn of one operation."""
+
+    __slots__ = ("agent", "is_in")
+
+    def __init__(self, agent: AgentId) -> None:
+        self.agent = agent
+        self.is_in = False
+
+
+_TURN: ContextVar[tuple["Throttle", Ticket] | None] = ContextVar("turn", default=None)
+_Waiting = deque[tuple["asyncio.Future[None]", Ticket]]
+
+
+class Throttle:
+    """`is_behind` tells whether readers have to catch up before agents may go on."""
+
+    def __init__(self, is_behind: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> None:
+        self._is_behind = is_behind
+        self._clock = clock
+        self._buckets: dict[AgentId, Bucket] = {}
+        self._waiting: OrderedDict[AgentId, _Waiting] = OrderedDict()
+        self._under_way = 0
+        self._of_agent: dict[AgentId, int] = {}
+        self._quota = self._left = MAX_QUOTA
+        self._scheduled_at: float | None = None
+        self._loop = asyncio.get_running_loop()
+
+    # --- the rate of one -------------------------------------------------------------------------
+
+    def check_rate(self, agent: AgentId) -> None:
+        """Count an operation, or raise TooMany."""
+        if self._draw(agent) > 0:
+            raise _too_fast(agent)
+
+    def refusal(self, agent: AgentId) -> TooMany | None:
+        """Return what an agent that is too fast is told, without counting anything."""
+        bucket = self._buckets.get(agent)
+        is_over = bucket is not None and draw(bucket, self._clock())[1] > 0
+        return _too_fast(agent) if is_over else None
+
+    async def keep_rate(self, agent: AgentId) -> None:
+        """Count an operation as soon as the agent may have one."""
+        while (wait_s := self._draw(agent)) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(wait_s)
+
+    def _draw(self, agent: AgentId) -> float:
+        now = self._clock()
+        if len(self._buckets) >= MAX_BUCKETS:
+            self._buckets = {key: one for key, one in self._buckets.items() if not is_full(one, now)}
+        self._buckets[agent], wait_s = draw(self._buckets.get(agent), now)
+        return wait_s
+
+    # --- the turn of each ------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def turn(self, agent: AgentId) -> AsyncIterator[None]:
+        """Do something for an agent when it is its turn."""
+        ticket = Ticket(agent)
+        await self.enter(ticket)
+        token = _TURN.set((self, ticket))
+        try:
+            yield
+        finally:
+            _TURN.reset(token)
+            self.leave(ticket)
+
+    async def enter(self, ticket: Ticket) -> None:
+        """Return when it is this operation's turn."""
+        if not self._waiting and self._may_enter(ticket.agent):
+            self._let_in(ticket)
+            self._schedule()
+            return
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.setdefault(ticket.agent, deque()).append((done, ticket))
+        self._schedule()
+        try:
+            await done
+        except BaseException:
+            self._give_up(done, ticket)
+            raise
+
+    def leave(self, ticket: Ticket) -> None:
+        """End the turn of an operation; once is enough."""
+        if not ticket.is_in:
+            return
+        ticket.is_in = False
+        self._under_way -= 1
+        self._of_agent[ticket.agent] -= 1
+        if not self._of_agent[ticket.agent]:
+            del self._of_agent[ticket.agent]
+        if self._waiting:
+            self._schedule()
+
+    def _give_up(self, done: "asyncio.Future[None]", ticket: Ticket) -> None:
+        self.leave(ticket)
+        queue = self._waiting.get(ticket.agent)
+        if queue is not None and (done, ticket) in queue:
+            queue.remove((done, ticket))
+            if not queue:
+                del self._waiting[ticket.agent]
+
+    def _may_enter(self, agent: AgentId) -> bool:
+        is_free = self._left > 0 and self._under_way < MAX_UNDER_WAY
+        return is_free and self._of_agent.get(agent, 0) < MAX_OF_ONE and not self._is_behind()
+
+    def _let_in(self, ticket: Ticket) -> None:
+        ticket.is_in = True
+        self._left -= 1
+        self._under_way += 1
+        self._of_agent[ticket.agent] = self._of_agent.get(ticket.agent, 0) + 1
+
+    # --- passes ----------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        if self._scheduled_at is None:
+            # Time of this thread alone: on a busy machine a pass takes long without being much work.
+            self._scheduled_at = time.thread_time()
+            self._loop.call_soon(self._pass)
+
+    def _pass(self) -> None:
+        """Give agents a new quota, once in every pass of the loop, less if that has become slow."""
+        began = self._scheduled_at
+        self._scheduled_at = None
+        if began is not None:
+            self._quota = next_quota(self._quota, time.thread_time() - began)
+        self._left = self._quota
+        self._let_in_waiting()
+        if self._waiting and self._is_behind():
+            self._loop.call_later(LAG_S, self._schedule)
+        elif self._waiting and self._left <= 0:
+            self._schedule()
+
+    def _let_in_waiting(self) -> None:
+        skipped = 0
+        while self._waiting and skipped < len(self._waiting) and self._left > 0:
+            agent, queue = self._waiting.popitem(last=False)
+            if queue[0][0].done():
+                # Its caller has hung up, and is about to say so.
+                queue.popleft()
+            elif self._may_enter(agent):
+                done, ticket = queue.popleft()
+                self._let_in(ticket)
+                done.set_result(None)
+                skipped = 0
+            else:
+                skipped += 1
+            if queue:
+                self._waiting[agent] = queue
+
+
+async def wait_for_news(news: "asyncio.Future[None]", timeout_s: float) -> None:
+    """Wait for news and give up the turn while waiting."""
+    turn = _TURN.get()
+    if turn is not None:
+        turn[0].leave(turn[1])
+    await asyncio.wait([news], timeout=timeout_s)
+    if turn is not None:
+        await turn[0].enter(turn[1])
+
+
+def _too_fast(agent: AgentId) -> TooMany:
+    problem = f"{agent} does more than {OPERATIONS_PER_S:g} operations a second"
+    return TooMany(problem, f"try again in {AGAIN_S:g} s", after_s=AGAIN_S)

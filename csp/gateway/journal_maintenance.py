@@ -1,0 +1,366 @@
+"""Care for the journal beside the room's work: search index, scrub, removal of text.
+
+A removal copies the journal first, which may fail; then it is journalled, which is the promise; then the
+copy takes the journal's place. A note lies beside the journal meanwhile, so that a promise that could
+not be kept is kept at the next removal or start.
+"""
+
+import asyncio
+import contextlib
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from csp.errors import BadInput, Broken, CspError, NotFound, Refused
+from csp.fast_start.child_environment import HELPER, child_environment
+from csp.fast_start.process_environment import process_environment
+from csp.gateway.gateway import Gateway
+from csp.journal import rewrite
+from csp.journal.atomic_files import read_plain, replace_file
+from csp.journal.history_query import HistoryQuery
+from csp.journal.jsonl_journal import JsonlJournal, storage_error
+from csp.journal.line_reader import intact_seq
+from csp.journal.scrub import scrub
+from csp.journal.snapshots import snapshot_files
+from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, MessageId
+from csp.protocol.events import (
+    AnyEvent,
+    Base,
+    Noted,
+    Pruned,
+    Redacted,
+    RunEvent,
+    RunStarted,
+    Said,
+    decode_event,
+    encode_event,
+)
+from csp.protocol.notes import NoteKind, is_note_id
+from csp.protocol.responses import JournalHealth
+from csp.room.commands import Notice, Prune, Redact
+from csp.room.decide import decide
+from csp.room.room_state import Room, apply, dump, without_texts
+
+log = logging.getLogger(__name__)
+
+QUIET_S: Final = 0.3
+INDEX_LINES: Final = 1000
+# A search reads what is not indexed; this much it reads in a few milliseconds.
+MOST_LAG_BYTES: Final = 1024 * 1024
+# A scrub holds up every other thread; of this much it is done in a few milliseconds.
+MOST_SCRUBBED_HERE_BYTES: Final = 256 * 1024
+BUSY_LINES: Final = 200
+BUSY_SHARE: Final = 0.1
+_NOTE_NAME: Final = "rewrite.json"
+
+
+class _Note(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A removal under way: of one message or of everything before a seq; `after` comes its event, if any."""
+
+    redact: str = ""
+    prune: int = 0
+    after: int = 0
+
+    def is_promised_by(self, event: AnyEvent) -> bool:
+        """Tell whether `event` promises this removal."""
+        match event:
+            case Redacted():
+                return event.message == self.redact
+            case Pruned():
+                return event.before == self.prune
+            case _:
+                return False
+
+
+class _Damage(msgspec.Struct, frozen=True):
+    line_number: int
+    problem: str
+
+
+class _ScrubReport(msgspec.Struct, frozen=True):
+    checked: int
+    damaged: list[_Damage]
+
+
+# --- removal -------------------------------------------------------------------------------------
+
+
+async def redact(gateway: Gateway, message_id: str) -> None:
+    """Take the text of a message out of the room, its journal and its index."""
+    async with gateway.removal:
+        for one in await _messages_of(gateway, message_id):
+            found = await gateway.history.find(MessageId(one))
+            if found is None or not isinstance(found.event, Said | RunEvent | Noted):
+                raise NotFound(f"unknown message {one!r}", "see: csp history")
+            await _check_no_run(gateway, found.event)
+            await _remove(gateway, _Note(redact=one, after=gateway.writer.safe_seq))
+
+
+async def _messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
+    """Return whose text is meant: a note that was taken from a reply has the same words as that."""
+    if not is_note_id(message_id):
+        return (message_id,)
+    await gateway.writer.settle()
+    note = await asyncio.to_thread(gateway.board.get, message_id, None)
+    if note is None or note.source is None:
+        return (message_id,)
+    return (note.source.id,) if note.kind is NoteKind.REPLY else (note.source.id, message_id)
+
+
+async def _check_no_run(gateway: Gateway, event: Said | RunEvent | Noted) -> None:
+    """Refuse a message of a run: its words stand in the run's other events and its files as well."""
+    if event.session_id is None or event.sender == HUMAN:
+        return
+    query = HistoryQuery(limit=1, session=event.session_id, types=frozenset({"run.started"}))
+    for line in (await gateway.history.page(query)).lines:
+        started = decode_event(line)
+        assert isinstance(started, RunStarted)
+        run = gateway.writer.room.runs.by_id.get(started.run)
+        last = run.seq if run is not None else event.seq
+        what = f"{event.id} is part of run {started.run}, whose record has its words in many places"
+        raise Refused(what, f"take all of it out when it has ended: csp history prune --before {last + 1}")
+
+
+async def prune(gateway: Gateway, before: int) -> int:
+    """Take everything before an event out of the journal and its index."""
+    async with gateway.removal:
+        if before > _first_seq(gateway.writer.journal):
+            await _remove(gateway, _Note(prune=before, after=gateway.writer.safe_seq))
+    return gateway.writer.safe_seq
+
+
+async def finish_rewrites(gateway: Gateway) -> None:
+    """Carry out a removal that was promised before a crash or on a full disk; forget one that was not."""
+    async with gateway.removal:
+        try:
+            await _keep_promise(gateway)
+        except CspError as exc:
+            log.warning("removal put off", extra={"problem": exc.message})
+
+
+async def _remove(gateway: Gateway, note: _Note) -> None:
+    kept = await _keep_promise(gateway)
+    if kept is not None and (kept.redact, kept.prune) == (note.redact, note.prune):
+        return
+    command = Redact(message=note.redact) if note.redact else Prune(before=note.prune)
+    # What the room refuses is refused before the work, though it may still change its mind meanwhile.
+    decide(gateway.writer.room, command, gateway.clock())
+    await gateway.writer.settle()
+    # Without durability nothing waits for the write, which is the next thing the loop does.
+    await asyncio.sleep(0)
+    _leave_note(gateway.folder, note)
+    try:
+        prepared = await asyncio.to_thread(_prepare, gateway.writer.journal, note)
+        await _promise(gateway, command, prepared)
+    except CspError:
+        _drop_note(gateway.folder)
+        raise
+    await _finish(gateway, prepared, note)
+    _drop_note(gateway.folder)
+
+
+async def _keep_promise(gateway: Gateway) -> _Note | None:
+    """Carry out the removal of a note that lies there, if it was promised; return it."""
+    note = _read_note(gateway.folder)
+    if note is None:
+        return None
+    journal = gateway.writer.journal
+    is_promised = await asyncio.to_thread(_is_promised, journal, note)
+    if is_promised:
+        log.warning("removal taken up again", extra={"redact": note.redact, "prune": note.prune})
+        await _finish(gateway, await asyncio.to_thread(_prepare, journal, note), note)
+    _drop_note(gateway.folder)
+    return note if is_promised else None
+
+
+async def _promise(gateway: Gateway, command: Redact | Prune, prepared: rewrite.Rewrite) -> None:
+    try:
+        await gateway.submit(command)
+    except CspError:
+        rewrite.discard(prepared)
+        raise
+
+
+async def _finish(gateway: Gateway, prepared: rewrite.Rewrite, note: _Note) -> None:
+    await gateway.writer.alone(lambda: rewrite.finish(prepared))
+    gateway.history.load_recent()
+    if note.prune:
+        await gateway.hands.forget(note.prune)
+
+
+def _prepare(journal: JsonlJournal, note: _Note) -> rewrite.Rewrite:
+    if note.redact:
+        transform = rewrite.redaction([MessageId(note.redact)])
+    else:
+        transform = rewrite.pruning(note.prune, _base_line(journal, note.prune))
+    return rewrite.prepare(journal, transform)
+
+
+def _leave_note(folder: Path, note: _Note) -> None:
+    try:
+        replace_file(folder / _NOTE_NAME, msgspec.json.encode(note))
+    except OSError as exc:
+        raise storage_error("note the removal", exc) from exc
+
+
+def _read_note(folder: Path) -> _Note | None:
+    try:
+        return msgspec.json.decode(read_plain(folder / _NOTE_NAME), type=_Note)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        log.warning("removal note unreadable", extra={"folder": str(folder), "problem": str(exc)})
+        return None
+
+
+def _drop_note(folder: Path) -> None:
+    # One that stays costs a second rewrite, which changes nothing.
+    with contextlib.suppress(OSError):
+        (folder / _NOTE_NAME).unlink(missing_ok=True)
+
+
+def _is_promised(journal: JsonlJournal, note: _Note) -> bool:
+    return any(note.is_promised_by(event) for event in _events_after(journal, note.after))
+
+
+def _first_seq(journal: JsonlJournal) -> int:
+    """Return the seq the journal begins with; that of a base line stands for everything up to it."""
+    lines = journal.read_after(0, 1).lines
+    return (intact_seq(lines[0]) or 0) if lines else 0
+
+
+def _base_line(journal: JsonlJournal, before: int) -> bytes:
+    """Return the line that stands for everything before an event: the room as it was then."""
+    room = without_texts(_room_before(journal, before))
+    seq = before - 1
+    event_id = MessageId(f"e-{seq}")
+    text = "the history before this was removed"
+    state = msgspec.Raw(dump(room))
+    return encode_event(Base(seq, room.ts, event_id, SYSTEM, ALL, DEFAULT_THREAD, text, state))
+
+
+def _room_before(journal: JsonlJournal, before: int) -> Room:
+    room = Room()
+    for event in _events_after(journal, 0):
+        if event.seq >= before:
+            break
+        try:
+            room = apply(room, event)
+        except msgspec.MsgspecError as exc:
+            log.warning("journal line passed over", extra={"seq": event.seq, "problem": str(exc)})
+    return room
+
+
+def _events_after(journal: JsonlJournal, seq: int) -> Iterator[AnyEvent]:
+    """Yield what can be read of the journal after `seq`; an intact line need not be an event."""
+    cursor = None
+    while True:
+        chunk = journal.read_after(seq, 1 << 20, cursor)
+        for line in chunk.lines:
+            try:
+                event = decode_event(line)
+            except BadInput:
+                continue
+            yield event
+        if chunk.end:
+            return
+        seq, cursor = chunk.last_seq, chunk.cursor
+
+
+# --- beside the room's work ----------------------------------------------------------------------
+
+
+async def index_when_quiet(gateway: Gateway) -> None:
+    """Bring the search index up to date whenever the room has nothing else to do, for ever.
+
+    Where it has always something to do, the index gets a small share of the time once it lags.
+    """
+    while True:
+        await asyncio.sleep(QUIET_S)
+        while (is_quiet := _is_quiet(gateway)) or gateway.index.lag_bytes > MOST_LAG_BYTES:
+            started = time.monotonic()
+            lines = INDEX_LINES if is_quiet else BUSY_LINES
+            if not await asyncio.to_thread(gateway.index.catch_up, lines):
+                break
+            if not is_quiet:
+                await asyncio.sleep((time.monotonic() - started) * (1 / BUSY_SHARE - 1))
+
+
+async def index_notes(gateway: Gateway) -> None:
+    """Take new notes into the index of the board soon after they come, for ever."""
+    while True:
+        await asyncio.sleep(QUIET_S)
+        while _is_quiet(gateway) or gateway.board.lag_bytes > MOST_LAG_BYTES:
+            if await asyncio.to_thread(gateway.board.catch_up, INDEX_LINES):
+                break
+
+
+def _is_quiet(gateway: Gateway) -> bool:
+    return time.monotonic() - gateway.last_commit > QUIET_S
+
+
+async def scrub_journal(gateway: Gateway) -> None:
+    """Read the whole journal once, beside the room's work, and report what is damaged."""
+    try:
+        report = await _scrub(gateway.writer.journal.path)
+    except (OSError, msgspec.MsgspecError, BadInput) as exc:
+        gateway.scrub = JournalHealth(writable=True, scrub="failed")
+        log.warning("scrub failed", extra={"problem": str(exc)})
+        return
+    lines = tuple(damage.line_number for damage in report.damaged)
+    gateway.scrub = JournalHealth(writable=True, scrub="done", checked=report.checked, damaged=lines[:1000])
+    if not lines:
+        return
+    log.error("journal damaged", extra={"lines": lines[:20], "count": len(lines)})
+    where = ", ".join(map(str, lines[:5])) + (", ..." if len(lines) > 5 else "")
+    text = f"The journal is damaged in {len(lines)} places (line {where}). See: csp doctor --journal"
+    await _tell(gateway, text)
+
+
+async def report_mending(gateway: Gateway) -> None:
+    """Tell the room what had to be mended at the end of its journal when it was opened."""
+    for warning in gateway.writer.journal.warnings:
+        await _tell(gateway, f"The journal was mended: {warning}.")
+
+
+async def _tell(gateway: Gateway, text: str) -> None:
+    try:
+        await gateway.submit(Notice(text=text, target=HUMAN))
+    except Broken as exc:
+        log.warning("notice not posted", extra={"problem": exc.message})
+
+
+async def _scrub(journal: Path) -> _ScrubReport:
+    """Scrub a small journal in a thread: to start a process takes longer than to read it."""
+    files = (journal, *snapshot_files(journal.parent))
+    if sum(file.stat().st_size for file in files) > MOST_SCRUBBED_HERE_BYTES:
+        return await _scrub_process(journal)
+    found = await asyncio.to_thread(scrub, journal)
+    damaged = [_Damage(one.line_number, one.problem) for one in found.damaged]
+    return _ScrubReport(checked=found.checked, damaged=damaged)
+
+
+async def _scrub_process(journal: Path) -> _ScrubReport:
+    folder = journal.parent
+    # -P: a folder named csp where the gateway was started must not be taken for ours.
+    doctor = [sys.executable, "-P", "-m", "csp.cli", "doctor", "--journal", "--json"]
+    where = ["--history", str(folder.parent), "--room", folder.name]
+    process = await asyncio.create_subprocess_exec(
+        *("nice", *doctor, *where),
+        env=child_environment(HELPER, process_environment()),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        out, _ = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    return msgspec.json.decode(out, type=_ScrubReport)

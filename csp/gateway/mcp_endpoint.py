@@ -1,0 +1,131 @@
+"""/mcp: the room as an MCP server, over streamable HTTP."""
+
+import asyncio
+import contextlib
+import importlib
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from csp.errors import NotFound
+from csp.gateway.auth import read_token
+from csp.gateway.gateway import Gateway
+from csp.gateway.local_client import Inside
+from csp.gateway.responses import HEADERS
+from csp.mcp.sdk_check import how_to_install, is_installed
+from csp.room.roles import ROUTES, check_call, row_of
+
+if TYPE_CHECKING:
+    from csp.mcp.asgi import App
+
+_EVENTS: Final = "text/event-stream"
+_LOOK_S: Final = 0.5
+#: A token is the gateway's to know, nobody's behind it.
+_SECRET: Final = frozenset({b"x-auth-token", b"authorization", b"cookie"})
+
+
+class Bridge:
+    """From aiohttp to the SDK's application, which is loaded when somebody first asks."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._app: asyncio.Future[App] | None = None
+
+    async def handle(self, request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:
+        """Answer one request of a participant."""
+        caller = self._gateway.identify(read_token(request))
+        await self._gateway.arrive(caller)
+        check_call(row_of(ROUTES, "POST /mcp"), caller.party, "POST /mcp")
+        body = await request.read()
+        app = await self._loaded()
+        # A body may take its time, as may the loading; a token may die meanwhile.
+        self._gateway.recheck(caller)
+        headers = [
+            (name.lower(), value) for name, value in request.raw_headers if name.lower() not in _SECRET
+        ]
+        answer = _Answer(request)
+        with self._gateway.present(caller):
+            await _while_connected(
+                request, app.answer(headers, body, Inside(self._gateway, caller), answer.take)
+            )
+        return answer.response()
+
+    async def _loaded(self) -> "App":
+        if not is_installed():
+            hint = f"install it where the gateway runs: {how_to_install()}"
+            raise NotFound("the package 'mcp' is not installed", hint)
+        if self._app is None:
+            self._app = asyncio.get_running_loop().create_future()
+            self._gateway.spawn(self._run(self._app))
+        # One caller that goes away must not take the others' application with it.
+        return await asyncio.shield(self._app)
+
+    async def _run(self, loaded: "asyncio.Future[App]") -> None:
+        """Load the SDK in a thread, since that takes a second; serve until the gateway ends."""
+        try:
+            asgi = await asyncio.to_thread(importlib.import_module, "csp.mcp.asgi")
+            app = await asyncio.to_thread(asgi.load)
+            async with app.run():
+                loaded.set_result(app)
+                await asyncio.get_running_loop().create_future()
+        except Exception as exc:
+            self._app = None
+            if not loaded.done():
+                loaded.set_exception(exc)
+            raise
+
+
+class _Answer:
+    """An answer of the application on its way out: whole, or event by event."""
+
+    def __init__(self, request: web.BaseRequest) -> None:
+        self._request = request
+        self._status = 500
+        self._type = ""
+        self._body = bytearray()
+        self._stream: web.StreamResponse | None = None
+
+    async def take(self, message: MutableMapping[str, Any]) -> None:
+        """Take the next piece."""
+        if message["type"] == "http.response.start":
+            headers = {name.decode().lower(): value.decode() for name, value in message.get("headers", [])}
+            self._status, self._type = message["status"], headers.get("content-type", "")
+            if self._type.startswith(_EVENTS):
+                self._stream = web.StreamResponse(status=self._status, headers=self._headers())
+                await self._stream.prepare(self._request)
+        elif self._stream is not None:
+            await self._stream.write(message.get("body", b""))
+        else:
+            self._body += message.get("body", b"")
+
+    def response(self) -> web.StreamResponse:
+        """Return the whole answer, or the stream that has been sent by now."""
+        if self._stream is not None:
+            return self._stream
+        return web.Response(status=self._status, body=bytes(self._body), headers=self._headers())
+
+    def _headers(self) -> dict[str, str]:
+        return HEADERS | ({"Content-Type": self._type} if self._type else {})
+
+
+async def _while_connected(request: web.BaseRequest, work: Any) -> None:
+    """Do the work; drop it when nobody waits for its answer any more."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ConnectionResetError("the peer is gone")
+        await task
+    finally:
+        for one in (task, gone):
+            one.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await task
+
+
+async def _disconnected(request: web.BaseRequest) -> None:
+    """Return when the caller is gone, which aiohttp tells nobody who has read the whole request."""
+    while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK_S)

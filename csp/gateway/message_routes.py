@@ -1,0 +1,116 @@
+"""The routes of messages that were sent: how far they have come, what waits, what is done about it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from csp.errors import NotFound, Refused
+from csp.gateway import journal_maintenance, operations
+from csp.gateway.gateway import Gateway
+from csp.gateway.handlers import Answer, Call
+from csp.journal.rewrite import REDACTED
+from csp.protocol.enums import HUMAN, AgentId, MessageAction, MessageId, SessionId
+from csp.protocol.events import Said
+from csp.protocol.notes import is_note_id
+from csp.protocol.responses import DeliveryView, MessageView, QueueView, SentView, WaitingView
+from csp.room.commands import Cancel, Continue, Send
+from csp.room.messages.delivery import UNDELIVERED
+from csp.room.messages.inbox import delivery_view, oldest_waiting
+from csp.room.visibility import is_hidden, seals_on
+
+#: How many messages GET /queue lists, the oldest first.
+MAX_LISTED: Final = 1000
+
+
+async def message_states(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
+    view, seals = await _message_view(gateway, call.path["id"])
+    reader = call.caller.reader
+    is_theirs = reader in (None, view.sender, *view.recipients)
+    if not is_theirs or is_hidden(seals, AgentId(view.sender), reader, gateway.writer.room.sessions):
+        raise NotFound(f"unknown message {view.id!r}", "you can ask about what you sent or were sent")
+    return view
+
+
+async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView, Mapping[SessionId, int]]:
+    """Return how far a message has come, with the sealed phases that it was said in."""
+    room = gateway.writer.room
+    known = room.message(message_id)
+    if known is not None:
+        states = {str(agent): delivery_view(room, known, agent) for agent in known.deliveries}
+        view = MessageView(id=known.id, seq=known.seq, sender=known.sender, recipients=states)
+        return view, known.seals
+    found = await gateway.history.find(MessageId(message_id))
+    if found is None or not isinstance(found.event, Said):
+        raise NotFound(f"unknown message {message_id!r}", "see: csp history")
+    ends = {
+        str(step.agent): DeliveryView(state=step.state, at=step.ts, reason=step.reason or None)
+        for step in found.deliveries
+    }
+    event = found.event
+    view = MessageView(id=event.id, seq=event.seq, sender=event.sender, recipients=ends)
+    return view, seals_on(event)
+
+
+async def act_on_message(gateway: Gateway, call: Call) -> Answer:
+    message_id = call.path["id"]
+    try:
+        action = MessageAction(call.path["action"])
+    except ValueError as exc:
+        known = ", ".join(MessageAction)
+        raise NotFound(f"unknown action {call.path['action']!r}", f"expected one of: {known}") from exc
+    if action is MessageAction.RESEND:
+        return await _resend(gateway, message_id, call.body.id)
+    if action is MessageAction.REDACT:
+        await journal_maintenance.redact(gateway, message_id)
+        if is_note_id(message_id):
+            return SentView(
+                success=True, id=MessageId(message_id), seq=gateway.writer.safe_seq, recipients=()
+            )
+    elif action is MessageAction.CANCEL:
+        await gateway.submit(Cancel(message=message_id, **call.once))
+    else:
+        await gateway.submit(Continue(message=message_id, **call.once))
+    view, _ = await _message_view(gateway, message_id)
+    return SentView(success=True, id=view.id, seq=view.seq, recipients=tuple(view.recipients))
+
+
+async def _resend(gateway: Gateway, message_id: str, own_id: str | None) -> Answer:
+    """Send an old message as a new one, to those it has not reached; to all if it reached everyone."""
+    view, seals = await _message_view(gateway, message_id)
+    if gateway.writer.room.sessions.is_sealed(seals):
+        raise Refused(f"{message_id} is sealed until its phase is over", "see: csp mode show")
+    found = await gateway.history.find(MessageId(message_id))
+    if found is None or not isinstance(found.event, Said):
+        raise NotFound(f"the text of {message_id!r} is no longer in the journal", "write it as a new message")
+    if found.event.text == REDACTED:
+        raise Refused(f"the text of {message_id!r} was removed", "write it again as a new message")
+    missed = [agent for agent, step in view.recipients.items() if step.state in UNDELIVERED]
+    only = tuple(AgentId(agent) for agent in (missed or view.recipients))
+    event = found.event
+    to = only[0] if len(only) == 1 else event.target
+    ttl_s = gateway.settings.message_ttl_s
+    new_id = None if own_id is None else MessageId(own_id)
+    send = Send(sender=HUMAN, to=to, text=event.text, thread=event.thread, ttl_s=ttl_s, only=only, id=new_id)
+    return operations.sent_view(gateway, await gateway.submit(send), own_id)
+
+
+async def queue(gateway: Gateway, call: Call) -> Answer:
+    await gateway.writer.settle()
+    room = gateway.writer.room
+    items: list[WaitingView] = []
+    for waiting, agent in oldest_waiting(room, MAX_LISTED):
+        view = delivery_view(room, waiting, agent)
+        items.append(
+            WaitingView(
+                id=waiting.id,
+                seq=waiting.seq,
+                sender=waiting.sender,
+                target=waiting.target,
+                text=waiting.text[:200],
+                agent=agent,
+                state=view.state,
+                at=view.at,
+                reason=view.reason,
+            )
+        )
+    return QueueView(items=tuple(items))

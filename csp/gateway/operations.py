@@ -1,0 +1,217 @@
+"""What a participant can do, the same over HTTP as over WebSocket."""
+
+import logging
+
+import msgspec
+
+from csp.errors import BadInput, Forbidden, NotFound, Refused
+from csp.gateway.auth import Caller
+from csp.gateway.board_hits import hits_for_reply
+from csp.gateway.gateway import Gateway
+from csp.gateway.handlers import Call
+from csp.price_list import cost_usd
+from csp.protocol.codec import check_text
+from csp.protocol.enums import (
+    SYSTEM,
+    AgentId,
+    AgentState,
+    DeliveryState,
+    Ending,
+    Kind,
+    MessageId,
+    ReportedAgentState,
+    Role,
+)
+from csp.protocol.events import AgentResponse, KnownEvent, Late, Noticed, Said, TurnMoved
+from csp.protocol.requests import (
+    ControlDoneBody,
+    DeliveryBody,
+    MessageBody,
+    OutputBody,
+    StateBody,
+    Usage,
+    WorkingBody,
+)
+from csp.protocol.responses import Done, MeView, OutputView, SentView, WorkingView
+from csp.protocol.screen_frames import LiveBody, ScreenAnswer
+from csp.room.commands import Answer, KeepTurn, Report, Send, SetState
+from csp.room.membership import known_participant
+from csp.room.visibility import may_watch
+
+log = logging.getLogger(__name__)
+
+
+async def send_message(gateway: Gateway, caller: Caller, body: MessageBody) -> SentView:
+    """Send a message to one participant or to all."""
+    check_text(body.content)
+    command = Send(
+        sender=caller.id,
+        to=body.to,
+        text=body.content,
+        thread=body.thread,
+        reply_to=_id(body.reply_to),
+        urgent=body.urgent,
+        id=_id(body.id),
+        ttl_s=gateway.settings.message_ttl_s,
+    )
+    return sent_view(gateway, await gateway.submit(command), body.id)
+
+
+async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> OutputView:
+    """Post what a participant wrote; with `replyTo` it goes to whoever asked."""
+    if not body.content and body.ending is Ending.DONE:
+        raise BadInput(
+            "expected `str` of length >= 1 - at `$.content`", "only a turn that broke off is empty"
+        )
+    check_text(body.content)
+    bound = None if body.activity else body.turn or body.reply_to
+    hits = await hits_for_reply(gateway, caller.id, bound, body.content) if bound else {}
+    command = Answer(
+        sender=caller.id,
+        text=body.content,
+        turn=body.turn,
+        reply_to=_id(body.reply_to),
+        handoff=body.handoff,
+        final=body.final,
+        usage=_priced(body.usage),
+        thread=body.thread,
+        id=_id(body.id),
+        ttl_s=gateway.settings.message_ttl_s,
+        activity=body.activity,
+        local=body.local,
+        ending=body.ending,
+        reason=body.reason,
+        hits=hits,
+    )
+    events = await gateway.submit(command)
+    # Words that are not posted may still cause an ask, which is the room's own.
+    said = (event for event in events if isinstance(event, Said | Late) and event.sender == caller.id)
+    first = next(said, None)
+    if isinstance(first, AgentResponse) and first.malformed:
+        log.warning("reply malformed", extra={"agent": first.sender, "message_id": first.id})
+    if first is not None and (isinstance(first, Late) or first.late):
+        return OutputView(success=True, id=first.id, seq=first.seq, recipients=(), late=True)
+    if first is not None:
+        return _output_view(first.id, first.seq, first.recipients, first.target)
+    known = gateway.writer.room.message(body.id or "")
+    if known is not None:
+        return _output_view(known.id, known.seq, tuple(known.deliveries), known.target)
+    # There was nothing to post.
+    return _output_view(body.id or "", gateway.writer.safe_seq, (), SYSTEM)
+
+
+def _priced(usage: Usage | None) -> Usage | None:
+    """Add what a reply cost, where its sender did not say but the list of prices does."""
+    if usage is None or usage.model is None or usage.cost_usd is not None or usage.unpriced:
+        return usage
+    return msgspec.structs.replace(usage, cost_usd=cost_usd(usage.model, usage))
+
+
+def _output_view(id: str, seq: int, recipients: tuple[AgentId, ...], target: AgentId) -> OutputView:
+    # What stays in its pane is for nobody but the room's own memory.
+    return OutputView(success=True, id=id, seq=seq, recipients=recipients, posted=target != SYSTEM)
+
+
+async def who_am_i(gateway: Gateway, call: Call) -> MeView:
+    """Say whose token it is."""
+    caller, known = call.caller, gateway.writer.room.participants.get(call.caller.id)
+    kind = Kind.HUMAN if known is None else known.kind
+    return MeView(id=caller.id, role=caller.role, kind=kind, room=gateway.settings.room)
+
+
+async def report_delivery(gateway: Gateway, caller: Caller, body: DeliveryBody) -> Done:
+    """Say how far a message has come."""
+    agent = _reporter(gateway, caller, body)
+    state = DeliveryState(body.state)
+    await gateway.submit(Report(agent=agent, message=body.id, state=state, reason=body.reason))
+    return Done()
+
+
+async def finish_control(gateway: Gateway, caller: Caller, body: ControlDoneBody) -> Done:
+    """Say what became of a control."""
+    return await report_delivery(
+        gateway, caller, DeliveryBody(id=body.id, state=body.state, reason=body.reason)
+    )
+
+
+async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Done:
+    """Say what a participant is doing; `offline` says good-bye."""
+    agent = caller.id
+    if caller.role is Role.ROOM:
+        if body.agent is None:
+            raise BadInput("the human has no state to report", "name an agent, or use its token")
+        agent = AgentId(body.agent)
+    elif body.state is not ReportedAgentState.OFFLINE:
+        await gateway.arrive(caller)
+    state = AgentState(body.state)
+    command = SetState(
+        agent=agent,
+        state=state,
+        detail=body.detail,
+        until=body.until,
+        dialog=body.dialog,
+        notice=body.notice,
+    )
+    await gateway.submit(command)
+    return Done()
+
+
+async def report_working(gateway: Gateway, caller: Caller, body: WorkingBody) -> WorkingView:
+    """Ask for more time; without an open turn there is no clock to move."""
+    command = KeepTurn(agent=caller.id, note=body.note, turn=body.turn, usage=_priced(body.usage))
+    events = await gateway.submit(command)
+    return WorkingView(success=True, extended=any(isinstance(event, TurnMoved) for event in events))
+
+
+async def show_live(gateway: Gateway, caller: Caller, body: LiveBody) -> Done:
+    """Show what matters only now to those who watch; nothing of it is kept."""
+    if caller.role is Role.ROOM:
+        raise BadInput("the human has no screen to show", "use the token of an agent")
+    gateway.screens.show(caller.id, body)
+    return Done()
+
+
+def check_watch(gateway: Gateway, caller: Caller, agent: str) -> AgentId:
+    """Return whose screen is meant, or say why the caller may not see it."""
+    if not may_watch(AgentId(agent), caller.reader):
+        raise Forbidden(f"{caller.id} may not see the screen of {agent}", "it takes the room token")
+    return known_participant(gateway.writer.room, agent).id
+
+
+async def fresh_screen(gateway: Gateway, caller: Caller, agent: str) -> ScreenAnswer:
+    """Ask an agent for its screen as it is now."""
+    known = check_watch(gateway, caller, agent)
+    if not gateway.writer.room.participants[known].online:
+        raise Refused(f"{known} is offline, so it has no screen", "see: csp agents")
+    return ScreenAnswer(agent=known, screen=await gateway.screens.fresh(known))
+
+
+def sent_view(gateway: Gateway, events: list[KnownEvent], own_id: str | None) -> SentView:
+    """Return the answer for the message among `events`, or for the same one that was sent before."""
+    said = next((event for event in events if isinstance(event, Said)), None)
+    if said is not None:
+        return SentView(success=True, id=said.id, seq=said.seq, recipients=said.recipients)
+    repeated = [event.repeats for event in events if isinstance(event, Noticed) and event.repeats]
+    message_id = repeated[0] if repeated else own_id
+    known = gateway.writer.room.message(message_id or "")
+    if known is None:
+        raise NotFound(f"unknown message {message_id!r}", "see: csp history")
+    return SentView(success=True, id=known.id, seq=known.seq, recipients=tuple(known.deliveries))
+
+
+def _reporter(gateway: Gateway, caller: Caller, body: DeliveryBody) -> AgentId:
+    """Return whose delivery is meant: an agent's own, or the one the room's token names."""
+    if caller.role is not Role.ROOM:
+        return caller.id
+    if body.agent is not None:
+        return AgentId(body.agent)
+    message = gateway.writer.room.message(body.id)
+    if message is None:
+        raise NotFound(f"unknown message {body.id!r}", "see: csp history")
+    if len(message.deliveries) != 1:
+        raise BadInput(f"{body.id} has {len(message.deliveries)} recipients", "name one as 'agent'")
+    return next(iter(message.deliveries))
+
+
+def _id(value: str | None) -> MessageId | None:
+    return None if value is None else MessageId(value)

@@ -1,0 +1,155 @@
+"""The tokens of pages: how a browser gets in, for how long, how it gets out.
+
+Whoever holds the room's token asks for a one-time link. It carries its code in the fragment, which no
+browser sends to a server and no log keeps; the page changes the code for a token of its own. That token
+speaks for the human, ends after a week or when its page is left, and outlives the gateway: a keyed hash of
+it lies in a file beside the room's secret. With another secret or another room's token it is worth nothing.
+
+The page keeps its token in sessionStorage, which a browser binds to scheme, host, port and tab. A cookie
+would go to every port of this host: any other server on the machine would be sent it, and could set one.
+
+A page is what a person leaves open, so it may do less than the room's token: read the room, speak, steer
+modes, press agents' buttons. The table of roles says which; what is new is shut until its row opens it.
+Shut are: handing out tokens or links (a leaked page would never end), removing participants, taking text
+out of the history, what an agent says of itself (state, delivery, output, working, inbox), /metrics.
+"""
+
+import contextlib
+import hmac
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from csp.errors import StorageFull, Unauthenticated
+from csp.gateway.auth import PAGE_TOKEN, Caller
+from csp.journal.atomic_files import read_plain, replace_file
+from csp.protocol.enums import HUMAN, Role
+
+log = logging.getLogger(__name__)
+
+FILE: Final = "pages.json"
+LINK_S: Final = 120.0
+PAGE_S: Final = 7 * 86400.0
+#: More of them push out the oldest, so whoever asks for a link always gets one.
+MAX_LINKS: Final = 32
+MAX_PAGES: Final = 64
+HINT: Final = "run: csp web"
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """A page that is in: the hash of its token, when that ends."""
+
+    hash: str
+    expires: float
+
+
+class Pages:
+    """Who is in by a page; what was given out but not used yet is in memory alone."""
+
+    def __init__(self, folder: Path, secret: bytes, room_token: str, clock: Callable[[], float]) -> None:
+        self._path = folder / FILE
+        self._key = secret + room_token.encode()
+        self._clock = clock
+        self._links: dict[str, float] = {}
+        # Writes happen in threads, so that the room does not wait for the disk.
+        self._writing = threading.Lock()
+        self._pages = {entry.hash: entry.expires for entry in _load(self._path)}
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    # --- in --------------------------------------------------------------------------------------
+
+    def make_link(self) -> tuple[str, float]:
+        """Return a code that lets one page in, with the time until which it does."""
+        now = self._clock()
+        self._links = {code: expires for code, expires in self._links.items() if expires > now}
+        while len(self._links) >= MAX_LINKS:
+            del self._links[next(iter(self._links))]
+        code = secrets.token_urlsafe(24)
+        self._links[code] = now + LINK_S
+        return code, now + LINK_S
+
+    def use_link(self, code: str) -> tuple[str, float]:
+        """Return a page's token for a code, with its end; `save` makes it last."""
+        given = code.encode(errors="replace")
+        # All are looked at, whichever it is, so the time taken tells nothing of it.
+        found = [known for known in self._links if hmac.compare_digest(known.encode(), given)]
+        expires = self._links.pop(found[0]) if found else 0.0
+        if expires <= self._clock():
+            raise Unauthenticated("this link has been used, or is too old", HINT)
+        return self._admit()
+
+    def _admit(self) -> tuple[str, float]:
+        token = PAGE_TOKEN + secrets.token_urlsafe(32)
+        expires = self._clock() + PAGE_S
+        self.end_old()
+        while len(self._pages) >= MAX_PAGES:
+            del self._pages[next(iter(self._pages))]
+        self._pages[self._hash(token)] = expires
+        return token, expires
+
+    def identify(self, token: str) -> Caller:
+        """Return who speaks through the page with this token, or raise Unauthenticated."""
+        caller = Caller(HUMAN, Role.ROOM, page=self._hash(token))
+        self.check(caller)
+        return caller
+
+    def check(self, caller: Caller) -> None:
+        """Raise Unauthenticated if the page of this caller has been left."""
+        if not self.is_in(caller.page):
+            raise Unauthenticated("this page has been left, or its week is over", HINT)
+
+    def is_in(self, page: str) -> bool:
+        """Tell whether the token with this hash is good."""
+        return self._pages.get(page, 0.0) > self._clock()
+
+    # --- out -------------------------------------------------------------------------------------
+
+    def end(self, page: str) -> None:
+        """Let the token with this hash die now; `save` makes it last."""
+        self._pages.pop(page, None)
+
+    def end_all(self) -> None:
+        """Let every page's token die now, with the links that nobody has used."""
+        self._pages.clear()
+        self._links.clear()
+
+    def end_old(self) -> None:
+        """Forget the tokens whose time is over."""
+        now = self._clock()
+        self._pages = {page: expires for page, expires in self._pages.items() if expires > now}
+
+    def save(self, *, is_end: bool = False) -> None:
+        """Bring who is in to disk; an end that cannot be written ends all of them with the gateway."""
+        with self._writing:
+            entries = [_Entry(page, expires) for page, expires in self._pages.copy().items()]
+            try:
+                replace_file(self._path, msgspec.json.encode(entries))
+            except OSError as exc:
+                if is_end:
+                    with contextlib.suppress(OSError):
+                        self._path.unlink(missing_ok=True)
+                raise StorageFull(
+                    "who is in by a page cannot be stored", "free some space on the disk"
+                ) from exc
+
+    def _hash(self, token: str) -> str:
+        return hmac.new(self._key, token.encode(errors="replace"), sha256).hexdigest()
+
+
+def _load(path: Path) -> list[_Entry]:
+    try:
+        return msgspec.json.decode(read_plain(path), type=list[_Entry])
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, RecursionError) as exc:
+        # Whoever was in asks for a new link, which is better than a room that does not start.
+        log.warning("pages forgotten", extra={"why": exc.__class__.__name__})
+        return []

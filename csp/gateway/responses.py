@@ -1,0 +1,115 @@
+"""Answers on their way out: json, in one write where it is small."""
+
+import asyncio
+import math
+import time
+from email.utils import formatdate
+from functools import lru_cache
+from typing import Final
+
+from aiohttp import web
+
+from csp.errors import CspError, TooMany
+from csp.protocol.codec import encode
+from csp.protocol.responses import ErrorView
+
+_JSON: Final = "application/json"
+#: What the room says is for its caller alone: not for a cache, not for a page that would run it as a script.
+HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_HEADER_LINES: Final = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+#: A larger answer goes out piece by piece, at the pace of its reader.
+MAX_READY_BYTES: Final = 64 * 1024
+
+
+class _Ready(web.StreamResponse):
+    """A small json answer that leaves in one write.
+
+    aiohttp prepares, frames and drains every answer as if it were a stream, which costs more than
+    deciding what to say. Its server asks nothing else of a response than these three.
+    """
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__(status=status)
+        self._ready = body
+        self._transport: asyncio.WriteTransport | None = None
+        self._stays_open = False
+
+    @property
+    def keep_alive(self) -> bool:
+        return self._stays_open
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        self._transport = request.transport
+        self._stays_open = request.keep_alive
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        if self._transport is None or self._transport.is_closing():
+            raise ConnectionResetError("the peer is gone")
+        head = _head(self.status, self.reason, self._stays_open) % len(self._ready)
+        self._transport.write(head + self._ready)
+        # Who asks without reading the answers waits here for itself.
+        while self._transport.get_write_buffer_size() > MAX_READY_BYTES:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def json_response(status: int, body: bytes) -> web.StreamResponse:
+    """Return an answer of json that is encoded already."""
+    if len(body) <= MAX_READY_BYTES:
+        return _Ready(status, body)
+    return web.Response(status=status, body=body, content_type=_JSON, headers=HEADERS)
+
+
+def text_response(status: int, text: str) -> web.StreamResponse:
+    """Return an answer of plain text."""
+    return web.Response(status=status, text=text, headers=HEADERS)
+
+
+def error_response(
+    status: int, message: str, hint: str, headers: dict[str, str] | None = None
+) -> web.Response:
+    """Return an error as every error is told."""
+    body = encode(ErrorView(error=message, hint=hint))
+    return web.Response(status=status, body=body, content_type=_JSON, headers=HEADERS | (headers or {}))
+
+
+def refused(error: CspError) -> web.Response:
+    """Return a refusal, with the time to try again where that is known."""
+    return error_response(error.status, error.message, error.hint, _retry(error))
+
+
+def refusal_bytes(error: TooMany) -> bytes:
+    """Return a refusal for a connection that ends with it."""
+    return _refusal_bytes(error.message, error.hint, error.after_s)
+
+
+@lru_cache(maxsize=64)
+def _refusal_bytes(message: str, hint: str, after_s: float | None) -> bytes:
+    body = encode(ErrorView(error=message, hint=hint))
+    lines = "" if after_s is None else f"Retry-After: {math.ceil(after_s)}\r\n"
+    head = (
+        f"HTTP/1.1 429 Too Many Requests\r\nContent-Type: {_JSON}\r\n{_HEADER_LINES}{lines}"
+        f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def _retry(error: CspError) -> dict[str, str]:
+    after_s = error.after_s if isinstance(error, TooMany) else None
+    return {} if after_s is None else {"Retry-After": str(math.ceil(after_s))}
+
+
+def _head(status: int, reason: str, stays_open: bool) -> bytes:
+    return _head_at(status, reason, stays_open, int(time.time()))
+
+
+@lru_cache(maxsize=16)
+def _head_at(status: int, reason: str, stays_open: bool, now: int) -> bytes:
+    connection = "keep-alive" if stays_open else "close"
+    return (
+        f"HTTP/1.1 {status} {reason}\r\nContent-Type: {_JSON}\r\nDate: {formatdate(now, usegmt=True)}\r\n"
+        f"{_HEADER_LINES}Connection: {connection}\r\nContent-Length: %d\r\n\r\n"
+    ).encode()

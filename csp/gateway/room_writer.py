@@ -1,0 +1,271 @@
+"""The one writer of a room: decide, journal, only then tell.
+
+Commands are decided as they come. What they caused is written in batches; while one batch is on its
+way to the disk the next one collects, so that one fdatasync serves all who wait for it.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from csp.errors import Broken, StorageFailed, StorageFull
+from csp.gateway.disk_thread import DiskThread
+from csp.gateway.room_loader import load_room
+from csp.journal import snapshots
+from csp.journal.jsonl_journal import MOVED, JsonlJournal
+from csp.protocol.events import AnyEvent, KnownEvent, encode_event
+from csp.room.commands import AnyCommand
+from csp.room.decide import decide
+from csp.room.room_rules import DEFAULT_RULES, Rules
+from csp.room.room_state import apply, dump
+
+log = logging.getLogger(__name__)
+
+SNAPSHOT_EVERY: Final = 4096
+PROBE_S: Final = 0.5
+_FULL: Final = ("the disk is full, the room is read-only", "free some space; it goes on by itself")
+
+Committed = list[tuple[AnyEvent, bytes]]
+Publish = Callable[[Committed], None]
+
+
+class _Batch:
+    """What is not on disk yet, with those who wait for it."""
+
+    def __init__(self) -> None:
+        self.entries: Committed = []
+        self.waiters: list[tuple[asyncio.Future[list[KnownEvent]], list[KnownEvent]]] = []
+
+    def resolve(self) -> None:
+        for waiter, events in self.waiters:
+            if not waiter.done():
+                waiter.set_result(events)
+
+    def fail(self, error: Broken) -> None:
+        for waiter, _ in self.waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+
+
+class RoomWriter:
+    """Owns the room and its journal."""
+
+    def __init__(
+        self,
+        folder: Path,
+        journal: JsonlJournal,
+        *,
+        durability: str,
+        clock: Callable[[], float],
+        publish: Publish,
+        rules: Rules = DEFAULT_RULES,
+    ) -> None:
+        # Counted from the start on, so that a long tail is not read again at every start.
+        self.room, self._since_snapshot = load_room(folder, journal)
+        self.journal = journal
+        self.is_writable = True
+        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._folder = folder
+        self._durability = durability
+        self._clock = clock
+        self._publish = publish
+        self._rules = rules
+        self._next = _Batch()
+        self._in_flight: _Batch | None = None
+        self._is_scheduled = False
+        self._is_held = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._bytes_since_snapshot = 0
+        self._snapshot_bytes = 0
+        self._snapshot: tuple[int, bytes] | None = None
+        self._loop = asyncio.get_running_loop()
+        # One thread, so that syncs and snapshots of one journal never overtake each other.
+        self._disk = DiskThread()
+
+    @property
+    def safe_seq(self) -> int:
+        """The last event that is as safe as the durability promises."""
+        return self.journal.view.seq
+
+    # --- commands --------------------------------------------------------------------------------
+
+    def submit(self, command: AnyCommand) -> "asyncio.Future[list[KnownEvent]]":
+        """Decide `command` at once; what is returned is done when its events are as safe as promised."""
+        if not self.is_writable:
+            raise self._refusal()
+        events = decide(self.room, command, self._clock(), self._rules)
+        for event in events:
+            self.room = apply(self.room, event)
+            self._next.entries.append((event, encode_event(event)))
+        return self._safe(events)
+
+    async def settle(self) -> None:
+        """Return when everything that was decided before this call is safe, or was taken back."""
+        with contextlib.suppress(Broken):
+            await self._safe([])
+
+    def _safe(self, events: list[KnownEvent]) -> "asyncio.Future[list[KnownEvent]]":
+        waiter: asyncio.Future[list[KnownEvent]] = self._loop.create_future()
+        if self._durability == "none" or (not self._next.entries and self._in_flight is None):
+            waiter.set_result(events)
+        else:
+            self._next.waiters.append((waiter, events))
+        if self._next.entries or self._next.waiters:
+            self._schedule()
+        return waiter
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled and self._in_flight is None and not self._is_held:
+            self._is_scheduled = True
+            self._idle.clear()
+            self._loop.call_soon(self._write)
+
+    def _write(self) -> None:
+        self._is_scheduled = False
+        batch, self._next = self._next, _Batch()
+        self._in_flight = batch
+        self._count(batch.entries)
+        try:
+            if batch.entries:
+                self.journal.append([line for _, line in batch.entries], batch.entries[0][0].seq)
+        except Broken as error:
+            self._recover(error)
+            return
+        if batch.entries and self._durability == "fsync":
+            self._disk.start(self.journal.sync, self._synced)
+        else:
+            self._commit()
+
+    def _synced(self, error: BaseException | None) -> None:
+        if error is None:
+            self._commit()
+        elif isinstance(error, Broken):
+            self._recover(error)
+        else:
+            self._recover(StorageFailed(f"the journal cannot be written: {error}"))
+
+    def _commit(self) -> None:
+        batch, self._in_flight = self._in_flight, None
+        if batch is None:
+            return
+        self.journal.commit()
+        batch.resolve()
+        self._publish(batch.entries)
+        self._save_snapshot()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._next.entries or self._next.waiters:
+            self._schedule()
+        if not self._is_scheduled:
+            self._idle.set()
+
+    # --- trouble ---------------------------------------------------------------------------------
+
+    def _recover(self, error: Broken) -> None:
+        """Forget everything that is not on disk, as if it had never been asked for."""
+        lost, self._in_flight = [self._in_flight, self._next], None
+        self._next, self._snapshot = _Batch(), None
+        try:
+            if not isinstance(error, StorageFull):
+                # Nobody was promised it, and a disk that failed once may call lost bytes safe the next time.
+                with contextlib.suppress(Broken):
+                    self.journal.rollback()
+                raise error
+            self._go_back()
+            answer: Broken = self._refusal()
+        except (Broken, OSError) as exc:
+            answer = exc if isinstance(exc, Broken) else StorageFailed(f"the journal cannot be read: {exc}")
+            self._stop(answer)
+        for batch in lost:
+            if batch is not None:
+                batch.fail(answer)
+        self._idle.set()
+
+    def _refusal(self) -> StorageFull:
+        """Return why the room is read-only."""
+        return StorageFull(*(_FULL if self.journal.is_in_place() else MOVED))
+
+    def _go_back(self) -> None:
+        log.warning(
+            "journal not writable", extra={"seq": self.journal.last_seq, "why": self._refusal().message}
+        )
+        self.is_writable = False
+        self.journal.rollback()
+        self.room, self._since_snapshot = load_room(self._folder, self.journal)
+        self._loop.call_later(PROBE_S, self._probe)
+
+    def _probe(self) -> None:
+        if self.journal.can_grow():
+            log.info("journal writable again")
+            self.is_writable = True
+        elif not self.broken.done():
+            self._loop.call_later(PROBE_S, self._probe)
+
+    def _stop(self, error: Broken) -> None:
+        log.error("journal failed", extra={"problem": error.message})
+        self.is_writable = False
+        if not self.broken.done():
+            self.broken.set_exception(error)
+
+    # --- snapshots -------------------------------------------------------------------------------
+
+    def _count(self, entries: Committed) -> None:
+        """Take a snapshot when it is time: right now the room is exactly what this batch makes it."""
+        self._since_snapshot += len(entries)
+        self._bytes_since_snapshot += sum([len(line) for _, line in entries])
+        # A room with much unread text has a large snapshot; it is then taken less often.
+        if self._since_snapshot >= SNAPSHOT_EVERY and self._bytes_since_snapshot > 2 * self._snapshot_bytes:
+            self._take_snapshot()
+
+    def _take_snapshot(self) -> None:
+        state = dump(self.room)
+        self._snapshot = (self.room.seq, state)
+        self._since_snapshot = self._bytes_since_snapshot = 0
+        self._snapshot_bytes = len(state)
+
+    def _save_snapshot(self) -> None:
+        if self._snapshot is not None:
+            (seq, state), self._snapshot = self._snapshot, None
+            # A snapshot must not outlive what it was made from.
+            sync = None if self._durability == "fsync" else self.journal.sync
+            save = partial(snapshots.save, self._folder, seq, state, sync=sync, view=self.journal.view)
+            self._disk.start(save, _saved)
+
+    async def alone(self, action: Callable[[], None]) -> None:
+        """Run a short `action` on the journal while nothing is being written, then save a snapshot."""
+        self._is_held = True
+        try:
+            await self._idle.wait()
+            # A snapshot still on its way would bring back what the action takes out.
+            await self._disk.do(_nothing)
+            action()
+            if not self._next.entries:
+                self._take_snapshot()
+                self._save_snapshot()
+        finally:
+            self._is_held = False
+            self._go_on()
+
+    async def close(self) -> None:
+        """Write what was accepted, save a snapshot, close the journal."""
+        await self._idle.wait()
+        if self.is_writable and self._since_snapshot:
+            self._take_snapshot()
+            self._save_snapshot()
+        await self._disk.close()
+        self.journal.close()
+
+
+def _nothing() -> None:
+    """Give the disk's thread something to come to after everything before."""
+
+
+def _saved(error: BaseException | None) -> None:
+    if error is not None:
+        log.error("snapshot failed", exc_info=error)

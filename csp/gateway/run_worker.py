@@ -1,0 +1,328 @@
+"""Do what the runs of a room need done: places to work in, diffs, tests, branches, files.
+
+What is still to be done is asked of the room's state after every commit and after a start, so nothing is
+lost by a crash; what is done again then comes to the same.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from csp.errors import Broken, CspError
+from csp.fast_start.process_environment import process_environment
+from csp.journal.history_query import HistoryQuery
+from csp.journal.jsonl_journal import storage_error
+from csp.protocol.enums import ALL
+from csp.protocol.events import AnyEvent, KnownEvent, RunChecked, RunEvent, RunSaid, decode_event
+from csp.protocol.review_messages import MAILBOX, OWN_METRICS, ExecutionUpdate, RunContext, RunPhase
+from csp.review.mailbox import BadLetter, Letter, Mailbox, shown
+from csp.review.run_folders import RunFolders
+from csp.review.run_git import Git, Seen
+from csp.review.run_removal import forget_runs
+from csp.review.test_command import run_tests
+from csp.room.commands import CheckRun, DeliverRun, Notice, PrepareRun, SayInRun
+from csp.room.runs.run_state import Run
+
+if TYPE_CHECKING:
+    from csp.gateway.gateway import Gateway
+
+log = logging.getLogger(__name__)
+
+RUN_TYPES: Final = frozenset(str(kind.__struct_config__.tag) for kind in RunEvent.__subclasses__())
+_PAGE: Final = 500
+
+
+class Hands:
+    """The work that the runs of one gateway need."""
+
+    def __init__(self, gateway: "Gateway") -> None:
+        self._gateway = gateway
+        self._env = process_environment()
+        self._git = Git(self._env)
+        self.folders = RunFolders(gateway.folder / "runs", self._git)
+        self.mailbox = Mailbox(gateway.folder / "mailbox")
+        #: Where a run works that was not told; where the gateway was started.
+        self.dir: Path | None = None
+        #: The events of the runs that were seen since the start, all from their first on.
+        self._events: dict[str, list[KnownEvent]] = {}
+        #: How far the folder of each run is.
+        self._written: dict[str, int] = {}
+        self._busy: set[tuple[str, str, int, int]] = set()
+        #: Whether a folder could not be written, so that it is tried again.
+        self._lags = False
+        self._news = asyncio.Event()
+        self._is_open = asyncio.Event()
+
+    # --- from the gateway --------------------------------------------------------------------------
+
+    def take(self, events: Iterable[AnyEvent]) -> None:
+        """Hear of what was committed."""
+        for event in events:
+            if isinstance(event, RunEvent):
+                self._news.set()
+
+    async def work(self) -> None:
+        """Do what there is to do, for as long as the gateway lives."""
+        if self._runs or self.mailbox.root.exists():
+            await self._open()
+        self._gateway.spawn(self._read_mail())
+        while True:
+            self._news.clear()
+            await self._write_files()
+            self._look()
+            await self._news.wait()
+
+    async def _open(self) -> None:
+        """Make the folders of the mailbox; there is no mail in a room that never had a run."""
+        if not self._is_open.is_set():
+            await asyncio.to_thread(self.mailbox.make)
+            self._is_open.set()
+
+    @property
+    def _runs(self) -> dict[str, Run]:
+        return self._gateway.writer.room.runs.by_id
+
+    # --- what the state wants ----------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Begin every piece of work that is not under way."""
+        for run in self._runs.values():
+            need = need_of(run)
+            key = (run.id, need, run.cycle, run.steps)
+            if need and key not in self._busy:
+                self._busy.add(key)
+                self._gateway.spawn(self._do(run, key))
+
+    async def _do(self, run: Run, key: tuple[str, str, int, int]) -> None:
+        try:
+            await getattr(self, f"_{key[1]}")(run)
+        except Broken:
+            # The journal cannot grow now; a new look comes with the next commit or the next start.
+            log.exception("work on a run failed", extra={"run": run.id, "need": key[1]})
+        finally:
+            self._busy.discard(key)
+
+    async def _place(self, run: Run) -> None:
+        dir = Path(run.terms.dir) if run.terms.dir else self.dir
+        if dir is None:
+            context = RunContext(note="no directory is known, so no diff is taken")
+        else:
+            place = self._gateway.folder / "worktrees" / f"run.{run.id}"
+            try:
+                context = await asyncio.to_thread(self._git.prepare, dir, place)
+            except (Broken, OSError, ValueError) as exc:
+                context = RunContext(note=f"no worktree could be made: {exc}")
+        await self._gateway.submit(PrepareRun(run=run.id, context=context))
+
+    async def _check(self, run: Run) -> None:
+        """Take the diff, then run the tests on what was seen there."""
+        update, context, notes = run.update, run.context or RunContext(), []
+        assert update is not None
+        seen: Seen | None = None
+        if context.worktree:
+            ref = f"refs/csp/runs/{run.id}/{run.cycle}-{run.steps}"
+            message = f"{run.goal[:500]}\n\nRun {run.id}, cycle {run.cycle}."
+            try:
+                seen = await asyncio.to_thread(self._git.look, context, ref, message)
+            except (Broken, OSError) as exc:
+                notes.append(f"the diff could not be taken: {exc}")
+        if seen is not None:
+            update = msgspec.structs.replace(update, diff=seen.text, figures=seen.figures)
+            notes += [seen.note] if seen.note else []
+        if run.terms.test and (context.worktree or context.dir):
+            place = _test_place(context)
+            secrets = (self._gateway.tokens.room_token,)
+            tests = await run_tests(run.terms.test, place, run.terms.test_timeout_s, self._env, secrets)
+            update = msgspec.structs.replace(update, tests=tests)
+        update = measured(update) if update.final else update
+        command = CheckRun(run=run.id, cycle=run.cycle, step=run.steps, update=update, note="; ".join(notes))
+        await self._gateway.submit(command)
+
+    async def _branch(self, run: Run) -> None:
+        figures = run.update.figures if run.update else None
+        if run.context is None or figures is None:
+            await self._gateway.submit(DeliverRun(run=run.id, note="no branch was made, no diff is known"))
+            return
+        try:
+            name = await asyncio.to_thread(self._git.branch, run.context, f"csp/{run.id}", figures.commit)
+            command = DeliverRun(run=run.id, branch=name)
+        except Broken as exc:
+            command = DeliverRun(run=run.id, note=f"no branch was made: {exc.message}")
+        await self._gateway.submit(command)
+
+    # --- files -------------------------------------------------------------------------------------
+
+    async def _write_files(self) -> None:
+        """Bring the folders of the runs, then the inboxes, up to what is committed."""
+        await self._gateway.writer.settle()
+        has_lagged, self._lags = self._lags, False
+        safe = self._gateway.writer.safe_seq
+        for run in list(self._runs.values()):
+            if run.seq > safe:
+                continue
+            seen = self._written.get(run.id)
+            if seen is None:
+                seen = self._written[run.id] = await asyncio.to_thread(self.folders.seen, run.id)
+            if seen >= run.seq:
+                continue
+            events = await self._events_of(run)
+            if not events:
+                # Its past was taken out of the journal, so its files are gone for good.
+                self._written[run.id] = run.seq
+                continue
+            try:
+                await self._open()
+                await asyncio.to_thread(self.mailbox.make)
+                # The folder says how far it is only after this, so no message is missing in an inbox.
+                await asyncio.to_thread(self._post, events, seen)
+                note = await asyncio.to_thread(self.folders.write, run, events)
+                self._written[run.id] = run.seq
+                if note:
+                    await self._gateway.submit(Notice(text=f"Run {run.id}: {note}.", target=ALL))
+            except OSError as exc:
+                self._lags = True
+                if not has_lagged:
+                    log.warning("folder of a run not written", extra={"run": run.id, "problem": str(exc)})
+
+    async def _events_of(self, run: Run) -> list[KnownEvent]:
+        """Return all events of a run; what was read before is remembered while it lives."""
+        known = self._events.setdefault(run.id, [])
+        after = known[-1].seq if known else run.first_seq - 1
+        while True:
+            query = HistoryQuery(limit=_PAGE, after=after, session=run.session, types=RUN_TYPES)
+            page = await self._gateway.history.page(query)
+            found = [decode_event(line) for line in page.lines]
+            known += [event for event in found if isinstance(event, RunEvent) and event.seq <= run.seq]
+            if len(page.lines) < _PAGE:
+                break
+            after = page.next or after
+        if run.is_over:
+            self._events.pop(run.id, None)
+        return known
+
+    def _post(self, events: list[KnownEvent], seen: int) -> None:
+        """Put what was said into the inbox of the other role; a step once it is checked."""
+        for event in events:
+            if event.seq <= seen:
+                continue
+            if isinstance(event, RunSaid) and not isinstance(event.body, ExecutionUpdate):
+                self.mailbox.post(event.seq, event.run, event.role, event.ts, event.body)
+            elif isinstance(event, RunChecked):
+                said = _builders(events, event)
+                self.mailbox.post(event.seq, event.run, said.role, event.ts, event.update)
+
+    async def forget(self, before: int) -> None:
+        """Take away the files of the runs that are older than what is left of the journal."""
+        live = [run.id for run in self._runs.values() if not run.is_over or run.seq >= before]
+        try:
+            gone = await asyncio.to_thread(forget_runs, self.folders, self.mailbox, before, live)
+        except OSError as exc:
+            raise storage_error("remove the files of old runs", exc) from exc
+        for name in gone:
+            self._written.pop(name, None)
+            self._events.pop(name, None)
+
+    # --- mail --------------------------------------------------------------------------------------
+
+    async def _read_mail(self) -> None:
+        await self._is_open.wait()
+        async for _ in self.mailbox.news():
+            self._look()
+            if self._lags:
+                self._news.set()
+            for letter in await asyncio.to_thread(list, self.mailbox.letters()):
+                try:
+                    await self._take(letter)
+                except (Broken, OSError) as exc:
+                    # It stays where it is; whoever looks at the next ones must not fail with it.
+                    log.warning("letter not put away", extra={"file": shown(letter.path), "why": str(exc)})
+
+    async def _take(self, letter: Letter | BadLetter) -> None:
+        """Hand a file to the room, then put it away; a crash in between shows it again, which is known."""
+        if isinstance(letter, BadLetter):
+            await self._refuse(letter, letter.error)
+            return
+        run = self._runs.get(letter.run)
+        if run is not None and letter.key in run.keys:
+            await self._pass_over(letter)
+            return
+        try:
+            if letter.sender is not letter.role:
+                wrong = f"sender is {letter.sender}, but it lies in the folder of the {letter.role}"
+                raise CspError(wrong, "write into the folder of your own role")
+            say = SayInRun(
+                sender=MAILBOX,
+                run=letter.run,
+                body=letter.body,
+                role=letter.role,
+                origin="mailbox",
+                key=letter.key,
+            )
+            await self._gateway.submit(say)
+        except Broken:
+            raise
+        except CspError as exc:
+            await self._refuse(letter, exc)
+            return
+        await asyncio.to_thread(self.mailbox.handled, letter)
+
+    async def _pass_over(self, letter: Letter) -> None:
+        """Put a file away whose words are known; of a copy its writer hears, a crash is no fault of his."""
+        if await asyncio.to_thread(self.mailbox.is_copy, letter):
+            what = "it was taken before, the same words in every field are one message"
+            await self._refuse(letter, CspError(what, "if it is meant anew, give it another timestamp"))
+            return
+        await self._tell(f"{shown(letter.path)} of the {letter.role} was taken before, it is passed over")
+        await asyncio.to_thread(self.mailbox.handled, letter)
+
+    async def _refuse(self, letter: Letter | BadLetter, error: CspError) -> None:
+        why = f"{error.message} ({error.hint})" if error.hint else error.message
+        await self._tell(f"{shown(letter.path)} of the {letter.role} was refused: {why}")
+        await asyncio.to_thread(self.mailbox.refused, letter, why)
+
+    async def _tell(self, text: str) -> None:
+        await self._gateway.submit(Notice(text=f"Mailbox: {text}.", target=ALL))
+
+
+def need_of(run: Run) -> str:
+    """Return which piece of work a run waits for, nothing if for none."""
+    if run.phase is RunPhase.SETUP and run.context is None:
+        return "place"
+    at = run.back if run.phase is RunPhase.HALTED else run.phase
+    if at is RunPhase.CHECKS and not run.is_checked:
+        return "check"
+    return "branch" if run.owes_branch else ""
+
+
+def _test_place(context: RunContext) -> Path:
+    """Return the place in the worktree that the run was started from, if it is there."""
+    if not context.worktree:
+        return Path(context.dir)
+    inside = os.path.relpath(os.path.realpath(context.dir), os.path.realpath(context.repository))
+    place = Path(context.worktree) / inside
+    return place if place.is_dir() else Path(context.worktree)
+
+
+def measured(update: ExecutionUpdate) -> ExecutionUpdate:
+    """Return a submission with what CSP itself has measured beside what the builder says."""
+    own: dict[str, float | str] = {}
+    if update.figures is not None:
+        own["files"] = float(update.figures.files)
+        own["insertions"] = float(update.figures.insertions)
+        own["deletions"] = float(update.figures.deletions)
+    if update.tests is not None and not update.tests.claimed:
+        own["tests_passed"] = float(update.tests.passed)
+        own["tests_seconds"] = update.tests.seconds
+    own = {OWN_METRICS + name: value for name, value in own.items()}
+    return msgspec.structs.replace(update, metrics=update.metrics | own)
+
+
+def _builders(events: list[KnownEvent], checked: RunChecked) -> RunSaid:
+    """Return the message whose step was checked."""
+    before = [one for one in events if isinstance(one, RunSaid) and one.seq < checked.seq]
+    return next(one for one in reversed(before) if isinstance(one.body, ExecutionUpdate))

@@ -1,0 +1,128 @@
+"""Screens of agents, passed to those who watch them.
+
+Nothing here is journalled, and an agent is asked for its screen only while somebody watches it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from csp.errors import Refused
+from csp.gateway.websocket_frames import Pipe, text_frame
+from csp.protocol.codec import encode
+from csp.protocol.enums import AgentId
+from csp.protocol.screen_frames import LiveBody, LiveFrame, LiveView, ScreenView
+
+#: How long somebody waits who asks for one screen.
+FRESH_S: Final = 2.0
+#: A watcher with so much unread gets the newest screen when it has caught up, none in between.
+MAX_UNREAD_BYTES: Final = 64 * 1024
+
+_ON: Final = text_frame(encode(LiveFrame(live=LiveView(watch=True))))
+_OFF: Final = text_frame(encode(LiveFrame(live=LiveView(watch=False))))
+Tell = Callable[[AgentId, bytes], int]
+
+
+class LiveFeed:
+    """Live frames on their way to one watcher: what is too much for it is dropped, the newest screen kept."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._newest: dict[AgentId, bytes] = {}
+        self._draining: asyncio.Task[None] | None = None
+
+    def take(self, agent: AgentId, frame: bytes, *, is_screen: bool) -> None:
+        """Send a frame now; where that is too much, keep a screen for later."""
+        if self._draining is None and self._pipe.unsent_bytes < MAX_UNREAD_BYTES:
+            self._pipe.write(frame)
+        elif is_screen:
+            self._newest[agent] = frame
+            if self._draining is None:
+                self._draining = asyncio.ensure_future(self._drain())
+
+    def forget(self, agent: AgentId) -> None:
+        """Send no screen of `agent` any more."""
+        self._newest.pop(agent, None)
+
+    async def _drain(self) -> None:
+        while self._newest and await self._pipe.drain():
+            agent = next(iter(self._newest))
+            self._pipe.write(self._newest.pop(agent))
+        self._draining = None
+
+    def close(self) -> None:
+        """Stop sending."""
+        if self._draining is not None:
+            self._draining.cancel()
+
+
+class Screens:
+    """Who watches whose screen; `tell` sends a frame to every connection of an agent, returns to how many."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._feeds: dict[AgentId, dict[LiveFeed, None]] = {}
+        self._fresh: dict[AgentId, set[asyncio.Future[ScreenView]]] = {}
+
+    def greeting(self, agent: AgentId) -> bytes:
+        """Return what an agent's new connection has to be told, if anything."""
+        return _ON if self._is_watched(agent) else b""
+
+    def watch(self, agent: AgentId, feed: LiveFeed) -> None:
+        """Pass the screens of `agent` to `feed` from now on, beginning with one at once."""
+        feeds = self._feeds.setdefault(agent, {})
+        if feed not in feeds:
+            feeds[feed] = None
+            self._tell(agent, _ON)
+
+    def unwatch(self, agent: AgentId, feed: LiveFeed) -> None:
+        """Stop passing screens to `feed`."""
+        feed.forget(agent)
+        feeds = self._feeds.get(agent, {})
+        if feeds.pop(feed, feed) is None:
+            self._rest(agent)
+
+    def leave(self, feed: LiveFeed) -> None:
+        """Forget a feed whose connection has closed."""
+        feed.close()
+        for agent in [agent for agent, feeds in self._feeds.items() if feed in feeds]:
+            self.unwatch(agent, feed)
+
+    async def fresh(self, agent: AgentId) -> ScreenView:
+        """Ask `agent` for its screen as it is now."""
+        waiter: asyncio.Future[ScreenView] = asyncio.get_running_loop().create_future()
+        waiting = self._fresh.setdefault(agent, set())
+        waiting.add(waiter)
+        try:
+            if not self._tell(agent, _ON):
+                raise Refused(f"{agent} has no screen to show", "only an agent behind a sidecar has one")
+            return await asyncio.wait_for(waiter, FRESH_S)
+        except TimeoutError as exc:
+            raise Refused(f"{agent} did not show its screen in {FRESH_S:g} s", "try again") from exc
+        finally:
+            waiting.discard(waiter)
+            self._rest(agent)
+
+    def show(self, agent: AgentId, body: LiveBody) -> None:
+        """Pass on what an agent shows."""
+        if body.screen is not None:
+            for waiter in self._fresh.get(agent, ()):
+                if not waiter.done():
+                    waiter.set_result(body.screen)
+        feeds = self._feeds.get(agent)
+        if feeds:
+            view = LiveView(agent=agent, screen=body.screen, text=body.text)
+            frame = text_frame(encode(LiveFrame(live=view)))
+            for feed in list(feeds):
+                feed.take(agent, frame, is_screen=body.screen is not None)
+
+    def _is_watched(self, agent: AgentId) -> bool:
+        return bool(self._feeds.get(agent) or self._fresh.get(agent))
+
+    def _rest(self, agent: AgentId) -> None:
+        """Let an agent that nobody watches any more have its peace."""
+        for watching in (self._feeds, self._fresh):
+            if not watching.get(agent, True):
+                del watching[agent]
+        if not self._is_watched(agent):
+            self._tell(agent, _OFF)

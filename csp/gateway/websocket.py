@@ -1,0 +1,260 @@
+"""One WebSocket: events out, deliver frames out, operations in."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from aiohttp import WSMsgType, web, web_ws
+
+from csp.errors import BadInput, Broken, CspError, TooLarge, TooMany
+from csp.gateway import operations, session_routes
+from csp.gateway.agent_throttle import Ticket
+from csp.gateway.auth import SUBPROTOCOL, Caller
+from csp.gateway.broadcast import Watcher
+from csp.gateway.connections import is_person
+from csp.gateway.delivery_push import Outbox
+from csp.gateway.gateway import MAX_SOCKETS, Gateway
+from csp.gateway.screen_watch import LiveFeed
+from csp.gateway.websocket_frames import Pipe, text_frame
+from csp.journal import Cursor
+from csp.protocol.codec import encode, parse, parse_request
+from csp.protocol.enums import MAX_BODY_BYTES, AgentId, Role
+from csp.protocol.events import decode_event
+from csp.protocol.requests import (
+    ControlDoneBody,
+    DeliveryBody,
+    MessageBody,
+    Op,
+    OutputBody,
+    StateBody,
+    StopBody,
+    WatchBody,
+    WorkingBody,
+)
+from csp.protocol.responses import Done
+from csp.protocol.screen_frames import MAX_LIVE_BYTES, LiveBody
+from csp.room.roles import OPS as ROLES
+from csp.room.roles import check_call
+
+#: How much of the journal a reader that catches up gets before the loop has its turn.
+CATCH_UP_BYTES: Final = 16 * 1024
+#: While the room is at work, catching up may take this share of the loop's time.
+CATCH_UP_SHARE: Final = 0.1
+BUSY_S: Final = 0.05
+MAX_OPS_IN_FLIGHT: Final = 512
+HEARTBEAT_S: Final = 30.0
+#: How much of what a peer has sent is taken apart ahead; aiohttp would hold half a megabyte for each.
+READ_AHEAD_BYTES: Final = 8 * 1024
+
+# aiohttp has no option for it.
+web_ws.DEFAULT_CHUNK_SIZE = READ_AHEAD_BYTES  # type: ignore[attr-defined]  # it imports it for its own use
+
+Action = Callable[[Gateway, Caller, Any], Awaitable[msgspec.Struct]]
+
+OPS: Final[dict[str, tuple[type[msgspec.Struct], Action]]] = {
+    "message": (MessageBody, operations.send_message),
+    "output": (OutputBody, operations.post_output),
+    "delivery": (DeliveryBody, operations.report_delivery),
+    "working": (WorkingBody, operations.report_working),
+    "state": (StateBody, operations.report_state),
+    "control_done": (ControlDoneBody, operations.finish_control),
+    "live": (LiveBody, operations.show_live),
+    # The connection is there already: it takes no new one, of which a browser has few.
+    "stop": (StopBody, session_routes.stop_at_once),
+}
+
+
+async def serve_socket(
+    gateway: Gateway, caller: Caller, request: web.BaseRequest, after: int | None
+) -> web.WebSocketResponse:
+    """Serve one WebSocket until it closes; `after` is the last event its reader has."""
+    if len(gateway.sockets) >= MAX_SOCKETS:
+        raise TooMany(f"there are {MAX_SOCKETS} connections", "close some of them")
+    if not is_person(caller):
+        gateway.check_sockets_of(caller.id)
+    socket = web.WebSocketResponse(
+        protocols=(SUBPROTOCOL,), compress=False, max_msg_size=MAX_BODY_BYTES, heartbeat=HEARTBEAT_S
+    )
+    await socket.prepare(request)
+    connection = Connection(gateway, caller, socket, Pipe(request))
+    gateway.sockets.add(connection)
+    try:
+        await connection.run(after)
+    finally:
+        gateway.sockets.discard(connection)
+    return socket
+
+
+class Connection:
+    def __init__(self, gateway: Gateway, caller: Caller, socket: web.WebSocketResponse, pipe: Pipe) -> None:
+        self._gateway = gateway
+        self._caller = caller
+        self._socket = socket
+        self._pipe = pipe
+        self._agent: AgentId | None = None if caller.role is Role.ROOM else caller.id
+        # The token was looked at a while ago; since then the id may have been removed or taken over.
+        self._epoch = caller.epoch
+        self._watcher = Watcher(pipe, self._agent)
+        self._feed = LiveFeed(pipe)
+        self._catch_up: asyncio.Task[None] | None = None
+        self._ops: set[asyncio.Task[None]] = set()
+
+    async def run(self, after: int | None) -> None:
+        """Serve until the peer goes."""
+        self.drop_if_stale()
+        outbox = self._come_in()
+        try:
+            self._watch(after)
+            await self._read()
+        finally:
+            self._unwatch()
+            self._gateway.screens.leave(self._feed)
+            for op in self._ops:
+                op.cancel()
+            if self._agent is not None and outbox is not None:
+                self._gateway.detach(self._agent, outbox)
+                self._gateway.presence.disconnect(self._agent)
+
+    def _come_in(self) -> Outbox | None:
+        if self._agent is None:
+            return None
+        outbox = Outbox(self._pipe, self._agent, self._gateway.writer, self._gateway.pacer)
+        self._gateway.presence.connect(self._agent)
+        self._gateway.attach(self._agent, outbox)
+        return outbox
+
+    def drop(self, code: int, reason: str) -> None:
+        """Close without waiting for the peer."""
+        self._pipe.drop(code, reason)
+
+    def drop_if_stale(self) -> None:
+        """Close if the token this connection came with has died."""
+        if self._caller.page and not self._gateway.pages.is_in(self._caller.page):
+            self._pipe.drop(4001, "this page has been left; run: csp web")
+        if self._owner_epoch() != self._epoch:
+            self._pipe.drop(4001, "this token is no longer valid; register again")
+
+    def _owner_epoch(self) -> int:
+        participant = self._gateway.writer.room.participants.get(self._agent) if self._agent else None
+        return participant.epoch if participant else 0
+
+    # --- out -------------------------------------------------------------------------------------
+
+    def _watch(self, after: int | None) -> None:
+        self._unwatch()
+        if after is None:
+            self._gateway.hub.add(self._watcher)
+        else:
+            self._catch_up = asyncio.ensure_future(self._send_past(after))
+
+    def _unwatch(self) -> None:
+        self._gateway.hub.remove(self._watcher)
+        if self._catch_up is not None:
+            self._catch_up.cancel()
+            self._catch_up = None
+
+    async def _send_past(self, seq: int) -> None:
+        """Send the journal from after `seq`, at the pace of the reader, then go over to live."""
+        journal = self._gateway.writer.journal
+        cursor: Cursor | None = None
+        while await self._pipe.drain():
+            began = time.monotonic()
+            chunk = journal.read_after(seq, CATCH_UP_BYTES, cursor)
+            frames = [text_frame(line) for line in chunk.lines if self._may_see(line)]
+            if frames and not self._pipe.write(b"".join(frames)):
+                return
+            seq, cursor = chunk.last_seq, chunk.cursor
+            if chunk.end:
+                # Nothing can be committed between the end of the journal and this line.
+                self._gateway.hub.add(self._watcher)
+                return
+            await asyncio.sleep(self._pause_s(began))
+
+    def _pause_s(self, began: float) -> float:
+        """Return how long to leave the loop to others, so that the room's latency does not show it."""
+        now = time.monotonic()
+        is_busy = now - self._gateway.last_commit < BUSY_S
+        return (now - began) * (1 / CATCH_UP_SHARE - 1) if is_busy else 0
+
+    def _may_see(self, line: bytes) -> bool:
+        return self._agent is None or self._gateway.concerns(decode_event(line), self._agent)
+
+    # --- in --------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            if message.type is not WSMsgType.TEXT:
+                self._answer_error(None, BadInput("binary frames mean nothing here", "send json as text"))
+                continue
+            ticket = await self._take_turn()
+            # Tasks start in the order they were made, so operations are decided in the order sent,
+            # while one fdatasync acknowledges many of them.
+            task = asyncio.ensure_future(self._operate(message.data.encode(errors="replace")))
+            self._ops.add(task)
+            task.add_done_callback(partial(self._end_op, ticket))
+            while len(self._ops) >= MAX_OPS_IN_FLIGHT:
+                await asyncio.wait(self._ops, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _take_turn(self) -> Ticket | None:
+        """Wait until an agent may go on; what it sends meanwhile is not read, so that it waits as well."""
+        if is_person(self._caller):
+            return None
+        await self._gateway.throttle.keep_rate(self._caller.id)
+        ticket = Ticket(self._caller.id)
+        await self._gateway.throttle.enter(ticket)
+        return ticket
+
+    def _end_op(self, ticket: Ticket | None, task: "asyncio.Task[None]") -> None:
+        self._ops.discard(task)
+        if ticket is not None:
+            self._gateway.throttle.leave(ticket)
+
+    async def _operate(self, data: bytes) -> None:
+        ref: int | str | None = None
+        try:
+            op = parse(Op, data)
+            ref = op.ref
+            view = await self._run_op(op.op, data)
+        except CspError as error:
+            self._answer_error(ref, error)
+        else:
+            self._pipe.write(text_frame(b'{"ref":%b,"ok":true,%b' % (encode(ref), encode(view)[1:])))
+
+    async def _run_op(self, name: str, data: bytes) -> msgspec.Struct:
+        self._gateway.recheck(self._caller)
+        if name not in ROLES:
+            raise BadInput(f"unknown op {name!r}", f"expected one of: {', '.join(ROLES)}")
+        check_call(ROLES[name], self._caller.party, f"send {name!r}")
+        if name != "state":
+            await self._gateway.arrive(self._caller)
+        if name in ("watch", "unwatch"):
+            self._change_watch(parse(WatchBody, data), is_on=name == "watch")
+            return Done()
+        if name == "live" and len(data) > MAX_LIVE_BYTES:
+            raise TooLarge(f"a live frame is over {MAX_LIVE_BYTES} bytes", "show less of it")
+        body, action = OPS[name]
+        # A screen has many values, and its own limit.
+        read = parse if name == "live" else parse_request
+        return await action(self._gateway, self._caller, read(body, data))
+
+    def _change_watch(self, body: WatchBody, *, is_on: bool) -> None:
+        """Begin or end to watch a screen, or else all events."""
+        if body.screen is None:
+            if is_on:
+                self._watch(body.after)
+            else:
+                self._unwatch()
+        elif is_on:
+            agent = operations.check_watch(self._gateway, self._caller, body.screen)
+            self._gateway.screens.watch(agent, self._feed)
+        else:
+            self._gateway.screens.unwatch(AgentId(body.screen), self._feed)
+
+    def _answer_error(self, ref: int | str | None, error: CspError) -> None:
+        if isinstance(error, Broken):
+            self._gateway.metrics.requests[error.status] += 1
+        said = encode({"error": error.message, "hint": error.hint, "status": error.status})[1:]
+        self._pipe.write(text_frame(b'{"ref":%b,%b' % (encode(ref), said)))

@@ -1,0 +1,224 @@
+"""Ask a gateway one thing at a time, blocking.
+
+This is the client of short commands, so it loads next to nothing. JSON stays plain here; `field` and its kin
+check the few values that a command acts on.
+"""
+
+from csp import errors
+from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
+from csp.fast_start.fast_http import Url, exchange
+from csp.fast_start.fast_json import dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+    Object = dict[str, Any]
+else:
+    Object = dict
+
+Query = str | int | float | None
+TIMEOUT_S = 30.0
+#: How long a call whose answer was lost is repeated: a supervised gateway is back sooner.
+REPEAT_S = 10.0
+REPEAT_EVERY_S = 0.1
+PAGE = 500
+LONG_POLL_S = 20.0
+
+#: What an answer with this status is raised as; anything else is Broken.
+BY_STATUS: dict[int, type[CspError]] = {
+    400: BadInput,
+    401: errors.Unauthenticated,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    409: errors.Refused,
+    413: errors.TooLarge,
+    415: errors.Unsupported,
+    429: errors.TooMany,
+    503: Unreachable,
+    507: errors.StorageFull,
+}
+
+
+class Gateway:
+    """One gateway, asked over a new connection each time, so that none can be stale."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url.rstrip("/")
+        self._parts = Url(url)
+        if not token.isascii() or not token.isprintable():
+            raise BadInput("CSP_AUTH_TOKEN: expected a token of ascii characters")
+        self._headers = {"X-Auth-Token": token, "Accept": "application/json"}
+
+    def get(self, path: str, **query: Query) -> "Any":
+        """Return the answer to a GET; a `wait` in the query lengthens the patience by as much."""
+        from urllib.parse import urlencode
+
+        given = {key: value for key, value in query.items() if value is not None}
+        wait_s = float(given.get("wait") or 0)
+        return self._ask("GET", f"{path}?{urlencode(given)}" if given else path, None, TIMEOUT_S + wait_s)
+
+    def post(self, path: str, body: "Object | None" = None) -> "Any":
+        """Return the answer to a POST."""
+        return self._ask("POST", path, dumps(body or {}).encode("ascii"), TIMEOUT_S)
+
+    def post_once(self, path: str, body: "Object | None" = None) -> "Any":
+        """Return the answer to a POST of something that must not be done twice.
+
+        A gateway that dies may have done it before it could answer. So the call has an id, and is repeated
+        with the same one until a gateway answers, which answers a repeated call as the first time.
+        """
+        import os
+        import time
+
+        data = dumps({"id": os.urandom(8).hex(), **(body or {})}).encode("ascii")
+        sent: list[bool] = []
+        give_up_at = time.monotonic() + REPEAT_S
+        while True:
+            try:
+                status, raw = self.exchange("POST", path, data, TIMEOUT_S, lambda: sent.append(True))
+            except Unreachable:
+                if not sent or time.monotonic() >= give_up_at:
+                    raise
+                time.sleep(REPEAT_EVERY_S)
+            else:
+                return _read(status, raw, self.url)
+
+    def delete(self, path: str) -> "Any":
+        """Return the answer to a DELETE."""
+        return self._ask("DELETE", path, None, TIMEOUT_S)
+
+    def _ask(self, method: str, path: str, body: bytes | None, timeout_s: float) -> "Any":
+        status, raw = self.exchange(method, path, body, timeout_s)
+        return _read(status, raw, self.url)
+
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        timeout_s: float,
+        on_sent: "Callable[[], None]" = lambda: None,
+    ) -> tuple[int, bytes]:
+        """Return the status and the bytes of an answer; raise Unreachable where there is none."""
+        try:
+            return exchange(self._parts, method, path, self._headers, body, timeout_s, on_sent)
+        except (OSError, UnicodeError) as exc:
+            raise self._unreachable(exc, timeout_s) from exc
+
+    def _unreachable(self, exc: Exception, timeout_s: float) -> Unreachable:
+        match exc:
+            case ConnectionRefusedError():
+                return Unreachable(f"no gateway answers at {self.url}", "start one with: csp up")
+            case TimeoutError():
+                return Unreachable(f"the gateway at {self.url} gave no answer within {timeout_s:g} s")
+            case ConnectionError():
+                return Unreachable(f"the gateway at {self.url} broke off its answer", "is it a csp gateway?")
+            case _ if "CERTIFICATE_VERIFY_FAILED" in str(exc):
+                hint = "set SSL_CERT_FILE to the certificate of the gateway"
+                return Unreachable(f"the certificate of {self.url} is not trusted", hint)
+            case _:
+                reason = str(getattr(exc, "strerror", "") or exc).lower()
+                return Unreachable(f"cannot reach {self.url}: {reason}")
+
+
+def _read(status: int, raw: bytes, url: str) -> "Any":
+    try:
+        value = loads(raw) if raw else None
+    except (ValueError, RecursionError) as exc:
+        raise Broken(f"the answer {status} of {url} is not json", "is it a csp gateway?") from exc
+    if status < 400:
+        return value
+    said = value if isinstance(value, dict) else {}
+    message = str(said.get("error") or f"the gateway at {url} answered {status}")
+    raise BY_STATUS.get(status, Broken)(message, str(said.get("hint") or ""))
+
+
+def segment(text: str) -> str:
+    """Return text as one segment of a path."""
+    from urllib.parse import quote
+
+    return quote(text, safe="")
+
+
+def note_path(note: str) -> str:
+    """Return where a note is; other words could name another route of the board."""
+    number = note.removeprefix("n-")
+    if number == note or not (number.isascii() and number.isdigit()):
+        raise NotFound(f"unknown note {note!r}", "see: csp board show")
+    return f"/board/{note}"
+
+
+def field(value: object, key: str, kind: "type[T]") -> "T":
+    """Return a value of an answer, or raise Broken where the answer is not of the agreed shape."""
+    found = value.get(key) if isinstance(value, dict) else None
+    if kind is float and isinstance(found, int):
+        found = float(found)
+    if not isinstance(found, kind):
+        raise Broken(f"the gateway's answer has no {key!r} of type {kind.__name__}", "is it of this version?")
+    return found
+
+
+def objects(value: object) -> "list[Object]":
+    """Return an answer that is a list of objects."""
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise Broken("the gateway's answer is not a list of objects", "is it of this version?")
+    return value
+
+
+# --- history -------------------------------------------------------------------------------------
+
+
+def page(gateway: Gateway, **query: Query) -> "list[Object]":
+    """Return one page of history, oldest first."""
+    return objects(field(gateway.get("/history", **query), "items", list))
+
+
+def newest(gateway: Gateway, limit: int, **query: Query) -> "list[Object]":
+    """Return the newest `limit` items, oldest first, in as many pages as it takes."""
+    found: list[Object] = []
+    while len(found) < limit:
+        items = page(gateway, limit=min(PAGE, limit - len(found)), **query)
+        if not items:
+            break
+        found = items + found
+        query["before"] = field(items[0], "seq", int)
+    return found
+
+
+def oldest(gateway: Gateway, after: int = 0, **query: Query) -> "Iterator[Object]":
+    """Yield the history after a seq, oldest first, to its end."""
+    while items := page(gateway, after=after, limit=PAGE, **query):
+        yield from items
+        after = field(items[-1], "seq", int)
+
+
+def follow(
+    connect: "Callable[[], Gateway]",
+    after: int,
+    tell: "Callable[[Unreachable | None], None]",
+    **query: Query,
+) -> "Iterator[Object]":
+    """Yield what comes after a seq, for ever.
+
+    Where the gateway is away, `tell` gets the error, takes its time, and the next try follows; after each
+    answer it gets None.
+    """
+    gateway: Gateway | None = None
+    is_away = False
+    while True:
+        try:
+            gateway = gateway or connect()
+            # The first answer after a failure says that the gateway is back, so it must not wait for news.
+            wait_s = None if is_away else LONG_POLL_S
+            items = page(gateway, after=after, wait=wait_s, limit=PAGE, **query)
+        except Unreachable as exc:
+            gateway, is_away = None, True
+            tell(exc)
+            continue
+        is_away = False
+        tell(None)
+        yield from items
+        after = field(items[-1], "seq", int) if items else after

@@ -1,0 +1,359 @@
+"""The human pane in a terminal: the room scrolls by above a line that stays.
+
+It is drawn inline, not on the alternate screen, so tmux keeps the scrollback, and copy-mode, the mouse and
+selection work as in any other pane.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, TextIO
+
+from prompt_toolkit.application import Application, get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import History
+from prompt_toolkit.input import Input, create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VerticalAlign, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from csp.human.chat import Chat
+from csp.human.completion import LineCompleter, choices_row, common_start, completions, last_word
+from csp.human.interfaces import Order
+from csp.human.safe_text import count
+from csp.human.saved_state import Memory
+from csp.human.status_bar import bottom_text
+from csp.human.theme import Look
+from csp.sidecar.job_control import has_shell_above
+
+FLUSH_S: Final = 0.08
+#: One write may not hold up the keyboard for long, however slow the terminal is.
+_MAX_WRITE: Final = 32 * 1024
+_MAX_INPUT_ROWS: Final = 6
+_CLOCK_S: Final = 1.0
+#: A terminal that does not mark a paste sends it as keys: as many of them wait behind an Enter at once.
+_BURST_LINES: Final = 3
+_BURST_KEYS: Final = 200
+_BURST_S: Final = 0.3
+_ENTERS: Final = (Keys.ControlM, Keys.ControlJ)
+_STYLE: Final = Style.from_dict({"bottom": "reverse", "prompt": "bold", "chosen": "bold underline"})
+
+
+class _Output(Vt100_Output):
+    """A terminal that can be told to wait, so that what belongs together arrives in one write."""
+
+    def __init__(
+        self, stdout: TextIO, get_size: Callable[[], Size], term: str | None, *, has_colour: bool
+    ) -> None:
+        depth = None if has_colour else ColorDepth.DEPTH_1_BIT
+        # A terminal that must answer where its cursor is would answer into what is being typed.
+        super().__init__(stdout, get_size, term=term, default_color_depth=depth, enable_cpr=False)
+        self.is_held = False
+
+    def flush(self) -> None:
+        """Write what was drawn, unless more belongs to it."""
+        if not self.is_held:
+            super().flush()
+
+    def erase_down(self) -> None:
+        """Erase from the start of a line to the end of the screen.
+
+        tmux takes an erasure of the whole screen for `clear`, so it would move the prompt into the
+        scrollback whenever it stands in the first row; from the second column on it is none.
+        """
+        self.write_raw("\x1b[K \x1b[J\b")
+
+    def disable_bracketed_paste(self) -> None:
+        """Leave it on between two drawings: a paste may begin at any moment."""
+        if not self.is_held:
+            super().disable_bracketed_paste()
+
+
+class _Typed(History):
+    """What was typed before."""
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__()
+        self._memory = memory
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return the lines, newest first."""
+        return reversed(self._memory.typed())
+
+    def store_string(self, string: str) -> None:
+        """Remember one more."""
+        self._memory.add_typed(string)
+
+
+class Pane:
+    """The line that is being typed, with the room above it."""
+
+    def __init__(self, order: Order, look: Look, stdout: TextIO, keyboard: Input) -> None:
+        self._look = look
+        self._lines: list[str] = []
+        self._news = asyncio.Event()
+        self._has_bell = False
+        self._stdout = stdout
+        self._empty_breaks = 0
+        self._burst_until = 0.0
+        look.columns = lambda: self._size().columns
+        self.chat = Chat(order, self, look)
+        self._output = _Output(stdout, self._size, order.env.get("TERM"), has_colour=look.has_colour)
+        self._buffer = Buffer(
+            history=_Typed(order.memory),
+            completer=LineCompleter(lambda: self.chat.roster.ids),
+            complete_while_typing=True,
+            multiline=True,
+            accept_handler=self._accept,
+        )
+        self._search = SearchToolbar()
+        self._app: Application[None] = Application(
+            layout=Layout(self._layout()),
+            key_bindings=self._keys(),
+            style=_STYLE,
+            input=keyboard,
+            output=self._output,
+            erase_when_done=True,
+            enable_page_navigation_bindings=False,
+        )
+
+    def _size(self) -> Size:
+        try:
+            size = os.get_terminal_size(self._stdout.fileno())
+        except OSError:
+            return Size(rows=24, columns=80)
+        return Size(rows=max(2, size.lines), columns=max(10, size.columns))
+
+    # --- how it is drawn -------------------------------------------------------------------------
+
+    def _layout(self) -> HSplit:
+        typing = Window(
+            BufferControl(self._buffer, search_buffer_control=self._search.control),
+            height=lambda: Dimension(min=1, max=self._input_rows()),
+            get_line_prefix=self._prefix,
+            wrap_lines=True,
+            dont_extend_height=True,
+        )
+        bottom = Window(
+            FormattedTextControl(self._bottom), height=1, style="class:bottom", always_hide_cursor=True
+        )
+        fold = ConditionalContainer(
+            Window(FormattedTextControl(self._fold), height=1), Condition(self._is_folded)
+        )
+        return HSplit([fold, typing, self._search, bottom], align=VerticalAlign.TOP)
+
+    def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
+        if line or wrapped:
+            return [("", "  ")]
+        return [("class:prompt", f"{self._look.signs.arrow}{self.chat.target}> ")]
+
+    def _is_folded(self) -> bool:
+        return self._buffer.document.line_count > self._input_rows()
+
+    def _input_rows(self) -> int:
+        return max(1, min(_MAX_INPUT_ROWS, self._size().rows // 2 - 1))
+
+    def _fold(self) -> StyleAndTextTuples:
+        lines = count(self._buffer.text.rstrip("\n").count("\n") + 1, "line")
+        return [("class:prompt", f"{lines} to {self.chat.target}: Enter sends them as one message")]
+
+    def _bottom(self) -> StyleAndTextTuples:
+        chat = self.chat
+        # Not in a menu: a low pane would scroll for it, and the conversation would be gone.
+        if self._buffer.complete_state:
+            return choices_row(self._buffer.complete_state, self._size().columns)
+        if not chat.roster.is_known and not chat.away:
+            return [("", "joining the room")]
+        text = bottom_text(
+            chat.roster.seats,
+            chat.roster.session,
+            self._look.signs,
+            time.time(),
+            self._size().columns,
+            chat.away,
+        )
+        return [("", text)]
+
+    # --- what the chat shows ---------------------------------------------------------------------
+
+    def put(self, text: str) -> None:
+        """Show lines above what is being typed, with the next batch."""
+        self._lines.append(text)
+        self._news.set()
+
+    def talk(self, text: str) -> None:
+        """Show a line that is not about the room's talk."""
+        self.put(self._look.faint(f"{self._look.signs.dot} ") + text)
+
+    def bell(self) -> None:
+        """Ring with the next batch; tmux marks the window."""
+        self._has_bell = True
+        self._news.set()
+
+    def refresh(self) -> None:
+        """Draw the prompt with the bottom line anew."""
+        self._app.invalidate()
+
+    def leave(self) -> None:
+        """End the pane."""
+        if self._app.is_running and not self._app.is_done:
+            self._app.exit()
+
+    async def _flush_batches(self) -> None:
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(FLUSH_S)
+            while self._lines or self._has_bell:
+                self._show_batch()
+                await asyncio.sleep(0.005)
+            self._news.clear()
+
+    def _show_batch(self) -> None:
+        """Write a batch above the prompt, all in one go.
+
+        prompt_toolkit's own way would switch the terminal to cooked mode in between: keys typed just then
+        would be echoed into the text, and a paste would fall apart.
+        """
+        text = self._next_batch()
+        if not self._app.is_running or self._app.is_done:
+            self._stdout.write(text)
+            self._stdout.flush()
+            return
+        self._output.is_held = True
+        try:
+            self._app.renderer.erase()
+            self._output.write_raw(text.replace("\n", "\r\n"))
+        finally:
+            self._output.is_held = False
+        self._app._redraw()
+        self._output.flush()
+
+    def _next_batch(self) -> str:
+        size = taken = 0
+        for line in self._lines:
+            size += len(line) + 1
+            taken += 1
+            if size >= _MAX_WRITE:
+                break
+        batch, self._lines = self._lines[:taken], self._lines[taken:]
+        bell, self._has_bell = "\a" if self._has_bell else "", False
+        return "".join(f"{line}\n" for line in batch) + bell
+
+    # --- what the person does --------------------------------------------------------------------
+
+    def _accept(self, buffer: Buffer) -> bool:
+        self._empty_breaks = 0
+        self.chat.enter(buffer.text)
+        return False
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        is_typing = ~is_searching
+        is_empty = Condition(lambda: not self._buffer.text)
+        keys.add("enter", filter=is_typing)(self._enter)
+        keys.add("c-j", filter=is_typing)(self._enter)
+        keys.add("escape", "enter", filter=is_typing)(lambda event: self._buffer.insert_text("\n"))
+        keys.add("c-c", filter=is_typing)(self._break)
+        keys.add("<sigint>", filter=is_typing)(self._break)
+        keys.add("tab", filter=is_typing)(self._complete)
+        keys.add("c-d", filter=is_typing & is_empty)(lambda event: self.chat.quit())
+        keys.add("c-z")(self._suspend)
+        keys.add("f12")(lambda event: self.chat.stop())
+        return keys
+
+    def _enter(self, event: KeyPressEvent) -> None:
+        """Send what was typed; of lines that come faster than anybody types, make one message to be sent."""
+        now = time.monotonic()
+        ahead = event.key_processor.input_queue
+        lines_ahead = sum(press.key in _ENTERS for press in ahead)
+        is_burst = lines_ahead >= _BURST_LINES or len(ahead) >= _BURST_KEYS
+        if not is_burst and now >= self._burst_until:
+            self._buffer.validate_and_handle()
+            return
+        self._buffer.insert_text("\n")
+        if ahead:
+            self._burst_until = now + _BURST_S
+
+    def _complete(self, event: KeyPressEvent) -> None:
+        """Complete at once what has only one end, so that typing on in a hurry is safe; else offer a menu."""
+        buffer = self._buffer
+        if buffer.complete_state and buffer.complete_state.complete_index is not None:
+            buffer.complete_next()
+            return
+        text = buffer.document.text_before_cursor
+        word = last_word(text)
+        choices = [choice for choice, _ in completions(text, self.chat.roster.ids)]
+        if not choices:
+            return
+        end = " " if len(choices) == 1 else ""
+        buffer.delete_before_cursor(len(word))
+        buffer.insert_text(common_start(choices) + end)
+        if not end:
+            buffer.start_completion(select_first=False)
+
+    def _break(self, event: KeyPressEvent) -> None:
+        if self._buffer.text:
+            self._empty_breaks = 0
+            self._buffer.reset()
+            return
+        self._empty_breaks += 1
+        if self._empty_breaks >= 2:
+            self._empty_breaks = 0
+            self.talk("to leave: Ctrl-D or /quit; to stop the agents: Allstop or F12")
+
+    def _suspend(self, event: KeyPressEvent) -> None:
+        if has_shell_above():
+            get_app().suspend_to_background()
+        else:
+            self.talk("there is no shell to go back to here; in tmux, detach instead")
+
+    # --- from start to end -----------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Stay until the person leaves or the room cannot be joined; then raise why."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.leave)
+        helpers = [asyncio.ensure_future(work) for work in (self._flush_batches(), self._tick_clock())]
+        async with self.chat:
+            serving = asyncio.ensure_future(self.chat.serve())
+            serving.add_done_callback(lambda task: self.leave())
+            try:
+                with contextlib.suppress(EOFError):
+                    await self._app.run_async(set_exception_handler=False)
+            finally:
+                serving.cancel()
+                await asyncio.wait([serving])
+        for task in helpers:
+            task.cancel()
+        while self._lines:
+            self._show_batch()
+        if not serving.cancelled():
+            serving.result()
+
+    async def _tick_clock(self) -> None:
+        """Move the turn clock on."""
+        while True:
+            await asyncio.sleep(_CLOCK_S)
+            if self.chat.roster.session.deadline is not None:
+                self.refresh()
+
+
+async def run_pane(order: Order, look: Look) -> int:
+    """Talk to the room in this terminal; return the exit code."""
+    pane = Pane(order, look, sys.stdout, create_input(sys.stdin))
+    await pane.run()
+    return 0

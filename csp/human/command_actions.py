@@ -1,0 +1,351 @@
+"""What the commands of the human pane do."""
+
+import asyncio
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from csp.errors import BadInput, CspError, NotFound, Refused
+from csp.fast_start.child_environment import USER, child_environment, identity
+from csp.http_client import field, objects, segment
+from csp.human.safe_text import one_line, visible
+from csp.human.status_bar import Session, session_of
+from csp.panes.pane_borders import HUMAN, MARK
+from csp.room import human_input
+
+if TYPE_CHECKING:
+    from csp.human.chat import Chat
+
+_PRESSED: Final = {
+    "pause": "paused",
+    "resume": "resumed",
+    "share": "sharing",
+    "noshare": "no longer sharing",
+    "restart": "asked to restart",
+}
+_ACTED: Final = {"cancel": "withdrew", "resend": "sent again as", "continue": "released"}
+_STEERED: Final = {"pause": "paused", "resume": "resumed", "extend": "extended", "skip": "skipped a turn of"}
+#: What a mode has to be for these to change anything.
+_BEFORE: Final = {"pause": "running", "resume": "paused"}
+_NO_SESSION: Final = "no mode is running"
+_START: Final = 'begin one: /mode debate "topic"'
+#: Allstop ends a mode; outside of one nobody can know which of the agents' own work is meant.
+_NOTHING: Final = "no mode was running; /interrupt AGENT stops what an agent does"
+_NOT_HERE: Final = "start it again where it ran: csp sidecar --name {agent} -- COMMAND"
+
+
+# --- agents --------------------------------------------------------------------------------------
+
+
+async def press(chat: "Chat", verb: str, words: list[str]) -> None:
+    """Press a button of an agent; what comes of it is shown as a tick."""
+    agent = words[0]
+    body = {"choice": int(words[1])} if len(words) > 1 else {}
+    answer = await chat.ask("POST", f"/agents/{segment(agent)}/{verb}", body)
+    pressed = answer.get("id") if isinstance(answer, dict) else None
+    if pressed:
+        now = time.monotonic()
+        chat.ticks.expect(str(pressed), now, label=verb)
+        chat.ticks.accept(str(pressed), 0, (agent,), now)
+    if verb in _PRESSED:
+        chat.out.put(f"{_PRESSED[verb]} {chat.look.name(agent)}")
+
+
+async def restart(chat: "Chat", words: list[str]) -> None:
+    """Start the CLI of an agent again; one whose pane has ended gets it back."""
+    agent = words[0]
+    if any(item.get("id") == agent and item.get("online") for item in await chat.agents()):
+        return await press(chat, "restart", words)
+    if MARK not in chat.order.env:
+        raise Refused(f"{agent} has ended", _NOT_HERE.format(agent=agent))
+    chat.out.put(f"starting {chat.look.name(agent)} again")
+    await _csp(chat, "up", "--detach", "--agents", agent)
+    chat.out.put(f"{chat.look.name(agent)} is here again")
+    return None
+
+
+async def pause(chat: "Chat", words: list[str]) -> None:
+    """Pause an agent, or without one the running mode."""
+    await (press(chat, "pause", words) if words else steer(chat, "pause", []))
+
+
+async def resume(chat: "Chat", words: list[str]) -> None:
+    """Undo a pause."""
+    await (press(chat, "resume", words) if words else steer(chat, "resume", []))
+
+
+async def remove(chat: "Chat", words: list[str]) -> None:
+    """Remove an agent from the room, with its pane if it has ended there."""
+    if MARK in chat.order.env:
+        await _csp(chat, "remove", words[0])
+    else:
+        await chat.ask("DELETE", f"/agents/{segment(words[0])}")
+    if chat.target == words[0]:
+        chat.aim("all")
+
+
+async def add(chat: "Chat", words: list[str]) -> None:
+    """Start one more agent, as `csp add` does."""
+    try:
+        given = shlex.split(words[0])
+    except ValueError as exc:
+        raise BadInput(f"the command cannot be read: {str(exc).lower()}", "check its quotes") from exc
+    name, *rest = given
+    options, _, command = _split(rest)
+    said = await _csp(chat, "add", name, *options, "--", *command)
+    chat.out.put(visible(one_line(said, 200)))
+
+
+def _split(words: list[str]) -> tuple[list[str], str, list[str]]:
+    """Return the options before `--`, the command behind it; without a `--` everything is the command."""
+    if "--" not in words:
+        return [], "", words
+    at = words.index("--")
+    return words[:at], "--", words[at + 1 :]
+
+
+async def focus(chat: "Chat", words: list[str]) -> None:
+    """Go to the pane of an agent."""
+    if "TMUX" not in chat.order.env:
+        raise Refused("this pane is not in tmux, so it cannot go to another one", "attach with: csp up")
+    code, listed, _ = await _run(chat, "tmux", "list-panes", "-s", "-F", "#{pane_id} #{@csp_agent}")
+    rows = [line.partition(" ") for line in listed.splitlines()]
+    panes = {agent: pane for pane, _, agent in rows}
+    pane = panes.get(words[0])
+    if code or pane is None:
+        raise NotFound(f"no pane of {words[0]} is in this tmux session", "see: /agents")
+    for verb in ("select-window", "select-pane"):
+        code, _, said = await _run(chat, "tmux", verb, "-t", pane)
+        if code:
+            raise Refused(f"tmux could not go to the pane of {words[0]}: {one_line(said, 200)}")
+
+
+async def leave(chat: "Chat") -> None:
+    """End the pane; that of a room's own session stays, and who looks at it is brought out of there."""
+    if not await _is_room_pane(chat):
+        chat.out.leave()
+        return
+    form = "#{client_control_mode} #{client_activity} #{client_name}"
+    pane = chat.order.env["TMUX_PANE"]
+    _, listed, _ = await _run(chat, "tmux", "list-clients", "-t", pane, "-F", form)
+    people = sorted(row.split(" ", 2)[1:] for row in listed.splitlines() if row.startswith("0 "))
+    chat.out.put("the room goes on; come back with: csp up; end it with: csp down")
+    if people:
+        await _run(chat, "tmux", "detach-client", "-t", people[-1][1])
+
+
+async def _is_room_pane(chat: "Chat") -> bool:
+    """Tell whether this is the pane that belongs to the room, not one that somebody has opened beside it."""
+    pane = chat.order.env.get("TMUX_PANE", "")
+    if not pane or MARK not in chat.order.env:
+        return False
+    code, agent, _ = await _run(chat, "tmux", "display-message", "-p", "-t", pane, "#{@csp_agent}")
+    return code == 0 and agent.strip() == HUMAN
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+async def forward(chat: "Chat", words: list[str]) -> None:
+    """Pass on what an agent said last to another."""
+    said = await chat.last_words(words[0])
+    chat.say(words[1], human_input.forwarded(words[0], said, words[2] if len(words) > 2 else ""))
+
+
+async def act_on_message(chat: "Chat", action: str, words: list[str]) -> None:
+    """Do something with a message that was sent before; without an id it is the last own one."""
+    message = await message_id(chat, words[0] if words else "")
+    try:
+        answer = await chat.ask("POST", f"/messages/{segment(message)}/{action}")
+    except CspError as error:
+        # The person knows it by its number.
+        number = words[0].removeprefix("#") if words else ""
+        shown = f"#{number}" if number.isdigit() else number or chat.ticks.label_of(message) or "it"
+        raise type(error)(error.message.replace(message, shown), error.hint) from error
+    sent, seq = field(answer, "id", str), field(answer, "seq", int)
+    if action == "resend":
+        now = time.monotonic()
+        chat.ticks.expect(sent, now)
+        chat.ticks.accept(sent, seq, tuple(field(answer, "recipients", list)), now)
+    if not (action == "cancel" and chat.ticks.is_own(message)):
+        chat.out.put(f"{_ACTED[action]} #{seq}")
+
+
+async def release(chat: "Chat", words: list[str]) -> None:
+    """Let through what the loop guard holds: the message named, or the only one there is."""
+    if words:
+        return await act_on_message(chat, "continue", words)
+    waiting = objects(field(await chat.ask("GET", "/queue"), "items", list))
+    held = {field(item, "id", str): item for item in waiting if item.get("reason") == "loop"}
+    if not held:
+        raise NotFound("the loop guard holds nothing", "see: /queue")
+    if len(held) > 1:
+        numbers = ", ".join(f"{item.get('seq')}" for item in held.values())
+        raise BadInput(f"the loop guard holds several messages: {numbers}", "name one: /continue ID")
+    return await act_on_message(chat, "continue", list(held))
+
+
+async def message_id(chat: "Chat", given: str) -> str:
+    """Return the id of a message that is named by its number or its id; of the last own one if it is not."""
+    wanted = given.removeprefix("#")
+    if not wanted:
+        return await chat.last_own()
+    if not (wanted.isascii() and wanted.isdigit()):
+        return wanted
+    return field(await item_at(chat, int(wanted)), "id", str)
+
+
+async def item_at(chat: "Chat", seq: int) -> dict[str, Any]:
+    """Return the message of a number."""
+    items = await chat.page(after=max(0, seq - 1), before=seq + 1, limit=1)
+    if not items or items[0].get("seq") != seq:
+        raise NotFound(f"there is no message #{seq}", "see: /history")
+    return items[0]
+
+
+# --- modes ---------------------------------------------------------------------------------------
+
+
+async def set_mode(chat: "Chat", wish: human_input.SetMode) -> None:
+    """Begin a mode; the room says so itself."""
+    if wish.mode == human_input.FREEFORM:
+        return await end(chat, [])
+    names = {name: chat.known(agent) for name, agent in wish.names.items()}
+    body: dict[str, Any] = {"mode": wish.mode, **wish.numbers, **names}
+    body |= {flag.replace("-", "_"): True for flag in wish.flags}
+    if wish.topic:
+        body["topic"] = wish.topic
+    if wish.agents is not None:
+        body["agents"] = [chat.known(agent) for agent in wish.agents]
+    if wish.limits:
+        # Turns and tokens are counted, so they are whole.
+        body["limits"] = {
+            name: int(most) if most == int(most) else most for name, most in wish.limits.items()
+        }
+    await chat.ask("POST", "/mode", body)
+    _done(chat, f"began {wish.mode}")
+    return None
+
+
+async def _running(chat: "Chat") -> Session:
+    """Return the mode that runs, or raise saying how to begin one."""
+    session = session_of(await chat.ask("GET", "/mode"))
+    if not session.is_running:
+        raise Refused(_NO_SESSION, _START)
+    return session
+
+
+def _done(chat: "Chat", text: str) -> None:
+    """Say what was done to a script; a person reads what the room itself says of it."""
+    chat.roster.wake()
+    if not chat.order.is_person:
+        chat.out.put(text)
+
+
+async def end(chat: "Chat", words: list[str]) -> None:
+    """End the running mode in order."""
+    await _running(chat)
+    await chat.ask("POST", "/mode", {"mode": human_input.FREEFORM})
+    _done(chat, "back in freeform")
+
+
+async def stop(chat: "Chat", words: list[str]) -> None:
+    """Stop what is running at once."""
+    if words and words != ["all"]:
+        raise BadInput(f"{words[0]!r} cannot be stopped", "/stop, /stop all or /interrupt AGENT")
+    answer = await chat.ask("POST", "/stop", {"all": True} if words else {})
+    stopped = field(answer, "stopped", list)
+    if stopped:
+        _done(chat, f"stopped {', '.join(map(str, stopped))}")
+    else:
+        chat.out.put(_NOTHING)
+
+
+async def next_turn(chat: "Chat", words: list[str]) -> None:
+    """Pass the turn on."""
+    await _running(chat)
+    answer = await chat.ask("POST", "/turn/next", {})
+    current = answer.get("currentTurn") if isinstance(answer, dict) else None
+    _done(chat, f"it is the turn of {visible(str(current))}" if current else "that was the last turn")
+
+
+async def steer(chat: "Chat", verb: str, words: list[str]) -> None:
+    """Do something with the running mode."""
+    session = await _running(chat)
+    if session.status != _BEFORE.get(verb, session.status):
+        chat.out.put(f"{visible(session.mode)} is {visible(session.status)} already")
+        return
+    body: dict[str, Any] = {}
+    if words:
+        body = {"agent": words[0]} if verb == "skip" else {"rounds": int(words[0])}
+    await chat.ask("POST", f"/sessions/{segment(session.id)}/{verb}", body)
+    _done(chat, f"{_STEERED[verb]} {session.mode}")
+
+
+async def review(chat: "Chat", words: list[str]) -> None:
+    """Do what `csp review` does."""
+    try:
+        args = shlex.split(words[0]) if words else []
+    except ValueError as exc:
+        raise BadInput(
+            f"a quote is not closed: {exc}", "/review start 'GOAL' --builder a --reviewer b"
+        ) from exc
+    for line in (await _csp(chat, "review", *args)).splitlines():
+        chat.out.put(visible(line))
+
+
+# --- other programs ------------------------------------------------------------------------------
+
+
+async def export(chat: "Chat", words: list[str]) -> None:
+    """Write the whole history to a new file, or into a folder."""
+    path = chat.order.cwd / Path(words[0] if words else ".").expanduser()
+    if path.is_dir():
+        room = chat.order.address.room or "room"
+        path /= time.strftime(f"csp-{room}-%Y%m%d-%H%M%S.md")
+    if path.exists():
+        raise Refused(f"there is a file {str(path)!r} already", "name a new one: /export FILE.md")
+    text = await _csp(chat, "export", "--format", "json" if path.suffix == ".json" else "md")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as exc:
+        hint = "name another one: /export FILE.md"
+        raise Refused(f"{str(path)!r} cannot be written: {(exc.strerror or '').lower()}", hint) from exc
+    chat.out.put(f"wrote {visible(str(path))}")
+
+
+async def web(chat: "Chat", words: list[str]) -> None:
+    """Print a one-time link to the page of this room, with those for other machines if they can reach it."""
+    for url in (await _csp(chat, "web", "--no-open")).split():
+        chat.out.put(visible(url))
+
+
+async def _csp(chat: "Chat", verb: str, *words: str) -> str:
+    """Run a csp command in this room; return what it printed or said, raise what it complained about."""
+    room = ("--room", chat.order.address.room) if chat.order.address.room else ()
+    # -P: a folder named csp in the user's directory must not be taken for ours.
+    code, out, said = await _run(chat, sys.executable, "-P", "-m", "csp.cli", verb, *room, *words)
+    if code:
+        raise Refused(one_line(said.removeprefix("csp: "), 500) or f"csp {verb} failed with code {code}")
+    return out or said
+
+
+async def _run(chat: "Chat", *command: str) -> tuple[int, str, str]:
+    """Run a program off the terminal; return its code, what it printed, what it complained about."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=chat.order.cwd,
+            # The person at the pane gives these commands, also those that start further agents.
+            env=child_environment(USER, chat.order.env, identity(chat.order.env)),
+        )
+    except OSError as exc:
+        raise Refused(f"{command[0]!r} cannot be run: {(exc.strerror or '').lower()}") from exc
+    out, said = await process.communicate()
+    return process.returncode or 0, out.decode("utf-8", "replace"), said.decode("utf-8", "replace")

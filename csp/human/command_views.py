@@ -1,0 +1,180 @@
+"""What the commands of the human pane show."""
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from csp.errors import BadInput
+from csp.http_client import Object, field, note_path, objects
+from csp.human.command_actions import item_at
+from csp.human.cost_text import spent_lines
+from csp.human.delivery_ticks import why_held
+from csp.human.event_lines import said_line, spoken_in
+from csp.human.safe_text import clock, columns, count, minutes, one_line, visible, wrapped
+from csp.human.status_bar import Session, session_of, session_text
+from csp.human.turn_label import bracketed
+from csp.human.vote_view import vote_lines
+
+if TYPE_CHECKING:
+    from csp.human.chat import Chat
+
+_HISTORY: Final = 20
+_MAX_PAGE: Final = 1000
+_DETAIL: Final = 80
+_TEXT: Final = 60
+_NOTE: Final = 200
+_BOARD_FORM: Final = "/board [add TEXT | search WORDS | summarise AGENT | NOTE]"
+_BOARD_WORDS: Final = {"add": "what to write", "search": "what to look for", "summarise": "who writes it"}
+
+
+async def agents(chat: "Chat", words: list[str]) -> None:
+    """List the agents with what each does."""
+    _show_agents(chat, await chat.agents(), session_of(await chat.ask("GET", "/mode")))
+
+
+def _show_agents(chat: "Chat", found: list[Object], session: Session) -> None:
+    if not found:
+        chat.out.put("nobody is here yet; /add NAME -- COMMAND starts an agent")
+        return
+    for line in columns([_agent_row(item, session) for item in found]):
+        chat.out.put(line)
+
+
+def _agent_row(item: Object, session: Session) -> list[str]:
+    state = bracketed(session.word_for(field(item, "id", str), field(item, "state", str))).replace("_", " ")
+    until, detail, queued = item.get("until"), item.get("detail"), field(item, "queued", int)
+    if isinstance(until, int | float):
+        state += f" until {clock(until)}"
+    if detail:
+        state += f" ({one_line(str(detail), _DETAIL)})"
+    kind, role = field(item, "kind", str), field(item, "role", str)
+    return [
+        visible(field(item, "id", str)),
+        visible(state),
+        kind if role == "agent" else f"{kind}, {role}",
+        f"{queued} waiting" if queued else "",
+        "shares its pane" if item.get("share") else "",
+    ]
+
+
+async def status(chat: "Chat", words: list[str]) -> None:
+    """Show the mode, whose turn it is, the agents, what they have used."""
+    answer = await chat.ask("GET", "/mode")
+    session = session_of(answer)
+    topic = answer.get("topic") if isinstance(answer, dict) else None
+    if session.is_running:
+        chat.out.put(session_text(session, chat.look.signs, time.time()))
+        if topic:
+            chat.out.put(f"  topic: {visible(one_line(str(topic), 300))}")
+        phase = f"{visible(session.phase)}, " if session.phase else ""
+        chat.out.put(f"  {phase}waiting for {visible(', '.join(session.waiting_for)) or 'nobody'}")
+    else:
+        ended = answer.get("reason") if isinstance(answer, dict) else None
+        chat.out.put("Mode: freeform" + (f" (the last one ended: {visible(str(ended))})" if ended else ""))
+    if not words:
+        _show_agents(chat, await chat.agents(), session)
+        for line in spent_lines(await chat.ask("GET", "/usage")):
+            chat.out.put(line)
+
+
+async def queue(chat: "Chat", words: list[str]) -> None:
+    """List the messages that wait, with the reason."""
+    waiting = objects(field(await chat.ask("GET", "/queue"), "items", list))
+    if not waiting:
+        chat.out.put("nothing waits")
+    for item in waiting:
+        chat.out.put(_queue_line(item))
+
+
+def _queue_line(item: Object) -> str:
+    agent, state, reason = field(item, "agent", str), field(item, "state", str), str(item.get("reason") or "")
+    why = why_held(reason, agent) if reason else state
+    age = minutes(time.time() - field(item, "at", float))
+    text = one_line(field(item, "text", str), _TEXT)
+    return visible(f"#{item.get('seq')} {field(item, 'sender', str)} to {agent}, {age}: {why}: {text}")
+
+
+async def history(chat: "Chat", words: list[str]) -> None:
+    """Show the newest messages, of an agent if one is named."""
+    numbers = [int(word) for word in words if word.isascii() and word.isdigit()]
+    named = [chat.known(word) for word in words if not (word.isascii() and word.isdigit())]
+    limit = max(1, min(numbers[0], _MAX_PAGE)) if numbers else _HISTORY
+    found = await chat.page(limit=limit, agent=named[0] if named else None)
+    _show_items(chat, found, "nothing has been said yet")
+
+
+async def search(chat: "Chat", words: list[str]) -> None:
+    """Find messages with a text."""
+    _show_items(chat, await chat.page(q=words[0], limit=_HISTORY), f"nothing with {words[0]!r} was found")
+
+
+def _show_items(chat: "Chat", items: list[dict[str, Any]], nothing: str) -> None:
+    # A vote stands in the words of who cast it.
+    items = [item for item in items if item.get("type") != "vote"]
+    for item in items:
+        chat.out.put(said_line(chat.look, spoken_in(item)))
+    chat.out.put(chat.look.faint(f"--- {count(len(items), 'message')} ---") if items else visible(nothing))
+
+
+async def show(chat: "Chat", words: list[str]) -> None:
+    """Show a message whole."""
+    number = words[0].removeprefix("#") if words else ""
+    if words and not (number.isascii() and number.isdigit()):
+        raise BadInput(f"expected the number of a message, got {words[0]!r}", "/show 12")
+    if words:
+        item = await item_at(chat, int(number))
+    else:
+        found = [item for item in await chat.page(limit=200) if item.get("type") != "system"]
+        item = max(found, key=lambda item: (_is_long(item), item.get("seq") or 0), default={})
+    if not item:
+        raise BadInput("nothing has been said yet", "/show 12")
+    chat.out.put(said_line(chat.look, spoken_in(item), is_whole=True))
+
+
+def _is_long(item: Object) -> bool:
+    return str(item.get("text") or "").count("\n") >= 30
+
+
+async def votes(chat: "Chat", words: list[str]) -> None:
+    """Show the tally with the proposals and the reasons, as far as they are unsealed."""
+    answer = await chat.ask("GET", "/mode")
+    for line in vote_lines(answer if isinstance(answer, dict) else {}):
+        chat.out.put(wrapped(line, 0, chat.look.columns()))
+
+
+async def board(chat: "Chat", words: list[str]) -> None:
+    """Show the newest notes of the whiteboard, or one of them; write one; find some; have them summed up."""
+    form, _, rest = (words[0] if words else "").partition(" ")
+    form, rest = (rest.strip(), "") if form == "show" else (form, rest.strip())
+    if form in _BOARD_WORDS and not rest:
+        raise BadInput(f"expected {_BOARD_WORDS[form]}", _BOARD_FORM)
+    if form == "add":
+        answer = await chat.ask("POST", "/board", {"text": rest})
+        chat.out.put(visible(f"wrote {field(field(answer, 'note', dict), 'id', str)}"))
+    elif form == "search":
+        answer = await chat.ask("GET", f"/board/search?q={quote(rest)}")
+        notes = [field(hit, "note", dict) for hit in objects(field(answer, "items", list))]
+        _show_notes(chat, notes, f"nothing about {rest!r} was found")
+    elif form == "summarise":
+        answer = await chat.ask("POST", "/board/summarise", {"by": rest})
+        many = len(field(answer, "stands_for", list))
+        chat.out.put(visible(f"{field(answer, 'by', str)} was asked to sum up {many} notes"))
+    elif form:
+        note = await chat.ask("GET", note_path(form))
+        text = visible(f"{_note_head(note)}: {field(note, 'text', str)}")
+        chat.out.put(wrapped(text, 0, chat.look.columns()))
+    else:
+        notes = objects(field(await chat.ask("GET", f"/board?limit={_HISTORY}"), "items", list))
+        _show_notes(chat, notes, "nothing is on the board; /board add TEXT writes on it")
+
+
+def _show_notes(chat: "Chat", notes: list[Object], nothing: str) -> None:
+    for note in notes:
+        chat.out.put(visible(f"{_note_head(note)}: {one_line(field(note, 'text', str), _NOTE)}"))
+    if not notes:
+        chat.out.put(visible(nothing))
+
+
+def _note_head(note: Object) -> str:
+    kind = "" if note.get("kind") == "note" else f" ({note.get('kind')})"
+    return f"{note.get('id')} {note.get('session')} {note.get('author')}{kind}"

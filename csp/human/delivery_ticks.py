@@ -1,0 +1,187 @@
+"""Follow the person's own messages to their ends, telling each change once."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from csp.human.safe_text import one_line, visible
+from csp.human.theme import Look
+from csp.protocol.enums import DeliveryState as S
+from csp.room.messages.delivery import PENDING
+
+#: The recipients of one message end within moments of each other: one line for all of them.
+GATHER_S: Final = 0.25
+#: What lasts no longer than this is not worth a line.
+STANDS_S: Final = 0.7
+_REASON: Final = 200
+_FINAL: Final = frozenset(set(S) - PENDING)
+_SOON: Final = _FINAL - {S.SUBMITTED}
+
+#: Why a message waits, and what ends the wait.
+WHY: Final = {
+    "offline": "offline; it gets it when it is back",
+    "starting": "it is still starting",
+    "busy": "it is at work; it gets it after this turn",
+    "dialog": "a dialog is open; /approve {agent}, /deny {agent} or /focus {agent}",
+    "typing": "somebody is typing in its pane",
+    "draft": "draft (you have text in its composer)",
+    "paused": "paused; /resume {agent}",
+    "turn": "it comes with its next turn",
+    "loop": "agents have talked among themselves for long; /continue",
+    "stuck": "a text is stuck in its composer; /focus {agent}, clear it",
+}
+_ENDS: Final = {S.FAILED: "", S.WITHDRAWN: "withdrawn", S.EXPIRED: "expired"}
+
+
+@dataclass(slots=True)
+class _Step:
+    """Where a message stands with one recipient since when; `told` is what the person knows of it."""
+
+    state: S | None = None
+    reason: str = ""
+    since: float = 0.0
+    told: tuple[S, str] | None = None
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in _FINAL
+
+    @property
+    def is_news(self) -> bool:
+        if self.state not in _FINAL | {S.HELD}:
+            return False
+        return self.told != (self.state, self.reason)
+
+    def has_stood(self, now: float) -> bool:
+        return now - self.since >= (GATHER_S if self.state in _SOON else STANDS_S)
+
+
+@dataclass(slots=True)
+class _Own:
+    """One message, or a button that was pressed."""
+
+    label: str
+    since: float
+    steps: dict[str, _Step] = field(default_factory=dict)
+    is_accepted: bool = False
+    was_asked: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_accepted and all(step.is_final and not step.is_news for step in self.steps.values())
+
+
+class Ticks:
+    """The person's messages on their way."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._own: dict[str, _Own] = {}
+
+    def expect(self, message: str, now: float, label: str = "") -> None:
+        """Follow a message from now on."""
+        self._own[message] = _Own(label=label, since=now)
+
+    def is_own(self, message: str) -> bool:
+        """Tell whether a message is being followed."""
+        return message in self._own
+
+    def label_of(self, message: str) -> str:
+        """Return how the person knows a message that is being followed: by its number."""
+        return self._own[message].label if message in self._own else ""
+
+    def tells(self, notice: str) -> bool:
+        """Tell whether a notice says no more than the tick of a message will."""
+        # A button has its own name there, a message its id.
+        named = [*self._own, *(own.label for own in self._own.values() if own.label)]
+        return any(notice.startswith(f"{name} to ") for name in named)
+
+    def forget(self, message: str) -> None:
+        """Follow a message no longer."""
+        self._own.pop(message, None)
+
+    def accept(self, message: str, seq: int, recipients: tuple[str, ...], now: float) -> None:
+        """Note that the room has taken a message for these recipients."""
+        own = self._own.get(message)
+        if own is None or own.is_accepted:
+            return
+        own.is_accepted, own.since = True, now
+        own.label = own.label or f"#{seq}"
+        for agent in recipients:
+            own.steps.setdefault(agent, _Step(since=now))
+
+    def move(self, message: str, agent: str, state: S, reason: str, now: float) -> None:
+        """Note how far a message has come."""
+        own = self._own.get(message)
+        if own is None:
+            return
+        step = own.steps.setdefault(agent, _Step(since=now))
+        if (step.state, step.reason) != (state, reason):
+            step.state, step.reason, step.since = state, reason, now
+
+    def silent(self, now: float) -> list[str]:
+        """Return, once each, the messages that somebody has said nothing about for a while."""
+        found = [
+            message
+            for message, own in self._own.items()
+            if own.is_accepted
+            and not own.was_asked
+            and now - own.since >= STANDS_S
+            and any(step.state in (None, S.QUEUED) for step in own.steps.values())
+        ]
+        for message in found:
+            self._own[message].was_asked = True
+        return found
+
+    def due(self, now: float) -> list[str]:
+        """Return the lines that are to be shown now."""
+        lines = [line for own in self._own.values() if (line := self._line(own, now))]
+        for message in [message for message, own in self._own.items() if own.is_over]:
+            del self._own[message]
+        return lines
+
+    @property
+    def waiting(self) -> int:
+        """How many are not at their end."""
+        return len(self._own)
+
+    # --- one line --------------------------------------------------------------------------------
+
+    def _line(self, own: _Own, now: float) -> str:
+        news = {agent: step for agent, step in own.steps.items() if step.is_news}
+        is_complete = own.is_accepted and all(step.state in _SOON for step in own.steps.values())
+        if not own.is_accepted or not any(is_complete or step.has_stood(now) for step in news.values()):
+            return ""
+        ready = {agent: step for agent, step in news.items() if step.is_final or step.has_stood(now)}
+        for step in ready.values():
+            step.told = (step.state or S.QUEUED, step.reason)
+        return f"  {self._look.faint(visible(own.label))} " + f" {self._look.signs.dot} ".join(
+            self._parts(ready)
+        )
+
+    def _parts(self, ready: dict[str, _Step]) -> list[str]:
+        signs = self._look.signs
+        done = [agent for agent, step in ready.items() if step.state is S.CONFIRMED]
+        sent = [agent for agent, step in ready.items() if step.state is S.SUBMITTED]
+        parts = [f"{signs.done} {self._names(done)}"] if done else []
+        parts += [f"{signs.sent} {self._names(sent)} (typed in, no proof)"] if sent else []
+        held: dict[str, list[str]] = {}
+        for agent, step in ready.items():
+            if step.state is S.HELD:
+                held.setdefault(why_held(step.reason, agent), []).append(agent)
+        parts += [f"held for {self._names(agents)}: {why}" for why, agents in held.items()]
+        return parts + [self._lost(agent, step) for agent, step in ready.items() if step.state in _ENDS]
+
+    def _lost(self, agent: str, step: _Step) -> str:
+        ending = _ENDS[step.state or S.FAILED]
+        reason = visible(one_line(step.reason, _REASON))
+        said = ": ".join(part for part in (ending, reason) if part) or "no reason was given"
+        return f"{self._look.alert(self._look.signs.failed)} {self._look.name(agent)}: {said}"
+
+    def _names(self, agents: list[str]) -> str:
+        return ", ".join(self._look.name(agent) for agent in agents)
+
+
+def why_held(reason: str, agent: str) -> str:
+    """Return why a message waits, and what ends the wait."""
+    known = WHY.get(reason)
+    return known.format(agent=agent) if known else visible(one_line(reason, _REASON)) or "it waits"

@@ -1,0 +1,189 @@
+"""Turn what happens in the room into lines for a person."""
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from csp.human.safe_text import clock, folded, one_line, visible, wrapped
+from csp.human.theme import Look
+from csp.protocol.enums import ALL, HUMAN, SYSTEM, AgentState, Ending
+from csp.protocol.events import (
+    HISTORY_TYPES,
+    AnyEvent,
+    Joined,
+    Left,
+    Redacted,
+    Said,
+    StateChanged,
+    TurnMoved,
+    TurnSignal,
+    Unknown,
+    type_of,
+)
+from csp.protocol.requests import Dialog
+from csp.protocol.session_parts import TurnState
+
+_SUBJECT: Final = 200
+_QUESTION: Final = 300
+_ENDINGS: Final = {
+    Ending.INTERRUPTED: "(interrupted)",
+    Ending.FAILED: "(failed)",
+    Ending.LIMITED: "(reached a usage limit)",
+}
+#: Notices that divide the talk of a mode into its parts, and those that call somebody up.
+_PART: Final = re.compile(r"Mode: [A-Z_]+|Round \d+|[A-Z_]+ (?:complete|paused|goes on|ended|stopped)\b.*")
+_CALLED: Final = re.compile(r"@([a-z0-9-]{1,32}) - Your turn\.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """One thing that was said or told, be it live or out of the history."""
+
+    seq: int
+    ts: float
+    sender: str
+    target: str
+    text: str
+    ending: str = ""
+    #: What a person should know about the words: that nobody else can read them yet, that they moved nothing.
+    mark: str = ""
+    is_notice: bool = False
+
+
+def spoken_of(event: AnyEvent) -> Spoken | None:
+    """Return what an event says to the people of the room, if it does."""
+    if isinstance(event, Unknown) or type_of(event) not in HISTORY_TYPES:
+        return None
+    ending = _ENDINGS.get(event.ending, "") if isinstance(event, Said) else ""
+    return Spoken(
+        seq=event.seq,
+        ts=event.ts,
+        sender=event.sender,
+        target=event.target,
+        text=event.text,
+        ending=ending,
+        mark=_mark(sealed=event.sealed, late=event.late, stray=event.out_of_turn)
+        if isinstance(event, Said)
+        else "",
+        is_notice=type_of(event) == "system",
+    )
+
+
+def _mark(*, sealed: object, late: object, stray: object) -> str:
+    words = {"sealed": sealed, "late": late, "out of turn": stray}
+    return ", ".join(word for word, is_so in words.items() if is_so)
+
+
+def spoken_in(item: Mapping[str, Any]) -> Spoken:
+    """Return what an item of the history says."""
+    ending = item.get("ending")
+    return Spoken(
+        seq=int(item.get("seq") or 0),
+        ts=float(item.get("ts") or 0.0),
+        sender=str(item.get("sender") or ""),
+        target=str(item.get("target") or ""),
+        text=str(item.get("text") or ""),
+        ending=f"({ending})" if ending else "",
+        # By now a seal may be broken.
+        mark=_mark(sealed=False, late=item.get("late"), stray=item.get("out_of_turn")),
+        is_notice=item.get("type") == "system",
+    )
+
+
+def said_line(look: Look, spoken: Spoken, *, is_whole: bool = False) -> str:
+    """Return a message as lines of text: who, to whom, what."""
+    text = spoken.text if is_whole else folded(spoken.text, f"/show {spoken.seq}")
+    head = f"{clock(spoken.ts)} {look.faint(f'#{spoken.seq}')}"
+    if spoken.is_notice:
+        taken = len(f"{clock(spoken.ts)} #{spoken.seq} {look.signs.dot} ")
+        return f"{head} {look.signs.dot} {_notice(look, wrapped(visible(text), taken, look.columns()))}"
+    way = _way(look, spoken.sender, spoken.target) + (look.faint(f" ({spoken.mark})") if spoken.mark else "")
+    return f"{head} {way}: {indented(f'{spoken.ending} {text}'.strip())}"
+
+
+def _notice(look: Look, text: str) -> str:
+    if _PART.fullmatch(text):
+        return look.strong(text)
+    return _CALLED.sub(lambda found: f"@{look.name(found[1])} - Your turn.", text)
+
+
+def own_line(look: Look, to: str, text: str, *, urgent: bool = False) -> str:
+    """Return what the person has just said, on its way."""
+    way = _way(look, "you", to, always=True) + (" (urgent)" if urgent else "")
+    shown = indented(folded(text, "it goes out whole", max_lines=8))
+    return f"{clock(time.time())} {way}: {shown} {look.signs.waits}"
+
+
+def _way(look: Look, sender: str, target: str, *, always: bool = False) -> str:
+    is_plain = target in ("", ALL, SYSTEM) or (target == HUMAN and sender != HUMAN)
+    if is_plain and not always and sender != HUMAN:
+        return look.name(sender)
+    return f"{look.name(sender)} {look.signs.arrow} {visible(target) if target == ALL else look.name(target)}"
+
+
+def indented(text: str) -> str:
+    """Return foreign text that can be printed: nothing in it acts, its further lines stand further in."""
+    return visible(text).replace("\n", "\n  ")
+
+
+# --- who comes, who goes, who asks ---------------------------------------------------------------
+
+
+def news_line(look: Look, event: AnyEvent) -> str:
+    """Return the line for an event that is no speech; nothing for most of them."""
+    match event:
+        case Joined():
+            return f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} joined"
+        case Left():
+            verb = "was removed" if event.removed else "left"
+            is_news = event.reason and event.reason not in verb
+            why = f" ({visible(one_line(event.reason, _SUBJECT))})" if is_news else ""
+            return f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} {verb}{why}"
+        case Redacted():
+            return f"{clock(event.ts)} {look.signs.dot} the text of {visible(event.message)} was redacted"
+        case TurnSignal(is_repair=True):
+            what = "is asked once more: the form of its answer was wrong"
+            return f"{clock(event.ts)} {look.signs.dot} {look.name(event.target)} {what}"
+        case TurnMoved(state=TurnState.WORKING) if event.reason:
+            note = visible(one_line(event.reason, _SUBJECT))
+            return f"{clock(event.ts)} {look.signs.dot} {look.name(event.agent)} is working: {note}"
+        case StateChanged(state=AgentState.LIMITED):
+            until = f" until {clock(event.until)}" if event.until else ""
+            return (
+                f"{clock(event.ts)} {look.signs.dot} {look.name(event.sender)} reached a usage limit{until}"
+            )
+        case _:
+            return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """An agent that cannot go on without a person."""
+
+    agent: str
+    state: str
+    detail: str = ""
+    dialog: Dialog | None = None
+
+
+def call_line(look: Look, call: Call) -> str:
+    """Return what an agent wants of a person, with what to type."""
+    head = f"{look.alert(look.signs.call)} {look.name(call.agent)}"
+    if call.state == AgentState.NEEDS_APPROVAL:
+        asked, choices = _asked(call.dialog or Dialog(), call.detail)
+        number = " [N]" if choices else ""
+        what_to_type = f"type /approve {call.agent}{number} or /deny {call.agent}"
+        return "\n  ".join(part for part in (f"{head} asks: {asked}", choices, what_to_type) if part)
+    detail = visible(one_line(call.detail, _QUESTION)) or "it waits for somebody at its keyboard"
+    return f"{head} needs you in its pane: {detail}\n  type /focus {call.agent}"
+
+
+def _asked(dialog: Dialog, detail: str) -> tuple[str, str]:
+    subject = one_line(dialog.arguments, _SUBJECT)
+    wanted = f"{dialog.tool}: {subject}" if dialog.tool and subject else dialog.tool or subject
+    question = one_line(dialog.question, _QUESTION)
+    asked = " - ".join(part for part in (wanted, question) if part) or one_line(detail, _QUESTION)
+    choices = "   ".join(f"{choice.number} {one_line(choice.label, 60)}" for choice in dialog.choices)
+    return visible(asked or "to go on"), visible(choices)

@@ -1,0 +1,82 @@
+"""Talk to the room line by line, where there is no terminal to draw in."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+import threading
+from typing import Final, TextIO
+
+from csp.human.chat import Chat
+from csp.human.interfaces import Order
+from csp.human.theme import Look
+
+#: After the last line: how long to wait for what becomes of the messages.
+PATIENCE_S: Final = 1.5
+
+
+class Plain:
+    """Prints lines as they come, reads lines until they end."""
+
+    def __init__(self, order: Order, look: Look, stdin: TextIO, stdout: TextIO, stderr: TextIO) -> None:
+        self._stdin, self._stdout, self._stderr = stdin, stdout, stderr
+        self._end = asyncio.Event()
+        self.chat = Chat(order, self, look)
+
+    def put(self, text: str) -> None:
+        """Print data."""
+        self._stdout.write(f"{text}\n")
+        self._stdout.flush()
+
+    def talk(self, text: str) -> None:
+        """Print what is not data."""
+        self._stderr.write(f"{text}\n")
+        self._stderr.flush()
+
+    def bell(self) -> None:
+        """Ring, if somebody may hear it."""
+        if self._stderr.isatty():
+            self._stderr.write("\a")
+            self._stderr.flush()
+
+    def refresh(self) -> None:
+        """Nothing stays on the screen here."""
+
+    def leave(self) -> None:
+        """End, with what was typed before done."""
+        self._end.set()
+
+    async def run(self) -> int:
+        """Do every line; return 1 if one of them failed."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.leave)
+        async with self.chat:
+            serving = asyncio.ensure_future(self.chat.serve())
+            # Nothing is read before the room is known: a script's first line needs its agents.
+            await self.chat.ready(serving)
+            serving.add_done_callback(lambda _: self._end.set())
+            if not serving.done():
+                threading.Thread(target=self._read, args=(loop,), name="stdin", daemon=True).start()
+                await self._end.wait()
+                await self.chat.finish(PATIENCE_S)
+            serving.cancel()
+            await asyncio.wait([serving])
+        if not serving.cancelled():
+            serving.result()
+        return 1 if self.chat.failures else 0
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        # The loop may have ended without us.
+        with contextlib.suppress(RuntimeError):
+            try:
+                for line in self._stdin:
+                    loop.call_soon_threadsafe(self.chat.enter, line)
+            except (OSError, ValueError) as exc:
+                loop.call_soon_threadsafe(self.talk, f"stdin cannot be read: {exc}")
+            loop.call_soon_threadsafe(self._end.set)
+
+
+async def run_plain(order: Order, look: Look) -> int:
+    """Talk to the room over stdin with stdout; return the exit code."""
+    return await Plain(order, look, sys.stdin, sys.stdout, sys.stderr).run()

@@ -1,0 +1,134 @@
+"""The bottom line: who is here, what is running, what waits."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final
+
+from csp.human.safe_text import minutes, one_line, visible
+from csp.human.theme import Signs
+from csp.human.turn_label import owing, takes_part, turn_word
+from csp.protocol.enums import AgentState
+
+_WORDS: Final = {
+    AgentState.NEEDS_APPROVAL: "NEEDS APPROVAL",
+    AgentState.NEEDS_HUMAN: "NEEDS YOU",
+    AgentState.LIMITED: "limited",
+}
+_FREEFORM: Final = "freeform"
+#: Phases that come when the rounds are over.
+_LAST_PHASES: Final = ("ballot", "synthesis")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """One agent as the bottom line shows it."""
+
+    id: str
+    state: str
+    queued: int = 0
+    online: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The running mode, as far as the gateway tells it."""
+
+    mode: str = _FREEFORM
+    round: int = 0
+    max_rounds: int = 0
+    current: str = ""
+    waiting_for: tuple[str, ...] = ()
+    status: str = ""
+    deadline: float | None = None
+    id: str = ""
+    phase: str = ""
+    agents: tuple[str, ...] = ()
+
+    @property
+    def is_running(self) -> bool:
+        return self.mode != _FREEFORM
+
+    def word_for(self, agent: str, state: str) -> str:
+        """Return what an agent does, or whether it is its turn."""
+        return turn_word(agent, state, self.agents, self.waiting_for)
+
+
+def session_of(answer: object) -> Session:
+    """Read GET /mode of this gateway or another version of it; what is not there is left out."""
+    given: dict[str, Any] = answer if isinstance(answer, dict) else {}
+    deadline = given.get("deadline")
+    return Session(
+        mode=str(given.get("mode") or _FREEFORM),
+        round=_whole(given.get("round")),
+        max_rounds=_whole(given.get("maxRounds")),
+        current=str(given.get("currentTurn") or ""),
+        waiting_for=owing(given),
+        status=str(given.get("status") or ""),
+        deadline=float(deadline) if isinstance(deadline, int | float) else None,
+        id=str(given.get("sessionId") or ""),
+        phase=str(given.get("phase") or ""),
+        agents=takes_part(given),
+    )
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def session_text(session: Session, signs: Signs, now: float) -> str:
+    """Return the mode with its turn clock: Debate 2/3 · codex 0:42."""
+    text = mode_text(session, signs)
+    if text and session.current and session.deadline is not None:
+        text += f" {minutes(session.deadline - now)}"
+    return text
+
+
+def mode_text(session: Session, signs: Signs) -> str:
+    """Return the mode with who owes a reply: Debate 2/3 · codex; nothing in freeform."""
+    if not session.is_running:
+        return ""
+    mode = session.mode.replace("_", " ").capitalize()
+    number = session.round + 1
+    rounds = f" {number}/{session.max_rounds}" if session.max_rounds else f" turn {number}"
+    phase = f" {session.phase}" if session.phase in _LAST_PHASES else ""
+    status = " (paused)" if session.status == "paused" else ""
+    turn = session.current
+    if turn and len(session.waiting_for) > 1:
+        turn += f" +{len(session.waiting_for) - 1}"
+    return visible(f"{mode}{rounds}{phase}{status}" + (f" {signs.dot} {turn}" if turn else ""))
+
+
+def bottom_text(
+    seats: list[Seat], session: Session, signs: Signs, now: float, width: int, away: str = ""
+) -> str:
+    """Return the line, no longer than `width`; where it gets narrow, agents who do the same are counted."""
+    waiting = sum(seat.queued for seat in seats)
+    rest = [session_text(session, signs, now), f"{waiting} waiting" if waiting else ""]
+    for presence in (_each(seats, signs), _counted(seats, signs)):
+        parts = ["NO GATEWAY", presence if seats else "", *rest] if away else [presence, *rest]
+        line = " | ".join(part for part in parts if part)
+        if len(line) <= width:
+            return line
+    return one_line(line, width, signs.waits)
+
+
+def _word(seat: Seat) -> str:
+    return (
+        _WORDS.get(AgentState(seat.state), seat.state)
+        if seat.state in set(AgentState)
+        else visible(seat.state)
+    )
+
+
+def _each(seats: list[Seat], signs: Signs) -> str:
+    return f" {signs.dot} ".join(f"{seat.id} {_word(seat)}" for seat in seats) or "nobody is here yet"
+
+
+def _counted(seats: list[Seat], signs: Signs) -> str:
+    counts = Counter(_word(seat) for seat in seats)
+    names = {_word(seat): seat.id for seat in seats}
+    # Who calls for somebody is named first.
+    order = sorted(counts, key=lambda word: (word not in _WORDS.values(), word))
+    return f" {signs.dot} ".join(
+        f"{names[word]} {word}" if counts[word] == 1 else f"{counts[word]} {word}" for word in order
+    )

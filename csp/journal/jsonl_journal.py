@@ -1,0 +1,261 @@
+"""A journal in one file of JSON lines, with one writer."""
+
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, Self
+
+from csp.errors import Broken, JournalLocked, StorageFailed, StorageFull
+from csp.journal.atomic_files import (
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    create_private,
+    sync_data,
+    sync_folder,
+    write_all,
+)
+from csp.journal.duplicate_lines import take_out_doubled
+from csp.journal.journal_view import Chunk, Cursor, JournalFile, View
+from csp.journal.line_reader import BLOCK_BYTES
+from csp.journal.tail_repair import find_last_seq, mend_tail
+
+log = logging.getLogger(__name__)
+
+JOURNAL_NAME: Final = "journal.jsonl"
+REWRITE_NAME: Final = "journal.jsonl.new"
+_LOCK_NAME: Final = "journal.lock"
+_PROBE_NAME: Final = "journal.probe"
+_PROBE_BYTES: Final = 256 * 1024
+#: Why nothing is written, and what to do about it.
+MOVED: Final = (
+    "the journal was deleted or moved under the running gateway, the room is read-only",
+    "put its folder back, or restart the gateway to begin a new room",
+)
+#: What the system says where there is no space.
+FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class JsonlJournal:
+    """The journal of one room; the folder's lock is held from `open` to `close`.
+
+    One thread appends. `sync` and everything that reads may run in any thread.
+    """
+
+    def __init__(self, folder: Path, lock_fd: int, file: JournalFile, end: int, warnings: list[str]) -> None:
+        self.folder = folder
+        self.path = folder / JOURNAL_NAME
+        self.warnings = warnings
+        self.last_seq, damaged = find_last_seq(file.fd, end)
+        if damaged:
+            warnings.append(f"the last {damaged} journal lines are damaged; they are skipped")
+        self._lock_fd = lock_fd
+        self._end = end
+        self._view = View(file, end, self.last_seq, 0)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Lock the room's folder and mend the journal's end; JournalLocked if another gateway has it.
+
+        The journal is locked as well, because people delete lock files.
+        """
+        try:
+            folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            lock_fd = _lock(folder)
+        except OSError as exc:
+            raise storage_error("open the journal", exc) from exc
+        try:
+            return cls._open_locked(folder, lock_fd)
+        except (OSError, JournalLocked) as exc:
+            os.close(lock_fd)
+            if isinstance(exc, JournalLocked):
+                raise
+            raise storage_error("open the journal", exc) from exc
+
+    @classmethod
+    def _open_locked(cls, folder: Path, lock_fd: int) -> Self:
+        path = folder / JOURNAL_NAME
+        file = _locked(path)
+        for leftover in (REWRITE_NAME, _PROBE_NAME):
+            (folder / leftover).unlink(missing_ok=True)
+        end, warnings = mend_tail(file.fd, folder)
+        if doubled := take_out_doubled(path, folder / REWRITE_NAME, file.fd, end):
+            file = _locked(path)
+            end = os.fstat(file.fd).st_size
+            warnings.append(doubled)
+        # The last lines may have been written just before a kill: who asks again is told that they are safe.
+        sync_data(file.fd)
+        journal = cls(folder, lock_fd, file, end, warnings)
+        for warning in journal.warnings:
+            log.warning("journal mended", extra={"folder": str(folder), "problem": warning})
+        return journal
+
+    @property
+    def committed(self) -> int:
+        """How many bytes readers may see."""
+        return self._view.end
+
+    @property
+    def safe_seq(self) -> int:
+        """The last event that readers may see."""
+        return self._view.seq
+
+    @property
+    def generation(self) -> int:
+        """Grows whenever a rewrite has put another file in the place of this one."""
+        return self._view.generation
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether everything appended is committed."""
+        return self._end == self._view.end
+
+    @property
+    def view(self) -> View:
+        return self._view
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def append(self, lines: Sequence[bytes], first_seq: int) -> None:
+        """Write the lines of one batch; on StorageFull or StorageFailed none of it is in the file."""
+        if first_seq != self.last_seq + 1:
+            raise Broken(f"journal is at seq {self.last_seq}, got a batch that starts at {first_seq}")
+        if not lines:
+            return
+        if not self.is_in_place():
+            raise StorageFull(*MOVED)
+        data = b"\n".join(lines) + b"\n"
+        try:
+            write_all(self._view.file.fd, data, self._end)
+        except OSError as exc:
+            self._truncate(self._end)
+            raise storage_error("write the journal", exc) from exc
+        self._end += len(data)
+        self.last_seq += len(lines)
+
+    def sync(self) -> None:
+        """Return when everything appended is on the disk; blocks, so call it in a thread."""
+        try:
+            sync_data(self._view.file.fd)
+        except OSError as exc:
+            raise storage_error("sync the journal", exc) from exc
+
+    def commit(self) -> None:
+        """Show readers everything appended so far."""
+        self._view = self._view._replace(end=self._end, seq=self.last_seq)
+
+    def rollback(self) -> None:
+        """Take back everything appended since the last commit."""
+        self._truncate(self._view.end)
+        self._end = self._view.end
+        self.last_seq = self._view.seq
+
+    def is_in_place(self) -> bool:
+        """Tell whether the next start would find what is written now; the file may be deleted, or moved."""
+        try:
+            return os.path.samestat(os.stat(self.path), os.fstat(self._view.file.fd))
+        except OSError:
+            return False
+
+    def can_grow(self) -> bool:
+        """Tell whether the disk takes bytes again, by writing some and removing them."""
+        if not self.is_in_place():
+            return False
+        path = self.folder / _PROBE_NAME
+        try:
+            path.unlink(missing_ok=True)
+            fd = create_private(path)
+            try:
+                write_all(fd, bytes(_PROBE_BYTES), 0)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+                path.unlink(missing_ok=True)
+        except OSError:
+            return False
+        return True
+
+    def adopt(self, file: JournalFile, end: int) -> None:
+        """Go on with a rewritten file that holds everything committed; for csp.journal.rewrite."""
+        self._end = end
+        self._view = View(file, end, self.last_seq, self._view.generation + 1)
+
+    def close(self) -> None:
+        """Release the locks; readers still at work in other threads may finish."""
+        if self._lock_fd >= 0:
+            fcntl.flock(self._view.file.fd, fcntl.LOCK_UN)
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    def _truncate(self, end: int) -> None:
+        try:
+            os.ftruncate(self._view.file.fd, end)
+        except OSError as exc:
+            raise StorageFailed(f"cannot truncate the journal: {exc.strerror}") from exc
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def read_after(self, seq: int, max_bytes: int = BLOCK_BYTES, cursor: Cursor | None = None) -> Chunk:
+        """Read on after `seq`: at least one line unless the end is reached, else about `max_bytes`.
+
+        Pass the last chunk's `cursor` back to spare the search for the place.
+        """
+        return self._view.read_after(seq, max_bytes, cursor)
+
+    def read_back(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (seq, line) of intact lines, newest first."""
+        return self._view.read_back()
+
+
+def _locked(path: Path) -> JournalFile:
+    file = JournalFile(_open_or_create(path))
+    try:
+        fcntl.flock(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        raise JournalLocked(
+            f"room '{path.parent.name}' is already served by another process",
+            "stop that gateway, or choose another room with --room",
+        ) from exc
+    return file
+
+
+def _open_or_create(path: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            return fd
+        os.close(fd)
+        raise OSError(errno.EINVAL, f"{path.name} is not a regular file")
+    fd = create_private(path)
+    sync_folder(path.parent)
+    return fd
+
+
+def _lock(folder: Path) -> int:
+    fd = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+    except BlockingIOError as exc:
+        holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        os.close(fd)
+        raise JournalLocked(
+            f"room '{folder.name}' is already served by process {holder}",
+            "stop that gateway, or choose another room with --room",
+        ) from exc
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def storage_error(act: str, exc: OSError) -> StorageFull | StorageFailed:
+    """Return what to raise for `exc`: a full disk is waited out, anything else stops the gateway."""
+    if exc.errno in FULL_ERRNOS:
+        return StorageFull(f"cannot {act}: {exc.strerror}", "free some space; the room goes on by itself")
+    return StorageFailed(f"cannot {act}: {exc.strerror}", "look at the disk and the folder's permissions")

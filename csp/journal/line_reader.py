@@ -1,0 +1,157 @@
+"""Read whole lines out of a journal file by position.
+
+Everything here uses pread on a given descriptor, so any number of threads may read one file.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from csp.protocol.events import is_intact
+
+BLOCK_BYTES: Final = 256 * 1024
+_PROBE_BYTES: Final = 8 * 1024
+#: Matches the head of every line; groups: type, seq.
+HEAD: Final = re.compile(rb'\{"v":\d+,"type":"([^"\\]*)","seq":(\d+),')
+_LINE_START: Final = b'{"v":1,"type":"'
+
+
+def type_and_seq(line: bytes) -> tuple[bytes, int] | None:
+    """Read type and seq off the head of a line without decoding it; its checksum is not looked at."""
+    head = HEAD.match(line)
+    return None if head is None else (head[1], int(head[2]))
+
+
+def intact_seq(line: bytes) -> int | None:
+    """Return the seq of a line whose checksum is right, else None."""
+    head = HEAD.match(line)
+    return int(head[2]) if head is not None and is_intact(line) else None
+
+
+def seqs_lost(damaged: bytes) -> int:
+    """Return how many events a damaged line stands for: a lost newline makes one line of two."""
+    return max(1, damaged.count(_LINE_START))
+
+
+def read_at(fd: int, offset: int, size: int) -> bytes:
+    """Read `size` bytes at `offset`, fewer only where the file ends."""
+    data = os.pread(fd, size, offset)
+    while len(data) < size:
+        more = os.pread(fd, size - len(data), offset + len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def blocks_forward(
+    fd: int, start: int, end: int, block_bytes: int = BLOCK_BYTES
+) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, bytes) pieces of whole lines from `start`, the start of a line, up to `end`.
+
+    Only the last piece may lack its newline, and only where the file itself does.
+    """
+    size = block_bytes
+    while start < end:
+        data = read_at(fd, start, min(size, end - start))
+        if not data:
+            return
+        cut = data.rfind(b"\n") + 1
+        if cut == 0 and start + len(data) < end:
+            size *= 2
+            continue
+        data = data[:cut] or data
+        yield start, data
+        start += len(data)
+        size = block_bytes
+
+
+def blocks_back(
+    fd: int, end: int, start: int = 0, block_bytes: int = BLOCK_BYTES
+) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, bytes) pieces of whole lines, the last piece first; `start` and `end` bound lines."""
+    size = block_bytes
+    while end > start:
+        at = max(start, end - size)
+        data = read_at(fd, at, end - at)
+        if at > start:
+            # What stands before the first newline belongs to a line that began before `at`.
+            cut = data.find(b"\n") + 1
+            if cut in (0, len(data)):
+                size *= 2
+                continue
+            at, data = at + cut, data[cut:]
+        yield at, data
+        end = at
+        size = block_bytes
+
+
+def split(offset: int, data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, line without its newline) for each line of a piece."""
+    lines = data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    for line in lines:
+        yield offset, line
+        offset += len(line) + 1
+
+
+def line_at(fd: int, offset: int, end: int) -> bytes:
+    """Return the line that starts at `offset`, without its newline."""
+    size = 1024
+    while True:
+        data = read_at(fd, offset, min(size, end - offset))
+        cut = data.find(b"\n")
+        if cut >= 0:
+            return data[:cut]
+        if offset + len(data) >= end:
+            return data
+        size *= 4
+
+
+def seek_after(fd: int, end: int, seq: int) -> int:
+    """Return the offset of the first intact line with a higher seq, or `end`; a binary search."""
+    low, high = 0, end
+    while high - low > _PROBE_BYTES:
+        middle = (low + high) // 2
+        found = _first_intact(fd, middle, high, end)
+        if found is None or found[1] > seq:
+            high = middle
+        else:
+            low = found[2]
+    for offset, data in blocks_forward(fd, low, end, _PROBE_BYTES):
+        for at, line in split(offset, data):
+            here = intact_seq(line)
+            if here is not None and here > seq:
+                return at
+    return end
+
+
+def _first_intact(fd: int, middle: int, high: int, end: int) -> tuple[int, int, int] | None:
+    """Return (start, seq, end) of the first intact line that starts in [middle, high)."""
+    start = _next_line_start(fd, middle, high)
+    if start is None:
+        return None
+    for offset, data in blocks_forward(fd, start, end, _PROBE_BYTES):
+        for at, line in split(offset, data):
+            if at >= high:
+                return None
+            seq = intact_seq(line)
+            if seq is not None:
+                return at, seq, at + len(line) + 1
+    return None
+
+
+def _next_line_start(fd: int, middle: int, high: int) -> int | None:
+    # A line starts at `middle` itself if the byte before it is a newline.
+    at = middle - 1
+    while at < high:
+        data = read_at(fd, at, _PROBE_BYTES)
+        cut = data.find(b"\n")
+        if cut >= 0:
+            return at + cut + 1
+        if not data:
+            return None
+        at += len(data)
+    return None

@@ -1,0 +1,89 @@
+"""Look for lines in a stretch of the journal by reading it, in either direction.
+
+A block is searched as a whole for bytes every answer must hold; only lines that have them are decoded.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from csp.journal.history_query import HIDDEN_TYPES, Concerns, HistoryQuery, admits, facets_of, pieces
+from csp.journal.journal_view import View
+from csp.journal.line_reader import blocks_back, blocks_forward, type_and_seq
+from csp.protocol.events import is_intact
+
+_HIDDEN: Final = frozenset(name.encode() for name in HIDDEN_TYPES)
+# Small, because the answer to most questions is near, yet worth a system call.
+_SCAN_BYTES: Final = 64 * 1024
+_PLAIN: Final = re.compile(r"[!#-\[\]-~]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An item that answers a query."""
+
+    seq: int
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Scanner:
+    """One query, prepared for the reading of many lines."""
+
+    query: HistoryQuery
+    concerns: Concerns
+
+    def newest_first(self, view: View, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
+        """Yield (offset, hits newest first) for one block after another, from `end` down."""
+        screen = _screen(self.query.q)
+        for offset, data in blocks_back(view.file.fd, end, 0, _SCAN_BYTES):
+            yield offset, self._checked(reversed(screen(data)))
+
+    def oldest_first(self, view: View, start: int, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
+        """Yield (offset behind, hits in order) for one block after another, from `start` up to `end`."""
+        screen = _screen(self.query.q)
+        for offset, data in blocks_forward(view.file.fd, start, end, _SCAN_BYTES):
+            yield offset + len(data), self._checked(screen(data))
+
+    def check(self, line: bytes) -> Hit | None:
+        """Return the line as a hit, if it answers the query and is intact."""
+        head = type_and_seq(line)
+        if head is None or head[0] in _HIDDEN:
+            return None
+        facets = facets_of(line)
+        if facets is None or not admits(self.query, line, facets, self.concerns) or not is_intact(line):
+            return None
+        return Hit(facets.seq, line)
+
+    def _checked(self, lines: Iterable[bytes]) -> Iterator[Hit]:
+        for line in lines:
+            if (hit := self.check(line)) is not None:
+                yield hit
+
+
+def _screen(q: str) -> Callable[[bytes], list[bytes]]:
+    """Return what picks the lines of a block that may match `q`, by their bytes alone."""
+    wanted = pieces(q)
+    if any(not piece.isascii() for piece in wanted):
+        return _beyond_ascii
+    # The longest run that JSON writes as it is.
+    runs = [run for piece in wanted for run in _PLAIN.findall(piece)]
+    needle = max(runs, key=len, default="").encode()
+    return partial(_holding, needle) if needle else _all
+
+
+def _all(data: bytes) -> list[bytes]:
+    return data.split(b"\n")
+
+
+def _beyond_ascii(data: bytes) -> list[bytes]:
+    return [] if data.isascii() else [line for line in data.split(b"\n") if not line.isascii()]
+
+
+def _holding(needle: bytes, data: bytes) -> list[bytes]:
+    if data.isascii() and needle not in data.lower():
+        return []
+    # Case folding makes ASCII of some characters beyond it, so lines with such go by unscreened.
+    return [line for line in data.split(b"\n") if not line.isascii() or needle in line.lower()]

@@ -1,0 +1,284 @@
+"""Find lines by their tokens, in an SQLite file beside the journal that can always be made again.
+
+A row's id is the offset of its line, so a hit costs one read. What the index says is only where to
+look; whoever asks checks the line. It may lack the newest lines, never any other.
+"""
+
+import contextlib
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from csp.journal.journal_view import View
+from csp.journal.jsonl_journal import JsonlJournal
+from csp.journal.line_reader import blocks_forward, intact_seq, split
+from csp.journal.rebuildable_files import (
+    SEARCH_NAME,
+    Place,
+    connect,
+    delete_database,
+    is_full,
+    is_of,
+    place_of,
+    transaction,
+)
+from csp.journal.search_tokens import Clause, is_vocabulary, tokens_of_line
+
+log = logging.getLogger(__name__)
+
+_SCHEMA_VERSION: Final = 1
+_PUNCTUATION: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+_TOKENIZER: Final = "ascii tokenchars '{}'".format(_PUNCTUATION.replace("'", "''"))
+_SCHEMA: Final = (
+    "CREATE VIRTUAL TABLE lines USING fts5(tokens, content='', columnsize=0, detail=none, "
+    'tokenize="{}")'.format(_TOKENIZER.replace('"', '""')),
+    "CREATE TABLE words (word TEXT PRIMARY KEY) WITHOUT ROWID",
+    "CREATE TABLE place (inode INTEGER, first BLOB, upto INTEGER, last BLOB)",
+    f"PRAGMA user_version = {_SCHEMA_VERSION}",
+)
+# Joining the lists of a few hundred words takes milliseconds; SQLite's own search by prefix first
+# copies the lists of all words whole, so it is left for beginnings that more words share.
+_MAX_WORDS: Final = 256
+_BATCH_TOKENS: Final = 200_000
+_BATCH_BYTES: Final = 1024 * 1024
+_MAX_FAILURES: Final = 3
+# Neither a full disk nor one that spoils every index again lasts for ever.
+_PAUSE_S: Final = 30.0
+
+
+class Plan(NamedTuple):
+    """A condition in the words of FTS5 (empty: no line meets it), good for the first `covered` bytes.
+
+    A broad one begins slowly, so it is worth looking for answers nearby first.
+    """
+
+    covered: int
+    expression: str
+    is_broad: bool
+
+
+class SearchIndex:
+    """The search index of one journal; any thread may call any method, and none raises sqlite3.Error."""
+
+    def __init__(self, journal: JsonlJournal) -> None:
+        self._journal = journal
+        self._path = journal.folder / SEARCH_NAME
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+        self._upto = 0
+        self._generation = -1
+        self._failures = 0
+        self._paused_until = 0.0
+        self._grows_from = 0.0
+
+    @property
+    def lag_bytes(self) -> int:
+        """How much of the journal is not in the index yet, as far as can be told without opening it."""
+        view = self._journal.view
+        return view.end - (self._upto if self._generation == view.generation else 0)
+
+    def catch_up(self, max_lines: int = 1000) -> int:
+        """Take in the next lines; return how many bytes of the journal are still to do, 0 if it must wait."""
+        with self._lock:
+            if time.monotonic() < self._grows_from:
+                return 0
+            view = self._journal.view
+            try:
+                db = self._attached(view)
+                if db is None:
+                    return 0
+                self._extend(db, view, max_lines)
+            except sqlite3.Error as exc:
+                self._give_up(exc)
+                return 0
+            return view.end - self._upto
+
+    def plan(self, view: View, clauses: Sequence[Clause]) -> Plan | None:
+        """Return how to find the lines of `view` that meet all clauses; None if they must be read."""
+        with self._lock:
+            try:
+                db = self._attached(view)
+                return None if db is None else _plan(db, clauses, self._upto)
+            except sqlite3.Error as exc:
+                self._give_up(exc)
+                return None
+
+    def offsets(
+        self, view: View, plan: Plan, low: int, high: int, count: int, *, newest_first: bool
+    ) -> list[int] | None:
+        """Return where the first `count` such lines start in [low, high); None if they must be read."""
+        if not plan.expression:
+            return []
+        with self._lock:
+            if self._db is None or self._generation != view.generation:
+                return None
+            try:
+                return _select(self._db, plan.expression, low, high, count, newest_first=newest_first)
+            except sqlite3.Error as exc:
+                self._give_up(exc)
+                return None
+
+    def close(self) -> None:
+        """Close the file; the index goes on with it when it is asked again."""
+        with self._lock:
+            self._detach()
+
+    # --- with the lock held ----------------------------------------------------------------------
+
+    def _attached(self, view: View) -> sqlite3.Connection | None:
+        """Return the database made for this very file, a new one if need be; None while it must wait."""
+        if time.monotonic() < self._paused_until:
+            return None
+        if self._db is None or self._generation != view.generation:
+            self._detach()
+            self._db, self._upto = _open(self._path, view)
+            self._generation = view.generation
+        return self._db
+
+    def _extend(self, db: sqlite3.Connection, view: View, max_lines: int) -> None:
+        rows, upto = _next_rows(view, self._upto, max_lines)
+        if upto == self._upto:
+            return
+        words = {token for _, tokens in rows for token in tokens if is_vocabulary(token)}
+        with transaction(db):
+            db.executemany("INSERT OR IGNORE INTO words VALUES (?)", ((word,) for word in sorted(words)))
+            db.executemany(
+                "INSERT INTO lines (rowid, tokens) VALUES (?, ?)",
+                ((offset, " ".join(tokens)) for offset, tokens in rows),
+            )
+            db.execute("DELETE FROM place")
+            db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
+        self._upto = upto
+
+    def _give_up(self, exc: sqlite3.Error) -> None:
+        if is_full(exc):
+            self._wait_for_space(exc)
+            return
+        log.warning("search index dropped", extra={"path": str(self._path), "problem": str(exc)})
+        self._detach()
+        delete_database(self._path)
+        self._failures += 1
+        if self._failures >= _MAX_FAILURES:
+            self._failures = 0
+            self._paused_until = time.monotonic() + _PAUSE_S
+
+    def _wait_for_space(self, exc: sqlite3.Error) -> None:
+        """Leave the index as it stands; what it has so far can still be found."""
+        log.warning("search index has no space", extra={"path": str(self._path), "problem": str(exc)})
+        self._grows_from = time.monotonic() + _PAUSE_S
+        if self._db is None:
+            self._paused_until = self._grows_from
+            return
+        try:
+            self._db.rollback()
+        except sqlite3.Error:
+            self._detach()
+
+    def _detach(self) -> None:
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.close()
+        self._db = None
+        self._upto = 0
+
+
+def _open(path: Path, view: View) -> tuple[sqlite3.Connection, int]:
+    """Return a database that fits the journal, with the offset it has reached."""
+    try:
+        db = connect(path)
+    except sqlite3.Error as exc:
+        if is_full(exc):
+            raise
+        return _create(path), 0
+    try:
+        row = db.execute("SELECT inode, first, upto, last FROM place").fetchone()
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error:
+        row, version = None, 0
+    if version == _SCHEMA_VERSION and row is not None and is_of(view, Place(*row)):
+        return db, Place(*row).upto
+    db.close()
+    return _create(path), 0
+
+
+def _create(path: Path) -> sqlite3.Connection:
+    delete_database(path)
+    db = connect(path)
+    try:
+        with transaction(db):
+            for statement in _SCHEMA:
+                db.execute(statement)
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _next_rows(view: View, upto: int, max_lines: int) -> tuple[list[tuple[int, frozenset[str]]], int]:
+    """Return (offset, tokens) of lines from `upto` on, with the offset after the last one looked at."""
+    rows: list[tuple[int, frozenset[str]]] = []
+    seen = weight = size = 0
+    for offset, data in blocks_forward(view.file.fd, upto, view.end):
+        for at, line in split(offset, data):
+            if seen >= max_lines or weight >= _BATCH_TOKENS or size >= _BATCH_BYTES:
+                return rows, at
+            seen += 1
+            size += len(line)
+            tokens = tokens_of_line(line) if intact_seq(line) is not None else None
+            if tokens:
+                rows.append((at, tokens))
+                weight += len(tokens)
+        upto = offset + len(data)
+    return rows, upto
+
+
+def _select(
+    db: sqlite3.Connection, expression: str, low: int, high: int, count: int, *, newest_first: bool
+) -> list[int]:
+    order = "DESC" if newest_first else "ASC"
+    rows = db.execute(
+        "SELECT rowid FROM lines WHERE lines MATCH ? AND rowid >= ? AND rowid < ? "
+        f"ORDER BY rowid {order} LIMIT ?",
+        (expression, low, high, count),
+    )
+    return [row[0] for row in rows]
+
+
+def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> Plan:
+    exact: list[str] = []
+    broad: list[str] = []
+    for clause in clauses:
+        tokens = _words_from(db, clause.prefix) if clause.prefix else clause.tokens
+        if not tokens:
+            return Plan(covered, "", is_broad=False)
+        if len(tokens) > _MAX_WORDS:
+            broad.append(_quoted(clause.prefix) + "*")
+        else:
+            exact.append("(" + " OR ".join(map(_quoted, tokens)) + ")")
+    expression = " AND ".join(exact or broad)
+    # Half a character, as a broken client may send it, stands in no line and SQLite will not have it.
+    return Plan(covered, expression if _is_utf8(expression) else "", is_broad=not exact)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _words_from(db: sqlite3.Connection, prefix: str) -> Sequence[str]:
+    # "{" is the character after "z", the last that a word may have.
+    rows = db.execute(
+        "SELECT word FROM words WHERE word >= ? AND word < ? LIMIT ?", (prefix, prefix + "{", _MAX_WORDS + 1)
+    )
+    return [row[0] for row in rows]
+
+
+def _quoted(token: str) -> str:
+    return '"' + token.replace('"', '""') + '"'

@@ -1,0 +1,137 @@
+"""Turn lines into the tokens of the search index, with queries into conditions on them.
+
+Three kinds of token share one index and cannot be mistaken for each other:
+- words: runs of ASCII letters, digits, underscores;
+- marks: every other visible character alone, or with either neighbour, at most two characters long;
+- facets: a private character, a letter for the kind, then the value.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from csp.journal.history_query import HIDDEN_TYPES, Facets, HistoryQuery, facets_of, is_word, pieces, text_of
+from csp.protocol.enums import ALL, MessageId
+from csp.protocol.events import HISTORY_TYPES
+
+#: Longer words are found by their beginning; the line itself decides.
+MAX_WORD: Final = 64
+# What a page of text typed into the search box asks beyond this is checked line by line.
+_MAX_CLAUSES: Final = 24
+_FACET: Final = "\ue000"
+_WORDS: Final = re.compile(r"[a-z0-9_]+", re.ASCII)
+_UNSEEN: Final = re.compile(r"[\s\x00-\x1f\x7f]")
+_MARKS: Final = re.compile(r"[^a-z0-9_\s\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One thing a line must have: any of these tokens, or a word that begins with `prefix`."""
+
+    tokens: tuple[str, ...] = ()
+    prefix: str = ""
+
+
+def tokens_of_line(line: bytes) -> frozenset[str]:
+    """Return the tokens of a line; of the hidden types only those that `clauses_of_message` asks for."""
+    facets = facets_of(line)
+    if facets is None:
+        return frozenset()
+    if facets.type in HIDDEN_TYPES:
+        named = {"delivery": facets.message, "control": facets.id}.get(facets.type)
+        return frozenset() if named is None else frozenset({_facet("i", named)})
+    return frozenset({*_tokens_of_facets(facets), *tokens_of_text(text_of(line))})
+
+
+def tokens_of_text(text: str) -> set[str]:
+    """Return the words and marks of a text."""
+    found: set[str] = set()
+    for chunk in set(text.casefold().split()):
+        if len(chunk) > MAX_WORD:
+            found |= _cut(chunk)
+        elif chunk.isascii() and chunk.isalnum():
+            found.add(chunk)
+        else:
+            found |= _cut_again(chunk)
+    return found
+
+
+def is_vocabulary(token: str) -> bool:
+    """Tell whether a token is a word, which a query may name by its beginning."""
+    return token.isascii() and is_word(token)
+
+
+def clauses_of(query: HistoryQuery) -> tuple[Clause, ...]:
+    """Return conditions that every answer meets; lines that meet them still have to be checked."""
+    clauses: list[Clause] = []
+    if query.agent is not None:
+        clauses.append(Clause((_facet("a", query.agent),)))
+    if query.audience is not None:
+        clauses.append(Clause((_facet("a", query.audience), _facet("a", ALL))))
+    if query.session is not None:
+        clauses.append(Clause((_facet("n", query.session),)))
+    # The usual types are nearly all lines: it is quicker to check the hits than to join such a list.
+    if not query.types >= HISTORY_TYPES:
+        clauses += clauses_of_types(query.types)
+    for piece in pieces(query.q):
+        clauses += _clauses_of_piece(piece)
+    return tuple(clauses[:_MAX_CLAUSES])
+
+
+def clauses_of_types(types: frozenset[str]) -> tuple[Clause, ...]:
+    """Return the condition for lines of any of these types."""
+    return (Clause(tuple(sorted(_facet("t", name) for name in types))),)
+
+
+def clauses_of_message(message_id: MessageId) -> tuple[Clause, ...]:
+    """Return the condition for a message with its deliveries."""
+    return (Clause((_facet("i", message_id),)),)
+
+
+def _tokens_of_facets(facets: Facets) -> set[str]:
+    found = {_facet("a", agent) for agent in (facets.sender, facets.target, *facets.recipients)}
+    found |= {_facet("t", facets.type), _facet("i", facets.id)}
+    if facets.session_id is not None:
+        found.add(_facet("n", facets.session_id))
+    return found
+
+
+def _facet(kind: str, value: str) -> str:
+    # The tokenizer parts tokens at blanks, so a value may have none; two values made alike are told
+    # apart when the hit is checked.
+    return _FACET + kind + _UNSEEN.sub("\ue001", value)
+
+
+def _cut(chunk: str) -> frozenset[str]:
+    words = {word[:MAX_WORD] for word in _WORDS.findall(chunk)}
+    return frozenset(words | _marks(chunk))
+
+
+# Words with a full stop or a comma behind them come again and again.
+_cut_again = lru_cache(maxsize=8192)(_cut)
+
+
+def _marks(chunk: str) -> set[str]:
+    marks = set(_MARKS.findall(chunk))
+    if not marks:
+        return marks
+    seen = (pair for pair in map("".join, pairwise(chunk)) if not _UNSEEN.search(pair))
+    return marks | {pair for pair in seen if not marks.isdisjoint(pair)}
+
+
+def _clauses_of_piece(piece: str) -> list[Clause]:
+    if is_word(piece):
+        return [Clause(prefix=piece[:MAX_WORD])]
+    marks = _marks(piece)
+    # A mark alone says no more than the pairs it stands in.
+    pairs = {mark for mark in marks if len(mark) == 2}
+    clauses = [Clause((mark,)) for mark in sorted(pairs or marks)]
+    for word in _WORDS.finditer(piece):
+        # The piece may begin in the middle of a word, so its first word says nothing.
+        if word.start() == 0:
+            continue
+        cut = word[0][:MAX_WORD]
+        clauses.append(Clause(prefix=cut) if word.end() == len(piece) else Clause((cut,)))
+    return clauses

@@ -1,0 +1,204 @@
+"""The MCP server of a room, on the official SDK; which room, as whom, is told by the door of each call."""
+
+import contextlib
+import re
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Any, Final
+from uuid import uuid4
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from csp import __version__
+from csp.errors import BadInput, CspError, NotFound, Refused
+from csp.fast_start.fast_json import dumps
+from csp.mcp import resources
+from csp.mcp.room_client import Door, me
+from csp.mcp.tool_arguments import schema_of
+from csp.mcp.tool_texts import sections
+from csp.mcp.tools import BY_NAME, Asked, Tool, check_tool, read_arguments, shown_to
+from csp.protocol.enums import Mode, Role
+
+Context = ServerRequestContext[Any, Any]
+#: Returns whose door a call comes through.
+DoorOf = Callable[[Context], Door]
+_TOOLS_FILE: Final = "tools.md"
+_MODES_FILE: Final = "start_modes.md"
+#: As the specification before the stateless one has it, which gave the same code to both mistakes after.
+_RESOURCE_NOT_FOUND: Final = -32002
+_STATELESS_SINCE: Final = "2026"
+_PLACE: Final = re.compile(r"\{(\w+)\}")
+_MODE_ARGUMENTS: Final = (
+    ("topic", "what it is about", True),
+    ("agents", "who takes part, separated by commas; default: all who are online", False),
+    ("rounds", "how many rounds", False),
+)
+
+
+class Room:
+    """The answers of the server."""
+
+    def __init__(self, door_of: DoorOf) -> None:
+        self._door_of = door_of
+        #: Tells the calls of this server from those of every other one.
+        self._instance = uuid4().hex
+
+    def server(self) -> Server[Any]:
+        """Return the SDK's server with these answers."""
+        return Server(
+            "csp",
+            version=__version__,
+            title="CSP group chat",
+            instructions=sections(_TOOLS_FILE)[""],
+            get_tool_input_schema=lambda name: schema_of(BY_NAME[name].takes) if name in BY_NAME else None,
+            on_list_tools=self.list_tools,
+            on_call_tool=self.call_tool,
+            on_list_resources=self.list_resources,
+            on_list_resource_templates=self.list_templates,
+            on_read_resource=self.read_resource,
+            on_list_prompts=self.list_prompts,
+            on_get_prompt=self.get_prompt,
+        )
+
+    # --- tools -----------------------------------------------------------------------------------
+
+    async def list_tools(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        role = Role.AGENT
+        # Without a room there is nobody to ask; each call will say so.
+        with contextlib.suppress(CspError):
+            role = (await me(self._door_of(ctx))).role
+        return types.ListToolsResult(tools=[_shown(tool) for tool in shown_to(role)])
+
+    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = BY_NAME.get(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, f"unknown tool {params.name!r}")
+        try:
+            given = read_arguments(tool, params.arguments or {})
+            door = self._door_of(ctx)
+            await check_tool(tool, door)
+            answer = await tool.run(Asked(door, self._key(ctx, params), _progress(ctx)), given)
+        except CspError as exc:
+            return _result(_words(exc), is_error=True)
+        found = answer if isinstance(answer, dict) else {"result": answer}
+        return _result(dumps(found, is_ascii=False), structured=found)
+
+    def _key(self, ctx: Context, params: types.CallToolRequestParams) -> str:
+        """Return an id for what a call sends; a request that a client repeats by its id has the same."""
+        if ctx.request is not None or ctx.request_id is None:
+            # Over HTTP other clients count their requests, too.
+            return f"mcp-{uuid4().hex}"
+        # A client that gives the same id to another call means another one.
+        asked = dumps([ctx.request_id, params.name, params.arguments or {}])
+        return f"mcp-{self._instance}-{sha256(asked.encode()).hexdigest()[:32]}"
+
+    # --- resources -------------------------------------------------------------------------------
+
+    async def list_resources(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(uri=one.uri, name=one.name, description=one.about, mime_type=one.mime)
+                for one in resources.RESOURCES
+                if not one.is_template
+            ]
+        )
+
+    async def list_templates(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                types.ResourceTemplate(
+                    uri_template=one.uri, name=one.name, description=one.about, mime_type=one.mime
+                )
+                for one in resources.RESOURCES
+                if one.is_template
+            ]
+        )
+
+    async def read_resource(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        try:
+            page = await resources.read(self._door_of(ctx), uri)
+        except NotFound as exc:
+            is_new = ctx.protocol_version >= _STATELESS_SINCE
+            code = types.INVALID_PARAMS if is_new else _RESOURCE_NOT_FOUND
+            raise MCPError(code, _words(exc), {"uri": uri}) from exc
+        except (BadInput, Refused) as exc:
+            raise MCPError(types.INVALID_PARAMS, _words(exc), {"uri": uri}) from exc
+        except CspError as exc:
+            raise MCPError(types.INTERNAL_ERROR, _words(exc), {"uri": uri}) from exc
+        contents = types.TextResourceContents(uri=uri, mime_type=page.mime, text=page.text)
+        return types.ReadResourceResult(contents=[contents])
+
+    # --- prompts ---------------------------------------------------------------------------------
+
+    async def list_prompts(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        arguments = [
+            types.PromptArgument(name=name, description=about, required=is_required)
+            for name, about, is_required in _MODE_ARGUMENTS
+        ]
+        texts = sections(_MODES_FILE)
+        return types.ListPromptsResult(
+            prompts=[
+                types.Prompt(name=mode, description=texts[mode].partition("\n")[0], arguments=arguments)
+                for mode in Mode
+                if mode in texts
+            ]
+        )
+
+    async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        texts = sections(_MODES_FILE)
+        if not params.name or params.name not in texts:
+            raise MCPError(types.INVALID_PARAMS, f"unknown prompt {params.name!r}")
+        given = params.arguments or {}
+        missing = [name for name, _, is_required in _MODE_ARGUMENTS if is_required and not given.get(name)]
+        if missing:
+            raise MCPError(types.INVALID_PARAMS, f"prompt {params.name!r} needs: {', '.join(missing)}")
+        about = texts[params.name]
+        values = {name: given.get(name) or "-" for name, _, _ in _MODE_ARGUMENTS}
+        values |= {"mode": params.name, "about": about}
+        text = _PLACE.sub(lambda found: values[found[1]], texts[""])
+        content = types.TextContent(type="text", text=text)
+        return types.GetPromptResult(
+            description=about.partition("\n")[0],
+            messages=[types.PromptMessage(role="user", content=content)],
+        )
+
+
+def _shown(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        description=sections(_TOOLS_FILE)[tool.name],
+        input_schema=schema_of(tool.takes),
+        annotations=types.ToolAnnotations(read_only_hint=tool.is_reading, open_world_hint=False),
+    )
+
+
+def _progress(ctx: Context) -> Callable[[float, float, str], Awaitable[None]]:
+    async def tell(step: float, of: float, message: str) -> None:
+        await ctx.session.report_progress(step, of, message)
+
+    return tell
+
+
+def _words(error: CspError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+def _result(
+    text: str, *, structured: dict[str, Any] | None = None, is_error: bool = False
+) -> types.CallToolResult:
+    content = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[content], structured_content=structured, is_error=is_error)

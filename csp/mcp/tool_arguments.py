@@ -1,0 +1,220 @@
+"""What each tool takes, as types: their schemas are what a client is shown."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from csp.protocol.enums import MAX_TEXT_BYTES, Id, Mode, Name, OwnId, ReportedAgentState, Thread
+from csp.protocol.notes import BoardName
+
+#: How long a client waits for a whole collaboration at most.
+LONGEST_S = 1800
+
+Said = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, description="what to say")]
+Key = Annotated[OwnId, Meta(description="an id of your own: sent again with the same id, it is sent once")]
+InThread = Annotated[Thread, Meta(description="thread; default: the room's own")]
+Session = Annotated[Id, Meta(description="a session, such as s-12")]
+OnBoard = Annotated[BoardName, Meta(description="the board of a session, such as s-12; default: the room's")]
+TagWord = Annotated[str, Meta(min_length=1, max_length=64)]
+Rounds = Annotated[int, Meta(ge=1, le=1000)]
+Seq = Annotated[int, Meta(ge=0, le=2**53)]
+WaitS = Annotated[float, Meta(ge=0, le=60, description="seconds to wait for something new")]
+Short = Annotated[str, Meta(max_length=2000)]
+
+
+class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of one call."""
+
+
+class Nothing(Arguments, frozen=True, forbid_unknown_fields=True):
+    """No argument."""
+
+
+class SendMessage(Arguments, frozen=True, forbid_unknown_fields=True):
+    to: Annotated[Name, Meta(description="a participant's id, human, or all")]
+    text: Said
+    reply_to: Annotated[Id, Meta(description="the message that this answers")] | None = None
+    turn: Annotated[Id, Meta(description="your turn that this answers, such as t-17")] | None = None
+    urgent: Annotated[bool, Meta(description="interrupt what the recipient is doing")] = False
+    thread: InThread | None = None
+    id: Key | None = None
+
+
+class Broadcast(Arguments, frozen=True, forbid_unknown_fields=True):
+    text: Said
+    thread: InThread | None = None
+    id: Key | None = None
+
+
+class ReadMessages(Arguments, frozen=True, forbid_unknown_fields=True):
+    limit: Annotated[int, Meta(ge=1, le=200)] = 20
+    after: Annotated[Seq, Meta(description="only what came after this seq")] | None = None
+    wait: WaitS = 0
+
+
+class SetStatus(Arguments, frozen=True, forbid_unknown_fields=True):
+    state: ReportedAgentState
+    detail: Annotated[Short, Meta(description="what you are doing, in a few words")] = ""
+
+
+class Working(Arguments, frozen=True, forbid_unknown_fields=True):
+    note: Annotated[Short, Meta(description="what takes so long")] = ""
+
+
+class HandOver(Arguments, frozen=True, forbid_unknown_fields=True):
+    to: Annotated[Name, Meta(description="who shall go on")]
+    task: Annotated[str, Meta(min_length=1, max_length=500, description="one clear task")]
+    session: Session | None = None
+
+
+class Vote(Arguments, frozen=True, forbid_unknown_fields=True):
+    label: Annotated[str, Meta(pattern=r"^[A-Za-z]{1,2}\Z", description="label of a proposal, such as B")]
+    reason: Annotated[Short, Meta(description="why, in one sentence")] = ""
+    session: Session | None = None
+
+
+class BoardAdd(Arguments, frozen=True, forbid_unknown_fields=True):
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, description="the note")]
+    session: OnBoard | None = None
+    tags: Annotated[list[TagWord], Meta(max_length=16, description="single words to find it by")] | None = (
+        None
+    )
+    id: Key | None = None
+
+
+class BoardSearch(Arguments, frozen=True, forbid_unknown_fields=True):
+    query: Annotated[str, Meta(min_length=1, max_length=1000, description="words, or an exact name")]
+    session: OnBoard | None = None
+    author: Name | None = None
+    kind: Literal["note", "reply", "summary"] | None = None
+    limit: Annotated[int, Meta(ge=1, le=100)] = 10
+    rerank: Annotated[bool, Meta(description="look closer: slower, better by meaning")] = False
+
+
+class QueryLog(Arguments, frozen=True, forbid_unknown_fields=True):
+    limit: Annotated[int, Meta(ge=1, le=200)] = 20
+    search: Annotated[str, Meta(max_length=1000, description="words that it must have")] | None = None
+    agent: Annotated[Name, Meta(description="only what this one said or was told")] | None = None
+    session: Session | None = None
+    after: Seq | None = None
+    before: Seq | None = None
+
+
+class StartMode(Arguments, frozen=True, forbid_unknown_fields=True):
+    mode: Mode
+    topic: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES)] | None = None
+    agents: Annotated[list[Name], Meta(max_length=1000, description="default: all who are online")] | None = (
+        None
+    )
+    rounds: Rounds | None = None
+    steps: Rounds | None = None
+    first: Name | None = None
+    synth: Annotated[Name, Meta(description="who writes the synthesis")] | None = None
+    ballot: Annotated[bool, Meta(description="of a debate: vote at the end")] | None = None
+    respect_final: bool | None = None
+    thread: InThread | None = None
+    own_thread: Annotated[bool, Meta(description="begin it beside what runs, in a thread of its own")] = False
+
+
+class ModeStatus(Arguments, frozen=True, forbid_unknown_fields=True):
+    thread: InThread | None = None
+    session: Session | None = None
+
+
+class Stop(Arguments, frozen=True, forbid_unknown_fields=True):
+    thread: InThread | None = None
+    all: Annotated[bool, Meta(description="in every thread")] = False
+
+
+class ChatterCollaborate(Arguments, frozen=True, forbid_unknown_fields=True):
+    """What a collaboration is about; one that goes on keeps what is left out here."""
+
+    objective: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=MAX_TEXT_BYTES,
+                description="the task to solve together; needed to begin",
+            ),
+        ]
+        | None
+    ) = None
+    models: (
+        Annotated[
+            list[Name],
+            Meta(min_length=1, max_length=1000, description="agents that take part; needed to begin"),
+        ]
+        | None
+    ) = None
+    session_id: (
+        Annotated[Id, Meta(description="a collaboration to go on with, or a name for a new one")] | None
+    ) = None
+    user_input: (
+        Annotated[str, Meta(max_length=MAX_TEXT_BYTES, description="guidance for the next steps")] | None
+    ) = None
+    mode: (
+        Annotated[
+            Literal["round_robin", "orchestrator"],
+            Meta(description="round_robin, the default, or orchestrator: the first of models leads"),
+        ]
+        | None
+    ) = None
+    max_steps: (
+        Annotated[int, Meta(ge=1, le=1000, description="how many turns at most, by default 10")] | None
+    ) = None
+    parallel: Annotated[int, Meta(ge=1, le=100, description="how many work at once, by default 1")] | None = (
+        None
+    )
+    timeout_per_step: (
+        Annotated[float, Meta(gt=0, le=LONGEST_S, description="seconds for one turn, by default 300")] | None
+    ) = None
+    cost_limit_usd: (
+        Annotated[float, Meta(gt=0, le=1e9, description="no call is made that could pass it")] | None
+    ) = None
+    summarization_threshold: (
+        Annotated[
+            int, Meta(ge=2, le=1_000_000, description="notes until the board is summed up, by default 50")
+        ]
+        | None
+    ) = None
+    wait: Annotated[
+        float,
+        Meta(ge=0, le=LONGEST_S, description="seconds to wait for the end; 0 returns the handle at once"),
+    ] = LONGEST_S
+
+
+class ChatterPoll(Arguments, frozen=True, forbid_unknown_fields=True):
+    handle: Annotated[Id, Meta(description="as chatter_collaborate returned it")]
+    wait: Annotated[float, Meta(ge=0, le=LONGEST_S, description="seconds to wait for the end")] = 0
+    stop: Annotated[bool, Meta(description="end it instead")] = False
+
+
+def schema_of(kind: type[Arguments]) -> dict[str, Any]:
+    """Return the JSON schema of a tool's arguments, as plain as clients of every kind can read it."""
+    (top,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
+    found: dict[str, Any] = _plain(parts[top["$ref"]], parts)
+    found.pop("description", None)
+    return {"properties": {}, **found}
+
+
+def _plain(value: Any, parts: dict[str, Any]) -> Any:
+    """Put each part in the place that refers to it; leave out what says nothing to a caller."""
+    if isinstance(value, list):
+        return [_plain(one, parts) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        return _plain(parts[value["$ref"]] | {key: value[key] for key in value if key != "$ref"}, parts)
+    if "anyOf" in value:
+        # Who may leave an argument out need not be told that null means the same.
+        (only,) = [one for one in value["anyOf"] if one != {"type": "null"}]
+        return _plain(only, parts)
+    found = {key: _plain(one, parts) for key, one in value.items() if key not in ("title", "examples")}
+    if "enum" in found:
+        found["type"] = "string"
+    if isinstance(found.get("pattern"), str):
+        # The end of a text is spelt otherwise in JavaScript.
+        found["pattern"] = found["pattern"].replace(r"\Z", "$")
+    return found

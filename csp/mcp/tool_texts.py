@@ -1,0 +1,18 @@
+"""The texts that clients are shown: sections of files in prompts/."""
+
+from functools import cache
+from typing import Final
+
+from csp.sidecar.start_rules import read_prompt
+
+_HEAD: Final = "## "
+
+
+@cache
+def sections(name: str) -> dict[str, str]:
+    """Return the sections of prompts/NAME by their headings; what stands above the first has none."""
+    found: dict[str, str] = {}
+    for part in ("\n" + read_prompt(name)).split("\n" + _HEAD):
+        head, _, body = part.partition("\n")
+        found[head.strip()] = body.strip()
+    return found

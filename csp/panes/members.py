@@ -1,0 +1,327 @@
+"""Decide who takes part: the agents of csp.toml, else the CLIs that are installed, else the demo."""
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from csp.agents.api import packages
+from csp.config import AgentSpec, Settings, nearest
+from csp.errors import BadInput, NotFound
+from csp.panes.find_program import find
+from csp.protocol.enums import JoinRole
+from csp.room.identity import ORCHESTRATOR, to_id
+
+if TYPE_CHECKING:
+    from csp.agents.api.providers import Provider
+
+#: How this very program is run again, whatever the caller's directory or PATH.
+CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
+DEMO: Final = ("ada", "bob", "cy")
+CONDUCTOR: Final = "conductor"
+DEMO_PROFILE: Final = "demo"
+
+
+class _Cli(NamedTuple):
+    setting: str
+    install: str
+
+
+#: The CLIs that are looked for where csp.toml names no agents.
+CLIS: Final = {
+    "claude": _Cli("claude_cmd", "npm install -g @anthropic-ai/claude-code"),
+    "codex": _Cli("codex_cmd", "npm install -g @openai/codex"),
+    "gemini": _Cli("gemini_cmd", "npm install -g @google/gemini-cli"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One agent that is to have a pane; an empty profile means the one of its command.
+
+    `source` is the variable or the file that has set the command of a known CLI.
+    """
+
+    name: str
+    agent: str
+    command: tuple[str, ...]
+    cwd: Path
+    profile: str = ""
+    role: str = "agent"
+    worktree: bool = False
+    source: str = ""
+    #: Whose model it is, for one behind an API: its command is the whole of it, there is no CLI.
+    provider: str = ""
+
+    @property
+    def shown_command(self) -> str:
+        """The command as a person would type it."""
+        is_ours = self.command[: len(CSP)] == CSP
+        return shlex.join(("csp", *self.command[len(CSP) :]) if is_ours else self.command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the command line asks for; `only` is empty for all."""
+
+    dir: Path
+    demo: bool = False
+    orchestrator: bool = False
+    only: tuple[str, ...] = ()
+
+    @property
+    def is_special(self) -> bool:
+        """Tell whether somebody chose who takes part."""
+        return self.demo or self.orchestrator or bool(self.only)
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether agents were chosen by nothing but their names."""
+        return bool(self.only) and not self.demo and not self.orchestrator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineup:
+    """Who takes part, the orchestrator first, with what there is to say about it."""
+
+    members: tuple[Member, ...]
+    notes: tuple[str, ...] = ()
+
+
+def choose(settings: Settings, wish: Wish, env: Mapping[str, str]) -> Lineup:
+    """Return who takes part; raise where a name is unknown or a command that is needed is missing."""
+    if wish.demo:
+        return _demo(settings, wish)
+    wanted = _candidates(settings, wish)
+    found = [(member, startable(member, env)) for member in wanted]
+    there = [member for _, member in found if member is not None]
+    missing = [member for member, one in found if one is None]
+    # What somebody has chosen is worth more than what could be there.
+    missing.sort(key=lambda member: not member.source)
+    if missing and (settings.strict_cli_check or wish.only):
+        raise _not_installed(missing[0])
+    notes = [_going_on(member) for member in missing]
+    if not there and not settings.agents:
+        return _demo_instead(settings, wish, env, missing)
+    if not there:
+        raise _not_installed(missing[0])
+    return Lineup(members=_checked(_with_orchestrator(there, settings, wish, env)), notes=tuple(notes))
+
+
+def member_for(
+    name: str, command: Sequence[str], settings: Settings, dir: Path, profile: str = "", role: str = "agent"
+) -> Member:
+    """Return one agent; a known CLI needs no command."""
+    setting = _setting(name, profile, role) if not command else ""
+    words = tuple(command) or (getattr(settings, setting) if setting else ())
+    if not words:
+        raise BadInput(f"agent {name!r} has no command", f"give it one: csp add {name} -- COMMAND")
+    _check_profile(name, profile)
+    agent = to_id(name, JoinRole(role))
+    source = settings.sources[setting] if setting and settings.is_set(setting) else ""
+    return Member(name=name, agent=agent, command=words, cwd=dir, profile=profile, role=role, source=source)
+
+
+def startable(member: Member, env: Mapping[str, str]) -> Member | None:
+    """Return an agent with the command that starts it from its directory; None if that is not installed."""
+    if member.provider:
+        return member if packages.is_installed(_provider(member.provider)) else None
+    found = find(member.command, member.cwd, env)
+    if found is None:
+        return None
+    return replace(member, command=found.command, profile=member.profile or found.profile)
+
+
+def need(member: Member, env: Mapping[str, str]) -> Member:
+    """Return an agent that can be started; raise where its command cannot be run."""
+    found = startable(member, env)
+    if found is None:
+        raise _not_installed(member)
+    return found
+
+
+# --- who could ------------------------------------------------------------------------------------
+
+
+def _candidates(settings: Settings, wish: Wish) -> list[Member]:
+    if settings.agents:
+        members = [_of_spec(spec, settings, wish.dir) for spec in settings.agents]
+    else:
+        members = [member_for(name, (), settings, wish.dir) for name in CLIS]
+    return _only(members, wish)
+
+
+def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> Member:
+    place = dir / spec.cwd if spec.cwd else dir
+    if not place.is_dir():
+        raise BadInput(f"csp.toml: agent {spec.name!r}: expected a directory, got cwd {str(spec.cwd)!r}")
+    if spec.provider:
+        return _of_model(spec, place)
+    try:
+        member = member_for(spec.name, spec.command, settings, place, spec.profile, spec.role)
+    except BadInput as exc:
+        hint = "set command = ..." if exc.message.endswith("has no command") else exc.hint
+        raise BadInput(f"csp.toml: {exc.message}", hint) from exc
+    return replace(member, worktree=spec.worktree)
+
+
+def _of_model(spec: AgentSpec, place: Path) -> Member:
+    """Return the agent of csp.toml that is a model behind an API."""
+    try:
+        provider = _provider(spec.provider)
+        member = model_for(spec, place)
+    except BadInput as exc:
+        raise BadInput(f"csp.toml: agent {spec.name!r}: {exc.message}", exc.hint) from exc
+    if provider.needs_url and not spec.base_url:
+        raise BadInput(
+            f"csp.toml: agent {spec.name!r}: {spec.provider} needs an address", "set base_url = ..."
+        )
+    return member
+
+
+def model_for(spec: AgentSpec, place: Path) -> Member:
+    """Return one agent that is a model behind an API."""
+    agent = to_id(spec.name, JoinRole(spec.role))
+    words = ["agent", "--name", spec.name, "--provider", spec.provider, "--model", spec.model]
+    words += ["--base-url", spec.base_url] if spec.base_url else []
+    words += ["--key-env", spec.key_env] if spec.key_env else []
+    words += ["--role", spec.role] if spec.role != "agent" else []
+    command = (*CSP, *words)
+    return Member(
+        name=spec.name, agent=agent, command=command, cwd=place, role=spec.role, provider=spec.provider
+    )
+
+
+def renamed(member: Member, agent: str) -> Member:
+    """Return an agent under another id; a model has its name in its own command."""
+    command = member.command
+    if member.provider:
+        at = command.index("--name") + 1
+        command = (*command[:at], agent, *command[at + 1 :])
+    return replace(member, agent=agent, name=agent, command=command)
+
+
+def _check_profile(name: str, profile: str) -> None:
+    """Refuse a profile that there is not, before anything is started for it."""
+    from csp.sidecar.profile import profile_names
+
+    known = profile_names()
+    if profile and profile not in known:
+        hint = nearest(profile, known) or f"there are: {', '.join(known)}"
+        raise BadInput(f"agent {name!r}: unknown profile {profile!r}", hint)
+
+
+def _setting(name: str, profile: str, role: str) -> str:
+    """Return the setting that has the command of an agent whose own is not given, if there is one."""
+    if role == ORCHESTRATOR:
+        return "orch_cmd"
+    cli = CLIS.get(profile or to_id(name, JoinRole.AGENT))
+    return cli.setting if cli else ""
+
+
+def _only(members: list[Member], wish: Wish) -> list[Member]:
+    """Return the members that were asked for, in the order of the list they come from."""
+    if not wish.only:
+        return members
+    names = {member.name for member in members} | {member.agent for member in members}
+    for name in wish.only:
+        if name not in names:
+            known = [member.name for member in members]
+            hint = nearest(name, known) or f"known are: {', '.join(known)}"
+            raise BadInput(f"--agents: unknown agent {name!r}", hint)
+    return [
+        member
+        for member in members
+        if {member.name, member.agent} & set(wish.only)
+        or (wish.orchestrator and member.role == "orchestrator")
+    ]
+
+
+def _demo(settings: Settings, wish: Wish) -> Lineup:
+    members = [_demo_member(name, name, wish.dir) for name in DEMO]
+    members = _only(members, wish)
+    if wish.orchestrator or settings.orchestrator:
+        members.insert(0, _demo_member(ORCHESTRATOR, CONDUCTOR, wish.dir, "orchestrator"))
+    return Lineup(members=tuple(members))
+
+
+def _demo_instead(
+    settings: Settings, wish: Wish, env: Mapping[str, str], missing: Sequence[Member]
+) -> Lineup:
+    """Return the demo where no CLI is installed; what was chosen by a setting is not dropped in silence."""
+    lineup = _demo(settings, wish)
+    chosen = [member for member in missing if member.source]
+    if lineup.members[0].role == ORCHESTRATOR and settings.is_set("orch_cmd"):
+        first = member_for(ORCHESTRATOR, (), settings, wish.dir, role=ORCHESTRATOR)
+        chosen += [] if startable(first, env) else [first]
+    why = "none of claude, codex, gemini is installed, so the demo agents come instead"
+    return replace(lineup, notes=(*map(_going_on, chosen), why))
+
+
+def _demo_member(name: str, persona: str, dir: Path, role: str = "agent") -> Member:
+    command = (*CSP, "demo", persona)
+    return Member(name=name, agent=name, command=command, cwd=dir, profile=DEMO_PROFILE, role=role)
+
+
+# --- the orchestrator, the ids --------------------------------------------------------------------
+
+
+def _with_orchestrator(
+    members: list[Member], settings: Settings, wish: Wish, env: Mapping[str, str]
+) -> list[Member]:
+    """Return the members with the orchestrator first, if there is to be one."""
+    first = [member for member in members if member.role == "orchestrator"]
+    others = [member for member in members if member.role != "orchestrator"]
+    if not first and (wish.orchestrator or settings.orchestrator):
+        first = [need(member_for(ORCHESTRATOR, (), settings, wish.dir, role="orchestrator"), env)]
+    return [*first, *others]
+
+
+def _checked(members: list[Member]) -> tuple[Member, ...]:
+    """Return the members, whose ids must differ: the room would rename one of two."""
+    seen: dict[str, str] = {}
+    for member in members:
+        if member.agent in seen:
+            raise BadInput(
+                f"agents {seen[member.agent]!r} and {member.name!r} would both be {member.agent!r}",
+                "give one of them another name",
+            )
+        seen[member.agent] = member.name
+    return tuple(members)
+
+
+# --- what is missing ------------------------------------------------------------------------------
+
+
+def _not_installed(member: Member) -> NotFound:
+    return NotFound(_problem(member), _advice(member))
+
+
+def _going_on(member: Member) -> str:
+    return f"{_problem(member)}; going on without it ({_advice(member)})"
+
+
+def _problem(member: Member) -> str:
+    if member.provider:
+        extra = _provider(member.provider).extra
+        return f"agent {member.name!r} needs the package {extra!r}, which is not installed"
+    by = f"{member.source}: " if member.source else ""
+    return f"{by}the command {member.command[0]!r} of agent {member.name!r} was not found"
+
+
+def _advice(member: Member) -> str:
+    if member.provider:
+        return f"install it: {packages.how_to_install(_provider(member.provider))}"
+    cli = CLIS.get(member.command[0])
+    if cli:
+        return f"install it: {cli.install}; or say where it is: CSP_{cli.setting.upper()}=PATH"
+    return "check its spelling" if "/" in member.command[0] else "check its spelling, or give its path"
+
+
+def _provider(name: str) -> "Provider":
+    """Return a provider of models by its name; most rooms have no model behind an API, so it loads late."""
+    from csp.agents.api.providers import provider_named
+
+    return provider_named(name)

@@ -1,0 +1,299 @@
+"""Show what each agent does in the border of its pane, the mode in the status line.
+
+One tmux client in control mode is held for as long as somebody wants to show states, so that no process is
+started for a change of them. The same client lays the panes out anew when the window changes its size.
+"""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from csp.fast_start.child_environment import HELPER, child_environment
+from csp.fast_start.process_environment import process_environment
+from csp.terminal.pane_layout import Size, capacity, layout
+
+#: In the environment of our panes; says to `down` that a sidecar sits in one of them.
+MARK: Final = "CSP_PANES"
+HUMAN: Final = "human"
+
+#: The word says it all; colour only helps to find who calls, who works, who is not there.
+_CALLS: Final = "#{m/r:^needs,#{@csp_state}}"
+_WORKS: Final = "#{m/r:^(busy|YOUR TURN)$,#{@csp_state}}"
+_AWAY: Final = "#{m/r:^(offline|removed|paused|limited|benched)$,#{@csp_state}}"
+_WORD_SHOWN: Final = "[#{@csp_state}]"
+
+
+def _styled(is_so: str, style: str, otherwise: str) -> str:
+    # A style that is reset where none was set makes tmux 3.3 draw the blank behind it as border.
+    return f"#{{?{is_so},#[{style}]{_WORD_SHOWN}#[default],{otherwise}}}"
+
+
+_STATE: Final = _styled(
+    _CALLS, "fg=red bold", _styled(_WORKS, "fg=yellow bold", _styled(_AWAY, "dim", _WORD_SHOWN))
+)
+_BORDER: Final = (
+    f" #{{?@csp_role,#{{@csp_agent}} (#{{@csp_role}}),#{{@csp_agent}}}}#{{?@csp_state, {_STATE},}} "
+)
+#: What each window of ours is set to.
+WINDOW_OPTIONS: Final = (
+    ("remain-on-exit", "on"),
+    ("pane-border-status", "top"),
+    ("pane-border-format", _BORDER),
+    ("automatic-rename", "off"),
+    ("allow-rename", "off"),
+    ("window-size", "latest"),
+)
+#: How long until the turn that runs is over. tmux knows the time of day as %s in its status line.
+_LEFT_S: Final = "#{e|-:#{@csp_until},%s}"
+_SECONDS: Final = f"#{{e|m:{_LEFT_S},60}}"
+_CLOCK: Final = (
+    f"#{{?#{{e|>:{_LEFT_S},0}},#{{e|/:{_LEFT_S},60}}:#{{?#{{e|<:{_SECONDS},10}},0,}}{_SECONDS},0:00}}"
+)
+#: The mode with its turn clock, before whatever else stands at the right end of the status line.
+MODE_STATUS: Final = f"#{{?@csp_mode,#{{@csp_mode}}#{{?@csp_until, {_CLOCK},}} | ,}}"
+#: The windows of ours that have no place for the human pane.
+FURTHER: Final = "agents"
+
+_FORM: Final = (
+    "#{pane_id} #{window_id} #{window_width} #{window_height} #{?@csp_agent,#{@csp_agent},-} #{window_name}"
+)
+_LIST: Final = f"list-panes -s -F '{_FORM}'"
+#: A window that has lost its active pane must not lose its last one before tmux has told its control clients
+#: of the first loss: tmux 3.3 crashes over that, with every session of the user.
+_LET_TMUX_TELL: Final = "run-shell -d 0.02"
+#: Said by tmux once panes have been moved: what it tells of them before that is old.
+_MOVED: Final = "csp-panes-moved"
+_CHANGED: Final = re.compile(r"%layout-change (@\d+) [0-9a-f]{4},(\d+)x(\d+),\S+ \S+ ?(\S*)")
+_PANE: Final = re.compile(r"(%\d+) (@\d+) (\d+) (\d+) (\S+) (.*)")
+_WORD: Final = re.compile(r"[^A-Za-z0-9_ :.-]")
+_NO_FORMAT: Final = re.compile(r"['#\x00-\x1f\x7f]")
+_REMOVED: Final = "removed"
+_CLOSE_S: Final = 1.0
+_AGAIN_S: Final = 1.0
+
+
+class PaneBorders:
+    """The borders of the panes around us; outside of a room's tmux session nothing is shown.
+
+    `set_state` returns at once and never fails: a border is not worth an error.
+    """
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._pane = env.get("TMUX_PANE", "") if env.get(MARK) else ""
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._states: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
+        self._panes: dict[str, tuple[str, str]] = {}
+        #: Who is in a window of ours without the human pane, in the order of the windows.
+        self._outside: dict[str, None] = {}
+        self._mode: tuple[str, float | None] = "", None
+        self._shown_mode: tuple[str, float | None] | None = None
+        self._sizes: dict[str, Size] = {}
+        self._moves = 0
+
+    async def start(self) -> None:
+        """Connect to tmux; outside of it do nothing."""
+        if not self._pane or self._process is not None:
+            return
+        self._process = await self._connect()
+        self._reading = asyncio.ensure_future(self._read())
+
+    async def _connect(self) -> asyncio.subprocess.Process | None:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *("tmux", "-C", "attach-session", "-t", self._pane, "-f", "no-output,ignore-size"),
+                env=child_environment(HELPER, process_environment()),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                # Ctrl-C in the pane is not meant for it.
+                start_new_session=True,
+            )
+        except OSError:
+            return None
+        if process.stdin is not None:
+            process.stdin.write(f"{_LIST}\n".encode())
+        return process
+
+    def set_state(self, agent: str, word: str) -> None:
+        """Show a state, as soon as there is a pane to show it at."""
+        self._states[agent] = _WORD.sub("", word)
+        if agent in self._panes:
+            self._show(agent)
+        else:
+            self._tell(_LIST)
+
+    def set_states(self, words: Mapping[str, str]) -> None:
+        """Show the states of all who are in the room; a CLI that was removed from it may run on."""
+        gone = dict.fromkeys(self._states.keys() - words.keys(), _REMOVED)
+        for agent, word in {**words, **gone}.items():
+            self.set_state(agent, word)
+
+    def set_mode(self, text: str, until: float | None) -> None:
+        """Show the mode in the status line, with the time until its turn is over; no text shows nothing."""
+        self._mode = _NO_FORMAT.sub("", text), until if text else None
+        self._show_mode()
+
+    def _show_mode(self) -> None:
+        if self._mode == self._shown_mode:
+            return
+        self._shown_mode = text, until = self._mode
+        self._tell(f"set-option -t {self._pane} @csp_mode '{text}'")
+        self._tell(f"set-option -t {self._pane} @csp_until '{'' if until is None else int(until)}'")
+        # tmux itself moves the clock on, and draws no more than that line for it.
+        self._tell(
+            f"set-option {'-u' if until is None else ''} -t {self._pane} status-interval {_every(until)}"
+        )
+
+    async def close(self) -> None:
+        """Leave tmux; the borders stay as they are, a mode that nobody keeps true does not."""
+        if self._panes.get(HUMAN, ("", ""))[0] == self._pane:
+            self.set_mode("", None)
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.stdin:
+            process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), _CLOSE_S)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    # --- from tmux -------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        """Take what tmux tells, until it is gone."""
+        stream = self._process.stdout if self._process else None
+        while stream is not None:
+            try:
+                line = await stream.readline()
+            except (ValueError, OSError):
+                continue  # a line that is too long is none of ours
+            if not line:
+                await self._come_back()
+                stream = self._process.stdout if self._process else None
+                continue
+            self._take(line.decode(errors="replace").rstrip("\n"))
+
+    async def _come_back(self) -> None:
+        """Connect again: somebody has detached every client of the session, or the session is gone."""
+        await asyncio.sleep(_AGAIN_S)
+        self._shown.clear()
+        self._panes.clear()
+        self._outside.clear()
+        self._moves = 0
+        if self._process is not None:
+            await self._process.wait()
+            self._process = await self._connect()
+            self._shown_mode = None
+            self._show_mode()
+
+    def _take(self, line: str) -> None:
+        if line == _MOVED:
+            self._moves -= 1
+        elif self._moves and not line.startswith("%layout-change"):
+            pass
+        elif found := _PANE.fullmatch(line):
+            pane, window, cols, rows, agent, name = found.groups()
+            self._sizes.setdefault(window, Size(cols=int(cols), rows=int(rows)))
+            if agent != "-":
+                is_new = self._panes.get(agent) != (pane, window)
+                self._outside.pop(agent, None)
+                if name == FURTHER:
+                    self._outside[agent] = None
+                self._panes[agent] = pane, window
+                if is_new:
+                    self._shown.pop(agent, None)
+                self._show(agent)
+        elif changed := _CHANGED.match(line):
+            window, cols, rows, flags = changed.groups()
+            self._arrange(window, Size(cols=int(cols), rows=int(rows)), is_zoomed="Z" in flags)
+        elif line.startswith(("%window-add", "%unlinked-window-add")):
+            self._tell(_LIST)
+        elif line.startswith("%end"):
+            self._relieve()
+
+    def _arrange(self, window: str, size: Size, *, is_zoomed: bool) -> None:
+        """Lay a window out anew if its size is another one; what a person has dragged stays otherwise."""
+        before = self._sizes.get(window)
+        if is_zoomed:
+            return
+        self._sizes[window] = size
+        if before not in (None, size):
+            self._lay_out(window, size)
+
+    def _relieve(self) -> None:
+        """Lay out anew what had become too full before anybody looked."""
+        for window, size in self._sizes.items():
+            agents, has_human = self._agents_in(window)
+            if len(agents) > capacity(size, has_human=has_human):
+                self._lay_out(window, size)
+
+    def _agents_in(self, window: str) -> tuple[list[str], bool]:
+        there = [agent for agent, (_, where) in self._panes.items() if where == window]
+        return [agent for agent in there if agent != HUMAN], HUMAN in there
+
+    def _lay_out(self, window: str, size: Size) -> None:
+        agents, has_human = self._agents_in(window)
+        most = capacity(size, has_human=has_human)
+        for agent in agents[most:]:
+            self._move_out(agent)
+        self._select_layout(window, size)
+        missing = list(self._outside)[: max(0, most - len(agents))] if has_human else []
+        for agent in missing:
+            self._move_in(agent, window)
+            # Each needs a pane to split that is large enough.
+            self._select_layout(window, size)
+        if missing or len(agents) > most:
+            self._moves += 1
+            self._tell(f"display-message -p {_MOVED}")
+            self._tell(_LIST)
+
+    def _select_layout(self, window: str, size: Size) -> None:
+        agents, has_human = self._agents_in(window)
+        if agents:
+            # Unquoted, its braces would be taken for a block of commands.
+            self._tell(f"select-layout -t {window} '{layout(len(agents), size, has_human=has_human)}'")
+
+    def _move_out(self, agent: str) -> None:
+        """Give an agent a window of its own, where there is no place left that it could be used in."""
+        pane, _ = self._panes.pop(agent)
+        self._tell(f"break-pane -d -n {FURTHER} -s {pane}")
+        for name, value in WINDOW_OPTIONS:
+            self._tell(f"set-option -w -t {pane} {name} '{value}'")
+
+    def _move_in(self, agent: str, window: str) -> None:
+        """Bring an agent back to the human pane, now that there is a place for it."""
+        pane, _ = self._panes.pop(agent)
+        last = [pane for pane, where in self._panes.values() if where == window][-1]
+        self._tell(f"join-pane -d -s {pane} -t {last}")
+        self._tell(_LET_TMUX_TELL)
+        self._outside.pop(agent)
+        self._panes[agent] = pane, window
+
+    # --- to tmux ---------------------------------------------------------------------------------
+
+    def _show(self, agent: str) -> None:
+        word = self._states.get(agent)
+        if word is None or self._shown.get(agent) == word:
+            return
+        self._shown[agent] = word
+        self._tell(f"set-option -p -t {self._panes[agent][0]} @csp_state '{word}'")
+
+    def _tell(self, command: str) -> None:
+        stream = self._process.stdin if self._process else None
+        if stream is not None and not stream.is_closing():
+            stream.write(f"{command}\n".encode())
+
+
+def _every(until: float | None) -> str:
+    """Return how often the status line is drawn: every second where a clock runs, else as it was before."""
+    return "" if until is None else "1"

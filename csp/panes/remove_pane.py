@@ -1,0 +1,35 @@
+"""Take away the pane of an agent that was removed after it had ended; a CLI that runs keeps its own."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from csp.errors import CspError
+from csp.panes.lock import locked
+from csp.panes.resume_state import lineup_path, load_lineup, save_lineup
+
+
+def close_ended(state_dir: Path, room: str, agent: str, show: Callable[[str], None]) -> bool:
+    """Close the pane of an agent that has ended, so that `up` starts it no more; tell whether it was so."""
+    path = lineup_path(state_dir, room)
+    if not shutil.which("tmux") or agent not in {member.agent for member in load_lineup(path)}:
+        return False
+    with locked(state_dir, room, show):
+        if not _close(state_dir, room, agent):
+            return False
+        save_lineup(path, [member for member in load_lineup(path) if member.agent != agent])
+    return True
+
+
+def _close(state_dir: Path, room: str, agent: str) -> bool:
+    from csp.panes.tmux_session import Panes
+
+    try:
+        panes = Panes(room, state_dir)
+    except CspError:
+        return False
+    seat = panes.seats().get(agent)
+    if seat is None or not seat.is_dead:
+        return False
+    panes.close(seat)
+    return True

@@ -1,0 +1,182 @@
+"""Keep what the next start has to know: who takes part, which conversation each CLI was in.
+
+The line-up lies in the state folder for as long as the room is up. The conversations lie beside the room's
+journal, so that `down` or a restart of the machine may take everything else away.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from csp.panes.members import Member
+from csp.sidecar.run_record import Run, agents_dir
+from csp.sidecar.wiring import resume
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_GEMINI_SESSION: Final = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')
+_HEAD_BYTES: Final = 4096
+#: Flags by which a person chooses the conversation; theirs stands.
+_CHOSEN: Final = ("-r", "--resume", "-c", "--continue", "--session-id", "resume", "fork")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """What an agent was at when it was last seen; without a session there is nothing to go on with.
+
+    Its token lets it say good-bye afterwards, if the room has not heard that it has gone.
+    """
+
+    profile: str
+    cwd: str
+    token: str
+    session: str = ""
+    transcript: str = ""
+
+
+def write_private(path: Path, value: object) -> None:
+    """Write JSON for its user alone, whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1)
+    draft.replace(path)
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+# --- the line-up ----------------------------------------------------------------------------------
+
+
+def lineup_path(state_dir: Path, room: str) -> Path:
+    """Return where the line-up of a room that is up lies; not as *.json, which are rooms."""
+    return state_dir / f"{room}.lineup"
+
+
+def save_lineup(path: Path, members: Sequence[Member]) -> None:
+    """Remember who takes part, for a second `up`."""
+    write_private(path, [asdict(member) | {"cwd": str(member.cwd)} for member in members])
+
+
+def load_lineup(path: Path) -> tuple[Member, ...]:
+    """Return who takes part, or nobody."""
+    try:
+        return tuple(
+            Member(**row | {"cwd": Path(row["cwd"]), "command": tuple(row["command"])})
+            for row in _read(path) or []
+        )
+    except (TypeError, KeyError, AttributeError):
+        return ()
+
+
+# --- the conversations ----------------------------------------------------------------------------
+
+
+def conversations_path(history: Path) -> Path:
+    """Return where the conversations of a room lie, in the room's own folder of history."""
+    return history / "agents.json"
+
+
+def load_conversations(path: Path) -> dict[str, Conversation]:
+    """Return the conversations by agent, as far as they can be read."""
+    rows = _read(path)
+    found: dict[str, Conversation] = {}
+    for agent, row in rows.items() if isinstance(rows, dict) else ():
+        try:
+            found[agent] = Conversation(**row)
+        except TypeError:
+            continue
+    return found
+
+
+def save_conversations(path: Path, new: Mapping[str, Conversation]) -> None:
+    """Add conversations to those that are known; a room that was never up has none."""
+    known = load_conversations(path)
+    merged = known | {agent: _merged(known.get(agent), row) for agent, row in new.items()}
+    if merged != known and path.parent.is_dir():
+        write_private(path, {agent: asdict(row) for agent, row in merged.items()})
+
+
+def forget_conversation(path: Path, agent: str) -> None:
+    """Do not go on with a conversation any more."""
+    known = load_conversations(path)
+    if agent in known:
+        known[agent] = replace(known[agent], session="", transcript="")
+        write_private(path, {agent: asdict(row) for agent, row in known.items()})
+
+
+def _merged(old: Conversation | None, new: Conversation) -> Conversation:
+    """Return the new one; a CLI that was spoken to before, not yet again, is still in its old session."""
+    if old is None or new.session or (old.profile, old.cwd) != (new.profile, new.cwd):
+        return new
+    return replace(new, session=old.session, transcript=old.transcript)
+
+
+def conversations_of(state_dir: Path, room: str) -> dict[str, Conversation]:
+    """Return the conversation of each sidecar that has left its record, by agent."""
+    runs = [Run.load(folder) for folder in sorted(agents_dir(state_dir, room).glob("*/"))]
+    return {run.agent: _conversation(run) for run in runs if run is not None}
+
+
+def _conversation(run: Run) -> Conversation:
+    """Return what can be gone on with: only what the CLI has written something of."""
+    paths = [path for path in map(Path, run.transcripts) if path.is_file()] or _unrecorded(run)
+    newest = max(paths, key=lambda path: path.stat().st_mtime, default=None)
+    session = _session_of(newest) if newest else ""
+    return Conversation(
+        profile=Path(run.profile).stem,
+        cwd=run.cwd,
+        token=run.token,
+        session=session,
+        # Gemini's is known by its way through the overlay home, which goes with the run.
+        transcript=str(newest.resolve()) if newest and session else "",
+    )
+
+
+def _unrecorded(run: Run) -> list[Path]:
+    """Return the transcript of a run whose brain had no time to note it; none where that is not certain."""
+    hint = Path(run.transcript)
+    if not run.transcript or hint.is_file():
+        return [hint] if run.transcript else []
+    # Gemini has its session's id in the head of a chat; Codex has the directory in that of a rollout.
+    mark = (run.session_id or json.dumps(run.cwd)).encode()
+    fresh = (path for path in hint.rglob("*.json*") if path.stat().st_mtime >= run.started)
+    found = [path for path in fresh if mark in _head(path)]
+    return found if len(found) == 1 else []
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD_BYTES)
+
+
+def _session_of(transcript: Path) -> str:
+    """Return the session a transcript is of: Claude and Codex have it in the name, Gemini in the head."""
+    named = _UUID.findall(transcript.stem)
+    if named:
+        return str(named[-1])
+    found = _GEMINI_SESSION.search(_head(transcript))
+    return found[1].decode("ascii") if found else ""
+
+
+def resumed(member: Member, cwd: Path, known: Mapping[str, Conversation]) -> tuple[str, ...]:
+    """Return the command of an agent, going on with its conversation if it had one in this directory."""
+    from csp.sidecar.profile import load_profile, profile_for
+
+    before = known.get(member.agent)
+    if member.provider or before is None or before.cwd != str(cwd) or set(member.command) & set(_CHOSEN):
+        return member.command
+    if not Path(before.transcript).is_file():
+        return member.command
+    profile = load_profile(member.profile) if member.profile else profile_for(*member.command)
+    if profile.name != before.profile:
+        return member.command
+    return tuple(resume(profile.capture, member.command, before.session))

@@ -1,0 +1,170 @@
+"""Start the gateway of a room in the background."""
+
+import ast
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from csp.config import Settings
+from csp.errors import Broken, CspError, Unreachable
+from csp.fast_start.child_environment import USER, child_environment
+from csp.http_client import Gateway
+from csp.panes.members import CSP
+from csp.panes.processes import end, family, is_child
+from csp.room_registry import RunningRoom, running_rooms
+
+READY_S: Final = 30.0
+RESTART_S: Final = 10.0
+_POLL_S: Final = 0.05
+_MAX_LOG_BYTES: Final = 1 << 20
+_TAIL_BYTES: Final = 4096
+#: How the child of a supervisor logs what it ended of.
+_FAILED: Final = re.compile(r"gateway failed problem=(?P<problem>'.*'|\".*\") hint=(?P<hint>'.*'|\".*\")\Z")
+
+
+def log_path(state_dir: Path, room: str) -> Path:
+    """Return where the gateway of a room logs when it runs in the background."""
+    return state_dir / f"{room}.gateway.log"
+
+
+def running_room(state_dir: Path, name: str) -> RunningRoom | None:
+    """Return the room of this name, if it runs."""
+    return next((room for room in running_rooms(state_dir) if room.room == name), None)
+
+
+def start_gateway(
+    settings: Settings,
+    dir: Path,
+    cwd: Path,
+    env: Mapping[str, str],
+    show: Callable[[str], None],
+    history: Path | None = None,
+    port: str = "",
+) -> RunningRoom:
+    """Start a supervised gateway that outlives us; return when it answers."""
+    path = log_path(settings.state_dir, settings.room)
+    argv = [*CSP, "gateway", "--supervise", "--room", settings.room]
+    argv += ["--dir", str(dir), "--history", str(history or settings.history_dir)]
+    argv += ["--port", port] if port else []
+    with _open_log(path) as log:
+        before = log.tell()
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            # The gateway is nobody's agent, nor does it talk to another one.
+            env=child_environment(USER, env),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        return _wait(settings, process, path, before, show)
+    except BaseException:
+        # On a loaded machine it may not hear a polite signal in time; nobody else would end it.
+        processes = family([process.pid])
+        process.terminate()
+        end(processes)
+        process.poll()
+        raise
+
+
+def supervise_again(
+    settings: Settings, room: RunningRoom, env: Mapping[str, str], show: Callable[[str], None]
+) -> RunningRoom:
+    """Start the gateway of a room again, at the same place, with a supervisor as it had one before."""
+    show("waiting for the gateway to end…")
+    processes = family([room.pid])
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(room.pid, signal.SIGTERM)
+    end(processes)
+    port = room.url.rpartition(":")[2]
+    return start_gateway(settings, room.dir, room.dir, env, show, room.history.parent, port)
+
+
+def has_lost_supervisor(room: RunningRoom) -> bool:
+    """Tell whether a gateway that was to be started again after its death would not be any more."""
+    return room.supervisor is not None and not is_child(room.pid, room.supervisor)
+
+
+def _open_log(path: Path) -> BinaryIO:
+    """Open the log for its user alone; one that has grown long begins anew."""
+    try:
+        is_long = path.stat().st_size > _MAX_LOG_BYTES
+    except FileNotFoundError:
+        is_long = False
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (os.O_TRUNC if is_long else 0)
+    return open(os.open(path, flags, 0o600), "ab")
+
+
+def _wait(
+    settings: Settings,
+    process: "subprocess.Popen[bytes]",
+    log: Path,
+    before: int,
+    show: Callable[[str], None],
+) -> RunningRoom:
+    deadline = time.monotonic() + READY_S
+    while time.monotonic() < deadline:
+        show("starting the gateway…")
+        room = running_room(settings.state_dir, settings.room)
+        if room is not None and answers(room):
+            return room
+        if process.poll() is not None:
+            problem, hint = _last_words(log, before)
+            raise Broken(f"the gateway did not start: {problem}", hint)
+        time.sleep(_POLL_S)
+    raise Unreachable(f"the gateway gave no answer within {READY_S:g} s", f"its log is {log}")
+
+
+def find_running(settings: Settings, show: Callable[[str], None]) -> RunningRoom | None:
+    """Return the room if it runs, once it answers; a supervisor may just be starting it again."""
+    deadline = time.monotonic() + RESTART_S
+    while room := running_room(settings.state_dir, settings.room):
+        if answers(room):
+            return room
+        if not family([pid for pid in (room.supervisor, room.pid) if pid]):
+            # A dead process that nobody has buried still has its number.
+            (settings.state_dir / f"{room.room}.json").unlink(missing_ok=True)
+            return None
+        if time.monotonic() > deadline:
+            hint = "end it with: csp down"
+            raise Unreachable(f"the gateway of room {room.room!r} does not answer", hint)
+        show("waiting for the gateway…")
+        time.sleep(_POLL_S)
+    return None
+
+
+def answers(room: RunningRoom) -> bool:
+    """Tell whether the gateway of a room answers."""
+    with contextlib.suppress(CspError):
+        return bool(Gateway(room.url, room.token).get("/health"))
+    return False
+
+
+def _last_words(log: Path, before: int) -> tuple[str, str]:
+    """Return what a gateway gave up for, with what to do; it has logged it behind `before`."""
+    with log.open("rb") as file:
+        file.seek(max(before, log.stat().st_size - _TAIL_BYTES))
+        lines = file.read().decode(errors="replace").splitlines()
+    for line in reversed(lines):
+        if line.startswith("csp: "):
+            # What to do stands in it already.
+            return line.removeprefix("csp: "), ""
+        if found := _FAILED.search(line):
+            return _unquoted(found["problem"]), _unquoted(found["hint"]) or f"its log is {log}"
+    return (lines or ["it said nothing"])[-1], f"its log is {log}"
+
+
+def _unquoted(text: str) -> str:
+    """Return what a log shows in quotes."""
+    try:
+        return str(ast.literal_eval(text))
+    except (ValueError, SyntaxError):
+        return text

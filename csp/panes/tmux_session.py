@@ -1,0 +1,385 @@
+"""Build the tmux session of a room on the user's own server.
+
+Everything that is set is set on this session, its windows, its panes: nothing of the server's is touched.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import libtmux
+from libtmux.common import tmux_cmd
+
+from csp.errors import Broken, NotFound, Refused
+from csp.fast_start.child_environment import IDENTITY, TOOL, USER, child_environment
+from csp.fast_start.process_environment import process_environment
+from csp.panes.pane_borders import FURTHER, HUMAN, MARK, MODE_STATUS, WINDOW_OPTIONS
+from csp.terminal.pane_layout import HUMAN_MIN_ROWS, LOW_WINDOW_ROWS, Size, capacity, layout
+
+OLDEST_TMUX: Final = (3, 2)
+DEFAULT_SIZE: Final = Size(cols=200, rows=49)
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: These belong to the terminal or the shell that the command was given in.
+_NOT_PASSED: Final = frozenset(
+    {"PWD", "OLDPWD", "SHLVL", "_", "TERM", "TERMCAP", "COLUMNS", "LINES", "TERM_PROGRAM", MARK}
+)
+#: Holds a place until the layout stands, so that each CLI starts in its final size.
+_PLACEHOLDER: Final = "cat"
+#: Short enough for a narrow pane.
+_ENDED: Final = "#{@csp_agent} ended#{?pane_dead_status, (#{pane_dead_status}),}; start it: csp up"
+_ENDED_LINE: Final = re.compile(r"\S* ended(?: \(\d+\))?; start it|Pane is dead")
+#: Beside the name of the session: brackets, a space, a little of what a user has put there.
+_STATUS_LEFT: Final = 20
+_STATUS_RIGHT: Final = 100
+#: Without these tmux does not attach.
+_ABILITIES: Final = ("clear", "cup")
+_OTHER_TERMINAL: Final = "set TERM to one such as xterm-256color, or stay out of it with --detach"
+_BUSY_SERVER: Final = ("server exited", "lost server")
+_TRIES: Final = 5
+_SERVER_END_S: Final = 2.0
+_POLL_S: Final = 0.02
+_NOTHING: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """One pane of ours."""
+
+    pane: str
+    window: str
+    agent: str
+    pid: int
+    is_dead: bool
+
+
+def check_tmux(env: Mapping[str, str]) -> str:
+    """Return the version of tmux; raise where there is none, or one that is too old."""
+    path = shutil.which("tmux", path=env.get("PATH"))
+    if path is None:
+        hint = "install it: apt install tmux, dnf install tmux or brew install tmux"
+        raise NotFound("tmux was not found", hint)
+    command, clean = [path, "-V"], child_environment(TOOL, env)
+    said = subprocess.run(command, env=clean, capture_output=True, text=True, check=False).stdout.strip()
+    found = _VERSION.search(said)
+    if found and (int(found[1]), int(found[2])) < OLDEST_TMUX:
+        raise Refused(f"{said} is too old, expected tmux 3.2 or newer", "install a newer tmux")
+    return said
+
+
+def check_terminal(env: Mapping[str, str]) -> None:
+    """Raise where tmux could not draw on this terminal; inside tmux another one is drawn on already."""
+    import curses
+
+    if env.get("TMUX"):
+        return
+    name = env.get("TERM", "")
+    try:
+        curses.setupterm(name or "unknown")
+        is_enough = all(curses.tigetstr(ability) for ability in _ABILITIES)
+    except curses.error as exc:
+        raise Refused(f"terminal {name!r} is not known on this machine", _OTHER_TERMINAL) from exc
+    if not is_enough:
+        raise Refused(f"terminal {name!r} cannot show a tmux session", _OTHER_TERMINAL)
+
+
+def session_name(room: str) -> str:
+    """Return the name of a room's tmux session."""
+    return "csp" if room == "default" else f"csp-{room}"
+
+
+def room_key(state_dir: Path, room: str) -> str:
+    """Return what tells our session from another one of the same name."""
+    return f"{room}@{hashlib.sha256(os.fsencode(state_dir)).hexdigest()[:12]}"
+
+
+class Panes:
+    """The tmux session of one room; `id` is empty while there is none."""
+
+    def __init__(self, room: str, state_dir: Path) -> None:
+        self.name = session_name(room)
+        self._key = room_key(state_dir, room)
+        self._server = libtmux.Server()
+        self.id = self._find()
+
+    def _find(self) -> str:
+        rows = self._try("list-sessions", "-F", "#{session_id} #{?@csp_room,#{@csp_room},-} #{session_name}")
+        for row in rows.stdout:
+            session, key, name = row.split(" ", 2)
+            if key == self._key:
+                return session
+            if name == self.name:
+                hint = f"rename it: tmux rename-session -t {name} other; or choose another room with --room"
+                raise Refused(f"there is a tmux session {name!r} that is not the room's", hint)
+        return ""
+
+    # --- building --------------------------------------------------------------------------------
+
+    def open(self, size: Size, dir: Path, env: Mapping[str, str]) -> None:
+        """Make the session with the place of the human pane."""
+        words = ["new-session", "-d", "-s", self.name, "-n", "chat"]
+        words += ["-x", str(size.cols), "-y", str(size.rows), "-c", _plain(str(dir))]
+        for name, value in {**passed_on(env), MARK: self._key}.items():
+            words += ["-e", f"{name}={value}"]
+        lines = [
+            [*words, _PLACEHOLDER],
+            ["set-option", "-t", f"{self.name}:", "@csp_room", self._key],
+            ["set-option", "-t", f"{self.name}:", "destroy-unattached", "off"],
+            *(["set-environment", "-t", f"{self.name}:", "-r", name] for name in IDENTITY),
+        ]
+        self._source(lines)
+        self.id = self._find()
+        if not self.id:
+            raise Broken("tmux did not make the session", "see: tmux list-sessions")
+        (seat,) = self._rows()
+        self._dress_status()
+        self._dress_window(seat.window, human=seat.pane)
+        self._name_pane(seat.pane, HUMAN, "")
+
+    def _source(self, lines: Sequence[Sequence[str]]) -> None:
+        """Give tmux commands by its standard input: arguments could be read by every user."""
+        script = "".join(" ".join(map(_quoted, words)) + "\n" for words in lines)
+        for _ in range(_TRIES):
+            done = subprocess.run(
+                ["tmux", "start-server", ";", "source-file", "-"],
+                # A server keeps the environment of who started it, for the panes of all its sessions.
+                env=child_environment(USER, process_environment()),
+                input=script.encode("utf-8", "surrogateescape"),
+                capture_output=True,
+                check=False,
+            )
+            problem = (done.stderr + done.stdout).decode(errors="replace").strip()
+            # A server that is just ending takes a new client with it.
+            if not any(words in problem for words in _BUSY_SERVER):
+                break
+        if done.returncode or problem:
+            raise Broken(f"tmux failed: {problem or done.returncode}")
+
+    def _dress_status(self) -> None:
+        """Give the session's name its place in the status line, the mode one before what stands there."""
+        own = "\n".join(self._try("show-options", "-gv", "status-right").stdout)
+        for name, value in (
+            ("status-left-length", str(len(self.name) + _STATUS_LEFT)),
+            ("status-right-length", str(_STATUS_RIGHT)),
+            ("status-right", MODE_STATUS + own),
+        ):
+            self._try("set-option", "-t", f"{self.name}:", name, value)
+
+    def _dress_window(self, window: str, human: str = "") -> None:
+        for name, value in WINDOW_OPTIONS:
+            self._do("set-option", "-w", "-t", window, name, value)
+        # Older than 3.3 has no such option.
+        self._try("set-option", "-w", "-t", window, "remain-on-exit-format", _ENDED)
+        if human:
+            self._try("set-hook", "-w", "-t", window, "window-resized", _keep_height(human))
+
+    def place(self, agent: str, role: str) -> str:
+        """Make room for one agent; return its pane, which waits to be given its command."""
+        pane = self._split() or self._new_window(agent)
+        self._name_pane(pane, agent, "" if role == "agent" else role)
+        return pane
+
+    def place_human(self) -> str:
+        """Make room for the human pane in a session whose own was closed; return its pane."""
+        first = self._rows()[0]
+        words = ("split-window", "-d", "-b", "-f", "-P", "-F", "#{pane_id}", "-t", first.pane)
+        pane = self._do(*words, _PLACEHOLDER)[0]
+        self._name_pane(pane, HUMAN, "")
+        self._dress_window(first.window, human=pane)
+        self.arrange(first.window)
+        return pane
+
+    def _split(self) -> str:
+        """Return a new pane in the first window that has room for it; nothing if none has."""
+        windows: dict[str, list[Seat]] = {}
+        for seat in self._rows():
+            windows.setdefault(seat.window, []).append(seat)
+        for window, seats in windows.items():
+            has_human = seats[0].agent == HUMAN
+            agents = len(seats) - has_human
+            if agents >= capacity(self._size(window), has_human=has_human):
+                continue
+            made = self._try(
+                "split-window", "-d", "-P", "-F", "#{pane_id}", "-t", seats[-1].pane, _PLACEHOLDER
+            )
+            if made.stdout:
+                self.arrange(window)
+                return made.stdout[0]
+        return ""
+
+    def _new_window(self, agent: str) -> str:
+        words = ("new-window", "-d", "-P", "-F", "#{window_id} #{pane_id}", "-t", f"{self.id}:")
+        window, pane = self._do(*words, "-n", FURTHER, _PLACEHOLDER)[0].split()
+        self._dress_window(window)
+        return pane
+
+    def arrange(self, window: str) -> None:
+        """Lay out the panes of a window for its size."""
+        seats = [seat for seat in self._rows() if seat.window == window]
+        has_human = bool(seats) and seats[0].agent == HUMAN
+        self._try(
+            "select-layout",
+            "-t",
+            window,
+            layout(len(seats) - has_human, self._size(window), has_human=has_human),
+        )
+
+    def run(self, pane: str, argv: Sequence[str], dir: Path, env: Mapping[str, str] = _NOTHING) -> None:
+        """Run a command in a pane, without a shell between; what ran there is ended.
+
+        `env` is what it gets beside the session's own environment.
+        """
+        words = ("respawn-pane", "-k", "-t", pane, "-c", _plain(str(dir)))
+        if env:
+            more = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
+            self._source([[*words, *more, "--", *argv]])
+        else:
+            self._do(*words, "--", *argv)
+
+    def close(self, seat: Seat) -> None:
+        """Take a pane away; the others of its window share its place."""
+        self._do("kill-pane", "-t", seat.pane)
+        if any(other.window == seat.window for other in self._rows()):
+            self.arrange(seat.window)
+
+    def _name_pane(self, pane: str, agent: str, role: str) -> None:
+        self._do("set-option", "-p", "-t", pane, "@csp_agent", agent)
+        if role and role != agent:
+            self._do("set-option", "-p", "-t", pane, "@csp_role", role)
+
+    def set_state(self, pane: str, word: str) -> None:
+        """Show what an agent does in the border of its pane, where no more than its start is shown yet.
+
+        The human pane keeps it true. What we know is older: it would stay until the next change.
+        """
+        is_old = "#{||:#{==:#{@csp_state},},#{==:#{@csp_state},starting}}"
+        self._try("if-shell", "-F", "-t", pane, is_old, f"set-option -p -t {pane} @csp_state '{word}'")
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    def seats(self) -> dict[str, Seat]:
+        """Return our panes by agent; the human pane is `human`."""
+        return {seat.agent: seat for seat in self._rows() if seat.agent != "-"} if self.id else {}
+
+    def pids(self) -> list[int]:
+        """Return the processes that run in the panes."""
+        return [seat.pid for seat in self._rows() if not seat.is_dead] if self.id else []
+
+    def _rows(self) -> list[Seat]:
+        form = "#{pane_id} #{window_id} #{pane_pid} #{pane_dead} #{?@csp_agent,#{@csp_agent},-}"
+        rows = [row.split(" ") for row in self._try("list-panes", "-s", "-t", self.id, "-F", form).stdout]
+        return [
+            Seat(pane=pane, window=window, pid=int(pid or 0), is_dead=dead == "1", agent=agent)
+            for pane, window, pid, dead, agent in rows
+        ]
+
+    def _size(self, window: str) -> Size:
+        form = "#{window_width} #{window_height}"
+        cols, rows = self._do("display-message", "-p", "-t", window, form)[0].split()
+        return Size(cols=int(cols), rows=int(rows))
+
+    def last_line(self, pane: str) -> str:
+        """Return the last line of a pane that says something, tmux's own word of its end left out."""
+        lines = [
+            line.strip() for line in self._try("capture-pane", "-p", "-J", "-S", "-100", "-t", pane).stdout
+        ]
+        said = [line for line in lines if line and not _ENDED_LINE.match(line)]
+        return said[-1] if said else ""
+
+    def client_size(self, env: Mapping[str, str]) -> Size | None:
+        """Return the size of the terminal that this tmux is shown in, for a caller inside tmux."""
+        form = "#{client_width} #{client_height}"
+        rows = self._try("display-message", "-p", form).stdout if env.get("TMUX") else []
+        cols, _, lines = (rows[0] if rows else "").partition(" ")
+        return Size(cols=int(cols), rows=int(lines) - 1) if cols and lines else None
+
+    # --- ending, attaching -----------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """End the session; the server and its other sessions stay."""
+        sockets = self._try("display-message", "-p", "#{socket_path}").stdout
+        self._send_people_back()
+        others = len(self._try("list-sessions").stdout) - 1
+        self._try("kill-session", "-t", self.id)
+        self.id = ""
+        if sockets and not others:
+            _remove_dead(sockets[0])
+
+    def _send_people_back(self) -> None:
+        """Bring those who came from another session back there; tmux would throw them out."""
+        form = "#{client_name} #{client_last_session}"
+        for line in self._try("list-clients", "-t", self.id, "-F", form).stdout:
+            client, _, session = line.partition(" ")
+            if session and session != self.name:
+                self._try("switch-client", "-c", client, "-t", f"={session}")
+
+    def attach_argv(self, env: Mapping[str, str]) -> list[str]:
+        """Return the command that brings a person there."""
+        self._try("select-window", "-t", f"{self.id}:^")
+        return ["tmux", "switch-client" if env.get("TMUX") else "attach-session", "-t", self.id]
+
+    def _try(self, *words: str) -> tmux_cmd:
+        return self._server.cmd(*words)
+
+    def _do(self, *words: str) -> list[str]:
+        done = self._server.cmd(*words)
+        if done.stderr:
+            raise Broken(f"tmux {words[0]} failed: {' '.join(done.stderr)}")
+        return done.stdout
+
+
+def passed_on(env: Mapping[str, str]) -> dict[str, str]:
+    """Return what of the caller's environment the panes get."""
+    return {
+        name: value
+        for name, value in child_environment(USER, env).items()
+        if name not in _NOT_PASSED and not name.startswith("TMUX") and _VARIABLE.fullmatch(name)
+    }
+
+
+def _keep_height(human: str) -> str:
+    """Return the hook that keeps the human pane at a fifth of a window that was resized; not while zoomed."""
+    low = f"resize-pane -t {human} -y {HUMAN_MIN_ROWS - 1}"
+    high = f"resize-pane -t {human} -y 20%"
+    size = f"if-shell -F '#{{e|<:#{{window_height}},{LOW_WINDOW_ROWS}}}' '{low}' '{high}'"
+    return f"if-shell -F '#{{window_zoomed_flag}}' '' {{ {size} }}"
+
+
+def _plain(text: str) -> str:
+    """Return text that tmux will not take for a format."""
+    return text.replace("#", "##")
+
+
+def _quoted(word: str) -> str:
+    """Return a word as tmux's own language has it, whatever is in it."""
+    return '"' + "".join(_ESCAPED.get(char) or _octal(char) for char in word) + '"'
+
+
+_ESCAPED: Final = {"\\": "\\\\", '"': '\\"', "$": "\\$", "\n": "\\n", "\t": "\\t"}
+
+
+def _octal(char: str) -> str:
+    return f"\\{ord(char):03o}" if char < " " or char == "\x7f" else char
+
+
+def _remove_dead(path: str) -> None:
+    """Remove the socket that a tmux server leaves behind when it ends with its last session."""
+    deadline = time.monotonic() + _SERVER_END_S
+    while time.monotonic() < deadline:
+        with socket.socket(socket.AF_UNIX) as client:
+            try:
+                client.connect(path)
+            except ConnectionRefusedError:
+                Path(path).unlink(missing_ok=True)
+                return
+            except OSError:
+                return
+        time.sleep(_POLL_S)

@@ -1,0 +1,347 @@
+"""Open a room: its gateway, its panes, its agents; or join the one that is open already."""
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from csp.config import Settings
+from csp.errors import Broken, CspError, Refused
+from csp.http_client import Gateway, field, objects
+from csp.human.status_bar import Session, session_of
+from csp.panes.members import CSP, Member, Wish, choose, renamed
+from csp.panes.pane_borders import HUMAN
+from csp.panes.resume_state import (
+    Conversation,
+    conversations_of,
+    conversations_path,
+    forget_conversation,
+    lineup_path,
+    load_conversations,
+    load_lineup,
+    resumed,
+    save_conversations,
+    save_lineup,
+)
+from csp.panes.start_gateway import (
+    find_running,
+    has_lost_supervisor,
+    running_room,
+    start_gateway,
+    supervise_again,
+)
+from csp.panes.tmux_session import DEFAULT_SIZE, Panes, session_name
+from csp.panes.wait_ready import Outcome, Waiting
+from csp.panes.worktrees import check_worktree, ensure_worktree
+from csp.protocol.enums import AgentId
+from csp.room.identity import numbered
+from csp.room_registry import Address, RunningRoom
+from csp.sidecar.run_record import Run, agents_dir
+from csp.terminal.pane_layout import Size, share_out
+
+Tell = Callable[[str], None]
+_STATUS_LINE: Final = 1
+
+
+def plan(
+    settings: Settings, wish: Wish, env: Mapping[str, str], terminal: tuple[int, int] | None
+) -> dict[str, Any]:
+    """Return what `up` would do, as data; raise what it would raise."""
+    _check_history(settings)
+    Panes(settings.room, settings.state_dir)
+    lineup = choose(settings, wish, env)
+    for member in lineup.members:
+        if member.worktree:
+            check_worktree(member.cwd, member.agent, env)
+    size = _window_size(terminal)
+    names = [member.agent for member in lineup.members]
+    windows, at = [], 0
+    for index, count in enumerate(share_out(len(names), size)):
+        windows.append([*([HUMAN] if index == 0 else []), *names[at : at + count]])
+        at += count
+    return {
+        "room": settings.room,
+        "session": session_name(settings.room),
+        "dir": str(wish.dir),
+        "history": str(settings.history_dir / settings.room),
+        "size": [size.cols, size.rows],
+        "windows": windows,
+        "agents": [_shown(member) for member in lineup.members],
+        "notes": list(lineup.notes),
+    }
+
+
+def _shown(member: Member) -> dict[str, Any]:
+    return {
+        "id": member.agent,
+        "role": member.role,
+        "profile": member.profile or None,
+        "command": member.shown_command,
+        "cwd": str(member.cwd),
+        "worktree": member.worktree,
+        "provider": member.provider or None,
+    }
+
+
+def _window_size(terminal: tuple[int, int] | None) -> Size:
+    return Size(cols=terminal[0], rows=max(1, terminal[1] - _STATUS_LINE)) if terminal else DEFAULT_SIZE
+
+
+class Opening:
+    """One `csp up`."""
+
+    def __init__(
+        self, settings: Settings, wish: Wish, cwd: Path, env: Mapping[str, str], show: Tell, tell: Tell
+    ) -> None:
+        self._settings = settings
+        self._wish = wish
+        self._cwd = cwd
+        self._env = env
+        self._show = show
+        self._tell = tell
+        self.panes = Panes(settings.room, settings.state_dir)
+        self._room: RunningRoom | None = None
+        self._is_new = False
+        self._resumed: set[str] = set()
+
+    def open(self, terminal: tuple[int, int] | None) -> list[Outcome]:
+        """Start what is missing; return how each agent came up."""
+        _check_history(self._settings)
+        self._room = find_running(self._settings, self._show)
+        self._mend_supervision()
+        everybody = self._members()
+        members = self._wanted(everybody)
+        places = [self._place(member) for member in members]
+        self._say_what_is_found()
+        if self._room is None:
+            self._room = start_gateway(self._settings, self._wish.dir, self._cwd, self._env, self._show)
+        save_lineup(lineup_path(self._settings.state_dir, self._settings.room), everybody)
+        self._is_new = not self.panes.id
+        if self._is_new:
+            size = self.panes.client_size(self._env) if terminal else None
+            self.panes.open(size or _window_size(terminal), self._wish.dir, self._env)
+        self._seat(places)
+        outcomes = self._wait(members)
+        if self._start_anew(places, outcomes):
+            outcomes = self._wait(members)
+        self._save()
+        return outcomes
+
+    def _mend_supervision(self) -> None:
+        """Start a gateway whose supervisor was killed again with one: its death would be the end."""
+        room = self._room
+        if room is not None and has_lost_supervisor(room) and room.dir.is_dir():
+            self._tell(f"the supervisor of room {room.room} is gone; its gateway is started again with one")
+            self._room = supervise_again(self._settings, room, self._env, self._show)
+
+    def summary(self) -> dict[str, Any]:
+        """Return where the room is."""
+        assert self._room is not None
+        return {"room": self._room.room, "url": self._room.url, "session": self.panes.name}
+
+    def _members(self) -> tuple[Member, ...]:
+        """Return who takes part: those who did when the room was opened, with whom was asked for now."""
+        path = lineup_path(self._settings.state_dir, self._settings.room)
+        before = load_lineup(path) if self._room or self.panes.id else ()
+        if before and (not self._wish.is_special or self._names_only(before)):
+            return before
+        lineup = choose(self._settings, self._wish, self._env)
+        for note in lineup.notes:
+            self._tell(note)
+        new = {member.agent for member in lineup.members}
+        return (*lineup.members, *(member for member in before if member.agent not in new))
+
+    def _names_only(self, members: Sequence[Member]) -> bool:
+        """Tell whether agents were named, all of them among these."""
+        known = {name for member in members for name in (member.agent, member.name)}
+        return self._wish.is_plain and set(self._wish.only) <= known
+
+    def _wanted(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
+        """Return whom to start: all, or in a room that is open already those who were named."""
+        if not (self._room or self.panes.id) or not self._names_only(members):
+            return members
+        return tuple(member for member in members if {member.agent, member.name} & set(self._wish.only))
+
+    def _place(self, member: Member) -> Member:
+        """Return the agent with the directory that it is to work in."""
+        if not member.worktree:
+            return member
+        history = self._room.history if self._room else self._settings.history_dir / self._settings.room
+        cwd = ensure_worktree(member.cwd, history, self._settings.room, member.agent, self._env)
+        return replace(member, cwd=cwd)
+
+    def _say_what_is_found(self) -> None:
+        room = self._room
+        if room is None and self.panes.id:
+            self._tell(f"the gateway of room {self._settings.room} is gone; it is started again")
+        elif room is not None and not self.panes.id:
+            self._tell(f"the gateway of room {room.room} runs, but it has no panes; they are built again")
+        elif room is not None:
+            self._tell(f"room {room.room} is running in {room.dir}; joining it")
+
+    def _seat(self, members: Sequence[Member]) -> None:
+        """Give each agent without a living pane one, in its final size, then start it there."""
+        known = self._save()
+        seats = self.panes.seats()
+        removed = self._removed()
+        late = [
+            member
+            for member in members
+            if member.agent not in seats or seats[member.agent].is_dead or member.agent in removed
+        ]
+        self._free_ids([member.agent for member in late], known)
+        places = {
+            member.agent: seats[member.agent].pane
+            if member.agent in seats
+            else self.panes.place(member.agent, member.role)
+            for member in late
+        }
+        human = seats.get(HUMAN)
+        if self._is_new or human is None or human.is_dead:
+            pane = human.pane if human else self.panes.place_human()
+            self.panes.run(pane, [*CSP, "chat", "--room", self._settings.room], self._wish.dir)
+        for member in late:
+            command = resumed(member, member.cwd, known)
+            if command != member.command:
+                self._resumed.add(member.agent)
+            self._run(member, places[member.agent], command)
+
+    def _removed(self) -> set[str]:
+        """Return the agents that the room has removed while their sidecars run on."""
+        room = self._room
+        assert room is not None
+        found = objects(Gateway(room.url, room.token).get("/agents"))
+        folder = agents_dir(self._settings.state_dir, room.room)
+        runs = [Run.load(path) for path in sorted(folder.glob("*/"))]
+        # A sidecar that has only just started has not joined yet.
+        ready = {run.agent for run in runs if run is not None and run.journal}
+        return ready - {str(item.get("id")) for item in found}
+
+    def _save(self) -> dict[str, Conversation]:
+        """Keep what is known of the agents where it outlives the room; return all of it."""
+        path = self._conversations
+        save_conversations(path, conversations_of(self._settings.state_dir, self._settings.room))
+        return load_conversations(path)
+
+    @property
+    def _conversations(self) -> Path:
+        assert self._room is not None
+        return conversations_path(self._room.history)
+
+    def _free_ids(self, agents: Sequence[str], known: Mapping[str, Conversation]) -> None:
+        """Say good-bye for agents that went without it, or the room would take the new ones for others."""
+        room = self._room
+        assert room is not None
+        found = objects(Gateway(room.url, room.token).get("/agents"))
+        online = {item.get("id") for item in found if item.get("online")}
+        folder = agents_dir(self._settings.state_dir, room.room)
+        for agent in online & set(agents) & set(known):
+            run = Run.load(folder / str(agent))
+            if run is None or not run.is_running:
+                with contextlib.suppress(CspError):
+                    Gateway(room.url, known[str(agent)].token).post("/state", {"state": "offline"})
+
+    def _start_anew(self, members: Sequence[Member], outcomes: Sequence[Outcome]) -> bool:
+        """Start the CLIs again that ended over their old conversation; tell whether there were any."""
+        seats = self.panes.seats()
+        lost = {outcome.agent for outcome in outcomes if outcome.problem} & self._resumed
+        found = [member for member in members if member.agent in lost and seats[member.agent].is_dead]
+        for member in found:
+            self._tell(f"{member.agent} could not go on with its conversation; it starts a new one")
+            forget_conversation(self._conversations, member.agent)
+            self._run(member, seats[member.agent].pane, member.command)
+        return bool(found)
+
+    def _run(self, member: Member, pane: str, command: Sequence[str]) -> None:
+        self.panes.run(pane, sidecar_argv(member, self._settings.room, command), member.cwd)
+
+    def _wait(self, members: Sequence[Member]) -> list[Outcome]:
+        outcomes = _waiting(self._settings, self._settings.room, self.panes).run(
+            [member.agent for member in members], self._show
+        )
+        seats = self.panes.seats()
+        session = self._session()
+        for outcome in outcomes:
+            if outcome.agent in seats:
+                word = session.word_for(outcome.agent, outcome.state)
+                self.panes.set_state(seats[outcome.agent].pane, word)
+        return outcomes
+
+    def _session(self) -> Session:
+        """Return the mode that runs, none if the gateway has just gone again."""
+        with contextlib.suppress(CspError):
+            return session_of(_gateway(self._settings, self._settings.room).get("/mode"))
+        return Session()
+
+
+class Joining:
+    """One `csp add`."""
+
+    def __init__(self, settings: Settings, address: Address, env: Mapping[str, str], show: Tell) -> None:
+        self._settings = settings
+        self._show = show
+        self._room = address.room
+        self.panes = Panes(address.room, settings.state_dir)
+        running = running_room(settings.state_dir, address.room)
+        if not self.panes.id or running is None:
+            raise Refused(f"room {address.room!r} has no panes", "open them with: csp up")
+        #: Where the room is at home.
+        self.dir = running.dir
+
+    def add(self, member: Member, env: Mapping[str, str] | None = None) -> Outcome:
+        """Give an agent a pane; one whose id is taken gets the next free one.
+
+        `env` is what it gets beside the environment that the room was opened with.
+        """
+        member = self._with_free_id(member)
+        pane = self.panes.place(member.agent, member.role)
+        self.panes.run(pane, sidecar_argv(member, self._room, member.command), member.cwd, env or {})
+        path = lineup_path(self._settings.state_dir, self._room)
+        save_lineup(path, (*load_lineup(path), member))
+        (outcome,) = _waiting(self._settings, self._room, self.panes).run([member.agent], self._show)
+        self.panes.set_state(pane, outcome.state)
+        return outcome
+
+    def _with_free_id(self, member: Member) -> Member:
+        items = objects(_gateway(self._settings, self._room).get("/agents"))
+        taken = {field(item, "id", str) for item in items if item.get("online")} | set(self.panes.seats())
+        number, agent = 1, AgentId(member.agent)
+        while agent in taken:
+            number += 1
+            agent = numbered(AgentId(member.agent), number)
+        return member if number == 1 else renamed(member, agent)
+
+
+def sidecar_argv(member: Member, room: str, command: Sequence[str]) -> list[str]:
+    """Return the command line of an agent's pane."""
+    if member.provider:
+        return [*command, "--room", room]
+    argv = [*CSP, "sidecar", "--room", room, "--name", member.name]
+    if member.profile:
+        argv += ["--profile", member.profile]
+    if member.role != "agent":
+        argv += ["--role", member.role]
+    return [*argv, "--", *command]
+
+
+def _waiting(settings: Settings, room: str, panes: Panes) -> Waiting:
+    return Waiting(lambda: _gateway(settings, room), panes, agents_dir(settings.state_dir, room))
+
+
+def _gateway(settings: Settings, room: str) -> Gateway:
+    """Return the gateway of a room as it is now; it may have moved."""
+    found = running_room(settings.state_dir, room)
+    if found is None:
+        raise Broken(f"the gateway of room {room!r} has ended", "see: csp logs gateway")
+    return Gateway(found.url, found.token)
+
+
+def _check_history(settings: Settings) -> None:
+    """Refuse a folder of history that cannot be written."""
+    for path in (settings.history_dir, settings.history_dir / settings.room):
+        place = next(folder for folder in (path, *path.parents) if folder.exists())
+        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+            hint = "choose another one with --history"
+            raise Refused(f"history folder {str(path)!r} cannot be written", hint)

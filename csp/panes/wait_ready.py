@@ -1,0 +1,97 @@
+"""Wait until the agents are in the room."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from csp.errors import CspError, Unreachable
+from csp.http_client import Gateway, field, objects, segment
+from csp.panes.tmux_session import Panes, Seat
+from csp.sidecar.run_record import Run
+
+PATIENCE_S: Final = 60.0
+_POLL_S: Final = 0.1
+#: Looking at panes costs a process, asking the gateway does not.
+_LOOK_S: Final = 0.5
+_STARTING: Final = "starting"
+
+
+class Outcome(NamedTuple):
+    """How an agent came up; `problem` is empty for one that is there."""
+
+    agent: str
+    state: str
+    problem: str = ""
+
+
+class Waiting:
+    """One wait for agents whose panes have just been started; `folder` is that of the sidecars."""
+
+    def __init__(self, gateway: Callable[[], Gateway], panes: Panes, folder: Path) -> None:
+        self._gateway = gateway
+        self._panes = panes
+        self._folder = folder
+        #: Whose brain has spoken. Before that the room may show the state of a sidecar that is no more.
+        self._here: set[str] = set()
+
+    def run(
+        self, agents: Sequence[str], show: Callable[[str], None], patience_s: float = PATIENCE_S
+    ) -> list[Outcome]:
+        """Return how each agent came up, once all are there, ended, or time is up."""
+        deadline = time.monotonic() + patience_s
+        look_at = 0.0
+        seats: dict[str, Seat] = {}
+        while True:
+            now = time.monotonic()
+            if now >= look_at:
+                seats, look_at = self._panes.seats(), now + _LOOK_S
+            states = self._states(agents)
+            late = [agent for agent in agents if not self._is_settled(seats.get(agent), states.get(agent))]
+            if not late or now >= deadline:
+                break
+            show(f"waiting for {', '.join(late)} ({len(agents) - len(late)} of {len(agents)} here)…")
+            time.sleep(_POLL_S)
+        seats = self._panes.seats()
+        return [self._outcome(agent, states.get(agent, ""), seats.get(agent), patience_s) for agent in agents]
+
+    def _states(self, agents: Sequence[str]) -> dict[str, str]:
+        """Return the state of each agent that is online."""
+        try:
+            found = objects(self._gateway().get("/agents"))
+        except Unreachable:
+            return {}
+        online = [item for item in found if item.get("online") and item.get("id") in agents]
+        return {field(item, "id", str): field(item, "state", str) for item in online}
+
+    def _is_settled(self, seat: Seat | None, state: str | None) -> bool:
+        """Tell whether an agent needs no more waiting."""
+        if seat is None or seat.is_dead:
+            return True
+        if state is None:
+            return False
+        if seat.agent in self._here:
+            return state != _STARTING
+        run = Run.load(self._folder / seat.agent)
+        if run is not None and run.pid == seat.pid and self._shows_itself(seat.agent):
+            self._here.add(seat.agent)
+        return False
+
+    def _shows_itself(self, agent: str) -> bool:
+        """Tell whether the brain of an agent answers; it has told its state before it can."""
+        try:
+            self._gateway().get(f"/agents/{segment(agent)}/screen")
+        except CspError:
+            return False
+        return True
+
+    def _outcome(self, agent: str, state: str, seat: Seat | None, patience_s: float) -> Outcome:
+        is_there = seat is not None and not seat.is_dead
+        if is_there and agent in self._here and state and state != _STARTING:
+            return Outcome(agent, state)
+        said = self._panes.last_line(seat.pane) if seat else ""
+        shown = f": {said}" if said else ""
+        if not is_there:
+            return Outcome(agent, "offline", f"{agent} has ended{shown}")
+        what = "is still starting" if state else "has not joined"
+        return Outcome(agent, state or "offline", f"{agent} {what} after {patience_s:g} s{shown}")

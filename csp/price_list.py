@@ -1,0 +1,81 @@
+"""What the tokens of a call cost, by the list of prices that is installed."""
+
+from importlib import metadata
+from typing import Final
+
+from csp.protocol.requests import Usage
+from csp.protocol.session_parts import Price
+
+_PACKAGE: Final = "genai-prices"
+#: What the list of prices calls those who serve models.
+_NAMES: Final = {"anthropic": "anthropic", "openai": "openai", "gemini": "google"}
+_MILLION: Final = 1_000_000
+#: Few enough for the price of a call as the room makes it: some models cost more where the input is long.
+_MANY: Final = 10_000
+
+
+def cost_usd(
+    model: str, usage: Usage, *, provider: str | None = None, url: str | None = None
+) -> float | None:
+    """Return the price of a call; None for a model without a known price, or without the list.
+
+    Who serves the model is told by the name of the provider in the list, else by the address. Several calls
+    are priced as so many of the same size: some models cost more where the input of one call is long.
+    """
+    try:
+        from genai_prices import Usage as Counted
+        from genai_prices import calc_price
+    except ImportError:
+        return None
+    total = 0.0
+    for times, (uncached, read, written, output) in _alike(usage):
+        counted = Counted(
+            input_tokens=uncached + read + written,
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+            output_tokens=output,
+        )
+        try:
+            if provider is not None:
+                found = calc_price(counted, model, provider_id=provider)
+            else:
+                found = calc_price(counted, model, provider_api_url=url)
+        except (LookupError, ValueError):
+            return None
+        total += times * float(found.total_price)
+    return total
+
+
+def _alike(usage: Usage) -> list[tuple[int, tuple[int, ...]]]:
+    """Split a sum of calls into calls of the same size, each with how often it counts."""
+    written = min(usage.cache_write, usage.input - usage.cached)
+    parts = (usage.input - usage.cached - written, usage.cached, written, usage.output)
+    others = max(usage.calls, 1) - 1
+    each = tuple(part // (others + 1) for part in parts)
+    last = tuple(part - others * one for part, one in zip(parts, each, strict=True))
+    return [(others, each), (1, last)] if others else [(1, last)]
+
+
+def price_of(model: str, provider: str) -> Price | None:
+    """Return what a model costs by the name of its provider here; None where nobody can say."""
+    name = _NAMES.get(provider)
+    if name is None:
+        return None
+    put_in = cost_usd(model, Usage(input=_MANY), provider=name)
+    put_out = cost_usd(model, Usage(output=_MANY), provider=name)
+    if put_in is None or put_out is None:
+        return None
+    cached = cost_usd(model, Usage(input=_MANY, cache_read=_MANY), provider=name)
+    return Price(
+        input=put_in / _MANY * _MILLION,
+        output=put_out / _MANY * _MILLION,
+        cached=None if cached is None else cached / _MANY * _MILLION,
+    )
+
+
+def source() -> str | None:
+    """Name the list of prices with its version, which stands for its date: the package tells no other."""
+    try:
+        return f"{_PACKAGE} {metadata.version(_PACKAGE)}"
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,76 @@
+"""Parse what comes in at the border, encode what goes out."""
+
+import re
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+import msgspec
+
+from csp.errors import BadInput, TooLarge
+from csp.protocol.enums import MAX_TEXT_BYTES
+
+T = TypeVar("T")
+_OVER: Final = f"`str` of length <= {MAX_TEXT_BYTES}"
+#: So many values a request may hold: all that the wire knows has fewer, and each of them takes a microsecond
+#: or two of the whole room before anybody sees that they are too many.
+MAX_VALUES: Final = 20_000
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_decoders: dict[object, msgspec.json.Decoder[object]] = {}
+
+
+def parse(kind: type[T], data: bytes) -> T:
+    """Turn bytes from a peer into `kind`, or raise BadInput naming what is wrong and where."""
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        value: T = decoder.decode(data)  # type: ignore[assignment]  # the cache forgets the parameter
+    except msgspec.ValidationError as exc:
+        raise _refusal(str(exc)) from exc
+    except RecursionError as exc:
+        raise BadInput("json is nested too deeply", "send a flat object") from exc
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise BadInput(
+            f"body is not json: {_lower(str(exc))}", 'send a json object such as {"to": "all"}'
+        ) from exc
+    return value
+
+
+def parse_request(kind: type[T], data: bytes) -> T:
+    """Turn what somebody asks for into `kind`, as `parse` does; refuse a flood of values unread."""
+    if data.count(b",") >= MAX_VALUES and _STRING.sub(b"", data).count(b",") >= MAX_VALUES:
+        raise BadInput(f"json has more than {MAX_VALUES} values", "send several smaller requests")
+    return parse(kind, data)
+
+
+def _refusal(problem: str) -> BadInput:
+    """Return what a failed check means; msgspec tells a text over the limit in words alone."""
+    _, is_long, place = problem.partition(_OVER)
+    if is_long:
+        return _too_large(place.rpartition("$.")[2].rstrip("`") or "text")
+    return BadInput(_lower(problem), "see /openapi.json for the shape of this request")
+
+
+def _too_large(what: str) -> TooLarge:
+    return TooLarge(f"{what} is over {MAX_TEXT_BYTES} bytes", "put it into a file and send its path")
+
+
+def parse_query(kind: type[T], query: Mapping[str, str]) -> T:
+    """Turn a query string into `kind`; the values are words, so numbers are read from text."""
+    try:
+        return msgspec.convert(dict(query), kind, strict=False)
+    except msgspec.ValidationError as exc:
+        raise BadInput(_lower(str(exc)), "see /openapi.json for the parameters") from exc
+
+
+def check_text(text: str) -> None:
+    """Refuse a text over the limit; the limit counts bytes, the schema could only count characters."""
+    if len(text) > MAX_TEXT_BYTES // 4 and len(text.encode()) > MAX_TEXT_BYTES:
+        raise _too_large("text")
+
+
+def _lower(message: str) -> str:
+    return message if message[:2].isupper() else message[:1].lower() + message[1:]
+
+
+encode = msgspec.json.Encoder().encode

@@ -1,0 +1,502 @@
+"""The events of a room, each of them one line of its journal.
+
+A line is plain JSON with its checksum last. The bytes on disk are also the bytes that watchers
+get, so an event is encoded once for the disk and for all of them.
+"""
+
+from typing import Annotated, Final
+from zlib import crc32
+
+import msgspec
+from msgspec import Meta, field
+
+from csp.errors import BadInput
+from csp.protocol.enums import (
+    AgentId,
+    AgentState,
+    Capabilities,
+    ControlVerb,
+    DeliveryState,
+    Ending,
+    JoinRole,
+    Kind,
+    MessageId,
+    SessionId,
+    TurnId,
+)
+from csp.protocol.notes import BoardChange, NoteKind, Provider, Source
+from csp.protocol.requests import Dialog, Handoff, Usage
+from csp.protocol.review_messages import (
+    AnyMessage,
+    ExecutionUpdate,
+    Plan,
+    RunContext,
+    RunPhase,
+    RunRole,
+    RunTerms,
+    Severity,
+    Verdict,
+)
+from csp.protocol.session_parts import Change, EndReason, Setup, Stage, TurnState
+
+VERSION: Final = 1
+_HEAD: Final = b'{"v":1,'
+_CRC_MARK: Final = b',"crc":"'
+_CRC_TAIL_BYTES: Final = len(_CRC_MARK) + 8 + 2
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"):
+    """What every event has; `seq` counts the room's events without a gap."""
+
+    seq: int
+    ts: float
+    id: MessageId
+    sender: AgentId
+    target: AgentId
+    thread: str
+    text: str
+
+
+class Said(Event, frozen=True, omit_defaults=True):
+    """A message was accepted for these recipients."""
+
+    recipients: tuple[AgentId, ...]
+    reply_to: MessageId | None = field(name="replyTo", default=None)
+    hops: int = 0
+    urgent: bool = False
+    held: str = ""
+    expires: float | None = None
+    turn: str | None = None
+    #: The same for what an agent was asked and what it answered.
+    call_id: str | None = None
+    handoff: Handoff | None = None
+    final: bool = False
+    usage: Usage | None = None
+    ending: Ending = Ending.DONE
+    #: Of what is said in a session; `sealed` is the phase until whose end no other agent may read it.
+    session_id: SessionId | None = None
+    round: int | None = None
+    max_rounds: int | None = None
+    sealed: int = 0
+    #: Recipients who get it with their next turn.
+    waits: tuple[AgentId, ...] = ()
+    #: Nobody had asked for it; it came when its turn was over; it broke the rules of the envelope.
+    out_of_turn: bool = False
+    late: bool = False
+    malformed: bool = False
+    #: Its place on the board of its session, if it is put there.
+    idx: int | None = None
+    #: How an agent sent it in the midst of its work: `tool` or `words`. The message that has said the same.
+    via: str = ""
+    repeats: MessageId | None = None
+    #: Other sealed phases that its sender is in: the phase of each of their sessions.
+    seals: dict[SessionId, int] = field(default_factory=dict)
+
+
+class HumanMessage(Said, frozen=True, omit_defaults=True, tag="human_message"):
+    pass
+
+
+class AgentCall(Said, frozen=True, omit_defaults=True, tag="agent_call"):
+    """An agent spoke to another participant on its own."""
+
+
+class AgentResponse(Said, frozen=True, omit_defaults=True, tag="agent_response"):
+    """An agent answered."""
+
+
+class Activity(Said, frozen=True, omit_defaults=True, tag="activity"):
+    """An agent wrote something in the midst of its work, which is no answer."""
+
+
+class Kept(Said, frozen=True, omit_defaults=True, tag="kept"):
+    """An agent wrote something that stays in its pane; the commands in it were run."""
+
+
+class Told(Said, frozen=True, omit_defaults=True, tag="answer"):
+    """The room answered a question of an agent; `query` is the event that asked it, if there is one."""
+
+    query: MessageId | None = None
+
+
+class TurnSignal(Said, frozen=True, omit_defaults=True, tag="turn_signal"):
+    """An agent was asked for its turn; `text` is the whole prompt."""
+
+    current_agent: AgentId = field(name="currentAgent", default=AgentId(""))
+    waiting_for: tuple[AgentId, ...] = field(name="waitingFor", default=())
+    #: A second chance to answer in the form that was asked for.
+    is_repair: bool = False
+    #: What the call may cost, as far as one can tell; at the very most, with the output that this allows.
+    foreseen_usd: float = 0.0
+    allowed_usd: float = 0.0
+    max_output: int | None = None
+
+
+class Queried(Event, frozen=True, omit_defaults=True, tag="query"):
+    """An agent asked the room for its last messages, while it was at work on `replyTo`."""
+
+    count: int
+    reply_to: MessageId | None = field(name="replyTo", default=None)
+    hops: int = 0
+
+
+class Noticed(Event, frozen=True, omit_defaults=True, tag="system"):
+    """The room told its people something.
+
+    `silent` is who has left its wake-ups unanswered, `repeats` the message that was not sent again, if it is
+    that.
+    """
+
+    session_id: SessionId | None = None
+    silent: AgentId | None = None
+    repeats: MessageId | None = None
+
+
+class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
+    """A session began, moved on, was held up, ended."""
+
+    session_id: SessionId
+    change: Change
+    setup: Setup | None = None
+    stage: Stage | None = None
+    agent: AgentId | None = None
+    reason: EndReason | None = None
+    rounds: int | None = None
+    minutes: float | None = None
+    sealed: int = 0
+
+
+class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
+    """The turn of `agent` came to another state; `warned` that it will soon be over.
+
+    With a `handoff` it stays as it is: that is who goes on after its reply, unless the reply says otherwise.
+    """
+
+    session_id: SessionId
+    turn: TurnId
+    agent: AgentId
+    state: TurnState
+    round: int
+    reason: str = ""
+    warned: bool = False
+    handoff: Handoff | None = None
+
+
+class UsageSeen(Event, frozen=True, omit_defaults=True, tag="usage"):
+    """What a turn has used so far, all of it; its reply will say what it used in the end."""
+
+    session_id: SessionId
+    turn: TurnId
+    usage: Usage
+
+
+class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
+    """An agent voted in a ballot."""
+
+    session_id: SessionId
+    turn: TurnId
+    label: str
+    reason: str = ""
+    sealed: int = 0
+
+
+class Noted(Event, frozen=True, omit_defaults=True, tag="note"):
+    """Somebody wrote on a board, that of the room where there is no session; `key` is the writer's own id."""
+
+    idx: int
+    session_id: SessionId | None = None
+    kind: NoteKind = NoteKind.NOTE
+    tags: tuple[str, ...] = ()
+    stands_for: tuple[MessageId, ...] = ()
+    source: Source | None = None
+    key: str = ""
+    #: The sealed phases that its writer was in, until whose end no other agent may read it.
+    seals: dict[SessionId, int] = field(default_factory=dict)
+
+
+class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
+    """A summary of a board was asked of `by`, or came to nothing; its notes are kept by a provider; it was
+    full; or the notes that a summary stands for were taken off it."""
+
+    change: BoardChange
+    session_id: SessionId | None = None
+    #: The message that asks for a summary, the notes that it will stand for.
+    message: MessageId | None = None
+    by: AgentId | None = None
+    stands_for: tuple[MessageId, ...] = ()
+    provider: Provider | None = None
+    store: str = ""
+    #: Up to which event the notes were taken off the board, how many bytes of text that were.
+    upto: int = 0
+    freed: int = 0
+
+
+class RunEvent(Event, frozen=True, omit_defaults=True):
+    """Something of the run of a builder with its reviewer."""
+
+    session_id: SessionId
+    run: str
+
+
+class RunStarted(RunEvent, frozen=True, omit_defaults=True, tag="run.started"):
+    """A run began; `text` is its goal."""
+
+    builder: AgentId
+    reviewer: AgentId
+    max_revisions: int
+    terms: RunTerms = RunTerms()
+
+
+class RunPrepared(RunEvent, frozen=True, omit_defaults=True, tag="run.prepared"):
+    """The place to work in was made."""
+
+    context: RunContext
+
+
+class RunSaid(RunEvent, frozen=True, omit_defaults=True, tag="run.message"):
+    """A message was taken; `key` tells one that comes again, `origin` how it came."""
+
+    role: RunRole
+    body: AnyMessage
+    origin: str = ""
+    key: str = ""
+
+
+class RunMoved(RunEvent, frozen=True, omit_defaults=True, tag="run.phase"):
+    """A run came to another phase; after a halt it goes on in `back`."""
+
+    phase: RunPhase
+    why: str = ""
+    cycle: int = 1
+    revisions: int = 0
+    back: RunPhase | None = None
+
+
+class RunReminded(RunEvent, frozen=True, omit_defaults=True, tag="run.waiting"):
+    """A run has waited for somebody for long; so many reminders of it are past."""
+
+    number: int
+
+
+class RunChecked(RunEvent, frozen=True, omit_defaults=True, tag="run.checked"):
+    """CSP took the diff of the last step, ran the tests; `cycle` is where that step stands."""
+
+    cycle: int
+    update: ExecutionUpdate
+    note: str = ""
+
+
+class RunEdited(RunEvent, frozen=True, omit_defaults=True, tag="run.plan"):
+    """A person changed the plan."""
+
+    plan: Plan
+
+
+class RunJudged(RunEvent, frozen=True, omit_defaults=True, tag="run.finding"):
+    """A person said whether a finding was right."""
+
+    finding: str
+    verdict: Verdict
+
+
+class RunDefect(RunEvent, frozen=True, omit_defaults=True, tag="run.defect"):
+    """A person found a defect in accepted work, which `text` describes."""
+
+    defect: str
+    severity: Severity
+
+
+class RunEnded(RunEvent, frozen=True, omit_defaults=True, tag="run.ended"):
+    """A run is over; `text` sums up both roles."""
+
+    reason: EndReason
+
+
+class RunDelivered(RunEvent, frozen=True, omit_defaults=True, tag="run.delivered"):
+    """What was accepted was put on a branch, or why it was not."""
+
+    branch: str = ""
+    note: str = ""
+
+
+class Delivered(Event, frozen=True, omit_defaults=True, tag="delivery"):
+    """A message moved on its way to `agent`."""
+
+    message: MessageId
+    agent: AgentId
+    state: DeliveryState
+    reason: str = ""
+
+
+class Joined(Event, frozen=True, omit_defaults=True, tag="joined"):
+    """A participant came, or came back; a new `epoch` ends all tokens of the id before it."""
+
+    name: str
+    kind: Kind
+    role: JoinRole
+    epoch: int
+    capabilities: Capabilities | None = None
+    #: The start of a sidecar that joined; empty for everybody else.
+    launch: str = ""
+
+
+class Left(Event, frozen=True, omit_defaults=True, tag="left"):
+    reason: str
+    removed: bool = False
+
+
+class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
+    """What a participant does, or what a person allowed it to do, changed."""
+
+    state: AgentState | None = None
+    detail: str = ""
+    until: float | None = None
+    paused: bool | None = None
+    share: bool | None = None
+    dialog: Dialog | None = None
+    #: The sealed phases that the participant was in when it gave the detail.
+    seals: dict[SessionId, int] = field(default_factory=dict)
+
+
+class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):
+    """A person pressed a button for `target`."""
+
+    control: ControlVerb
+    expires: float
+    choice: int | None = None
+    #: Press it only while the CLI is at work on this turn.
+    turn: TurnId | None = None
+
+
+class Late(Event, frozen=True, omit_defaults=True, tag="late"):
+    """An answer to a turn that was not open; kept, shown to nobody, and it moved nothing.
+
+    It may have been paid for all the same.
+    """
+
+    turn: str
+    session_id: SessionId | None = None
+    usage: Usage | None = None
+
+
+class Called(Event, frozen=True, omit_defaults=True, tag="call"):
+    """A call with an id of the caller's own was carried out; `answer` names what came of it."""
+
+    key: str
+    answer: str = ""
+
+
+class Redacted(Event, frozen=True, omit_defaults=True, tag="redacted"):
+    """The text of `message` was taken out of the journal."""
+
+    message: MessageId
+
+
+class Pruned(Event, frozen=True, omit_defaults=True, tag="pruned"):
+    """Everything before `before` was taken out of the journal."""
+
+    before: int
+
+
+class Base(Event, frozen=True, omit_defaults=True, tag="base"):
+    """The first line of a pruned journal: the room as it stood after `seq`."""
+
+    state: msgspec.Raw
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """An event of a newer CSP: kept, counted, otherwise ignored."""
+
+    seq: int
+    ts: float
+    type: str
+    id: MessageId = MessageId("")
+    sender: AgentId = AgentId("")
+    target: AgentId = AgentId("")
+
+
+KnownEvent = (
+    HumanMessage
+    | AgentCall
+    | AgentResponse
+    | Activity
+    | Kept
+    | Told
+    | TurnSignal
+    | Queried
+    | Noticed
+    | ModeChanged
+    | TurnMoved
+    | UsageSeen
+    | Voted
+    | Noted
+    | BoardChanged
+    | RunStarted
+    | RunPrepared
+    | RunSaid
+    | RunMoved
+    | RunReminded
+    | RunChecked
+    | RunEdited
+    | RunJudged
+    | RunDefect
+    | RunEnded
+    | RunDelivered
+    | Delivered
+    | Joined
+    | Left
+    | StateChanged
+    | ControlSent
+    | Late
+    | Called
+    | Redacted
+    | Pruned
+    | Base
+)
+AnyEvent = KnownEvent | Unknown
+
+#: What /history shows when nobody asks for certain types.
+HISTORY_TYPES: Final = frozenset({"human_message", "agent_call", "agent_response", "system", "vote"})
+TypeName = Annotated[str, Meta(pattern=r"^[a-z_.]{1,32}\Z")]
+
+_encoder: Final = msgspec.json.Encoder()
+_known: Final[msgspec.json.Decoder[KnownEvent]] = msgspec.json.Decoder(KnownEvent)
+_unknown: Final = msgspec.json.Decoder(Unknown)
+
+
+def type_of(event: AnyEvent) -> str:
+    """Return the event's `type` on the wire."""
+    if isinstance(event, Unknown):
+        return event.type
+    return str(event.__struct_config__.tag)
+
+
+def encode_event(event: KnownEvent) -> bytes:
+    """Return the journal line of `event`, without its newline."""
+    body = _HEAD + _encoder.encode(event)[1:-1]
+    return b'%b,"crc":"%08x"}' % (body, crc32(body))
+
+
+def is_intact(line: bytes) -> bool:
+    """Tell whether a line (without its newline) carries the checksum of its own bytes."""
+    cut = len(line) - _CRC_TAIL_BYTES
+    if cut < 0 or line[cut : cut + len(_CRC_MARK)] != _CRC_MARK or line[-2:] != b'"}':
+        return False
+    return line[cut + len(_CRC_MARK) : -2] == b"%08x" % crc32(line[:cut])
+
+
+def decode_event(line: bytes) -> AnyEvent:
+    """Read one line back; raise BadInput where its checksum or its shape is wrong."""
+    if not is_intact(line):
+        raise BadInput("journal line does not match its checksum")
+    try:
+        return _known.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _decode_unknown(line)
+
+
+def _decode_unknown(line: bytes) -> Unknown:
+    try:
+        return _unknown.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        raise BadInput(f"journal line is not an event: {exc}") from exc

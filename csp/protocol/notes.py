@@ -1,0 +1,163 @@
+"""The whiteboard on the wire: a note, the ways to write one, the ways to find one."""
+
+import re
+from enum import StrEnum
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from csp.protocol.enums import AgentId, MessageId, Name, OwnId, Struct, Text
+from csp.protocol.requests import Seq
+
+#: The name of the board that belongs to no session.
+ROOM_BOARD: Final = "room"
+
+BoardName = Annotated[str, Meta(pattern=r"^(room|s-\d{1,16})\Z", examples=["room", "s-4"])]
+Tag = Annotated[str, Meta(pattern=r"^[^\s,\x00-\x1f\x7f]{1,64}\Z", examples=["parser"])]
+_NOTE_ID: Final = re.compile(r"n-\d{1,15}")
+_Time = Annotated[float, Meta(ge=0, le=1e11)]
+
+
+class NoteKind(StrEnum):
+    NOTE = "note"
+    REPLY = "reply"
+    SUMMARY = "summary"
+
+
+class FoundBy(StrEnum):
+    """What made a note a hit: an identifier in it, its words, what it means."""
+
+    EXACT = "exact"
+    WORDS = "words"
+    MEANING = "meaning"
+
+
+class Provider(StrEnum):
+    LOCAL = "local"
+    OPENAI = "openai"
+
+
+class BoardChange(StrEnum):
+    ASKED = "asked"
+    FAILED = "failed"
+    PROVIDER = "provider"
+    FULL = "full"
+    COMPACTED = "compacted"
+
+
+class Source(Struct, frozen=True):
+    """The event that a note was taken from."""
+
+    seq: int
+    type: str
+    id: MessageId
+
+
+class NoteView(Struct, frozen=True):
+    """One note; `idx` counts the notes of its session, `stands_for` are those that a summary is of."""
+
+    id: MessageId
+    idx: int
+    session: str
+    thread: str
+    author: AgentId
+    text: str
+    tags: tuple[str, ...]
+    kind: NoteKind
+    source: Source | None
+    ts: float
+    stands_for: tuple[MessageId, ...] = ()
+
+
+class HitView(Struct, frozen=True):
+    note: NoteView
+    score: float
+    how: FoundBy
+
+
+class BoardBody(Struct, frozen=True):
+    """What to write on the board of a session, or on the room's; the same id again writes nothing."""
+
+    text: Text
+    session: BoardName | None = None
+    tags: Annotated[tuple[Tag, ...], Meta(max_length=16)] = ()
+    id: OwnId | None = None
+
+
+class SummariseBody(Struct, frozen=True):
+    """Which board to sum up, who should write it."""
+
+    by: Name
+    session: BoardName | None = None
+
+
+class BoardParams(Struct, frozen=True):
+    session: BoardName | None = None
+    author: Annotated[str, Meta(max_length=128)] | None = None
+    tag: Tag | None = None
+    kind: NoteKind | None = None
+    after: Seq | None = None
+    before: Seq | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 50
+
+
+class SearchParams(Struct, frozen=True):
+    """What to look for; `since` and `until` are times, `rerank` asks the larger model too."""
+
+    q: Annotated[str, Meta(min_length=1, max_length=1000, examples=["parser"])]
+    session: BoardName | None = None
+    author: Annotated[str, Meta(max_length=128)] | None = None
+    tag: Tag | None = None
+    kind: NoteKind | None = None
+    since: _Time | None = None
+    until: _Time | None = None
+    limit: Annotated[int, Meta(ge=1, le=100)] = 10
+    rerank: Annotated[int, Meta(ge=0, le=1)] = 0
+
+
+class ExportParams(Struct, frozen=True):
+    session: BoardName | None = None
+
+
+class NotedView(Struct, frozen=True):
+    success: bool
+    note: NoteView
+
+
+class BoardView(Struct, frozen=True, omit_defaults=False):
+    """A page of notes, oldest first; `next` is the seq to go on from."""
+
+    items: tuple[NoteView, ...]
+    next: int | None
+
+
+class BoardHitsView(Struct, frozen=True, omit_defaults=False):
+    """The best notes first, with whose index answered."""
+
+    items: tuple[HitView, ...]
+    provider: Provider
+    took_ms: float
+
+
+class SummaryAskedView(Struct, frozen=True):
+    """The message by which a summary was asked for, with the notes that it will stand for."""
+
+    success: bool
+    id: MessageId
+    by: AgentId
+    session: str
+    stands_for: tuple[MessageId, ...]
+
+
+class FileView(Struct, frozen=True):
+    path: str
+    text: str
+
+
+class ExportView(Struct, frozen=True):
+    files: tuple[FileView, ...]
+
+
+def is_note_id(text: str) -> bool:
+    """Tell whether a text has the form of a note's id."""
+    return _NOTE_ID.fullmatch(text) is not None

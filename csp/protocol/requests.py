@@ -1,0 +1,335 @@
+"""What a peer sends."""
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from csp.protocol.enums import (
+    DEFAULT_THREAD,
+    Capabilities,
+    Ending,
+    Id,
+    JoinRole,
+    Kind,
+    MaybeText,
+    Name,
+    Note,
+    NoticeKind,
+    OwnId,
+    ReportedAgentState,
+    ReportedState,
+    Struct,
+    Text,
+    Thread,
+)
+from csp.protocol.session_parts import Limits
+
+
+class RegisterBody(Struct, frozen=True):
+    agent_id: Name = field(name="agentId")
+    capabilities: Capabilities | None = None
+    kind: Kind = Kind.CLI
+    role: JoinRole = JoinRole.AGENT
+    #: Names one start of a sidecar: whoever registers with the same one again gets the same id.
+    launch: Annotated[str, Meta(max_length=64)] = ""
+
+
+class StartBody(Struct, frozen=True):
+    """A model behind an API that is to take part, in the words of `csp add`."""
+
+    name: Name
+    provider: Annotated[str, Meta(min_length=1, max_length=64, examples=["anthropic"])]
+    model: Annotated[str, Meta(min_length=1, max_length=256, examples=["claude-sonnet-5"])]
+    base_url: Annotated[str, Meta(max_length=2048)] | None = None
+    key_env: Annotated[str, Meta(max_length=256, pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?\Z")] | None = None
+    role: JoinRole = JoinRole.AGENT
+    id: OwnId | None = None
+
+
+class MessageBody(Struct, frozen=True):
+    to: Annotated[str, Meta(min_length=1, max_length=128, examples=["claude", "all"])]
+    content: Text
+    thread: Thread | None = None
+    reply_to: Id | None = field(name="replyTo", default=None)
+    urgent: bool = False
+    id: OwnId | None = None
+
+
+class Handoff(Struct, frozen=True):
+    to: Name
+    task: Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+Tokens = Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class Usage(Struct, frozen=True):
+    """Tokens and money of one reply, as the provider or the CLI's transcript counted them.
+
+    `input` is all of it, with what was read from a cache or written to one; `output` includes reasoning.
+    `estimated`: nobody had counted, so it is a guess by the length of the texts. `unpriced`: the model is
+    served by somebody of whom no price is known, whatever a model of that name costs elsewhere. `calls` is
+    the number of calls of the model that are added up here; 0 if it is not known.
+    """
+
+    input: Tokens = 0
+    output: Tokens = 0
+    cost_usd: Annotated[float, Meta(ge=0, le=1e9)] | None = None
+    model: Annotated[str, Meta(max_length=128)] | None = None
+    cache_read: Tokens = 0
+    cache_write: Tokens = 0
+    reasoning: Tokens = 0
+    estimated: bool = False
+    unpriced: bool = False
+    calls: Tokens = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output
+
+    @property
+    def cached(self) -> int:
+        """The input that was read from a cache."""
+        return min(self.cache_read, self.input)
+
+    @property
+    def new(self) -> int:
+        """What limits count: the input that was not read from a cache, and the output."""
+        return self.tokens - self.cached
+
+
+class OutputBody(Struct, frozen=True):
+    """What a participant wrote.
+
+    `activity` is text from the midst of a turn, not its answer; `local` answers what a person typed in the
+    pane, so it is posted only if that is shared; only a turn that broke off may have no content, and may
+    say its `reason`.
+    """
+
+    content: MaybeText
+    turn: Id | None = None
+    reply_to: Id | None = field(name="replyTo", default=None)
+    handoff: Handoff | None = None
+    final: bool = False
+    usage: Usage | None = None
+    thread: Thread | None = None
+    id: OwnId | None = None
+    activity: bool = False
+    local: bool = False
+    ending: Ending = Ending.DONE
+    reason: Note = ""
+
+
+class DeliveryBody(Struct, frozen=True):
+    id: Id
+    state: ReportedState
+    reason: Note = ""
+    agent: Name | None = None
+
+
+class Choice(Struct, frozen=True):
+    """One answer that a dialog offers."""
+
+    number: Annotated[int, Meta(ge=1, le=99)]
+    label: Annotated[str, Meta(max_length=500)]
+
+
+class Dialog(Struct, frozen=True):
+    """What an agent asks of a person: which tool it wants to use, with what, the answers it takes."""
+
+    tool: Annotated[str, Meta(max_length=500)] = ""
+    arguments: Annotated[str, Meta(max_length=8000)] = ""
+    question: Note = ""
+    choices: Annotated[tuple[Choice, ...], Meta(max_length=30)] = ()
+
+
+class AgentNotice(Struct, frozen=True):
+    """What people have to know of an agent; `detail` is a version, a folder, a file or a name."""
+
+    kind: NoticeKind
+    detail: Note = ""
+
+
+class StateBody(Struct, frozen=True):
+    state: ReportedAgentState
+    detail: Note = ""
+    until: Annotated[float, Meta(ge=0, le=1e11)] | None = None
+    agent: Name | None = None
+    dialog: Dialog | None = None
+    notice: AgentNotice | None = None
+
+
+class WorkingBody(Struct, frozen=True):
+    """A sign of work on a turn; `usage` is all that `turn` has used so far, not what was added since."""
+
+    note: Note = ""
+    turn: Id | None = None
+    usage: Usage | None = None
+
+
+class VoteBody(Struct, frozen=True):
+    """A vote in the ballot that waits for it; which one is meant need be said only where there are more."""
+
+    label: Annotated[str, Meta(pattern=r"^[A-Za-z]{1,2}\Z", examples=["A"])]
+    reason: Note = ""
+    session: Id | None = None
+
+
+class HandoffBody(Handoff, frozen=True):
+    """To whom an open turn hands over; it takes effect with the reply."""
+
+    session: Id | None = None
+
+
+Rounds = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class ModeBody(Struct, frozen=True):
+    """Which mode, about what, for whom; `agents` left out means all who are online."""
+
+    mode: Annotated[str, Meta(max_length=64, examples=["freeform"])]
+    topic: Text | None = None
+    agents: Annotated[tuple[Name, ...], Meta(max_length=1000)] | None = None
+    rounds: Rounds | None = None
+    steps: Rounds | None = None
+    first: Name | None = None
+    synth: Name | None = None
+    ballot: bool = False
+    respect_final: bool = False
+    soft_turns: bool = False
+    limits: Limits = Limits()
+    thread: Thread | None = None
+    id: OwnId | None = None
+
+
+class CollaborateBody(Struct, frozen=True):
+    """On what, by whom, within which limits; `session_id` names one that goes on, or a new one.
+
+    What is left out is as it was, of a new one as it is by default: round_robin, 10 steps, one at a time,
+    300 seconds a step. `thread` is where the result is told.
+    """
+
+    objective: MaybeText = ""
+    models: Annotated[tuple[Name, ...], Meta(max_length=1000)] | None = None
+    session_id: Thread | None = None
+    user_input: MaybeText = ""
+    mode: Annotated[str, Meta(max_length=64, examples=["round_robin"])] | None = None
+    max_steps: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    parallel: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    timeout_per_step: Annotated[float, Meta(gt=0, le=86_400)] | None = None
+    cost_limit_usd: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    summarization_threshold: Annotated[int, Meta(ge=2, le=1_000_000)] | None = None
+    thread: Thread | None = None
+    id: OwnId | None = None
+
+
+class SessionActionBody(Struct, frozen=True):
+    """Whom to skip or kick; by how much to extend, which without a number gives the open turns more time."""
+
+    agent: Name | None = None
+    rounds: Rounds | None = None
+    minutes: Annotated[float, Meta(gt=0, le=1e6)] | None = None
+    id: OwnId | None = None
+
+
+class TurnBody(Struct, frozen=True):
+    thread: Thread | None = None
+    id: OwnId | None = None
+
+
+class StopBody(Struct, frozen=True):
+    """Which thread to stop; `all` of them at once."""
+
+    thread: Thread | None = None
+    all: bool = False
+    id: OwnId | None = None
+
+
+class ControlBody(Struct, frozen=True):
+    choice: Annotated[int, Meta(ge=1, le=99)] | None = None
+    id: OwnId | None = None
+
+
+class MessageActionBody(Struct, frozen=True):
+    """What is done with a message; a resent one gets the id."""
+
+    id: OwnId | None = None
+
+
+class PruneBody(Struct, frozen=True):
+    before: Annotated[int, Meta(ge=1, le=2**53)]
+
+
+class EnterBody(Struct, frozen=True):
+    """The code of a link, as it stands behind `#link=`."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class LeaveBody(Struct, frozen=True):
+    """Whether every page is meant, not only the one that asks."""
+
+    all: bool = False
+
+
+class ControlDoneBody(Struct, frozen=True):
+    id: Id
+    state: ReportedState = ReportedState.CONFIRMED
+    reason: Note = ""
+
+
+class NoBody(Struct, frozen=True):
+    """Nothing needs to be said; whatever is sent is not looked at."""
+
+
+Seq = Annotated[int, Meta(ge=0, le=2**53)]
+WaitS = Annotated[float, Meta(ge=0, le=60)]
+
+
+class NoQuery(Struct, frozen=True):
+    """No parameter."""
+
+
+class HistoryParams(Struct, frozen=True):
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 50
+    after: Seq | None = None
+    before: Seq | None = None
+    agent: Annotated[str, Meta(max_length=128)] | None = None
+    session: Id | None = None
+    types: Annotated[str, Meta(pattern=r"^[a-z_.]{1,32}(,[a-z_.]{1,32})*\Z", max_length=400)] | None = None
+    q: Annotated[str, Meta(max_length=1000)] | None = None
+    wait: WaitS = 0
+
+
+class InboxParams(Struct, frozen=True):
+    after: Seq = 0
+    wait: WaitS = 0
+
+
+class ThreadParams(Struct, frozen=True):
+    thread: Thread = DEFAULT_THREAD
+
+
+class CollaborationParams(Struct, frozen=True):
+    """How long to wait for the end, or for a line of progress after so many that are known."""
+
+    wait: WaitS = 0
+    after: Seq | None = None
+
+
+class WatchParams(Struct, frozen=True):
+    after: Seq | None = None
+
+
+class WatchBody(Struct, frozen=True):
+    """Whose screen to watch, or if nobody's is named, after which event to go on with all of them."""
+
+    after: Seq | None = None
+    screen: Name | None = None
+
+
+class Op(Struct, frozen=True):
+    """The head of a WebSocket operation; the rest of the object is the HTTP body of that name."""
+
+    op: str
+    ref: int | str | None = None

@@ -1,0 +1,378 @@
+"""What the gateway answers."""
+
+from typing import Any
+
+from msgspec import field
+
+from csp.protocol.enums import (
+    DEFAULT_THREAD,
+    AgentState,
+    Capabilities,
+    ControlVerb,
+    DeliverKind,
+    DeliveryState,
+    Ending,
+    JoinRole,
+    Kind,
+    Mode,
+    Role,
+    Struct,
+)
+from csp.protocol.requests import Dialog
+from csp.protocol.session_parts import EndReason, Status
+
+
+class ErrorView(Struct, frozen=True):
+    error: str
+    hint: str
+
+
+class Done(Struct, frozen=True, omit_defaults=False):
+    success: bool = True
+
+
+class RegisteredView(Struct, frozen=True):
+    success: bool
+    agent_id: str = field(name="agentId")
+    token: str
+    seq: int
+
+
+class LinkView(Struct, frozen=True, omit_defaults=False):
+    """A link for one page; `hosts` are the addresses of a gateway that other machines can reach."""
+
+    success: bool
+    code: str
+    path: str
+    expires: float
+    hosts: tuple[str, ...] = ()
+
+
+class EnteredView(Struct, frozen=True):
+    success: bool
+    token: str
+    room: str
+    expires: float
+
+
+class MeView(Struct, frozen=True, omit_defaults=False):
+    """Whose token it is; who has the room's speaks for its people."""
+
+    id: str
+    role: Role
+    kind: Kind
+    room: str
+
+
+class StartedView(Struct, frozen=True):
+    success: bool
+    agent_id: str = field(name="agentId")
+    state: str
+
+
+class SentView(Struct, frozen=True):
+    success: bool
+    id: str
+    seq: int
+    recipients: tuple[str, ...]
+
+
+class OutputView(Struct, frozen=True):
+    success: bool
+    id: str
+    seq: int
+    recipients: tuple[str, ...]
+    late: bool = False
+    posted: bool = True
+
+
+class ControlView(Struct, frozen=True):
+    success: bool
+    seq: int
+    id: str | None = None
+
+
+class WorkingView(Struct, frozen=True):
+    success: bool
+    extended: bool
+
+
+class StopView(Struct, frozen=True):
+    success: bool
+    stopped: tuple[str, ...]
+
+
+class DeliveryView(Struct, frozen=True):
+    state: DeliveryState
+    at: float
+    reason: str | None = None
+
+
+class MessageView(Struct, frozen=True):
+    id: str
+    seq: int
+    sender: str
+    recipients: dict[str, DeliveryView]
+
+
+class AgentView(Struct, frozen=True, omit_defaults=False):
+    id: str
+    name: str
+    kind: Kind
+    role: JoinRole
+    capabilities: Capabilities | None
+    online: bool
+    state: AgentState
+    queued: int
+    last_seen: float = field(name="lastSeen")
+    share: bool = False
+    detail: str = ""
+    until: float | None = None
+    dialog: Dialog | None = None
+
+
+class Deliver(Struct, frozen=True):
+    """One thing for one participant to act on, sent until its delivery has ended.
+
+    Of a turn, `handoffTo` names whom its reply may hand over to, `repair` says that it asks once more for a
+    reply that could not be read, `maxOutput` how many tokens that may take: more would cost too much.
+    """
+
+    id: str
+    seq: int
+    kind: DeliverKind
+    sender: str = field(name="from")
+    text: str
+    urgent: bool
+    state: DeliveryState = DeliveryState.QUEUED
+    thread: str = DEFAULT_THREAD
+    reply_to: str | None = field(name="replyTo", default=None)
+    control: ControlVerb | None = None
+    choice: int | None = None
+    turn: str | None = None
+    turn_signal: str | None = field(name="turnSignal", default=None)
+    current_turn: str | None = field(name="currentTurn", default=None)
+    ending: Ending = Ending.DONE
+    handoff_to: tuple[str, ...] = field(name="handoffTo", default=())
+    is_repair: bool = field(name="repair", default=False)
+    max_output: int | None = field(name="maxOutput", default=None)
+
+
+class DeliverFrame(Struct, frozen=True):
+    deliver: Deliver
+
+
+class WaitingView(Struct, frozen=True):
+    """A message that somebody has not finished with, and why."""
+
+    id: str
+    seq: int
+    sender: str
+    target: str
+    text: str
+    agent: str
+    state: DeliveryState
+    at: float
+    reason: str | None = None
+
+
+class QueueView(Struct, frozen=True, omit_defaults=False):
+    items: tuple[WaitingView, ...]
+
+
+class HistoryView(Struct, frozen=True, omit_defaults=False):
+    """A page of events, oldest first."""
+
+    items: tuple[dict[str, Any], ...]
+    next: int | None
+
+
+class PrunedView(Struct, frozen=True):
+    success: bool
+    seq: int
+
+
+class InboxView(Struct, frozen=True, omit_defaults=False):
+    items: tuple[Deliver, ...]
+    next: int
+
+
+class ModeView(Struct, frozen=True, omit_defaults=False):
+    """The orchestration state in the names and shapes of the seeds."""
+
+    mode: Mode = Mode.FREEFORM
+    topic: str | None = None
+    round: int = 0
+    max_rounds: int = field(name="maxRounds", default=0)
+    turn_order: tuple[str, ...] = field(name="turnOrder", default=())
+    current_turn_index: int = field(name="currentTurnIndex", default=0)
+    completed_turns: tuple[str, ...] = field(name="completedTurns", default=())
+    round_outputs: dict[str, dict[str, str]] = field(name="roundOutputs", default_factory=dict)
+    proposals: dict[str, dict[str, str]] = field(default_factory=dict)
+    votes: dict[str, dict[str, str]] = field(default_factory=dict)
+    current_turn: str | None = field(name="currentTurn", default=None)
+    waiting_for: tuple[str, ...] = field(name="waitingFor", default=())
+    turn: str | None = None
+    turns: dict[str, str] = field(default_factory=dict)
+    phase: str | None = None
+    session_id: str | None = field(name="sessionId", default=None)
+    status: str | None = None
+    reason: str | None = None
+    started_at: float | None = field(name="startedAt", default=None)
+    deadline: float | None = None
+
+
+class TurnView(Struct, frozen=True):
+    """Whose turn it is now, or that the mode is complete."""
+
+    success: bool | None = None
+    current_turn: str | None = field(name="currentTurn", default=None)
+    round: int | None = None
+    complete: bool = False
+
+
+class SpentView(Struct, frozen=True, omit_defaults=False):
+    """What one agent has used of one model.
+
+    `cost_usd` is null where no price is known; `unpriced` counts the replies without one, `estimated` those
+    whose tokens nobody had counted. `cached` is the part of `input` that was read from a cache; `new` is the
+    rest of it with `output`, which is what limits count.
+    """
+
+    agent: str
+    model: str | None
+    replies: int
+    input: int
+    output: int
+    cost_usd: float | None
+    unpriced: int
+    estimated: int
+    cached: int
+    new: int
+
+
+class UsageView(Struct, frozen=True, omit_defaults=False):
+    """What all replies of the room took, in sessions or not; `prices` names the list of prices."""
+
+    items: tuple[SpentView, ...]
+    prices: str | None
+
+
+class SessionView(Struct, frozen=True, omit_defaults=False):
+    """A session in short; `tokens` are all of them, those `cached` too; limits count those that are `new`."""
+
+    id: str
+    thread: str
+    mode: Mode
+    topic: str
+    status: Status
+    reason: EndReason | None
+    agents: tuple[str, ...]
+    round: int
+    max_rounds: int = field(name="maxRounds")
+    turns: int
+    tokens: int
+    cost_usd: float
+    started_at: float = field(name="startedAt")
+    ended_at: float | None = field(name="endedAt")
+    spent: tuple[SpentView, ...]
+    new: int
+    cached: int
+    output: int
+
+
+class SessionsView(Struct, frozen=True, omit_defaults=False):
+    items: tuple[SessionView, ...]
+
+
+class SessionDoneView(Struct, frozen=True):
+    success: bool
+    session: SessionView
+
+
+class SessionDetailView(Struct, frozen=True):
+    session: SessionView
+    orchestration: "ModeView"
+
+
+class SessionStartedView(Struct, frozen=True):
+    success: bool
+    id: str
+    thread: str
+    orchestration: "ModeView"
+
+
+class CollaborationStartedView(Struct, frozen=True):
+    success: bool
+    handle: str
+    session: str
+    thread: str
+
+
+class CollaborationView(Struct, frozen=True, omit_defaults=False):
+    """How far a collaboration has come.
+
+    `speakers` have answered, `waiting` are asked right now, the last turn of those in `failed` failed.
+    `progress` has a line for each step that is over, without those that the caller knows; `lines` counts all.
+    """
+
+    handle: str
+    session: str
+    thread: str
+    status: Status
+    reason: EndReason | None
+    objective: str
+    mode: Mode
+    models: tuple[str, ...]
+    step: int
+    max_steps: int
+    parallel: int
+    speakers: tuple[str, ...]
+    waiting: tuple[str, ...]
+    failed: tuple[str, ...]
+    cost_usd: float
+    cost_limit_usd: float | None
+    tokens: int
+    spent: tuple[SpentView, ...]
+    result: str | None
+    progress: tuple[str, ...]
+    lines: int
+    new: int
+    cached: int
+    output: int
+
+
+class ModeSetView(Struct, frozen=True):
+    success: bool
+    orchestration: ModeView
+
+
+class JournalHealth(Struct, frozen=True, omit_defaults=False):
+    """What the reading of the whole journal after a start has found so far."""
+
+    writable: bool
+    scrub: str
+    checked: int = 0
+    damaged: tuple[int, ...] = ()
+
+
+class BoardsHealth(Struct, frozen=True, omit_defaults=False):
+    """How large the whiteboards are: all of them, the largest, how large one may be (0 for any size)."""
+
+    count: int
+    notes: int
+    bytes: int
+    largest_bytes: int
+    max_bytes: int
+
+
+class HealthView(Struct, frozen=True, omit_defaults=False):
+    status: str
+    room: str
+    version: str
+    seq: int
+    uptime_s: float
+    agents: int
+    watchers: int
+    journal: JournalHealth
+    boards: BoardsHealth

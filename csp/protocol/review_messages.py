@@ -1,0 +1,470 @@
+"""The messages of a builder with its reviewer, as they stand on disk, in the journal, on the wire.
+
+Outside, a message is an object with the type beside its body. Inside, the body is one of eight types that
+know their own name, so that nobody has to look at a type twice.
+"""
+
+import re
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from csp.errors import BadInput
+from csp.protocol.enums import AgentId, Name, Note, OwnId, Struct, Text, Thread, Word
+from csp.protocol.session_parts import EndReason
+
+SCHEMA_VERSION: Final = "0.1"
+#: Who takes part by files alone has no name of its own in the room.
+MAILBOX: Final = AgentId("mailbox")
+MAX_REVISIONS: Final = 3
+MAX_ITEMS: Final = 50
+#: Names of metrics that begin so are CSP's own.
+OWN_METRICS: Final = "csp."
+
+RunId = Annotated[
+    str, Meta(pattern=r"^(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}\Z", examples=["2025-10-06-refactor"])
+]
+#: Narrower than the type: what git takes for no name of a branch cannot be one of a run.
+_RUN_ID: Final = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}(?<!\.)(?<!\.lock)")
+Line = Annotated[str, Meta(min_length=1, max_length=2000)]
+Lines = Annotated[tuple[Line, ...], Meta(max_length=MAX_ITEMS)]
+FindingId = Annotated[str, Meta(pattern=r"^f-[1-9][0-9]{0,5}\Z", examples=["f-1"])]
+Long = Annotated[str, Meta(max_length=64 * 1024)]
+Confidence = Annotated[float, Meta(ge=0, le=1)]
+
+
+def is_run_id(text: str) -> bool:
+    """Tell whether a name may be the name of a run, which is also the name of a folder."""
+    return _RUN_ID.fullmatch(text) is not None
+
+
+class RunRole(StrEnum):
+    BUILDER = "builder"
+    REVIEWER = "reviewer"
+
+
+class MessageType(StrEnum):
+    SESSION_START = "session.start"
+    SESSION_ACK = "session.ack"
+    PLAN_PROPOSED = "plan.proposed"
+    PLAN_FEEDBACK = "plan.feedback"
+    EXECUTION_UPDATE = "execution.update"
+    EXECUTION_ALERT = "execution.alert"
+    REVIEW_DECISION = "review.decision"
+    SESSION_END = "session.end"
+
+
+class RunPhase(StrEnum):
+    SETUP = "setup"  # CSP makes the place to work in
+    START = "start"
+    PLAN = "plan"
+    FEEDBACK = "feedback"
+    APPROVAL = "approval"  # a person looks at the plan
+    EXECUTION = "execution"
+    CHECKS = "checks"  # CSP takes the diff, runs the tests
+    WATCH = "watch"
+    DECISION = "decision"
+    ESCALATED = "escalated"  # a person decides
+    HALTED = "halted"  # a person says whether it goes on
+    CLOSING = "closing"
+    ENDED = "ended"
+
+
+class Risk(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Severity(StrEnum):
+    MINOR = "minor"
+    MAJOR = "major"
+    CRITICAL = "critical"
+
+
+class AlertLevel(StrEnum):
+    INFO = "info"
+    CRITICAL = "critical"
+
+
+class Decision(StrEnum):
+    ACCEPT = "accept"
+    REVISE = "revise"
+    ABORT = "abort"
+
+
+class Telemetry(StrEnum):
+    """What a reviewer wants to be shown after every step, not only at the end."""
+
+    STEPS = "steps"
+    DIFFS = "diffs"
+    TESTS = "tests"
+
+
+class Verdict(StrEnum):
+    """What a person says of a finding afterwards."""
+
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+
+
+class OnAccept(StrEnum):
+    BRANCH = "branch"
+    NOTHING = "nothing"
+
+
+class RunAction(StrEnum):
+    GO = "go"
+    DECIDE = "decide"
+    HALT = "halt"
+    RESUME = "resume"
+    ABORT = "abort"
+    FINDING = "finding"
+    DEFECT = "defect"
+
+
+# --- the eight bodies ------------------------------------------------------------------------------
+
+
+class Body(Struct, frozen=True, tag_field="message_type"):
+    """What a message says; the tag is its type."""
+
+
+class RunContext(Struct, frozen=True):
+    """Where a run works: a worktree of its own, cut from `base`; without a repository nothing but a place."""
+
+    dir: str = ""
+    worktree: str = ""
+    repository: str = ""
+    base: str = ""
+    note: str = ""
+
+
+class SessionStart(Body, frozen=True, tag=MessageType.SESSION_START.value):
+    goal: Text
+    context: RunContext = RunContext()
+    test: Note = ""
+    max_revisions: Annotated[int, Meta(ge=0, le=1000)] = MAX_REVISIONS
+
+
+class SessionAck(Body, frozen=True, tag=MessageType.SESSION_ACK.value):
+    note: Note = ""
+    telemetry: Annotated[tuple[Telemetry, ...], Meta(max_length=3)] = ()
+
+
+class Plan(Struct, frozen=True):
+    steps: Annotated[tuple[Line, ...], Meta(min_length=1, max_length=MAX_ITEMS)]
+    summary: Note = ""
+    tools: Lines = ()
+    estimate: Note = ""
+    confidence: Confidence | None = None
+
+
+class PlanProposed(Body, frozen=True, tag=MessageType.PLAN_PROPOSED.value):
+    steps: Annotated[tuple[Line, ...], Meta(min_length=1, max_length=MAX_ITEMS)]
+    summary: Note = ""
+    tools: Lines = ()
+    estimate: Note = ""
+    confidence: Confidence | None = None
+    plan_path: Note = ""
+
+    @property
+    def plan(self) -> Plan:
+        """What is to be done."""
+        return Plan(
+            steps=self.steps,
+            summary=self.summary,
+            tools=self.tools,
+            estimate=self.estimate,
+            confidence=self.confidence,
+        )
+
+
+class PlanFeedback(Body, frozen=True, tag=MessageType.PLAN_FEEDBACK.value):
+    risk: Risk
+    notes: Lines = ()
+    checks: Lines = ()
+    alternative: Plan | None = None
+
+
+class TestResult(Struct, frozen=True):
+    """What a test command came to; `code` is None where it did not end by itself.
+
+    `claimed`: the builder says so, CSP did not run it.
+    """
+
+    __test__ = False
+    command: Note
+    passed: bool
+    code: int | None = None
+    seconds: float = 0.0
+    output: Long = ""
+    timed_out: bool = False
+    claimed: bool = False
+
+
+class DiffFigures(Struct, frozen=True):
+    """What git says of a diff; `patch` may be cut, `bytes` of it are the whole, `sha256` is theirs."""
+
+    base: Word
+    commit: Word
+    files: int = 0
+    insertions: int = 0
+    deletions: int = 0
+    bytes: int = 0
+    sha256: Word = ""
+
+
+class ExecutionUpdate(Body, frozen=True, tag=MessageType.EXECUTION_UPDATE.value):
+    """A step; the diff and the tests are CSP's own, once it has looked: `figures` says so."""
+
+    step: Line
+    diff: Long = ""
+    tests: TestResult | None = None
+    final: bool = False
+    # CSP adds its own to those of the builder, who may give MAX_ITEMS.
+    metrics: Annotated[dict[Word, float | str], Meta(max_length=2 * MAX_ITEMS)] = msgspec.field(
+        default_factory=dict
+    )
+    figures: DiffFigures | None = None
+
+
+class ExecutionAlert(Body, frozen=True, tag=MessageType.EXECUTION_ALERT.value):
+    level: AlertLevel
+    text: Line
+
+
+class Finding(Struct, frozen=True):
+    """`id` is the room's to give; `resolved` in the cycle of that number, 0 while it is open."""
+
+    severity: Severity
+    text: Line
+    id: FindingId | None = None
+    cycle: int = 0
+    resolved: int = 0
+    verdict: Verdict | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return not self.resolved
+
+    @property
+    def is_weighty(self) -> bool:
+        """Whether it is reason enough for a revision."""
+        return self.severity is not Severity.MINOR
+
+
+class Defect(Struct, frozen=True):
+    """What was wrong with work that was accepted; its reviewer has missed it."""
+
+    id: str
+    severity: Severity
+    text: str
+
+
+class ReviewDecision(Body, frozen=True, tag=MessageType.REVIEW_DECISION.value):
+    decision: Decision
+    rationale: Note = ""
+    findings: Annotated[tuple[Finding, ...], Meta(max_length=MAX_ITEMS)] = ()
+    resolved: Annotated[tuple[FindingId, ...], Meta(max_length=1000 * MAX_ITEMS)] = ()
+
+
+class SessionEnd(Body, frozen=True, tag=MessageType.SESSION_END.value):
+    status: Word
+    summary: Note = ""
+    artifacts: Lines = ()
+
+
+AnyMessage = (
+    SessionStart
+    | SessionAck
+    | PlanProposed
+    | PlanFeedback
+    | ExecutionUpdate
+    | ExecutionAlert
+    | ReviewDecision
+    | SessionEnd
+)
+
+
+def type_of_body(body: AnyMessage) -> MessageType:
+    """Return which of the eight a body is."""
+    return MessageType(str(body.__struct_config__.tag))
+
+
+class RunMessageBody(Struct, frozen=True):
+    """A message, as the seed has it."""
+
+    schema_version: Annotated[str, Meta(pattern=r"^0\.1\Z", examples=[SCHEMA_VERSION])]
+    timestamp: Annotated[str, Meta(min_length=1, max_length=64, examples=["2025-10-06T13:00:00Z"])]
+    sender: RunRole
+    run_id: RunId
+    message_type: MessageType
+    body: dict[str, Any]
+
+
+def read_body(message_type: MessageType, fields: dict[str, Any]) -> AnyMessage:
+    """Return a body as its type; raise BadInput naming what is wrong in it."""
+    try:
+        body: AnyMessage = msgspec.convert(fields | {"message_type": message_type.value}, AnyMessage)
+    except msgspec.ValidationError as exc:
+        raise BadInput(f"{message_type}: {str(exc)[:1].lower()}{str(exc)[1:]}", "see /openapi.json") from exc
+    return body
+
+
+def write_message(run_id: str, role: RunRole, ts: float, body: AnyMessage) -> RunMessageBody:
+    """Return a message as others read it."""
+    fields = msgspec.to_builtins(body)
+    message_type = MessageType(fields.pop("message_type"))
+    return RunMessageBody(
+        schema_version=SCHEMA_VERSION,
+        timestamp=datetime.fromtimestamp(ts, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        sender=role,
+        run_id=run_id,
+        message_type=message_type,
+        body=fields,
+    )
+
+
+# --- a run -----------------------------------------------------------------------------------------
+
+
+class RunTerms(Struct, frozen=True):
+    """On which terms a run was started."""
+
+    run_id: RunId | None = None
+    test: Note = ""
+    test_timeout_s: Annotated[float, Meta(gt=0, le=7200)] = 600.0
+    on_accept: OnAccept = OnAccept.BRANCH
+    #: Whether a person looks at every plan, whatever its risk.
+    approve: bool = False
+    dir: Annotated[str, Meta(max_length=4096)] = ""
+
+
+class RunBody(Struct, frozen=True):
+    """Who shall build what, who reviews it; `mailbox` is whoever writes files."""
+
+    goal: Text
+    builder: Name
+    reviewer: Name
+    run_id: RunId | None = None
+    test: Note = ""
+    test_timeout_s: Annotated[float, Meta(gt=0, le=7200)] = 600.0
+    max_revisions: Annotated[int, Meta(ge=0, le=100)] = MAX_REVISIONS
+    on_accept: OnAccept = OnAccept.BRANCH
+    approve: bool = False
+    dir: Annotated[str, Meta(max_length=4096)] = ""
+    thread: Thread | None = None
+    id: OwnId | None = None
+
+
+class RunActionBody(Struct, frozen=True):
+    """What a person does about a run; which fields count depends on the action."""
+
+    plan: Plan | None = None
+    decision: Decision | None = None
+    rationale: Note = ""
+    findings: Annotated[tuple[Finding, ...], Meta(max_length=MAX_ITEMS)] = ()
+    finding: FindingId | None = None
+    verdict: Verdict | None = None
+    defect: Line | None = None
+    severity: Severity = Severity.MAJOR
+    id: OwnId | None = None
+
+
+class FinalDecision(Struct, frozen=True):
+    """How a run ended, with the last word of its reviewer."""
+
+    schema_version: Word
+    run_id: RunId
+    reason: EndReason
+    ended_at: float
+    cycle: int
+    revisions: int
+    decision: Decision | None = None
+    rationale: Note = ""
+    findings: tuple[Finding, ...] = ()
+
+
+class RunSummary(Struct, frozen=True):
+    """A run in one line."""
+
+    id: str
+    session_id: str
+    thread: str
+    goal: str
+    builder: str
+    reviewer: str
+    phase: RunPhase
+    waits_for: str
+    cycle: int
+    revisions: int
+    max_revisions: int
+    started_at: float
+    #: When it came to its phase.
+    since: float = 0.0
+    why: str = ""
+    ended_at: float | None = None
+    reason: EndReason | None = None
+    branch: str = ""
+
+
+class RunDetail(Struct, frozen=True):
+    """All that is known of a run."""
+
+    run: RunSummary
+    expects: tuple[MessageType, ...] = ()
+    plan: Plan | None = None
+    risk: Risk | None = None
+    notes: tuple[str, ...] = ()
+    telemetry: tuple[Telemetry, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    update: ExecutionUpdate | None = None
+    decision: ReviewDecision | None = None
+    context: RunContext | None = None
+    summary: str = ""
+    folder: str = ""
+    defects: tuple[Defect, ...] = ()
+
+
+class ReviewerStats(Struct, frozen=True):
+    """What a reviewer has brought about, over the runs that are remembered."""
+
+    reviewer: str
+    runs: int
+    accepted: int
+    accepted_at_once: int
+    accepted_after_revision: int
+    aborted: int
+    escalated: int
+    alerts: int
+    findings: dict[str, int]
+    confirmed: int
+    rejected: int
+    #: Of the findings that a person has judged, the part that was right; None where there is none.
+    precision: float | None = None
+    #: Defects of accepted runs that it missed; of all it should have found, the part that it missed.
+    missed: int = 0
+    accepted_with_defects: int = 0
+    miss_rate: float | None = None
+
+
+class RunsView(Struct, frozen=True):
+    items: tuple[RunSummary, ...]
+    stats: tuple[ReviewerStats, ...] = ()
+
+
+class RunStartedView(Struct, frozen=True):
+    success: bool
+    run: RunSummary
+
+
+class RunSaidView(Struct, frozen=True):
+    """`repeated`: the same message was taken before, so nothing has happened."""
+
+    success: bool
+    run: RunSummary
+    repeated: bool = False

@@ -1,0 +1,242 @@
+"""Take from git what a run needs: a worktree of its own, the diff of each step, a branch at the end.
+
+Nothing here is forced, nothing touches the tree of the user: the worktree is detached, the diff is taken
+through an index of our own, what was seen is kept under refs/csp/runs.
+
+A builder may write whatever it wants into its worktree, and git runs commands that a repository names. So
+which repository a worktree belongs to is asked of the user's own, never of the `.git` in the worktree; what a
+repository names is not run; no git is ever started in a repository that lies inside of it.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from csp.errors import Broken
+from csp.protocol.review_messages import DiffFigures, RunContext
+from csp.review.safe_git import own_filters, run_git
+
+#: How much of a patch stands in the journal; the file has all of it.
+MAX_PATCH_CHARS: Final = 48_000
+_NAMES: Final = 20
+_AUTHOR: Final = ("-c", "user.name=csp", "-c", "user.email=csp@localhost", "-c", "commit.gpgsign=false")
+#: Said in full, because the settings of a user may change each of them so that a patch applies no more.
+_PLAIN: Final = (
+    *("--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--submodule=short", "--ignore-submodules=none"),
+)
+_GITLINK: Final = "160000"
+_MAX_LINK_BYTES: Final = 8192
+
+
+class Seen(NamedTuple):
+    """What stands in a worktree: figures, the patch as far as the journal takes it, all of its bytes.
+
+    `note` says what of the work is not in the patch.
+    """
+
+    figures: DiffFigures
+    text: str
+    patch: bytes
+    note: str = ""
+
+
+class Git:
+    """Runs git in the places of runs."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+
+    def prepare(self, dir: Path, place: Path) -> RunContext:
+        """Return where a run works: in a worktree at `place` if `dir` lies in a repository, else in `dir`."""
+        if not dir.is_absolute() or not dir.is_dir():
+            return RunContext(note=f"there is no directory {str(dir)!r}, so no diff is taken")
+        top = self._ask(dir, "rev-parse", "--show-toplevel")
+        base = self._ask(dir, "rev-parse", "--verify", "--quiet", "HEAD")
+        if top is None or base is None:
+            what = "no git repository" if top is None else "a git repository without a commit"
+            return RunContext(dir=str(dir), note=f"{str(dir)!r} is in {what}, so no diff is taken")
+        if (place / ".git").exists():
+            # It was made before a crash.
+            more = {"GIT_DIR": str(self._own_folder(dir, place))}
+            base = self._must(dir, "rev-parse", "--verify", "HEAD", more=more)
+        else:
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._must(dir, "worktree", "prune")
+            self._must(dir, "worktree", "add", "--detach", str(place), base)
+        notes = []
+        # A submodule is a repository with settings of its own.
+        if self._ask(dir, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"):
+            notes.append("what is not committed in the repository is not part of the run")
+        if (place / ".gitmodules").exists():
+            notes.append("the submodules of the repository are empty in the worktree")
+        if filters := own_filters(dir, self._env):
+            notes.append(f"the filters that the repository itself names are not run: {', '.join(filters)}")
+        note = "; ".join(notes)
+        return RunContext(dir=str(dir), worktree=str(place), repository=top, base=base, note=note)
+
+    def look(self, context: RunContext, ref: str, message: str) -> Seen:
+        """Take the diff of the worktree against its base, with new or binary files; keep it as a commit.
+
+        What git ignores is left out; what only its index would hide is not.
+        """
+        tree, home = Path(context.worktree), Path(context.repository)
+        own = self._own_folder(home, tree)
+        with tempfile.TemporaryDirectory(prefix="csp-index-") as folder:
+            index = Path(folder) / "index"
+            if (own / "index").is_file():
+                shutil.copy(own / "index", index)
+            more = {"GIT_DIR": str(own), "GIT_WORK_TREE": str(tree), "GIT_INDEX_FILE": str(index)}
+            self._unhide(tree, more)
+            self._add_all(tree, more)
+            written = self._must(tree, "write-tree", more=more)
+        commit = self._must(home, *_AUTHOR, "commit-tree", written, "-p", context.base, "-m", message)
+        self._must(home, "update-ref", ref, commit)
+        patch = self.patch(home, context.base, commit)
+        figures = self._figures(home, context.base, commit, patch)
+        return Seen(figures, _shown(patch), patch, self._left_out(home, context.base, commit))
+
+    def _own_folder(self, home: Path, tree: Path) -> Path:
+        """Return where the repository at `home` keeps what belongs to the worktree at `tree`.
+
+        Raise Broken where the worktree is gone, or its `.git` names another place than the repository does.
+        """
+        common = self._ask(home, "rev-parse", "--git-common-dir")
+        link = Path(os.path.realpath(tree)) / ".git"
+        for own in sorted((home / common / "worktrees").glob("*")) if common and link.exists() else ():
+            if _named_in(own / "gitdir", "") == str(link):
+                if _named_in(link, "gitdir: ") != os.path.realpath(own):
+                    raise Broken(f"the file {str(link)!r} was changed, so no diff is taken")
+                return own
+        raise Broken(f"there is no worktree at {str(tree)!r} any more")
+
+    def _add_all(self, tree: Path, more: Mapping[str, str]) -> None:
+        """Stage everything that is new, changed or gone; of a nested repository only its commit.
+
+        `git add` would ask a git inside of those that are known already whether they are clean.
+        """
+        known = self._raw(tree, "ls-files", "--stage", "-z", more=more).split(b"\0")
+        inner = [line.partition(b"\t")[2] for line in known if line.startswith(_GITLINK.encode())]
+        paths = [b":/", *(b":(top,exclude,literal)" + path for path in inner)]
+        add = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
+        self._raw(tree, *add, more=more, given=paths)
+        update = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+        self._raw(tree, *update, more=more, given=inner)
+
+    def _unhide(self, tree: Path, more: Mapping[str, str]) -> None:
+        """Have git look at every file, also at those that it was told to take for unchanged."""
+        is_sparse = self._ask(tree, "config", "--bool", "core.sparseCheckout") == "true"
+        for line in self._raw(tree, "ls-files", "-v", "-z", more=more).split(b"\0"):
+            state, _, name = line.partition(b" ")
+            path = os.fsdecode(name)
+            if state.islower():
+                self._must(tree, "update-index", "--no-assume-unchanged", "--", path, more=more)
+            if state in (b"S", b"s") and (not is_sparse or os.path.lexists(tree / path)):
+                self._must(tree, "update-index", "--no-skip-worktree", "--", path, more=more)
+
+    def _left_out(self, tree: Path, base: str, commit: str) -> str:
+        """Say which folders are repositories of their own, whose files no patch of this one has."""
+        raw = self._raw(tree, "diff-tree", "-r", "-z", base, commit).split(b"\0")
+        changes = zip(raw[::2], raw[1::2], strict=False)
+        inner = [name for change, name in changes if change.split()[1:2] == [_GITLINK.encode()]]
+        names = ", ".join(os.fsencode(one).decode(errors="replace") for one in inner)
+        return f"of {names}, a git repository of its own, only the commit is in the diff" if inner else ""
+
+    def patch(self, dir: Path, base: str, commit: str) -> bytes:
+        """Return the patch from `base` to `commit`, which `git apply` takes."""
+        return self._raw(dir, "diff", *_PLAIN, base, commit)
+
+    def branch(self, context: RunContext, name: str, commit: str) -> str:
+        """Put a branch on `commit` without ever moving one that is there; return its name."""
+        place = Path(context.repository)
+        # A branch that is called as the folder of another leaves no room for it.
+        wishes = [f"{one}-{number}" for one in (name, name.replace("/", "-")) for number in range(1, _NAMES)]
+        why = f"{len(wishes)} branches are called {name!r} already"
+        for wish in wishes:
+            wanted = wish.removesuffix("-1")
+            there = self._ask(place, "rev-parse", "--verify", "--quiet", f"refs/heads/{wanted}")
+            if there == commit:
+                return wanted
+            if there is None:
+                try:
+                    self._must(place, "branch", "--no-track", wanted, commit)
+                except Broken as exc:
+                    why = exc.message
+                else:
+                    return wanted
+        raise Broken(why, "remove some branches")
+
+    def _figures(self, dir: Path, base: str, commit: str, patch: bytes) -> DiffFigures:
+        lines = self._must(
+            dir, "diff", "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", base, commit
+        ).splitlines()
+        counts = [line.split("\t")[:2] for line in lines]
+        return DiffFigures(
+            base=base,
+            commit=commit,
+            files=len(counts),
+            insertions=sum(int(one) for one, _ in counts if one.isdigit()),
+            deletions=sum(int(one) for _, one in counts if one.isdigit()),
+            bytes=len(patch),
+            sha256=hashlib.sha256(patch).hexdigest(),
+        )
+
+    def _ask(self, dir: Path, *words: str) -> str | None:
+        done = self._run(dir, *words)
+        return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
+
+    def _raw(
+        self, dir: Path, *words: str, more: Mapping[str, str] | None = None, given: Sequence[bytes] = ()
+    ) -> bytes:
+        done = self._run(dir, *words, more=more, given=given)
+        if done.returncode:
+            raise _failed(words, dir, done.stderr)
+        return done.stdout
+
+    def _must(self, dir: Path, *words: str, more: Mapping[str, str] | None = None) -> str:
+        return self._raw(dir, *words, more=more).decode(errors="replace").strip()
+
+    def _run(
+        self, dir: Path, *words: str, more: Mapping[str, str] | None = None, given: Sequence[bytes] = ()
+    ) -> "subprocess.CompletedProcess[bytes]":
+        try:
+            return run_git(dir, words, self._env, more=more, given=b"".join(one + b"\0" for one in given))
+        except FileNotFoundError as exc:
+            if exc.filename != "git":
+                raise Broken(f"there is no directory {str(dir)!r} any more") from exc
+            raise Broken("git was not found", "install git") from exc
+        except (subprocess.TimeoutExpired, OSError, ValueError) as exc:
+            raise Broken(f"git {words[0]} failed: {exc}") from exc
+
+
+def _named_in(file: Path, before: str) -> str:
+    """Return the real path that a small file of one line names behind `before`; "" for any other file."""
+    try:
+        fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as opened:
+            text = os.fsdecode(opened.read(_MAX_LINK_BYTES)).removesuffix("\n")
+    except OSError:
+        return ""
+    name = text.removeprefix(before)
+    if not text.startswith(before) or not os.path.isabs(name):
+        return ""
+    # The link itself is what is named, wherever it leads.
+    return os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
+
+
+def _failed(words: tuple[str, ...], dir: Path, stderr: bytes) -> Broken:
+    said = " ".join(stderr.decode(errors="replace").split())
+    verb = next(word for word in words if not word.startswith("-") and "=" not in word)
+    return Broken(f"git {verb} failed in {str(dir)!r}: {said}")
+
+
+def _shown(patch: bytes) -> str:
+    text = patch.decode(errors="replace")
+    if len(text) <= MAX_PATCH_CHARS:
+        return text
+    return text[:MAX_PATCH_CHARS] + f"\n[cut: the patch has {len(patch)} bytes, see the run's folder]\n"

@@ -1,0 +1,40 @@
+"""Allstop: the word that ends a session at once."""
+
+import re
+from typing import Final
+
+from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole
+from csp.protocol.events import AgentCall, HumanMessage
+from csp.room.commands import Send, Stop
+from csp.room.messages.send import is_person, is_repeated
+from csp.room.room_draft import Batch
+from csp.room.room_rules import Rules
+from csp.room.room_state import Room
+from csp.room.sessions.steering import stop, threads_of
+
+_OTHERS: Final = re.compile("[^a-z]+")
+#: Nobody in a hurry writes more around one word.
+_LONGEST: Final = 100
+
+
+def is_allstop(room: Room, sender: AgentId, text: str) -> bool:
+    """Tell whether somebody who may says nothing but the word, however it is spelt."""
+    if len(text) > _LONGEST or _OTHERS.sub("", text.lower()) != "allstop":
+        return False
+    participant = room.participants.get(sender)
+    is_lead = participant is not None and participant.role is JoinRole.ORCHESTRATOR
+    return is_lead or is_person(room, sender)
+
+
+def allstop(room: Room, command: Send, batch: Batch, rules: Rules) -> None:
+    """Stop the session of the thread, then keep the word; it is typed into no pane."""
+    if command.id is not None and is_repeated(room, command.sender, command.id):
+        return
+    thread = command.thread or DEFAULT_THREAD
+    is_needed = any(thread in threads_of(session) for session in batch.sessions.live())
+    stop(room, Stop(sender=command.sender, thread=thread), batch, rules)
+    kind = HumanMessage if is_person(room, command.sender) else AgentCall
+    fields = {"recipients": (), "seals": batch.sessions.seals_of(command.sender)}
+    batch.add(kind, command.sender, ALL, command.text, fields, thread=thread, id=command.id)
+    if not is_needed:
+        batch.notice(HUMAN, f"Allstop: no session is running in thread {thread}.")

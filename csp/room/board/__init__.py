@@ -1,0 +1,1 @@
+"""The whiteboard: its notes, its summaries, and the names found in a note."""

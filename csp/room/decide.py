@@ -1,0 +1,206 @@
+"""Which events a command causes, or why it is refused.
+
+`decide` looks at the room but never changes it; a refused command leaves no trace.
+"""
+
+from typing import Final, assert_never
+
+from csp.protocol.enums import SYSTEM, AgentId
+from csp.protocol.events import Called, ControlSent, KnownEvent, ModeChanged, RunStarted
+from csp.protocol.session_parts import Change
+from csp.room import membership, timers
+from csp.room.agent_text import agent_commands
+from csp.room.agent_text.allstop import allstop, is_allstop
+from csp.room.board import board_commands
+from csp.room.commands import (
+    ActOnRun,
+    Answer,
+    AnyCommand,
+    BoardCommand,
+    Cancel,
+    CastVote,
+    CheckRun,
+    Collaborate,
+    CompactBoard,
+    Continue,
+    Control,
+    DeliverRun,
+    HandTurn,
+    Join,
+    KeepNotes,
+    KeepTurn,
+    Leave,
+    NextTurn,
+    NoteCall,
+    Notice,
+    PrepareRun,
+    Prune,
+    Redact,
+    Remove,
+    Report,
+    Return,
+    RunCommand,
+    SayInRun,
+    Send,
+    SessionCommand,
+    SetMode,
+    SetState,
+    Steer,
+    Stop,
+    Summarise,
+    Tell,
+    Tick,
+    WriteNote,
+)
+from csp.room.messages import send
+from csp.room.orchestrator import wake
+from csp.room.room_draft import Batch
+from csp.room.room_rules import DEFAULT_RULES, Rules
+from csp.room.room_state import Room
+from csp.room.runs import run_commands
+from csp.room.sessions import collaborations, replies, session_start, steering, turn_commands
+from csp.room.sessions.session_reactions import react
+
+#: After these the sessions look what has happened to their agents.
+_MOVES_AGENTS: Final = (Report, Send, SetState, Cancel, Leave, Remove, Redact)
+#: These lead to asks, for which the whiteboard was searched.
+_BRINGS_HITS: Final = (Answer, Collaborate, Tick)
+
+
+def decide(room: Room, command: AnyCommand, now: float, rules: Rules = DEFAULT_RULES) -> list[KnownEvent]:
+    """Return the events that `command` causes; none if it changes nothing; raise if it is refused."""
+    if command.once and command.once in room.calls.get(command.caller, {}):
+        return []
+    batch = Batch(room, now, command.hits if isinstance(command, _BRINGS_HITS) else None)
+    _decide(room, command, batch, rules)
+    board_commands.conclude(room, batch, rules)
+    if isinstance(command, _MOVES_AGENTS) and batch.has_sessions:
+        react(room, batch, rules)
+    wake.wake(room, batch, rules)
+    if command.once:
+        _note_call(batch, command.caller, command.once, _answer(batch.events))
+    return batch.events
+
+
+def _note_call(batch: Batch, caller: AgentId, key: str, answer: str) -> None:
+    batch.add(Called, caller, SYSTEM, f"call {key}", {"key": key, "answer": answer})
+
+
+def _decide(room: Room, command: AnyCommand, batch: Batch, rules: Rules) -> None:
+    match command:
+        case Send():
+            _send(room, command, batch, rules)
+        case Answer():
+            replies.answer(room, command, batch, rules)
+        case Tell():
+            agent_commands.tell(room, command, batch)
+        case Report():
+            send.report(room, command, batch)
+        case SetState():
+            membership.set_state(room, command, batch)
+        case Join():
+            membership.join(room, command, batch)
+        case Return():
+            membership.come_back(room, command, batch)
+        case Leave():
+            membership.leave(room, command, batch)
+        case Remove():
+            membership.remove(room, command, batch)
+        case Control():
+            membership.control(room, command, batch)
+        case NoteCall():
+            _note_call(batch, command.caller, command.key, command.answer)
+        case Cancel():
+            send.cancel(room, command, batch)
+        case Continue():
+            send.release(room, command, batch)
+        case Redact():
+            send.redact(room, command, batch)
+        case Prune():
+            send.prune(room, command, batch)
+        case Notice():
+            batch.notice(command.target, command.text)
+        case SetMode() | Collaborate() | NextTurn() | KeepTurn() | CastVote() | HandTurn() | Stop() | Steer():
+            decide_session(room, command, batch, rules)
+        case SayInRun() | PrepareRun() | CheckRun() | DeliverRun() | ActOnRun():
+            decide_run(room, command, batch, rules)
+        case WriteNote() | Summarise() | KeepNotes() | CompactBoard():
+            decide_board(room, command, batch, rules)
+        case Tick():
+            timers.tick(room, batch, rules)
+        case _:
+            assert_never(command)
+
+
+def _answer(events: list[KnownEvent]) -> str:
+    """Return the ids by which the answer to a call can be given again: what it began, pressed or ended."""
+    runs = [event.run for event in events if isinstance(event, RunStarted)]
+    changes = [event for event in events if isinstance(event, ModeChanged)]
+    begun = [event.session_id for event in changes if event.change in (Change.STARTED, Change.CONTINUED)]
+    pressed = [event.id for event in events if isinstance(event, ControlSent)]
+    ended = [event.session_id for event in changes if event.change is Change.ENDED]
+    return ",".join(runs or begun or ended or pressed)
+
+
+def _send(room: Room, command: Send, batch: Batch, rules: Rules) -> None:
+    if is_allstop(room, command.sender, command.text):
+        allstop(room, command, batch, rules)
+        return
+    send.send(room, command, batch)
+    if batch.events:  # else it was sent before
+        replies.heed_working(room, command, batch, rules)
+
+
+def decide_session(room: Room, command: SessionCommand, batch: Batch, rules: Rules) -> None:
+    """Append the events that a command about a session causes."""
+    match command:
+        case SetMode():
+            session_start.set_mode(room, command, batch, rules)
+        case Collaborate():
+            collaborations.collaborate(room, command, batch, rules)
+        case NextTurn():
+            steering.next_turn(room, command, batch, rules)
+        case KeepTurn():
+            steering.keep_turn(room, command, batch, rules)
+        case CastVote():
+            turn_commands.vote(room, command, batch, rules)
+        case HandTurn():
+            turn_commands.hand_over(room, command, batch, rules)
+        case Stop():
+            steering.stop(room, command, batch, rules)
+        case Steer():
+            steering.steer(room, command, batch, rules)
+        case _:
+            assert_never(command)
+
+
+def decide_run(room: Room, command: RunCommand, batch: Batch, rules: Rules) -> None:
+    """Append the events that a command about a run causes."""
+    match command:
+        case SayInRun():
+            run_commands.say(room, command, batch, rules)
+        case PrepareRun():
+            run_commands.prepare(room, command, batch, rules)
+        case CheckRun():
+            run_commands.check(room, command, batch, rules)
+        case DeliverRun():
+            run_commands.deliver(room, command, batch, rules)
+        case ActOnRun():
+            run_commands.act(room, command, batch, rules)
+        case _:
+            assert_never(command)
+
+
+def decide_board(room: Room, command: BoardCommand, batch: Batch, rules: Rules) -> None:
+    """Append the events that a command about a board causes."""
+    match command:
+        case WriteNote():
+            board_commands.write(room, command, batch, rules)
+        case Summarise():
+            board_commands.summarise(room, command, batch)
+        case KeepNotes():
+            board_commands.keep_notes(room, command, batch)
+        case CompactBoard():
+            board_commands.compact(room, command, batch)
+        case _:
+            assert_never(command)

@@ -1,0 +1,1 @@
+"""Messages: who gets them, how far each delivery has come, what waits."""

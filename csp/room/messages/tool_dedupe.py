@@ -1,0 +1,69 @@
+"""What an agent has sent by tool, so that its printing the same sends nothing a second time.
+
+A model that calls a tool often says in words what it did: the command with the same text, or the text as its
+answer. Both orders occur, since the words before a tool call are read from a file that may come later than
+the call. So what is sent in the midst of a prompt is remembered until the prompt is over, each message to
+be matched once: who sends twice by tool, or prints twice, means it.
+"""
+
+from collections.abc import Collection
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from csp.protocol.enums import AgentId, MessageId
+
+#: Of a prompt with more messages the last ones are remembered.
+KEPT: Final = 50
+_BLANK_LINE: Final = "\n\n"
+
+
+class Way(StrEnum):
+    """How an agent sent a message while it was at work."""
+
+    TOOL = "tool"
+    WORDS = "words"
+
+
+class Sent(msgspec.Struct, frozen=True, array_like=True):
+    """A message of the prompt that an agent works on, as far as it takes to know it again."""
+
+    id: MessageId
+    target: AgentId
+    way: Way
+    marks: tuple[str, ...]
+
+
+def marks_of(text: str) -> tuple[str, ...]:
+    """Return by what a text is known again: as it is, and by its first paragraph.
+
+    A printed command ends at a blank line, so of a long text it repeats the first paragraph alone.
+    """
+    lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    first = lines.partition(_BLANK_LINE)[0]
+    return tuple(dict.fromkeys((_mark(lines), _mark(first))))
+
+
+def _mark(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def same(
+    sent: tuple[Sent, ...],
+    way: Way,
+    targets: Collection[AgentId],
+    text: str,
+    used: Collection[MessageId] = (),
+) -> MessageId | None:
+    """Return the first message that went this way with the same text, if none has been matched with it."""
+    if not sent:
+        return None
+    mark = marks_of(text)[0]
+    for one in sent:
+        # Words repeat a tool's first paragraph; a tool that says less than the words did says something else.
+        known = one.marks if one.way is Way.TOOL else one.marks[:1]
+        if one.way is way and one.target in targets and mark in known and one.id not in used:
+            return one.id
+    return None

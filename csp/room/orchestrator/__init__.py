@@ -1,0 +1,1 @@
+"""The orchestrator: when it is woken, and what it is told."""

@@ -1,0 +1,103 @@
+"""What the room tells an agent of itself: an answer to a query, a digest; short enough to be typed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from csp.protocol.enums import Mode
+from csp.protocol.events import AnyEvent, Unknown
+from csp.protocol.session_parts import Status
+from csp.room.sessions.session_state import Session
+from csp.room.sessions.session_summary import tally_text
+from csp.room.sessions.token_estimate import cut
+from csp.room.sessions.turn_prompt import last_outputs, render, round_label
+
+MAX_ANSWER: Final = 2000
+MAX_LINE: Final = 300
+DEFAULT_COUNT: Final = 20
+#: Of a digest: what the words of all may take together, of each; what a topic, a vote, a reason may.
+_SAID: Final = 900
+_WORDS: Final = 160
+_PART: Final = 250
+
+
+def mode_text(session: Session | None) -> str:
+    """Say which mode a thread is in, whose turn it is."""
+    if session is None:
+        return f"[CSP: the mode is {Mode.FREEFORM}; no session is running]"
+    topic = f" on {session.setup.topic!r}" if session.setup.topic else ""
+    waiting = ", ".join(session.waiting_for) or "nobody"
+    text = (
+        f"the mode is {session.setup.mode}{topic}; {session.id} is {session.status}, in {session.stage.name}"
+    )
+    return f"[CSP: {cut(text, MAX_LINE)}; it waits for {cut(waiting, MAX_LINE)}]"
+
+
+def log_text(events: Iterable[AnyEvent]) -> str:
+    """Say what `events` say, oldest first; of more than fits, the newest."""
+    lines: list[str] = []
+    left = MAX_ANSWER - len(_whole(["#"]))
+    for event in reversed([event for event in events if not isinstance(event, Unknown)]):
+        line = _line(event.seq, event.sender, event.target, event.text)
+        left -= len(line) + 1
+        if left < 0:
+            break
+        lines.append(line)
+    return _whole(lines[::-1]) if lines else "[CSP: nothing that concerns you has been said yet]"
+
+
+def _line(seq: int, sender: str, target: str, text: str) -> str:
+    line = f"#{seq} {sender} -> {target}: {' '.join(text[:MAX_LINE].split())}"
+    is_cut = len(text) > MAX_LINE or len(line) > MAX_LINE
+    return f"{line[: MAX_LINE - 1]}…" if is_cut else line
+
+
+def _whole(lines: list[str]) -> str:
+    text = "\n".join(lines)
+    return f"[CSP: the last that concerns you, oldest first\n{text}]"
+
+
+# --- the digest of a session ---------------------------------------------------------------------
+
+
+def digest(prompts: Mapping[str, str], session: Session, reasons: Sequence[str]) -> str:
+    """Say what has happened in a session, who said what, what it waits for; nothing that is sealed."""
+    why, now = cut("; ".join(reasons), _PART), _state_text(session)
+    values = {
+        "mode": session.setup.mode,
+        "session": session.id,
+        "label": round_label(session, session.stage.round),
+        "goal": cut(_plain(session.setup.topic), _PART) or "(none)",
+        "why": f"{why}.",
+        "positions": "\n".join(_said(session)),
+        "votes": cut(_plain(tally_text(session)), _PART) if _is_counted(session) else "",
+        "now": now,
+        "window": f"{why}. {now}",
+        "proposals": "",
+        "format": "",
+    }
+    return cut(render(prompts, "digest", values), MAX_ANSWER)
+
+
+def _is_counted(session: Session) -> bool:
+    """Tell whether there was a vote and none goes on, in which it would show whose proposal is whose."""
+    return bool(session.counted) and (session.is_over or not session.stage.candidates)
+
+
+def _said(session: Session) -> list[str]:
+    spoken = list(last_outputs(session))
+    if session.synthesis:
+        return [f"Synthesis: {cut(_plain(session.synthesis), _SAID)}"]
+    share = min(_WORDS, _SAID // max(len(spoken), 1))
+    return [f"- {agent}: {cut(_plain(output.text), share)}" for agent, output in spoken]
+
+
+def _state_text(session: Session) -> str:
+    if session.is_over:
+        return f"it has ended: {session.reason}."
+    waiting = cut(", ".join(session.waiting_for) or "nobody", _PART)
+    paused = " (paused)" if session.status is Status.PAUSED else ""
+    return f"{session.stage.name}{paused}, waiting for {waiting}."
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,1 @@
+"""Review runs: a builder and a reviewer work on one task."""

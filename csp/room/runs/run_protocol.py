@@ -1,0 +1,395 @@
+"""The course of a run: which message may follow which, what comes of it, what a person may do."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from csp.errors import BadInput, Refused
+from csp.protocol.enums import AgentId, Mode
+from csp.protocol.events import RunChecked, RunMoved, RunSaid
+from csp.protocol.review_messages import (
+    MAILBOX,
+    MAX_ITEMS,
+    OWN_METRICS,
+    AlertLevel,
+    AnyMessage,
+    Decision,
+    ExecutionAlert,
+    ExecutionUpdate,
+    Finding,
+    MessageType,
+    PlanFeedback,
+    PlanProposed,
+    ReviewDecision,
+    Risk,
+    RunPhase,
+    RunRole,
+    SessionAck,
+    SessionEnd,
+    SessionStart,
+    type_of_body,
+)
+from csp.protocol.session_parts import Change, EndReason, PhaseKind, Stage, TurnState
+from csp.room.runs.run_state import Run
+from csp.room.sessions.modes import MODES
+from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.session_end import end
+from csp.room.sessions.turns import ask, cancel
+
+P, M = RunPhase, MessageType
+_BUILDER, _REVIEWER = RunRole.BUILDER, RunRole.REVIEWER
+#: Which messages may come in a phase, from whom; whatever is not here is refused.
+LEGAL: Final[dict[RunPhase, dict[MessageType, RunRole]]] = {
+    P.START: {M.SESSION_ACK: _REVIEWER},
+    P.PLAN: {M.PLAN_PROPOSED: _BUILDER},
+    P.FEEDBACK: {M.PLAN_FEEDBACK: _REVIEWER},
+    P.EXECUTION: {M.EXECUTION_UPDATE: _BUILDER, M.EXECUTION_ALERT: _REVIEWER},
+    P.CHECKS: {M.EXECUTION_ALERT: _REVIEWER},
+    P.WATCH: {M.EXECUTION_ALERT: _REVIEWER},
+    P.DECISION: {M.REVIEW_DECISION: _REVIEWER, M.EXECUTION_ALERT: _REVIEWER},
+    P.CLOSING: {M.SESSION_END: _BUILDER},
+}
+#: Whose turn it is in a phase; in the others nobody is asked.
+TURN_OF: Final[dict[RunPhase, RunRole]] = {
+    P.START: _REVIEWER,
+    P.PLAN: _BUILDER,
+    P.FEEDBACK: _REVIEWER,
+    P.EXECUTION: _BUILDER,
+    P.WATCH: _REVIEWER,
+    P.DECISION: _REVIEWER,
+    P.CLOSING: _BUILDER,
+}
+#: In these a person is asked, with these words.
+CALLS: Final[dict[RunPhase, str]] = {
+    P.APPROVAL: "csp review go {run}, or: csp review decide {run} revise|abort",
+    P.ESCALATED: "csp review decide {run} accept|revise|abort",
+    P.HALTED: "csp review resume {run}, or: csp review abort {run} WHY",
+}
+#: How often one is asked for a message in a phase before a person is called.
+ASKS: Final = 2
+#: Steps of a cycle without a submission after which a person is called.
+MAX_STEPS: Final = 30
+_ROWS: Final = {row.name: at for at, row in enumerate(MODES[Mode.REVIEW].phases)}
+
+
+def goes_on(desk: Desk) -> None:
+    """Ask whoever the run needs next; called when nobody owes a reply."""
+    run, session = desk.run, desk.session
+    if run is None:
+        # Its beginning stood in a damaged line.
+        end(desk, EndReason.ALL_FAILED)
+    elif session.stage.is_waiting:
+        return
+    elif run.phase is P.WATCH and session.done:
+        enter(desk, P.EXECUTION)
+    elif session.asked_here < ASKS:
+        ask(desk, run.agent_of(TURN_OF[run.phase]))
+    else:
+        give_up(desk, f"in {ASKS} turns")
+
+
+def give_up(desk: Desk, when: str) -> None:
+    """Ask nobody any more for the message of this phase; a person says how it goes on."""
+    run = desk.known_run
+    if run.phase is P.CLOSING:
+        # The work is accepted already; the room writes the summary itself.
+        end(desk, EndReason.ACCEPTED)
+        return
+    if run.phase is P.WATCH:
+        # Nobody has to say something about a step on the way.
+        enter(desk, P.EXECUTION)
+        return
+    wanted = next(iter(LEGAL[run.phase]))
+    halt(desk, f"{run.agent_of(TURN_OF[run.phase])} gave no valid {wanted} {when}")
+
+
+def enter(
+    desk: Desk,
+    phase: RunPhase,
+    why: str = "",
+    *,
+    cycle: int | None = None,
+    revisions: int | None = None,
+    back: RunPhase | None = None,
+    by: AgentId | None = None,
+) -> None:
+    """Bring the run to a phase; a person that it waits for is told what to do."""
+    run, session = desk.known_run, desk.session
+    role = TURN_OF.get(phase)
+    fields: dict[str, Any] = {
+        "phase": phase,
+        "why": why,
+        "cycle": run.cycle if cycle is None else cycle,
+        "revisions": run.revisions if revisions is None else revisions,
+        "back": back,
+    }
+    desk.add_run(RunMoved, phase, fields, by=by)
+    stage = Stage(
+        number=session.stage.number + 1,
+        kind=PhaseKind.REVIEW,
+        name=phase,
+        row=_ROWS[phase],
+        round=desk.known_run.cycle,
+        is_waiting=role is None or run.agent_of(role) == MAILBOX,
+    )
+    desk.change(Change.PHASE, phase, {"stage": stage})
+    if phase in CALLS:
+        desk.notice(f"Run {run.id} waits for a person: {why}. Answer with: {CALLS[phase].format(run=run.id)}")
+        desk.wake(f"run {run.id} waits for a person: {why}")
+
+
+def halt(desk: Desk, why: str, *, by: AgentId | None = None) -> None:
+    """Stop all work on the run until a person says how it goes on."""
+    back = desk.known_run.phase
+    for turn in list(desk.session.turns.values()):
+        if not cancel(desk, turn, "halted"):
+            desk.interrupt(turn)
+    enter(desk, P.HALTED, why, back=back, by=by)
+
+
+# --- messages --------------------------------------------------------------------------------------
+
+
+def take(desk: Desk, role: RunRole, body: AnyMessage, origin: str, key: str = "") -> None:
+    """Take a message of a role; one that is not expected is refused by its name."""
+    run = desk.known_run
+    wanted, body = body, check_message(run, role, body)
+    if _decision_of(wanted) is not _decision_of(body):
+        desk.notice(f"Run {run.id}: all findings are minor, so the revise counts as an accept with notes.")
+    fields: dict[str, Any] = {"role": role, "body": body, "origin": origin, "key": key}
+    desk.add_run(RunSaid, _line_of(body), fields, by=run.agent_of(role))
+    turn = desk.session.turns.get(run.agent_of(role))
+    if turn is not None and not isinstance(body, ExecutionAlert):
+        # It came another way than the one it was asked by.
+        desk.withdraw(turn)
+        desk.move(turn, TurnState.REPLIED, f"by {origin}")
+    _EFFECTS[type(body)](desk, body)
+
+
+def _decision_of(body: AnyMessage) -> Decision | None:
+    return body.decision if isinstance(body, ReviewDecision) else None
+
+
+def check_message(run: Run, role: RunRole, body: AnyMessage) -> AnyMessage:
+    """Return a message as it will be taken; refuse one that may not come now, or contradicts itself."""
+    _check_legal(run, role, type_of_body(body))
+    if isinstance(body, ExecutionUpdate):
+        return _claimed(body)
+    if isinstance(body, PlanProposed):
+        # Where it lies from now on, whatever it was read from.
+        return replace(body, plan_path=f"runs/{run.id}/plan.json")
+    return _settled(run, body) if isinstance(body, ReviewDecision) else body
+
+
+def _claimed(update: ExecutionUpdate) -> ExecutionUpdate:
+    """Return a step as its builder may say it: what CSP finds out itself cannot come from anybody else."""
+    own = [name for name in update.metrics if name.startswith(OWN_METRICS)]
+    if own:
+        raise Refused(f"metric {own[0]!r} is CSP's own", f"use a name that does not begin with {OWN_METRICS}")
+    if len(update.metrics) > MAX_ITEMS:
+        raise Refused(f"{len(update.metrics)} metrics are too many", f"give {MAX_ITEMS} at most")
+    tests = None if update.tests is None else replace(update.tests, claimed=True)
+    return replace(update, tests=tests, figures=None)
+
+
+def _check_legal(run: Run, role: RunRole, message_type: MessageType) -> None:
+    """Refuse a message that may not come now, or not from that role."""
+    legal = LEGAL.get(run.phase, {})
+    if legal.get(message_type) is role:
+        return
+    expected = ", ".join(f"{name} by the {who}" for name, who in legal.items()) or "none, it waits"
+    what = f"{message_type} by the {role} may not come in phase {run.phase} of run {run.id}"
+    raise Refused(what, f"expected: {expected}")
+
+
+def _line_of(body: AnyMessage) -> str:
+    """Return a message in one line, for those who only look on."""
+    match body:
+        case SessionStart():
+            said = body.goal
+        case PlanProposed():
+            said = body.summary or f"{len(body.steps)} steps"
+        case PlanFeedback():
+            said = f"risk {body.risk}" + (", another plan" if body.alternative else "")
+        case ExecutionUpdate():
+            said = f"{'submitted' if body.final else 'step'}: {body.step}"
+        case ExecutionAlert():
+            said = f"{body.level}: {body.text}"
+        case ReviewDecision():
+            said = f"{body.decision}, {len(body.findings)} findings"
+        case SessionEnd():
+            said = body.summary or body.status
+        case _:
+            said = body.note or "ready"
+    return f"{type_of_body(body)}: {said}"
+
+
+def _settled(run: Run, decision: ReviewDecision) -> ReviewDecision:
+    """Return a decision as it is taken, its new findings numbered; refuse one that contradicts itself."""
+    known = {one.id: one for one in run.findings}
+    named = (*decision.resolved, *(one.id for one in decision.findings if one.id in known))
+    closed = [one for one in named if one not in known or not known[one].is_open]
+    if closed:
+        opened = ", ".join(str(one.id) for one in run.open_findings) or "none"
+        raise Refused(f"finding {closed[0]} is not open, so it is not checked again", f"open: {opened}")
+    if decision.decision is Decision.ABORT and not decision.rationale.strip():
+        raise Refused("an abort needs a rationale", "say why, as RATIONALE: text")
+    new = [one for one in decision.findings if one.id not in known]
+    fresh = tuple(
+        Finding(severity=one.severity, text=one.text, id=f"f-{number}")
+        for number, one in enumerate(new, len(known) + 1)
+    )
+    decision = replace(decision, findings=fresh)
+    return _FITTED[decision.decision](run, decision)
+
+
+def _accepted(run: Run, decision: ReviewDecision) -> ReviewDecision:
+    """Resolve what was reason for a revision; minor findings stay as notes."""
+    weighty = [one for one in decision.findings if one.is_weighty]
+    if weighty:
+        grade = weighty[0].severity
+        raise Refused(f"accept does not go with a {grade} finding", "decide revise, or grade it minor")
+    done = [str(one.id) for one in run.open_findings if one.is_weighty]
+    return replace(decision, resolved=tuple(dict.fromkeys((*decision.resolved, *done))))
+
+
+def _revised(run: Run, decision: ReviewDecision) -> ReviewDecision:
+    """Take a revision for minor findings alone as what it is: an accept with notes."""
+    left = [one for one in run.open_findings if one.id not in decision.resolved]
+    if any(one.is_weighty for one in (*left, *decision.findings)):
+        return decision
+    if not left and not decision.findings:
+        raise Refused("a revise needs a finding", "name what is wrong, as FINDING: major - text")
+    note = f"revise for minor findings alone, taken as accept. {decision.rationale}".strip()
+    return replace(decision, decision=Decision.ACCEPT, rationale=note[:2000])
+
+
+def _as_it_is(run: Run, decision: ReviewDecision) -> ReviewDecision:
+    return decision
+
+
+_FITTED: Final[dict[Decision, Callable[[Run, ReviewDecision], ReviewDecision]]] = {
+    Decision.ACCEPT: _accepted,
+    Decision.REVISE: _revised,
+    Decision.ABORT: _as_it_is,
+}
+
+
+# --- what comes of each ----------------------------------------------------------------------------
+
+
+def _on_ack(desk: Desk, body: Any) -> None:
+    enter(desk, P.PLAN)
+
+
+def _on_plan(desk: Desk, body: Any) -> None:
+    enter(desk, P.FEEDBACK)
+
+
+def _on_feedback(desk: Desk, body: PlanFeedback) -> None:
+    run = desk.known_run
+    if body.alternative is not None and run.alternatives == 1:
+        enter(desk, P.PLAN, "the reviewer proposes another plan")
+    elif body.alternative is not None:
+        enter(desk, P.APPROVAL, "builder and reviewer do not agree on a plan")
+    elif body.risk is Risk.HIGH:
+        enter(desk, P.APPROVAL, "the reviewer takes the risk for high")
+    elif run.terms.approve:
+        enter(desk, P.APPROVAL, "the plan is to be approved")
+    else:
+        enter(desk, P.EXECUTION)
+
+
+def _on_update(desk: Desk, body: Any) -> None:
+    enter(desk, P.CHECKS)
+
+
+def _on_alert(desk: Desk, body: ExecutionAlert) -> None:
+    run = desk.known_run
+    if body.level is AlertLevel.CRITICAL:
+        halt(desk, f"critical alert of {run.reviewer}: {body.text}")
+    else:
+        desk.notice(f"Run {run.id}: {run.reviewer} notes: {body.text}")
+
+
+def _on_decision(desk: Desk, body: ReviewDecision) -> None:
+    run = desk.known_run
+    if body.decision is Decision.ACCEPT:
+        enter(desk, P.CLOSING)
+    elif body.decision is Decision.ABORT:
+        desk.notice(f"Run {run.id}: {run.reviewer} aborts: {body.rationale}")
+        end(desk, EndReason.ABORTED, note=body.rationale)
+    elif run.revisions + 1 >= (desk.session.setup.rounds or 1):
+        enter(desk, P.ESCALATED, f"not accepted after {run.revisions} revisions")
+    else:
+        revise(desk)
+
+
+def revise(desk: Desk, why: str = "", *, by: AgentId | None = None) -> None:
+    """Let the builder go over its work once more."""
+    run = desk.known_run
+    enter(desk, P.EXECUTION, why, cycle=run.cycle + 1, revisions=run.revisions + 1, by=by)
+
+
+def _on_end(desk: Desk, body: Any) -> None:
+    end(desk, EndReason.ACCEPTED)
+
+
+def _on_start(desk: Desk, body: Any) -> None:
+    enter(desk, P.START)
+
+
+_EFFECTS: Final[dict[type[Any], Callable[[Desk, Any], None]]] = {
+    SessionStart: _on_start,
+    SessionAck: _on_ack,
+    PlanProposed: _on_plan,
+    PlanFeedback: _on_feedback,
+    ExecutionUpdate: _on_update,
+    ExecutionAlert: _on_alert,
+    ReviewDecision: _on_decision,
+    SessionEnd: _on_end,
+}
+
+
+def announce(desk: Desk) -> None:
+    """Say in the builder's name that the run begins; the place to work in is ready."""
+    run = desk.known_run
+    body = SessionStart(
+        goal=run.goal or "(no goal was given)",
+        context=run.context or SessionStart.context,
+        test=run.terms.test,
+        max_revisions=run.max_revisions,
+    )
+    fields: dict[str, Any] = {"role": _BUILDER, "body": body, "origin": "room"}
+    desk.add_run(RunSaid, _line_of(body), fields, by=run.builder)
+    _on_start(desk, body)
+
+
+def checked(desk: Desk, update: ExecutionUpdate, note: str) -> None:
+    """Note what CSP has found out about the last step; the run goes on unless it was halted meanwhile."""
+    run = desk.known_run
+    desk.add_run(RunChecked, _line_of(update), {"cycle": run.cycle, "update": update, "note": note})
+    if note:
+        desk.notice(f"Run {run.id}: {note}.")
+    if run.phase is P.CHECKS:
+        after_checks(desk)
+
+
+def after_checks(desk: Desk) -> None:
+    """Go on from a step whose diff and tests are known."""
+    run = desk.known_run
+    if run.update is not None and run.update.final:
+        enter(desk, P.DECISION)
+    elif run.steps >= MAX_STEPS:
+        enter(desk, P.HALTED, f"{run.steps} steps without a submission", back=P.EXECUTION)
+    elif run.telemetry and run.reviewer != MAILBOX:
+        enter(desk, P.WATCH)
+    else:
+        enter(desk, P.EXECUTION)
+
+
+def unknown_role(run: Run, agent: AgentId) -> BadInput:
+    """Return why somebody has no say in a run."""
+    who = f"builder is {run.builder}, reviewer is {run.reviewer}"
+    return BadInput(f"{agent} has no role in run {run.id}", who)

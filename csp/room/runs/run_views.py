@@ -1,0 +1,87 @@
+"""How runs are shown to those who ask for them, with what their reviewers have brought about."""
+
+from collections.abc import Iterable
+
+from csp.protocol.review_messages import ReviewerStats, RunDetail, RunPhase, RunSummary, Severity, Verdict
+from csp.protocol.session_parts import EndReason
+from csp.room.runs.run_protocol import LEGAL
+from csp.room.runs.run_state import Run
+from csp.room.runs.run_waits import waits_for
+
+
+def run_view(run: Run) -> RunSummary:
+    """Return a run in one line."""
+    return RunSummary(
+        id=run.id,
+        session_id=run.session,
+        thread=run.thread,
+        goal=run.goal,
+        builder=run.builder,
+        reviewer=run.reviewer,
+        phase=run.phase,
+        waits_for=waits_for(run) or "",
+        since=run.since,
+        cycle=run.cycle,
+        revisions=run.revisions,
+        max_revisions=run.max_revisions,
+        started_at=run.started_at,
+        why=run.why,
+        ended_at=run.ended_at,
+        reason=run.reason,
+        branch=run.branch,
+    )
+
+
+def run_detail(run: Run, folder: str = "") -> RunDetail:
+    """Return all that is known of a run."""
+    return RunDetail(
+        run=run_view(run),
+        expects=tuple(LEGAL.get(run.phase, {})),
+        plan=run.plan,
+        risk=run.risk,
+        notes=run.feedback.notes if run.feedback else (),
+        telemetry=run.telemetry,
+        findings=run.findings,
+        update=run.update,
+        decision=run.decision,
+        context=run.context,
+        summary=run.summary,
+        folder=folder,
+        defects=run.defects,
+    )
+
+
+def stats(runs: Iterable[Run]) -> tuple[ReviewerStats, ...]:
+    """Return for each reviewer what came of its reviews, over the runs that have ended."""
+    by_reviewer: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.phase is RunPhase.ENDED:
+            by_reviewer.setdefault(run.reviewer, []).append(run)
+    return tuple(_stats(reviewer, own) for reviewer, own in by_reviewer.items())
+
+
+def _stats(reviewer: str, runs: list[Run]) -> ReviewerStats:
+    accepted = [run for run in runs if run.reason is EndReason.ACCEPTED]
+    findings = [finding for run in runs for finding in run.findings]
+    confirmed = sum(one.verdict is Verdict.CONFIRMED for one in findings)
+    rejected = sum(one.verdict is Verdict.REJECTED for one in findings)
+    judged = confirmed + rejected
+    missed = sum(len(run.defects) for run in runs)
+    known = confirmed + missed
+    return ReviewerStats(
+        reviewer=reviewer,
+        runs=len(runs),
+        accepted=len(accepted),
+        accepted_at_once=sum(not run.revisions for run in accepted),
+        accepted_after_revision=sum(bool(run.revisions) for run in accepted),
+        aborted=sum(run.reason is EndReason.ABORTED for run in runs),
+        escalated=sum(bool(run.escalations) for run in runs),
+        alerts=sum(run.alerts for run in runs),
+        findings={grade.value: sum(one.severity is grade for one in findings) for grade in Severity},
+        confirmed=confirmed,
+        rejected=rejected,
+        precision=round(confirmed / judged, 3) if judged else None,
+        missed=missed,
+        accepted_with_defects=sum(bool(run.defects) for run in runs),
+        miss_rate=round(missed / known, 3) if known else None,
+    )

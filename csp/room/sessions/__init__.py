@@ -1,0 +1,1 @@
+"""Sessions: modes, phases, turns, replies, votes and limits."""

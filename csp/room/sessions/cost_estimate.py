@@ -1,0 +1,109 @@
+"""What a call will cost, as far as that can be known before it is made.
+
+The rule: its input is the prompt at 3 bytes a token with 500 tokens for the rules of the room, or as much
+more than our own count as the model has ever told; its output is half as much again as its longest reply so
+far, for the first one 1,000 tokens; it costs no less than its dearest call so far. Without a known price, a
+call costs half as much again as the agent's dearest so far, its first one as much as the dearest of others
+without a price; the very first is made alone, since nobody can tell. Calls under way count with all that
+they may take, and the output of each is kept to that.
+"""
+
+from typing import Final, NamedTuple
+
+from csp.protocol.enums import AgentId
+from csp.protocol.session_parts import Price
+from csp.room.sessions.session_state import Gauge, Session
+from csp.room.sessions.token_estimate import tokens_in
+
+BYTES_PER_TOKEN: Final = 3
+#: What the room's rules and the form of a reply take beside the prompt.
+OVERHEAD: Final = 500
+FIRST_OUTPUT: Final = 1000
+LEAST_OUTPUT: Final = 200
+MARGIN: Final = 1.5
+_MILLION: Final = 1_000_000
+
+
+class Foreseen(NamedTuple):
+    """What a call may cost: as far as one can tell, at the very most; its output is kept to `max_output`."""
+
+    cost_usd: float = 0.0
+    allowed_usd: float = 0.0
+    max_output: int | None = None
+
+
+class TooDear(NamedTuple):
+    """Why a call is not made."""
+
+    why: str
+
+
+def foresee(
+    session: Session, agent: AgentId, prompt: str, before: int = 0, own_usd: float = 0.0
+) -> Foreseen | TooDear:
+    """Return what the call with this prompt may cost; `before` are tokens that come with it.
+
+    It takes the place of a call that its agent has under way, which may cost `own_usd`.
+    Only collaborations are kept from a call: elsewhere a limit of money is there for emergencies.
+    """
+    limit = session.setup.limits.cost
+    if limit is None or session.setup.collaboration is None:
+        return Foreseen()
+    price, gauge = session.setup.prices.get(agent), session.gauges.get(agent, Gauge())
+    if price is None and _is_anybodys_guess(session, agent):
+        return TooDear(f"nobody knows what a call of {agent} may cost until the one under way has told")
+    put_in = _input(prompt, before, gauge) * price.input / _MILLION if price else 0.0
+    cost = _cost(put_in, price, gauge) if price else _told(session, agent)
+    taken = reserved(session, but=agent) + own_usd
+    if cost > limit - taken:
+        return TooDear(
+            f"the call of {agent} may cost {cost:.4f} USD; with {taken:.4f} of {limit:g} USD "
+            "spent or under way it could pass the limit"
+        )
+    # Those who are asked at once share what is left.
+    slots = max(session.width - len(session.turns), 1)
+    allowed = max(cost, (limit - taken) / slots) if cost else 0.0
+    rate = price.output if price else 0.0
+    return Foreseen(cost, allowed, int((allowed - put_in) * _MILLION / rate) if rate else None)
+
+
+def reserved(session: Session, but: AgentId | None = None) -> float:
+    """Return what is spent, with all that is under way, with what calls may have cost that broke off."""
+    seen = {turn: one.usage.cost_usd or 0.0 for turn, one in session.under_way.items()}
+    allowed = {turn.id: turn.allowed_usd for turn in session.turns.values()}
+    skipped = {turn.id for turn in session.turns.values() if turn.agent == but}
+    turns = {*seen, *allowed, *session.unsettled} - skipped
+    # A turn may have used more than it was allowed; it counts once.
+    most = [
+        max(seen.get(turn, 0.0), allowed.get(turn, 0.0), session.unsettled.get(turn, 0.0)) for turn in turns
+    ]
+    return session.cost_usd + sum(most)
+
+
+def _input(prompt: str, before: int, gauge: Gauge) -> int:
+    by_bytes = len(prompt.encode(errors="replace")) // BYTES_PER_TOKEN + OVERHEAD
+    return max(by_bytes, tokens_in(prompt) + gauge.over) + before
+
+
+def _cost(put_in: float, price: Price, gauge: Gauge) -> float:
+    """Return what a call costs by its price."""
+    output = max(gauge.output * MARGIN, LEAST_OUTPUT) if gauge.output else FIRST_OUTPUT
+    return max(put_in + output * price.output / _MILLION, gauge.cost_usd)
+
+
+def _told(session: Session, agent: AgentId) -> float:
+    """Return what a call costs by what those without a price have told so far."""
+    own = session.gauges.get(agent)
+    if own is not None:
+        return own.cost_usd * MARGIN
+    return max((gauge.cost_usd for gauge in _unpriced(session)), default=0.0)
+
+
+def _is_anybodys_guess(session: Session, agent: AgentId) -> bool:
+    """Tell whether nobody without a price has told a cost yet, though somebody of them is about to."""
+    dark = [turn for turn in session.turns.values() if turn.agent not in (agent, *session.setup.prices)]
+    return bool(dark) and not _unpriced(session)
+
+
+def _unpriced(session: Session) -> list[Gauge]:
+    return [gauge for agent, gauge in session.gauges.items() if agent not in session.setup.prices]

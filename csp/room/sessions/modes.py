@@ -1,0 +1,210 @@
+"""The modes, one row each.
+
+A row says which phases a session goes through, who speaks next in them, what ends it. The engine reads
+these rows alone; a new mode is a new row.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from csp.protocol.enums import Mode
+from csp.protocol.review_messages import MAX_REVISIONS, RunPhase
+from csp.protocol.session_parts import EndReason, PhaseKind, Setup
+
+
+class Speaker(StrEnum):
+    """Who speaks next in a relay."""
+
+    EACH = "each"  # everybody once, in the turn order
+    NEXT = "next"  # the turn order, over and over again
+    HANDOFF = "handoff"  # whom the last speaker names
+    HANDOFF_OR_NEXT = "handoff_or_next"
+    LEAD = "lead"  # the lead, then whom it names, then the lead again
+
+
+class Times(StrEnum):
+    """How often a phase is run."""
+
+    ONCE = "once"
+    OTHER_ROUNDS = "other_rounds"  # for every round but the first
+    IF_BALLOT = "if_ballot"
+    IF_SYNTH = "if_synth"
+    IF_CUT = "if_cut"  # if a limit ended what came before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseRow:
+    """A phase of a mode; `prompt` names the template of what is asked in it."""
+
+    kind: PhaseKind
+    name: str
+    prompt: str
+    speaker: Speaker = Speaker.EACH
+    times: Times = Times.ONCE
+    is_sealed: bool = False
+    is_waiting: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeRow:
+    """A mode; `rounds` is how many it has unless somebody says otherwise, None where it has no end."""
+
+    phases: tuple[PhaseRow, ...] = ()
+    rounds: int | None = None
+    #: Who may say otherwise: one who gives `rounds`, one who gives `steps`, nobody.
+    unit: str = ""
+    fewest: int = 1
+    most: int | None = None
+    is_round_a_turn: bool = False
+    heeds_final: bool = True
+    heeds_handoff: bool = True
+    #: Whether plain words of an API agent are not enough, because they name nobody to go on.
+    needs_envelope: bool = False
+    without_handoff: EndReason = EndReason.NO_HANDOFF
+    at_cap: EndReason = EndReason.CAP_REACHED
+    #: Whether the room's limits hold without being asked for.
+    is_limited: bool = False
+    #: Reasons after which nobody is asked for a synthesis.
+    needs_no_synthesis: frozenset[EndReason] = frozenset()
+    #: Whether the outcome of its vote is the outcome of the session.
+    is_decided_by_vote: bool = False
+
+
+RELAY_NAME: Final = "turns"
+_SYNTHESIS: Final = PhaseRow(kind=PhaseKind.SOLO, name="synthesis", prompt="synthesise", times=Times.IF_SYNTH)
+#: The phases of a run by name, with the prompt of those in which somebody is asked; which follows which
+#: stands in csp.room.runs.run_protocol.
+_RUN_PROMPTS: Final = {
+    RunPhase.START: "review_ack",
+    RunPhase.PLAN: "build_plan",
+    RunPhase.FEEDBACK: "review_plan",
+    RunPhase.EXECUTION: "build_step",
+    RunPhase.WATCH: "review_watch",
+    RunPhase.DECISION: "review_work",
+    RunPhase.CLOSING: "build_end",
+}
+_LAST_WORD: Final = replace(_SYNTHESIS, times=Times.IF_CUT)
+#: Limits that are there for emergencies alone.
+EMERGENCIES: Final = frozenset(
+    {
+        EndReason.EMERGENCY_TURNS,
+        EndReason.EMERGENCY_TOKENS,
+        EndReason.EMERGENCY_MINUTES,
+        EndReason.EMERGENCY_COST,
+    }
+)
+
+
+def _relay(prompt: str, speaker: Speaker) -> PhaseRow:
+    return PhaseRow(kind=PhaseKind.RELAY, name=RELAY_NAME, prompt=prompt, speaker=speaker)
+
+
+def _ballot(times: Times) -> PhaseRow:
+    return PhaseRow(kind=PhaseKind.BALLOT, name="ballot", prompt="ballot", times=times, is_sealed=True)
+
+
+MODES: Final[dict[Mode, ModeRow]] = {
+    Mode.FREEFORM: ModeRow(),
+    Mode.SINGLE: ModeRow(
+        phases=(_relay("single", Speaker.HANDOFF), _LAST_WORD),
+        rounds=2,
+        is_round_a_turn=True,
+        without_handoff=EndReason.DONE,
+    ),
+    Mode.COLLABORATE: ModeRow(
+        phases=(_relay("collaborate", Speaker.HANDOFF), _LAST_WORD),
+        rounds=6,
+        unit="rounds",
+        is_round_a_turn=True,
+        needs_envelope=True,
+    ),
+    Mode.AUTOPILOT: ModeRow(
+        phases=(_relay("autopilot", Speaker.HANDOFF_OR_NEXT),),
+        is_round_a_turn=True,
+        heeds_final=False,
+        is_limited=True,
+    ),
+    Mode.ROUND_ROBIN: ModeRow(
+        phases=(_relay("round_robin", Speaker.NEXT), _SYNTHESIS),
+        rounds=10,
+        unit="steps",
+        is_round_a_turn=True,
+        heeds_handoff=False,
+        at_cap=EndReason.DONE,
+    ),
+    Mode.ORCHESTRATOR: ModeRow(
+        phases=(_relay("orchestrate", Speaker.LEAD), _SYNTHESIS),
+        unit="steps",
+        fewest=2,
+        is_round_a_turn=True,
+        needs_envelope=True,
+        is_limited=True,
+        # The last word of the lead is the synthesis.
+        needs_no_synthesis=frozenset({EndReason.FINAL}),
+    ),
+    Mode.DEBATE: ModeRow(
+        phases=(
+            PhaseRow(kind=PhaseKind.GATHER, name="positions", prompt="debate", is_sealed=True),
+            PhaseRow(kind=PhaseKind.RELAY, name="responses", prompt="respond", times=Times.OTHER_ROUNDS),
+            _ballot(Times.IF_BALLOT),
+            _SYNTHESIS,
+        ),
+        rounds=3,
+        unit="rounds",
+        fewest=2,
+        heeds_final=False,
+        heeds_handoff=False,
+    ),
+    Mode.CONSENSUS: ModeRow(
+        phases=(
+            PhaseRow(kind=PhaseKind.GATHER, name="proposals", prompt="consensus", is_sealed=True),
+            _ballot(Times.ONCE),
+            _SYNTHESIS,
+        ),
+        rounds=2,
+        fewest=2,
+        heeds_final=False,
+        heeds_handoff=False,
+        is_decided_by_vote=True,
+    ),
+    Mode.REVIEW: ModeRow(
+        phases=tuple(
+            PhaseRow(
+                kind=PhaseKind.REVIEW,
+                name=phase,
+                prompt=_RUN_PROMPTS.get(phase, ""),
+                is_waiting=phase not in _RUN_PROMPTS,
+            )
+            for phase in RunPhase
+        ),
+        rounds=MAX_REVISIONS + 1,
+        unit="rounds",
+        fewest=2,
+        most=2,
+        heeds_final=False,
+        heeds_handoff=False,
+    ),
+}
+
+
+def row_of(setup: Setup) -> ModeRow:
+    """Return the row of a session's mode."""
+    return MODES[setup.mode]
+
+
+def runs_of(phase: PhaseRow, setup: Setup, reason: EndReason, *, has_synth: bool) -> int:
+    """Return how often a phase is run in a session whose phase before it ended for `reason`."""
+    has_last_word = has_synth and reason not in row_of(setup).needs_no_synthesis
+    return {
+        Times.ONCE: 1,
+        Times.OTHER_ROUNDS: (setup.rounds or 1) - 1,
+        Times.IF_BALLOT: int(setup.ballot),
+        Times.IF_SYNTH: int(has_last_word),
+        Times.IF_CUT: int(has_last_word and reason in EMERGENCIES),
+    }[phase.times]
+
+
+def heeds_final(setup: Setup) -> bool:
+    """Tell whether an agent may end the session."""
+    return row_of(setup).heeds_final or setup.respect_final

@@ -1,0 +1,297 @@
+"""The course of a session: from turn to turn, from phase to phase, to its end."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from csp.protocol.enums import AgentId, DeliveryState
+from csp.protocol.session_parts import Candidate, Change, EndReason, PhaseKind, Stage, TurnState
+from csp.room.runs import run_protocol
+from csp.room.sessions.limits import limit_hit, limit_text
+from csp.room.sessions.modes import EMERGENCIES, Speaker, heeds_final, row_of, runs_of
+from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.session_end import end, let_go
+from csp.room.sessions.session_state import FAILED, Session
+from csp.room.sessions.session_summary import tally_text
+from csp.room.sessions.turn_prompt import agrees
+from csp.room.sessions.turns import ask, cancel
+from csp.room.sessions.votes import candidates, tally_of
+
+#: Turns of the lead in a row that name nobody, after which it is asked to conclude.
+STALLS: Final = 3
+
+
+def begin(desk: Desk) -> None:
+    """Ask for the first turns of a session."""
+    _enter(desk, 0, 1)
+    advance(desk)
+
+
+def advance(desk: Desk) -> None:
+    """Go on until somebody owes a reply, or the session is over; a session that is paused waits."""
+    reason = limit_hit(desk.session, desk.batch.clock)
+    if desk.session.is_running and reason is not None:
+        _cut_short(desk, reason, limit_text(desk.session, reason))
+    while desk.session.is_running and not desk.session.turns and not desk.session.stage.is_waiting:
+        _OVER[desk.session.stage.kind](desk)
+
+
+def _cut_short(desk: Desk, reason: EndReason, text: str) -> None:
+    """Stop what goes on because of a limit; a synthesis may still be asked for."""
+    desk.notice(text)
+    for turn in list(desk.session.turns.values()):
+        if not cancel(desk, turn, reason):
+            # Whoever is at it would go on spending for nothing.
+            desk.interrupt(turn)
+    _phase_over(desk, reason)
+
+
+# --- phases --------------------------------------------------------------------------------------
+
+
+def _phase_over(desk: Desk, reason: EndReason) -> None:
+    """Enter the next phase, or end where there is none."""
+    session = desk.session
+    final = session.winding or reason
+    following = None if session.winding else _following(desk, reason)
+    if following is None:
+        end(desk, final)
+        return
+    row, cycle = following
+    round_before = session.stage.round
+    _enter(desk, row, cycle, reason=reason)
+    if not row_of(session.setup).is_round_a_turn and desk.session.stage.round > round_before:
+        desk.wake(f"round {round_before} is over")
+
+
+def _following(desk: Desk, reason: EndReason) -> tuple[int, int] | None:
+    """Return which row of the mode comes next, for the how-many-eth time."""
+    session = desk.session
+    setup, stage = session.setup, session.stage
+    has_synth = bool(desk.synthesisers())
+    phases = row_of(setup).phases
+    runs = [runs_of(phase, setup, reason, has_synth=has_synth) for phase in phases]
+    is_cut = reason in EMERGENCIES
+    # Those who agree need no more rounds.
+    if not is_cut and stage.cycle < runs[stage.row] and not _is_agreed(session):
+        return stage.row, stage.cycle + 1
+    later = range(stage.row + 1, len(phases))
+    wanted = [at for at in later if runs[at] and (not is_cut or phases[at].kind is PhaseKind.SOLO)]
+    return (wanted[0], 1) if wanted else None
+
+
+def _is_agreed(session: Session) -> bool:
+    """Tell whether every reply of this round says that it agrees."""
+    here = [
+        one for outputs in session.outputs.values() for one in outputs if one.phase == session.stage.number
+    ]
+    return bool(here) and all(agrees(one.text) for one in here)
+
+
+def _enter(
+    desk: Desk,
+    row: int,
+    cycle: int,
+    *,
+    reason: EndReason = EndReason.DONE,
+    tied: tuple[Candidate, ...] = (),
+) -> None:
+    session = desk.session
+    phase = row_of(session.setup).phases[row]
+    number = session.stage.number + 1
+    is_ballot = phase.kind is PhaseKind.BALLOT
+    standing = [one.agent for one in tied] or [agent for agent in session.agents if agent in session.outputs]
+    stage = Stage(
+        number=number,
+        kind=phase.kind,
+        name=phase.name,
+        row=row,
+        cycle=cycle,
+        round=_round_of(session, row, cycle),
+        is_sealed=phase.is_sealed,
+        is_again=bool(tied),
+        is_waiting=phase.is_waiting,
+        candidates=candidates(session.id, number, standing) if is_ballot else (),
+    )
+    if session.seal:
+        members = () if session.setup.soft_turns else session.agents
+        let_go(desk, DeliveryState.QUEUED, but=members)
+    _announce(desk, stage, reason)
+    _ASKS[phase.kind](desk)
+
+
+def _announce(desk: Desk, stage: Stage, reason: EndReason) -> None:
+    before = desk.session.stage
+    is_last_word = stage.kind is PhaseKind.SOLO
+    fields: dict[str, Any] = {"stage": stage, "reason": reason if is_last_word else None}
+    if stage.candidates:
+        # Which proposal is whose is nobody's business until the votes are in.
+        fields["sealed"] = stage.number
+    desk.change(Change.PHASE, stage.name, fields)
+    if not row_of(desk.session.setup).is_round_a_turn and stage.round > before.round:
+        desk.notice(f"Round {stage.round}")
+
+
+def _round_of(session: Session, row: int, cycle: int) -> int:
+    mode = row_of(session.setup)
+    if mode.is_round_a_turn:
+        return max(session.asked, 1)
+    if mode.phases[row].kind in (PhaseKind.BALLOT, PhaseKind.SOLO):
+        return session.setup.rounds or 1
+    return row + cycle
+
+
+def _ask_all(desk: Desk) -> None:
+    for agent in desk.session.agents:
+        ask(desk, agent)
+
+
+def _ask_synth(desk: Desk) -> None:
+    for agent in desk.synthesisers():
+        ask(desk, agent)
+
+
+# --- what follows when nobody owes a reply -------------------------------------------------------
+
+
+def _relay_goes_on(desk: Desk) -> None:
+    """Ask who comes next; where several may speak at once, as many as that."""
+    while len(desk.session.turns) < desk.session.width:
+        following = _next_in_relay(desk.session, desk.phase.speaker)
+        why_not = following if isinstance(following, EndReason) else ask(desk, following)
+        if why_not:
+            if not desk.session.turns:
+                _relay_over(desk, why_not)
+            return
+
+
+def _relay_over(desk: Desk, why: EndReason | str) -> None:
+    if why is EndReason.ALL_FAILED:
+        end(desk, EndReason.ALL_FAILED)
+    elif isinstance(why, EndReason):
+        _phase_over(desk, why)
+    else:
+        _cut_short(desk, EndReason.EMERGENCY_COST, f"Cost limit: {why}, so it is not made.")
+
+
+def _next_in_relay(session: Session, speaker: Speaker) -> AgentId | EndReason:
+    """Return who speaks next, or why nobody does; the order of these rules is that of the guards."""
+    mode = row_of(session.setup)
+    if session.fails >= max(2, len(session.agents)):
+        return EndReason.ALL_FAILED
+    if _is_final(session, speaker):
+        return EndReason.FINAL
+    following = _SPEAKERS[speaker](session)
+    is_capped = mode.is_round_a_turn and session.setup.rounds is not None
+    if isinstance(following, EndReason) or not is_capped:
+        return following
+    return mode.at_cap if session.steps >= (session.setup.rounds or 0) else following
+
+
+def _is_final(session: Session, speaker: Speaker) -> bool:
+    last = session.last
+    if session.width > 1:
+        return session.has_final and not session.turns and heeds_final(session.setup)
+    if not _was_answered(session) or last is None or not last.final or not heeds_final(session.setup):
+        return False
+    return speaker is not Speaker.LEAD or last.agent == session.setup.lead
+
+
+def _was_answered(session: Session) -> bool:
+    return bool(session.done) and session.done[-1].state is TurnState.REPLIED
+
+
+def _each(session: Session) -> AgentId | EndReason:
+    heard = {done.agent for done in session.done}
+    waiting = (agent for agent in session.agents if agent not in heard)
+    return next(waiting, EndReason.DONE)
+
+
+def _in_order(session: Session) -> AgentId | EndReason:
+    """Return who comes after the last speaker, the first at the beginning; nobody speaks twice at once."""
+    order = session.setup.agents
+    at = order.index(session.cursor) + 1 if session.cursor in order else 0
+    others = (agent for agent in (*order[at:], *order[:at]) if agent in session.agents)
+    return next((agent for agent in others if agent not in session.turns), EndReason.DONE)
+
+
+def _by_handoff(session: Session) -> AgentId | EndReason:
+    last = session.last
+    if not _was_answered(session) or last is None:
+        return _in_order(session)
+    if last.to in session.agents:
+        return last.to
+    return EndReason.MALFORMED if last.malformed else row_of(session.setup).without_handoff
+
+
+def _by_handoff_or_order(session: Session) -> AgentId | EndReason:
+    following = _by_handoff(session)
+    return _in_order(session) if isinstance(following, EndReason) else following
+
+
+def _by_lead(session: Session) -> AgentId | EndReason:
+    lead = session.setup.lead or session.agents[0]
+    if session.stalls >= STALLS:
+        return EndReason.NO_HANDOFF
+    is_lead_heard = _was_answered(session) and session.done[-1].agent == lead
+    following = _by_handoff(session) if is_lead_heard else lead
+    return lead if isinstance(following, EndReason) else following
+
+
+_SPEAKERS: Final[dict[Speaker, Callable[[Session], AgentId | EndReason]]] = {
+    Speaker.EACH: _each,
+    Speaker.NEXT: _in_order,
+    Speaker.HANDOFF: _by_handoff,
+    Speaker.HANDOFF_OR_NEXT: _by_handoff_or_order,
+    Speaker.LEAD: _by_lead,
+}
+
+
+def _gather_over(desk: Desk) -> None:
+    states = {done.state for done in desk.session.done}
+    if TurnState.REPLIED not in states and states & FAILED:
+        end(desk, EndReason.ALL_FAILED)
+    else:
+        _phase_over(desk, EndReason.DONE)
+
+
+def _ballot_over(desk: Desk) -> None:
+    session = desk.session
+    result = tally_of(session)
+    is_tie = result.is_quorate and len(result.leaders) > 1
+    is_open = is_tie and not session.stage.is_again
+    tied = ", ".join(one.label for one in result.leaders)
+    # Who proposed what stays unknown as long as it can be voted on.
+    desk.notice(f"Tied: {tied}. One more ballot among them." if is_open else tally_text(session))
+    if is_open:
+        _enter(desk, session.stage.row, session.stage.cycle, tied=result.leaders)
+    elif not row_of(session.setup).is_decided_by_vote or result.winner is not None:
+        _phase_over(desk, EndReason.DONE)
+    elif is_tie:
+        desk.notice("The vote is tied: the human or the orchestrator decides.")
+        _phase_over(desk, EndReason.TIE)
+    else:
+        end(desk, EndReason.NO_QUORUM)
+
+
+def _solo_over(desk: Desk) -> None:
+    session = desk.session
+    if session.setup.collaboration is not None and not session.synthesis:
+        stands = "the last one stands" if session.result else "a summary takes its place"
+        desk.notice(f"No synthesis was written: {stands}.")
+    end(desk, desk.session.winding or EndReason.DONE)
+
+
+_ASKS: Final[dict[PhaseKind, Callable[[Desk], None]]] = {
+    PhaseKind.RELAY: _relay_goes_on,
+    PhaseKind.GATHER: _ask_all,
+    PhaseKind.BALLOT: _ask_all,
+    PhaseKind.SOLO: _ask_synth,
+    PhaseKind.REVIEW: run_protocol.goes_on,
+}
+_OVER: Final[dict[PhaseKind, Callable[[Desk], None]]] = {
+    PhaseKind.RELAY: _relay_goes_on,
+    PhaseKind.GATHER: _gather_over,
+    PhaseKind.BALLOT: _ballot_over,
+    PhaseKind.SOLO: _solo_over,
+    PhaseKind.REVIEW: run_protocol.goes_on,
+}

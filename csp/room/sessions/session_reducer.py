@@ -1,0 +1,408 @@
+"""What an event does to a session.
+
+`step` is the one way from a session to the next. Whoever decides what happens uses it on the events of the
+batch, `apply` uses it on those of the journal: the two cannot come apart.
+"""
+
+from hashlib import sha256
+from typing import Final
+
+from msgspec.structs import replace
+
+from csp.protocol.enums import ROUTER, AgentId, MessageId, TurnId
+from csp.protocol.events import (
+    Activity,
+    AgentCall,
+    AgentResponse,
+    AnyEvent,
+    HumanMessage,
+    Late,
+    ModeChanged,
+    Redacted,
+    Said,
+    TurnMoved,
+    TurnSignal,
+    UsageSeen,
+    Voted,
+)
+from csp.protocol.requests import Usage
+from csp.protocol.session_parts import Change, PhaseKind, Setup, Stage, Status, TurnState
+from csp.room.sessions.session_state import (
+    FAILED,
+    OPEN,
+    Choice,
+    Done,
+    Gauge,
+    Item,
+    Output,
+    Reply,
+    Session,
+    Step,
+    Turn,
+)
+from csp.room.sessions.spending import UnderWay, priced, spend, without
+from csp.room.sessions.token_estimate import cut, tokens_in
+
+#: How much of a long session is remembered: of all that was said, of what each agent said, of who spoke,
+#: of how it went.
+KEPT_ITEMS: Final = 24
+KEPT_OUTPUTS: Final = 20
+KEPT_DONE: Final = 200
+KEPT_COURSE: Final = 64
+KEPT_CHARS: Final = 20_000
+KEPT_REASON: Final = 300
+
+
+def started(event: ModeChanged, setup: Setup) -> Session:
+    """Return the session that an event began."""
+    return Session(event.session_id, event.seq, event.thread, setup, event.ts, setup.agents)
+
+
+def step(session: Session, event: AnyEvent) -> Session:
+    """Return the session after `event`, which is one of its own."""
+    match event:
+        case ModeChanged():
+            return _changed(session, event)
+        case TurnSignal():
+            return _asked(session, event)
+        case TurnMoved():
+            return _moved(session, event)
+        case AgentResponse():
+            return _answered(session, event)
+        case Activity() if event.usage is not None:
+            # Such as a first answer that was malformed: it was paid for.
+            return _spent(session, event, 0)
+        case UsageSeen():
+            return _seen(session, event)
+        case Late() if event.usage is not None and event.turn in session.under_way:
+            return _spent(session, event, 0)
+        case AgentCall() | HumanMessage():
+            return _noted(_heard_from(session, event.sender), event)
+        case Voted():
+            return replace(session, votes=session.votes | {event.sender: Choice(event.label, event.reason)})
+        case _:
+            return session
+
+
+# --- the session as a whole ----------------------------------------------------------------------
+
+
+def _changed(session: Session, event: ModeChanged) -> Session:
+    match event.change:
+        case Change.PHASE if event.stage is not None:
+            return _next_stage(session, event, event.stage)
+        case Change.PAUSED:
+            return replace(session, status=Status.PAUSED, paused_at=event.ts)
+        case Change.RESUMED:
+            return _resumed(session, event.ts)
+        case Change.EXTENDED:
+            return _extended(session, event)
+        case Change.CONTINUED if event.setup is not None:
+            return _continued(session, event, event.setup)
+        case Change.KICKED:
+            agents = tuple(agent for agent in session.agents if agent != event.agent)
+            return replace(session, agents=agents)
+        case Change.WARNED if event.reason is not None:
+            return replace(session, warned=(*session.warned, event.reason))
+        case Change.REMINDED:
+            return replace(session, reminders=event.rounds or session.reminders)
+        case Change.ENDED:
+            return replace(_unsealed(session), status=Status.ENDED, reason=event.reason, ended_at=event.ts)
+        case _:
+            return session
+
+
+def _next_stage(session: Session, event: ModeChanged, stage: Stage) -> Session:
+    return replace(
+        _unsealed(session),
+        stage=stage,
+        winding=event.reason or session.winding,
+        votes={} if stage.candidates else session.votes,
+        first_ballot=session.first_ballot or (stage.number if stage.kind is PhaseKind.BALLOT else 0),
+        done=(),
+        # Whoever was silent in a run was seen to by a person, else it would not go on.
+        strikes={} if stage.kind is PhaseKind.REVIEW else session.strikes,
+        asked_here=0,
+        fails=0,
+    )
+
+
+def _unsealed(session: Session) -> Session:
+    return replace(session, counted=session.stage.candidates or session.counted)
+
+
+def _resumed(session: Session, now: float) -> Session:
+    """Start the clocks where they stood when the session was paused."""
+    paused_at = session.paused_at or now
+    turns = {agent: _resumed_turn(turn, paused_at, now) for agent, turn in session.turns.items()}
+    idle_s = session.idle_s + now - paused_at
+    return replace(session, status=Status.RUNNING, paused_at=None, turns=turns, idle_s=idle_s)
+
+
+def _resumed_turn(turn: Turn, paused_at: float, now: float) -> Turn:
+    def later(then: float) -> float:
+        return now - max(paused_at - then, 0.0)
+
+    delivered_at = None if turn.delivered_at is None else later(turn.delivered_at)
+    return replace(turn, asked_at=later(turn.asked_at), since=later(turn.since), delivered_at=delivered_at)
+
+
+def _continued(session: Session, event: ModeChanged, setup: Setup) -> Session:
+    """Go on with a session, be it over: what was said, spent and counted stays."""
+    if session.paused_at is not None:
+        session = _resumed(session, event.ts)
+    rested_s = 0.0 if session.ended_at is None else event.ts - session.ended_at
+    return replace(
+        session,
+        setup=setup,
+        agents=setup.agents,
+        status=Status.RUNNING,
+        reason=None,
+        ended_at=None,
+        winding=None,
+        idle_s=session.idle_s + rested_s,
+        # Who failed before may have been mended since.
+        fails=0,
+        stalls=0,
+        strikes={},
+        warned=(),
+    )
+
+
+def _extended(session: Session, event: ModeChanged) -> Session:
+    setup = session.setup
+    if event.rounds is not None and setup.rounds is not None:
+        setup = replace(setup, rounds=setup.rounds + event.rounds)
+    if event.minutes is not None and setup.limits.minutes is not None:
+        setup = replace(setup, limits=replace(setup.limits, minutes=setup.limits.minutes + event.minutes))
+    turns = {agent: _renewed(turn, event.ts) for agent, turn in session.turns.items()}
+    return replace(session, setup=setup, turns=turns)
+
+
+def _renewed(turn: Turn, now: float) -> Turn:
+    delivered_at = None if turn.delivered_at is None else now
+    return replace(turn, asked_at=now, since=now, delivered_at=delivered_at, warned=False)
+
+
+# --- its turns -----------------------------------------------------------------------------------
+
+
+def _asked(session: Session, event: TurnSignal) -> Session:
+    before = session.turns.get(event.target)
+    turn = Turn(
+        id=TurnId(event.turn or ""),
+        agent=event.target,
+        message=event.id,
+        round=event.round or session.stage.round,
+        state=TurnState.ASKED,
+        asked_at=event.ts,
+        since=event.ts,
+        prompt_tokens=tokens_in(event.text),
+        timeout_s=session.setup.collaboration.step_s if session.setup.collaboration else None,
+        foreseen_usd=event.foreseen_usd,
+        allowed_usd=event.allowed_usd,
+        max_output=event.max_output,
+        is_repair=event.is_repair,
+        handoff=before.handoff if before is not None and event.is_repair else None,
+    )
+    # A second chance is the same turn for all who count.
+    count = 0 if event.is_repair else 1
+    is_relay = session.stage.kind is PhaseKind.RELAY
+    return replace(
+        session,
+        turns=session.turns | {event.target: turn},
+        asked=session.asked + count,
+        asked_here=session.asked_here + count,
+        steps=session.steps + count * is_relay,
+        cursor=event.target if is_relay else session.cursor,
+        has_final=session.has_final and bool(session.turns),
+    )
+
+
+def _moved(session: Session, event: TurnMoved) -> Session:
+    turn = session.turns.get(event.agent)
+    if event.state not in OPEN:
+        return _closed(session, event, is_new=turn is None)
+    if turn is None:
+        return session
+    if event.handoff is not None:
+        turn = replace(turn, handoff=event.handoff)
+    elif event.warned:
+        turn = replace(turn, warned=True)
+    else:
+        delivered_at = event.ts if turn.delivered_at is None else turn.delivered_at
+        turn = replace(turn, state=event.state, since=event.ts, warned=False, delivered_at=delivered_at)
+    return replace(session, turns=session.turns | {event.agent: turn})
+
+
+def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
+    """Take a turn out; one that was never asked for, because nobody could take it, counts all the same."""
+    before = session
+    turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
+    # In a round in which each speaks once, all who have spoken must be known.
+    kept = max(KEPT_DONE, len(session.setup.agents))
+    done = (*session.done, Done(event.agent, event.round, event.state))[-kept:]
+    session = replace(
+        _noted_step(session, event),
+        turns=turns,
+        done=done,
+        asked=session.asked + is_new,
+        asked_here=session.asked_here + is_new,
+        # A collaboration is bounded by what it costs: one who was not asked took nothing.
+        steps=session.steps + (is_new and session.setup.collaboration is None),
+        cursor=event.agent if is_new and session.stage.kind is PhaseKind.RELAY else session.cursor,
+        fails=session.fails + 1 if event.state in FAILED else 0,
+    )
+    # A model that fails at once would do so in every round.
+    is_struck = event.state is TurnState.FAILED and not is_new and session.setup.collaboration is not None
+    turn = before.turns.get(event.agent)
+    if event.state is TurnState.TIMED_OUT and turn is not None and turn.foreseen_usd:
+        session = replace(session, unsettled=session.unsettled | {turn.id: turn.foreseen_usd})
+    if event.state is TurnState.TIMED_OUT or is_struck:
+        return replace(
+            session, strikes=session.strikes | {event.agent: session.strikes.get(event.agent, 0) + 1}
+        )
+    if event.state is TurnState.REPLIED:
+        return _replied(session, event)
+    return session
+
+
+def _noted_step(session: Session, event: TurnMoved) -> Session:
+    """Put a turn that is over among those that tell how it went."""
+    step = Step(event.agent, event.round, event.state, session.stage.name, cut(event.reason, KEPT_REASON))
+    failed = {agent: why for agent, why in session.failed.items() if agent != event.agent}
+    if event.state in FAILED:
+        failed[event.agent] = step.reason
+    course = (*session.course, step)[-KEPT_COURSE:]
+    return replace(session, course=course, courses=session.courses + 1, failed=failed)
+
+
+def _replied(session: Session, event: TurnMoved) -> Session:
+    last = session.last
+    if last is None or last.turn != event.turn:
+        # It had nothing to say.
+        last = Reply(event.turn, event.agent)
+    stalls = session.stalls
+    if event.agent == session.setup.lead:
+        _, repeats = session.echoes.get(event.agent, ("", 0))
+        stalls = stalls + 1 if last.to is None or repeats else 0
+    return replace(_heard_from(session, event.agent), last=last, replies=session.replies + 1, stalls=stalls)
+
+
+def _heard_from(session: Session, agent: AgentId) -> Session:
+    if agent not in session.strikes:
+        return session
+    strikes = {name: count for name, count in session.strikes.items() if name != agent}
+    return replace(session, strikes=strikes)
+
+
+# --- what is said in it --------------------------------------------------------------------------
+
+
+def _answered(session: Session, event: AgentResponse) -> Session:
+    session = _noted(_heard_from(session, event.sender), event)
+    if event.out_of_turn or event.late:
+        return session if event.usage is None else _spent(session, event, 0)
+    turn = session.turns.get(event.sender)
+    round = event.round or session.stage.round
+    output = Output(event.id, round, cut(event.text, KEPT_CHARS), session.stage.number)
+    outputs = (*session.outputs.get(event.sender, ()), output)[-KEPT_OUTPUTS:]
+    to = AgentId(event.handoff.to) if event.handoff else None
+    is_final = event.final and session.setup.lead in (None, event.sender)
+    is_last_word = is_final or session.stage.kind is PhaseKind.SOLO
+    return replace(
+        _spent(session, event, turn.prompt_tokens if turn else 0),
+        outputs=session.outputs | {event.sender: outputs},
+        result=output if is_last_word else session.result,
+        has_final=session.has_final or is_final,
+        last=Reply(TurnId(event.turn or ""), event.sender, to, event.final, event.malformed),
+        echoes=session.echoes | {event.sender: _echo(session, event)},
+    )
+
+
+def _seen(session: Session, event: UsageSeen) -> Session:
+    usage = priced(event.usage, session.setup.prices.get(event.sender))
+    return replace(session, under_way=session.under_way | {event.turn: UnderWay(event.sender, usage)})
+
+
+def _spent(session: Session, event: AgentResponse | Activity | Late, prompt_tokens: int) -> Session:
+    seen = session.under_way.get(TurnId(event.turn or ""))
+    guess = Usage(input=prompt_tokens, output=tokens_in(event.text), estimated=True)
+    told = event.usage or (seen.usage if seen else guess)
+    usage = priced(told, session.setup.prices.get(event.sender))
+    models = session.models if usage.model is None else session.models | {event.sender: usage.model}
+    return replace(
+        session,
+        models=models,
+        tokens=session.tokens + usage.tokens,
+        cached=session.cached + usage.cached,
+        cost_usd=session.cost_usd + (usage.cost_usd or 0.0),
+        spent=spend(session.spent, event.sender, usage),
+        gauges=session.gauges | {event.sender: _gauged(session, event.sender, usage, prompt_tokens)},
+        unsettled={turn: cost for turn, cost in session.unsettled.items() if turn != event.turn},
+        under_way=without(session.under_way, event.turn),
+    )
+
+
+def _gauged(session: Session, agent: AgentId, usage: Usage, prompt_tokens: int) -> Gauge:
+    before = session.gauges.get(agent, Gauge())
+    over = usage.input - prompt_tokens if prompt_tokens else 0
+    return Gauge(
+        max(before.output, usage.output), max(before.over, over), max(before.cost_usd, usage.cost_usd or 0.0)
+    )
+
+
+def _echo(session: Session, event: AgentResponse) -> tuple[str, int]:
+    text = "".join(event.text.casefold().split())
+    mark = sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+    before, count = session.echoes.get(event.sender, ("", 0))
+    return mark, count + 1 if mark == before else 0
+
+
+def _noted(session: Session, event: Said) -> Session:
+    """Put what was said, with the task of its handoff, among the items."""
+    items = [*session.items]
+    if event.repeats is None:
+        # What it sent by tool before stands there with the same words.
+        items.append(
+            Item(event.id, event.sender, event.target, cut(event.text, KEPT_CHARS), event.sealed, event.seals)
+        )
+    if event.handoff is not None:
+        task = MessageId(f"{event.id}.task")
+        to = AgentId(event.handoff.to)
+        items.append(Item(task, ROUTER, to, event.handoff.task, event.sealed, event.seals))
+    return replace(session, items=(*_open_task(items), *items[-KEPT_ITEMS:]))
+
+
+def _open_task(items: list[Item]) -> list[Item]:
+    """Return the last task, of those that are too old to be kept, whose agent has not spoken since."""
+    old = enumerate(items[:-KEPT_ITEMS])
+    tasks = [(at, item) for at, item in old if item.sender == ROUTER]
+    unread = [item for at, item in tasks if all(one.sender != item.target for one in items[at:])]
+    return unread[-1:]
+
+
+# --- what is taken out of it ---------------------------------------------------------------------
+
+
+def without_message(session: Session, event: Redacted) -> Session:
+    """Return the session without the text of one message."""
+    items = tuple(item for item in session.items if item.id.removesuffix(".task") != event.message)
+    outputs = {
+        agent: tuple(replace(one, text="") if one.message == event.message else one for one in outputs)
+        for agent, outputs in session.outputs.items()
+    }
+    result = session.result
+    if result is not None and result.message == event.message:
+        result = None
+    return replace(session, items=items, outputs=outputs, result=result)
+
+
+def without_texts(session: Session) -> Session:
+    """Return the session without anything that was said in it; one that goes on keeps its topic."""
+    outputs = {
+        agent: tuple(replace(one, text="") for one in outputs) for agent, outputs in session.outputs.items()
+    }
+    votes = {agent: Choice(vote.label) for agent, vote in session.votes.items()}
+    setup = replace(session.setup, topic="") if session.is_over else session.setup
+    return replace(session, items=(), outputs=outputs, result=None, votes=votes, setup=setup)

@@ -1,0 +1,235 @@
+"""The state of a session: what is asked in it, what was said, how far it has come."""
+
+from typing import Final
+
+import msgspec
+
+from csp.protocol.enums import AgentId, MessageId, SessionId, TurnId
+from csp.protocol.requests import Handoff, Usage
+from csp.protocol.session_parts import Candidate, EndReason, PhaseKind, Setup, Stage, Status, TurnState
+from csp.room.sessions.spending import Ledger, Unsettled, spent_so_far
+
+#: Timeouts in a row after which an agent is not asked until it speaks.
+STRIKES: Final = 2
+OPEN: Final = frozenset({TurnState.ASKED, TurnState.DELIVERED, TurnState.WORKING, TurnState.BLOCKED})
+FAILED: Final = frozenset({TurnState.FAILED, TurnState.TIMED_OUT})
+_FIRST: Final = Stage(number=0, kind=PhaseKind.RELAY, name="", row=-1)
+
+
+class _State(msgspec.Struct, frozen=True, omit_defaults=True):
+    pass
+
+
+class Turn(_State, frozen=True):
+    """An open turn; its clock runs from `since`."""
+
+    id: TurnId
+    agent: AgentId
+    message: MessageId
+    round: int
+    state: TurnState
+    asked_at: float
+    since: float
+    prompt_tokens: int = 0
+    #: How long it may take, where its session says so.
+    timeout_s: float | None = None
+    #: What its call may cost, as far as one can tell; at the very most.
+    foreseen_usd: float = 0.0
+    allowed_usd: float = 0.0
+    max_output: int | None = None
+    delivered_at: float | None = None
+    warned: bool = False
+    is_repair: bool = False
+    #: Who goes on after the reply, where that does not say it itself.
+    handoff: Handoff | None = None
+
+
+class Gauge(_State, frozen=True):
+    """The most that a call of an agent has taken: output, input beyond our own count of it, money."""
+
+    output: int = 0
+    over: int = 0
+    cost_usd: float = 0.0
+
+
+class Done(_State, frozen=True):
+    """A turn that is over."""
+
+    agent: AgentId
+    round: int
+    state: TurnState
+
+
+class Output(_State, frozen=True):
+    """What an agent said in its turn."""
+
+    message: MessageId
+    round: int
+    text: str
+    phase: int
+
+
+class Step(_State, frozen=True):
+    """A turn that is over, as those see it who follow the session from outside."""
+
+    agent: AgentId
+    round: int
+    state: TurnState
+    phase: str
+    reason: str = ""
+
+
+class Item(_State, frozen=True):
+    """Something said that belongs into the window of those who may know of it."""
+
+    id: MessageId
+    sender: AgentId
+    target: AgentId
+    text: str
+    sealed: int = 0
+    #: Other sealed phases that its sender was in, by their sessions.
+    seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
+
+
+class Reply(_State, frozen=True):
+    """What the last turn that was answered came to."""
+
+    turn: TurnId
+    agent: AgentId
+    to: AgentId | None = None
+    final: bool = False
+    malformed: bool = False
+
+
+class Choice(_State, frozen=True):
+    """The vote of one agent."""
+
+    label: str
+    reason: str = ""
+
+
+class Session(_State, frozen=True):
+    id: SessionId
+    seq: int
+    thread: str
+    setup: Setup
+    started_at: float
+    agents: tuple[AgentId, ...]
+    stage: Stage = _FIRST
+    status: Status = Status.RUNNING
+    reason: EndReason | None = None
+    ended_at: float | None = None
+    paused_at: float | None = None
+    #: How long it has been paused before.
+    idle_s: float = 0.0
+    #: Why the session will end once its synthesis is written.
+    winding: EndReason | None = None
+    #: Open turns, by agent.
+    turns: dict[AgentId, Turn] = msgspec.field(default_factory=dict)
+    #: The turns of this phase that are over.
+    done: tuple[Done, ...] = ()
+    last: Reply | None = None
+    outputs: dict[AgentId, tuple[Output, ...]] = msgspec.field(default_factory=dict)
+    #: The last word on the whole that says anything: a synthesis, or what ended the session.
+    result: Output | None = None
+    votes: dict[AgentId, Choice] = msgspec.field(default_factory=dict)
+    #: The phase in which the first ballot was held; the last ballot, once it is over.
+    first_ballot: int = 0
+    counted: tuple[Candidate, ...] = ()
+    items: tuple[Item, ...] = ()
+    #: Turns that were asked for in this session, in this phase, in its relays; that were answered.
+    asked: int = 0
+    asked_here: int = 0
+    steps: int = 0
+    replies: int = 0
+    #: Whose turn in a relay came last; whether one of those who were asked together said that it is final.
+    cursor: AgentId | None = None
+    has_final: bool = False
+    #: The last turns that are over; how many there were; why the last turn of an agent failed.
+    course: tuple[Step, ...] = ()
+    courses: int = 0
+    failed: dict[AgentId, str] = msgspec.field(default_factory=dict)
+    tokens: int = 0
+    cost_usd: float = 0.0
+    #: What the calls of each agent take; what those may have cost that broke off and have not told.
+    gauges: dict[AgentId, Gauge] = msgspec.field(default_factory=dict)
+    unsettled: dict[TurnId, float] = msgspec.field(default_factory=dict)
+    reminders: int = 0
+    #: The limits of which people were told that they are near.
+    warned: tuple[EndReason, ...] = ()
+    #: Turns in a row, whoever's, that failed; turns of the lead in a row that named nobody.
+    fails: int = 0
+    stalls: int = 0
+    #: Timeouts in a row of each agent.
+    strikes: dict[AgentId, int] = msgspec.field(default_factory=dict)
+    #: A fingerprint of what each said last, for telling who repeats itself; how often in a row.
+    echoes: dict[AgentId, tuple[str, int]] = msgspec.field(default_factory=dict)
+    models: dict[AgentId, str] = msgspec.field(default_factory=dict)
+    spent: Ledger = ()
+    #: Of `tokens`, those that were read from a cache; what turns have used whose reply has not said so yet.
+    cached: int = 0
+    under_way: Unsettled = msgspec.field(default_factory=dict)
+
+    @property
+    def used(self) -> Usage:
+        """All that the session has used so far, with the turns under way."""
+        seen = [turn.usage for turn in self.under_way.values()]
+        output = sum(row.output for row in self.spent) + sum(usage.output for usage in seen)
+        tokens = self.tokens + sum(usage.tokens for usage in seen)
+        return Usage(
+            input=max(tokens - output, 0),
+            output=output,
+            cache_read=self.cached + sum(usage.cached for usage in seen),
+            cost_usd=self.cost_usd + sum(usage.cost_usd or 0.0 for usage in seen),
+            estimated=any(row.estimated for row in self.spent),
+        )
+
+    @property
+    def spent_so_far(self) -> Ledger:
+        """What each agent has spent, with the turns under way."""
+        return spent_so_far(self.spent, self.under_way)
+
+    @property
+    def is_over(self) -> bool:
+        return self.status is Status.ENDED
+
+    @property
+    def is_running(self) -> bool:
+        return self.status is Status.RUNNING
+
+    @property
+    def width(self) -> int:
+        """How many of a relay may speak at once."""
+        terms = self.setup.collaboration
+        is_led = self.setup.lead is not None
+        return 1 if terms is None or is_led else max(min(terms.parallel, len(self.agents)), 1)
+
+    def is_benched(self, agent: AgentId) -> bool:
+        """Tell whether an agent is not asked until it speaks."""
+        return self.strikes.get(agent, 0) >= STRIKES
+
+    @property
+    def seal(self) -> int:
+        """The phase whose texts nobody else may read yet; 0 where all may."""
+        return self.stage.number if self.stage.is_sealed and not self.is_over else 0
+
+    def binds(self, agent: AgentId) -> bool:
+        """Tell whether what `agent` says now is sealed: it takes part, or did until it was kicked."""
+        return bool(self.seal) and (agent in self.agents or any(one.agent == agent for one in self.done))
+
+    @property
+    def waiting_for(self) -> tuple[AgentId, ...]:
+        """Those who owe a reply, in the turn order; one from outside it comes last."""
+        inside = tuple(agent for agent in self.setup.agents if agent in self.turns)
+        return inside + tuple(agent for agent in self.turns if agent not in inside)
+
+    @property
+    def synthesis(self) -> str:
+        """What was written of the whole, if it was."""
+        said = [one for outputs in self.outputs.values() for one in outputs if one.phase == self.stage.number]
+        return said[-1].text if said and self.stage.kind is PhaseKind.SOLO else ""
+
+    @property
+    def current(self) -> AgentId | None:
+        """The first who owes a reply."""
+        return next(iter(self.waiting_for), None)

@@ -1,0 +1,182 @@
+"""How a session is shown to those who ask for the mode."""
+
+from csp.protocol.enums import Mode
+from csp.protocol.responses import CollaborationView, ModeView, SessionView, SpentView, TurnView
+from csp.protocol.session_parts import Collaboration, TurnState
+from csp.room.room_rules import Rules
+from csp.room.room_state import Room
+from csp.room.sessions.modes import RELAY_NAME
+from csp.room.sessions.session_end import BY_HAND
+from csp.room.sessions.session_state import Session, Step
+from csp.room.sessions.session_summary import outcome
+from csp.room.sessions.spending import Ledger
+from csp.room.sessions.turn_prompt import proposal_of
+from csp.room.timers import ends
+
+_COMPLETED = frozenset({TurnState.REPLIED, TurnState.CANCELLED})
+
+
+def mode_view(room: Room, session: Session | None, rules: Rules) -> ModeView:
+    """Return a session in the names of the seeds; what is sealed is left out for everybody."""
+    if session is None:
+        return ModeView()
+    setup, current = session.setup, session.current
+    return ModeView(
+        mode=Mode.FREEFORM if session.is_over else setup.mode,
+        topic=setup.topic or None,
+        round=_round(session),
+        max_rounds=setup.rounds or 0,
+        turn_order=setup.agents,
+        current_turn_index=setup.agents.index(current) if current in setup.agents else 0,
+        completed_turns=tuple(
+            f"{done.agent}_round{done.round - 1}" for done in session.done if done.state in _COMPLETED
+        ),
+        round_outputs=_outputs(session),
+        proposals=_proposals(session),
+        votes=_votes(session),
+        current_turn=current,
+        waiting_for=session.waiting_for,
+        turn=session.turns[current].id if current else None,
+        turns={agent: turn.id for agent, turn in session.turns.items()},
+        phase=session.stage.name,
+        session_id=session.id,
+        status=session.status,
+        reason=session.reason,
+        started_at=session.started_at,
+        deadline=min(ends(room, session, rules), default=None),
+    )
+
+
+def _round(session: Session) -> int:
+    """Return the round of the open turn, else that of the last one; from 0 on."""
+    if session.current:
+        return session.turns[session.current].round - 1
+    return (session.done[-1].round if session.done else session.stage.round) - 1
+
+
+def _outputs(session: Session) -> dict[str, dict[str, str]]:
+    shown: dict[str, dict[str, str]] = {}
+    for agent, outputs in session.outputs.items():
+        for one in outputs:
+            if one.phase != session.seal:
+                # A vote or a synthesis belongs to no round of its own.
+                shown.setdefault(agent, {}).setdefault(f"round{one.round - 1}", one.text)
+    return shown
+
+
+def _proposals(session: Session) -> dict[str, dict[str, str]]:
+    """Return what is or was voted on; whose it is stays hidden as long as the ballot goes on."""
+    named = session.stage.candidates or session.counted
+    is_open = bool(session.stage.candidates) and bool(session.seal)
+    return {
+        one.label: {"agent": "" if is_open else one.agent, "text": proposal_of(session, one.agent)}
+        for one in named
+    }
+
+
+def _votes(session: Session) -> dict[str, dict[str, str]]:
+    if session.stage.candidates and session.seal:
+        return {}
+    return {agent: {"label": vote.label, "reason": vote.reason} for agent, vote in session.votes.items()}
+
+
+def turn_view(session: Session | None) -> TurnView:
+    """Say whose turn it is now."""
+    if session is None or session.is_over:
+        return TurnView(complete=True)
+    return TurnView(success=True, current_turn=session.current, round=_round(session))
+
+
+def session_view(session: Session, spent: Ledger | None = None) -> SessionView:
+    """Return a session in short; `spent` is what of its spending the reader may see, by default all."""
+    used = session.used
+    return SessionView(
+        id=session.id,
+        thread=session.thread,
+        mode=session.setup.mode,
+        topic=session.setup.topic,
+        status=session.status,
+        reason=session.reason,
+        agents=session.agents,
+        round=_round(session),
+        max_rounds=session.setup.rounds or 0,
+        turns=session.asked,
+        tokens=used.tokens,
+        cost_usd=round(used.cost_usd or 0.0, 6),
+        started_at=session.started_at,
+        ended_at=session.ended_at,
+        spent=spent_view(session.spent_so_far if spent is None else spent),
+        new=used.new,
+        cached=used.cached,
+        output=used.output,
+    )
+
+
+def collaboration_view(
+    session: Session, terms: Collaboration, after: int | None, spent: Ledger | None = None
+) -> CollaborationView:
+    """Return how far a collaboration has come, with the lines of progress after those that are known."""
+    first = session.courses - len(session.course)
+    known = max((after or 0) - first, 0)
+    used = session.used
+    return CollaborationView(
+        handle=session.id,
+        session=session.id,
+        thread=session.thread,
+        status=session.status,
+        reason=session.reason,
+        objective=session.setup.topic,
+        mode=session.setup.mode,
+        models=session.agents,
+        step=session.steps,
+        max_steps=session.setup.rounds or 0,
+        parallel=terms.parallel,
+        speakers=tuple(agent for agent in session.setup.agents if agent in session.outputs),
+        waiting=session.waiting_for,
+        failed=tuple(session.failed),
+        cost_usd=round(used.cost_usd or 0.0, 6),
+        cost_limit_usd=session.setup.limits.cost,
+        tokens=used.tokens,
+        spent=spent_view(session.spent_so_far if spent is None else spent),
+        result=_result(session),
+        progress=tuple(_progress(session, step) for step in session.course[known:]),
+        lines=session.courses,
+        new=used.new,
+        cached=used.cached,
+        output=used.output,
+    )
+
+
+def _result(session: Session) -> str | None:
+    """Return what a collaboration has come to once it is over; one that was stopped may have nothing."""
+    if session.reason is None:
+        return None
+    if session.reason in BY_HAND:
+        return session.result.text if session.result else None
+    return outcome(session, session.reason, session.ended_at or 0.0)
+
+
+def _progress(session: Session, step: Step) -> str:
+    words = str(step.state).replace("_", " ") + (f": {step.reason}" if step.reason else "")
+    is_counted = step.phase == RELAY_NAME
+    where = f"step {step.round} of {session.setup.rounds}" if is_counted else step.phase
+    return f"{where}: {step.agent} {words}"
+
+
+def spent_view(ledger: Ledger) -> tuple[SpentView, ...]:
+    """Return a ledger as those see it who ask what it all costs."""
+    return tuple(
+        SpentView(
+            agent=row.agent,
+            model=row.model or None,
+            replies=row.replies,
+            input=row.input,
+            output=row.output,
+            cost_usd=None if row.known_cost is None else round(row.cost_usd, 6),
+            unpriced=row.unpriced,
+            estimated=row.estimated,
+            cached=row.cached,
+            new=row.new,
+        )
+        for row in ledger
+    )

@@ -1,0 +1,197 @@
+"""What an agent is told with its turn: the goal, the window, the round, the rules of the answer."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from csp.protocol.enums import ALL, ROUTER, AgentId, Kind, Mode
+from csp.protocol.review_messages import RunRole
+from csp.protocol.session_parts import PhaseKind
+from csp.room.agent_text.code_lines import read_lines
+from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
+from csp.room.sessions.modes import row_of
+from csp.room.sessions.session_registry import Sessions
+from csp.room.sessions.session_state import Item, Output, Session
+from csp.room.sessions.token_estimate import CHARS_PER_TOKEN, cut, tokens_in
+from csp.room.visibility import NO_SESSIONS, shows
+
+#: What the positions or proposals of all others may take together.
+POSITION_TOKENS: Final = 8000
+_AGREE: Final = re.compile(r"AGREE[.!]?[ \t]*\Z")
+_PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
+#: For a prompt without a template: everything that is known, nothing about what to do with it.
+BARE: Final = "{label}\n{goal}\n{window}\n{positions}\n{proposals}\n{format}"
+
+
+def render(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
+    """Fill a template; what is filled in is never read as a template itself."""
+    template = prompts.get(name, BARE)
+    text = _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+def prompt(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
+    """Return what an agent is asked; how it should answer comes last."""
+    shapes = [render(prompts, shape, values) for shape in values["format"].split() if shape in prompts]
+    return render(prompts, name, {**values, "format": "\n\n".join(shapes)})
+
+
+def prompt_values(
+    session: Session,
+    agent: AgentId,
+    kind: Kind,
+    round: int,
+    size: WindowSize = DEFAULT_WINDOW,
+    sessions: Sessions = NO_SESSIONS,
+) -> dict[str, str]:
+    """Return what the placeholders of a turn's template stand for; `sessions` are all of the room."""
+    setup = session.setup
+    others = [other for other in session.agents if other != agent]
+    return {
+        "agent": agent,
+        "others": ", ".join(others) or "nobody else",
+        "goal": setup.topic or "(no topic was given)",
+        "mode": setup.mode,
+        "phase": session.stage.name,
+        "label": round_label(session, round),
+        "window": shown(window(session, agent, size, sessions), size),
+        "board": "",
+        "positions": positions(session, agent),
+        "proposals": proposals(session),
+        "labels": ", ".join(candidate.label for candidate in session.stage.candidates),
+        "format": _format(session, agent, kind),
+    }
+
+
+def _format(session: Session, agent: AgentId, kind: Kind) -> str:
+    """Return which text tells an agent how to answer: what nobody would act on is not offered."""
+    if session.setup.mode is Mode.REVIEW:
+        role = RunRole.BUILDER if agent == session.setup.agents[0] else RunRole.REVIEWER
+        return f"{role} {'message' if kind is Kind.API else 'words'}"
+    can_hand_over = bool(handoffs(session, agent))
+    if kind is Kind.API:
+        return "envelope" if can_hand_over else "message"
+    can_end = _has_word(session, agent) and row_of(session.setup).heeds_final
+    return "lines" if can_hand_over else "last_line" if can_end else "words"
+
+
+def handoffs(session: Session, agent: AgentId) -> tuple[AgentId, ...]:
+    """Return whom `agent` may hand its turn over to; nobody where no handoff would be heeded."""
+    return session.agents if _has_word(session, agent) and row_of(session.setup).heeds_handoff else ()
+
+
+def _has_word(session: Session, agent: AgentId) -> bool:
+    """Tell whether what `agent` says decides how it goes on."""
+    return session.stage.kind is PhaseKind.RELAY and session.setup.lead in (None, agent)
+
+
+def round_label(session: Session, round: int) -> str:
+    """Say which round it is, as the mode counts."""
+    if session.setup.mode is Mode.AUTOPILOT:
+        return f"Round: {round} (Autopilot)"
+    cap = session.setup.rounds
+    return f"Round {round}" if cap is None else f"Round {round} of {cap}"
+
+
+# --- the window ----------------------------------------------------------------------------------
+
+
+def window(
+    session: Session,
+    agent: AgentId,
+    size: WindowSize = DEFAULT_WINDOW,
+    sessions: Sessions = NO_SESSIONS,
+) -> list[Item]:
+    """Return the newest items that `agent` may know, oldest first; a task it has not read is among them."""
+    known = [item for item in session.items if shows(session, item, agent, sessions)]
+    if session.stage.kind is PhaseKind.BALLOT:
+        # Whose proposal is whose would show.
+        known = [item for item in known if item.sender not in session.setup.agents]
+    return newest(known, size, unread_tasks(known, agent)[-1:])
+
+
+def newest(items: Sequence[Item], size: WindowSize, always: Sequence[Item] = ()) -> list[Item]:
+    """Return the newest items that fit into a window, oldest first; those of `always` are among them."""
+    kept = {item.id for item in always}
+    budget = size.tokens - sum(tokens_in(item.text) for item in items if item.id in kept)
+    for item in reversed(items):
+        if item.id in kept:
+            continue
+        budget -= tokens_in(item.text)
+        if len(kept) >= size.items or (budget < 0 and kept):
+            break
+        kept.add(item.id)
+    return [item for item in items if item.id in kept]
+
+
+def shown(items: Sequence[Item], size: WindowSize = DEFAULT_WINDOW) -> str:
+    """Return the items of a window as an agent reads them."""
+    return "\n\n".join(_shown(item, size) for item in items) or "(nothing yet)"
+
+
+def unread_tasks(items: list[Item], agent: AgentId) -> list[Item]:
+    """Return the tasks that were handed to `agent` since it spoke last."""
+    tasks: list[Item] = []
+    for item in items:
+        if item.sender == agent:
+            tasks.clear()
+        elif item.sender == ROUTER and item.target == agent:
+            tasks.append(item)
+    return tasks
+
+
+def _shown(item: Item, size: WindowSize) -> str:
+    to = "" if item.target == ALL else f" -> {item.target}"
+    return f"{item.sender}{to}: {cut(item.text, size.tokens * CHARS_PER_TOKEN)}"
+
+
+# --- what the others said ------------------------------------------------------------------------
+
+
+def positions(session: Session, agent: AgentId) -> str:
+    """Return the last position of everybody else, each no longer than its share; none in a ballot."""
+    if session.stage.kind is PhaseKind.BALLOT:
+        return ""
+    others = [(name, last) for name, last in last_outputs(session) if name != agent]
+    share = _share(len(others))
+    return "\n\n".join(f"{name} said:\n{cut(last.text, share)}" for name, last in others)
+
+
+def proposals(session: Session) -> str:
+    """Return what there is to vote on, without a name."""
+    named = session.stage.candidates
+    share = _share(len(named))
+    shown = [f"Proposal {one.label}:\n{cut(proposal_of(session, one.agent), share)}" for one in named]
+    return "\n\n".join(shown)
+
+
+def proposal_of(session: Session, agent: AgentId) -> str:
+    """Return what an agent said last before the vote."""
+    return next((one.text for name, one in last_outputs(session, is_over=True) if name == agent), "")
+
+
+def last_outputs(session: Session, *, is_over: bool = False) -> Iterator[tuple[AgentId, Output]]:
+    """Yield who has spoken, with its last word before the vote that others may read.
+
+    Once a phase `is_over`, they may read what was said in it.
+    """
+    hidden = 0 if is_over else session.seal
+    for agent in session.setup.agents:
+        said = session.outputs.get(agent, ())
+        outputs = [one for one in said if one.phase != hidden and not 0 < session.first_ballot <= one.phase]
+        if outputs:
+            yield agent, outputs[-1]
+
+
+def _share(count: int) -> int:
+    return max(POSITION_TOKENS * CHARS_PER_TOKEN // max(count, 1), 400)
+
+
+def agrees(text: str) -> bool:
+    """Tell whether a reply has a line that says AGREE, outside code."""
+    return any(not line.is_code and _AGREE.match(line.text) for line in read_lines(text))
+
+
+def max_rounds(session: Session) -> int | None:
+    """Return how many rounds the session has at most, as its mode counts."""
+    return session.setup.rounds

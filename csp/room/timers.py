@@ -1,0 +1,128 @@
+"""The clocks of a room: what has to happen when nothing else does."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from csp.protocol.enums import HUMAN, HeldReason, Kind, Mode
+from csp.protocol.session_parts import TurnState
+from csp.room.messages import inbox, send
+from csp.room.orchestrator import wake
+from csp.room.room_draft import Batch
+from csp.room.room_rules import Rules
+from csp.room.room_state import Room
+from csp.room.runs import run_waits
+from csp.room.sessions.limits import minutes_over_at
+from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.session_engine import advance
+from csp.room.sessions.session_state import Session, Turn
+from csp.room.sessions.turns import fail
+
+#: What keeps a prompt out of the composer until a person does something about it.
+_IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG})
+
+
+def next_deadline(room: Room, rules: Rules) -> float | None:
+    """Return when a tick will next have something to do."""
+    others = (inbox.next_deadline(room), wake.next_deadline(room, rules))
+    times = [time for session in room.sessions.live() for time in deadlines(room, session, rules)]
+    return min([*times, *(time for time in others if time is not None)], default=None)
+
+
+def deadlines(room: Room, session: Session, rules: Rules) -> Iterator[float]:
+    """Yield when something will happen to a session by itself."""
+    if session.is_running:
+        yield from (clock_of(room, turn, rules).at for turn in session.turns.values())
+        over_at = minutes_over_at(session)
+        if over_at is not None:
+            yield over_at
+        run = room.runs.of_session(session.id) if session.setup.mode is Mode.REVIEW else None
+        remind_at = run_waits.remind_at(run) if run else None
+        if remind_at is not None:
+            yield remind_at
+
+
+def ends(room: Room, session: Session, rules: Rules) -> Iterator[float]:
+    """Yield when something of a session will be over by itself; warnings before that are not meant."""
+    for turn in session.turns.values() if session.is_running else ():
+        clock = clock_of(room, turn, rules)
+        yield turn.since + _timeout_s(room, turn, rules) if clock.is_warning else clock.at
+    over_at = minutes_over_at(session) if session.is_running else None
+    if over_at is not None:
+        yield over_at
+
+
+class Clock(NamedTuple):
+    """When something happens to a turn by itself: it is warned of, or it is over."""
+
+    at: float
+    is_warning: bool = False
+
+
+def clock_of(room: Room, turn: Turn, rules: Rules) -> Clock:
+    """Return what happens next to a turn if nobody does anything."""
+    timeout_s = _timeout_s(room, turn, rules)
+    match turn.state:
+        case TurnState.ASKED:
+            return Clock(turn.asked_at + (rules.longest_s if turn.warned else timeout_s))
+        case TurnState.BLOCKED:
+            return Clock(turn.since + rules.longest_s)
+        case _ if not turn.warned and rules.warn_s < timeout_s:
+            return Clock(turn.since + rules.warn_s, is_warning=True)
+        case _:
+            return Clock(turn.since + timeout_s)
+
+
+def _timeout_s(room: Room, turn: Turn, rules: Rules) -> float:
+    if turn.timeout_s is not None:
+        return turn.timeout_s
+    participant = room.participants.get(turn.agent)
+    return rules.timeout_of(participant.kind if participant else Kind.CLI)
+
+
+def tick(room: Room, batch: Batch, rules: Rules) -> None:
+    """Let everything happen whose time has come."""
+    send.tick(room, batch)
+    for session in list(batch.sessions.live()):
+        desk = Desk(room, batch, rules, session.id)
+        advance(desk)
+        while due := _due(desk):
+            for turn in due:
+                _ring(desk, turn)
+            advance(desk)
+        if desk.session.is_running:
+            run_waits.remind(desk)
+    wake.tick(room, batch, rules)
+
+
+def _due(desk: Desk) -> list[Turn]:
+    turns = desk.session.turns.values() if desk.session.is_running else ()
+    return [turn for turn in turns if clock_of(desk.room, turn, desk.rules).at <= desk.batch.clock]
+
+
+def _ring(desk: Desk, turn: Turn) -> None:
+    match turn.state:
+        case TurnState.ASKED:
+            _ring_undelivered(desk, turn)
+        case TurnState.BLOCKED:
+            fail(desk, turn, TurnState.FAILED, "it waited too long for a person")
+        case _ if clock_of(desk.room, turn, desk.rules).is_warning:
+            desk.move(turn, turn.state, "running late", warned=True)
+            desk.notice(f"{turn.agent} has been at its turn for {desk.rules.warn_s:g} s.")
+        case _:
+            _time_out(desk, turn)
+
+
+def _ring_undelivered(desk: Desk, turn: Turn) -> None:
+    reason = desk.delivery_of(turn)
+    if reason in _IN_THE_WAY and not turn.warned:
+        desk.move(turn, TurnState.ASKED, reason, warned=True)
+        desk.notice(f"The turn of {turn.agent} cannot be typed in: a {reason} is in the way.", HUMAN)
+        desk.wake(f"{turn.agent} is blocked: a {reason} is in the way of its turn")
+        return
+    fail(desk, turn, TurnState.FAILED, f"undelivered: {reason}")
+    desk.wake(f"{turn.agent} could not be asked")
+
+
+def _time_out(desk: Desk, turn: Turn) -> None:
+    fail(desk, turn, TurnState.TIMED_OUT, f"no reply in {_timeout_s(desk.room, turn, desk.rules):g} s")
+    desk.wake(f"{turn.agent} timed out")

@@ -1,0 +1,186 @@
+"""Announce a running room to the commands of its user.
+
+A gateway keeps `<state dir>/<room>.json` locked while it runs. The lock, not the pid, says that the room
+lives: the kernel drops it with the process, and a pid may belong to somebody else after a restart.
+"""
+
+import fcntl
+import os
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from csp.config import Settings, nearest
+from csp.errors import BadInput, Broken, Refused, Unauthenticated, Unreachable
+from csp.fast_start.fast_json import dumps
+from csp.fast_start.room_files import is_at, lock, read_running, save_token, token_path
+from csp.fast_start.room_files import make_private_dir as make_private_dir
+
+NO_ROOM: Final = "no room is running; start one with: csp up"
+# A command that looks whether a room lives holds its lock for an instant.
+_LOCK_TRIES: Final = 25
+_LOCK_PAUSE_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a room answers; `room` is empty if only the environment knows it."""
+
+    url: str
+    token: str = field(repr=False)
+    room: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningRoom:
+    """What a gateway says of itself to commands on the same machine; `history` is the room's own folder."""
+
+    room: str
+    url: str
+    token: str = field(repr=False)
+    pid: int
+    supervisor: int | None = None
+    dir: Path
+    history: Path
+    started: float
+
+    @property
+    def address(self) -> Address:
+        return Address(url=self.url, token=self.token, room=self.room)
+
+
+@dataclass(frozen=True, slots=True)
+class RoomFile:
+    """The locked file of a room, held by its gateway until `remove_room`."""
+
+    path: Path
+    fd: int
+
+
+def write_room(state_dir: Path, room: RunningRoom) -> RoomFile:
+    """Announce the room; raise Refused if one of that name is running already."""
+    path = state_dir / f"{room.room}.json"
+    try:
+        make_private_dir(state_dir)
+        for _ in range(_LOCK_TRIES):
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            if lock(fd, fcntl.LOCK_EX) and is_at(fd, str(path)):
+                _fill(fd, room)
+                return RoomFile(path, fd)
+            os.close(fd)
+            time.sleep(_LOCK_PAUSE_S)
+    except OSError as exc:
+        raise Broken(f"cannot write {str(path)!r}: {(exc.strerror or '').lower()}") from exc
+    raise Refused(f"room {room.room!r} is already running", "stop it, or choose another name with --room")
+
+
+def remove_room(file: RoomFile) -> None:
+    """Take the announcement back."""
+    file.path.unlink(missing_ok=True)
+    os.close(file.fd)
+
+
+def _fill(fd: int, room: RunningRoom) -> None:
+    values = asdict(room) | {"dir": str(room.dir), "history": str(room.history)}
+    os.fchmod(fd, 0o600)
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, dumps(values).encode("ascii"), 0)
+
+
+# --- the tokens of agents ------------------------------------------------------------------------
+
+
+def agent_token_path(settings: Settings, room: str, agent: str) -> Path:
+    """Return where the token of an agent lies for the commands in its pane."""
+    return Path(token_path(str(settings.state_dir), room, agent))
+
+
+def save_agent_token(settings: Settings, room: str, agent: str, token: str) -> Path:
+    """Leave a token for the commands in an agent's pane, readable for its user alone; return where."""
+    return Path(save_token(str(settings.state_dir), room, agent, token))
+
+
+# --- finding -------------------------------------------------------------------------------------
+
+
+def running_rooms(state_dir: Path) -> list[RunningRoom]:
+    """Return the rooms that run on this machine, by name; remove the files of those that do not."""
+    try:
+        paths = sorted(state_dir.glob("*.json"))
+    except OSError:
+        return []
+    return [room for path in paths if (room := _read_running(path))]
+
+
+def _read_running(path: Path) -> RunningRoom | None:
+    values = read_running(str(path)) or {}
+    try:
+        return RunningRoom(**values | {"dir": Path(values["dir"]), "history": Path(values["history"])})
+    except (TypeError, KeyError):
+        return None
+
+
+def find_room(settings: Settings, cwd: Path) -> Address:
+    """Return the room a command means: by environment, by name, by directory, or the only one."""
+    rooms = running_rooms(settings.state_dir)
+    if settings.gateway_url:
+        return _by_environment(settings, rooms)
+    found = _by_name(settings.room, rooms) if settings.is_set("room") else _by_directory(rooms, cwd)
+    return Address(url=found.url, token=_own_token(settings, found.room) or found.token, room=found.room)
+
+
+def _own_token(settings: Settings, room: str) -> str:
+    """Return the token to speak with, or nothing for the room's; in a pane it is the agent's or an error."""
+    if settings.auth_token or not settings.agent:
+        return settings.auth_token
+    path = agent_token_path(settings, room, settings.agent)
+    try:
+        token = path.read_text("ascii").strip()
+    except (OSError, UnicodeError):
+        token = ""
+    if not token:
+        problem = f"no token of agent {settings.agent!r} in room {room!r}: expected one in {str(path)!r}"
+        raise Unauthenticated(problem, "it comes with the sidecar; unset CSP_AGENT to speak as the human")
+    return token
+
+
+def _by_environment(settings: Settings, rooms: list[RunningRoom]) -> Address:
+    here = next((room for room in rooms if room.url.rstrip("/") == settings.gateway_url.rstrip("/")), None)
+    _check_same_room(settings, here)
+    token = _own_token(settings, here.room if here else settings.room) or (here.token if here else "")
+    if not token:
+        raise BadInput("CSP_AUTH_TOKEN: expected the token of the gateway in CSP_GATEWAY_URL, got nothing")
+    return Address(url=settings.gateway_url, token=token, room=here.room if here else "")
+
+
+def _check_same_room(settings: Settings, here: RunningRoom | None) -> None:
+    """Refuse a --room that is not the one of the environment, whose token speaks for somebody else."""
+    if settings.sources.get("room") == "--room" and here and here.room != settings.room:
+        raise BadInput(
+            f"--room: expected {here.room!r}, the room of CSP_GATEWAY_URL, got {settings.room!r}",
+            "unset CSP_GATEWAY_URL to talk to another room",
+        )
+
+
+def _by_name(name: str, rooms: list[RunningRoom]) -> RunningRoom:
+    for room in rooms:
+        if room.room == name:
+            return room
+    names = [room.room for room in rooms]
+    hint = nearest(name, names) or (
+        f"running: {', '.join(names)}" if names else f"start it with: csp up --room {name}"
+    )
+    raise Unreachable(f"room {name!r} is not running", hint)
+
+
+def _by_directory(rooms: list[RunningRoom], cwd: Path) -> RunningRoom:
+    if not rooms:
+        raise Unreachable(NO_ROOM)
+    above = (cwd, *cwd.parents)
+    near = sorted((above.index(room.dir), room.room, room) for room in rooms if room.dir in above)
+    best = [room for depth, _, room in near if depth == near[0][0]] or rooms
+    if len(best) == 1:
+        return best[0]
+    names = ", ".join(f"{room.room} ({room.dir})" for room in best)
+    raise Refused(f"several rooms are running: {names}", "choose one with --room")

@@ -1,0 +1,127 @@
+"""The record of a sidecar as a file: `run.json` in its own folder, which only its user can read.
+
+What stands in it is `Run`; the launcher, which must load little, has it as a plain dictionary.
+"""
+
+import os
+
+from csp.fast_start.fast_json import dumps, loads
+from csp.fast_start.room_files import agents_dir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    Record = dict[str, Any]
+
+_FILE = "run.json"
+#: Begins the names of folders that say who is about to join; no agent has such a name.
+_JOINING = ".joining-"
+
+
+def write_record(folder: str, record: "Mapping[str, object]") -> None:
+    """Write a record whole or not at all."""
+    os.makedirs(folder, 0o700, exist_ok=True)
+    fresh = os.path.join(folder, f".{_FILE}.{record['pid']}")
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with open(fd, "w", encoding="ascii") as file:
+            file.write(dumps(record))
+        os.replace(fresh, os.path.join(folder, _FILE))
+    except OSError:
+        os.unlink(fresh)
+        raise
+
+
+def read_record(folder: str) -> "Record | None":
+    """Return the record of a folder, None if there is none that can be read."""
+    try:
+        with open(os.path.join(folder, _FILE), "rb") as file:
+            found = loads(file.read())
+    except (OSError, ValueError):
+        return None
+    is_record = isinstance(found, dict) and isinstance(found.get("pid"), int)
+    return found if is_record else None
+
+
+def left_behind(state_dir: str, room: str, name: str) -> "Record | None":
+    """Return the record of a sidecar of that name which no longer runs, so that its id can be had again."""
+    folder = agents_dir(state_dir, room)
+    found = (_gone(folder, entry, name) for entry in _entries(folder) if not entry.startswith(_JOINING))
+    return next((record for record in found if record), None)
+
+
+def _entries(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _gone(folder: str, entry: str, name: str) -> "Record | None":
+    record = read_record(os.path.join(folder, entry))
+    is_gone = record and record.get("name") == name and not is_running(record["pid"])
+    return record if is_gone else None
+
+
+def begin_to_join(state_dir: str, room: str, name: str, launch: str) -> str:
+    """Note that a sidecar is about to join; return the launch to join with.
+
+    The room may know one that was killed before it could write its record. Its launch goes to the next
+    sidecar of that name, which so gets the same id. A note that cannot be written keeps nobody from joining.
+    """
+    folder = agents_dir(state_dir, room)
+    own = os.path.join(folder, f"{_JOINING}{os.getpid()}")
+    for entry in _entries(folder):
+        record = _gone(folder, entry, name) if entry.startswith(_JOINING) else None
+        if record and _is_moved(os.path.join(folder, entry), own):
+            launch = str(record.get("launch"))
+            break
+    try:
+        write_record(own, {"name": name, "pid": os.getpid(), "launch": launch})
+    except OSError:
+        return launch
+    return launch
+
+
+def _is_moved(path: str, own: str) -> bool:
+    """Move a folder; only one of those who try it at the same time can."""
+    try:
+        os.rename(path, own)
+    except OSError:
+        return False
+    return True
+
+
+def end_to_join(state_dir: str, room: str) -> None:
+    """Remove the note of `begin_to_join`, as the record takes its place or nobody has joined."""
+    own = os.path.join(agents_dir(state_dir, room), f"{_JOINING}{os.getpid()}")
+    for remove, path in ((os.unlink, os.path.join(own, _FILE)), (os.rmdir, own)):
+        try:
+            remove(path)
+        except OSError:
+            return
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether there is such a process; one that has ended and was not collected yet counts no more."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OverflowError:
+        return False
+    except PermissionError:
+        pass
+    return not _has_ended(pid)
+
+
+def _has_ended(pid: int) -> bool:
+    """Tell whether only the exit code of a process is left; where there is no /proc, nobody can tell."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The name before it may hold anything, also blanks and brackets.
+            return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
+    except OSError:
+        return False

@@ -1,0 +1,55 @@
+"""Knows who else is in the room, for the agent to be told when that has changed."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from csp.errors import CspError
+from csp.http_client import Gateway, field
+from csp.protocol.events import AnyEvent, Joined, Left
+from csp.sidecar.run_record import Run
+
+#: More names than this would say less.
+MAX_NAMES: Final = 20
+
+
+class Company:
+    """The other participants. The agent is told of them with its next message, not by a turn of its own."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._others: dict[str, None] = {}
+        self._told: tuple[str, ...] = ()
+
+    async def look(self) -> None:
+        """Ask once who is here; events tell the rest."""
+        try:
+            agents = await asyncio.to_thread(lambda: Gateway(self._run.url, self._run.token).get("/agents"))
+        except CspError:
+            return
+        for agent in agents:
+            if isinstance(agent, Mapping) and agent.get("online"):
+                self._add(field(dict(agent), "id", str))
+
+    def note(self, event: AnyEvent) -> None:
+        """Take in who comes and goes."""
+        if isinstance(event, Joined):
+            self._add(event.sender)
+        elif isinstance(event, Left):
+            self._others.pop(event.sender, None)
+
+    def _add(self, agent: str) -> None:
+        if agent != self._run.agent:
+            self._others[agent] = None
+
+    def news(self) -> tuple[str, ...]:
+        """Return who else is here if the agent has been told otherwise; it counts as told now."""
+        others = tuple(sorted(self._others))
+        if others == self._told:
+            return ()
+        self._told = others
+        return others[:MAX_NAMES] or ("nobody else",)
+
+    def forget(self) -> None:
+        """Note that the agent did not get the news."""
+        self._told = ()

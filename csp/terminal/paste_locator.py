@@ -1,0 +1,298 @@
+"""Where a prompt of ours stands on a screen whose composer nobody has described.
+
+The paste itself shows where the composer is: what appears at the caret because of it is ours. From then on a
+prompt has left the composer when it is no longer there and the place looks as it did before the paste.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from csp.terminal.screen import Row, Screen
+
+_BARS: Final = "│┃▌▏"
+#: Of these a border or rule is drawn; it belongs to no composer's text.
+_LINES: Final = frozenset("─━═╌┄▄▀▔▁")
+_CORNERS: Final = frozenset(" ╭╮╰╯┌┐└┘├┤╹╻│┃")
+_RULE_LENGTH: Final = 4
+#: So long a sign may be that a program has drawn before a prompt that was typed before it came up.
+_SIGN_LENGTH: Final = 3
+#: What CLIs show in place of a long paste.
+_MARKER: Final = re.compile(r"\[\s*(?:Pasted|Paste|Pasting)\b[^\]]{0,60}\]", re.IGNORECASE)
+_UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
+#: A row that ends so close to the right side may go on in the next.
+_MARGIN: Final = 2
+
+
+class Place(Enum):
+    """Where a prompt of ours is."""
+
+    HERE = auto()  # in the composer, with nothing before it
+    EMPTY = auto()  # not in the composer, which is empty
+    GONE = auto()  # not where it stood, but no empty composer shows either
+    OTHER = auto()  # something else is in the composer
+    UNSEEN = auto()  # there is no composer that could be read
+
+
+class Caret(NamedTuple):
+    row: int
+    col: int
+
+
+class _Spot(NamedTuple):
+    """Where a mark of ours stood before Enter: its row from the top and from the end, what is around it."""
+
+    mark: str
+    row: int
+    below: int
+    prefix: str
+    next: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known beside the screen."""
+
+    is_entered: bool = False
+    is_clearing: bool = False
+    #: The program reads whole lines now (canonical mode): it edits none of its own.
+    reads_lines: bool = False
+    #: The program has had all the time that it may take to show a paste.
+    is_late: bool = False
+    #: A person has typed since the paste.
+    has_typed: bool = False
+
+
+def find_caret(screen: Screen) -> Caret | None:
+    """Return where text would go: the cursor, or the one that a program draws after it has hidden that."""
+    if screen.cursor_visible:
+        return Caret(screen.cursor_row, screen.cursor_col) if screen.cursor_row < len(screen.rows) else None
+    for y in range(len(screen.rows) - 1, -1, -1):
+        col = 0
+        for run in screen.rows[y].runs:
+            if run.style.reverse and len(run.text) == 1:
+                return Caret(y, col)
+            col += len(run.text)
+    return None
+
+
+def stands_behind(screen: Screen, caret: Caret, text: str) -> bool:
+    """Tell whether all of `text`, which a composer shows, stands behind the caret, as a placeholder does."""
+    behind = "".join(run.text for run in screen.rows[caret.row].runs)[caret.col :]
+    return _compact(_inner(behind)) == _compact(text)
+
+
+def is_blank(screen: Screen) -> bool:
+    return not any(row.text for row in screen.rows)
+
+
+class Landing:
+    """Follows one prompt on the screen; `before` is the screen right before its paste, if that was seen."""
+
+    def __init__(self, header: str, footer: str, before: Screen | None) -> None:
+        self._header, self._footer = _compact(header), _compact(footer)
+        self._last_line = footer
+        self._before = before
+        caret = find_caret(before) if before is not None else None
+        left = _left(before, caret) if before is not None and caret is not None else ""
+        self._has_bar = left.strip()[:1] != "" and left.strip()[:1] in _BARS
+        self._sign = _inner(left)
+        #: What follows the sign: nothing, or a blank.
+        self._ends = ("",) if left[-1:].strip() else (" ", "\xa0")
+        self._empty = self._composed(before, caret) if before is not None and caret is not None else ""
+        #: What stands for the prompt in the composer where the prompt itself does not show.
+        self._mark = ""
+        self._is_whole = False
+        #: What a program puts before each further row of a text, such as `...`.
+        self._goes_on_with = ""
+        #: Where it stood before Enter; whether that is all there is to go by, for want of a caret.
+        self._spot: _Spot | None = None
+        self._is_astray = False
+
+    def look(self, screen: Screen, known: Known) -> Place:
+        """Tell where the prompt is now."""
+        if is_blank(screen) or (self._has_come_up(screen) and not self._has_taken_up(screen)):
+            return Place.UNSEEN
+        caret = find_caret(screen)
+        if caret is None or self._is_astray:
+            return self._placed(screen, known)
+        text = self._composed(screen, caret)
+        if known.is_entered:
+            return self._entered(screen, caret, text, known)
+        place = self._pasted(screen, caret, text, known)
+        if place is Place.EMPTY and known.is_late and self._has_come(screen):
+            # It shows, but not at the caret: the cursor is not where one types.
+            return self._placed(screen, known)
+        if place is Place.HERE:
+            self._spot, self._is_whole = self._find_spot(screen), self._header in text
+            self._goes_on_with = _compact(self._own(_left(screen, caret)).partition(self._last_line)[0])
+        return place
+
+    def _has_come_up(self, screen: Screen) -> bool:
+        """Tell whether the program has taken over the screen since a paste that it may not have read."""
+        if self._before is None:
+            return False
+        is_other_screen = screen.alternate and not self._before.alternate
+        return is_other_screen or (screen.bracketed_paste and not self._before.bracketed_paste)
+
+    def _has_taken_up(self, screen: Screen) -> bool:
+        """Tell whether a program that has come up since shows the prompt behind a sign; if so, go by that.
+
+        Without a sign it may be what the terminal itself has echoed, which the program need not have read.
+        """
+        caret = find_caret(screen)
+        text = self._composed(screen, caret) if caret is not None else ""
+        sign, found, _ = text.partition(self._header)
+        if not (found and text.endswith(self._footer) and 0 < len(sign) <= _SIGN_LENGTH):
+            return False
+        self._before, self._sign, self._ends, self._empty = None, sign, ("",), ""
+        return True
+
+    # --- before Enter ----------------------------------------------------------------------------
+
+    def _pasted(self, screen: Screen, caret: Caret, text: str, known: Known) -> Place:
+        if text.endswith(self._footer):
+            is_ours = text.rfind(self._header) <= 0
+            return Place.HERE if is_ours else Place.OTHER
+        here = self._own(_left(screen, caret))
+        found = _MARKER.search(here)
+        is_marker = found is not None and _compact(found[0]) == _compact(here)
+        if is_marker or (known.is_late and not known.has_typed and self._is_in_frame(screen, caret)):
+            self._mark = _compact(here)
+            return Place.HERE
+        return Place.EMPTY if text == self._empty else Place.OTHER
+
+    def _is_in_frame(self, screen: Screen, caret: Caret) -> bool:
+        """Tell whether words have come to the same composer; a dialog may have taken its place."""
+        left = _left(screen, caret)
+        is_same = self._is_signed(left) if self._sign else self._has_bar and left.lstrip()[:1] in tuple(_BARS)
+        return is_same and bool(self._own(left).strip())
+
+    # --- after Enter -----------------------------------------------------------------------------
+
+    def _entered(self, screen: Screen, caret: Caret, text: str, known: Known) -> Place:
+        if self._stands_in(screen, text, known):
+            is_read = known.reads_lines and not self._own(_left(screen, caret)).strip()
+            return Place.EMPTY if is_read else Place.HERE
+        if text in ("", self._empty):
+            return Place.EMPTY
+        is_added_to = known.has_typed and any(mark and mark in text for mark in (self._footer, self._mark))
+        return Place.OTHER if is_added_to else Place.GONE
+
+    def _stands_in(self, screen: Screen, text: str, known: Known) -> bool:
+        """Tell whether a composer holds the prompt; words behind its end would be the program's."""
+        more = self._goes_on_with
+        while more and not self._mark and text.endswith(self._footer + more):
+            text = text.removesuffix(more)
+        if text.endswith(self._footer):
+            # The last line alone, where the first could be seen before, is that of a copy above the composer.
+            return self._header in text or not self._is_whole or not self._shows_header(screen)
+        if self._mark and text.endswith(self._mark):
+            return True
+        return known.is_clearing and text.startswith(self._header) and self._footer not in text
+
+    def _shows_header(self, screen: Screen) -> bool:
+        return any(self._header in _compact(row.text) for row in screen.rows)
+
+    # --- without a caret -------------------------------------------------------------------------
+
+    def _placed(self, screen: Screen, known: Known) -> Place:
+        """Go by the place of what came with the paste, where no caret shows the composer."""
+        if self._spot is not None and self._is_held(screen, self._spot):
+            return Place.HERE
+        is_as_before = self._before is not None and screen.text == self._before.text
+        if known.is_entered:
+            return Place.EMPTY if is_as_before else Place.GONE
+        if known.is_late and self._has_come(screen):
+            self._spot, self._is_astray = self._find_spot(screen), True
+            return Place.HERE
+        return Place.EMPTY if is_as_before else Place.UNSEEN
+
+    def _has_come(self, screen: Screen) -> bool:
+        """Tell whether our last line, or a marker for a paste, shows that was not there before."""
+        return self._before is not None and self._count(screen) > self._count(self._before)
+
+    def _count(self, screen: Screen) -> int:
+        return sum(self._last_line in row.text or bool(_MARKER.search(row.text)) for row in screen.rows)
+
+    def _find_spot(self, screen: Screen) -> _Spot | None:
+        rows = screen.rows
+        last = _last_row(rows)
+        for y in range(last, -1, -1):
+            marker = _MARKER.search(rows[y].text)
+            mark = self._last_line if self._last_line in rows[y].text else marker[0] if marker else ""
+            if mark:
+                prefix = rows[y].text.partition(mark)[0]
+                following = rows[y + 1].text if y + 1 < len(rows) else ""
+                return _Spot(mark, y, last - y, prefix, following)
+        return None
+
+    def _is_held(self, screen: Screen, spot: _Spot) -> bool:
+        rows, last = screen.rows, _last_row(screen.rows)
+        for y, row in enumerate(rows):
+            prefix, found, _ = row.text.partition(spot.mark)
+            following = rows[y + 1].text if y + 1 < len(rows) else ""
+            if not found or prefix != spot.prefix or following != spot.next:
+                continue
+            if last - y == spot.below or (y == spot.row and following.strip()):
+                return True
+        return False
+
+    # --- the composer ----------------------------------------------------------------------------
+
+    def _composed(self, screen: Screen, caret: Caret) -> str:
+        """Return what stands in the composer up to the caret, without blanks, signs or frames."""
+        here = _left(screen, caret)
+        parts = [self._own(here)]
+        is_first = self._is_signed(here)
+        y = caret.row - 1
+        while y >= 0 and not is_first and self._goes_on(screen, y, parts):
+            is_first = self._is_signed(screen.rows[y].text)
+            parts.insert(0, self._own(screen.rows[y].text))
+            y -= 1
+        return _compact("".join(parts))
+
+    def _goes_on(self, screen: Screen, y: int, parts: Sequence[str]) -> bool:
+        """Tell whether a row above those may belong to the same text."""
+        text = screen.rows[y].text
+        if _is_rule(text):
+            return False
+        if self._has_bar:
+            return text.lstrip()[:1] in tuple(_BARS)
+        if self._sign:
+            return True
+        # Nothing sets the composer off: its text is what stands right before the caret, perhaps wrapped.
+        return not any(part.strip() for part in parts) or len(text) >= screen.cols - _MARGIN
+
+    def _is_signed(self, text: str) -> bool:
+        inner, sign = _inner(text), self._sign
+        return bool(sign) and (inner == sign or inner.startswith(tuple(sign + end for end in self._ends)))
+
+    def _own(self, text: str) -> str:
+        inner = _inner(text)
+        return inner[len(self._sign) :] if self._is_signed(text) else inner
+
+
+def _inner(text: str) -> str:
+    """Return a row's text without blanks or the sides of a box."""
+    text = text.strip()
+    text = text[1:].lstrip() if text.startswith(tuple(_BARS)) else text
+    return text[:-1].rstrip() if text.endswith(tuple(_BARS)) else text
+
+
+def _is_rule(text: str) -> bool:
+    return set(text) <= _LINES | _CORNERS and sum(sign in _LINES for sign in text) >= _RULE_LENGTH
+
+
+def _left(screen: Screen, caret: Caret) -> str:
+    return "".join(run.text for run in screen.rows[caret.row].runs)[: caret.col].ljust(caret.col)
+
+
+def _last_row(rows: Sequence[Row]) -> int:
+    return max((y for y, row in enumerate(rows) if row.text), default=0)
+
+
+def _compact(text: str) -> str:
+    return _UNSEEN.sub("", text)

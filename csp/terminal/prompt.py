@@ -1,0 +1,134 @@
+"""The text that is typed into a CLI for one message.
+
+It begins with a line of ours and ends with one, so that no sender's text can be taken for a shell command, a
+slash command, a path to complete, or a line that goes on. The tag in both lines is what the composer is
+searched for, what the CLI's own word is matched with, what binds the reply.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from csp.protocol.enums import DeliverKind
+from csp.protocol.responses import Deliver
+
+PASTE_START: Final = b"\x1b[200~"
+PASTE_END: Final = b"\x1b[201~"
+
+#: CSI sequences, strings such as OSC or DCS that do end, designations of character sets.
+_SEQUENCES: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[()*+\-./#%][0-~]"
+)
+#: Line breaks other than a newline. Deleting them would join the words on both sides.
+_BREAKS: Final = re.compile(r"\r\n|[\r\x0b\x0c\x85]")
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_TAG: Final = r"(?P<tag>[A-Za-z0-9._:+=-]{1,128})"
+#: How our own prompts show the commands of an answer. A sign behind the `@` would be copied with it, and then
+#: it is no command any more; in backticks no CLI acts on it.
+_SHOWN: Final = re.compile(r"(?<=`)@(?=(?:handoff\.NAME task|final|working)`)")
+#: A path behind an `@`, as far as any CLI reads one: in quotes it goes on over blanks.
+_PATH: Final = re.compile(r"@(?:\"[^\"]*\"?|\\.|[^\s\"])*", re.DOTALL)
+#: Between the dots of a `..` in it, of which each may be escaped.
+_WAY_BACK: Final = re.compile(r"(?<=[/\\])\.(?=\\?\.)")
+#: The start of a line that looks like our header or footer.
+_LIKE_OURS: Final = re.compile(r"^(?=[ \t]{0,8}\[(?:from [^\]\n]{0,80}|YOUR TURN|end) ?#)", re.MULTILINE)
+_HEADER: Final = re.compile(rf"\[(?:from [a-z0-9-]{{1,32}}|YOUR TURN) #{_TAG}\]")
+_FOOTER: Final = re.compile(rf"\[end #{_TAG}(?:; here: [^\]]*)?\]\s*\Z")
+_HEADERS: Final = re.compile(rf"^{_HEADER.pattern}", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What is typed for one message: `tag` names it, `text` is all of it, with its first line, its last."""
+
+    tag: str
+    header: str
+    footer: str
+    text: str
+
+    @property
+    def end(self) -> str:
+        """Return how the last line begins, whatever news stands in it."""
+        return f"[end #{self.tag}"
+
+    def keys(self, *, is_pasted: bool) -> bytes:
+        """Return the bytes to write; without bracketed paste a line break would submit half of it."""
+        if not is_pasted:
+            return " ".join(self.text.split()).encode() if "\n" in self.text else self.text.encode()
+        # A terminal sends a pasted line break as a carriage return.
+        return PASTE_START + self.text.replace("\n", "\r").encode() + PASTE_END
+
+
+def prompt_for(item: Deliver, *, after_at: str = "", here: Sequence[str] = ()) -> Prompt:
+    """Return what to type for `item`; `after_at` is put behind each `@`, where a CLI would act on one.
+
+    The last line names who else is `here`, where that is news.
+    """
+    tag = tag_of(item)
+    header = f"[YOUR TURN #{tag}]" if item.kind is DeliverKind.TURN else f"[from {item.sender} #{tag}]"
+    # Quote lines that look like our header or footer, so that no text can pose as another message.
+    body = _LIKE_OURS.sub("> ", without_controls(item.text))
+    if after_at:
+        kept = {found.start() for found in _SHOWN.finditer(body)} if item.kind is DeliverKind.TURN else set()
+        body = _neutralised(body, after_at, kept)
+    footer = f"[end #{tag}; here: {', '.join(here)}]" if here else f"[end #{tag}]"
+    return Prompt(tag=tag, header=header, footer=footer, text=f"{header}\n{body}\n{footer}")
+
+
+def _neutralised(text: str, sign: str, kept: set[int]) -> str:
+    """Put `sign` behind each `@` but those that are `kept`.
+
+    It makes of the first name in a path one that does not exist; a `..` behind it would take that name away
+    again, so those are parted too.
+    """
+    places = {at + 1 for at, char in enumerate(text) if char == "@" and at not in kept}
+    for path in _PATH.finditer(text):
+        places |= {path.start() + found.end() for found in _WAY_BACK.finditer(path[0])}
+    return "".join(sign + char if at in places else char for at, char in enumerate(f"{text}\n"))[:-1]
+
+
+def tag_of(item: Deliver) -> str:
+    """Return what stands behind the # in the header of `item`."""
+    return item.turn if item.kind is DeliverKind.TURN and item.turn else str(item.seq)
+
+
+def tag_in(text: str) -> str | None:
+    """Return the tag of a prompt of ours, or None for one that somebody else wrote."""
+    found = _HEADER.match(text)
+    return found["tag"] if found else None
+
+
+def tag_at_end(text: str) -> str | None:
+    """Return the tag of a prompt of ours of which perhaps only the end can be seen."""
+    found = _FOOTER.search(text)
+    return found["tag"] if found else None
+
+
+def tags_in(text: str) -> tuple[str, ...]:
+    """Return the tags of all prompts of ours in what a CLI has taken as one, in their order.
+
+    A CLI may join what is entered while it starts. Behind the first line only a whole prompt of ours counts,
+    with its last line.
+    """
+    found = list(_HEADERS.finditer(text))
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    whole = [
+        match["tag"]
+        for match, end in zip(found, ends, strict=False)
+        if match.start() == 0 or _has_end(text, match["tag"], match.end(), end)
+    ]
+    return tuple(dict.fromkeys(whole))
+
+
+def _has_end(text: str, tag: str, start: int, end: int) -> bool:
+    at = text.find(f"[end #{tag}", start, end)
+    return at > 0 and text[at - 1].isspace()
+
+
+def without_controls(text: str) -> str:
+    """Return `text` without escape sequences or control characters; all that breaks a line is a newline.
+
+    A text that holds the end of a paste would otherwise have the rest of it typed as keys.
+    """
+    return _CONTROLS.sub("", _BREAKS.sub("\n", _SEQUENCES.sub("", text)))

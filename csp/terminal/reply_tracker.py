@@ -1,0 +1,466 @@
+"""Bind what a CLI's own record says to the prompt that asked for it.
+
+Readers of transcripts or hooks turn each CLI's record into items; the tracker turns items into outcomes.
+A reply belongs to the prompt before it. A prompt that begins with our header has that header's id as its
+tag; any other prompt was typed by a person in the pane, its reply has no tag.
+"""
+
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+import msgspec
+
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.terminal.prompt import tag_in, tags_in
+
+#: How many ids of lines, or tags of prompts, are remembered, so that none is taken twice.
+REMEMBERED: Final = 1024
+
+_BLANK_LINE: Final = "\n\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The CLI has a session, so it is past its start-up screens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """The CLI works, on nobody knows what yet: a prompt, or a compaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reopened:
+    """The CLI works on its last prompt again, because a hook of the user's did not let it end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """The CLI has taken a prompt from its composer; its record will have it soon."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompted:
+    """A prompt stands in the record."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """The CLI has added a file, or something else that a text can name, to the last prompt."""
+
+    id: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bypassed:
+    """The model wrote to another session of its CLI, past the room."""
+
+    id: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrote:
+    """One whole block of the model's text."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """The model called a tool; whether it may run is another matter."""
+
+    id: str
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Using:
+    """A tool is about to run, of which the record will tell only when it has."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """A tool has run or was refused: what it had to ask is answered."""
+
+    id: str
+    is_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The CLI asks a person to permit a tool."""
+
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """Tokens of one answer of the model.
+
+    The same id again replaces what was counted before; one that an earlier turn has counted is not new.
+    """
+
+    id: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The CLI is idle again; `text` says why, `until` when a limit ends, both as the CLI put it."""
+
+    how: Ending = Ending.DONE
+    text: str = ""
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switched:
+    """The CLI goes on in another record: a cleared, resumed or new session."""
+
+    session: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed:
+    """The CLI itself says that it has taken our prompt; said once for each tag."""
+
+    tag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """Text from the midst of a turn, or none, with the tool call that followed it."""
+
+    id: str
+    text: str
+    tag: str | None
+    tool: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """All text of a turn after its last tool call; `also` are the tags of other prompts taken with it."""
+
+    id: str
+    text: str
+    tag: str | None
+    how: Ending = Ending.DONE
+    usage: Usage | None = None
+    also: tuple[str, ...] = ()
+    reason: str = ""
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Whether the CLI works on something; said at each change."""
+
+    is_open: bool
+
+
+Item = (
+    Started
+    | Opened
+    | Reopened
+    | Submitted
+    | Prompted
+    | Attached
+    | Bypassed
+    | Wrote
+    | Called
+    | Using
+    | Returned
+    | Asked
+    | Counted
+    | Ended
+    | Switched
+)
+#: What passes the tracker unchanged is an outcome too.
+Outcome = Confirmed | Activity | Reply | Turn | Started | Returned | Asked | Switched | Attached | Bypassed
+
+
+class _Prompt(msgspec.Struct, array_like=True):
+    id: str
+    tag: str | None
+
+
+class _Block(msgspec.Struct, array_like=True):
+    id: str
+    text: str
+
+
+class _State(msgspec.Struct, omit_defaults=True):
+    is_open: bool = False
+    is_running: bool = False
+    #: Of the turn that runs, else of the last one: a hook may send the CLI back to work on it.
+    prompts: list[_Prompt] = []
+    #: Tags, or None for a person's prompt, that the CLI has taken but not yet written down.
+    awaited: list[str | None] = []
+    blocks: list[_Block] = []
+    counted: dict[str, Usage] = {}
+    #: Calls of tools that have not returned.
+    calls: list[str] = []
+    replies: int = 0
+    confirmed: dict[str, None] = {}
+    seen: dict[str, None] = {}
+    #: Answers whose tokens earlier turns have told.
+    told: dict[str, None] = {}
+
+
+class Tracker:
+    """Turns the items of one CLI, in their order, into outcomes; the same items give the same ids."""
+
+    def __init__(self) -> None:
+        self._state = _State()
+
+    @classmethod
+    def load(cls, dumped: bytes) -> "Tracker":
+        """Return the tracker that was dumped; one that knows nothing where the dump cannot be read."""
+        tracker = cls()
+        try:
+            tracker._state = msgspec.json.decode(dumped, type=_State)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            tracker._state = _State()
+        return tracker
+
+    def dump(self) -> bytes:
+        """Return all that is known, as JSON, for a tracker that takes over."""
+        return msgspec.json.encode(self._state)
+
+    @property
+    def is_open(self) -> bool:
+        return self._state.is_open
+
+    @property
+    def confirmed(self) -> tuple[str, ...]:
+        """Return the tags of the last prompts of ours that the CLI has taken."""
+        return tuple(self._state.confirmed)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Return the tags of our prompts that the CLI works on, or is about to."""
+        prompts = self._state.prompts if self._state.is_running else []
+        known = [prompt.tag for prompt in prompts] + self._state.awaited
+        return tuple(tag for tag in known if tag is not None)
+
+    @property
+    def usage(self) -> Usage | None:
+        """Return what the turn that runs has used so far; None where nothing is known of it."""
+        return _sum(list(self._state.counted.values())) if self._state.is_running else None
+
+    @property
+    def runs_tool(self) -> bool:
+        """Tell whether a tool of the turn has not returned yet."""
+        return bool(self._state.calls)
+
+    def feed(self, item: Item) -> list[Outcome]:
+        """Take one item; return what follows from it."""
+        match item:
+            case Started() | Asked():
+                return [item]
+            case Opened():
+                return self._open()
+            case Reopened():
+                self._state.is_running = True
+                return self._open()
+            case Submitted():
+                return self._submitted(self._ours(item.text) or (None,))
+            case Prompted():
+                return self._prompted(item)
+            case Attached():
+                return self._attached(item)
+            case Bypassed():
+                return [item] if self._is_new(item.id) else []
+            case Wrote():
+                return self._wrote(item)
+            case Called():
+                return self._called(item)
+            case Using():
+                self._begin_call(item.id)
+                return []
+            case Returned():
+                return self._returned(item)
+            case Counted():
+                if item.id not in self._state.told:
+                    self._state.counted[item.id] = item.usage
+                return []
+            case Ended():
+                return self._ended(item)
+            case Switched():
+                return self._switched(item)
+            case _:
+                assert_never(item)
+
+    def _ours(self, text: str) -> tuple[str | None, ...]:
+        """Return the tags of our prompts in one that the CLI has taken.
+
+        Behind its start one that was taken before is a quotation, unless it is still to be written down.
+        """
+        state, first = self._state, tag_in(text)
+        return tuple(
+            tag for tag in tags_in(text) if tag == first or tag in state.awaited or tag not in state.confirmed
+        )
+
+    def _submitted(self, tags: tuple[str | None, ...]) -> list[Outcome]:
+        self._state.awaited += tags
+        return [*(outcome for tag in tags for outcome in self._confirm(tag)), *self._open()]
+
+    def _prompted(self, item: Prompted) -> list[Outcome]:
+        if not self._is_new(item.id):
+            return []
+        state, tags = self._state, self._ours(item.text) or (None,)
+        for tag in tags:
+            if tag in state.awaited:
+                state.awaited.remove(tag)
+        left: list[Outcome] = []
+        if not state.is_running:
+            left = self._flush()
+            state.prompts, state.replies = [], 0
+            state.is_running = True
+        state.prompts += [_Prompt(item.id, tag) for tag in tags]
+        return [*left, *(outcome for tag in tags for outcome in self._confirm(tag)), *self._open()]
+
+    def _attached(self, item: Attached) -> list[Outcome]:
+        """Tell of a file in a prompt of ours, which asks for none; a person's own prompt may."""
+        prompts = self._state.prompts
+        is_ours = bool(prompts) and any(prompt.tag for prompt in prompts if prompt.id == prompts[-1].id)
+        return [item] if is_ours and self._is_new(item.id) else []
+
+    def _wrote(self, item: Wrote) -> list[Outcome]:
+        if item.text.strip() and self._is_new(item.id):
+            self._state.blocks.append(_Block(item.id, item.text))
+        return []
+
+    def _called(self, item: Called) -> list[Outcome]:
+        if not self._is_new(item.id):
+            return []
+        self._begin_call(item.id)
+        tag = self._tags()[0]
+        earlier, last = self._state.blocks[:-1], self._state.blocks[-1:] or [_Block(item.id, "")]
+        self._state.blocks = []
+        return [
+            *(Activity(id=block.id, text=block.text, tag=tag) for block in earlier),
+            Activity(id=last[0].id, text=last[0].text, tag=tag, tool=item.tool, arguments=item.arguments),
+        ]
+
+    def _begin_call(self, name: str) -> None:
+        # A hook may say that a tool has run before the record says that it was called.
+        if _returned(name) not in self._state.seen:
+            self._state.calls.append(name)
+
+    def _returned(self, item: Returned) -> list[Outcome]:
+        if item.id in self._state.calls:
+            self._state.calls.remove(item.id)
+        return [item] if self._is_new(_returned(item.id)) else []
+
+    def _ended(self, item: Ended) -> list[Outcome]:
+        state = self._state
+        state.calls = []
+        if not state.is_running and state.awaited:
+            # The CLI took prompts but wrote none of them down: those are what has ended.
+            state.prompts = [_Prompt(f"#{tag}", tag) for tag in state.awaited if tag is not None]
+            state.is_running, state.awaited, state.replies = bool(state.prompts), [], 0
+        replies: list[Outcome] = [self._reply(item)] if state.is_running or state.blocks else []
+        self._forget_counts()
+        state.is_running, state.blocks = False, []
+        return [*replies, *([] if state.awaited else self._close())]
+
+    def _reply(self, item: Ended) -> Reply:
+        state = self._state
+        state.replies += 1
+        tag, also = self._tags()
+        prompt = state.prompts[-1].id if state.prompts else state.blocks[-1].id if state.blocks else ""
+        return Reply(
+            id=prompt if state.replies == 1 else f"{prompt}.{state.replies}",
+            text=_BLANK_LINE.join(block.text for block in state.blocks),
+            tag=tag,
+            also=also,
+            how=item.how,
+            usage=_sum(list(state.counted.values())),
+            reason=item.text,
+            until=item.until,
+        )
+
+    def _switched(self, item: Switched) -> list[Outcome]:
+        state = self._state
+        ended = self._ended(Ended(how=Ending.INTERRUPTED)) if self.tags else self._flush()
+        self._forget_counts()
+        state.prompts, state.awaited, state.replies = [], [], 0
+        state.is_running, state.calls = False, []
+        return [*ended, *self._close(), item]
+
+    def _forget_counts(self) -> None:
+        """Reset the count: usage of one turn never counts for another."""
+        for name in self._state.counted:
+            _remember(self._state.told, name)
+        self._state.counted = {}
+
+    def _flush(self) -> list[Outcome]:
+        """Give away text that came after the end of its turn."""
+        tag, blocks = self._tags()[0], self._state.blocks
+        self._state.blocks = []
+        return [Activity(id=block.id, text=block.text, tag=tag) for block in blocks]
+
+    def _tags(self) -> tuple[str | None, tuple[str, ...]]:
+        """Return the tag that the turn's text belongs to, the last one of ours, with the others."""
+        tags = [prompt.tag for prompt in self._state.prompts if prompt.tag is not None]
+        return (tags[-1], tuple(tags[:-1])) if tags else (None, ())
+
+    def _confirm(self, tag: str | None) -> list[Outcome]:
+        if tag is None or tag in self._state.confirmed:
+            return []
+        _remember(self._state.confirmed, tag)
+        return [Confirmed(tag=tag)]
+
+    def _open(self) -> list[Outcome]:
+        was_open, self._state.is_open = self._state.is_open, True
+        return [] if was_open else [Turn(is_open=True)]
+
+    def _close(self) -> list[Outcome]:
+        was_open, self._state.is_open = self._state.is_open, False
+        return [Turn(is_open=False)] if was_open else []
+
+    def _is_new(self, name: str) -> bool:
+        if name in self._state.seen:
+            return False
+        _remember(self._state.seen, name)
+        return True
+
+
+def _returned(name: str) -> str:
+    return f"returned {name}"
+
+
+def _remember(names: dict[str, None], name: str) -> None:
+    names[name] = None
+    if len(names) > REMEMBERED:
+        del names[next(iter(names))]
+
+
+def _sum(counted: list[Usage]) -> Usage | None:
+    if not counted:
+        return None
+    return Usage(
+        input=sum(usage.input for usage in counted),
+        output=sum(usage.output for usage in counted),
+        cache_read=sum(usage.cache_read for usage in counted),
+        cache_write=sum(usage.cache_write for usage in counted),
+        reasoning=sum(usage.reasoning for usage in counted),
+        model=next((usage.model for usage in reversed(counted) if usage.model), None),
+        calls=len(counted),
+    )

@@ -1,0 +1,314 @@
+"""A CLI's state, read from its screen."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Final
+
+from csp.terminal.dialogs import Dialog, find_dialog
+from csp.terminal.screen import Row, Run, Screen
+from csp.terminal.screen_rules import ComposerRules, Frame, Place, ScreenRules, Sign
+
+ROWS_ABOVE: Final = 12
+PARAGRAPHS_ABOVE: Final = 3
+_FRAME: Final = " │┃╭╮╰╯─━▄▀\xa0"
+_WORD: Final = re.compile(r"\w")
+_WORDS: Final = re.compile(r"[^\W\d_]+")
+_TOKENS: Final = re.compile(r"\d[\d.,]*k? tokens\b")
+# Emulators differ in which characters without width they keep.
+_UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composer:
+    """The place to type in. `text` has neither the prompt sign nor a placeholder."""
+
+    text: str
+    is_empty: bool
+    is_pasted: bool = False
+    """The CLI shows a marker in place of a long paste."""
+    first_row: int = 0
+    last_row: int = 0
+
+    def holds(self, text: str) -> bool:
+        """Tell whether `text` stands in it, however it is wrapped."""
+        return _UNSEEN.sub("", text) in _UNSEEN.sub("", self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked:
+    """A screen that only a person can get past."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A usage limit; `until_text` is the CLI's word for its end, or empty."""
+
+    text: str
+    until_text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one screen says about its CLI."""
+
+    composer: Composer | None = None
+    dialog: Dialog | None = None
+    blocked: Blocked | None = None
+    blocking: Dialog | None = None
+    """The dialog of a screen that only a person can get past: it can be answered, but is about no tool."""
+    is_busy: bool = False
+    work: tuple[str, ...] = field(default=(), compare=False)
+    """The rows that show work, by their words: these stay the same while spinners and clocks move."""
+    is_starting: bool = False
+    limit: Limit | None = None
+    said: str = field(default="", compare=False)
+    """What shows of the conversation. Signs of work are left out but for the tokens that they count."""
+
+
+def without_work(reading: Reading, rows: Collection[str]) -> Reading:
+    """Return a reading for which the signs of work in these rows are none."""
+    work = tuple(row for row in reading.work if row not in rows)
+    return reading if work == reading.work else replace(reading, work=work, is_busy=bool(work))
+
+
+def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
+    """Read the composer first: with one in place nothing above it is a dialog, whatever an agent writes."""
+    composer = find_composer(screen, rules.composer)
+    dialog = None if composer else find_dialog(screen, rules.dialog)
+    places = _Places(screen, composer, dialog)
+    blocked = next(places.rows_with(rules.blocked), None)
+    blocking = None
+    if blocked and blocked[0].place is Place.DIALOG:
+        dialog, blocking = None, dialog
+    overlay = next(places.rows_with(rules.overlays), None)
+    if overlay and not dialog and not blocked:
+        dialog = Dialog(
+            kind=overlay[0].kind or "overlay", question=overlay[1].text.strip(_FRAME), subject="", choices=()
+        )
+    work = tuple(" ".join(_WORDS.findall(row.text)) for _, row in places.rows_with(rules.busy))
+    return Reading(
+        composer=composer,
+        dialog=dialog,
+        blocked=Blocked(kind=blocked[0].kind, text=places.text_around(*blocked)) if blocked else None,
+        blocking=blocking,
+        is_busy=bool(work),
+        work=work,
+        is_starting=any(True for _ in places.rows_with(rules.starting)),
+        limit=next(places.limits(rules.limits), None),
+        said=places.said(rules),
+    )
+
+
+class _Places:
+    """The rows of a screen by the place they are in."""
+
+    def __init__(self, screen: Screen, composer: Composer | None, dialog: Dialog | None) -> None:
+        self._rows: dict[Place, Sequence[Row]] = dict.fromkeys(Place, ())
+        if composer:
+            self._rows[Place.ABOVE] = screen.rows[: composer.first_row]
+            self._rows[Place.BELOW] = screen.rows[composer.last_row + 1 :]
+        elif dialog:
+            self._rows[Place.DIALOG] = screen.rows[dialog.first_row : dialog.last_row + 1]
+        else:
+            self._rows[Place.BARE] = screen.rows
+
+    def rows_with(self, signs: Sequence[Sign]) -> Iterator[tuple[Sign, Row]]:
+        """Yield each sign that shows, with the row it is in; the lowest row first."""
+        for sign in signs:
+            rows = [row for row in self._rows[sign.place] if row.text]
+            for row in reversed(rows[-ROWS_ABOVE:] if sign.place is Place.ABOVE else rows):
+                match = sign.pattern.search(row.text)
+                if match and (not sign.is_styled or _is_styled(row, match.start())):
+                    yield sign, row
+
+    def limits(self, signs: Sequence[Sign]) -> Iterator[Limit]:
+        """Look through whole paragraphs, for a long notice wraps; those right above the composer."""
+        for sign in signs:
+            paragraphs = list(_paragraphs(self._rows[sign.place]))
+            for rows in reversed(paragraphs[-PARAGRAPHS_ABOVE:]):
+                text = " ".join(row.text.strip(_FRAME) for row in rows)
+                match = sign.pattern.search(text)
+                if match and (not sign.is_styled or _is_styled(rows[0], 0)):
+                    yield Limit(text=text, until_text=(match.groupdict().get("until") or "").strip())
+
+    def said(self, rules: ScreenRules) -> str:
+        """Give the rows of the conversation; the clock in a sign of work moves even if nothing else does."""
+        patterns = [sign.pattern for sign in rules.busy] + ([rules.furniture] if rules.furniture else [])
+        lines: list[str] = []
+        for row in (*self._rows[Place.ABOVE], *self._rows[Place.BARE]):
+            is_sign = any(pattern.search(row.text) for pattern in patterns)
+            lines += _TOKENS.findall(row.text) if is_sign else [row.text]
+        return "\n".join(lines)
+
+    def text_around(self, sign: Sign, row: Row) -> str:
+        """Give the row itself beside a composer, else all of the dialog or screen."""
+        is_beside = sign.place in (Place.ABOVE, Place.BELOW)
+        lines = (row.text.strip(_FRAME) for row in ((row,) if is_beside else self._rows[sign.place]))
+        return "\n".join(line for line in lines if line)
+
+
+def _paragraphs(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    for is_text, group in groupby(rows, key=lambda row: bool(row.text.strip(_FRAME))):
+        if is_text:
+            yield list(group)
+
+
+def _is_styled(row: Row, start: int) -> bool:
+    """Tell whether the first word behind a place is coloured or faint; an agent's plain text is not."""
+    word = _WORD.search(row.text, start)
+    style = row.style_at(word.start() if word else start)
+    return style.fg is not None or style.faint
+
+
+def find_composer(screen: Screen, rules: ComposerRules) -> Composer | None:
+    """Find the composer that the cursor is in."""
+    if not 0 <= screen.cursor_row < len(screen.rows):
+        return None
+    area = _AREAS[rules.frame](screen, rules)
+    if area is None:
+        return None
+    first, last = area
+    return _composer(screen, rules, first, last)
+
+
+def _no_area(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
+    return None
+
+
+def _bordered(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
+    """Go from the cursor up to the one border, then down to the other."""
+    first = last = screen.cursor_row
+    rows = screen.rows
+    if not rules.top or not rules.bottom or _is_border(rows[first], rules):
+        return None
+    while first > 0 and not _is_border(rows[first - 1], rules):
+        first -= 1
+    while last + 1 < len(rows) and not _is_border(rows[last + 1], rules):
+        last += 1
+    is_scrolled = first > 0 and rules.scrolled and rules.scrolled.search(rows[first - 1].text)
+    has_top = is_scrolled or (first > 0 and rules.top.search(rows[first - 1].text))
+    has_bottom = last + 1 < len(rows) and rules.bottom.search(rows[last + 1].text)
+    if not (has_top and has_bottom and (is_scrolled or _sign_in(rows[first], rules))):
+        return None
+    return first, last
+
+
+def _shaded(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
+    """Take what is between borders, else the rows around the cursor that share its background."""
+    if area := _bordered(screen, rules):
+        return area
+    rows, first = screen.rows, screen.cursor_row
+    shade = _background(rows[first])
+    while shade and first > 0 and not _sign_in(rows[first], rules) and _background(rows[first - 1]) == shade:
+        first -= 1
+    if not shade or not _sign_in(rows[first], rules):
+        return None
+    last = screen.cursor_row
+    while last + 1 < len(rows) and _background(rows[last + 1]) == shade:
+        last += 1
+    return first, last
+
+
+def _background(row: Row) -> str | None:
+    return row.runs[0].style.bg if row.runs else None
+
+
+def _is_border(row: Row, rules: ComposerRules) -> bool:
+    return any(pattern and pattern.search(row.text) for pattern in (rules.top, rules.bottom, rules.scrolled))
+
+
+def _signed(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
+    """Take the rows from the last prompt sign to the blank row before the footer; the cursor must be seen."""
+    rows, first = screen.rows, screen.cursor_row
+    while first >= 0 and not _sign_in(rows[first], rules):
+        if rows[first].text[:1].strip():
+            return None
+        first -= 1
+    if first < 0 or not screen.cursor_visible:
+        return None
+    end = max((y for y in range(first, len(rows)) if rows[y].text), default=first)
+    foot = end
+    while foot > max(first, screen.cursor_row) and rows[foot].text:
+        foot -= 1
+    last = foot if foot > screen.cursor_row else max(end, screen.cursor_row)
+    if any(rows[y].text[:1].strip() for y in range(first + 1, last + 1)):
+        return None
+    while last > max(first, screen.cursor_row) and not rows[last].text:
+        last -= 1
+    return first, last
+
+
+def _at_cursor(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
+    row = screen.cursor_row
+    return (row, row) if _sign_in(screen.rows[row], rules) else None
+
+
+_AREAS: Final = {
+    Frame.NONE: _no_area,
+    Frame.BORDERS: _bordered,
+    Frame.SHADED: _shaded,
+    Frame.SIGN: _signed,
+    Frame.CURSOR: _at_cursor,
+}
+
+
+def _sign_in(row: Row, rules: ComposerRules) -> re.Match[str] | None:
+    text = "".join(run.text for run in row.runs)
+    for pattern in (rules.sign, rules.other_sign):
+        if pattern and (match := pattern.match(text)):
+            return match
+    return None
+
+
+def _composer(screen: Screen, rules: ComposerRules, first: int, last: int) -> Composer:
+    rows = screen.rows[first : last + 1]
+    sign = _sign_in(rows[0], rules)
+    width = sign.end() if sign else 0
+    lines = [_inner(row, width, rules) for row in rows]
+    is_prompt = sign is not None and bool(rules.sign and sign.re is rules.sign)
+    # The cursor is right behind the sign of an empty composer; of a draft too, but that looks different.
+    is_at_start = screen.cursor_row == first and screen.cursor_col <= width + 1
+    if is_at_start and _is_placeholder(rows, width, rules):
+        lines = []
+    text = "\n".join(lines).strip()
+    marker = rules.paste_marker
+    return Composer(
+        text=text,
+        is_empty=is_prompt and not text,
+        is_pasted=bool(marker and marker.search(text)),
+        first_row=first,
+        last_row=last,
+    )
+
+
+def _inner(row: Row, width: int, rules: ComposerRules) -> str:
+    """Give a row's text without the columns of the sign, or a box's side."""
+    text = row.text
+    if rules.edge:
+        text = rules.edge.sub("", text)
+    return text[width:].rstrip().replace("\xa0", " ")
+
+
+def _is_placeholder(rows: Sequence[Row], width: int, rules: ComposerRules) -> bool:
+    runs = [run for row in rows for run in _after(row, width)]
+    shown = [run for run in runs if run.text.strip() and not run.style.reverse]
+    if not shown:
+        return False
+    if rules.placeholder and rules.placeholder.search("".join(run.text for run in runs)):
+        return True
+    return all(
+        (rules.is_placeholder_faint and run.style.faint) or run.style.fg in rules.placeholder_colours
+        for run in shown
+    )
+
+
+def _after(row: Row, width: int) -> Iterator[Run]:
+    for run in row.runs:
+        if len(run.text) > width:
+            yield Run(run.text[width:], run.style)
+        width = max(0, width - len(run.text))

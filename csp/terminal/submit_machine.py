@@ -1,0 +1,384 @@
+"""How one message gets into a CLI: typed, checked, submitted, proven.
+
+The machine knows no clock, terminal or room. It is told what is seen, at what time, and says what to do;
+its shell does that, then asks again on every change or when `wake_at` has come.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final, Self
+
+from csp.protocol.enums import DeliveryState, HeldReason
+
+#: How long the CLI may take to read what is written, to show it in its composer, to clear that.
+WRITE_S: Final = 10.0
+SHOW_S: Final = 4.0
+CLEAR_S: Final = 1.5
+MAX_CLEARS: Final = 3
+MAX_LOST: Final = 3
+#: How long to wait before Enter is pressed again while the CLI has drawn nothing; how long in all.
+UNREAD_S: Final = 2.5
+ENTER_S: Final = 12.0
+#: How long nothing else is typed for the sake of a message that has left the composer without a word of it:
+#: a CLI may first search its files for each name in it, and what comes behind would overtake it.
+LATE_S: Final = 45.0
+#: How long an empty composer must stand, or a screen without the message, where there is no other proof: a
+#: composer that is being redrawn looks the same.
+LEFT_S: Final = 0.6
+GONE_S: Final = 3.0
+#: What is said when the screen has not shown whether the message was submitted.
+UNSURE: Final = "the screen did not show whether it was submitted"
+#: What is said of a message that was typed, but that no composer has shown since.
+UNSHOWN: Final = "the composer did not show the message"
+MAYBE: Final = "the composer did not show the message, which may still have arrived"
+#: What is said when the CLI ended after Enter, and has no record that could show whether it took the message.
+ENDED: Final = "the CLI ended after Enter was pressed; the message may have arrived"
+#: What is said when a crash left nobody who knows whether the message was submitted.
+UNKNOWN: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypingRules:
+    """How a profile's CLI wants to be typed into."""
+
+    gap_s: float = 0.1
+    #: Waits between one Enter and the next, while the text still stands in the composer.
+    enter_again_s: tuple[float, ...] = (0.4, 0.8, 1.2, 2.0, 3.0, 4.0)
+    #: How soon the CLI's own word comes as a rule once the composer is empty; 0: it never gives one.
+    proof_s: float = 6.0
+    #: Whether the composer can be read at all; without that, one Enter has to do.
+    reads_composer: bool = True
+
+
+class Phase(Enum):
+    WAITING = auto()  # for the gates
+    ANNOUNCED = auto()  # `typed` is on its way into the journal
+    PASTED = auto()  # the text is on its way into the composer
+    SHOWN = auto()  # Enter was pressed
+    SENT = auto()  # the composer is empty again; the proof is awaited
+    CLEARING = auto()
+    STUCK = auto()
+    DONE = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is seen of one message in one pane."""
+
+    gate: HeldReason | None = None
+    #: The room has journalled that the message is being typed.
+    is_announced: bool = False
+    #: When the CLI had read all bytes of the last keys; None while it has not.
+    written_at: float | None = None
+    #: Our header, or the CLI's marker for a long paste, stands in the composer.
+    is_in_composer: bool = False
+    is_composer_empty: bool = False
+    #: It is no longer where it stood, although no empty composer shows.
+    has_left: bool = False
+    #: The screen shows neither a composer nor the message, and may be about to be drawn.
+    is_unseen: bool = False
+    has_dialog: bool = False
+    #: The CLI itself said that it has taken the prompt.
+    is_proven: bool = False
+    #: A person pressed a key just as the text was to be written, so nothing was.
+    is_refused: bool = False
+    #: The CLI has written something since the last keys were written: it has read them.
+    has_reacted: bool = True
+
+
+class Do(Enum):
+    """What the shell has to do with its pane."""
+
+    PASTE = auto()
+    ENTER = auto()
+    CLEAR = auto()
+    RELEASE = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell:
+    """What the room is to be told of the message."""
+
+    state: DeliveryState
+    reason: str = ""
+
+
+Step = Do | Tell
+
+
+@dataclass(slots=True, kw_only=True)
+class Typing:
+    """One message on its way into one composer."""
+
+    rules: TypingRules = field(default_factory=TypingRules)
+    phase: Phase = Phase.WAITING
+    wake_at: float | None = None
+    _held: HeldReason | None = None
+    _since: float = 0.0
+    _entered: int = 0
+    #: Whether the text stood in a composer that was drawn after the last Enter.
+    _has_stayed: bool = False
+    _first_enter: float = 0.0
+    _cleared: int = 0
+    _lost: int = 0
+    _shown_at: float | None = None
+    _problem: str = ""
+    _is_resumed: bool = False
+    _given_up: str = ""
+
+    @classmethod
+    def resumed(cls, rules: TypingRules, now: float) -> Self:
+        """Go on with a message that somebody else had begun to type into the same composer."""
+        return cls(rules=rules, phase=Phase.PASTED, _since=now, _is_resumed=True)
+
+    @property
+    def is_done(self) -> bool:
+        return self.phase is Phase.DONE
+
+    @property
+    def has_touched(self) -> bool:
+        """Tell whether something of the message may stand in the composer."""
+        return self.phase in (Phase.PASTED, Phase.SHOWN, Phase.CLEARING, Phase.STUCK)
+
+    @property
+    def has_entered(self) -> bool:
+        """Tell whether Enter was pressed since the last paste."""
+        return self._entered > 0
+
+    @property
+    def may_be_taken(self) -> bool:
+        """Tell whether the CLI may have taken the message, for all that the screen has shown."""
+        return self._entered > 0 and not self._has_stayed
+
+    def give_up(self, reason: str) -> None:
+        """Press Enter no more: take the message out of the composer; it may have been sent all the same."""
+        self._given_up = reason
+
+    def step(self, seen: Seen, now: float) -> list[Step]:
+        """Return what to do next; nothing while there is only waiting to do."""
+        self.wake_at = None
+        if seen.is_proven and self.phase not in (Phase.WAITING, Phase.ANNOUNCED, Phase.DONE):
+            return self._end(DeliveryState.CONFIRMED)
+        return _STEPS[self.phase](self, seen, now)
+
+    def _enter_phase(self, phase: Phase, now: float, *, for_s: float | None = None) -> None:
+        self.phase, self._since = phase, now
+        self.wake_at = None if for_s is None else now + for_s
+
+    def _over(self, for_s: float, now: float) -> bool:
+        """Tell whether the phase has lasted `for_s`; else have the shell come back when it has."""
+        return self._is_past(self._since + for_s, now)
+
+    def _is_past(self, at: float, now: float) -> bool:
+        self.wake_at = at
+        return now >= at
+
+    def _wait(self, seen: Seen, now: float) -> list[Step]:
+        if self._given_up:
+            return self._end(DeliveryState.FAILED, self._given_up)
+        if seen.gate is not None:
+            return self._hold(seen.gate)
+        self._held = None
+        self._enter_phase(Phase.ANNOUNCED, now)
+        return [Tell(state=DeliveryState.TYPED)]
+
+    def _hold(self, reason: HeldReason) -> list[Step]:
+        if reason is self._held:
+            return []
+        self._held = reason
+        return [Tell(state=DeliveryState.HELD, reason=reason)]
+
+    def _paste(self, seen: Seen, now: float) -> list[Step]:
+        if self._given_up:
+            return self._end(DeliveryState.FAILED, self._given_up)
+        if seen.gate is not None:
+            # The gate fell shut while the room wrote its line; nothing has been typed yet.
+            self._enter_phase(Phase.WAITING, now)
+            return self._hold(seen.gate)
+        if not seen.is_announced:
+            return []
+        self._enter_phase(Phase.PASTED, now)
+        self._entered = self._cleared = 0
+        self._shown_at = None
+        return [Do.PASTE]
+
+    def _check(self, seen: Seen, now: float) -> list[Step]:
+        if seen.is_refused:
+            self._enter_phase(Phase.WAITING, now)
+            return [*self._hold(HeldReason.TYPING), Do.RELEASE]
+        if seen.written_at is None:
+            return self._get_stuck(now) if self._over(WRITE_S, now) else []
+        if seen.has_dialog:
+            return self._get_stuck(now)
+        if not self.rules.reads_composer:
+            return self._press_enter(now) if self._is_past(seen.written_at + self.rules.gap_s, now) else []
+        if not seen.is_in_composer:
+            self._shown_at = None
+            return self._miss(seen, now) if self._is_past(self._shows_by(seen.written_at), now) else []
+        # A busy machine may have the CLI take the text long after it was written; an Enter right behind
+        # it would be part of the paste.
+        self._shown_at = now if self._shown_at is None else self._shown_at
+        return self._press_enter(now) if self._is_past(self._shown_at + self.rules.gap_s, now) else []
+
+    def _shows_by(self, written_at: float) -> float:
+        """Return until when the CLI may take to show a text that it has read."""
+        return max(self._since, written_at) + self.rules.gap_s + SHOW_S
+
+    def _miss(self, seen: Seen, now: float) -> list[Step]:
+        """The text is not where it was put: gone, or behind something that is not ours to remove."""
+        self._problem = UNKNOWN if self._is_resumed else UNSHOWN
+        if self._is_resumed:
+            return self._end(DeliveryState.FAILED, self._problem)
+        if not (seen.is_composer_empty and self.rules.proof_s):
+            return self._get_stuck(now)
+        self._lost += 1
+        if self._lost >= MAX_LOST:
+            return self._end(DeliveryState.FAILED, self._problem)
+        # A CLI that was not reading yet has dropped it. Nothing was submitted without an Enter.
+        self._enter_phase(Phase.WAITING, now)
+        return [Do.RELEASE, *self._wait(seen, now)]
+
+    def _press_enter(self, now: float) -> list[Step]:
+        if self._given_up:
+            self._problem = self._given_up
+            return self._clear(now)
+        wait = self.rules.enter_again_s[min(self._entered, len(self.rules.enter_again_s) - 1)]
+        self._first_enter = self._first_enter if self._entered else now
+        self._entered += 1
+        self._has_stayed = False
+        self._enter_phase(Phase.SHOWN, now, for_s=wait)
+        return [Do.ENTER]
+
+    def _watch_enter(self, seen: Seen, now: float) -> list[Step]:
+        self._has_stayed = seen.is_in_composer and seen.has_reacted
+        if seen.written_at is None:
+            return self._get_stuck(now) if self._over(WRITE_S, now) else []
+        if seen.is_composer_empty or seen.has_left or not self.rules.reads_composer:
+            return self._sent(now)
+        if seen.is_unseen and not seen.has_dialog:
+            return self._get_stuck(now) if self._over(LATE_S, now) else []
+        if not self._is_past(max(self._since, seen.written_at) + self._patience_s(seen), now):
+            return []
+        if seen.has_dialog or not seen.is_in_composer:
+            return self._get_stuck(now)
+        return self._try_again(now)
+
+    def _patience_s(self, seen: Seen) -> float:
+        """Return how long to wait for the last Enter to do something.
+
+        A CLI that has not even drawn anything may still have it before it, and would take both.
+        """
+        wait = self.rules.enter_again_s[self._entered - 1]
+        return wait if seen.has_reacted else max(wait, UNREAD_S)
+
+    def _try_again(self, now: float) -> list[Step]:
+        is_late = now - self._first_enter >= ENTER_S
+        if self._entered < len(self.rules.enter_again_s) and not is_late:
+            return self._press_enter(now)
+        self._problem = f"Enter was swallowed {self._entered} times"
+        return self._clear(now)
+
+    def _sent(self, now: float) -> list[Step]:
+        if not self.rules.reads_composer:
+            return self._end(DeliveryState.SUBMITTED)
+        self._enter_phase(Phase.SENT, now, for_s=self._proof_wait_s if self.rules.proof_s else LEFT_S)
+        return [Do.RELEASE]
+
+    @property
+    def _proof_wait_s(self) -> float:
+        # Of a message that was swallowed before, the sender is to hear soon.
+        return self.rules.proof_s if self._cleared else max(self.rules.proof_s, LATE_S)
+
+    def _await_proof(self, seen: Seen, now: float) -> list[Step]:
+        if seen.is_in_composer and not seen.has_dialog:
+            # The composer was only being redrawn: the Enter before did nothing.
+            return (
+                self._press_enter(now) if self._entered < len(self.rules.enter_again_s) else self._clear(now)
+            )
+        if not self.rules.proof_s:
+            return self._watch_screen(seen, now)
+        if seen.has_dialog:
+            # A CLI may ask before it takes the prompt; the answer decides.
+            self._since = now
+        if not self._over(self._proof_wait_s, now):
+            return []
+        if self._cleared:
+            return self._end(DeliveryState.FAILED, self._problem)
+        return self._end(DeliveryState.SUBMITTED)
+
+    def _watch_screen(self, seen: Seen, now: float) -> list[Step]:
+        """Believe that the message was submitted once the screen has shown for a while that it has left."""
+        if not (seen.is_composer_empty or seen.has_left):
+            self._since = now
+            is_late = self._is_past(self._first_enter + LATE_S, now)
+            return self._end(DeliveryState.FAILED, UNSURE) if is_late else []
+        is_believed = self._over(LEFT_S if seen.is_composer_empty else GONE_S, now)
+        return self._end(DeliveryState.SUBMITTED) if is_believed else []
+
+    def _clear(self, now: float) -> list[Step]:
+        self._cleared += 1
+        self._enter_phase(Phase.CLEARING, now, for_s=CLEAR_S)
+        return [Do.CLEAR]
+
+    def _watch_clear(self, seen: Seen, now: float) -> list[Step]:
+        if (seen.is_composer_empty or seen.has_left) and not seen.has_dialog:
+            return self._end(DeliveryState.FAILED, self._problem)
+        if not self._over(CLEAR_S, now):
+            return []
+        # A key that clears a composer may do worse to anything else.
+        if self._cleared < MAX_CLEARS and seen.is_in_composer and not seen.has_dialog:
+            return self._clear(now)
+        return self._get_stuck(now)
+
+    def _get_stuck(self, now: float) -> list[Step]:
+        """Wait for a person; whatever is the reason, the room must know that the message may stand there."""
+        self._enter_phase(Phase.STUCK, now)
+        return [*self._hold(HeldReason.STUCK), Do.RELEASE]
+
+    def _watch_stuck(self, seen: Seen, now: float) -> list[Step]:
+        """Our text may stand in the composer; only an empty one shows that it does not."""
+        is_at_rest = seen.gate in (None, HeldReason.DRAFT)
+        if not is_at_rest or seen.has_dialog or seen.written_at is None:
+            # What has not been read yet would act twice if it were typed again.
+            return []
+        if seen.is_in_composer and not self._cleared:
+            if not self._is_past(seen.written_at + self.rules.enter_again_s[0], now):
+                return []
+            self._first_enter = now
+            return self._try_again(now)
+        if not seen.is_composer_empty:
+            return []
+        if self._entered and not self.rules.proof_s:
+            # A person has sent it or taken it away.
+            return self._end(DeliveryState.FAILED, self._problem or UNSURE)
+        if self._entered:
+            # It may have been submitted: typing it again could double it, so only a proof counts.
+            return self._sent(now)
+        if not self.rules.proof_s:
+            # A program that comes up may have read it long before it shows it: typed again, it would double.
+            is_late = self._is_past(max(self._since, seen.written_at) + LATE_S, now)
+            return self._end(DeliveryState.FAILED, MAYBE) if is_late else []
+        if not self._is_past(seen.written_at + self.rules.gap_s + SHOW_S, now):
+            return []
+        self._enter_phase(Phase.WAITING, now)
+        return self._wait(seen, now)
+
+    def _end(self, state: DeliveryState, reason: str = "") -> list[Step]:
+        self.phase, self.wake_at = Phase.DONE, None
+        return [Tell(state=state, reason=reason), Do.RELEASE]
+
+    def _rest(self, seen: Seen, now: float) -> list[Step]:
+        return []
+
+
+_STEPS: Final[dict[Phase, Callable[[Typing, Seen, float], list[Step]]]] = {
+    Phase.WAITING: Typing._wait,
+    Phase.ANNOUNCED: Typing._paste,
+    Phase.PASTED: Typing._check,
+    Phase.SHOWN: Typing._watch_enter,
+    Phase.SENT: Typing._await_proof,
+    Phase.CLEARING: Typing._watch_clear,
+    Phase.STUCK: Typing._watch_stuck,
+    Phase.DONE: Typing._rest,
+}

@@ -1,0 +1,376 @@
+"""The index of a room's notes: an SQLite file beside the journal that can always be made again.
+
+It knows where in the journal each note stands, the words of it, the names in it. The text itself stays in
+the journal: a hit costs one read, and what was taken out there is not found here.
+"""
+
+import contextlib
+import logging
+import re
+import sqlite3
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log1p
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from csp.errors import BadInput
+from csp.journal.journal_view import View
+from csp.journal.line_reader import blocks_forward, intact_seq, split
+from csp.journal.rebuildable_files import (
+    BOARD_NAME,
+    Place,
+    connect,
+    delete_database,
+    is_of,
+    place_of,
+    transaction,
+)
+from csp.protocol.events import AnyEvent, BoardChanged, decode_event
+from csp.protocol.notes import ROOM_BOARD, BoardChange, NoteKind, NoteView
+from csp.room.board.board_state import note_of
+from csp.room.board.identifiers import identifiers, is_hash, spelt_out
+
+log = logging.getLogger(__name__)
+
+_SCHEMA_VERSION: Final = 2
+_SIGNS: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+_WHOLE: Final = "ascii tokenchars '{}'".format(_SIGNS.replace("'", "''")).replace('"', '""')
+_SCHEMA: Final = (
+    "CREATE TABLE notes (seq INTEGER PRIMARY KEY, row INTEGER UNIQUE, offset INTEGER, session TEXT, "
+    "author TEXT, kind TEXT, tags TEXT, ts REAL, is_off INTEGER)",
+    "CREATE INDEX by_session ON notes (session, seq)",
+    "CREATE INDEX by_author ON notes (author, seq)",
+    "CREATE VIRTUAL TABLE words USING fts5("
+    "text, content='', tokenize='porter unicode61 remove_diacritics 2')",
+    "CREATE VIRTUAL TABLE names USING fts5("
+    f"tokens, content='', columnsize=0, detail=none, tokenize=\"{_WHOLE}\")",
+    "CREATE TABLE place (inode INTEGER, first BLOB, upto INTEGER, last BLOB)",
+    "CREATE TABLE stamp (value TEXT)",
+    f"PRAGMA user_version = {_SCHEMA_VERSION}",
+)
+#: Only lines of these can be notes; looking at their first bytes spares the rest.
+_NOTE_HEAD: Final = b'{"v":1,"type":"note"'
+_REPLY_HEAD: Final = b'{"v":1,"type":"agent_response"'
+_PLACED: Final = b'"idx":'
+_CHANGE_HEAD: Final = b'{"v":1,"type":"board"'
+_COMPACTED: Final = b'"change":"compacted"'
+#: Taken off, a note keeps its row: the meanings of all notes are kept by their rows.
+_TAKE_OFF: Final = "UPDATE notes SET is_off = 1 WHERE session = ? AND seq <= ? AND kind != ?"
+_BATCH_BYTES: Final = 4 * 1024 * 1024
+_WORD: Final = re.compile(r"\w+")
+#: How many entries of the index a search by words looks at; the rarest words come first.
+_MOST_ENTRIES: Final = 20_000
+#: A word that comes again and again in a note is no better answer for it.
+_MOST_WORDS: Final = 1.5
+COMMON_WORDS: Final = frozenset(
+    word
+    for line in (
+        "a an and are as at be been but by can did do does for from had has have how i if in into is it",
+        "its me my no not of on or our should so than that the their them then there these they this to",
+        "too us was we were what when where which who why will with would you your",
+    )
+    for word in line.split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which notes are wanted; a field that is None is not looked at."""
+
+    session: str | None = None
+    author: str | None = None
+    kind: str | None = None
+    tag: str | None = None
+    since: float | None = None
+    until: float | None = None
+    after: int | None = None
+    before: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every note is wanted."""
+        return self == Filter()
+
+    def sql(self) -> tuple[str, list[Any]]:
+        """Return the conditions on the table of notes with their values."""
+        tag = None if self.tag is None else f"\n{self.tag}\n"
+        given = (
+            ("session = ?", self.session),
+            ("author = ?", self.author),
+            ("kind = ?", self.kind),
+            ("instr(tags, ?) > 0", tag),
+            ("ts >= ?", self.since),
+            ("ts <= ?", self.until),
+            ("seq > ?", self.after),
+            ("seq < ?", self.before),
+        )
+        used = [(condition, value) for condition, value in given if value is not None]
+        conditions = ["is_off = 0", *(condition for condition, _ in used)]
+        return "".join(f" AND {condition}" for condition in conditions), [value for _, value in used]
+
+
+class Entry(NamedTuple):
+    """Where a note stands: the number of its event, its row among all notes, its offset in the journal."""
+
+    seq: int
+    row: int
+    offset: int
+
+
+class NoteIndex:
+    """The index for one journal; not for two threads at once. It raises sqlite3.Error where it is broken."""
+
+    def __init__(self, folder: Path, secrets: Sequence[str] = (), *, in_memory: bool = False) -> None:
+        self._secrets = secrets
+        self._path = folder / BOARD_NAME
+        self.in_memory = in_memory
+        self._db: sqlite3.Connection | None = None
+        self._generation = -1
+        self.upto = 0
+        self.count = 0
+        #: Another one with every new database: what was made from it is told from what was not.
+        self.stamp = ""
+
+    def attach(self, view: View) -> None:
+        """Open the database for this very journal, a new one if it is of another."""
+        if self._db is None or self._generation != view.generation:
+            self.close()
+            self._db = self._open(view)
+            self._generation = view.generation
+
+    def extend(self, view: View, max_lines: int) -> bool:
+        """Take in the next lines; tell whether nothing is left."""
+        notes, compacted, upto = _next_notes(view, self.upto, max_lines, self._secrets)
+        if upto == self.upto:
+            return True
+        db = self._opened
+        with self._mended():
+            with transaction(db):
+                for number, (offset, note, seq) in enumerate(notes, start=self.count):
+                    _insert(db, seq, number, offset, note)
+                for session, last in compacted:
+                    db.execute(_TAKE_OFF, (session, last, NoteKind.SUMMARY))
+                if not self.in_memory:
+                    db.execute("DELETE FROM place")
+                    db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
+        self.upto = upto
+        self.count += len(notes)
+        return upto >= view.end
+
+    def page(self, wanted: Filter, *, newest_first: bool) -> Iterator[Entry]:
+        """Yield the notes that are wanted in their order."""
+        where, values = wanted.sql()
+        order = "DESC" if newest_first else "ASC"
+        sql = f"SELECT seq, row, offset FROM notes WHERE 1{where} ORDER BY seq {order}"
+        for row in self._opened.execute(sql, values):
+            yield Entry(*row)
+
+    def entries(self, seqs: Sequence[int]) -> dict[int, Entry]:
+        """Return where these notes stand."""
+        marks = ",".join("?" * len(seqs))
+        found = self._opened.execute(f"SELECT seq, row, offset FROM notes WHERE seq IN ({marks})", list(seqs))
+        return {row[0]: Entry(*row) for row in found}
+
+    def seqs_of(self, rows: Sequence[int]) -> dict[int, int]:
+        """Return which notes stand in these rows."""
+        marks = ",".join("?" * len(rows))
+        sql = f"SELECT row, seq FROM notes WHERE is_off = 0 AND row IN ({marks})"
+        return dict(self._opened.execute(sql, list(rows)))
+
+    def rows(self, wanted: Filter) -> list[int]:
+        """Return the rows of the notes that are wanted."""
+        where, values = wanted.sql()
+        return [row[0] for row in self._opened.execute(f"SELECT row FROM notes WHERE 1{where}", values)]
+
+    def from_row(self, row: int, count: int) -> list[Entry]:
+        """Return the notes from a row on."""
+        sql = "SELECT seq, row, offset FROM notes WHERE row >= ? ORDER BY row LIMIT ?"
+        return [Entry(*found) for found in self._opened.execute(sql, (row, count))]
+
+    def by_words(self, q: str, wanted: Filter, count: int) -> dict[int, float]:
+        """Return the notes with most of the words of `q`, best first, each with how much of `q` it holds.
+
+        About 1 is all of it: words weigh by how rare they are, those that stand in no note too.
+        """
+        terms, weight = self._useful(q)
+        if not terms:
+            return {}
+        where, values = wanted.sql()
+        sql = (
+            "SELECT words.rowid, -bm25(words) FROM words JOIN notes ON notes.seq = words.rowid "
+            f"WHERE words MATCH ?{where} ORDER BY bm25(words) LIMIT ?"
+        )
+        found = self._opened.execute(sql, [" OR ".join(terms), *values, count])
+        return {seq: min(max(score, 0.0) / weight, _MOST_WORDS) for seq, score in found}
+
+    def by_names(self, names: Sequence[str], wanted: Filter, count: int) -> dict[int, int]:
+        """Return the notes that hold one of these names, each with how many it holds; the newest first."""
+        where, values = wanted.sql()
+        sql = (
+            "SELECT names.rowid FROM names JOIN notes ON notes.seq = names.rowid "
+            f"WHERE names MATCH ?{where} ORDER BY names.rowid DESC LIMIT ?"
+        )
+        held: dict[int, int] = {}
+        for name in names:
+            expression = _quoted(name) + ("*" if is_hash(name) else "")
+            for (seq,) in self._opened.execute(sql, [expression, *values, count]):
+                held[seq] = held.get(seq, 0) + 1
+        return held
+
+    def close(self) -> None:
+        """Close the file; the index goes on with it when it is attached again."""
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.close()
+        self._db = None
+        self.upto = self.count = 0
+
+    def drop(self) -> None:
+        """Remove the file; the next attach makes a new one."""
+        self.close()
+        if not self.in_memory:
+            delete_database(self._path)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    @property
+    def _opened(self) -> sqlite3.Connection:
+        if self._db is None:
+            raise sqlite3.ProgrammingError("the index of notes is not attached")
+        return self._db
+
+    @contextlib.contextmanager
+    def _mended(self) -> Iterator[None]:
+        """Leave no transaction open behind an error."""
+        try:
+            yield
+        except sqlite3.Error:
+            with contextlib.suppress(sqlite3.Error):
+                self._opened.rollback()
+            raise
+
+    def _open(self, view: View) -> sqlite3.Connection:
+        if self.in_memory:
+            return self._filled(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
+        try:
+            db = connect(self._path)
+            try:
+                if self._fits(db, view):
+                    return db
+            except sqlite3.Error:
+                pass
+            db.close()
+        except sqlite3.DatabaseError as exc:
+            log.warning("index of notes unreadable", extra={"problem": str(exc)})
+        delete_database(self._path)
+        return self._filled(connect(self._path))
+
+    def _fits(self, db: sqlite3.Connection, view: View) -> bool:
+        """Tell whether a database is of this journal; then go on where it ends."""
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        row = db.execute("SELECT inode, first, upto, last FROM place").fetchone() if version else None
+        if version != _SCHEMA_VERSION or row is None or not is_of(view, Place(*row)):
+            return False
+        self.upto = Place(*row).upto
+        self.count = db.execute("SELECT count(*) FROM notes").fetchone()[0]
+        self.stamp = db.execute("SELECT value FROM stamp").fetchone()[0]
+        return True
+
+    def _filled(self, db: sqlite3.Connection) -> sqlite3.Connection:
+        self.stamp = uuid.uuid4().hex
+        try:
+            with transaction(db):
+                for statement in _SCHEMA:
+                    db.execute(statement)
+                db.execute("INSERT INTO stamp VALUES (?)", (self.stamp,))
+        except sqlite3.Error:
+            db.close()
+            raise
+        self.upto = self.count = 0
+        return db
+
+    def _useful(self, q: str) -> tuple[list[str], float]:
+        """Return the words of a question to look for, with how much all of its words weigh.
+
+        The rarest come first, as long as they do not match too much.
+        """
+        text = f"{q} {spelt_out(q)}"
+        words = list(dict.fromkeys(word.lower() for word in _WORD.findall(text) if _is_utf8(word)))
+        words = [word for word in words if word not in COMMON_WORDS] or words
+        counted = sorted((self._entries_of(word), word) for word in words)
+        weight = sum(log1p((max(self.count - entries, 0) + 0.5) / (entries + 0.5)) for entries, _ in counted)
+        budget = _MOST_ENTRIES
+        kept: list[str] = []
+        for entries, word in counted:
+            if entries and (not kept or entries <= budget):
+                kept.append(_quoted(word))
+                budget -= entries
+        return kept, weight or 1.0
+
+    def _entries_of(self, word: str) -> int:
+        sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
+        return int(self._opened.execute(sql, (_quoted(word), _MOST_ENTRIES + 1)).fetchone()[0])
+
+
+def event_at(view: View, offset: int) -> AnyEvent | None:
+    """Return the event of the line at an offset; None if it is damaged."""
+    try:
+        return decode_event(view.line_at(offset))
+    except BadInput:
+        return None
+
+
+def _next_notes(
+    view: View, upto: int, max_lines: int, secrets: Sequence[str]
+) -> tuple[list[tuple[int, NoteView, int]], list[tuple[str, int]], int]:
+    """Return (offset, note, seq) of notes from `upto` on, with the offset after the last line looked at.
+
+    Between them: the boards that were compacted, each with the last event that was.
+    """
+    notes: list[tuple[int, NoteView, int]] = []
+    compacted: list[tuple[str, int]] = []
+    seen = size = 0
+    for offset, data in blocks_forward(view.file.fd, upto, view.end):
+        for at, line in split(offset, data):
+            if seen >= max_lines or size >= _BATCH_BYTES:
+                return notes, compacted, at
+            seen += 1
+            size += len(line)
+            if line.startswith(_NOTE_HEAD) or (line.startswith(_REPLY_HEAD) and _PLACED in line):
+                seq = intact_seq(line)
+                event = None if seq is None else decode_event(line)
+                note = None if event is None else note_of(event, secrets)
+                if seq is not None and note is not None:
+                    notes.append((at, note, seq))
+            elif line.startswith(_CHANGE_HEAD) and _COMPACTED in line and intact_seq(line) is not None:
+                event = decode_event(line)
+                if isinstance(event, BoardChanged) and event.change is BoardChange.COMPACTED:
+                    compacted.append((event.session_id or ROOM_BOARD, event.upto))
+        upto = offset + len(data)
+    return notes, compacted, upto
+
+
+def _insert(db: sqlite3.Connection, seq: int, row: int, offset: int, note: NoteView) -> None:
+    tags = "".join(f"\n{tag}\n" for tag in note.tags)
+    values = (seq, row, offset, note.session, note.author, note.kind, tags, note.ts, 0)
+    db.execute("INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    text = _clean(f"{note.text}\n{spelt_out(note.text)}\n{' '.join(note.tags)}")
+    db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (seq, text))
+    names = [name for name in identifiers(f"{note.text} {' '.join(note.tags)}") if name]
+    if names:
+        db.execute("INSERT INTO names (rowid, tokens) VALUES (?, ?)", (seq, " ".join(names)))
+
+
+def _clean(text: str) -> str:
+    """Return text that SQLite takes: half a character, as a broken client may send it, is none."""
+    return text.encode(errors="replace").decode()
+
+
+def _is_utf8(text: str) -> bool:
+    return _clean(text) == text
+
+
+def _quoted(token: str) -> str:
+    return '"' + token.replace('"', '""') + '"'

@@ -1,0 +1,333 @@
+"""The whiteboard of a running room: what stands on it, found in a thread beside the room's work."""
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from csp.fast_start.process_environment import set_variable
+from csp.journal.journal_view import View
+from csp.journal.jsonl_journal import JsonlJournal
+from csp.journal.rebuildable_files import is_full
+from csp.protocol.enums import AgentId
+from csp.protocol.events import AgentResponse, AnyEvent, Noted
+from csp.protocol.notes import FoundBy, HitView, NoteView
+from csp.room.board.board_state import is_summary, note_of, seq_of, text_bytes
+from csp.room.board.identifiers import identifiers
+from csp.whiteboard.note_index import Entry, Filter, NoteIndex, event_at
+
+log = logging.getLogger(__name__)
+
+LINES: Final = 1000
+#: How many notes each way of finding them brings forward; some may not be for whoever asks.
+_CANDIDATES: Final = 200
+#: How many notes the larger model reads again.
+RERANKED: Final = 30
+#: What the words of a note count beside its meaning, measured on the labelled set.
+WORDS_SHARE: Final = 0.2
+#: Notes that mean something less near than this have nothing to do with the question.
+LEAST_MEANING: Final = 0.1
+#: How many meanings are taken in at a time; beyond how many that are missing a search does not wait.
+AT_ONCE: Final = 200
+_MOST_MISSING: Final = 5000
+#: How long an index stays in memory before the disk is tried again.
+RETRY_S: Final = 30.0
+_THREADS: Final = "OPENBLAS_NUM_THREADS"
+
+#: What an index comes to that was damaged: SQLite itself may notice, or the values make no sense.
+_UNREADABLE: Final = (sqlite3.Error, TypeError, OSError)
+
+T = TypeVar("T")
+Concerns = Callable[[AnyEvent, AgentId], bool]
+
+
+class Meaning(Protocol):
+    """Notes by what they mean."""
+
+    def missing(self, index: NoteIndex) -> int: ...
+    def take(self, index: NoteIndex, text_of: Callable[[Entry], str], most: int) -> None: ...
+    def nearest(self, q: str, rows: Sequence[int] | None, count: int) -> dict[int, float]: ...
+    def among(self, q: str, rows: Sequence[int]) -> dict[int, float]: ...
+    def read(self, q: str, texts: Sequence[str]) -> list[float]: ...
+    def close(self) -> None: ...
+
+
+def meaning_of(folder: Path) -> Meaning | None:
+    """Return the search by meaning, if the extra for it is installed."""
+    # Threads that wait for each other on a busy machine make numpy many times slower than one alone.
+    before = set_variable(_THREADS, "1")
+    try:
+        from csp.whiteboard.semantic_search import Meanings, load_model
+    except ImportError:
+        return None
+    finally:
+        set_variable(_THREADS, before)
+    model = load_model()
+    return None if model is None else Meanings(folder, model)
+
+
+class Page(NamedTuple):
+    notes: list[NoteView]
+    has_more: bool
+
+
+class _Found(NamedTuple):
+    """A candidate: how many of the names it holds, how much of the words, how near its meaning is."""
+
+    entry: Entry
+    names: int
+    words: float
+    meaning: float
+
+    @property
+    def score(self) -> float:
+        return self.names + (1 - WORDS_SHARE) * self.meaning + WORDS_SHARE * self.words
+
+    @property
+    def how(self) -> FoundBy:
+        return FoundBy.EXACT if self.names else FoundBy.WORDS if self.words else FoundBy.MEANING
+
+
+class Whiteboard:
+    """The notes of one room. Everything here blocks; any thread may call it.
+
+    `concerns` is the room's rule of what an agent may read. A file that is broken is made again; while there
+    is no space for one the notes are indexed in memory.
+    """
+
+    def __init__(
+        self,
+        journal: JsonlJournal,
+        concerns: Concerns,
+        secrets: Sequence[str] = (),
+        meaning: Callable[[Path], Meaning | None] = meaning_of,
+    ) -> None:
+        self._journal = journal
+        self._concerns = concerns
+        self._secrets = secrets
+        self._index = NoteIndex(journal.folder, secrets)
+        #: The index that is made on the disk while the other one is in memory.
+        self._spare: NoteIndex | None = None
+        self._retry_at = 0.0
+        self._make_meaning = meaning
+        self._meaning: Meaning | None = None
+        self._is_asked = False
+        self._lock = threading.RLock()
+
+    @property
+    def lag_bytes(self) -> int:
+        """How much of the journal has not been looked at, as far as can be told without opening anything."""
+        return self._journal.view.end - self._index.upto
+
+    # --- taking in -------------------------------------------------------------------------------
+
+    def catch_up(self, max_lines: int = LINES) -> bool:
+        """Take in the next lines of the journal or the next meanings; tell whether nothing is left."""
+        with self._lock:
+            view = self._journal.view
+            return self._try(lambda: self._take(view, max_lines))
+
+    def _take(self, view: View, max_lines: int) -> bool:
+        is_current = self._extend(view, max_lines)
+        return is_current and self._return_to_disk(view, max_lines) and self._understand(view, AT_ONCE)
+
+    def _return_to_disk(self, view: View, max_lines: int) -> bool:
+        """Make the next part of an index on the disk, if the one in use is not; tell whether none is left."""
+        if not self._index.in_memory or time.monotonic() < self._retry_at:
+            return True
+        self._spare = self._spare or NoteIndex(self._journal.folder, self._secrets)
+        try:
+            self._spare.attach(view)
+            if not self._spare.extend(view, max_lines):
+                return False
+        except _UNREADABLE as exc:
+            log.info("index of notes stays in memory", extra={"problem": str(exc)})
+            self._spare.drop()
+            self._retry_at = time.monotonic() + RETRY_S
+        else:
+            log.info("index of notes is on the disk again")
+            self._index.close()
+            self._index = self._spare
+        self._spare = None
+        return True
+
+    def _understand(self, view: View, most: int) -> bool:
+        """Take in the meaning of the next notes; tell whether none is left."""
+        if self._index.count and not self._is_asked:
+            # Only now: a room without a note has no use for the model.
+            self._meaning, self._is_asked = self._make_meaning(self._journal.folder), True
+        if self._meaning is None:
+            return True
+        missing = self._meaning.missing(self._index)
+        if missing:
+            self._meaning.take(self._index, lambda entry: self._text(view, entry), most)
+        return missing <= most
+
+    def _text(self, view: View, entry: Entry) -> str:
+        note = self._read(view, entry, None)
+        return note.text if note else ""
+
+    def _extend(self, view: View, max_lines: int) -> bool:
+        self._index.attach(view)
+        return self._index.extend(view, max_lines)
+
+    def _current(self, view: View) -> None:
+        """Take in everything that was acknowledged when `view` was taken."""
+        while not self._extend(view, LINES):
+            pass
+
+    def _answer(self, work: Callable[[View], T]) -> T:
+        """Return what the index says about all that was acknowledged before."""
+
+        def current() -> T:
+            self._current(view)
+            return work(view)
+
+        with self._lock:
+            view = self._journal.view
+            return self._try(current)
+
+    def _try(self, work: Callable[[], T]) -> T:
+        """Do what needs the index; one that is broken is made again, where that fails, too, in memory."""
+        try:
+            return work()
+        except _UNREADABLE as exc:
+            self._give_up(exc, in_memory=isinstance(exc, sqlite3.Error) and _has_no_place(exc))
+        try:
+            return work()
+        except _UNREADABLE as exc:
+            self._give_up(exc, in_memory=True)
+        return work()
+
+    def _give_up(self, exc: Exception, *, in_memory: bool) -> None:
+        log.warning("index of notes dropped", extra={"problem": str(exc)})
+        self._index.drop()
+        if in_memory:
+            self._index = NoteIndex(self._journal.folder, self._secrets, in_memory=True)
+            self._retry_at = time.monotonic() + RETRY_S
+
+    def close(self) -> None:
+        """Close the files."""
+        with self._lock:
+            self._index.close()
+            if self._spare is not None:
+                self._spare.drop()
+            if self._meaning is not None:
+                self._meaning.close()
+
+    # --- asking ----------------------------------------------------------------------------------
+
+    def page(self, wanted: Filter, limit: int, audience: AgentId | None) -> Page:
+        """Return the newest notes, or behind `after` the first ones, oldest first."""
+        return self._answer(lambda view: self._page(view, wanted, limit, audience))
+
+    def _page(self, view: View, wanted: Filter, limit: int, audience: AgentId | None) -> Page:
+        newest_first = wanted.after is None
+        found: list[NoteView] = []
+        for entry in self._index.page(wanted, newest_first=newest_first):
+            note = self._read(view, entry, audience)
+            if note is not None:
+                if len(found) == limit:
+                    return Page(found[::-1] if newest_first else found, has_more=True)
+                found.append(note)
+        return Page(found[::-1] if newest_first else found, has_more=False)
+
+    def bytes_until(self, session: str, upto: int) -> int:
+        """Return how much text the notes of a board up to an event hold, its summaries left out."""
+        wanted = Filter(session=session, before=upto + 1)
+
+        def events(view: View) -> list[AnyEvent | None]:
+            return [event_at(view, entry.offset) for entry in self._index.page(wanted, newest_first=False)]
+
+        notes = [event for event in self._answer(events) if isinstance(event, Noted | AgentResponse)]
+        return sum(text_bytes(event) for event in notes if not is_summary(event))
+
+    def get(self, note_id: str, audience: AgentId | None) -> NoteView | None:
+        """Return one note, if there is one that its reader may know of."""
+        seq = seq_of(note_id)
+
+        def read(view: View) -> NoteView | None:
+            entry = self._index.entries([seq]).get(seq)
+            return None if entry is None else self._read(view, entry, audience)
+
+        return self._answer(read)
+
+    def search(
+        self, q: str, wanted: Filter, limit: int, audience: AgentId | None, *, rerank: bool = False
+    ) -> list[HitView]:
+        """Return the notes that answer `q` best, the best first; names that it holds are found exactly."""
+
+        def ranked(view: View) -> list[tuple[_Found, NoteView]]:
+            found = self._ranked(view, q, wanted)
+            pool = max(limit, RERANKED) if rerank and self._meaning else limit
+            return list(islice(self._readable(view, found, audience), pool))
+
+        hits = self._answer(ranked)
+        if rerank and self._meaning is not None:
+            hits = self._reread(self._meaning, q, hits)
+        return [HitView(note=note, score=round(one.score, 4), how=one.how) for one, note in hits[:limit]]
+
+    def _ranked(self, view: View, q: str, wanted: Filter) -> list[_Found]:
+        words = self._index.by_words(q, wanted, _CANDIDATES)
+        names = self._index.by_names(list(identifiers(q)), wanted, _CANDIDATES)
+        near = self._nearest(view, q, wanted)
+        entries = self._index.entries(list(dict.fromkeys([*names, *words, *near])))
+        if self._meaning is not None:
+            rest = [entry.row for seq, entry in entries.items() if seq not in near]
+            rows = self._meaning.among(q, rest)
+            near |= {seq: rows[entry.row] for seq, entry in entries.items() if entry.row in rows}
+        found = [
+            _Found(entry, names.get(seq, 0), words.get(seq, 0.0), near.get(seq, 0.0))
+            for seq, entry in entries.items()
+        ]
+        return sorted(found, key=lambda one: (-one.score, -one.entry.seq))
+
+    def _nearest(self, view: View, q: str, wanted: Filter) -> dict[int, float]:
+        """Return the notes that mean most nearly what is asked.
+
+        Only after a rebuild can so many be missing that the answer does not wait for them.
+        """
+        while not self._understand(view, AT_ONCE):
+            if self._meaning is None or self._meaning.missing(self._index) > _MOST_MISSING:
+                break
+        if self._meaning is None:
+            return {}
+        rows = None if wanted.is_open else self._index.rows(wanted)
+        near = self._meaning.nearest(q, rows, _CANDIDATES)
+        seqs = self._index.seqs_of(list(near))
+        return {seqs[row]: score for row, score in near.items() if row in seqs and score >= LEAST_MEANING}
+
+    def _reread(
+        self, meaning: Meaning, q: str, hits: list[tuple[_Found, NoteView]]
+    ) -> list[tuple[_Found, NoteView]]:
+        """Order hits by what the larger model makes of them; it takes a while, so the lock is not held."""
+        read = meaning.read(q, [note.text for _, note in hits])
+        again = [(one._replace(meaning=score), note) for (one, note), score in zip(hits, read, strict=True)]
+        return sorted(again, key=lambda hit: (-hit[0].score, -hit[0].entry.seq))
+
+    def _readable(
+        self, view: View, found: list[_Found], audience: AgentId | None
+    ) -> Iterator[tuple[_Found, NoteView]]:
+        for one in found:
+            note = self._read(view, one.entry, audience)
+            if note is not None:
+                yield one, note
+
+    def _read(self, view: View, entry: Entry, audience: AgentId | None) -> NoteView | None:
+        event = event_at(view, entry.offset)
+        if event is None or (audience is not None and not self._concerns(event, audience)):
+            return None
+        return note_of(event, self._secrets)
+
+
+def _has_no_place(exc: sqlite3.Error) -> bool:
+    return is_full(exc) or isinstance(exc.__cause__, OSError)
+
+
+def elapsed_ms(started: float) -> float:
+    """Return how long ago a monotonic time was."""
+    return round((time.monotonic() - started) * 1000, 2)

@@ -1,0 +1,44 @@
+"""The pane of an agent that has ended is taken away with it."""
+
+from pathlib import Path
+
+import pytest
+
+from csp.panes.members import Member
+from csp.panes.remove_pane import close_ended
+from csp.panes.resume_state import lineup_path, load_lineup, save_lineup
+from tests.panes.bare import build
+from tests.panes.place import Place
+
+
+def close(place: Place, agent: str) -> bool:
+    return close_ended(place.state, "default", agent, lambda _: None)
+
+
+def test_a_pane_goes_only_after_its_agent_has_ended(bare: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    panes = build(bare, "ann", "ben")
+    bare.state.mkdir(mode=0o700)
+    path = lineup_path(bare.state, "default")
+    save_lineup(
+        path, [Member(name=name, agent=name, command=("cat",), cwd=Path("/")) for name in ("ann", "ben")]
+    )
+    assert not close(bare, "ann")
+    assert not close(bare, "cid")
+    panes.run(panes.seats()["ann"].pane, ["true"], bare.dir)
+    bare.wait(lambda: panes.seats()["ann"].is_dead, "its end")
+
+    assert close(bare, "ann")
+    assert list(panes.seats()) == ["human", "ben"]
+    assert [member.agent for member in load_lineup(path)] == ["ben"]
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert not close(bare, "ben")
+
+
+def test_a_foreign_session_of_the_rooms_name_is_left_alone(bare: Place) -> None:
+    bare.state.mkdir(mode=0o700)
+    path = lineup_path(bare.state, "default")
+    save_lineup(path, [Member(name="ann", agent="ann", command=("cat",), cwd=Path("/"))])
+    bare.tmux("new-session", "-d", "-s", "csp", "cat")
+
+    assert not close(bare, "ann")
+    assert [member.agent for member in load_lineup(path)] == ["ann"]

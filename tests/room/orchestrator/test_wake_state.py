@@ -1,0 +1,76 @@
+"""Which wake-ups are owed an answer."""
+
+from typing import Any
+
+import pytest
+
+from csp.protocol.enums import HUMAN, SYSTEM, AgentId, JoinRole, Kind, MessageId, SessionId
+from csp.protocol.events import AgentResponse, AnyEvent, Joined, Late, Left, ModeChanged, Noticed, Told
+from csp.protocol.session_parts import Change
+from csp.room.orchestrator.wake_state import Silence, Wakeups
+from csp.room.room_state import dump, load, replay
+from tests.room.playing import BOSS
+
+SESSION = SessionId("s-1")
+
+
+def event(type: Any, sender: AgentId, target: AgentId, ts: float = 5.0, **fields: Any) -> AnyEvent:
+    made: AnyEvent = type(1, ts, MessageId("x"), sender, target, "default", "text", **fields)
+    return made
+
+
+def woken(ts: float = 5.0) -> AnyEvent:
+    return event(Told, SYSTEM, BOSS, ts, recipients=(BOSS,), session_id=SESSION)
+
+
+def after(*events: AnyEvent) -> dict[AgentId, Silence]:
+    wakeups = Wakeups()
+    for one in events:
+        wakeups.take(one)
+    return wakeups.by_agent
+
+
+def test_the_first_two_wakeups_are_remembered() -> None:
+    assert after(woken(1.0), woken(2.0), woken(3.0)) == {BOSS: Silence((1.0, 2.0))}
+
+
+def test_an_answer_of_the_room_is_no_wakeup() -> None:
+    assert after(event(Told, SYSTEM, BOSS, recipients=(BOSS,))) == {}
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        event(AgentResponse, BOSS, HUMAN, recipients=()),
+        event(ModeChanged, BOSS, HUMAN, session_id=SESSION, change=Change.STARTED),
+        event(Late, BOSS, HUMAN, turn="t-1"),
+        event(Left, BOSS, HUMAN, reason="closed"),
+    ],
+)
+def test_a_sign_of_life_clears_them(sign: AnyEvent) -> None:
+    assert after(woken(), woken(), sign) == {}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        event(AgentResponse, AgentId("claude"), HUMAN, recipients=()),
+        event(Noticed, SYSTEM, HUMAN),
+        event(Joined, BOSS, HUMAN, name="o", kind=Kind.CLI, role=JoinRole.ORCHESTRATOR, epoch=1),
+    ],
+)
+def test_what_others_say_does_not(other: AnyEvent) -> None:
+    assert after(woken(), other) == {BOSS: Silence((5.0,))}
+
+
+def test_the_warning_is_remembered_and_so_is_what_came_before_it() -> None:
+    warned = event(Noticed, SYSTEM, HUMAN, silent=BOSS)
+
+    assert after(woken(1.0), warned, woken(2.0)) == {BOSS: Silence((1.0, 2.0), is_told=True)}
+    assert after(warned) == {}
+
+
+def test_a_snapshot_keeps_them() -> None:
+    room = replay([woken(1.0), event(Noticed, SYSTEM, HUMAN, silent=BOSS)])
+
+    assert load(dump(room)).wakeups.by_agent == {BOSS: Silence((1.0,), is_told=True)}

@@ -1,0 +1,222 @@
+"""The tests of the way from a command to its events."""
+
+from typing import Any, cast, get_args
+
+import pytest
+
+from csp.errors import Refused
+from csp.protocol.enums import (
+    ALL,
+    HUMAN,
+    AgentId,
+    AgentState,
+    ControlVerb,
+    DeliveryState,
+    Kind,
+    MessageId,
+    SessionAction,
+)
+from csp.protocol.events import type_of
+from csp.protocol.notes import Provider
+from csp.protocol.review_messages import (
+    MAILBOX,
+    ExecutionUpdate,
+    RunAction,
+    RunContext,
+    RunRole,
+    RunTerms,
+    SessionAck,
+)
+from csp.room.commands import (
+    ActOnRun,
+    Answer,
+    AnyCommand,
+    Cancel,
+    CastVote,
+    CheckRun,
+    Collaborate,
+    Command,
+    CompactBoard,
+    Continue,
+    Control,
+    DeliverRun,
+    HandTurn,
+    Join,
+    KeepNotes,
+    KeepTurn,
+    Leave,
+    NextTurn,
+    NoteCall,
+    Notice,
+    PrepareRun,
+    Prune,
+    Redact,
+    Remove,
+    Report,
+    Return,
+    SayInRun,
+    Send,
+    SetMode,
+    SetState,
+    Steer,
+    Stop,
+    Summarise,
+    Tell,
+    Tick,
+    WriteNote,
+)
+from csp.room.decide import decide, decide_board, decide_run, decide_session
+from csp.room.room_draft import Batch
+from csp.room.room_rules import DEFAULT_RULES
+from csp.room.room_state import Room, dump
+from tests.room.live import CLAUDE, CODEX, LiveRoom
+
+VOTER, OTHER, LONER = AgentId("voter"), AgentId("other"), AgentId("loner")
+# What each command causes in the room of `a_room`: claude is there with m-3 queued, codex has left,
+# m-5 is held by the loop guard, e-8 is a question of claude, s-9 asks codex for its one step; a ballot waits
+# for the vote of voter, a turn for the reply of loner.
+CAUSED: list[tuple[AnyCommand, list[str]]] = [
+    (Join(name="gemini"), ["joined"]),
+    (Return(agent=CODEX), ["joined"]),
+    (Leave(agent=CLAUDE, reason="closed"), ["left"]),
+    (Remove(agent=CLAUDE), ["delivery", "delivery", "left"]),
+    (Send(sender=HUMAN, to=CODEX, text="hi"), ["human_message"]),
+    (Answer(sender=CLAUDE, text="hi"), ["agent_response"]),
+    (Tell(query=MessageId("e-8"), text="[CSP: nothing]"), ["answer", "system"]),
+    (Report(agent=CLAUDE, message="m-3", state=DeliveryState.TYPED), ["delivery"]),
+    (SetState(agent=CLAUDE, state=AgentState.BUSY), ["state"]),
+    (Control(agent=CLAUDE, verb=ControlVerb.PAUSE), ["state", "control"]),
+    (NoteCall(key="call-1", answer="claude"), ["call"]),
+    (Cancel(message="m-3"), ["delivery"]),
+    (Continue(message="m-5"), ["delivery"]),
+    (Redact(message="m-3"), ["delivery", "redacted"]),
+    (Prune(before=3), ["pruned"]),
+    (Notice(text="note", target=ALL), ["system"]),
+    (
+        SetMode(sender=HUMAN, mode="single", agents=("claude",)),
+        ["mode", "system", "mode", "turn_signal", "system"],
+    ),
+    (
+        Collaborate(sender=HUMAN, objective="x", agents=("claude",)),
+        ["mode", "system", "system", "mode", "turn_signal", "system"],
+    ),
+    (NextTurn(thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
+    (KeepTurn(agent=CODEX), ["turn"]),
+    (CastVote(agent=VOTER, label="a"), ["vote", "turn"]),
+    (HandTurn(agent=LONER, to="loner", task="go on"), ["turn", "turn"]),
+    (Stop(sender=HUMAN, thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
+    (Steer(sender=HUMAN, session="s-9", action=SessionAction.PAUSE), ["mode", "system"]),
+    (
+        SayInRun(sender=MAILBOX, run="r", body=SessionAck(), role=RunRole.REVIEWER),
+        ["run.message", "run.phase", "mode"],
+    ),
+    (PrepareRun(run="x", context=RunContext()), []),
+    (CheckRun(run="x", cycle=1, step=1, update=ExecutionUpdate(step="s")), []),
+    (DeliverRun(run="x"), []),
+    (
+        ActOnRun(sender=HUMAN, run="r", action=RunAction.HALT),
+        ["run.phase", "mode", "system"],
+    ),
+    (WriteNote(sender=CLAUDE, text="look here"), ["note"]),
+    (
+        Summarise(by="claude", session="room", text="sum it up", stands_for=(MessageId("n-1"),)),
+        ["answer", "board"],
+    ),
+    (KeepNotes(session="room", provider=Provider.OPENAI, notice="there"), ["board", "system"]),
+    # The board has no summary, so nothing may be taken off it.
+    (CompactBoard(session="room", upto=1, freed=1), []),
+    (Tick(), ["delivery", "system"]),
+]
+COMMANDS = [command for command, _ in CAUSED]
+
+
+@pytest.fixture
+def a_room(monkeypatch: pytest.MonkeyPatch) -> LiveRoom:
+    monkeypatch.setattr("csp.room.messages.send.MAX_HOPS", 0)
+    live = LiveRoom("claude", "codex")
+    live.say(HUMAN, CLAUDE, ttl_s=0.0)
+    live.do(Leave(agent=CODEX, reason="closed"))
+    live.say(CODEX, CLAUDE)
+    live.do(Answer(sender=CLAUDE, text="@query.log"))
+    live.do(SetMode(sender=HUMAN, mode="round_robin", steps=1, agents=("codex",), thread="dev"))
+    live.do(
+        SetMode(
+            sender=HUMAN,
+            mode="review",
+            topic="x",
+            agents=("mailbox", "mailbox"),
+            terms=RunTerms(run_id="r"),
+            thread="run",
+        )
+    )
+    live.do(PrepareRun(run="r", context=RunContext()))
+    for name in (VOTER, OTHER, LONER):
+        live.do(Join(name=name, kind=Kind.API))
+    live.do(SetMode(sender=HUMAN, mode="single", agents=(LONER,), thread="alone"))
+    live.do(SetMode(sender=HUMAN, mode="consensus", agents=(VOTER, OTHER), thread="vote"))
+    for agent in (VOTER, OTHER):
+        (session,) = live.room.sessions.live_with(agent)
+        live.do(Answer(sender=agent, text=f"proposal of {agent}", turn=session.turns[agent].id))
+    return live
+
+
+@pytest.mark.parametrize(("command", "types"), CAUSED, ids=lambda value: type(value).__name__)
+def test_command_causes_these_events(a_room: LiveRoom, command: AnyCommand, types: list[str]) -> None:
+    assert [type_of(event) for event in a_room.do(command)] == types
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
+def test_deciding_changes_nothing(a_room: LiveRoom, command: AnyCommand) -> None:
+    before = dump(a_room.room)
+    decide(a_room.room, command, a_room.now)
+
+    assert dump(a_room.room) == before
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
+def test_deciding_twice_gives_the_same(a_room: LiveRoom, command: AnyCommand) -> None:
+    first = decide(a_room.room, command, a_room.now)
+
+    assert decide(a_room.room, command, a_room.now) == first
+
+
+def test_table_has_every_command() -> None:
+    assert [type(command) for command in COMMANDS] == list(get_args(AnyCommand))
+
+
+def test_command_of_no_known_kind_is_a_fault_of_ours() -> None:
+    with pytest.raises(AssertionError):
+        decide(Room(), cast(Any, Command()), 1.0)
+    with pytest.raises(AssertionError):
+        decide_session(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
+    with pytest.raises(AssertionError):
+        decide_run(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
+    with pytest.raises(AssertionError):
+        decide_board(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Return(agent=CLAUDE),
+        Leave(agent=CLAUDE, reason="closed"),
+        Remove(agent=CLAUDE),
+        Send(sender=HUMAN, to=CLAUDE, text="hi"),
+        Report(agent=CLAUDE, message="m-1", state=DeliveryState.TYPED),
+        SetState(agent=CLAUDE, state=AgentState.BUSY),
+        Control(agent=CLAUDE, verb=ControlVerb.PAUSE),
+        Cancel(message="m-1"),
+        Continue(message="m-1"),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_whom_or_what_nobody_knows_is_not_found(command: AnyCommand) -> None:
+    error = LiveRoom().refuse(command, Refused)
+
+    assert error.status == 404
+
+
+def test_notice_is_the_rooms_own_word() -> None:
+    (event,) = LiveRoom().do(Notice(text="the disk is nearly full", target=HUMAN))
+
+    assert (event.sender, event.target, event.text) == ("system", "human", "the disk is nearly full")

@@ -1,0 +1,211 @@
+"""What the room is told of an agent's state."""
+
+import asyncio
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from csp.errors import Refused, Unreachable
+from csp.protocol.enums import JoinRole, Kind
+from csp.protocol.events import Joined
+from csp.sidecar.state_reporter import MAX_DETAIL, Reporter, _cut, _to_minute
+from csp.terminal.dialogs import Choice as Shown
+from csp.terminal.dialogs import Dialog
+from tests.sidecar.virtual import changed_profile, desk, on_virtual_time, said_by, until
+
+
+def names(states: list[tuple[Any, ...]]) -> list[str]:
+    return [state[0] for state in states]
+
+
+@on_virtual_time
+async def test_a_turn_is_starting_idle_busy_idle(tmp_path: Path) -> None:
+    async with desk(tmp_path, "--busy-s", "3") as scene:
+        await scene.wait_state("idle")
+        await scene.reply_to(scene.send("one"))
+        await scene.wait_state("idle")
+
+        assert [name for name in names(scene.room.states) if name != "starting"][-2:] == ["busy", "idle"]
+        assert names(scene.room.states)[0] == "starting"
+
+
+@on_virtual_time
+async def test_a_state_that_does_not_last_is_not_told(tmp_path: Path) -> None:
+    async with desk(tmp_path, has_tui=False) as scene:
+        scene.write(b"> ")
+        await scene.wait_state("idle")
+        told = len(scene.room.states)
+        scene.write(b"\r\x1b[2J\x1b[HWorking (esc to interrupt)\r\n> ")
+        await asyncio.sleep(0.05)
+        scene.write(b"\x1b[2J\x1b[H> ")
+        await asyncio.sleep(0.05)
+        assert scene.room.states[told:] == []
+
+
+@on_virtual_time
+async def test_a_question_is_told_with_its_words_and_choices(tmp_path: Path) -> None:
+    async with desk(tmp_path, "--dialog-at-start") as scene:
+        _, detail, until_, dialog = await scene.wait_state("needs_approval")
+
+        assert detail == dialog.question == "Do you want to proceed?"
+        assert [(one.number, one.label) for one in dialog.choices] == [(1, "Yes"), (2, "No")]
+        assert until_ is None
+
+
+@on_virtual_time
+async def test_a_room_that_may_have_forgotten_us_is_told_again(tmp_path: Path) -> None:
+    async with desk(tmp_path) as scene:
+        await scene.wait_state("idle")
+        told = len(scene.room.states)
+        for sender in ("somebody", scene.agent):
+            scene.room.items.put_nowait(joined(sender))
+            await asyncio.sleep(1)
+            if sender == "somebody":
+                assert scene.room.states[told:] == []
+
+        assert names(scene.room.states[told:]) == ["idle"]
+
+
+def joined(sender: str) -> Joined:
+    fields = {"name": sender, "kind": Kind.CLI, "role": JoinRole.AGENT, "epoch": 1}
+    return Joined(**said_by(sender, **fields))
+
+
+@on_virtual_time
+async def test_a_state_that_is_refused_is_no_end(tmp_path: Path) -> None:
+    async with desk(tmp_path) as scene:
+        scene.room.refusals["state"] = [Refused("not now")]
+        await until(lambda: not scene.room.refusals["state"])
+        await scene.reply_to(scene.send("one"))
+
+
+@on_virtual_time
+async def test_a_room_that_is_gone_ends_the_brain(tmp_path: Path) -> None:
+    async with desk(tmp_path) as scene:
+        scene.room.refusals["state"] = [Unreachable("gone")]
+        with pytest.raises(Unreachable):
+            await scene.wait_brain()
+
+
+@on_virtual_time
+async def test_a_stopped_program_needs_a_person(tmp_path: Path) -> None:
+    async with desk(tmp_path) as scene:
+        await scene.wait_state("idle")
+        scene.tell(b"P", b"stopped")
+        _, detail, _, _ = await scene.wait_state("needs_human")
+        message = scene.send("one")
+        await scene.wait_held(message, "paused")
+
+        assert detail == "the program is stopped"
+        scene.tell(b"P", b"continued")
+        await scene.reply_to(message)
+
+
+@on_virtual_time
+async def test_a_screen_that_blocks_is_named(tmp_path: Path) -> None:
+    async with desk(tmp_path, has_tui=False, profile="claude") as scene:
+        scene.write(
+            "─────────────────\r\n Select login method:\r\n\r\n ❯ 1. Claude account\r\n   2. API\r\n".encode()
+        )
+        _, detail, _, _ = await scene.wait_state("needs_human")
+
+        assert detail.startswith("login: ")
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+class FakePane:
+    is_asking = False
+    reading = SimpleNamespace(limit=None, blocked=None, dialog=None)
+
+
+class FakeSight:
+    pane = FakePane()
+
+
+def reporter() -> Reporter:
+    return Reporter(FakeSight(), None)  # type: ignore[arg-type]  # of the sight, only its pane is asked
+
+
+def test_a_limit_that_the_cli_told_holds_until_its_end() -> None:
+    one = reporter()
+    reading: Any = SimpleNamespace(limit=None)
+    one.limit = ("Out of tokens", time.time() + 60)
+    holds = one._limit(reading)
+    one.limit = ("Out of tokens", time.time() - 1)
+
+    assert holds is not None and holds[0] == "Out of tokens"
+    assert one._limit(reading) is None
+    one.limit = ("Out of tokens", None)
+    assert one._limit(reading) == ("Out of tokens", None)
+
+
+def test_the_end_of_a_limit_on_the_screen_is_reckoned_once() -> None:
+    one = reporter()
+    reading: Any = SimpleNamespace(limit=SimpleNamespace(text="limit reached", until_text="in 2h"))
+    first = one._limit(reading)
+    time.sleep(0.002)
+
+    assert first is not None and first[1] is not None
+    assert abs(first[1] - time.time() - 7200) < 60
+    assert one._limit(reading) == first
+
+
+def test_the_clis_own_word_of_a_limit_goes_before_the_screen() -> None:
+    one = reporter()
+    one.limit = ("the CLI's", None)
+    reading: Any = SimpleNamespace(limit=SimpleNamespace(text="the screen's", until_text=""))
+
+    assert one._limit(reading) == ("the CLI's", None)
+
+
+def test_what_the_cli_itself_asked_goes_before_what_the_screen_shows() -> None:
+    one = reporter()
+    dialog = Dialog(
+        kind="permission", question="Proceed?", subject="rm x",
+        choices=tuple(Shown(number=number, label="y" * 600, is_selected=False) for number in range(1, 41)),
+    )  # fmt: skip
+    one.asked = SimpleNamespace(tool="Bash" * 200, arguments="z" * 9000)  # type: ignore[assignment]
+    by_screen = one._question(dialog)
+    FakePane.is_asking = True
+    try:
+        by_word = one._question(dialog)
+    finally:
+        FakePane.is_asking = False
+
+    assert (by_screen.tool, by_screen.arguments, by_screen.question) == ("", "rm x", "Proceed?")
+    assert (by_word.tool, by_word.arguments) == (("Bash" * 200)[:500], "z" * 8000)
+    assert len(by_word.choices) == 30 and len(by_word.choices[0].label) == 500
+
+
+def test_a_detail_is_cut_to_what_the_room_takes() -> None:
+    assert _cut("x" * MAX_DETAIL) == "x" * MAX_DETAIL
+    assert _cut("x" * (MAX_DETAIL + 1)) == "x" * (MAX_DETAIL - 1) + "…"
+
+
+def test_a_time_is_told_to_the_minute() -> None:
+    assert _to_minute(None) is None
+    assert _to_minute(119.0) == 120.0
+    assert _to_minute(89.0) == 60.0
+
+
+@on_virtual_time
+async def test_a_limit_on_the_screen_is_told_with_its_end(tmp_path: Path) -> None:
+    profile = changed_profile(
+        tmp_path,
+        (
+            "[[screen.overlays]]",
+            "[[screen.limits]]\nplace = \"above\"\npattern = 'limit reached, resets (?P<until>.+)'\n"
+            "\n[[screen.overlays]]",
+        ),
+    )
+    async with desk(tmp_path, has_tui=False, profile=profile) as scene:
+        scene.write(b"limit reached, resets in 2h\r\n> ")
+        _, detail, at, _ = await scene.wait_state("limited")
+
+        assert detail == "limit reached, resets in 2h"
+        assert at is not None and at % 60 == 0 and abs(at - time.time() - 7200) < 90

@@ -1,0 +1,40 @@
+"""Screens drawn by hand: `~x~` faint, `^x^` reversed, `*x*` coloured, `%x%` shaded, `█` the cursor."""
+
+import re
+from typing import Final
+
+from csp.terminal.screen import Row, Run, Screen, Style
+
+_STYLES: Final = {
+    "~": Style(faint=True),
+    "^": Style(reverse=True),
+    "*": Style(fg="211"),
+    "%": Style(bg="240"),
+}
+_PART: Final = re.compile(r"([~^*%])(.+?)\1|([^~^*%]+)")
+
+
+def drawn(text: str, *, cols: int = 40, rows: int = 0, is_cursor_visible: bool = True) -> Screen:
+    """Read a drawing; without a cursor sign the cursor is at the end of the last row."""
+    lines = text.strip("\n").split("\n")
+    lines += [""] * (rows - len(lines))
+    row, column = len(lines) - 1, len(lines[-1])
+    for y, line in enumerate(lines):
+        if "█" in line:
+            row, column = y, len(re.sub(r"[~^*%]", "", line.partition("█")[0]))
+            lines[y] = line.replace("█", "")
+    return Screen(
+        rows=tuple(row_of(line) for line in lines),
+        cols=cols,
+        cursor_row=row,
+        cursor_col=column,
+        cursor_visible=is_cursor_visible,
+    )
+
+
+def row_of(line: str) -> Row:
+    return Row(
+        tuple(
+            Run(match[2], _STYLES[match[1]]) if match[1] else Run(match[3]) for match in _PART.finditer(line)
+        )
+    )
