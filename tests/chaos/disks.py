@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from csp.errors import CspError
-from csp.oneshot import oldest
+from csp.http_client import oldest
 from tests.chaos.cases import Outcome
 from tests.chaos.faults import Plan
 from tests.chaos.room import HANGS_S, ChaosRoom

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from csp.errors import CspError
-from csp.events import AnyEvent, Noted, Said, decode_event, is_intact, type_of
-from csp.oneshot import oldest
+from csp.http_client import oldest
+from csp.protocol.events import AnyEvent, Noted, Said, decode_event, is_intact, type_of
 from tests.chaos.cases import Outcome
 from tests.chaos.damage import KINDS
 from tests.chaos.faults import Plan

@@ -12,6 +12,8 @@ from tests.chaos.room import HANGS_S, ChaosRoom
 from tests.chaos.talk import Talk
 
 LIVES: Final = 8
+#: A lying disk takes back ids that listeners know already, so some of them wait for ever.
+_LYING_DISK_S: Final = 10.0
 _KILLED: Final = (-signal.SIGKILL, -signal.SIGALRM)
 
 
@@ -22,11 +24,12 @@ def play(folder: Path, seed: str, *, lies: bool = False) -> Outcome:
     room = ChaosRoom(folder)
     try:
         room.start()
-        talk = Talk(room, seed)
+        patience_s = _LYING_DISK_S if lies else HANGS_S
+        talk = Talk(room, seed, patience_s)
         talk.start()
         room.kill()
         for _ in range(LIVES):
-            _live_and_die(room, draw, outcome, lies=lies)
+            _live_and_die(room, draw, outcome, patience_s, lies=lies)
         room.begin()
         outcome.check(room.comes_up(), "the room does not start after the last kill")
         _disturb(room, draw, outcome)
@@ -53,7 +56,9 @@ def _disturb(room: ChaosRoom, draw: random.Random, outcome: Outcome) -> None:
         outcome.check(not (problem := room.intrude()), problem)
 
 
-def _live_and_die(room: ChaosRoom, draw: random.Random, outcome: Outcome, *, lies: bool) -> None:
+def _live_and_die(
+    room: ChaosRoom, draw: random.Random, outcome: Outcome, patience_s: float, *, lies: bool
+) -> None:
     is_power_cut = lies or draw.random() < 0.3
     at_a_step = draw.random() < 0.8
     plan = Plan(
@@ -64,9 +69,9 @@ def _live_and_die(room: ChaosRoom, draw: random.Random, outcome: Outcome, *, lie
         snapshot_every=draw.choice((5, 25, 200)),
     )
     room.begin(plan)
-    code = room.wait_for_end()
+    code = room.wait_for_end(patience_s)
     if code is None:
-        outcome.wrong.append(f"the gateway did not come to step {plan.kill_at} in {HANGS_S:g} s")
+        outcome.wrong.append(f"the gateway did not come to step {plan.kill_at} in time")
         room.kill()
         return
     outcome.check(code in _KILLED, f"the gateway ended with {code} instead of being killed")

@@ -14,15 +14,15 @@ from typing import Final, NamedTuple
 
 from csp.config import load_settings
 from csp.errors import CspError
-from csp.human.memory import Memory
-from csp.panes import record as panes_record
-from csp.review.folders import RunFolders
-from csp.review.git import Git
+from csp.human.saved_state import Memory
+from csp.panes import resume_state as panes_record
 from csp.review.mailbox import Mailbox
-from csp.rooms import find_room, running_rooms
-from csp.sidecar.record import left_behind, read_record
-from csp.sidecar.run import Run
-from csp.sidecar.spool import Spool
+from csp.review.run_folders import RunFolders
+from csp.review.run_git import Git
+from csp.room_registry import find_room, running_rooms
+from csp.sidecar.hook_spool import Spool
+from csp.sidecar.record_file import left_behind, read_record
+from csp.sidecar.run_record import Run
 from tests.chaos.cases import Outcome
 from tests.chaos.damage import KINDS
 

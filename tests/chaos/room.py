@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from csp.errors import CspError, Unreachable
-from csp.oneshot import Gateway
+from csp.http_client import Gateway
 from tests.chaos.faults import Plan
 from tests.forks import Forked
 from tests.rooms import Room, free_port

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from csp.oneshot import oldest
+from csp.http_client import oldest
 from tests.chaos.cases import Outcome
 from tests.chaos.faults import Plan
 from tests.chaos.room import ChaosRoom

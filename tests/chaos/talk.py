@@ -19,10 +19,11 @@ from typing import Any, Final
 
 from csp.client import Client
 from csp.errors import CspError
-from csp.events import decode_event, is_intact
+from csp.http_client import oldest
 from csp.journal.rewrite import REDACTED
-from csp.oneshot import oldest
-from csp.wire import Deliver, ReportedState
+from csp.protocol.enums import ReportedState
+from csp.protocol.events import decode_event, is_intact
+from csp.protocol.responses import Deliver
 from tests.chaos.room import HANGS_S, ChaosRoom, is_away
 
 AGENTS: Final = ("ann", "ben")
@@ -58,9 +59,11 @@ class Promises:
 class Talk:
     """Everybody in one room; `start` after the room has come up once."""
 
-    def __init__(self, room: ChaosRoom, seed: str) -> None:
+    def __init__(self, room: ChaosRoom, seed: str, patience_s: float = HANGS_S) -> None:
         self._room = room
         self._seed = seed
+        #: How long nothing may come before somebody complains.
+        self._patience_s = patience_s
         self._ends = threading.Event()
         self._threads: list[threading.Thread] = []
         self.promises = Promises()
@@ -88,7 +91,7 @@ class Talk:
         """Let everybody hear of what they last sent; the room must be up."""
         self._ends.set()
         for thread in self._threads:
-            thread.join(HANGS_S)
+            thread.join(self._patience_s)
             if thread.is_alive():
                 self.promises.complain("somebody waits for an answer for ever")
 
@@ -112,7 +115,7 @@ class Talk:
                     self.promises.complain(f"{path} was refused: {error.status} {error.message}")
                     return None
             if self._ends.is_set():
-                deadline = deadline or time.monotonic() + HANGS_S
+                deadline = deadline or time.monotonic() + self._patience_s
                 if time.monotonic() > deadline:
                     self.promises.complain(f"{path} is not answered")
                     return None
@@ -201,7 +204,7 @@ class Talk:
             reading = asyncio.ensure_future(self._confirm_all(client, given))
             await asyncio.to_thread(self._ends.wait)
             ask = (self.tokens[LISTENER], "GET", f"/inbox/{LISTENER}")
-            deadline = time.monotonic() + HANGS_S
+            deadline = time.monotonic() + self._patience_s
             while (answer := await asyncio.to_thread(self._ask, *ask)) and answer["items"]:
                 if time.monotonic() > deadline:
                     waits = [item["id"] for item in answer["items"][:5]]

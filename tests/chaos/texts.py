@@ -28,7 +28,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from csp.light.http import Url, exchange
+from csp.fast_start.fast_http import Url, exchange
 from tests.chaos import beats
 from tests.chaos.cases import Outcome
 from tests.chaos.room import ChaosRoom
