@@ -29,7 +29,7 @@ from csp.setting_types import (
     PROVIDER,
     ROOM,
     WEB,
-    Kind,
+    SettingType,
     matching,
     read_text,
     read_toml,
@@ -118,7 +118,7 @@ class Row(NamedTuple):
     env: str
     key: str
     flag: str
-    kind: Kind[Any]
+    kind: SettingType[Any]
     unit: str
     help: str
     default: str = ""
@@ -345,17 +345,17 @@ def nearest(word: str, known: list[str]) -> str:
 
 # --- agents --------------------------------------------------------------------------------------
 
-_AGENT_KINDS: Final[dict[str, Kind[Any]]] = {
-    "name": Kind("a name of 1 to 128 characters", matching(re.compile(r"[^\x00-\x1f\x7f]{1,128}"))),
+_AGENT_KINDS: Final[dict[str, SettingType[Any]]] = {
+    "name": SettingType("a name of 1 to 128 characters", matching(re.compile(r"[^\x00-\x1f\x7f]{1,128}"))),
     "command": COMMAND,
     "profile": LINE,
-    "role": Kind("agent or orchestrator", matching(re.compile("agent|orchestrator"))),
+    "role": SettingType("agent or orchestrator", matching(re.compile("agent|orchestrator"))),
     "cwd": PATH,
     "worktree": BOOLEAN,
     "provider": LINE,
     "model": LINE,
     "base_url": WEB,
-    "key_env": Kind("the name of a variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))),
+    "key_env": SettingType("the name of a variable", matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))),
 }
 _OF_MODELS: Final = ("provider", "model", "base_url", "key_env")
 _OF_CLIS: Final = ("command", "profile", "worktree")

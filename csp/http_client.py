@@ -42,7 +42,7 @@ BY_STATUS: dict[int, type[CspError]] = {
 }
 
 
-class Gateway:
+class GatewayClient:
     """One gateway, asked over a new connection each time, so that none can be stale."""
 
     def __init__(self, url: str, token: str) -> None:
@@ -171,12 +171,12 @@ def objects(value: object) -> "list[Object]":
 # --- history -------------------------------------------------------------------------------------
 
 
-def page(gateway: Gateway, **query: Query) -> "list[Object]":
+def page(gateway: GatewayClient, **query: Query) -> "list[Object]":
     """Return one page of history, oldest first."""
     return objects(field(gateway.get("/history", **query), "items", list))
 
 
-def newest(gateway: Gateway, limit: int, **query: Query) -> "list[Object]":
+def newest(gateway: GatewayClient, limit: int, **query: Query) -> "list[Object]":
     """Return the newest `limit` items, oldest first, in as many pages as it takes."""
     found: list[Object] = []
     while len(found) < limit:
@@ -188,7 +188,7 @@ def newest(gateway: Gateway, limit: int, **query: Query) -> "list[Object]":
     return found
 
 
-def oldest(gateway: Gateway, after: int = 0, **query: Query) -> "Iterator[Object]":
+def oldest(gateway: GatewayClient, after: int = 0, **query: Query) -> "Iterator[Object]":
     """Yield the history after a seq, oldest first, to its end."""
     while items := page(gateway, after=after, limit=PAGE, **query):
         yield from items
@@ -196,7 +196,7 @@ def oldest(gateway: Gateway, after: int = 0, **query: Query) -> "Iterator[Object
 
 
 def follow(
-    connect: "Callable[[], Gateway]",
+    connect: "Callable[[], GatewayClient]",
     after: int,
     tell: "Callable[[Unreachable | None], None]",
     **query: Query,
@@ -206,7 +206,7 @@ def follow(
     Where the gateway is away, `tell` gets the error, takes its time, and the next try follows; after each
     answer it gets None.
     """
-    gateway: Gateway | None = None
+    gateway: GatewayClient | None = None
     is_away = False
     while True:
         try:

@@ -17,7 +17,7 @@ _OFF: Final = ("0", "false", "no", "off")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class SettingType(Generic[T]):
     """Read a value from text; `read` raises ValueError where the text is not what `expected` says."""
 
     expected: str
@@ -25,14 +25,14 @@ class Kind(Generic[T]):
     toml: tuple[type, ...] = (str,)
 
 
-def _whole(low: int, high: int = 2**53) -> Kind[int]:
+def _whole(low: int, high: int = 2**53) -> SettingType[int]:
     def read(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,16}", text) or not low <= int(text) <= high:
             raise ValueError
         return int(text)
 
     span = f"from {low}" + (f" to {high}" if high < 2**53 else "")
-    return Kind(f"a whole number {span}", read, (int,))
+    return SettingType(f"a whole number {span}", read, (int,))
 
 
 def _read_number(text: str) -> float:
@@ -94,25 +94,25 @@ def matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
     return read
 
 
-NUMBER: Final = Kind("a number over 0", _read_number, (int, float))
-FROM_ZERO: Final = Kind(
+NUMBER: Final = SettingType("a number over 0", _read_number, (int, float))
+FROM_ZERO: Final = SettingType(
     "a number from 0", lambda text: 0.0 if text == "0" else _read_number(text), (int, float)
 )
 PORT: Final = _whole(0, 65535)
 COUNT: Final = _whole(1)
 FROM_NOTHING: Final = _whole(0)
-COST: Final = Kind("a number over 0, or none", _read_optional_number, (int, float, str))
-LINE: Final = Kind("one line of text", _read_line)
-BOOLEAN: Final = Kind("1 or 0", _read_boolean, (bool,))
-PATH: Final = Kind("a path", _read_path)
-COMMAND: Final = Kind("a command line", _read_command, (str, list))
-ROOM: Final = Kind("a room name of a-z, 0-9 or -, at most 32 long", matching(_ROOM_NAME))
-WEB: Final = Kind("an http or https url without a user", _read_url)
-PROVIDER: Final = Kind("local or openai", matching(re.compile("local|openai")))
-DURABILITY: Final = Kind("one of none, flush, fsync", matching(re.compile("none|flush|fsync")))
+COST: Final = SettingType("a number over 0, or none", _read_optional_number, (int, float, str))
+LINE: Final = SettingType("one line of text", _read_line)
+BOOLEAN: Final = SettingType("1 or 0", _read_boolean, (bool,))
+PATH: Final = SettingType("a path", _read_path)
+COMMAND: Final = SettingType("a command line", _read_command, (str, list))
+ROOM: Final = SettingType("a room name of a-z, 0-9 or -, at most 32 long", matching(_ROOM_NAME))
+WEB: Final = SettingType("an http or https url without a user", _read_url)
+PROVIDER: Final = SettingType("local or openai", matching(re.compile("local|openai")))
+DURABILITY: Final = SettingType("one of none, flush, fsync", matching(re.compile("none|flush|fsync")))
 
 
-def read_text(kind: Kind[T], text: str, where: str, *, is_secret: bool = False) -> T:
+def read_text(kind: SettingType[T], text: str, where: str, *, is_secret: bool = False) -> T:
     """Return the value, or raise BadInput naming `where` it came from."""
     try:
         return kind.read(text)
@@ -121,7 +121,7 @@ def read_text(kind: Kind[T], text: str, where: str, *, is_secret: bool = False) 
         raise BadInput(f"{where}: expected {kind.expected}{got}") from exc
 
 
-def read_toml(kind: Kind[T], value: object, path: Path, key: str) -> T:
+def read_toml(kind: SettingType[T], value: object, path: Path, key: str) -> T:
     """Read a value that has a type of its own; a path in a file is relative to that file."""
     where = f"{path}: {key}"
     is_words = isinstance(value, list) and all(isinstance(word, str) for word in value)

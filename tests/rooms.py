@@ -17,7 +17,7 @@ from typing import Final, Self
 from csp.config import GatewayOptions, load_settings
 from csp.errors import CspError
 from csp.gateway.server import bind, serve
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.protocol.events import AnyEvent, Unknown, decode_event
 from csp.room_registry import RunningRoom, running_rooms
 from tests.forks import Forked
@@ -105,9 +105,9 @@ class Room:
         return self._token
 
     @property
-    def gateway(self) -> Gateway:
+    def gateway(self) -> GatewayClient:
         """A blocking client with the room's token."""
-        return Gateway(self.url, self.token)
+        return GatewayClient(self.url, self.token)
 
     @property
     def folder(self) -> Path:
@@ -169,7 +169,7 @@ class LiveRoom(Room):
         if room is None or self._process.pid not in (room.pid, room.supervisor) or not _is_alive(room.pid):
             return None
         with contextlib.suppress(CspError):
-            return room if Gateway(self.url, "").get("/health") else None
+            return room if GatewayClient(self.url, "").get("/health") else None
         return None
 
     def kill9(self) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from csp import setting_types
 from csp.errors import BadInput
-from csp.setting_types import Kind, read_text, read_toml
+from csp.setting_types import SettingType, read_text, read_toml
 
 #: A kind, what it takes with what that means, what it refuses.
-CASES: list[tuple[Kind[Any], dict[str, Any], list[str]]] = [
+CASES: list[tuple[SettingType[Any], dict[str, Any], list[str]]] = [
     (setting_types.PORT, {"0": 0, "65535": 65535}, ["65536", "-1", "1.0", "", "0x1", "１"]),
     (setting_types.COUNT, {"1": 1, "9007199254740992": 2**53}, ["0", "9007199254740993", "1e3"]),
     (setting_types.FROM_NOTHING, {"0": 0, "12": 12}, ["-1", ""]),
@@ -53,14 +53,14 @@ CASES: list[tuple[Kind[Any], dict[str, Any], list[str]]] = [
     ("kind", "text", "value"),
     [(kind, text, value) for kind, good, _ in CASES for text, value in good.items()],
 )
-def test_a_good_text_is_read(kind: Kind[Any], text: str, value: Any) -> None:
+def test_a_good_text_is_read(kind: SettingType[Any], text: str, value: Any) -> None:
     found = read_text(kind, text, "--flag")
 
     assert (found, type(found)) == (value, type(value))
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, _, bad in CASES for text in bad])
-def test_a_bad_text_is_refused_with_what_was_expected(kind: Kind[Any], text: str) -> None:
+def test_a_bad_text_is_refused_with_what_was_expected(kind: SettingType[Any], text: str) -> None:
     with pytest.raises(BadInput) as refused:
         read_text(kind, text, "--flag")
 
@@ -94,7 +94,9 @@ FILE = Path("/etc/csp/csp.toml")
         (setting_types.BOOLEAN, True, True),
     ],
 )
-def test_a_value_of_a_file_has_a_type_of_its_own(kind: Kind[Any], value: object, found: object) -> None:
+def test_a_value_of_a_file_has_a_type_of_its_own(
+    kind: SettingType[Any], value: object, found: object
+) -> None:
     assert read_toml(kind, value, FILE, "room.x") == found
 
 
@@ -109,6 +111,6 @@ def test_a_value_of_a_file_has_a_type_of_its_own(kind: Kind[Any], value: object,
         (setting_types.NUMBER, -1.0),
     ],
 )
-def test_a_value_of_another_type_is_refused_by_file_and_key(kind: Kind[Any], value: object) -> None:
+def test_a_value_of_another_type_is_refused_by_file_and_key(kind: SettingType[Any], value: object) -> None:
     with pytest.raises(BadInput, match=r"/etc/csp/csp\.toml: room\.x: expected"):
         read_toml(kind, value, FILE, "room.x")

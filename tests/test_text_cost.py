@@ -73,14 +73,14 @@ READERS: Final[dict[str, Reader]] = {
     "a typed topic": _lenient(lambda text: human_input.read_line(f"/debate {text}")),
     "an ALLSTOP": human_input.is_allstop,
     "quoted agents": human_input.quoted_agents,
-    "a text to fill in": lambda text: human_input.fill_in(text, {"claude": "said"}),
-    "marks": tool_dedupe.marks_of,
+    "a text to fill in": lambda text: human_input.insert_last_messages(text, {"claude": "said"}),
+    "marks": tool_dedupe.fingerprints,
     "markdown": code_lines.read_lines,
     "a misspelt command": lambda text: spelling.misspelt(text, "a hint"),
     "a tag": prompt.tag_in,
     "controls": prompt.without_controls,
     "a prompt": lambda text: prompt.prompt_for(_delivery(text), after_at="\u2060"),
-    "commands": grammar.read_speech,
+    "commands": grammar.read_agent_text,
     "a builder's message": _lenient(
         lambda text: run_message_parser.read_message(text, RunRole.BUILDER, "r-1")
     ),

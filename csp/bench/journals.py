@@ -9,7 +9,7 @@ from typing import Final
 from csp.bench.process import ROOM
 from csp.journal import JsonlJournal, snapshots
 from csp.journal.search_index import SearchIndex
-from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole, Kind, MessageId
+from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole, MessageId, ParticipantKind
 from csp.protocol.events import AgentCall, AgentResponse, HumanMessage, Joined, KnownEvent, encode_event
 from csp.room.room_state import WINDOW, Room, apply, dump
 
@@ -62,7 +62,7 @@ def _events(lines: int) -> Iterator[KnownEvent]:
     for seq, agent in enumerate(_AGENTS, start=1):
         yield Joined(
             seq, began, MessageId(f"e-{seq}"), agent, ALL, DEFAULT_THREAD, f"{agent} joined", agent,
-            Kind.CLI, JoinRole.AGENT, 1,
+            ParticipantKind.CLI, JoinRole.AGENT, 1,
         )  # fmt: skip
     kinds = (HumanMessage, AgentCall, AgentResponse)
     for seq in range(len(_AGENTS) + 1, lines + 1):

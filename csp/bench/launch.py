@@ -6,13 +6,13 @@ import termios
 
 def become_relay(folder: str, argv: list[str], brain_argv: list[str]) -> None:
     """Do what `csp sidecar` does once it knows what to run; for a process of its own."""
-    from csp.sidecar.pty_processes import Plan, exec_relay, start_child
+    from csp.sidecar.pty_processes import SpawnPlan, exec_relay, start_child
 
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     env = {"PATH": os.defpath, "TERM": "xterm-256color", "PYTHONPATH": root}
     rows, cols = termios.tcgetwinsize(0)
     child, master = start_child(argv, env, folder, rows, cols, like=0)
-    plan = Plan(
+    plan = SpawnPlan(
         child=child,
         master=master,
         argv=argv,

@@ -18,11 +18,11 @@ from csp.bench.process import TOKEN, start_gateway
 from csp.config import Settings
 from csp.errors import Broken
 from csp.gateway.room_rules_loader import load_rules
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.protocol.enums import HUMAN, AgentId
 from csp.protocol.events import TurnSignal, encode_event
 from csp.protocol.session_parts import Limits
-from csp.room.commands import Answer, AnyCommand, Join, SetMode
+from csp.room.commands import AnyCommand, Join, PostReply, SetMode
 from csp.room.decide import decide
 from csp.room.room_state import Room, apply
 from csp.room.sessions.session_state import Session
@@ -94,7 +94,7 @@ class _Engine:
         turns = 0
         while (agent := self.session.current) is not None:
             text = f"{agent} in turn {turns}: {WORDS}"
-            self.do(Answer(sender=agent, text=text, turn=self.session.turns[agent].id))
+            self.do(PostReply(sender=agent, text=text, turn=self.session.turns[agent].id))
             turns += 1
         return turns
 
@@ -111,11 +111,11 @@ def _measure_engine(crowd: int, effort: Effort, figures: Figures) -> None:
 def _measure_gateway(crowd: int, effort: Effort, figures: Figures) -> None:
     with tempfile.TemporaryDirectory(prefix="csp-bench-") as name, start_gateway(Path(name)) as server:
         url = f"http://127.0.0.1:{server.port}"
-        room = Gateway(url, TOKEN)
+        room = GatewayClient(url, TOKEN)
         agents = {}
         for number in range(crowd):
             said = room.post("/register", {"agentId": f"agent-{number}"})
-            agents[said["agentId"]] = Gateway(url, said["token"])
+            agents[said["agentId"]] = GatewayClient(url, said["token"])
         began = time.perf_counter()
         room.post("/mode", {"mode": "debate", "topic": "tabs", "rounds": effort.debate})
         for _ in range(effort.debate):
@@ -127,7 +127,7 @@ def _measure_gateway(crowd: int, effort: Effort, figures: Figures) -> None:
     figures.add(f"gateway, fsync, debate of {crowd}", "ms/turn", spent / (effort.debate * crowd) * 1000)
 
 
-def _take_turn(gateway: Gateway, agent: str) -> None:
+def _take_turn(gateway: GatewayClient, agent: str) -> None:
     (ask,) = gateway.get(f"/inbox/{agent}")["items"]
     gateway.post("/agent-output", {"content": f"{agent}: {WORDS}", "turn": ask["turn"]})
 
@@ -136,7 +136,7 @@ def relay_turn(turns: int) -> tuple[float, float]:
     """Return what a turn takes of two agents at WebSockets that answer at once: wall time in ms, commits."""
     with tempfile.TemporaryDirectory(prefix="csp-bench-") as name, start_gateway(Path(name)) as server:
         url = f"http://127.0.0.1:{server.port}"
-        room = Gateway(url, TOKEN)
+        room = GatewayClient(url, TOKEN)
         said = [room.post("/register", {"agentId": f"agent-{number}"}) for number in range(2)]
         with ExitStack() as stack:
             agents = [stack.enter_context(_listen(server.port, one["token"])) for one in said]

@@ -21,7 +21,7 @@ from csp.bench.process import ROOM, TOKEN, start_gateway
 from csp.bench.usage import memory_mb
 from csp.errors import Broken
 from csp.fast_start.child_environment import HELPER, child_environment
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 
 ROWS: Final = 40
 COLUMNS: Final = 120
@@ -167,7 +167,7 @@ class Scene:
         self._server = start_gateway(folder)
         self._server.settle()
         self.ear = Ear(self._server.port)
-        self.gateway = Gateway(f"http://127.0.0.1:{self._server.port}", TOKEN)
+        self.gateway = GatewayClient(f"http://127.0.0.1:{self._server.port}", TOKEN)
         self._names = 0
         self._script = shutil.which("csp", path=os.path.dirname(sys.executable))
 

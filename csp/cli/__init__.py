@@ -59,9 +59,9 @@ def _run(argv: list[str]) -> int:
         from csp.cli.logging_setup import configure
 
         configure(is_verbose=args.verbose)
-    from csp.cli.verb_call import Call
+    from csp.cli.verb_call import VerbCall
 
-    call = Call(args=args, settings=settings, cwd=current_dir(), argv=tuple(argv))
+    call = VerbCall(args=args, settings=settings, cwd=current_dir(), argv=tuple(argv))
     return _find(verb.run)(call)
 
 

@@ -7,17 +7,17 @@ from typing import Final
 
 from csp.cli.output import put_json, talk
 from csp.cli.up import at_work, check_place, directory, panes_of
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import AgentSpec, process_environment
 from csp.errors import BadInput
-from csp.panes.members import Member, member_for, model_for, need
-from csp.panes.wait_ready import Outcome
+from csp.panes.members import PaneMember, member_for, model_for, need
+from csp.panes.wait_ready import StartOutcome
 
 #: What only a model behind an API has, by its name among the arguments.
 _OF_MODELS: Final = ("model", "base_url", "key_env", "role")
 
 
-def add(call: Call) -> int:
+def add(call: VerbCall) -> int:
     """Start one more agent in the room; return when it is there."""
     check_place(call)
     if not call.address.room:
@@ -46,24 +46,24 @@ def _check_kind(args: argparse.Namespace) -> None:
         raise BadInput(f"--{flag} needs a provider beside it", "give it: --provider NAME")
 
 
-def _add_cli(call: Call, env: Mapping[str, str]) -> tuple[str, Outcome]:
+def _add_cli(call: VerbCall, env: Mapping[str, str]) -> tuple[str, StartOutcome]:
     from csp.panes.tmux_session import check_tmux
-    from csp.panes.up import Joining
+    from csp.panes.up import AddAgents
 
     check_tmux(env)
     args, settings = call.args, call.settings
     with at_work(settings.state_dir, call.address.room) as progress:
-        joining = Joining(settings, call.address, env, progress.show)
+        joining = AddAgents(settings, call.address, env, progress.show)
         dir = directory(call, args.dir) if args.dir else joining.dir
         member = member_for(args.name, args.command, settings, dir, args.profile or "")
         return member.agent, joining.add(need(member, env))
 
 
-def _add_model(call: Call, env: Mapping[str, str]) -> tuple[str, Outcome]:
+def _add_model(call: VerbCall, env: Mapping[str, str]) -> tuple[str, StartOutcome]:
     """Start a model in a pane, or without one where the room has none."""
     from csp.agents.api.requirements import wanted
-    from csp.panes.background_agents import Background
-    from csp.panes.up import Joining, sidecar_argv
+    from csp.panes.background_agents import BackgroundAgent
+    from csp.panes.up import AddAgents, sidecar_argv
 
     args, settings, room = call.args, call.settings, call.address.room
     found = wanted(args.provider, args.base_url, args.key_env, env)
@@ -72,17 +72,17 @@ def _add_model(call: Call, env: Mapping[str, str]) -> tuple[str, Outcome]:
         dir = directory(call, args.dir) if args.dir else None
         panes = panes_of(settings.state_dir, room)
         if panes is not None and panes.id:
-            joining = Joining(settings, call.address, env, progress.show)
+            joining = AddAgents(settings, call.address, env, progress.show)
             member = _model(args, dir or joining.dir)
             # The room was opened in another environment, which may not have the key.
             return member.agent, joining.add(member, {variable: found.key} if found.key else {})
         member = _model(args, dir or call.cwd)
-        starting = Background(settings.state_dir, room, call.gateway)
+        starting = BackgroundAgent(settings.state_dir, room, call.gateway)
         argv = sidecar_argv(member, room, member.command)
         return member.agent, starting.start(member.name, argv, member.cwd, env, progress.show, variable)
 
 
-def _model(args: argparse.Namespace, dir: Path) -> Member:
+def _model(args: argparse.Namespace, dir: Path) -> PaneMember:
     spec = AgentSpec(
         name=args.name,
         provider=args.provider,

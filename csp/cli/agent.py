@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from csp.cli.logging_setup import log_to
 from csp.cli.output import is_terminal
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 from csp.errors import BadInput, Broken, Refused
 from csp.fast_start.child_environment import CONNECTOR, MADE, child_environment, identity, usual_key
 from csp.fast_start.room_files import agents_dir
 
 if TYPE_CHECKING:
-    from csp.agents.api.agent_program import Program, Stay
+    from csp.agents.api.agent_program import AgentProgram, AgentStay
     from csp.agents.api.providers import Model
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -27,16 +27,16 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOG: Final = "brain.log"
 
 
-def agent(call: Call) -> int:
+def agent(call: VerbCall) -> int:
     """Join the room with a model, show in this terminal what it says, until it is stopped."""
-    from csp.agents.api.agent_program import Program
-    from csp.agents.api.model_pane import Pane
+    from csp.agents.api.agent_program import AgentProgram
+    from csp.agents.api.model_pane import ModelPane
 
     _check_place(call)
     _drop_what_it_does_not_need(call)
     stay = _stay(call)
-    pane = Pane(_write, has_colour=is_terminal(sys.stdout))
-    program = Program(stay, _opened(stay), pane)
+    pane = ModelPane(_write, has_colour=is_terminal(sys.stdout))
+    program = AgentProgram(stay, _opened(stay), pane)
     with _quiet_terminal():
         why = asyncio.run(_run(call, program))
     if why:
@@ -44,7 +44,7 @@ def agent(call: Call) -> int:
     return 0
 
 
-def _drop_what_it_does_not_need(call: Call) -> None:
+def _drop_what_it_does_not_need(call: VerbCall) -> None:
     """Become the same command without the keys of others; the pane of a room has the user's environment."""
     before = process_environment()
     key = call.args.key_env or usual_key(call.args.provider)
@@ -53,7 +53,7 @@ def _drop_what_it_does_not_need(call: Call) -> None:
         os.execve(sys.executable, [sys.executable, "-P", "-m", "csp.cli", *call.argv], clean)
 
 
-def _check_place(call: Call) -> None:
+def _check_place(call: VerbCall) -> None:
     owner = call.settings.agent
     if owner:
         raise Refused(f"this pane is already agent {owner!r}", "start it in another pane")
@@ -61,9 +61,9 @@ def _check_place(call: Call) -> None:
         raise BadInput("no token for the room", "set CSP_AUTH_TOKEN")
 
 
-def _stay(call: Call) -> "Stay":
+def _stay(call: VerbCall) -> "AgentStay":
     """Read what was asked for; raise where something of it is missing."""
-    from csp.agents.api.agent_program import Stay
+    from csp.agents.api.agent_program import AgentStay
     from csp.agents.api.providers import Target
     from csp.agents.api.requirements import wanted
     from csp.gateway.room_rules_loader import load_rules
@@ -80,7 +80,7 @@ def _stay(call: Call) -> "Stay":
         timeout_s=args.timeout,
     )
     rules = load_rules(call.settings)
-    return Stay(
+    return AgentStay(
         name=args.name,
         role=JoinRole(args.role),
         target=target,
@@ -97,7 +97,7 @@ def _stay(call: Call) -> "Stay":
     )
 
 
-def _opened(stay: "Stay") -> "Model":
+def _opened(stay: "AgentStay") -> "Model":
     """Load the SDK, which takes seconds; what it says of itself may name the key."""
     _write(f"loading {stay.provider.extra}...\n")
     try:
@@ -106,7 +106,7 @@ def _opened(stay: "Stay") -> "Model":
         raise Broken(f"the package {stay.provider.extra!r} cannot be loaded: {exc}") from exc
 
 
-async def _run(call: Call, program: "Program") -> str:
+async def _run(call: VerbCall, program: "AgentProgram") -> str:
     """Join, then work until a signal comes; return why it ended by itself, if it did."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()

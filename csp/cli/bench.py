@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 from csp.cli.output import Progress, put, put_json, talk
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput
 
 if TYPE_CHECKING:
     from csp.bench.figures import Figures
 
 
-def bench(call: Call) -> int:
+def bench(call: VerbCall) -> int:
     """Print the figures of what is started for this alone."""
     if call.args.seconds is not None and call.args.subject != "gateway":
         raise BadInput("--seconds: expected only for the gateway", "use --quick for a shorter run")
@@ -26,7 +26,7 @@ def bench(call: Call) -> int:
     return 0
 
 
-def _measure_gateway(call: Call, progress: Progress) -> "tuple[Figures, int, list[str]]":
+def _measure_gateway(call: VerbCall, progress: Progress) -> "tuple[Figures, int, list[str]]":
     from dataclasses import replace
 
     from csp.bench.gateway import FULL, QUICK, measure
@@ -37,7 +37,7 @@ def _measure_gateway(call: Call, progress: Progress) -> "tuple[Figures, int, lis
     return measure(effort, progress.show), effort.rounds, []
 
 
-def _measure_sidecar(call: Call, progress: Progress) -> "tuple[Figures, int, list[str]]":
+def _measure_sidecar(call: VerbCall, progress: Progress) -> "tuple[Figures, int, list[str]]":
     from csp.bench.sidecar import FULL, QUICK, measure
 
     effort = QUICK if call.args.quick else FULL
@@ -45,14 +45,14 @@ def _measure_sidecar(call: Call, progress: Progress) -> "tuple[Figures, int, lis
     return figures, effort.rounds, missing
 
 
-def _measure_modes(call: Call, progress: Progress) -> "tuple[Figures, int, list[str]]":
+def _measure_modes(call: VerbCall, progress: Progress) -> "tuple[Figures, int, list[str]]":
     from csp.bench.modes import FULL, QUICK, measure
 
     effort = QUICK if call.args.quick else FULL
     return measure(effort, progress.show), effort.rounds, []
 
 
-def _show(call: Call, figures: "Figures", rounds: int, missing: list[str]) -> None:
+def _show(call: VerbCall, figures: "Figures", rounds: int, missing: list[str]) -> None:
     from csp.bench.figures import table
 
     if call.is_json:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from csp.cli.output import put, put_json, put_lines, talk
 from csp.cli.send import read_stdin
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import nearest
 from csp.errors import BadInput, Broken
 from csp.http_client import Object, field, note_path, objects
@@ -21,12 +21,12 @@ _FILTERS: Final = ("session", "author", "kind", "tag", "limit")
 class _Form(NamedTuple):
     """One form: what it does, how many words behind it are understood, which options."""
 
-    do: Callable[[Call, list[str]], int]
+    do: Callable[[VerbCall, list[str]], int]
     words: int = 0
     options: tuple[str, ...] = ()
 
 
-def board(call: Call) -> int:
+def board(call: VerbCall) -> int:
     """Do what the first word says."""
     name, *words = call.args.form or ["show"]
     form = _FORMS.get(name)
@@ -41,7 +41,7 @@ def board(call: Call) -> int:
     return form.do(call, words)
 
 
-def _add(call: Call, words: list[str]) -> int:
+def _add(call: VerbCall, words: list[str]) -> int:
     text = read_stdin() if words == ["-"] else " ".join(words)
     if not text.strip():
         raise BadInput("expected what to write", "for example: csp board add 'the parser must keep tabs'")
@@ -56,7 +56,7 @@ def _add(call: Call, words: list[str]) -> int:
     return 0
 
 
-def _search(call: Call, words: list[str]) -> int:
+def _search(call: VerbCall, words: list[str]) -> int:
     if not " ".join(words).strip():
         raise BadInput("expected what to look for", "for example: csp board search 'retry logic'")
     args = {name: getattr(call.args, name) for name in _FILTERS}
@@ -71,7 +71,7 @@ def _search(call: Call, words: list[str]) -> int:
     return 0
 
 
-def _show(call: Call, words: list[str]) -> int:
+def _show(call: VerbCall, words: list[str]) -> int:
     if words:
         note = call.gateway.get(note_path(words[0]))
         if call.is_json:
@@ -90,7 +90,7 @@ def _show(call: Call, words: list[str]) -> int:
     return 0
 
 
-def _export(call: Call, words: list[str]) -> int:
+def _export(call: VerbCall, words: list[str]) -> int:
     answer = call.gateway.get("/board/export", session=call.args.session)
     if call.is_json:
         put_json(answer)
@@ -116,7 +116,7 @@ def _write(path: Path, text: str) -> None:
         raise BadInput(f"cannot write {str(path)!r}: {reason}", "name another directory") from exc
 
 
-def _summarise(call: Call, words: list[str]) -> int:
+def _summarise(call: VerbCall, words: list[str]) -> int:
     if not call.args.by:
         example = "for example: csp board summarise --by claude"
         raise BadInput("expected --by AGENT, who writes the summary", example)

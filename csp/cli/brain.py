@@ -12,7 +12,7 @@ from csp.sidecar.brain_main import run_brain
 from csp.sidecar.profile import load_profile_file
 from csp.sidecar.pty_processes import HANDED_FD
 from csp.sidecar.reconnect import find_room, rejoin
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 def brain(folder: str) -> None:
     """Work until the child has ended; a failure ends the process, and the relay starts another one."""
     configure(is_verbose=False)
-    run = Run.load(Path(folder))
+    run = SidecarRecord.load(Path(folder))
     if run is None:
         raise Broken(f"the record in {folder!r} cannot be read")
     link = socket.socket(fileno=HANDED_FD)
@@ -35,7 +35,7 @@ def brain(folder: str) -> None:
             _stay_away(spare)
 
 
-def _is_orphan(run: Run) -> bool:
+def _is_orphan(run: SidecarRecord) -> bool:
     """Tell whether the relay that started this brain has gone: then nobody is there to speak for."""
     return os.getppid() != run.pid
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from csp.cli.output import is_terminal
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 from csp.errors import BadInput, Forbidden
 from csp.room_registry import running_rooms
@@ -17,11 +17,11 @@ _NO_TERMINAL: Final = ("", "dumb", "unknown")
 _OTHER: Final = re.compile(r"[^a-z0-9-]+")
 
 
-def chat(call: Call) -> int:
+def chat(call: VerbCall) -> int:
     """Open the human pane, or a plain loop of lines where there is no terminal to draw in."""
     from csp.client.client import owner_of
-    from csp.human.interfaces import Order
-    from csp.human.saved_state import Memory
+    from csp.human.interfaces import ChatOrder
+    from csp.human.saved_state import SavedState
     from csp.human.theme import look_for
 
     address, env = call.address, process_environment()
@@ -34,9 +34,9 @@ def chat(call: Call) -> int:
         # A record on stderr would be drawn into the pane.
         logging.getLogger().addHandler(logging.NullHandler())
     is_drawn = is_terminal(sys.stdin) and is_terminal(sys.stdout) and env.get("TERM", "") not in _NO_TERMINAL
-    order = Order(
+    order = ChatOrder(
         address=address,
-        memory=Memory(_memory_folder(call)),
+        memory=SavedState(_memory_folder(call)),
         env=env,
         cwd=call.cwd,
         is_person=is_terminal(sys.stdin),
@@ -51,7 +51,7 @@ def chat(call: Call) -> int:
     return asyncio.run(run_plain(order, look))
 
 
-def _memory_folder(call: Call) -> Path:
+def _memory_folder(call: VerbCall) -> Path:
     """Return where the human's pane keeps what it remembers: with the history, else for that address."""
     address, state_dir = call.address, call.settings.state_dir
     for room in running_rooms(state_dir):

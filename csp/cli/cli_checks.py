@@ -22,7 +22,7 @@ _HOOKED: Final = ("claude", "gemini")
 _FLAG: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
 
-class Finding(NamedTuple):
+class CheckResult(NamedTuple):
     """The outcome of one check, with what to do about it where something can be done."""
 
     check: str
@@ -40,7 +40,7 @@ class Cli(NamedTuple):
     source: str = ""
 
 
-def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[Finding]:
+def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[CheckResult]:
     """Yield what is found of each agent CLI: is it there, is it known, can it be wired."""
     for cli in _clis(settings):
         found = find(cli.command, cwd, env)
@@ -51,18 +51,18 @@ def check_clis(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterato
         yield from _check_cli(cli._replace(command=found.command), path, found.profile, env, cwd)
 
 
-def _missing(settings: Settings, cli: Cli) -> Finding:
+def _missing(settings: Settings, cli: Cli) -> CheckResult:
     """Say of a CLI that it is not there: a fault only where somebody has asked for it."""
     name, command = f"cli {cli.name}", cli.command[0]
     if cli.source:
         advice = f"check its spelling, or unset {cli.source}"
-        return Finding(name, False, f"{cli.source}: {command} was not found", advice)
+        return CheckResult(name, False, f"{cli.source}: {command} was not found", advice)
     where = f"CSP_{cli.name.upper()}_CMD=PATH says where it is"
     advice = (
         f"{cli.install}; {where}; or go on without it" if cli.install else "check its command in csp.toml"
     )
     is_needed = settings.strict_cli_check or bool(settings.agents)
-    return Finding(name, not is_needed, f"{command} is not installed", advice)
+    return CheckResult(name, not is_needed, f"{command} is not installed", advice)
 
 
 def _clis(settings: Settings) -> list[Cli]:
@@ -87,18 +87,18 @@ def _clis(settings: Settings) -> list[Cli]:
 
 def _check_cli(
     cli: Cli, path: str, profile_name: str, env: Mapping[str, str], cwd: Path
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     profile = checked(load_profile(profile_name or profile_for(*cli.command).name))
     version = ask_version(profile, [path], env)
-    yield Finding(f"cli {cli.name}", True, f"{path}" + (f", {version}" if version else ""))
+    yield CheckResult(f"cli {cli.name}", True, f"{path}" + (f", {version}" if version else ""))
     if not profile.versions:
-        yield Finding(f"profile {cli.name}", True, f"{profile.name}: its screen alone tells what it does")
+        yield CheckResult(f"profile {cli.name}", True, f"{profile.name}: its screen alone tells what it does")
         return
     problem = untested(profile, version)
     advice = "it should work; if a state is not recognised, report it" if problem else ""
     said = problem or (f"{version}, tested" if version else f"{path} does not say its version")
     # A version that is not known is no fault of the machine: it works, with a warning.
-    yield Finding(
+    yield CheckResult(
         f"profile {cli.name}", bool(version), said, advice or ("" if version else f"run {path} once by hand")
     )
     with tempfile.TemporaryDirectory(prefix="csp-doctor-") as folder:
@@ -107,20 +107,22 @@ def _check_cli(
 
 def _check_wiring(
     cli: Cli, profile: Profile, path: str, env: Mapping[str, str], cwd: Path, folder: Path
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Wire a run that is never started, in a folder of its own."""
     argv = [path, *cli.command[1:]]
     try:
         wired = wire(profile.capture, folder, argv, env, str(uuid4()), "rules", cwd=str(cwd))
     except OSError as exc:
-        yield Finding(
+        yield CheckResult(
             f"wiring {cli.name}", False, f"cannot be written: {exc}", "check the rights of your home"
         )
         return
     unwire(folder)
     if not wired.spool_dir:
         shown = " ".join(cli.command)
-        yield Finding(f"wiring {cli.name}", True, f"{shown!r} is no interactive session, so nothing is added")
+        yield CheckResult(
+            f"wiring {cli.name}", True, f"{shown!r} is no interactive session, so nothing is added"
+        )
         return
     yield _check_flags(cli, path, argv, wired, env)
     if profile.capture in _HOOKED:
@@ -128,7 +130,7 @@ def _check_wiring(
     yield _check_transcripts(cli, wired)
 
 
-def _check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mapping[str, str]) -> Finding:
+def _check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mapping[str, str]) -> CheckResult:
     """Look whether the CLI's own help knows the arguments that we add."""
     ours = sorted({word for word in wired.argv if _FLAG.fullmatch(word)} - set(argv))
     try:
@@ -144,24 +146,24 @@ def _check_flags(cli: Cli, path: str, argv: list[str], wired: Wired, env: Mappin
         )
     except subprocess.TimeoutExpired:
         said = f"--help did not end within {version_check.TIMEOUT_S:g} s"
-        return Finding(f"wiring {cli.name}", False, said, f"run {path} --help by hand")
+        return CheckResult(f"wiring {cli.name}", False, said, f"run {path} --help by hand")
     except OSError as exc:
-        return Finding(f"wiring {cli.name}", False, f"--help failed: {exc}", f"run {path} --help by hand")
+        return CheckResult(f"wiring {cli.name}", False, f"--help failed: {exc}", f"run {path} --help by hand")
     known = set(_FLAG.findall(done.stdout + done.stderr))
     strange = [flag for flag in ours if flag not in known]
     if strange:
-        return Finding(
+        return CheckResult(
             f"wiring {cli.name}",
             False,
             f"its --help does not know {', '.join(strange)}, which we start it with",
             f"install a version that the profile was tested with, or use --profile generic for {cli.name}",
         )
-    return Finding(
+    return CheckResult(
         f"wiring {cli.name}", True, f"its --help knows what we add: {', '.join(ours) or 'nothing'}"
     )
 
 
-def _check_hook(cli: Cli, spool: Path) -> Finding:
+def _check_hook(cli: Cli, spool: Path) -> CheckResult:
     """Run the line of our hooks as the CLI would; the CLI itself is not started."""
     said = '{"hook_event_name": "SessionStart"}'
     done = subprocess.run(
@@ -175,21 +177,21 @@ def _check_hook(cli: Cli, spool: Path) -> Finding:
     arrived = [path.read_text("utf-8") for path in spool.glob("*.json")]
     if done.returncode == 0 and arrived == [said]:
         what = f"our hook's line works; that {cli.name} runs it shows with its first message"
-        return Finding(f"hooks {cli.name}", True, what)
-    return Finding(
+        return CheckResult(f"hooks {cli.name}", True, what)
+    return CheckResult(
         f"hooks {cli.name}", False, "our hook's line did not arrive", "is there a working sh, cat, mv?"
     )
 
 
-def _check_transcripts(cli: Cli, wired: Wired) -> Finding:
+def _check_transcripts(cli: Cli, wired: Wired) -> CheckResult:
     """Look whether the place of the CLI's transcripts can be read."""
     hint = Path(wired.transcript_hint)
     folder = hint.parent.parent if hint.suffix == ".jsonl" else hint
     name = f"transcripts {cli.name}"
     if not folder.exists():
-        return Finding(name, True, f"{folder} will be made by the first conversation")
+        return CheckResult(name, True, f"{folder} will be made by the first conversation")
     if os.access(folder, os.R_OK | os.X_OK):
-        return Finding(name, True, f"{folder} can be read")
-    return Finding(
+        return CheckResult(name, True, f"{folder} can be read")
+    return CheckResult(
         name, False, f"{folder} cannot be read", "without it answers come from the screen: chmod u+rx it"
     )

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from csp.cli.output import Progress, put, put_json, talk
 from csp.cli.send import read_stdin
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, Unreachable
-from csp.http_client import Gateway, Object, field, segment
+from csp.http_client import GatewayClient, Object, field, segment
 from csp.human.cost_text import tokens_text
 
 _HELP: Final = "see: csp collaborate --help"
@@ -25,7 +25,7 @@ _OPTIONS: Final = {
 _LOST: Final = ("stopped_by_user", "canceled", "superseded", "too_few", "all_failed")
 
 
-def collaborate(call: Call) -> int:
+def collaborate(call: VerbCall) -> int:
     """Begin a collaboration, go on with one, wait for one, stop one."""
     args = call.args
     if args.stop or args.poll:
@@ -46,7 +46,7 @@ def collaborate(call: Call) -> int:
     return 0
 
 
-def _check_alone(call: Call) -> None:
+def _check_alone(call: VerbCall) -> None:
     """Refuse what has no meaning beside --poll or --stop."""
     args = vars(call.args)
     beside = [name for name in ("objective", "models", "session", *_OPTIONS) if args[name]]
@@ -56,7 +56,7 @@ def _check_alone(call: Call) -> None:
         raise BadInput(f"--{'poll' if args['poll'] else 'stop'} stands alone, got {beside[0]!r} too", _HELP)
 
 
-def _body(call: Call) -> dict[str, Any]:
+def _body(call: VerbCall) -> dict[str, Any]:
     args = vars(call.args)
     words = read_stdin() if args["objective"] == ["-"] else " ".join(args["objective"])
     if not args["session"] and not words.strip():
@@ -70,14 +70,14 @@ def _body(call: Call) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value not in (None, "")}
 
 
-def _lines_before(call: Call, handle: str) -> int:
+def _lines_before(call: VerbCall, handle: str) -> int:
     """Return how many lines of progress are old news: none of what is new, all of what goes on."""
     if not call.args.session:
         return 0
     return field(call.gateway.get(f"/collaborations/{segment(handle)}"), "lines", int)
 
 
-def _follow(call: Call, handle: str, *, after: int) -> int:
+def _follow(call: VerbCall, handle: str, *, after: int) -> int:
     try:
         view = _Following(call, handle, after).run()
     except KeyboardInterrupt:
@@ -98,7 +98,7 @@ def _say_how_to_go_on(handle: str) -> None:
     talk(f"or stop it: csp collaborate --stop {handle}")
 
 
-def _answer(call: Call, view: Object) -> int:
+def _answer(call: VerbCall, view: Object) -> int:
     """Print the result, say what it took."""
     reason, result = str(view.get("reason")), view.get("result")
     failed = ", ".join(map(str, field(view, "failed", list)))
@@ -115,11 +115,11 @@ def _answer(call: Call, view: Object) -> int:
 class _Following:
     """Show the progress of a collaboration until it is over; it outlives its gateway, so do we."""
 
-    def __init__(self, call: Call, handle: str, after: int) -> None:
+    def __init__(self, call: VerbCall, handle: str, after: int) -> None:
         self._call = call
         self._path = f"/collaborations/{segment(handle)}"
         self._after = after
-        self._gateway: Gateway | None = call.gateway
+        self._gateway: GatewayClient | None = call.gateway
         self._progress = Progress()
 
     def run(self) -> Object:

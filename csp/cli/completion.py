@@ -1,7 +1,7 @@
 """Print completion scripts made from the table of verbs."""
 
 from csp.cli.output import put
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.cli.verbs import GLOBAL, VERBS, Arg, Verb
 
 _BASH = """\
@@ -48,7 +48,7 @@ else
 fi"""
 
 
-def completion(call: Call) -> int:
+def completion(call: VerbCall) -> int:
     """Print the script of one shell."""
     put({"bash": bash, "zsh": zsh, "fish": fish}[call.args.shell]())
     return 0

@@ -4,9 +4,9 @@ import time
 from typing import Final
 
 from csp.cli.output import Progress, put_json, talk
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.errors import Unreachable
-from csp.http_client import Gateway, Object, field, segment
+from csp.http_client import GatewayClient, Object, field, segment
 
 _DONE: Final = {
     "pause": "paused",
@@ -27,7 +27,7 @@ _POLL_S: Final = 0.1
 _QUIET_S: Final = 1.0
 
 
-def control(call: Call) -> int:
+def control(call: VerbCall) -> int:
     """Press one of an agent's buttons; of those that matter at once, wait for what comes of it."""
     choice = getattr(call.args, "choice", None)
     body = {} if choice is None else {"choice": choice}
@@ -44,11 +44,11 @@ def control(call: Call) -> int:
 class _Proof:
     """Wait for what becomes of a button."""
 
-    def __init__(self, call: Call, pressed: Object) -> None:
+    def __init__(self, call: VerbCall, pressed: Object) -> None:
         self._call = call
         self._pressed = pressed
         self._id = field(pressed, "id", str)
-        self._gateway: Gateway | None = call.gateway
+        self._gateway: GatewayClient | None = call.gateway
         self._progress = Progress()
 
     def run(self) -> int:
@@ -98,7 +98,7 @@ def _problem(state: str, reason: str) -> str:
     return "expired, the agent did not take it in time" if state == "expired" else state
 
 
-def stop(call: Call) -> int:
+def stop(call: VerbCall) -> int:
     """Stop what is running in the room."""
     answer = call.gateway.post_once("/stop", {"all": True} if call.args.all else {})
     if call.is_json:
@@ -113,7 +113,7 @@ def stop(call: Call) -> int:
     return 0
 
 
-def remove(call: Call) -> int:
+def remove(call: VerbCall) -> int:
     """Remove an agent from the room, with its pane if it has ended there."""
     from csp.panes.remove_pane import close_ended
 

@@ -1,10 +1,10 @@
 """Be a scripted demo agent."""
 
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 
 
-def demo(call: Call) -> int:
+def demo(call: VerbCall) -> int:
     """Talk in this terminal as one of the demo agents, until the person leaves."""
     from csp.agents.demo.demo_program import Program
 

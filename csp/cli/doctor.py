@@ -7,19 +7,19 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from csp.cli.cli_checks import Finding, check_clis
+from csp.cli.cli_checks import CheckResult, check_clis
 from csp.cli.output import is_terminal, put, put_json
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import Settings, process_environment
 from csp.errors import CspError, NotFound
-from csp.http_client import Gateway, field
+from csp.http_client import GatewayClient, field
 from csp.room_registry import RunningRoom, running_rooms
 from csp.trust import Untrusted
 
 _OLDEST_PYTHON = (3, 11)
 
 
-def doctor(call: Call) -> int:
+def doctor(call: VerbCall) -> int:
     """Print what was found; fail if anything is wrong."""
     if call.args.journal:
         return _journal(call)
@@ -35,7 +35,7 @@ def doctor(call: Call) -> int:
     return 0 if all(finding.ok for finding in findings) else 1
 
 
-def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[Finding]:
+def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iterator[CheckResult]:
     """Yield what can be told without changing anything, or paying for a turn."""
     rooms = running_rooms(settings.state_dir)
     yield _check_python()
@@ -47,20 +47,20 @@ def check_machine(settings: Settings, env: Mapping[str, str], cwd: Path) -> Iter
     if settings.withheld is not None:
         yield _check_trust(settings.withheld)
     if not rooms:
-        yield Finding("rooms", True, "none is running")
+        yield CheckResult("rooms", True, "none is running")
     for room in rooms:
         yield _check_room(room)
     yield from check_clis(settings, env, cwd)
 
 
-def _check_trust(found: Untrusted) -> Finding:
+def _check_trust(found: Untrusted) -> CheckResult:
     what = f"{found.path} sets what you have not accepted: {'; '.join(found.lines)}"
-    return Finding("trust", False, what, "look at it, then: csp trust")
+    return CheckResult("trust", False, what, "look at it, then: csp trust")
 
 
-def _check_python() -> Finding:
+def _check_python() -> CheckResult:
     version = ".".join(map(str, sys.version_info[:3]))
-    return Finding(
+    return CheckResult(
         "python",
         sys.version_info >= _OLDEST_PYTHON,
         f"{version}, 3.11 or newer is needed",
@@ -68,32 +68,32 @@ def _check_python() -> Finding:
     )
 
 
-def _check_tmux(env: Mapping[str, str]) -> Finding:
+def _check_tmux(env: Mapping[str, str]) -> CheckResult:
     from csp.panes.tmux_session import check_tmux
 
     try:
-        return Finding("tmux", True, f"{check_tmux(env)}, 3.2 or newer is needed")
+        return CheckResult("tmux", True, f"{check_tmux(env)}, 3.2 or newer is needed")
     except CspError as exc:
-        return Finding("tmux", False, exc.message, exc.hint)
+        return CheckResult("tmux", False, exc.message, exc.hint)
 
 
-def _check_terminal(env: Mapping[str, str]) -> Finding:
+def _check_terminal(env: Mapping[str, str]) -> CheckResult:
     """Tell whether tmux could draw here, in letters of all kinds."""
     name = env.get("TERM", "")
     locale = next((env[key] for key in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(key)), "")
     if not is_terminal(sys.stdout):
-        return Finding("terminal", True, "this is none, so it was not checked")
+        return CheckResult("terminal", True, "this is none, so it was not checked")
     from csp.panes.tmux_session import check_terminal
 
     try:
         check_terminal(env)
     except CspError as exc:
-        return Finding("terminal", False, exc.message.removeprefix("terminal "), exc.hint)
+        return CheckResult("terminal", False, exc.message.removeprefix("terminal "), exc.hint)
     if "utf" not in locale.lower():
         advice = "set LANG to one such as C.UTF-8, or tmux shows letters as _"
-        return Finding("terminal", False, f"locale {locale or 'C'} is not UTF-8", advice)
+        return CheckResult("terminal", False, f"locale {locale or 'C'} is not UTF-8", advice)
     cols, rows = shutil.get_terminal_size()
-    return Finding("terminal", True, f"{name}, {cols}x{rows}, {_colours(name)} colours, {locale}")
+    return CheckResult("terminal", True, f"{name}, {cols}x{rows}, {_colours(name)} colours, {locale}")
 
 
 def _colours(name: str) -> str:
@@ -107,42 +107,42 @@ def _colours(name: str) -> str:
     return str(curses.tigetnum("colors"))
 
 
-def _check_state(path: Path) -> Finding:
+def _check_state(path: Path) -> CheckResult:
     try:
         mode = path.stat().st_mode & 0o777
     except OSError:
         return _check_new("state folder", path, "set XDG_CACHE_HOME to a folder of yours")
     if mode & 0o077:
-        return Finding(
+        return CheckResult(
             "state folder", False, f"{path} is open to others (mode {mode:o})", f"chmod 700 {path}"
         )
-    return Finding("state folder", True, str(path))
+    return CheckResult("state folder", True, str(path))
 
 
-def _check_history(path: Path) -> Finding:
+def _check_history(path: Path) -> CheckResult:
     return _check_new("history", path, "choose another with --history")
 
 
-def _check_new(name: str, path: Path, advice: str) -> Finding:
+def _check_new(name: str, path: Path, advice: str) -> CheckResult:
     """Tell whether a folder can be written, or else be made."""
     place = next(folder for folder in (path, *path.parents) if folder.exists())
     if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
         will = "" if place == path else ", will be made by the first gateway"
-        return Finding(name, True, f"{path}{will}")
-    return Finding(name, False, f"{path}: {place} cannot be written", advice)
+        return CheckResult(name, True, f"{path}{will}")
+    return CheckResult(name, False, f"{path}: {place} cannot be written", advice)
 
 
-def _check_port(settings: Settings, rooms: list[RunningRoom]) -> Finding:
+def _check_port(settings: Settings, rooms: list[RunningRoom]) -> CheckResult:
     where = f"{settings.host}:{settings.port}"
     reason = _bind_error(settings.host, settings.port)
     if not reason:
-        return Finding("port", True, f"{where} is free")
+        return CheckResult("port", True, f"{where} is free")
     mine = [room.room for room in rooms if room.url.endswith(f":{settings.port}")]
     if mine:
-        return Finding("port", True, f"{where} is used by room {mine[0]}")
+        return CheckResult("port", True, f"{where} is used by room {mine[0]}")
     if settings.is_set("port"):
-        return Finding("port", False, f"{where}: {reason}", "choose another with CSP_PORT, or unset it")
-    return Finding("port", True, f"{where}: {reason}; a gateway takes the next free one")
+        return CheckResult("port", False, f"{where}: {reason}", "choose another with CSP_PORT, or unset it")
+    return CheckResult("port", True, f"{where}: {reason}; a gateway takes the next free one")
 
 
 def _bind_error(host: str, port: int) -> str:
@@ -156,23 +156,23 @@ def _bind_error(host: str, port: int) -> str:
     return ""
 
 
-def _check_room(room: RunningRoom) -> Finding:
+def _check_room(room: RunningRoom) -> CheckResult:
     from csp.panes.start_gateway import has_lost_supervisor
 
     name = f"room {room.room}"
     try:
-        health = Gateway(room.url, room.token).get("/health")
+        health = GatewayClient(room.url, room.token).get("/health")
         if has_lost_supervisor(room):
-            return Finding(name, False, "its supervisor is gone, nobody would start it again", "csp up")
-        return Finding(name, True, f"{field(health, 'status', str)} at {room.url}")
+            return CheckResult(name, False, "its supervisor is gone, nobody would start it again", "csp up")
+        return CheckResult(name, True, f"{field(health, 'status', str)} at {room.url}")
     except CspError as exc:
-        return Finding(name, False, exc.message, exc.hint or f"csp down --room {room.room}, then csp up")
+        return CheckResult(name, False, exc.message, exc.hint or f"csp down --room {room.room}, then csp up")
 
 
 # --- the journal ---------------------------------------------------------------------------------
 
 
-def _journal(call: Call) -> int:
+def _journal(call: VerbCall) -> int:
     from msgspec.structs import asdict
 
     from csp.journal.scrub import scrub
@@ -191,7 +191,7 @@ def _journal(call: Call) -> int:
     return 1 if report.problems else 0
 
 
-def journal_path(call: Call) -> Path:
+def journal_path(call: VerbCall) -> Path:
     """Return the journal that is meant, whether its room is running or not."""
     settings = call.settings
     name = settings.room if settings.is_set("history_dir") else _room_name(call)
@@ -205,7 +205,7 @@ def journal_path(call: Call) -> Path:
     return path
 
 
-def _room_name(call: Call) -> str:
+def _room_name(call: VerbCall) -> str:
     if call.settings.is_set("room"):
         return call.settings.room
     try:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from csp.cli.output import put
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.http_client import Object, field, newest, oldest
 
 #: Every line ending that Markdown knows: a missed one would end the quote.
 _LINE_ENDING: Final = re.compile(r"\r\n|\r|\n")
 
 
-def export(call: Call) -> int:
+def export(call: VerbCall) -> int:
     """Print every item, oldest first, page by page, so that the length of the history does not matter."""
     gateway = call.gateway
     items = newest(gateway, call.args.limit) if call.args.limit else oldest(gateway)

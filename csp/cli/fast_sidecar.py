@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from csp.sidecar.launch import Chosen, Room
+    from csp.sidecar.launch import ChosenProfile, RoomAddress
 
 #: The CLIs whose profile can be told from their name alone; each is captured in its own way.
 PROFILES = ("claude", "codex", "gemini")
@@ -36,9 +36,9 @@ def start_plain_sidecar(words: list[str]) -> None:
     cwd = _cwd()
     if profile is None or room is None or not cwd or _has_settings(env, cwd):
         return
-    from csp.sidecar.launch import Order, launch
+    from csp.sidecar.launch import LaunchOrder, launch
 
-    order = Order(
+    order = LaunchOrder(
         name=options["--name"],
         role=options.get("--role", ROLES[0]),
         command=command,
@@ -77,17 +77,17 @@ def is_plain(env: "Mapping[str, str]") -> bool:
     return ours.issubset(_VARIABLES) and env.get("CSP_AUTH_TOKEN", "").isprintable()
 
 
-def _profile(name: str) -> "Chosen | None":
+def _profile(name: str) -> "ChosenProfile | None":
     if name not in PROFILES:
         return None
     from csp import sidecar
-    from csp.sidecar.launch import Chosen
+    from csp.sidecar.launch import ChosenProfile
 
     folder = os.path.join(sidecar.__path__[0], "profiles")
-    return Chosen(name=name, capture=name, source=os.path.join(folder, f"{name}.toml"))
+    return ChosenProfile(name=name, capture=name, source=os.path.join(folder, f"{name}.toml"))
 
 
-def _room(chosen: str, env: "Mapping[str, str]") -> "Room | None":
+def _room(chosen: str, env: "Mapping[str, str]") -> "RoomAddress | None":
     """Return the room that is named, or the only one that runs."""
     state_dir = process_environment.state_dir(env)
     name = chosen or env.get("CSP_ROOM", "")
@@ -101,10 +101,10 @@ def _room(chosen: str, env: "Mapping[str, str]") -> "Room | None":
     running = [room for path in paths if (room := read_running(path))]
     if len(running) != 1 or not all(isinstance(running[0].get(key), str) for key in _ROOM_KEYS):
         return None
-    from csp.sidecar.launch import Room
+    from csp.sidecar.launch import RoomAddress
 
     url, token, name = (running[0][key] for key in _ROOM_KEYS)
-    return Room(url=url, token=env.get("CSP_AUTH_TOKEN") or token, name=name, state_dir=state_dir)
+    return RoomAddress(url=url, token=env.get("CSP_AUTH_TOKEN") or token, name=name, state_dir=state_dir)
 
 
 def _announced(state_dir: str) -> list[str]:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import GatewayOptions
 from csp.errors import BadInput
 
 
-def gateway(call: Call) -> int:
+def gateway(call: VerbCall) -> int:
     """Run the gateway until it is told to end."""
     options = gateway_options(call)
     from csp.gateway.server import run  # loads aiohttp, which no other verb needs
@@ -15,7 +15,7 @@ def gateway(call: Call) -> int:
     return run(options)
 
 
-def gateway_options(call: Call) -> GatewayOptions:
+def gateway_options(call: VerbCall) -> GatewayOptions:
     """Return what was asked for, with every path checked."""
     args = call.args
     cert, key = _file(call, "--tls-cert", args.tls_cert), _file(call, "--tls-key", args.tls_key)
@@ -31,7 +31,7 @@ def gateway_options(call: Call) -> GatewayOptions:
     )
 
 
-def _file(call: Call, flag: str, text: str | None) -> Path | None:
+def _file(call: VerbCall, flag: str, text: str | None) -> Path | None:
     if text is None:
         return None
     path = call.cwd / Path(text)
@@ -40,7 +40,7 @@ def _file(call: Call, flag: str, text: str | None) -> Path | None:
     return path
 
 
-def _directory(call: Call, text: str | None) -> Path:
+def _directory(call: VerbCall, text: str | None) -> Path:
     path = call.cwd / Path(text or ".")
     if not path.is_dir():
         raise BadInput(f"--dir: expected a directory, got {text!r}")

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Final
 
 from csp.cli.output import Progress, confirm, put, put_json, talk
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, Unreachable
 from csp.http_client import Object, field, follow, newest, oldest, segment
 
@@ -16,7 +16,7 @@ _RETRY_S: Final = 0.5
 _COMMON: Final = frozenset({"v", "seq", "ts", "id", "type", "sender", "target", "thread", "text", "crc"})
 
 
-def history(call: Call) -> int:
+def history(call: VerbCall) -> int:
     """Show items, or do what the form says: prune, redact."""
     match call.args.form:
         case []:
@@ -29,11 +29,11 @@ def history(call: Call) -> int:
             raise BadInput(f"expected nothing, prune, or redact ID, got {' '.join(other)!r}")
 
 
-def _query(call: Call) -> dict[str, Any]:
+def _query(call: VerbCall) -> dict[str, Any]:
     return {"q": call.args.search, "agent": call.args.agent, "types": call.args.types}
 
 
-def _items(call: Call) -> list[Object]:
+def _items(call: VerbCall) -> list[Object]:
     """Return the newest items; behind --after the first ones, which the next call goes on from."""
     args, limit = call.args, call.args.limit or _LIMIT
     if args.after is not None:
@@ -42,7 +42,7 @@ def _items(call: Call) -> list[Object]:
     return newest(call.gateway, limit, before=args.before, **_query(call))
 
 
-def _show(call: Call) -> int:
+def _show(call: VerbCall) -> int:
     items = _items(call)
     if call.is_json:
         put_json(items)
@@ -52,7 +52,7 @@ def _show(call: Call) -> int:
     return 0
 
 
-def _follow(call: Call) -> int:
+def _follow(call: VerbCall) -> int:
     if call.args.before is not None:
         raise BadInput("--before does not go with --follow")
     seq = field(call.gateway.get("/health"), "seq", int)
@@ -71,7 +71,7 @@ def _follow(call: Call) -> int:
     return 0
 
 
-def _put_item(call: Call, item: Object) -> None:
+def _put_item(call: VerbCall, item: Object) -> None:
     if call.is_json:
         put_json(item)
     else:
@@ -111,7 +111,7 @@ def _details(item: Object) -> str:
 # --- taking out ----------------------------------------------------------------------------------
 
 
-def _prune(call: Call) -> int:
+def _prune(call: VerbCall) -> int:
     before = _prune_before(call)
     if before <= 1:
         talk("nothing to prune")
@@ -127,7 +127,7 @@ def _prune(call: Call) -> int:
     return 0
 
 
-def _prune_before(call: Call) -> int:
+def _prune_before(call: VerbCall) -> int:
     before, keep = call.args.before, call.args.keep
     if (before is None) == (keep is None):
         raise BadInput("expected prune with --before SEQ or with --keep N")
@@ -136,7 +136,7 @@ def _prune_before(call: Call) -> int:
     return field(call.gateway.get("/health"), "seq", int) - int(keep) + 1
 
 
-def _redact(call: Call, message: str) -> int:
+def _redact(call: VerbCall, message: str) -> int:
     if not call.args.yes and not confirm(f"take the text of {message} out of the history for good?"):
         talk("nothing was redacted")
         return 1

@@ -4,36 +4,36 @@ from dataclasses import replace
 from pathlib import Path
 
 from csp.cli.output import talk
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 from csp.errors import Refused, Unreachable
 from csp.fast_start.process_environment import unnamed_runtime_dir
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.mcp.sdk_check import how_to_install, is_installed
 from csp.room_registry import Address, find_room
 
 
-def mcp(call: Call) -> int:
+def mcp(call: VerbCall) -> int:
     """Serve one client on stdin and stdout until it goes; a room is looked for when it is needed."""
     if not is_installed():
         raise Refused("the package 'mcp' is not installed", f"install it: {how_to_install()}")
-    from csp.mcp.room_client import Network
+    from csp.mcp.room_client import HttpRoomClient
     from csp.mcp.stdio import serve
 
     if call.args.name and not call.settings.agent:
         return _serve_member(call)
     if call.args.name:
         talk(f"csp: --name is not needed here: this pane is agent {call.settings.agent!r}")
-    serve(Network(lambda: _connect(call)))
+    serve(HttpRoomClient(lambda: _connect(call)))
     return 0
 
 
-def _connect(call: Call) -> Gateway:
+def _connect(call: VerbCall) -> GatewayClient:
     found = find(call)
-    return Gateway(found.url, found.token)
+    return GatewayClient(found.url, found.token)
 
 
-def find(call: Call) -> Address:
+def find(call: VerbCall) -> Address:
     """Return the room; where a client has kept its user's runtime folder from us, look there all the same."""
     try:
         return find_room(call.settings, call.cwd)
@@ -44,11 +44,11 @@ def find(call: Call) -> Address:
         return find_room(replace(call.settings, state_dir=Path(folder)), call.cwd)
 
 
-def _serve_member(call: Call) -> int:
-    from csp.mcp.outside_member import Member
+def _serve_member(call: VerbCall) -> int:
+    from csp.mcp.outside_member import OutsideMember
     from csp.mcp.stdio import serve
 
-    member = Member(call.args.name, lambda: find(call), call.settings.state_dir)
+    member = OutsideMember(call.args.name, lambda: find(call), call.settings.state_dir)
     member.stay()
     try:
         serve(member.network)

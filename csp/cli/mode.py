@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from csp.cli.output import put_json, put_lines, talk
 from csp.cli.subcommands import ANY, Form, do_form
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import nearest
 from csp.errors import BadInput, NotFound, Refused
 from csp.http_client import Object, field, segment
@@ -16,7 +16,7 @@ _LIMITS: Final = ("turns", "tokens", "minutes", "cost")
 _OPTIONS: Final = ("agents", *_SET, *_LIMITS)
 
 
-def mode(call: Call) -> int:
+def mode(call: VerbCall) -> int:
     """Do what the first word says."""
     name = next(iter(call.args.form or ()), "")
     if name and name not in _FORMS and name in _modes():
@@ -33,7 +33,7 @@ def _modes() -> set[str]:
 # --- beginning, looking ----------------------------------------------------------------------------
 
 
-def _set(call: Call, words: list[str]) -> int:
+def _set(call: VerbCall, words: list[str]) -> int:
     if not words:
         raise BadInput("expected a mode", "for example: csp mode set debate 'tabs or spaces'")
     answer = call.gateway.post_once("/mode", _body(call, words[0], " ".join(words[1:])))
@@ -41,7 +41,7 @@ def _set(call: Call, words: list[str]) -> int:
     return _answer(call, answer, _line(view))
 
 
-def _body(call: Call, mode: str, topic: str) -> dict[str, Any]:
+def _body(call: VerbCall, mode: str, topic: str) -> dict[str, Any]:
     """Return what was asked for; what was left out is left to the room."""
     args = vars(call.args)
     body: dict[str, Any] = {"mode": mode, "topic": topic, **{name: args[name] for name in _SET}}
@@ -52,7 +52,7 @@ def _body(call: Call, mode: str, topic: str) -> dict[str, Any]:
     return body | _thread(call) | ({"limits": limits} if limits else {})
 
 
-def _show(call: Call, words: list[str]) -> int:
+def _show(call: VerbCall, words: list[str]) -> int:
     view = _view(call)
     if call.is_json:
         put_json(view)
@@ -61,7 +61,7 @@ def _show(call: Call, words: list[str]) -> int:
     return 0
 
 
-def _votes(call: Call, words: list[str]) -> int:
+def _votes(call: VerbCall, words: list[str]) -> int:
     view = _view(call)
     if call.is_json:
         put_json({name: view.get(name) or {} for name in ("proposals", "votes")})
@@ -75,34 +75,34 @@ def _votes(call: Call, words: list[str]) -> int:
 # --- steering --------------------------------------------------------------------------------------
 
 
-def _next(call: Call, words: list[str]) -> int:
+def _next(call: VerbCall, words: list[str]) -> int:
     answer = call.gateway.post_once("/turn/next", _thread(call))
     if answer.get("complete"):
         return _answer(call, answer, "the mode is complete")
     return _answer(call, answer, f"round {field(answer, 'round', int) + 1}: {answer.get('currentTurn')}")
 
 
-def _end(call: Call, words: list[str]) -> int:
+def _end(call: VerbCall, words: list[str]) -> int:
     answer = call.gateway.post_once("/mode", {"mode": "freeform", **_thread(call)})
     return _answer(call, answer, "the mode is freeform")
 
 
-def _pause(call: Call, words: list[str]) -> int:
+def _pause(call: VerbCall, words: list[str]) -> int:
     return _halt(call, "pause", "paused")
 
 
-def _resume(call: Call, words: list[str]) -> int:
+def _resume(call: VerbCall, words: list[str]) -> int:
     return _halt(call, "resume", "running")
 
 
-def _halt(call: Call, verb: str, status: str) -> int:
+def _halt(call: VerbCall, verb: str, status: str) -> int:
     """Pause or resume; what is so already is no fault, but it is said."""
     view = _running(call)
     already = " already" if view.get("status") == status else ""
     return _answer(call, _steer(call, view, verb), f"{view['mode']} is {status}{already}")
 
 
-def _extend(call: Call, words: list[str]) -> int:
+def _extend(call: VerbCall, words: list[str]) -> int:
     view = _running(call)
     given = {name: getattr(call.args, name) for name in ("rounds", "minutes")}
     body = {name: value for name, value in given.items() if value is not None}
@@ -111,7 +111,7 @@ def _extend(call: Call, words: list[str]) -> int:
     return _answer(call, _steer(call, view, "extend", body), text)
 
 
-def _skip(call: Call, words: list[str]) -> int:
+def _skip(call: VerbCall, words: list[str]) -> int:
     view = _running(call)
     known = list(map(str, field(view, "turnOrder", list)))
     if words and words[0] not in known:
@@ -122,12 +122,12 @@ def _skip(call: Call, words: list[str]) -> int:
     return _answer(call, _steer(call, view, "skip", body), f"skipped {skipped}")
 
 
-def _stop(call: Call, words: list[str]) -> int:
+def _stop(call: VerbCall, words: list[str]) -> int:
     view = _running(call)
     return _answer(call, _steer(call, view, "stop"), f"ended {view['mode']} ({view['sessionId']})")
 
 
-def _running(call: Call) -> Object:
+def _running(call: VerbCall) -> Object:
     """Return the mode that runs, or raise saying how to begin one."""
     view = _view(call)
     if view.get("sessionId") is None or view.get("status") == "ended":
@@ -135,7 +135,7 @@ def _running(call: Call) -> Object:
     return view
 
 
-def _steer(call: Call, view: Object, verb: str, body: Object | None = None) -> Object:
+def _steer(call: VerbCall, view: Object, verb: str, body: Object | None = None) -> Object:
     answer: Object = call.gateway.post_once(
         f"/sessions/{segment(field(view, 'sessionId', str))}/{verb}", body
     )
@@ -159,16 +159,16 @@ _FORMS: Final = {
 # --- what is said ----------------------------------------------------------------------------------
 
 
-def _view(call: Call) -> Object:
+def _view(call: VerbCall) -> Object:
     view: Object = call.gateway.get("/mode", **_thread(call))
     return view
 
 
-def _thread(call: Call) -> dict[str, str]:
+def _thread(call: VerbCall) -> dict[str, str]:
     return {"thread": call.args.thread} if call.args.thread else {}
 
 
-def _answer(call: Call, answer: Object, text: str) -> int:
+def _answer(call: VerbCall, answer: Object, text: str) -> int:
     if call.is_json:
         put_json(answer)
     else:

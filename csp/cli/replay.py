@@ -10,7 +10,7 @@ from typing import Any, Final
 from csp.cli.doctor import journal_path
 from csp.cli.history import line_of
 from csp.cli.output import put, talk
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.errors import CspError, NotFound
 from csp.http_client import Object
 from csp.panes.start_gateway import log_path
@@ -24,7 +24,7 @@ _POLL_S: Final = 0.2
 GATEWAY: Final = "gateway"
 
 
-def replay(call: Call) -> int:
+def replay(call: VerbCall) -> int:
     """Print the items of a journal with the pauses they had, so many times as fast."""
     speed = call.args.speed
     items: Iterable[Object] = _items(journal_path(call))
@@ -61,7 +61,7 @@ def _items(path: Path) -> Iterator[Object]:
 # --- logs -----------------------------------------------------------------------------------------
 
 
-def logs(call: Call) -> int:
+def logs(call: VerbCall) -> int:
     """Print the newest lines of each log, then what comes if that is wanted."""
     files = _logs(call)
     width = max(map(len, files))
@@ -84,7 +84,7 @@ def _put_line(name: str, line: str, width: int, *, is_alone: bool) -> None:
     sys.stdout.flush()
 
 
-def _logs(call: Call) -> dict[str, Path]:
+def _logs(call: VerbCall) -> dict[str, Path]:
     """Return the logs that are there, of the one that was named or of all."""
     state_dir, room = call.settings.state_dir, _room(call)
     found = {GATEWAY: log_path(state_dir, room)}
@@ -103,7 +103,7 @@ def _logs(call: Call) -> dict[str, Path]:
     return {wanted: found[wanted]} if wanted else found
 
 
-def _room(call: Call) -> str:
+def _room(call: VerbCall) -> str:
     if call.settings.is_set("room"):
         return call.settings.room
     try:

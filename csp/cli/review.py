@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from csp.cli.output import duration, put_json, put_lines, talk
 from csp.cli.subcommands import ANY, Form, do_form
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, NotFound
 from csp.http_client import Object, field, segment
 
@@ -24,7 +24,7 @@ _START: Final = (
 )
 
 
-def review(call: Call) -> int:
+def review(call: VerbCall) -> int:
     """Do what the first word says."""
     return do_form(call, "review", _FORMS, "list")
 
@@ -32,7 +32,7 @@ def review(call: Call) -> int:
 # --- beginning, looking ----------------------------------------------------------------------------
 
 
-def _start(call: Call, words: list[str]) -> int:
+def _start(call: VerbCall, words: list[str]) -> int:
     args = vars(call.args)
     if not words or not args["builder"] or not args["reviewer"]:
         example = "for example: csp review start 'mend the parser' --builder claude --reviewer codex"
@@ -50,7 +50,7 @@ def _start(call: Call, words: list[str]) -> int:
     return _answer(call, answer, f"began {run.get('id')}: {who}")
 
 
-def _list(call: Call, words: list[str]) -> int:
+def _list(call: VerbCall, words: list[str]) -> int:
     answer = call.gateway.get("/runs")
     if call.is_json:
         put_json(answer)
@@ -78,7 +78,7 @@ def _since(run: Object) -> str:
     return f" for {duration(max(0.0, time.time() - float(since)))}"
 
 
-def _show(call: Call, words: list[str]) -> int:
+def _show(call: VerbCall, words: list[str]) -> int:
     detail: Object = call.gateway.get(f"/runs/{segment(_run_id(call, words))}")
     if call.is_json:
         put_json(detail)
@@ -115,7 +115,7 @@ def _lines(detail: Object) -> list[str]:
     return [*lines, f"folder: {detail.get('folder')}"]
 
 
-def _stats(call: Call, words: list[str]) -> int:
+def _stats(call: VerbCall, words: list[str]) -> int:
     stats = call.gateway.get("/runs").get("stats") or []
     if call.is_json:
         put_json(stats)
@@ -150,7 +150,7 @@ def _misses(one: Object) -> str:
 # --- deciding --------------------------------------------------------------------------------------
 
 
-def _go(call: Call, words: list[str]) -> int:
+def _go(call: VerbCall, words: list[str]) -> int:
     body: dict[str, Any] = {}
     if call.args.plan:
         try:
@@ -160,14 +160,14 @@ def _go(call: Call, words: list[str]) -> int:
     return _act(call, _run_id(call, words), "go", body)
 
 
-def _decide(call: Call, words: list[str]) -> int:
+def _decide(call: VerbCall, words: list[str]) -> int:
     if len(words) < 2:
         raise BadInput("expected a run and a decision", "csp review decide RUN accept|revise|abort [WHY]")
     body = {"decision": words[1], "rationale": " ".join(words[2:])}
     return _act(call, words[0], "decide", body)
 
 
-def _finding(call: Call, words: list[str]) -> int:
+def _finding(call: VerbCall, words: list[str]) -> int:
     if len(words) != 3:
         raise BadInput(
             "expected a run, a finding, a verdict", "csp review finding RUN f-1 confirmed|rejected"
@@ -175,7 +175,7 @@ def _finding(call: Call, words: list[str]) -> int:
     return _act(call, words[0], "finding", {"finding": words[1], "verdict": words[2]})
 
 
-def _defect(call: Call, words: list[str]) -> int:
+def _defect(call: VerbCall, words: list[str]) -> int:
     if len(words) < 2:
         raise BadInput(
             "expected a run and what was wrong",
@@ -186,21 +186,21 @@ def _defect(call: Call, words: list[str]) -> int:
     return _act(call, words[0], "defect", body)
 
 
-def _with_reason(action: str) -> Callable[[Call, list[str]], int]:
-    def act(call: Call, words: list[str]) -> int:
+def _with_reason(action: str) -> Callable[[VerbCall, list[str]], int]:
+    def act(call: VerbCall, words: list[str]) -> int:
         run_id = words[0] if words else _run_id(call, words)
         return _act(call, run_id, action, {"rationale": " ".join(words[1:])})
 
     return act
 
 
-def _act(call: Call, run_id: str, action: str, body: dict[str, Any]) -> int:
+def _act(call: VerbCall, run_id: str, action: str, body: dict[str, Any]) -> int:
     answer = call.gateway.post_once(f"/runs/{segment(run_id)}/{action}", body)
     run = field(answer, "run", dict)
     return _answer(call, answer, _row(run))
 
 
-def _run_id(call: Call, words: list[str]) -> str:
+def _run_id(call: VerbCall, words: list[str]) -> str:
     """Return the run that is meant: the one that is named, else the only one that goes on."""
     if words:
         return words[0]
@@ -211,7 +211,7 @@ def _run_id(call: Call, words: list[str]) -> str:
     return str(live[0].get("id"))
 
 
-def _answer(call: Call, answer: Object, text: str) -> int:
+def _answer(call: VerbCall, answer: Object, text: str) -> int:
     if call.is_json:
         put_json(answer)
     else:

@@ -5,9 +5,9 @@ import time
 from typing import Final
 
 from csp.cli.output import Progress, put, put_json, talk
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput, NotFound, TooLarge, Unreachable
-from csp.http_client import Gateway, Object, field, newest, page, segment
+from csp.http_client import GatewayClient, Object, field, newest, page, segment
 
 MAX_TEXT_BYTES: Final = 256 * 1024
 _POLL_S: Final = 1.0
@@ -24,7 +24,7 @@ _ENDINGS: Final = {
 _SPEECH: Final = "human_message,agent_call,agent_response"
 
 
-def send(call: Call) -> int:
+def send(call: VerbCall) -> int:
     """Send a message; print its id, or with --wait the replies."""
     answer = call.gateway.post_once("/message", _body(call))
     recipients = [str(agent) for agent in field(answer, "recipients", list)]
@@ -38,7 +38,7 @@ def send(call: Call) -> int:
     return 0
 
 
-def act(call: Call) -> int:
+def act(call: VerbCall) -> int:
     """Do something with a message that was sent before: resend, cancel, continue."""
     verb, message = call.args.verb, _id_of(call.gateway, call.args.id)
     answer = call.gateway.post_once(f"/messages/{segment(message)}/{verb}")
@@ -52,7 +52,7 @@ def act(call: Call) -> int:
     return 0
 
 
-def _id_of(gateway: Gateway, given: str) -> str:
+def _id_of(gateway: GatewayClient, given: str) -> str:
     """Return the id of a message, which may be given by its number in `csp history`."""
     number = given.removeprefix("#")
     if not (number.isascii() and number.isdecimal()):
@@ -62,7 +62,7 @@ def _id_of(gateway: Gateway, given: str) -> str:
     return given if found is None else field(found, "id", str)
 
 
-def _body(call: Call) -> Object:
+def _body(call: VerbCall) -> Object:
     args = call.args
     given = {
         "to": args.target,
@@ -75,7 +75,7 @@ def _body(call: Call) -> Object:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _text(call: Call) -> str:
+def _text(call: VerbCall) -> str:
     words = call.args.text
     text = read_stdin() if words == ["-"] else " ".join(words)
     if call.args.from_last:
@@ -98,7 +98,7 @@ def read_stdin() -> str:
         raise BadInput("expected text in utf-8 on stdin, got other bytes") from exc
 
 
-def _last_text(gateway: Gateway, agent: str) -> str:
+def _last_text(gateway: GatewayClient, agent: str) -> str:
     # The filter also finds what was said to the agent, so look back until it speaks itself.
     for item in reversed(newest(gateway, 200, agent=agent, types=_SPEECH)):
         if item.get("sender") == agent:
@@ -114,7 +114,7 @@ def _quote(text: str, agent: str, said: str) -> str:
 class _Waiting:
     """Wait for the reply of each recipient to one message."""
 
-    def __init__(self, call: Call, sent: Object, recipients: list[str]) -> None:
+    def __init__(self, call: VerbCall, sent: Object, recipients: list[str]) -> None:
         self._call = call
         self._sent = sent
         self._id = field(sent, "id", str)
@@ -123,7 +123,7 @@ class _Waiting:
         self._is_single = len(recipients) == 1
         self._replies: dict[str, Object] = {}
         self._lost: dict[str, str] = {}
-        self._gateway: Gateway | None = call.gateway
+        self._gateway: GatewayClient | None = call.gateway
         self._progress = Progress()
 
     def run(self) -> int:
@@ -151,7 +151,7 @@ class _Waiting:
             self._open = dict.fromkeys(self._open, "the gateway is away")
             time.sleep(min(_RETRY_S, wait_s))
 
-    def _take_replies(self, gateway: Gateway, wait_s: float) -> None:
+    def _take_replies(self, gateway: GatewayClient, wait_s: float) -> None:
         # Notices are asked for too: a lost delivery brings one, which ends the wait.
         types = "agent_response,human_message,system"
         items = page(gateway, after=self._after, wait=f"{wait_s:.3f}", types=types)
@@ -169,7 +169,7 @@ class _Waiting:
         if ending:
             self._lose(sender, _ENDINGS.get(ending, ending))
 
-    def _take_states(self, gateway: Gateway) -> None:
+    def _take_states(self, gateway: GatewayClient) -> None:
         if not self._open:
             return
         recipients = field(gateway.get(f"/messages/{segment(self._id)}"), "recipients", dict)

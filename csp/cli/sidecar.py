@@ -3,14 +3,14 @@
 import shlex
 from pathlib import Path
 
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 from csp.errors import BadInput, Refused
 
 
-def sidecar(call: Call) -> int:
+def sidecar(call: VerbCall) -> int:
     """Start the CLI behind a sidecar; this process becomes its relay."""
-    from csp.sidecar.launch import Chosen, Order, Room, launch
+    from csp.sidecar.launch import ChosenProfile, LaunchOrder, RoomAddress, launch
     from csp.sidecar.profile import load_profile, load_profile_file, profile_for
 
     args = call.args
@@ -19,11 +19,11 @@ def sidecar(call: Call) -> int:
         profile = load_profile_file(call.cwd / args.profile_file)
     else:
         profile = load_profile(args.profile) if args.profile else profile_for(*command)
-    order = Order(
+    order = LaunchOrder(
         name=args.name,
         role=args.role,
         command=command,
-        profile=Chosen(name=profile.name, capture=profile.capture, source=profile.source),
+        profile=ChosenProfile(name=profile.name, capture=profile.capture, source=profile.source),
         cwd=str(call.cwd),
         env=process_environment(),
         initial_prompt=_prompt(call, args.initial_prompt_file),
@@ -33,11 +33,11 @@ def sidecar(call: Call) -> int:
     )
     address, state_dir = call.address, str(call.settings.state_dir)
     _check_room_token(call)
-    launch(order, Room(url=address.url, token=address.token, name=address.room, state_dir=state_dir))
+    launch(order, RoomAddress(url=address.url, token=address.token, name=address.room, state_dir=state_dir))
     return 1
 
 
-def _check_room_token(call: Call) -> None:
+def _check_room_token(call: VerbCall) -> None:
     """Refuse to start a sidecar inside another's pane: the new one would join as that agent."""
     agent = call.settings.agent
     if agent:
@@ -46,7 +46,7 @@ def _check_room_token(call: Call) -> None:
         raise BadInput("no token for the room", "set CSP_AUTH_TOKEN")
 
 
-def _command(call: Call) -> tuple[str, ...]:
+def _command(call: VerbCall) -> tuple[str, ...]:
     words = list(call.args.command)
     if call.args.cmd and words:
         raise BadInput("expected a command by --cmd or behind --, got both")
@@ -60,7 +60,7 @@ def _command(call: Call) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _prompt(call: Call, path: str | None) -> str:
+def _prompt(call: VerbCall, path: str | None) -> str:
     if path is None:
         return ""
     file = call.cwd / Path(path)

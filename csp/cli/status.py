@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from csp.cli.output import duration, put, put_json, put_lines, talk
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import ROWS, shown
 from csp.errors import Forbidden
 from csp.http_client import Object, field, objects
@@ -33,7 +33,7 @@ _WHY: Final = {
 }
 
 
-def agents(call: Call) -> int:
+def agents(call: VerbCall) -> int:
     """List the agents with what each does."""
     found = objects(call.gateway.get("/agents"))
     if call.is_json:
@@ -43,7 +43,7 @@ def agents(call: Call) -> int:
     return 0
 
 
-def status(call: Call) -> int:
+def status(call: VerbCall) -> int:
     """Show the room, its sessions, its agents, and each message that waits with what it waits for."""
     health = call.gateway.get("/health")
     found = objects(call.gateway.get("/agents"))
@@ -61,13 +61,13 @@ def status(call: Call) -> int:
     return 0
 
 
-def token(call: Call) -> int:
+def token(call: VerbCall) -> int:
     """Print the token that this command would speak with."""
     put(call.address.token)
     return 0
 
 
-def config(call: Call) -> int:
+def config(call: VerbCall) -> int:
     """Show every setting with the place its value comes from."""
     settings = call.settings
     rows = [(row.env, shown(settings, row), settings.sources[row.name]) for row in ROWS]
@@ -83,7 +83,7 @@ def config(call: Call) -> int:
     return 0
 
 
-def _queue(call: Call) -> list[Object] | None:
+def _queue(call: VerbCall) -> list[Object] | None:
     """Return what waits, or None for a token that may not see it."""
     try:
         return objects(field(call.gateway.get("/queue"), "items", list))

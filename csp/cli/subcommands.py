@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import nearest
 from csp.errors import BadInput
 
@@ -14,12 +14,12 @@ ANY: Final = 1 << 20
 class Form(NamedTuple):
     """One form: what it does, how many words behind it are understood, which options."""
 
-    do: Callable[[Call, list[str]], int]
+    do: Callable[[VerbCall, list[str]], int]
     words: int = 0
     options: tuple[str, ...] = ()
 
 
-def do_form(call: Call, verb: str, forms: Mapping[str, Form], default: str) -> int:
+def do_form(call: VerbCall, verb: str, forms: Mapping[str, Form], default: str) -> int:
     """Do what the first word says; refuse words and options that only other forms take."""
     name, *words = call.args.form or [default]
     form, help_hint = forms.get(name), f"see: csp {verb} --help"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from csp.cli.output import is_terminal, put, put_json, talk
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import process_environment, read_project_file
 from csp.errors import BadInput, NotFound, Refused
 from csp.trust import Accepted, Ask, Untrusted, examine
@@ -20,7 +20,7 @@ _NEEDED_BY: Final = ("up", "add", "gateway")
 _TOLD: Final = ("down", "replay", "doctor")
 
 
-def trust(call: Call) -> int:
+def trust(call: VerbCall) -> int:
     """Accept what a csp.toml sets, list what was accepted, or take it back."""
     if call.settings.agent:
         raise Refused(f"this pane is agent {call.settings.agent!r}", "a person has to accept this")
@@ -46,7 +46,7 @@ def trust(call: Call) -> int:
     return 0
 
 
-def _list(call: Call, accepted: Accepted) -> int:
+def _list(call: VerbCall, accepted: Accepted) -> int:
     rows = [(path, _is_current(path, accepted)) for path in accepted.paths()]
     if call.is_json:
         put_json([{"path": str(path), "current": current} for path, current in rows])
@@ -65,7 +65,7 @@ def _is_current(path: Path, accepted: Accepted) -> bool:
     return found is not None and accepted.has(found)
 
 
-def _remove(call: Call, accepted: Accepted, path: Path) -> int:
+def _remove(call: VerbCall, accepted: Accepted, path: Path) -> int:
     was_there = accepted.remove(path)
     if call.is_json:
         put_json({"path": str(path), "removed": was_there})

@@ -8,24 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from csp.cli.output import Progress, confirm, is_terminal, put, put_json, talk
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 from csp.errors import BadInput, CspError, Refused
 from csp.fast_start.child_environment import USER, child_environment
 from csp.panes.lock import locked
-from csp.panes.members import Wish
+from csp.panes.members import MemberRequest
 
 if TYPE_CHECKING:
-    from csp.panes.tmux_session import Panes
+    from csp.panes.tmux_session import TmuxSession
 
 #: The room of those who name none.
 DEFAULT: Final = "default"
 
 
-def up(call: Call) -> int:
+def up(call: VerbCall) -> int:
     """Open the room, or join the one that runs; return when all agents are there, or attach."""
     from csp.panes.tmux_session import check_terminal, check_tmux
-    from csp.panes.up import Opening, plan
+    from csp.panes.up import OpenRoom, plan
 
     check_place(call)
     env = process_environment()
@@ -39,7 +39,7 @@ def up(call: Call) -> int:
     if attaches:
         check_terminal(env)
     with at_work(call.settings.state_dir, call.settings.room) as progress:
-        opening = Opening(
+        opening = OpenRoom(
             call.settings, wish, call.cwd, env, progress.show, lambda line: _say(progress, line)
         )
         outcomes = opening.open(_terminal_size() if attaches else None)
@@ -47,7 +47,7 @@ def up(call: Call) -> int:
     return _report(call, opening.summary(), [outcome._asdict() for outcome in outcomes], argv, attaches)
 
 
-def down(call: Call) -> int:
+def down(call: VerbCall) -> int:
     """End the room's panes with its gateway; the history stays unless it is to be purged."""
     from csp.panes.down import check_ended, end_room, purge
     from csp.panes.start_gateway import running_room
@@ -93,33 +93,35 @@ def down(call: Call) -> int:
 # --- what was asked for ---------------------------------------------------------------------------
 
 
-def _wish(call: Call) -> Wish:
+def _wish(call: VerbCall) -> MemberRequest:
     args = call.args
     only = tuple(dict.fromkeys(name.strip() for name in (args.agents or "").split(",") if name.strip()))
     if args.agents is not None and not only:
         raise BadInput("--agents: expected names with commas between, got nothing")
-    return Wish(dir=directory(call, args.dir), demo=args.demo, orchestrator=args.orchestrator, only=only)
+    return MemberRequest(
+        dir=directory(call, args.dir), demo=args.demo, orchestrator=args.orchestrator, only=only
+    )
 
 
-def directory(call: Call, text: str | None) -> Path:
+def directory(call: VerbCall, text: str | None) -> Path:
     path = call.cwd / Path(text or ".")
     if not path.is_dir():
         raise BadInput(f"--dir: expected a directory, got {text!r}")
     return path.resolve()
 
 
-def check_place(call: Call) -> None:
+def check_place(call: VerbCall) -> None:
     _refuse_agents(call)
     if call.settings.gateway_url:
         raise BadInput("csp up runs a gateway of its own", "unset CSP_GATEWAY_URL first")
 
 
-def _refuse_agents(call: Call) -> None:
+def _refuse_agents(call: VerbCall) -> None:
     if call.settings.agent:
         raise Refused(f"this pane is agent {call.settings.agent!r}", "use another terminal for this")
 
 
-def _room_name(call: Call) -> str:
+def _room_name(call: VerbCall) -> str:
     """Return the room that is meant, be its gateway there or not."""
     if call.settings.is_set("room"):
         return call.settings.room
@@ -177,12 +179,12 @@ def _what_is_left(state_dir: Path, room: str) -> str:
     return f"interrupted; still running: {', '.join(left)} ({todo})"
 
 
-def panes_of(state_dir: Path, room: str) -> "Panes | None":
+def panes_of(state_dir: Path, room: str) -> "TmuxSession | None":
     """Return the panes of a room, or nothing on a machine without tmux."""
-    from csp.panes.tmux_session import Panes
+    from csp.panes.tmux_session import TmuxSession
 
     try:
-        return Panes(room, state_dir)
+        return TmuxSession(room, state_dir)
     except (CspError, _tmux_missing()):
         return None
 
@@ -192,7 +194,7 @@ def _say(progress: Progress, line: str) -> None:
     talk(f"csp: {line}")
 
 
-def _show_plan(call: Call, found: dict[str, Any]) -> int:
+def _show_plan(call: VerbCall, found: dict[str, Any]) -> int:
     if call.is_json:
         put_json(found)
         return 0
@@ -213,7 +215,7 @@ def _show_plan(call: Call, found: dict[str, Any]) -> int:
 
 
 def _report(
-    call: Call, summary: dict[str, Any], outcomes: list[dict[str, Any]], argv: list[str], attaches: bool
+    call: VerbCall, summary: dict[str, Any], outcomes: list[dict[str, Any]], argv: list[str], attaches: bool
 ) -> int:
     """Say how it went, then attach if that is wanted."""
     up_count = sum(not outcome["problem"] for outcome in outcomes)

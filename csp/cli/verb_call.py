@@ -6,12 +6,12 @@ from functools import cached_property
 from pathlib import Path
 
 from csp.config import Settings
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.room_registry import Address, find_room
 
 
 @dataclass(frozen=True)
-class Call:
+class VerbCall:
     """One call: its arguments, its settings, where it was made, and the gateway it talks to."""
 
     args: argparse.Namespace
@@ -28,10 +28,10 @@ class Call:
         return find_room(self.settings, self.cwd)
 
     @cached_property
-    def gateway(self) -> Gateway:
-        return Gateway(self.address.url, self.address.token)
+    def gateway(self) -> GatewayClient:
+        return GatewayClient(self.address.url, self.address.token)
 
-    def reconnect(self) -> Gateway:
+    def reconnect(self) -> GatewayClient:
         """Return the gateway of the same room, which may have moved to another port by now."""
         settings = self.settings
         if self.address.room and not settings.gateway_url:
@@ -39,4 +39,4 @@ class Call:
                 settings, room=self.address.room, sources={**settings.sources, "room": "this call"}
             )
         found = find_room(settings, self.cwd)
-        return Gateway(found.url, found.token)
+        return GatewayClient(found.url, found.token)

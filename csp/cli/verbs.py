@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from csp.errors import BadInput
-from csp.setting_types import COUNT, FROM_ZERO, NUMBER, PORT, Kind, read_text
+from csp.setting_types import COUNT, FROM_ZERO, NUMBER, PORT, SettingType, read_text
 
 
 class Arg(NamedTuple):
@@ -32,7 +32,7 @@ class Verb(NamedTuple):
 class _Typed:
     """Read a value by its kind, as argparse wants to have it done."""
 
-    def __init__(self, kind: Kind[Any]) -> None:
+    def __init__(self, kind: SettingType[Any]) -> None:
         self._kind = kind
 
     def __call__(self, text: str) -> Any:
@@ -381,8 +381,8 @@ VERBS: Final = (
     _act("resend", "send a message again, as a new one"),
     _act("cancel", "withdraw a message that has not arrived"),
     _act("continue", "release a message held by the loop guard"),
-    Verb("agents", "list the agents", "csp agents", "look:agents", (_JSON,)),
-    Verb("status", "show the room, its agents, what waits for whom", "csp status", "look:status", (_JSON,)),
+    Verb("agents", "list the agents", "csp agents", "status:agents", (_JSON,)),
+    Verb("status", "show the room, its agents, what waits for whom", "csp status", "status:status", (_JSON,)),
     Verb("history", "show, prune or redact the history", "csp history --follow", "history:history", _HISTORY),
     Verb("export", "print the whole history", "csp export --format md > chat.md", "export:export", _EXPORT),
     Verb("replay", "show a room's history as it came", "csp replay --speed 20", "replay:replay", _REPLAY),
@@ -413,8 +413,8 @@ VERBS: Final = (
     _control("deny", "say no to an agent's dialog", _CHOICE),
     _control("restart", "start an agent again"),
     Verb("remove", "remove an agent from the room", "csp remove codex", "control:remove", (_AGENT, _JSON)),
-    Verb("token", "print the room's token, for curl", "csp token", "look:token"),
-    Verb("config", "show every setting with its source", "csp config", "look:config", (_JSON,)),
+    Verb("token", "print the room's token, for curl", "csp token", "status:token"),
+    Verb("config", "show every setting with its source", "csp config", "status:config", (_JSON,)),
     Verb("trust", "accept what a csp.toml sets", _ACCEPT_EXAMPLES, "trust:trust", _ACCEPT),
     Verb("doctor", "check this machine, or a journal", "csp doctor --journal", "doctor:doctor", _DOCTOR),
     Verb(

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from csp.cli.output import put, put_json, talk
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import process_environment
 from csp.fast_start.child_environment import USER, child_environment
 from csp.fast_start.room_files import make_private_dir
@@ -23,7 +23,7 @@ _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY")
 _SNAPS: Final = Path("/snap/bin")
 
 
-def web(call: Call) -> int:
+def web(call: VerbCall) -> int:
     """Print a one-time link to the page, and open it where there is a browser."""
     if call.args.leave_all:
         call.gateway.post("/page/leave", {"all": True})
@@ -48,7 +48,7 @@ def web(call: Call) -> int:
     return 0
 
 
-def _other_link(call: Call, base: str, host: str) -> str:
+def _other_link(call: VerbCall, base: str, host: str) -> str:
     """Return a link for another machine, or nothing if `base` is good there too."""
     parts = urlsplit(base)
     if parts.hostname == host:
@@ -81,7 +81,7 @@ def why_no_browser(env: Mapping[str, str], platform: str = sys.platform) -> str:
     return ""
 
 
-def _open(call: Call, url: str) -> bool:
+def _open(call: VerbCall, url: str) -> bool:
     """Open a link in the user's browser; tell whether one could be started."""
     is_chosen = bool(process_environment().get("BROWSER"))
     target = url if is_chosen or _SNAPS.is_dir() else _stepping_stone(call, url)
@@ -101,7 +101,7 @@ def _open(call: Call, url: str) -> bool:
         return True
 
 
-def _stepping_stone(call: Call, url: str) -> str:
+def _stepping_stone(call: VerbCall, url: str) -> str:
     """Return the address of a private file that leads on to `url`: everybody may read a command line."""
     folder = call.settings.state_dir / "web"
     make_private_dir(folder)

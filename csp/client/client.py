@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from csp.client.connection import Connection, OnStatus, Options, Status, Transport
-from csp.client.http_calls import Http
+from csp.client.http_calls import HttpCalls
 from csp.client.inbox import Inbox
-from csp.client.incoming_frames import Answer, Item
+from csp.client.incoming_frames import CallAnswer, Item
 from csp.client.outbox import Outbox
 from csp.errors import BadInput, Broken, CspError, Refused, Unreachable
 from csp.protocol.codec import check_text, encode
@@ -23,8 +23,8 @@ from csp.protocol.enums import (
     DeliveryState,
     Ending,
     JoinRole,
-    Kind,
     MessageId,
+    ParticipantKind,
     ReportedAgentState,
     ReportedState,
     Struct,
@@ -91,7 +91,7 @@ class Client:
         give_up_s: float | None = None,
         keepalive_s: float = KEEPALIVE_S,
     ) -> None:
-        self._http = Http(_checked(url), token)
+        self._http = HttpCalls(_checked(url), token)
         #: Whom the token belongs to; None for the room's.
         self.agent = owner_of(token)
         self._inbox = Inbox(after, self.agent)
@@ -110,13 +110,13 @@ class Client:
         token: str,
         name: str,
         *,
-        kind: Kind = Kind.CLI,
+        kind: ParticipantKind = ParticipantKind.CLI,
         role: JoinRole = JoinRole.AGENT,
         capabilities: Capabilities | None = None,
     ) -> Registered:
         """Join with the room's token, or come back with the agent's own."""
         body = RegisterBody(agent_id=name, kind=kind, role=role, capabilities=capabilities)
-        view = await Http(_checked(url), token).post(RegisteredView, "/register", encode(body))
+        view = await HttpCalls(_checked(url), token).post(RegisteredView, "/register", encode(body))
         return Registered(agent=AgentId(view.agent_id), token=view.token, seq=view.seq)
 
     @property
@@ -174,7 +174,7 @@ class Client:
         with contextlib.suppress(TimeoutError, CspError):
             async with asyncio.timeout_at(deadline):
                 await self._http.sent()
-                await self._http.post(Answer, "/state", body)
+                await self._http.post(CallAnswer, "/state", body)
 
     # --- asking the room -------------------------------------------------------------------------
 
@@ -291,7 +291,7 @@ class Client:
         """
         return await self._connection.show(LiveBody(screen=screen, text=text))
 
-    async def _ask(self, name: str, body: Struct, subject: str = "") -> Answer:
+    async def _ask(self, name: str, body: Struct, subject: str = "") -> CallAnswer:
         if self._task is None:
             raise _not_started()
         return await self._outbox.ask(name, body, subject)
@@ -339,7 +339,7 @@ class Client:
             self._first.exception()
 
 
-def _sent(answer: Answer) -> Sent:
+def _sent(answer: CallAnswer) -> Sent:
     recipients = tuple(AgentId(agent) for agent in answer.recipients)
     return Sent(
         id=MessageId(answer.id),

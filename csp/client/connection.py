@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Final
 
 from csp.client.backoff import Backoff
-from csp.client.http_calls import Http
+from csp.client.http_calls import HttpCalls
 from csp.client.inbox import Inbox
 from csp.client.outbox import Outbox
 from csp.client.polling import Polling
-from csp.client.websocket_link import Link, open_link
+from csp.client.websocket_link import WebSocketLink, open_link
 from csp.errors import CspError, Forbidden, Unauthenticated, Unreachable
 from csp.protocol.enums import AgentId
 from csp.protocol.screen_frames import LiveBody
@@ -60,7 +60,7 @@ class Connection:
 
     def __init__(
         self,
-        http: Http,
+        http: HttpCalls,
         inbox: Inbox,
         outbox: Outbox,
         agent: AgentId | None,
@@ -76,7 +76,7 @@ class Connection:
         self._polling = Polling(http, inbox, outbox, agent)
         self._backoff = Backoff()
         self._broken_handshakes = 0
-        self._link: Link | None = None
+        self._link: WebSocketLink | None = None
         #: Whose screens are watched; the gateway forgets it with each connection.
         self.screens: dict[str, None] = {}
 
@@ -134,7 +134,7 @@ class Connection:
         finally:
             await self._hang_up()
 
-    async def _open(self) -> Link | None:
+    async def _open(self) -> WebSocketLink | None:
         try:
             self._link = await open_link(self._http, self._inbox.last_seq or 0, self._options.keepalive_s)
         except Unreachable:

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from csp.client.background_tasks import in_thread
 from csp.client.incoming_frames import read_answer
-from csp.http_client import Gateway, Query
+from csp.http_client import GatewayClient, Query
 from csp.protocol.enums import Struct
 
 T = TypeVar("T")
@@ -19,11 +19,11 @@ class _Health(Struct, frozen=True):
     seq: int
 
 
-class Http:
+class HttpCalls:
     """The gateway over plain HTTP."""
 
     def __init__(self, url: str, token: str) -> None:
-        self._gateway = Gateway(url, token)
+        self._gateway = GatewayClient(url, token)
         self.url = self._gateway.url
         self.token = token
         #: Requests whose thread has not sent them yet; it may do so after its caller was cancelled.

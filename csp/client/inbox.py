@@ -9,7 +9,7 @@ from typing import Final
 from csp.client.incoming_frames import Item, Live
 from csp.errors import CspError
 from csp.protocol.enums import AgentId
-from csp.protocol.events import AnyEvent, Delivered
+from csp.protocol.events import AnyEvent, DeliveryMoved
 from csp.protocol.responses import Deliver
 from csp.room.messages.delivery import PENDING
 
@@ -76,7 +76,7 @@ class Inbox:
         if self.last_seq is not None and event.seq <= self.last_seq:
             return
         self.last_seq = event.seq
-        if isinstance(event, Delivered) and event.agent == self._agent and event.state not in PENDING:
+        if isinstance(event, DeliveryMoved) and event.agent == self._agent and event.state not in PENDING:
             self.end(event.message)
         self._put(event, size)
 

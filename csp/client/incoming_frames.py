@@ -36,7 +36,7 @@ NOT_WATCHED: Final = Live(data=msgspec.Raw(b'{"watch":false}'), watch=False)
 Item = AnyEvent | Deliver | Live
 
 
-class Answer(Struct, frozen=True):
+class CallAnswer(Struct, frozen=True):
     """What became of an operation; each has the fields of its own HTTP answer."""
 
     ref: Ref | None = None
@@ -70,7 +70,7 @@ class _Frame(Struct, frozen=True):
 _EVENT_HEAD: Final = b'{"v":'
 
 
-def read_frame(data: bytes) -> Item | Answer:
+def read_frame(data: bytes) -> Item | CallAnswer:
     """Return what a frame holds, or raise BadInput where it is none of ours."""
     if data.startswith(_EVENT_HEAD):
         return read_event(data)
@@ -80,7 +80,7 @@ def read_frame(data: bytes) -> Item | Answer:
     if frame.live is not _NOTHING:
         return Live(data=frame.live, watch=_watch_in(frame.live))
     if frame.ref is not None or frame.error is not None:
-        return parse(Answer, data)
+        return parse(CallAnswer, data)
     return read_event(data)
 
 

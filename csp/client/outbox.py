@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from csp.client.incoming_frames import Answer
+from csp.client.incoming_frames import CallAnswer
 from csp.errors import BadInput, CspError, Refused, TooLarge
 from csp.protocol.codec import encode
 from csp.protocol.enums import MAX_BODY_BYTES, Struct
@@ -26,7 +26,7 @@ class Pending:
         self.body = body
         #: The delivery a report is about.
         self.subject = subject
-        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[CallAnswer] = asyncio.get_running_loop().create_future()
         self.was_sent = False
         #: It went out over an earlier connection, so the room may know it already.
         self.is_repeated = False
@@ -59,7 +59,7 @@ class Outbox:
 
     # --- callers ---------------------------------------------------------------------------------
 
-    async def ask(self, name: str, body: Struct, subject: str = "") -> Answer:
+    async def ask(self, name: str, body: Struct, subject: str = "") -> CallAnswer:
         """Return the gateway's answer or raise its refusal; wait first while too much is pending."""
         data = _encoded(body)
         async with self._entrance:
@@ -116,7 +116,7 @@ class Outbox:
                 pending.was_sent = True
                 return pending
 
-    def settle(self, ref: int, answer: Answer) -> None:
+    def settle(self, ref: int, answer: CallAnswer) -> None:
         """Hand an answer to whoever waits for it."""
         pending = self._pending.get(ref)
         if pending is None:

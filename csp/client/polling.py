@@ -13,11 +13,11 @@ from typing import Any, Final, Never
 import msgspec
 
 from csp.client.background_tasks import until_first
-from csp.client.http_calls import Http
+from csp.client.http_calls import HttpCalls
 from csp.client.inbox import Inbox
-from csp.client.incoming_frames import Answer, read_event
+from csp.client.incoming_frames import CallAnswer, read_event
 from csp.client.outbox import Outbox, Pending
-from csp.client.websocket_link import Link
+from csp.client.websocket_link import WebSocketLink
 from csp.errors import BadInput, CspError, Refused, TooMany, Unreachable
 from csp.http_client import segment
 from csp.protocol.enums import AgentId, Struct
@@ -42,7 +42,7 @@ PATHS: Final = {
     "state": "/state",
     "working": "/turn/working",
 }
-Probe = Callable[[], Awaitable[Link | None]]
+Probe = Callable[[], Awaitable[WebSocketLink | None]]
 
 
 class _Page(Struct, frozen=True):
@@ -52,7 +52,7 @@ class _Page(Struct, frozen=True):
 class Polling:
     """A time of asking again and again."""
 
-    def __init__(self, http: Http, inbox: Inbox, outbox: Outbox, agent: AgentId | None) -> None:
+    def __init__(self, http: HttpCalls, inbox: Inbox, outbox: Outbox, agent: AgentId | None) -> None:
         self._http = http
         self._inbox = inbox
         self._outbox = outbox
@@ -62,10 +62,10 @@ class Polling:
         """Raise what the gateway has against us; a poll would tell only when it ends."""
         await self._http.get(_Page, "/history", limit=1)
 
-    async def run(self, room_seq: int, probe: Probe | None) -> Link:
+    async def run(self, room_seq: int, probe: Probe | None) -> WebSocketLink:
         """Carry everything both ways until `probe` finds a link; raises what ends the time before."""
         self._outbox.rewind()
-        works: list[Coroutine[Any, Any, Link]] = [self._poll_events(room_seq), self._send()]
+        works: list[Coroutine[Any, Any, WebSocketLink]] = [self._poll_events(room_seq), self._send()]
         if self._agent is not None:
             works.append(self._poll_delivers(self._agent))
         if probe is not None:
@@ -111,19 +111,19 @@ class Polling:
             pending = await self._outbox.next()
             self._outbox.settle(pending.ref, await self._ask(pending))
 
-    async def _ask(self, pending: Pending) -> Answer:
+    async def _ask(self, pending: Pending) -> CallAnswer:
         if pending.name not in PATHS:
             problem = f"{pending.name} needs a WebSocket, and none gets through to {self._http.url}"
-            return Answer(error=problem, hint="ask for one screen at a time", status=Refused.status)
+            return CallAnswer(error=problem, hint="ask for one screen at a time", status=Refused.status)
         try:
-            return await self._http.post(Answer, PATHS[pending.name], pending.body)
+            return await self._http.post(CallAnswer, PATHS[pending.name], pending.body)
         except Unreachable:
             raise
         except CspError as error:
-            return Answer(error=error.message, hint=error.hint, status=error.status)
+            return CallAnswer(error=error.message, hint=error.hint, status=error.status)
 
 
-async def _find_link(probe: Probe) -> Link:
+async def _find_link(probe: Probe) -> WebSocketLink:
     delay_s = FIRST_PROBE_S
     while True:
         await asyncio.sleep(delay_s)

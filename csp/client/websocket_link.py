@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Never
 
 from csp.client.background_tasks import until_first
-from csp.client.http_calls import Http
+from csp.client.http_calls import HttpCalls
 from csp.client.inbox import Inbox
-from csp.client.incoming_frames import NOT_WATCHED, Answer, Live, read_error, read_frame
+from csp.client.incoming_frames import NOT_WATCHED, CallAnswer, Live, read_error, read_frame
 from csp.client.outbox import Outbox, to_frame
 from csp.errors import BadInput, CspError, Unauthenticated, Unreachable
 from csp.protocol.codec import encode
@@ -38,7 +38,7 @@ _LIVE: Final = "live"
 _REFUSALS: Final = frozenset({401, 403, 429})
 
 
-async def open_link(http: Http, after: int, keepalive_s: float) -> "Link | None":
+async def open_link(http: HttpCalls, after: int, keepalive_s: float) -> "WebSocketLink | None":
     """Return a link that has been seen to carry frames; None where something in between blocks it."""
     from websockets.exceptions import ConnectionClosed  # a client that only polls does without it
 
@@ -46,7 +46,7 @@ async def open_link(http: Http, after: int, keepalive_s: float) -> "Link | None"
     if socket is None:
         return None
     try:
-        return Link(socket, await _first_frame(socket))
+        return WebSocketLink(socket, await _first_frame(socket))
     except TimeoutError:
         await _hang_up(socket)
         return None
@@ -57,7 +57,7 @@ async def open_link(http: Http, after: int, keepalive_s: float) -> "Link | None"
         raise
 
 
-async def _shake_hands(http: Http, after: int, keepalive_s: float) -> "ClientConnection | None":
+async def _shake_hands(http: HttpCalls, after: int, keepalive_s: float) -> "ClientConnection | None":
     from websockets.asyncio.client import connect
     from websockets.exceptions import InvalidStatus, WebSocketException
 
@@ -127,7 +127,7 @@ def _loss(exc: "ConnectionClosed") -> CspError:
     return Unreachable("the connection to the gateway was lost")
 
 
-class Link:
+class WebSocketLink:
     """An open WebSocket; `first` is a frame that has been read from it already.
 
     It is read without a pause, because acknowledgements come the same way as events. When the consumer is
@@ -139,7 +139,7 @@ class Link:
         self._first = first
         self._is_paused = False
         self._overflow = asyncio.Event()
-        self._watching: asyncio.Future[Answer] | None = None
+        self._watching: asyncio.Future[CallAnswer] | None = None
         self._is_watched = False
 
     async def run(self, inbox: Inbox, outbox: Outbox, screens: Iterable[str] = ()) -> None:
@@ -192,7 +192,7 @@ class Link:
             log.warning("frame not understood", extra={"problem": exc.message, "size": len(data)})
             return
         match item:
-            case Answer():
+            case CallAnswer():
                 self._take_answer(item, outbox)
             case Deliver():
                 inbox.take_deliver(item, len(data))
@@ -207,7 +207,7 @@ class Link:
             case _:
                 inbox.take_event(item, len(data))
 
-    def _take_answer(self, answer: Answer, outbox: Outbox) -> None:
+    def _take_answer(self, answer: CallAnswer, outbox: Outbox) -> None:
         if isinstance(answer.ref, int):
             outbox.settle(answer.ref, answer)
         elif answer.ref == _WATCH and self._watching is not None and not self._watching.done():

@@ -27,7 +27,7 @@ _CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
 _MISUSED: Final = 2
 
 
-class Starting:
+class AgentLauncher:
     """Starts models for one room."""
 
     def __init__(self, room: str) -> None:

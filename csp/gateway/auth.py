@@ -65,7 +65,7 @@ class Caller(msgspec.Struct, frozen=True):
 NOBODY: Final = Caller(AgentId(""), Role.NONE)
 
 
-class Tokens:
+class TokenStore:
     """Make tokens, and tell whose a token is."""
 
     def __init__(self, secret: bytes, room_token: str = "") -> None:

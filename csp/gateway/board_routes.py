@@ -9,7 +9,7 @@ from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Answer, Call
 from csp.protocol.codec import check_text
 from csp.protocol.enums import AgentId
-from csp.protocol.events import Noted
+from csp.protocol.events import NoteAdded
 from csp.protocol.notes import (
     BoardBody,
     BoardHitsView,
@@ -28,7 +28,7 @@ from csp.room.board.board_state import file_of, note_of
 from csp.room.commands import WriteNote
 from csp.room.secrets import redact
 from csp.whiteboard.note_index import Filter
-from csp.whiteboard.whiteboard import Page, elapsed_ms
+from csp.whiteboard.whiteboard import NotePage, elapsed_ms
 
 _PAGE = 1000
 #: Characters of a text that is too long to be searched on the event loop.
@@ -45,7 +45,7 @@ async def write(gateway: Gateway, call: Call) -> Answer:
         sender=call.caller.id, text=body.text, session=body.session, tags=body.tags, id=body.id
     )
     events = await gateway.submit(command)
-    written = next((note_of(event) for event in events if isinstance(event, Noted)), None)
+    written = next((note_of(event) for event in events if isinstance(event, NoteAdded)), None)
     if written is None:
         _, known = gateway.writer.room.boards.keys[body.id or ""]
         written = await _known_note(gateway, known, call.caller)
@@ -66,7 +66,7 @@ async def list_notes(gateway: Gateway, call: Call) -> Answer:
     return BoardView(items=tuple(page.notes), next=_next(page, params.after))
 
 
-def _next(page: Page, after: int | None) -> int | None:
+def _next(page: NotePage, after: int | None) -> int | None:
     """Return where to go on: after the last note, or before the first; None where nothing older is left."""
     seqs = [int(note.id.removeprefix("n-")) for note in page.notes]
     if after is not None:
@@ -129,7 +129,7 @@ def audience_of(caller: Caller) -> AgentId | None:
     return caller.reader
 
 
-async def _page(gateway: Gateway, wanted: Filter, limit: int, caller: Caller) -> Page:
+async def _page(gateway: Gateway, wanted: Filter, limit: int, caller: Caller) -> NotePage:
     await gateway.writer.settle()
     return await asyncio.to_thread(gateway.board.page, wanted, limit, audience_of(caller))
 

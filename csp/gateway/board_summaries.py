@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from csp.errors import BadInput, Broken, Refused
 from csp.protocol.enums import JoinRole
-from csp.protocol.events import AgentResponse, AnyEvent, BoardChanged, Noted
+from csp.protocol.events import AgentResponse, AnyEvent, BoardChanged, NoteAdded
 from csp.protocol.notes import ROOM_BOARD, BoardChange, NoteKind, NoteView, SummaryAskedView
 from csp.room.board.board_state import seq_of, summary_prompt
 from csp.room.commands import CompactBoard, Summarise
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _MOST: Final = 500
 
 
-class Summaries:
+class BoardSummaries:
     """The summaries that the boards of one gateway need."""
 
     def __init__(self, gateway: "Gateway") -> None:
@@ -39,7 +39,7 @@ class Summaries:
         """Hear of what was committed."""
         for event in events:
             match event:
-                case Noted() | AgentResponse(idx=int()) | BoardChanged():
+                case NoteAdded() | AgentResponse(idx=int()) | BoardChanged():
                     self._news.set()
                 case _:
                     pass

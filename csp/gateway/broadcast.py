@@ -25,7 +25,7 @@ WAKE_S: Final = 0.1
 MANY_WAITING: Final = 64
 
 
-class Watcher:
+class EventWatcher:
     """One reader of events: the room's token sees all, an agent what concerns it."""
 
     def __init__(self, pipe: Pipe, agent: AgentId | None) -> None:
@@ -34,17 +34,17 @@ class Watcher:
         self.place = 0
 
 
-class Hub:
+class Broadcast:
     """`concerns` is the room's rule of what an agent may read."""
 
     def __init__(self, concerns: Concerns) -> None:
         self._concerns = concerns
-        self.watchers: dict[Watcher, None] = {}
+        self.watchers: dict[EventWatcher, None] = {}
         self._tail: deque[tuple[AnyEvent, bytes]] = deque()
         #: The place of the tail's first entry, counted over the hub's life.
         self._first = 0
         self._tail_bytes = 0
-        self._pass: list[Watcher] = []
+        self._pass: list[EventWatcher] = []
         self._joined: dict[tuple[int, AgentId | None], bytes] = {}
         #: One future for all who wait for the same news: any, or that of one agent's inbox.
         self._news: dict[AgentId | None, asyncio.Future[None]] = {}
@@ -58,12 +58,12 @@ class Hub:
     def _end(self) -> int:
         return self._first + len(self._tail)
 
-    def add(self, watcher: Watcher) -> None:
+    def add(self, watcher: EventWatcher) -> None:
         """Serve `watcher` with what is published from now on."""
         watcher.place = self._end
         self.watchers[watcher] = None
 
-    def remove(self, watcher: Watcher) -> None:
+    def remove(self, watcher: EventWatcher) -> None:
         """Forget `watcher`."""
         self.watchers.pop(watcher, None)
 
@@ -124,7 +124,7 @@ class Hub:
         self._pass = self._in_order()
         self._step()
 
-    def _in_order(self) -> list[Watcher]:
+    def _in_order(self) -> list[EventWatcher]:
         """Return all watchers, people first."""
         return sorted(self.watchers, key=lambda watcher: watcher.agent is not None)
 
@@ -145,7 +145,7 @@ class Hub:
             self._pass = self._in_order()
             asyncio.get_running_loop().call_soon(self._step)
 
-    def _serve(self, watcher: Watcher) -> None:
+    def _serve(self, watcher: EventWatcher) -> None:
         if watcher.place == self._end or watcher not in self.watchers:
             return
         key = (watcher.place, watcher.agent)

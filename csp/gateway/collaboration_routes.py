@@ -10,7 +10,7 @@ from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Answer, Call, answered
 from csp.price_list import price_of
 from csp.protocol.codec import check_text
-from csp.protocol.enums import DEFAULT_THREAD, AgentId, Kind
+from csp.protocol.enums import DEFAULT_THREAD, AgentId, ParticipantKind
 from csp.protocol.events import ModeChanged
 from csp.protocol.requests import CollaborateBody, CollaborationParams
 from csp.protocol.responses import CollaborationStartedView, CollaborationView
@@ -66,7 +66,7 @@ async def known_prices(gateway: Gateway) -> dict[AgentId, Price]:
     found: dict[AgentId, Price | None] = {}
     for participant in list(gateway.writer.room.participants.values()):
         told = participant.capabilities
-        if isinstance(told, dict) and participant.kind is Kind.API:
+        if isinstance(told, dict) and participant.kind is ParticipantKind.API:
             model, provider = str(told.get("model") or ""), str(told.get("provider") or "")
             # In a thread, because the list of prices takes a while to load.
             found[participant.id] = await asyncio.to_thread(price_of, model, provider)

@@ -16,30 +16,30 @@ from csp.room.messages.inbox import pending
 PUSHED_AT_ONCE: Final = 8
 MESSAGES_AT_ONCE: Final = 64
 
-Push = Callable[["Outbox"], None]
+Push = Callable[["DeliveryPush"], None]
 
 
 class Pacer:
     """Has outboxes push, a few in each pass of the loop."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Outbox, Push] = {}
+        self._waiting: dict[DeliveryPush, Push] = {}
         self._is_scheduled = False
 
     @property
     def is_busy(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, pushes: "Iterable[tuple[Outbox, Push]]") -> None:
+    def add(self, pushes: "Iterable[tuple[DeliveryPush, Push]]") -> None:
         """Let outboxes push: the first of them now, unless others wait."""
         for outbox, push in pushes:
-            if push is Outbox.rewind or outbox not in self._waiting:
+            if push is DeliveryPush.rewind or outbox not in self._waiting:
                 self._waiting[outbox] = push
         if not self._is_scheduled:
             self._is_scheduled = True
             self._push_some()
 
-    def forget(self, outbox: "Outbox") -> None:
+    def forget(self, outbox: "DeliveryPush") -> None:
         """Let an outbox push no more."""
         self._waiting.pop(outbox, None)
 
@@ -51,7 +51,7 @@ class Pacer:
             asyncio.get_running_loop().call_soon(self._push_some)
 
 
-class Outbox:
+class DeliveryPush:
     """The deliver frames of one connection, in the order of the journal.
 
     What is due is asked of the room, so nothing can be forgotten: a lost frame is sent again after a
@@ -103,7 +103,7 @@ class Outbox:
                 break
             if len(frames) >= MESSAGES_AT_ONCE:
                 # The rest goes out in the next passes of the loop.
-                asyncio.get_running_loop().call_soon(self._pacer.add, [(self, Outbox.push)])
+                asyncio.get_running_loop().call_soon(self._pacer.add, [(self, DeliveryPush.push)])
                 break
         else:
             self._sent_seq = safe
@@ -115,7 +115,7 @@ class Outbox:
         is_open = await self._pipe.drain()
         self._draining = None
         if is_open:
-            self._pacer.add([(self, Outbox.push)])
+            self._pacer.add([(self, DeliveryPush.push)])
 
     def close(self) -> None:
         """Stop sending."""

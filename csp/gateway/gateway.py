@@ -12,23 +12,23 @@ from msgspec.structs import replace
 
 from csp.config import Settings
 from csp.errors import Broken, StorageFull, TooMany, Unauthenticated
-from csp.gateway.agent_launcher import Starting
+from csp.gateway.agent_launcher import AgentLauncher
 from csp.gateway.agent_throttle import Throttle
-from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, Tokens
+from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, TokenStore
 from csp.gateway.board_hits import hits_for_all
-from csp.gateway.board_summaries import Summaries
-from csp.gateway.broadcast import Hub
+from csp.gateway.board_summaries import BoardSummaries
+from csp.gateway.broadcast import Broadcast
 from csp.gateway.connections import AGAIN_S
-from csp.gateway.delivery_push import Outbox, Pacer, Push
-from csp.gateway.history_queries import Queries
+from csp.gateway.delivery_push import DeliveryPush, Pacer, Push
+from csp.gateway.history_queries import HistoryQueries
 from csp.gateway.metrics import Metrics
-from csp.gateway.page_tokens import Pages
+from csp.gateway.page_tokens import PageTokens
 from csp.gateway.presence import Presence
 from csp.gateway.remote_boards import RemoteBoards
 from csp.gateway.room_rules_loader import load_rules
 from csp.gateway.room_writer import Committed, RoomWriter
-from csp.gateway.run_worker import Hands
-from csp.gateway.screen_watch import Screens
+from csp.gateway.run_worker import RunWorker
+from csp.gateway.screen_watch import ScreenWatch
 from csp.journal import JsonlJournal, load_secret
 from csp.journal.history import History
 from csp.journal.search_index import SearchIndex
@@ -36,21 +36,21 @@ from csp.protocol.enums import AgentId, DeliveryState, Role
 from csp.protocol.events import (
     AnyEvent,
     ControlSent,
-    Delivered,
+    DeliveryMoved,
     Joined,
     KnownEvent,
     Left,
+    LogRequested,
+    MessageEvent,
     ModeChanged,
-    Queried,
-    Said,
     StateChanged,
     TurnMoved,
     TurnSignal,
 )
 from csp.protocol.responses import JournalHealth
-from csp.room.commands import AnyCommand, Leave, Return, Tick
+from csp.room.commands import AnyCommand, Leave, Rejoin, Tick
 from csp.room.timers import next_deadline
-from csp.room.visibility import concerns
+from csp.room.visibility import is_visible_to
 from csp.whiteboard.whiteboard import Whiteboard
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ MAX_SOCKETS_OF_AGENT: Final = 16
 _MOVES_CLOCKS: Final = (TurnSignal, TurnMoved, ModeChanged)
 
 
-class Socket(Protocol):
+class OpenSocket(Protocol):
     """What the gateway itself wants of an open WebSocket."""
 
     def drop(self, code: int, reason: str) -> None: ...
@@ -81,10 +81,10 @@ class Gateway:
         self.history = History(journal, self.index, settings.history_cap, self.concerns)
         self.history.load_recent()
         secret = load_secret(folder)
-        self.tokens = Tokens(secret, settings.auth_token)
-        self.pages = Pages(folder, secret, self.tokens.room_token, clock)
+        self.tokens = TokenStore(secret, settings.auth_token)
+        self.pages = PageTokens(folder, secret, self.tokens.room_token, clock)
         self.guard = HostGuard(settings.host)
-        self.hub = Hub(self.concerns)
+        self.hub = Broadcast(self.concerns)
         self.throttle = Throttle(self._is_behind)
         # Texts of the board are for everybody; a token that somebody printed must not be among them.
         secrets = (self.tokens.room_token,)
@@ -102,16 +102,16 @@ class Gateway:
         )
         self.scrub = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
-        self.sockets: set[Socket] = set()
+        self.sockets: set[OpenSocket] = set()
         #: Held by whoever takes text out of the journal: one rewrite at a time.
         self.removal = asyncio.Lock()
-        self.queries = Queries(self.writer, self.history, settings.message_ttl_s)
-        self.screens = Screens(self._tell_live)
-        self.hands = Hands(self)
-        self.summaries = Summaries(self)
+        self.queries = HistoryQueries(self.writer, self.history, settings.message_ttl_s)
+        self.screens = ScreenWatch(self._tell_live)
+        self.hands = RunWorker(self)
+        self.summaries = BoardSummaries(self)
         self.remote = RemoteBoards(self)
-        self.starting = Starting(settings.room)
-        self._outboxes: dict[AgentId, set[Outbox]] = {}
+        self.starting = AgentLauncher(settings.room)
+        self._outboxes: dict[AgentId, set[DeliveryPush]] = {}
         self.pacer = Pacer()
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -136,7 +136,7 @@ class Gateway:
         if not self.writer.room.participants[caller.id].online:
             # A full disk must not keep an agent from reading.
             with contextlib.suppress(StorageFull):
-                await self.submit(Return(agent=caller.id))
+                await self.submit(Rejoin(agent=caller.id))
 
     def recheck(self, caller: Caller) -> None:
         """Raise Unauthenticated if the caller's token has died since the call came in."""
@@ -148,7 +148,7 @@ class Gateway:
 
     def concerns(self, event: AnyEvent, agent: AgentId) -> bool:
         """Tell whether `agent` may read `event` as the room is now."""
-        return concerns(event, agent, self.writer.room.sessions)
+        return is_visible_to(event, agent, self.writer.room.sessions)
 
     @contextlib.contextmanager
     def present(self, caller: Caller) -> Iterator[None]:
@@ -186,9 +186,9 @@ class Gateway:
         is_alarmed = is_asked = False
         for event in events:
             match event:
-                case Said():
+                case MessageEvent():
                     for agent in event.recipients:
-                        pushed.setdefault(agent, Outbox.push)
+                        pushed.setdefault(agent, DeliveryPush.push)
                     is_alarmed |= event.expires is not None and self._alarm is None
                 case ControlSent():
                     # Whatever else waits to be sent, a stop does not.
@@ -197,10 +197,10 @@ class Gateway:
                     self.hub.wake(event.target)
                     is_alarmed = True
                 case StateChanged(paused=False):
-                    pushed[event.sender] = Outbox.rewind
-                case Delivered(state=DeliveryState.QUEUED):
-                    pushed[event.agent] = Outbox.rewind
-                case Queried():
+                    pushed[event.sender] = DeliveryPush.rewind
+                case DeliveryMoved(state=DeliveryState.QUEUED):
+                    pushed[event.agent] = DeliveryPush.rewind
+                case LogRequested():
                     is_asked = True
                 case _:
                     pass
@@ -229,7 +229,7 @@ class Gateway:
         for socket in list(self.sockets):
             socket.drop_if_stale()
 
-    def _outboxes_of(self, agent: AgentId) -> list[Outbox]:
+    def _outboxes_of(self, agent: AgentId) -> list[DeliveryPush]:
         return list(self._outboxes.get(agent, ()))
 
     def check_sockets_of(self, agent: AgentId) -> None:
@@ -238,13 +238,13 @@ class Gateway:
             hint = f"close some of them, or try again in {AGAIN_S:g} s"
             raise TooMany(f"{agent} has {MAX_SOCKETS_OF_AGENT} WebSockets", hint, after_s=AGAIN_S)
 
-    def attach(self, agent: AgentId, outbox: Outbox) -> None:
+    def attach(self, agent: AgentId, outbox: DeliveryPush) -> None:
         """Push what is due for `agent` through `outbox` from now on."""
         self._outboxes.setdefault(agent, set()).add(outbox)
         outbox.tell(self.screens.greeting(agent))
         outbox.push()
 
-    def detach(self, agent: AgentId, outbox: Outbox) -> None:
+    def detach(self, agent: AgentId, outbox: DeliveryPush) -> None:
         """Stop pushing through `outbox`."""
         outbox.close()
         self._outboxes.get(agent, set()).discard(outbox)

@@ -8,11 +8,11 @@ from csp.journal.history import History
 from csp.journal.history_query import HistoryQuery
 from csp.protocol.enums import MessageId
 from csp.protocol.events import HISTORY_TYPES, decode_event
-from csp.room.commands import Tell
+from csp.room.commands import AnswerQuery
 from csp.room.orchestrator.digest import log_text
 
 
-class Queries:
+class HistoryQueries:
     """The queries that wait are part of the room, so none is lost with the gateway."""
 
     def __init__(self, writer: RoomWriter, history: History, ttl_s: float) -> None:
@@ -34,4 +34,4 @@ class Queries:
         text = log_text(decode_event(line) for line in page.lines)
         # What cannot be written now is answered with the next query, or after the next start.
         with contextlib.suppress(Broken):
-            await self._writer.submit(Tell(query=query_id, text=text, ttl_s=self._ttl_s))
+            await self._writer.submit(AnswerQuery(query=query_id, text=text, ttl_s=self._ttl_s))

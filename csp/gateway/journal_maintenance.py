@@ -30,19 +30,19 @@ from csp.journal.snapshots import snapshot_files
 from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, MessageId
 from csp.protocol.events import (
     AnyEvent,
-    Base,
-    Noted,
+    MessageEvent,
+    NoteAdded,
     Pruned,
+    PrunedBase,
     Redacted,
     RunEvent,
     RunStarted,
-    Said,
     decode_event,
     encode_event,
 )
 from csp.protocol.notes import NoteKind, is_note_id
 from csp.protocol.responses import JournalHealth
-from csp.room.commands import Notice, Prune, Redact
+from csp.room.commands import Notice, Prune, RedactMessage
 from csp.room.decide import decide
 from csp.room.room_state import Room, apply, dump, without_texts
 
@@ -95,7 +95,7 @@ async def redact(gateway: Gateway, message_id: str) -> None:
     async with gateway.removal:
         for one in await _messages_of(gateway, message_id):
             found = await gateway.history.find(MessageId(one))
-            if found is None or not isinstance(found.event, Said | RunEvent | Noted):
+            if found is None or not isinstance(found.event, MessageEvent | RunEvent | NoteAdded):
                 raise NotFound(f"unknown message {one!r}", "see: csp history")
             await _check_no_run(gateway, found.event)
             await _remove(gateway, _Note(redact=one, after=gateway.writer.safe_seq))
@@ -112,7 +112,7 @@ async def _messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
     return (note.source.id,) if note.kind is NoteKind.REPLY else (note.source.id, message_id)
 
 
-async def _check_no_run(gateway: Gateway, event: Said | RunEvent | Noted) -> None:
+async def _check_no_run(gateway: Gateway, event: MessageEvent | RunEvent | NoteAdded) -> None:
     """Refuse a message of a run: its words stand in the run's other events and its files as well."""
     if event.session_id is None or event.sender == HUMAN:
         return
@@ -147,7 +147,7 @@ async def _remove(gateway: Gateway, note: _Note) -> None:
     kept = await _keep_promise(gateway)
     if kept is not None and (kept.redact, kept.prune) == (note.redact, note.prune):
         return
-    command = Redact(message=note.redact) if note.redact else Prune(before=note.prune)
+    command = RedactMessage(message=note.redact) if note.redact else Prune(before=note.prune)
     # What the room refuses is refused before the work, though it may still change its mind meanwhile.
     decide(gateway.writer.room, command, gateway.clock())
     await gateway.writer.settle()
@@ -178,7 +178,7 @@ async def _keep_promise(gateway: Gateway) -> _Note | None:
     return note if is_promised else None
 
 
-async def _promise(gateway: Gateway, command: Redact | Prune, prepared: rewrite.Rewrite) -> None:
+async def _promise(gateway: Gateway, command: RedactMessage | Prune, prepared: rewrite.Rewrite) -> None:
     try:
         await gateway.submit(command)
     except CspError:
@@ -241,7 +241,7 @@ def _base_line(journal: JsonlJournal, before: int) -> bytes:
     event_id = MessageId(f"e-{seq}")
     text = "the history before this was removed"
     state = msgspec.Raw(dump(room))
-    return encode_event(Base(seq, room.ts, event_id, SYSTEM, ALL, DEFAULT_THREAD, text, state))
+    return encode_event(PrunedBase(seq, room.ts, event_id, SYSTEM, ALL, DEFAULT_THREAD, text, state))
 
 
 def _room_before(journal: JsonlJournal, before: int) -> Room:

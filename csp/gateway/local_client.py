@@ -17,7 +17,7 @@ from csp.protocol.codec import encode, parse, parse_query
 _SPLIT: Final = tuple((route, route.path.split("/")) for route in ROUTES)
 
 
-class Inside:
+class LocalClient:
     """One caller's way to the room; each question is checked as one that comes by HTTP is."""
 
     def __init__(self, gateway: Gateway, caller: Caller) -> None:

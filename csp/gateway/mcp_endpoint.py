@@ -11,7 +11,7 @@ from aiohttp import web
 from csp.errors import NotFound
 from csp.gateway.auth import read_token
 from csp.gateway.gateway import Gateway
-from csp.gateway.local_client import Inside
+from csp.gateway.local_client import LocalClient
 from csp.gateway.responses import HEADERS
 from csp.mcp.sdk_check import how_to_install, is_installed
 from csp.room.roles import ROUTES, check_call, row_of
@@ -47,7 +47,7 @@ class Bridge:
         answer = _Answer(request)
         with self._gateway.present(caller):
             await _while_connected(
-                request, app.answer(headers, body, Inside(self._gateway, caller), answer.take)
+                request, app.answer(headers, body, LocalClient(self._gateway, caller), answer.take)
             )
         return answer.response()
 

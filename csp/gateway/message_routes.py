@@ -9,10 +9,10 @@ from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Answer, Call
 from csp.journal.rewrite import REDACTED
 from csp.protocol.enums import HUMAN, AgentId, MessageAction, MessageId, SessionId
-from csp.protocol.events import Said
+from csp.protocol.events import MessageEvent
 from csp.protocol.notes import is_note_id
 from csp.protocol.responses import DeliveryView, MessageView, QueueView, SentView, WaitingView
-from csp.room.commands import Cancel, Continue, Send
+from csp.room.commands import CancelMessage, ReleaseMessage, Send
 from csp.room.messages.delivery import UNDELIVERED
 from csp.room.messages.inbox import delivery_view, oldest_waiting
 from csp.room.visibility import is_hidden, seals_on
@@ -40,7 +40,7 @@ async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView,
         view = MessageView(id=known.id, seq=known.seq, sender=known.sender, recipients=states)
         return view, known.seals
     found = await gateway.history.find(MessageId(message_id))
-    if found is None or not isinstance(found.event, Said):
+    if found is None or not isinstance(found.event, MessageEvent):
         raise NotFound(f"unknown message {message_id!r}", "see: csp history")
     ends = {
         str(step.agent): DeliveryView(state=step.state, at=step.ts, reason=step.reason or None)
@@ -67,9 +67,9 @@ async def act_on_message(gateway: Gateway, call: Call) -> Answer:
                 success=True, id=MessageId(message_id), seq=gateway.writer.safe_seq, recipients=()
             )
     elif action is MessageAction.CANCEL:
-        await gateway.submit(Cancel(message=message_id, **call.once))
+        await gateway.submit(CancelMessage(message=message_id, **call.once))
     else:
-        await gateway.submit(Continue(message=message_id, **call.once))
+        await gateway.submit(ReleaseMessage(message=message_id, **call.once))
     view, _ = await _message_view(gateway, message_id)
     return SentView(success=True, id=view.id, seq=view.seq, recipients=tuple(view.recipients))
 
@@ -80,7 +80,7 @@ async def _resend(gateway: Gateway, message_id: str, own_id: str | None) -> Answ
     if gateway.writer.room.sessions.is_sealed(seals):
         raise Refused(f"{message_id} is sealed until its phase is over", "see: csp mode show")
     found = await gateway.history.find(MessageId(message_id))
-    if found is None or not isinstance(found.event, Said):
+    if found is None or not isinstance(found.event, MessageEvent):
         raise NotFound(f"the text of {message_id!r} is no longer in the journal", "write it as a new message")
     if found.event.text == REDACTED:
         raise Refused(f"the text of {message_id!r} was removed", "write it again as a new message")

@@ -17,12 +17,12 @@ from csp.protocol.enums import (
     AgentState,
     DeliveryState,
     Ending,
-    Kind,
     MessageId,
+    ParticipantKind,
     ReportedAgentState,
     Role,
 )
-from csp.protocol.events import AgentResponse, KnownEvent, Late, Noticed, Said, TurnMoved
+from csp.protocol.events import AgentResponse, KnownEvent, LateReply, MessageEvent, NoticePosted, TurnMoved
 from csp.protocol.requests import (
     ControlDoneBody,
     DeliveryBody,
@@ -34,7 +34,7 @@ from csp.protocol.requests import (
 )
 from csp.protocol.responses import Done, MeView, OutputView, SentView, WorkingView
 from csp.protocol.screen_frames import LiveBody, ScreenAnswer
-from csp.room.commands import Answer, KeepTurn, Report, Send, SetState
+from csp.room.commands import ExtendTurn, PostReply, ReportDelivery, Send, SetState
 from csp.room.membership import known_participant
 from csp.room.visibility import may_watch
 
@@ -66,7 +66,7 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
     check_text(body.content)
     bound = None if body.activity else body.turn or body.reply_to
     hits = await hits_for_reply(gateway, caller.id, bound, body.content) if bound else {}
-    command = Answer(
+    command = PostReply(
         sender=caller.id,
         text=body.content,
         turn=body.turn,
@@ -85,11 +85,13 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
     )
     events = await gateway.submit(command)
     # Words that are not posted may still cause an ask, which is the room's own.
-    said = (event for event in events if isinstance(event, Said | Late) and event.sender == caller.id)
+    said = (
+        event for event in events if isinstance(event, MessageEvent | LateReply) and event.sender == caller.id
+    )
     first = next(said, None)
     if isinstance(first, AgentResponse) and first.malformed:
         log.warning("reply malformed", extra={"agent": first.sender, "message_id": first.id})
-    if first is not None and (isinstance(first, Late) or first.late):
+    if first is not None and (isinstance(first, LateReply) or first.late):
         return OutputView(success=True, id=first.id, seq=first.seq, recipients=(), late=True)
     if first is not None:
         return _output_view(first.id, first.seq, first.recipients, first.target)
@@ -115,7 +117,7 @@ def _output_view(id: str, seq: int, recipients: tuple[AgentId, ...], target: Age
 async def who_am_i(gateway: Gateway, call: Call) -> MeView:
     """Say whose token it is."""
     caller, known = call.caller, gateway.writer.room.participants.get(call.caller.id)
-    kind = Kind.HUMAN if known is None else known.kind
+    kind = ParticipantKind.HUMAN if known is None else known.kind
     return MeView(id=caller.id, role=caller.role, kind=kind, room=gateway.settings.room)
 
 
@@ -123,7 +125,7 @@ async def report_delivery(gateway: Gateway, caller: Caller, body: DeliveryBody) 
     """Say how far a message has come."""
     agent = _reporter(gateway, caller, body)
     state = DeliveryState(body.state)
-    await gateway.submit(Report(agent=agent, message=body.id, state=state, reason=body.reason))
+    await gateway.submit(ReportDelivery(agent=agent, message=body.id, state=state, reason=body.reason))
     return Done()
 
 
@@ -158,7 +160,7 @@ async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Don
 
 async def report_working(gateway: Gateway, caller: Caller, body: WorkingBody) -> WorkingView:
     """Ask for more time; without an open turn there is no clock to move."""
-    command = KeepTurn(agent=caller.id, note=body.note, turn=body.turn, usage=_priced(body.usage))
+    command = ExtendTurn(agent=caller.id, note=body.note, turn=body.turn, usage=_priced(body.usage))
     events = await gateway.submit(command)
     return WorkingView(success=True, extended=any(isinstance(event, TurnMoved) for event in events))
 
@@ -188,10 +190,10 @@ async def fresh_screen(gateway: Gateway, caller: Caller, agent: str) -> ScreenAn
 
 def sent_view(gateway: Gateway, events: list[KnownEvent], own_id: str | None) -> SentView:
     """Return the answer for the message among `events`, or for the same one that was sent before."""
-    said = next((event for event in events if isinstance(event, Said)), None)
+    said = next((event for event in events if isinstance(event, MessageEvent)), None)
     if said is not None:
         return SentView(success=True, id=said.id, seq=said.seq, recipients=said.recipients)
-    repeated = [event.repeats for event in events if isinstance(event, Noticed) and event.repeats]
+    repeated = [event.repeats for event in events if isinstance(event, NoticePosted) and event.repeats]
     message_id = repeated[0] if repeated else own_id
     known = gateway.writer.room.message(message_id or "")
     if known is None:

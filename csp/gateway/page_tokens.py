@@ -49,7 +49,7 @@ class _Entry(msgspec.Struct, frozen=True):
     expires: float
 
 
-class Pages:
+class PageTokens:
     """Who is in by a page; what was given out but not used yet is in memory alone."""
 
     def __init__(self, folder: Path, secret: bytes, room_token: str, clock: Callable[[], float]) -> None:

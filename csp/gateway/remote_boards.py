@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from csp.errors import Broken, CallFailed
 from csp.fast_start.process_environment import process_environment
 from csp.protocol.enums import AgentId, MessageId
-from csp.protocol.events import AgentResponse, AnyEvent, Noted, Pruned, Redacted
+from csp.protocol.events import AgentResponse, AnyEvent, NoteAdded, Pruned, Redacted
 from csp.protocol.notes import FoundBy, HitView, NoteView, Provider
 from csp.room.board.board_state import seq_of
-from csp.room.commands import KeepNotes
+from csp.room.commands import SetBoardProvider
 from csp.room.visibility import ANYBODY
 from csp.whiteboard.note_index import Filter
 from csp.whiteboard.openai_store import OpenAIStore
@@ -59,7 +59,7 @@ class RemoteBoards:
             return
         for event in events:
             match event:
-                case Noted() | AgentResponse(idx=int()):
+                case NoteAdded() | AgentResponse(idx=int()):
                     self._news.set()
                 case Redacted():
                     self._lose(event.message)
@@ -110,7 +110,7 @@ class RemoteBoards:
 
     async def _keep(self, name: str, provider: Provider, store: str, notice: str = "") -> None:
         try:
-            command = KeepNotes(session=name, provider=provider, store=store, notice=notice)
+            command = SetBoardProvider(session=name, provider=provider, store=store, notice=notice)
             await self._gateway.submit(command)
         except Broken as exc:
             log.warning("provider not noted", extra={"board": name, "problem": exc.message})

@@ -6,7 +6,7 @@ from typing import Final
 from csp.config import Settings
 from csp.errors import Broken
 from csp.protocol.session_parts import Limits
-from csp.room.room_rules import Rules, WindowSize
+from csp.room.room_rules import RoomRules, WindowSize
 
 _HERE: Final = Path(__file__).resolve().parent.parent
 #: In a wheel the prompts lie inside the package, in a clone beside it.
@@ -21,9 +21,9 @@ def load_prompts() -> dict[str, str]:
     raise Broken(f"the prompts are missing, expected them in one of: {', '.join(map(str, _FOLDERS))}")
 
 
-def load_rules(settings: Settings) -> Rules:
+def load_rules(settings: Settings) -> RoomRules:
     """Return the rules that the settings make for the modes."""
-    return Rules(
+    return RoomRules(
         warn_s=settings.turn_warn_ms / 1000,
         timeout_s=settings.turn_timeout_ms / 1000,
         soft_turns=settings.soft_turns,

@@ -20,7 +20,7 @@ from csp.journal.jsonl_journal import MOVED, JsonlJournal
 from csp.protocol.events import AnyEvent, KnownEvent, encode_event
 from csp.room.commands import AnyCommand
 from csp.room.decide import decide
-from csp.room.room_rules import DEFAULT_RULES, Rules
+from csp.room.room_rules import DEFAULT_RULES, RoomRules
 from csp.room.room_state import apply, dump
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class RoomWriter:
         durability: str,
         clock: Callable[[], float],
         publish: Publish,
-        rules: Rules = DEFAULT_RULES,
+        rules: RoomRules = DEFAULT_RULES,
     ) -> None:
         # Counted from the start on, so that a long tail is not read again at every start.
         self.room, self._since_snapshot = load_room(folder, journal)

@@ -112,11 +112,11 @@ from csp.protocol.review_messages import (
 )
 from csp.protocol.screen_frames import ScreenAnswer
 from csp.room.board.board_state import boards_health
-from csp.room.commands import Control, Join, NoteCall, Remove, Return
+from csp.room.commands import ControlAgent, Join, RecordCall, Rejoin, Remove
 from csp.room.membership import known_participant
 from csp.room.messages.inbox import first_held, pending
 from csp.room.roles import ROUTES as ROLES
-from csp.room.roles import Row, check_call, check_fields, check_row, row_of
+from csp.room.roles import RoleRow, check_call, check_fields, check_row, row_of
 from csp.room.room_state import Participant
 from csp.room.sessions.session_views import spent_view
 from csp.room.visibility import is_hidden, may_watch, visible_spending
@@ -144,7 +144,7 @@ class Route(NamedTuple):
         return f"{self.method} {self.path}"
 
     @property
-    def row(self) -> Row:
+    def row(self) -> RoleRow:
         return row_of(ROLES, self.name)
 
     @property
@@ -171,7 +171,7 @@ async def register(gateway: Gateway, call: Call) -> Answer:
         agent, epoch = joined.sender, joined.epoch
     else:
         agent = call.caller.id
-        await gateway.submit(Return(agent=agent, capabilities=body.capabilities, launch=body.launch))
+        await gateway.submit(Rejoin(agent=agent, capabilities=body.capabilities, launch=body.launch))
         epoch = gateway.writer.room.participants[agent].epoch
     gateway.presence.touch(agent)
     token = gateway.tokens.issue(agent, epoch)
@@ -186,7 +186,7 @@ async def start(gateway: Gateway, call: Call) -> Answer:
         return await asyncio.shield(under_way)
     before = await answered(gateway, call)
     if before is None:
-        note = lambda agent: gateway.submit(NoteCall(caller=caller, key=key, answer=agent))  # noqa: E731
+        note = lambda agent: gateway.submit(RecordCall(caller=caller, key=key, answer=agent))  # noqa: E731
         return await gateway.starting.start_once(caller, key, call.body, note)
     participant = gateway.writer.room.participants.get(AgentId(before))
     if participant is None:
@@ -244,7 +244,7 @@ async def control(gateway: Gateway, call: Call) -> Answer:
     before = await answered(gateway, call)
     if before is not None:
         return ControlView(success=True, seq=gateway.writer.safe_seq, id=before or None)
-    command = Control(agent=AgentId(call.path["id"]), verb=verb, choice=call.body.choice, **call.once)
+    command = ControlAgent(agent=AgentId(call.path["id"]), verb=verb, choice=call.body.choice, **call.once)
     events = await gateway.submit(command)
     sent = [event.id for event in events if isinstance(event, ControlSent)]
     return ControlView(success=True, seq=gateway.writer.safe_seq, id=sent[0] if sent else None)

@@ -23,7 +23,7 @@ from csp.protocol.review_messages import (
 )
 from csp.room.commands import ActOnRun, SayInRun, SetMode
 from csp.room.runs.run_commands import is_plan_open, known_run
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 from csp.room.runs.run_views import run_detail, run_view, stats
 
 
@@ -141,5 +141,5 @@ async def _plan(gateway: Gateway, run_id: str, action: RunAction, given: Plan | 
     return await asyncio.to_thread(gateway.hands.folders.edited_plan, run.id)
 
 
-def _known(gateway: Gateway, run_id: str) -> Run:
+def _known(gateway: Gateway, run_id: str) -> ReviewRun:
     return known_run(gateway.writer.room.runs.by_id, run_id)

@@ -20,13 +20,13 @@ from csp.journal.jsonl_journal import storage_error
 from csp.protocol.enums import ALL
 from csp.protocol.events import AnyEvent, KnownEvent, RunChecked, RunEvent, RunSaid, decode_event
 from csp.protocol.review_messages import MAILBOX, OWN_METRICS, ExecutionUpdate, RunContext, RunPhase
-from csp.review.mailbox import BadLetter, Letter, Mailbox, shown
+from csp.review.mailbox import InvalidMailboxFile, Mailbox, MailboxMessage, shown
 from csp.review.run_folders import RunFolders
-from csp.review.run_git import Git, Seen
+from csp.review.run_git import Git, WorktreeState
 from csp.review.run_removal import forget_runs
 from csp.review.test_command import run_tests
 from csp.room.commands import CheckRun, DeliverRun, Notice, PrepareRun, SayInRun
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 
 if TYPE_CHECKING:
     from csp.gateway.gateway import Gateway
@@ -37,7 +37,7 @@ RUN_TYPES: Final = frozenset(str(kind.__struct_config__.tag) for kind in RunEven
 _PAGE: Final = 500
 
 
-class Hands:
+class RunWorker:
     """The work that the runs of one gateway need."""
 
     def __init__(self, gateway: "Gateway") -> None:
@@ -84,7 +84,7 @@ class Hands:
             self._is_open.set()
 
     @property
-    def _runs(self) -> dict[str, Run]:
+    def _runs(self) -> dict[str, ReviewRun]:
         return self._gateway.writer.room.runs.by_id
 
     # --- what the state wants ----------------------------------------------------------------------
@@ -98,7 +98,7 @@ class Hands:
                 self._busy.add(key)
                 self._gateway.spawn(self._do(run, key))
 
-    async def _do(self, run: Run, key: tuple[str, str, int, int]) -> None:
+    async def _do(self, run: ReviewRun, key: tuple[str, str, int, int]) -> None:
         try:
             await getattr(self, f"_{key[1]}")(run)
         except Broken:
@@ -107,7 +107,7 @@ class Hands:
         finally:
             self._busy.discard(key)
 
-    async def _place(self, run: Run) -> None:
+    async def _place(self, run: ReviewRun) -> None:
         dir = Path(run.terms.dir) if run.terms.dir else self.dir
         if dir is None:
             context = RunContext(note="no directory is known, so no diff is taken")
@@ -119,11 +119,11 @@ class Hands:
                 context = RunContext(note=f"no worktree could be made: {exc}")
         await self._gateway.submit(PrepareRun(run=run.id, context=context))
 
-    async def _check(self, run: Run) -> None:
+    async def _check(self, run: ReviewRun) -> None:
         """Take the diff, then run the tests on what was seen there."""
         update, context, notes = run.update, run.context or RunContext(), []
         assert update is not None
-        seen: Seen | None = None
+        seen: WorktreeState | None = None
         if context.worktree:
             ref = f"refs/csp/runs/{run.id}/{run.cycle}-{run.steps}"
             message = f"{run.goal[:500]}\n\nRun {run.id}, cycle {run.cycle}."
@@ -143,7 +143,7 @@ class Hands:
         command = CheckRun(run=run.id, cycle=run.cycle, step=run.steps, update=update, note="; ".join(notes))
         await self._gateway.submit(command)
 
-    async def _branch(self, run: Run) -> None:
+    async def _branch(self, run: ReviewRun) -> None:
         figures = run.update.figures if run.update else None
         if run.context is None or figures is None:
             await self._gateway.submit(DeliverRun(run=run.id, note="no branch was made, no diff is known"))
@@ -189,7 +189,7 @@ class Hands:
                 if not has_lagged:
                     log.warning("folder of a run not written", extra={"run": run.id, "problem": str(exc)})
 
-    async def _events_of(self, run: Run) -> list[KnownEvent]:
+    async def _events_of(self, run: ReviewRun) -> list[KnownEvent]:
         """Return all events of a run; what was read before is remembered while it lives."""
         known = self._events.setdefault(run.id, [])
         after = known[-1].seq if known else run.first_seq - 1
@@ -242,9 +242,9 @@ class Hands:
                     # It stays where it is; whoever looks at the next ones must not fail with it.
                     log.warning("letter not put away", extra={"file": shown(letter.path), "why": str(exc)})
 
-    async def _take(self, letter: Letter | BadLetter) -> None:
+    async def _take(self, letter: MailboxMessage | InvalidMailboxFile) -> None:
         """Hand a file to the room, then put it away; a crash in between shows it again, which is known."""
-        if isinstance(letter, BadLetter):
+        if isinstance(letter, InvalidMailboxFile):
             await self._refuse(letter, letter.error)
             return
         run = self._runs.get(letter.run)
@@ -271,7 +271,7 @@ class Hands:
             return
         await asyncio.to_thread(self.mailbox.handled, letter)
 
-    async def _pass_over(self, letter: Letter) -> None:
+    async def _pass_over(self, letter: MailboxMessage) -> None:
         """Put a file away whose words are known; of a copy its writer hears, a crash is no fault of his."""
         if await asyncio.to_thread(self.mailbox.is_copy, letter):
             what = "it was taken before, the same words in every field are one message"
@@ -280,7 +280,7 @@ class Hands:
         await self._tell(f"{shown(letter.path)} of the {letter.role} was taken before, it is passed over")
         await asyncio.to_thread(self.mailbox.handled, letter)
 
-    async def _refuse(self, letter: Letter | BadLetter, error: CspError) -> None:
+    async def _refuse(self, letter: MailboxMessage | InvalidMailboxFile, error: CspError) -> None:
         why = f"{error.message} ({error.hint})" if error.hint else error.message
         await self._tell(f"{shown(letter.path)} of the {letter.role} was refused: {why}")
         await asyncio.to_thread(self.mailbox.refused, letter, why)
@@ -289,7 +289,7 @@ class Hands:
         await self._gateway.submit(Notice(text=f"Mailbox: {text}.", target=ALL))
 
 
-def need_of(run: Run) -> str:
+def need_of(run: ReviewRun) -> str:
     """Return which piece of work a run waits for, nothing if for none."""
     if run.phase is RunPhase.SETUP and run.context is None:
         return "place"

@@ -56,7 +56,7 @@ class LiveFeed:
             self._draining.cancel()
 
 
-class Screens:
+class ScreenWatch:
     """Who watches whose screen; `tell` sends a frame to every connection of an agent, returns to how many."""
 
     def __init__(self, tell: Tell) -> None:

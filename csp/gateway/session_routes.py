@@ -23,7 +23,7 @@ from csp.protocol.responses import (
     StopView,
 )
 from csp.protocol.session_parts import Change
-from csp.room.commands import CastVote, HandTurn, NextTurn, SetMode, Steer, Stop
+from csp.room.commands import CastVote, HandOffTurn, NextTurn, SetMode, Steer, Stop
 from csp.room.identity import nearest
 from csp.room.sessions.session_state import Session
 from csp.room.sessions.session_views import mode_view, session_view, turn_view
@@ -81,7 +81,7 @@ async def vote(gateway: Gateway, call: Call) -> Answer:
 
 async def hand_over(gateway: Gateway, call: Call) -> Answer:
     body: HandoffBody = call.body
-    await gateway.submit(HandTurn(agent=call.caller.id, to=body.to, task=body.task, session=body.session))
+    await gateway.submit(HandOffTurn(agent=call.caller.id, to=body.to, task=body.task, session=body.session))
     return Done()
 
 

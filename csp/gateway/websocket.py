@@ -13,9 +13,9 @@ from csp.errors import BadInput, Broken, CspError, TooLarge, TooMany
 from csp.gateway import operations, session_routes
 from csp.gateway.agent_throttle import Ticket
 from csp.gateway.auth import SUBPROTOCOL, Caller
-from csp.gateway.broadcast import Watcher
+from csp.gateway.broadcast import EventWatcher
 from csp.gateway.connections import is_person
-from csp.gateway.delivery_push import Outbox
+from csp.gateway.delivery_push import DeliveryPush
 from csp.gateway.gateway import MAX_SOCKETS, Gateway
 from csp.gateway.screen_watch import LiveFeed
 from csp.gateway.websocket_frames import Pipe, text_frame
@@ -79,7 +79,7 @@ async def serve_socket(
         protocols=(SUBPROTOCOL,), compress=False, max_msg_size=MAX_BODY_BYTES, heartbeat=HEARTBEAT_S
     )
     await socket.prepare(request)
-    connection = Connection(gateway, caller, socket, Pipe(request))
+    connection = SocketSession(gateway, caller, socket, Pipe(request))
     gateway.sockets.add(connection)
     try:
         await connection.run(after)
@@ -88,7 +88,7 @@ async def serve_socket(
     return socket
 
 
-class Connection:
+class SocketSession:
     def __init__(self, gateway: Gateway, caller: Caller, socket: web.WebSocketResponse, pipe: Pipe) -> None:
         self._gateway = gateway
         self._caller = caller
@@ -97,7 +97,7 @@ class Connection:
         self._agent: AgentId | None = None if caller.role is Role.ROOM else caller.id
         # The token was looked at a while ago; since then the id may have been removed or taken over.
         self._epoch = caller.epoch
-        self._watcher = Watcher(pipe, self._agent)
+        self._watcher = EventWatcher(pipe, self._agent)
         self._feed = LiveFeed(pipe)
         self._catch_up: asyncio.Task[None] | None = None
         self._ops: set[asyncio.Task[None]] = set()
@@ -118,10 +118,10 @@ class Connection:
                 self._gateway.detach(self._agent, outbox)
                 self._gateway.presence.disconnect(self._agent)
 
-    def _come_in(self) -> Outbox | None:
+    def _come_in(self) -> DeliveryPush | None:
         if self._agent is None:
             return None
-        outbox = Outbox(self._pipe, self._agent, self._gateway.writer, self._gateway.pacer)
+        outbox = DeliveryPush(self._pipe, self._agent, self._gateway.writer, self._gateway.pacer)
         self._gateway.presence.connect(self._agent)
         self._gateway.attach(self._agent, outbox)
         return outbox

@@ -3,16 +3,16 @@
 from typing import Final
 
 from csp.client.background_tasks import in_thread
-from csp.http_client import Gateway, field, newest
+from csp.http_client import GatewayClient, field, newest
 from csp.human.event_lines import said_line, spoken_in
 from csp.human.safe_text import count
-from csp.human.theme import Look
+from csp.human.theme import Theme
 
 MAX_AWAY: Final = 30
 MAX_EARLIER: Final = 8
 
 
-async def missed_lines(gateway: Gateway, look: Look, seq: int, seen: int | None) -> list[str]:
+async def missed_lines(gateway: GatewayClient, look: Theme, seq: int, seen: int | None) -> list[str]:
     """Return what was said after `seen` up to `seq`; to who was never here, the end of the history."""
     is_back = seen is not None and seen <= seq
     limit = MAX_AWAY + 1 if is_back else MAX_EARLIER

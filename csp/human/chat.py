@@ -13,25 +13,25 @@ from csp.client import Client, Deliver, Live, Status
 from csp.client.background_tasks import in_thread
 from csp.config import nearest
 from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
-from csp.http_client import Gateway, field, newest, objects, page, segment
+from csp.http_client import GatewayClient, field, newest, objects, page, segment
 from csp.human import command_actions, command_table
 from csp.human.catch_up import missed_lines
-from csp.human.delivery_ticks import Ticks
-from csp.human.event_lines import Call, call_line, news_line, own_line, said_line, spoken_of
-from csp.human.interfaces import Order, Out
+from csp.human.delivery_ticks import DeliveryTicks
+from csp.human.event_lines import NeedsPerson, call_line, news_line, own_line, said_line, spoken_of
+from csp.human.interfaces import ChatOrder, ChatOutput
 from csp.human.roster import Roster
 from csp.human.safe_text import one_line, visible
 from csp.human.status_bar import mode_text
-from csp.human.theme import Look
+from csp.human.theme import Theme
 from csp.panes.pane_borders import PaneBorders
 from csp.protocol.enums import ALL, HUMAN, AgentState, DeliveryState
 from csp.protocol.events import (
     AgentCall,
     AgentResponse,
     AnyEvent,
-    Delivered,
-    Noticed,
-    Said,
+    DeliveryMoved,
+    MessageEvent,
+    NoticePosted,
     StateChanged,
     Voted,
 )
@@ -56,14 +56,14 @@ _CALLS: Final = (AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN)
 class Chat:
     """The human in the room, whatever the pane looks like."""
 
-    def __init__(self, order: Order, out: Out, look: Look) -> None:
+    def __init__(self, order: ChatOrder, out: ChatOutput, look: Theme) -> None:
         self.order = order
         self.out = out
         self.look = look
         self.target = str(ALL)
         self.failures = 0
-        self.ticks = Ticks(look)
-        self.gateway = Gateway(order.address.url, order.address.token)
+        self.ticks = DeliveryTicks(look)
+        self.gateway = GatewayClient(order.address.url, order.address.token)
         self._borders = PaneBorders(order.env)
         self.roster = Roster(self.ask, self._on_look)
         give_up_s = None if order.is_person else _GIVE_UP_S
@@ -73,7 +73,7 @@ class Chat:
         #: The ids of what was sent from here, oldest first.
         self._mine: dict[str, asyncio.Task[None]] = {}
         self._last_words: dict[str, str] = {}
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, NeedsPerson] = {}
         self._lane: asyncio.Queue[human_input.TypedLine] = asyncio.Queue()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unfinished: set[asyncio.Task[Any]] = set()
@@ -171,11 +171,11 @@ class Chat:
     def _take(self, event: AnyEvent) -> None:
         now = time.monotonic()
         match event:
-            case Said() if event.id in self._mine:
+            case MessageEvent() if event.id in self._mine:
                 self.ticks.accept(event.id, event.seq, event.recipients, now)
-            case Delivered():
+            case DeliveryMoved():
                 self.ticks.move(event.message, event.agent, event.state, event.reason, now)
-            case Noticed() if self.ticks.tells(event.text):
+            case NoticePosted() if self.ticks.tells(event.text):
                 pass
             case Voted() if "VOTE" in self._last_words.get(event.sender, ""):
                 pass  # it stands in what the agent has just said
@@ -195,11 +195,13 @@ class Chat:
 
     def _note_state(self, agent: str, event: StateChanged) -> None:
         if event.state in _CALLS:
-            self._note_call(Call(agent=agent, state=event.state, detail=event.detail, dialog=event.dialog))
+            self._note_call(
+                NeedsPerson(agent=agent, state=event.state, detail=event.detail, dialog=event.dialog)
+            )
         else:
             self._calls.pop(agent, None)
 
-    def _note_call(self, call: Call) -> None:
+    def _note_call(self, call: NeedsPerson) -> None:
         if self._calls.get(call.agent) != call:
             self._calls[call.agent] = call
             self.out.put(call_line(self.look, call))
@@ -261,7 +263,7 @@ class Chat:
     def enter(self, line: str) -> None:
         """Do what a line says; a stop at once, everything else in its turn."""
         what = human_input.read_line(line)
-        if isinstance(what, human_input.Stop):
+        if isinstance(what, human_input.StopLine):
             self.stop()
         else:
             self._lane.put_nowait(what)
@@ -332,23 +334,23 @@ class Chat:
 
     async def _do(self, what: human_input.TypedLine) -> None:
         match what:
-            case human_input.Send():
+            case human_input.MessageLine():
                 await self._say(what)
-            case human_input.Aim():
+            case human_input.SetTarget():
                 self.aim(self.known(what.to))
-            case human_input.SetMode():
+            case human_input.ModeLine():
                 await command_table.set_mode(self, what)
-            case human_input.Command():
+            case human_input.CommandLine():
                 await command_table.run(self, what)
-            case human_input.Wrong():
+            case human_input.InvalidLine():
                 raise BadInput(what.problem, what.hint)
-            case human_input.Nothing() | human_input.Stop():
+            case human_input.EmptyLine() | human_input.StopLine():
                 pass
 
-    async def _say(self, line: human_input.Send) -> None:
+    async def _say(self, line: human_input.MessageLine) -> None:
         to = self.known(line.to or self.target)
         said = {agent: await self.last_words(agent) for agent in self._asked_for(line.text)}
-        self.say(to, human_input.fill_in(line.text, said), urgent=line.urgent)
+        self.say(to, human_input.insert_last_messages(line.text, said), urgent=line.urgent)
         self.aim(to)
 
     def _asked_for(self, text: str) -> list[str]:

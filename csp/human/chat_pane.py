@@ -32,11 +32,11 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from csp.human.chat import Chat
 from csp.human.completion import LineCompleter, choices_row, common_start, completions, last_word
-from csp.human.interfaces import Order
+from csp.human.interfaces import ChatOrder
 from csp.human.safe_text import count
-from csp.human.saved_state import Memory
+from csp.human.saved_state import SavedState
 from csp.human.status_bar import bottom_text
-from csp.human.theme import Look
+from csp.human.theme import Theme
 from csp.sidecar.job_control import has_shell_above
 
 FLUSH_S: Final = 0.08
@@ -85,7 +85,7 @@ class _Output(Vt100_Output):
 class _Typed(History):
     """What was typed before."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: SavedState) -> None:
         super().__init__()
         self._memory = memory
 
@@ -98,10 +98,10 @@ class _Typed(History):
         self._memory.add_typed(string)
 
 
-class Pane:
+class ChatPane:
     """The line that is being typed, with the room above it."""
 
-    def __init__(self, order: Order, look: Look, stdout: TextIO, keyboard: Input) -> None:
+    def __init__(self, order: ChatOrder, look: Theme, stdout: TextIO, keyboard: Input) -> None:
         self._look = look
         self._lines: list[str] = []
         self._news = asyncio.Event()
@@ -352,8 +352,8 @@ class Pane:
                 self.refresh()
 
 
-async def run_pane(order: Order, look: Look) -> int:
+async def run_pane(order: ChatOrder, look: Theme) -> int:
     """Talk to the room in this terminal; return the exit code."""
-    pane = Pane(order, look, sys.stdout, create_input(sys.stdin))
+    pane = ChatPane(order, look, sys.stdout, create_input(sys.stdin))
     await pane.run()
     return 0

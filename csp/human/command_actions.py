@@ -11,7 +11,7 @@ from csp.errors import BadInput, CspError, NotFound, Refused
 from csp.fast_start.child_environment import USER, child_environment, identity
 from csp.http_client import field, objects, segment
 from csp.human.safe_text import one_line, visible
-from csp.human.status_bar import Session, session_of
+from csp.human.status_bar import SessionStatus, session_of
 from csp.panes.pane_borders import HUMAN, MARK
 from csp.room import human_input
 
@@ -208,7 +208,7 @@ async def item_at(chat: "Chat", seq: int) -> dict[str, Any]:
 # --- modes ---------------------------------------------------------------------------------------
 
 
-async def set_mode(chat: "Chat", wish: human_input.SetMode) -> None:
+async def set_mode(chat: "Chat", wish: human_input.ModeLine) -> None:
     """Begin a mode; the room says so itself."""
     if wish.mode == human_input.FREEFORM:
         return await end(chat, [])
@@ -229,7 +229,7 @@ async def set_mode(chat: "Chat", wish: human_input.SetMode) -> None:
     return None
 
 
-async def _running(chat: "Chat") -> Session:
+async def _running(chat: "Chat") -> SessionStatus:
     """Return the mode that runs, or raise saying how to begin one."""
     session = session_of(await chat.ask("GET", "/mode"))
     if not session.is_running:

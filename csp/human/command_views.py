@@ -11,7 +11,7 @@ from csp.human.cost_text import spent_lines
 from csp.human.delivery_ticks import why_held
 from csp.human.event_lines import said_line, spoken_in
 from csp.human.safe_text import clock, columns, count, minutes, one_line, visible, wrapped
-from csp.human.status_bar import Session, session_of, session_text
+from csp.human.status_bar import SessionStatus, session_of, session_text
 from csp.human.turn_label import bracketed
 from csp.human.vote_view import vote_lines
 
@@ -32,7 +32,7 @@ async def agents(chat: "Chat", words: list[str]) -> None:
     _show_agents(chat, await chat.agents(), session_of(await chat.ask("GET", "/mode")))
 
 
-def _show_agents(chat: "Chat", found: list[Object], session: Session) -> None:
+def _show_agents(chat: "Chat", found: list[Object], session: SessionStatus) -> None:
     if not found:
         chat.out.put("nobody is here yet; /add NAME -- COMMAND starts an agent")
         return
@@ -40,7 +40,7 @@ def _show_agents(chat: "Chat", found: list[Object], session: Session) -> None:
         chat.out.put(line)
 
 
-def _agent_row(item: Object, session: Session) -> list[str]:
+def _agent_row(item: Object, session: SessionStatus) -> list[str]:
     state = bracketed(session.word_for(field(item, "id", str), field(item, "state", str))).replace("_", " ")
     until, detail, queued = item.get("until"), item.get("detail"), field(item, "queued", int)
     if isinstance(until, int | float):

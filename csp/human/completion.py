@@ -7,7 +7,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from csp.human.command_table import MODES, ROWS, Take
+from csp.human.command_table import MODES, ROWS, ArgumentKind
 from csp.protocol.enums import ALL
 from csp.room.human_input import MODE, MODE_OPTIONS, ROUTER
 
@@ -69,11 +69,11 @@ def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
     if place >= len(takes):
         return []
     return {
-        Take.AGENT: agents if name != "fwd" or place == 0 else [*agents, ALL],
-        Take.MAYBE_AGENT: agents,
-        Take.MAYBE_MODE: list(MODES),
-        Take.MAYBE_COMMAND: [row.name for row in ROWS],
-        Take.MAYBE_WORD: agents if name == "history" else ["all"] if name == "stop" else [],
+        ArgumentKind.AGENT: agents if name != "fwd" or place == 0 else [*agents, ALL],
+        ArgumentKind.MAYBE_AGENT: agents,
+        ArgumentKind.MAYBE_MODE: list(MODES),
+        ArgumentKind.MAYBE_COMMAND: [row.name for row in ROWS],
+        ArgumentKind.MAYBE_WORD: agents if name == "history" else ["all"] if name == "stop" else [],
     }.get(takes[place], [])
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from csp.human.safe_text import one_line, visible
-from csp.human.theme import Look
+from csp.human.theme import Theme
 from csp.protocol.enums import DeliveryState as S
 from csp.room.messages.delivery import PENDING
 
@@ -70,10 +70,10 @@ class _Own:
         return self.is_accepted and all(step.is_final and not step.is_news for step in self.steps.values())
 
 
-class Ticks:
+class DeliveryTicks:
     """The person's messages on their way."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Theme) -> None:
         self._look = look
         self._own: dict[str, _Own] = {}
 

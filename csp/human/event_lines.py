@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from csp.human.safe_text import clock, folded, one_line, visible, wrapped
-from csp.human.theme import Look
+from csp.human.theme import Theme
 from csp.protocol.enums import ALL, HUMAN, SYSTEM, AgentState, Ending
 from csp.protocol.events import (
     HISTORY_TYPES,
     AnyEvent,
     Joined,
     Left,
+    MessageEvent,
     Redacted,
-    Said,
     StateChanged,
     TurnMoved,
     TurnSignal,
@@ -38,7 +38,7 @@ _CALLED: Final = re.compile(r"@([a-z0-9-]{1,32}) - Your turn\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
+class SpokenLine:
     """One thing that was said or told, be it live or out of the history."""
 
     seq: int
@@ -52,12 +52,12 @@ class Spoken:
     is_notice: bool = False
 
 
-def spoken_of(event: AnyEvent) -> Spoken | None:
+def spoken_of(event: AnyEvent) -> SpokenLine | None:
     """Return what an event says to the people of the room, if it does."""
     if isinstance(event, Unknown) or type_of(event) not in HISTORY_TYPES:
         return None
-    ending = _ENDINGS.get(event.ending, "") if isinstance(event, Said) else ""
-    return Spoken(
+    ending = _ENDINGS.get(event.ending, "") if isinstance(event, MessageEvent) else ""
+    return SpokenLine(
         seq=event.seq,
         ts=event.ts,
         sender=event.sender,
@@ -65,7 +65,7 @@ def spoken_of(event: AnyEvent) -> Spoken | None:
         text=event.text,
         ending=ending,
         mark=_mark(sealed=event.sealed, late=event.late, stray=event.out_of_turn)
-        if isinstance(event, Said)
+        if isinstance(event, MessageEvent)
         else "",
         is_notice=type_of(event) == "system",
     )
@@ -76,10 +76,10 @@ def _mark(*, sealed: object, late: object, stray: object) -> str:
     return ", ".join(word for word, is_so in words.items() if is_so)
 
 
-def spoken_in(item: Mapping[str, Any]) -> Spoken:
+def spoken_in(item: Mapping[str, Any]) -> SpokenLine:
     """Return what an item of the history says."""
     ending = item.get("ending")
-    return Spoken(
+    return SpokenLine(
         seq=int(item.get("seq") or 0),
         ts=float(item.get("ts") or 0.0),
         sender=str(item.get("sender") or ""),
@@ -92,7 +92,7 @@ def spoken_in(item: Mapping[str, Any]) -> Spoken:
     )
 
 
-def said_line(look: Look, spoken: Spoken, *, is_whole: bool = False) -> str:
+def said_line(look: Theme, spoken: SpokenLine, *, is_whole: bool = False) -> str:
     """Return a message as lines of text: who, to whom, what."""
     text = spoken.text if is_whole else folded(spoken.text, f"/show {spoken.seq}")
     head = f"{clock(spoken.ts)} {look.faint(f'#{spoken.seq}')}"
@@ -103,20 +103,20 @@ def said_line(look: Look, spoken: Spoken, *, is_whole: bool = False) -> str:
     return f"{head} {way}: {indented(f'{spoken.ending} {text}'.strip())}"
 
 
-def _notice(look: Look, text: str) -> str:
+def _notice(look: Theme, text: str) -> str:
     if _PART.fullmatch(text):
         return look.strong(text)
     return _CALLED.sub(lambda found: f"@{look.name(found[1])} - Your turn.", text)
 
 
-def own_line(look: Look, to: str, text: str, *, urgent: bool = False) -> str:
+def own_line(look: Theme, to: str, text: str, *, urgent: bool = False) -> str:
     """Return what the person has just said, on its way."""
     way = _way(look, "you", to, always=True) + (" (urgent)" if urgent else "")
     shown = indented(folded(text, "it goes out whole", max_lines=8))
     return f"{clock(time.time())} {way}: {shown} {look.signs.waits}"
 
 
-def _way(look: Look, sender: str, target: str, *, always: bool = False) -> str:
+def _way(look: Theme, sender: str, target: str, *, always: bool = False) -> str:
     is_plain = target in ("", ALL, SYSTEM) or (target == HUMAN and sender != HUMAN)
     if is_plain and not always and sender != HUMAN:
         return look.name(sender)
@@ -131,7 +131,7 @@ def indented(text: str) -> str:
 # --- who comes, who goes, who asks ---------------------------------------------------------------
 
 
-def news_line(look: Look, event: AnyEvent) -> str:
+def news_line(look: Theme, event: AnyEvent) -> str:
     """Return the line for an event that is no speech; nothing for most of them."""
     match event:
         case Joined():
@@ -159,7 +159,7 @@ def news_line(look: Look, event: AnyEvent) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class NeedsPerson:
     """An agent that cannot go on without a person."""
 
     agent: str
@@ -168,7 +168,7 @@ class Call:
     dialog: Dialog | None = None
 
 
-def call_line(look: Look, call: Call) -> str:
+def call_line(look: Theme, call: NeedsPerson) -> str:
     """Return what an agent wants of a person, with what to type."""
     head = f"{look.alert(look.signs.call)} {look.name(call.agent)}"
     if call.state == AgentState.NEEDS_APPROVAL:

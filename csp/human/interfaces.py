@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from csp.human.saved_state import Memory
+from csp.human.saved_state import SavedState
 from csp.room_registry import Address
 
 
-class Out(Protocol):
+class ChatOutput(Protocol):
     """Where things are shown."""
 
     def put(self, text: str) -> None:
@@ -29,11 +29,11 @@ class Out(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ChatOrder:
     """Where the room is, what the pane may use; `is_person` tells a person from a script."""
 
     address: Address
-    memory: Memory
+    memory: SavedState
     env: Mapping[str, str]
     cwd: Path
     is_person: bool

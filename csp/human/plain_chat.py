@@ -8,17 +8,17 @@ import threading
 from typing import Final, TextIO
 
 from csp.human.chat import Chat
-from csp.human.interfaces import Order
-from csp.human.theme import Look
+from csp.human.interfaces import ChatOrder
+from csp.human.theme import Theme
 
 #: After the last line: how long to wait for what becomes of the messages.
 PATIENCE_S: Final = 1.5
 
 
-class Plain:
+class PlainChat:
     """Prints lines as they come, reads lines until they end."""
 
-    def __init__(self, order: Order, look: Look, stdin: TextIO, stdout: TextIO, stderr: TextIO) -> None:
+    def __init__(self, order: ChatOrder, look: Theme, stdin: TextIO, stdout: TextIO, stderr: TextIO) -> None:
         self._stdin, self._stdout, self._stderr = stdin, stdout, stderr
         self._end = asyncio.Event()
         self.chat = Chat(order, self, look)
@@ -77,6 +77,6 @@ class Plain:
             loop.call_soon_threadsafe(self._end.set)
 
 
-async def run_plain(order: Order, look: Look) -> int:
+async def run_plain(order: ChatOrder, look: Theme) -> int:
     """Talk to the room over stdin with stdout; return the exit code."""
-    return await Plain(order, look, sys.stdin, sys.stdout, sys.stderr).run()
+    return await PlainChat(order, look, sys.stdin, sys.stdout, sys.stderr).run()

@@ -9,10 +9,10 @@ import msgspec
 
 from csp.errors import CspError
 from csp.http_client import field, objects
-from csp.human.event_lines import Call
-from csp.human.status_bar import Seat, Session, session_of
+from csp.human.event_lines import NeedsPerson
+from csp.human.status_bar import AgentStatus, SessionStatus, session_of
 from csp.protocol.enums import AgentState
-from csp.protocol.events import AnyEvent, ControlSent, Joined, Left, Noticed, Redacted, Said
+from csp.protocol.events import AnyEvent, ControlSent, Joined, Left, MessageEvent, NoticePosted, Redacted
 from csp.protocol.requests import Dialog
 
 #: Changes come in bursts: one look for all of them, and not too many looks.
@@ -31,16 +31,18 @@ class Roster:
         self._stale = asyncio.Event()
         self._agents: list[dict[str, Any]] = []
         self.is_known = False
-        self.session = Session()
+        self.session = SessionStatus()
 
     @property
     def ids(self) -> list[str]:
         return [str(item.get("id")) for item in self._agents]
 
     @property
-    def seats(self) -> list[Seat]:
+    def seats(self) -> list[AgentStatus]:
         return [
-            Seat(id=str(item.get("id")), state=str(item.get("state")), queued=int(item.get("queued") or 0))
+            AgentStatus(
+                id=str(item.get("id")), state=str(item.get("state")), queued=int(item.get("queued") or 0)
+            )
             for item in self._agents
         ]
 
@@ -51,10 +53,10 @@ class Roster:
             or "nobody is here yet"
         )
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[NeedsPerson]:
         """Return the agents that cannot go on without a person."""
         return [
-            Call(
+            NeedsPerson(
                 agent=str(item.get("id")),
                 state=str(item.get("state")),
                 detail=str(item.get("detail") or ""),
@@ -70,8 +72,8 @@ class Roster:
             self._agents.append({"id": event.sender, "state": AgentState.STARTING})
         elif isinstance(event, Left) and event.removed:
             self._agents = [item for item in self._agents if item.get("id") != event.sender]
-        is_talk = isinstance(event, Noticed | ControlSent | Redacted) and not self.session.is_running
-        is_unread = isinstance(event, Said) and not event.recipients
+        is_talk = isinstance(event, NoticePosted | ControlSent | Redacted) and not self.session.is_running
+        is_unread = isinstance(event, MessageEvent) and not event.recipients
         if not is_talk and not is_unread:
             self.wake()
 
@@ -96,7 +98,7 @@ class Roster:
         try:
             self.session = session_of(await self._ask("GET", "/mode"))
         except CspError:
-            self.session = Session()
+            self.session = SessionStatus()
         self._changed()
 
 

@@ -15,7 +15,7 @@ MAX_TYPED: Final = 500
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
 
-class Memory:
+class SavedState:
     """The files of one room's human, readable for nobody else."""
 
     def __init__(self, folder: Path) -> None:

@@ -20,7 +20,7 @@ _LAST_PHASES: Final = ("ballot", "synthesis")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class AgentStatus:
     """One agent as the bottom line shows it."""
 
     id: str
@@ -30,7 +30,7 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class SessionStatus:
     """The running mode, as far as the gateway tells it."""
 
     mode: str = _FREEFORM
@@ -53,11 +53,11 @@ class Session:
         return turn_word(agent, state, self.agents, self.waiting_for)
 
 
-def session_of(answer: object) -> Session:
+def session_of(answer: object) -> SessionStatus:
     """Read GET /mode of this gateway or another version of it; what is not there is left out."""
     given: dict[str, Any] = answer if isinstance(answer, dict) else {}
     deadline = given.get("deadline")
-    return Session(
+    return SessionStatus(
         mode=str(given.get("mode") or _FREEFORM),
         round=_whole(given.get("round")),
         max_rounds=_whole(given.get("maxRounds")),
@@ -75,7 +75,7 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def session_text(session: Session, signs: Signs, now: float) -> str:
+def session_text(session: SessionStatus, signs: Signs, now: float) -> str:
     """Return the mode with its turn clock: Debate 2/3 · codex 0:42."""
     text = mode_text(session, signs)
     if text and session.current and session.deadline is not None:
@@ -83,7 +83,7 @@ def session_text(session: Session, signs: Signs, now: float) -> str:
     return text
 
 
-def mode_text(session: Session, signs: Signs) -> str:
+def mode_text(session: SessionStatus, signs: Signs) -> str:
     """Return the mode with who owes a reply: Debate 2/3 · codex; nothing in freeform."""
     if not session.is_running:
         return ""
@@ -99,7 +99,7 @@ def mode_text(session: Session, signs: Signs) -> str:
 
 
 def bottom_text(
-    seats: list[Seat], session: Session, signs: Signs, now: float, width: int, away: str = ""
+    seats: list[AgentStatus], session: SessionStatus, signs: Signs, now: float, width: int, away: str = ""
 ) -> str:
     """Return the line, no longer than `width`; where it gets narrow, agents who do the same are counted."""
     waiting = sum(seat.queued for seat in seats)
@@ -112,7 +112,7 @@ def bottom_text(
     return one_line(line, width, signs.waits)
 
 
-def _word(seat: Seat) -> str:
+def _word(seat: AgentStatus) -> str:
     return (
         _WORDS.get(AgentState(seat.state), seat.state)
         if seat.state in set(AgentState)
@@ -120,11 +120,11 @@ def _word(seat: Seat) -> str:
     )
 
 
-def _each(seats: list[Seat], signs: Signs) -> str:
+def _each(seats: list[AgentStatus], signs: Signs) -> str:
     return f" {signs.dot} ".join(f"{seat.id} {_word(seat)}" for seat in seats) or "nobody is here yet"
 
 
-def _counted(seats: list[Seat], signs: Signs) -> str:
+def _counted(seats: list[AgentStatus], signs: Signs) -> str:
     counts = Counter(_word(seat) for seat in seats)
     names = {_word(seat): seat.id for seat in seats}
     # Who calls for somebody is named first.

@@ -30,7 +30,7 @@ _FAINT: Final = "2"
 _ALERT: Final = "1;31"
 
 
-class Look:
+class Theme:
     """Draws names and lines; without colour the words alone say everything."""
 
     def __init__(self, signs: Signs, *, has_colour: bool) -> None:
@@ -64,10 +64,10 @@ class Look:
         return f"\x1b[{code}m{text}\x1b[0m" if self.has_colour and text else text
 
 
-def look_for(env: Mapping[str, str], encoding: str | None, *, is_terminal: bool) -> Look:
+def look_for(env: Mapping[str, str], encoding: str | None, *, is_terminal: bool) -> Theme:
     """Return the look for a stream of this encoding, in this environment."""
     is_unicode = (encoding or "").lower().replace("-", "").startswith("utf")
     is_plain = (
         not is_terminal or bool(env.get("NO_COLOR")) or env.get("TERM", "dumb") in ("dumb", "unknown", "")
     )
-    return Look(UNICODE if is_unicode else ASCII, has_colour=not is_plain)
+    return Theme(UNICODE if is_unicode else ASCII, has_colour=not is_plain)

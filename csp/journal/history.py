@@ -18,14 +18,14 @@ from csp.journal.history_query import (
     facets_of,
     facets_of_event,
 )
-from csp.journal.journal_view import View
+from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.journal.line_reader import blocks_forward
 from csp.journal.line_scan import Hit, Scanner
-from csp.journal.search_index import Plan, SearchIndex
+from csp.journal.search_index import SearchIndex, SearchPlan
 from csp.journal.search_tokens import clauses_of, clauses_of_message, clauses_of_types
 from csp.protocol.enums import MessageId
-from csp.protocol.events import AnyEvent, Delivered, decode_event, type_of
+from csp.protocol.events import AnyEvent, DeliveryMoved, decode_event, type_of
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +49,12 @@ class HistoryPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class MessageHistory:
     """A message with everything that happened to it on its way."""
 
     line: bytes
     event: AnyEvent
-    deliveries: list[Delivered]
+    deliveries: list[DeliveryMoved]
 
 
 class _Recent(NamedTuple):
@@ -118,7 +118,7 @@ class History:
         shown = hits[: query.limit][::-1]
         return HistoryPage(lines=[hit.line for hit in shown], next=shown[0].seq if more else None)
 
-    async def find(self, message_id: MessageId) -> Found | None:
+    async def find(self, message_id: MessageId) -> MessageHistory | None:
         """Return a message of any age with its deliveries, None if there is no such message."""
         return await asyncio.to_thread(self._find, message_id)
 
@@ -155,7 +155,7 @@ class History:
             return list(islice(self._oldest_first(view, scanner), query.limit))
         return list(islice(self._newest_first(view, scanner), query.limit + 1))
 
-    def _newest_first(self, view: View, scanner: Scanner) -> Iterator[Hit]:
+    def _newest_first(self, view: JournalView, scanner: Scanner) -> Iterator[Hit]:
         query = scanner.query
         border = view.end if query.before is None else view.offset_after(query.before - 1)
         clauses = clauses_of(query)
@@ -176,7 +176,7 @@ class History:
             border, count = found[-1], count * _GROWTH
         yield from _read_down(scanner, view, border, 0)
 
-    def _oldest_first(self, view: View, scanner: Scanner) -> Iterator[Hit]:
+    def _oldest_first(self, view: JournalView, scanner: Scanner) -> Iterator[Hit]:
         query = scanner.query
         start = view.offset_after(query.after or 0)
         end = view.end if query.before is None else view.offset_after(query.before - 1)
@@ -196,19 +196,23 @@ class History:
             count *= _GROWTH
         yield from _read_up(scanner, view, start, end, end)
 
-    def _find(self, message_id: MessageId) -> Found | None:
+    def _find(self, message_id: MessageId) -> MessageHistory | None:
         message: tuple[bytes, AnyEvent] | None = None
-        deliveries: list[Delivered] = []
+        deliveries: list[DeliveryMoved] = []
         for line in self._lines_naming(self._journal.view, message_id):
             event = _decoded(line)
-            if isinstance(event, Delivered):
+            if isinstance(event, DeliveryMoved):
                 if event.message == message_id:
                     deliveries.append(event)
             elif message is None and event is not None and event.id == message_id:
                 message = line, event
-        return None if message is None else Found(line=message[0], event=message[1], deliveries=deliveries)
+        return (
+            None
+            if message is None
+            else MessageHistory(line=message[0], event=message[1], deliveries=deliveries)
+        )
 
-    def _lines_naming(self, view: View, message_id: MessageId) -> Iterator[bytes]:
+    def _lines_naming(self, view: JournalView, message_id: MessageId) -> Iterator[bytes]:
         start = 0
         plan = self._index.plan(view, clauses_of_message(message_id))
         if plan is not None:
@@ -222,12 +226,12 @@ class History:
                 yield from (line for line in data.split(b"\n") if needle in line)
 
 
-def _scan_goal(plan: Plan, border: int) -> int:
+def _scan_goal(plan: SearchPlan, border: int) -> int:
     """Return down to which offset to read before the index is asked."""
     return min(plan.covered, border - _NEAR_BYTES) if plan.is_broad else plan.covered
 
 
-def _read_down(scanner: Scanner, view: View, border: int, goal: int) -> Generator[Hit, None, int]:
+def _read_down(scanner: Scanner, view: JournalView, border: int, goal: int) -> Generator[Hit, None, int]:
     """Yield the hits before `border` newest first, down to `goal` or somewhat further; return how far."""
     if border > goal:
         for offset, hits in scanner.newest_first(view, border):
@@ -238,7 +242,9 @@ def _read_down(scanner: Scanner, view: View, border: int, goal: int) -> Generato
     return border
 
 
-def _read_up(scanner: Scanner, view: View, start: int, end: int, goal: int) -> Generator[Hit, None, int]:
+def _read_up(
+    scanner: Scanner, view: JournalView, start: int, end: int, goal: int
+) -> Generator[Hit, None, int]:
     """Yield the hits in [start, end) in order, up to `goal` or somewhat further; return how far."""
     for offset, hits in scanner.oldest_first(view, start, end):
         yield from hits
@@ -248,7 +254,7 @@ def _read_up(scanner: Scanner, view: View, start: int, end: int, goal: int) -> G
     return start
 
 
-def _checked(scanner: Scanner, view: View, offsets: list[int]) -> Iterator[Hit]:
+def _checked(scanner: Scanner, view: JournalView, offsets: list[int]) -> Iterator[Hit]:
     for at in offsets:
         if (hit := scanner.check(view.line_at(at))) is not None:
             yield hit

@@ -10,7 +10,7 @@ import msgspec
 
 from csp.errors import BadInput
 from csp.protocol.enums import AgentId
-from csp.protocol.events import HISTORY_TYPES, AnyEvent, Said, decode_event, type_of
+from csp.protocol.events import HISTORY_TYPES, AnyEvent, MessageEvent, decode_event, type_of
 
 Concerns = Callable[[AnyEvent, AgentId], bool]
 
@@ -66,7 +66,7 @@ def facets_of(line: bytes) -> Facets | None:
 
 def facets_of_event(event: AnyEvent) -> Facets:
     """Return the facets of an event at hand, without reading its line again."""
-    recipients = event.recipients if isinstance(event, Said) else ()
+    recipients = event.recipients if isinstance(event, MessageEvent) else ()
     session_id = getattr(event, "session_id", None)
     return Facets(event.seq, type_of(event), event.id, event.sender, event.target, "", session_id, recipients)
 

@@ -42,7 +42,7 @@ class Chunk:
     cursor: Cursor
 
 
-class View(NamedTuple):
+class JournalView(NamedTuple):
     """The first `end` bytes of `file`, whose last event is `seq`."""
 
     file: JournalFile

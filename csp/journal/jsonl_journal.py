@@ -20,7 +20,7 @@ from csp.journal.atomic_files import (
     write_all,
 )
 from csp.journal.duplicate_lines import take_out_doubled
-from csp.journal.journal_view import Chunk, Cursor, JournalFile, View
+from csp.journal.journal_view import Chunk, Cursor, JournalFile, JournalView
 from csp.journal.line_reader import BLOCK_BYTES
 from csp.journal.tail_repair import find_last_seq, mend_tail
 
@@ -55,7 +55,7 @@ class JsonlJournal:
             warnings.append(f"the last {damaged} journal lines are damaged; they are skipped")
         self._lock_fd = lock_fd
         self._end = end
-        self._view = View(file, end, self.last_seq, 0)
+        self._view = JournalView(file, end, self.last_seq, 0)
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -115,7 +115,7 @@ class JsonlJournal:
         return self._end == self._view.end
 
     @property
-    def view(self) -> View:
+    def view(self) -> JournalView:
         return self._view
 
     # --- writing ---------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class JsonlJournal:
     def adopt(self, file: JournalFile, end: int) -> None:
         """Go on with a rewritten file that holds everything committed; for csp.journal.rewrite."""
         self._end = end
-        self._view = View(file, end, self.last_seq, self._view.generation + 1)
+        self._view = JournalView(file, end, self.last_seq, self._view.generation + 1)
 
     def close(self) -> None:
         """Release the locks; readers still at work in other threads may finish."""

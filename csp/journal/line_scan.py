@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from csp.journal.history_query import HIDDEN_TYPES, Concerns, HistoryQuery, admits, facets_of, pieces
-from csp.journal.journal_view import View
+from csp.journal.journal_view import JournalView
 from csp.journal.line_reader import blocks_back, blocks_forward, type_and_seq
 from csp.protocol.events import is_intact
 
@@ -35,13 +35,13 @@ class Scanner:
     query: HistoryQuery
     concerns: Concerns
 
-    def newest_first(self, view: View, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
+    def newest_first(self, view: JournalView, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
         """Yield (offset, hits newest first) for one block after another, from `end` down."""
         screen = _screen(self.query.q)
         for offset, data in blocks_back(view.file.fd, end, 0, _SCAN_BYTES):
             yield offset, self._checked(reversed(screen(data)))
 
-    def oldest_first(self, view: View, start: int, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
+    def oldest_first(self, view: JournalView, start: int, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
         """Yield (offset behind, hits in order) for one block after another, from `start` up to `end`."""
         screen = _screen(self.query.q)
         for offset, data in blocks_forward(view.file.fd, start, end, _SCAN_BYTES):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from csp.journal.atomic_files import PRIVATE_FILE
-from csp.journal.journal_view import View
+from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import FULL_ERRNOS
 from csp.journal.line_reader import line_at, read_at
 
@@ -31,7 +31,7 @@ _FULL_CODES: Final = frozenset(
 )
 
 
-class Place(NamedTuple):
+class JournalPlace(NamedTuple):
     """Which journal was read how far; the bytes at both ends tell it from any other."""
 
     inode: int
@@ -40,14 +40,16 @@ class Place(NamedTuple):
     last: bytes
 
 
-def place_of(view: View, upto: int) -> Place:
+def place_of(view: JournalView, upto: int) -> JournalPlace:
     """Return the place of somebody who has read `view` up to an offset."""
     first = line_at(view.file.fd, 0, upto)[-_MARK_BYTES:]
     start = max(0, upto - _MARK_BYTES)
-    return Place(os.fstat(view.file.fd).st_ino, first, upto, read_at(view.file.fd, start, upto - start))
+    return JournalPlace(
+        os.fstat(view.file.fd).st_ino, first, upto, read_at(view.file.fd, start, upto - start)
+    )
 
 
-def is_of(view: View, place: Place) -> bool:
+def is_of(view: JournalView, place: JournalPlace) -> bool:
     """Tell whether a place is one in this very journal."""
     is_number = isinstance(place.upto, int)
     return is_number and 0 < place.upto <= view.end and place_of(view, place.upto) == place

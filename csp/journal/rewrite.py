@@ -18,7 +18,7 @@ from csp.errors import Broken
 from csp.journal import snapshots
 from csp.journal.atomic_files import create_private, sync_data, sync_folder, write_all
 from csp.journal.history_query import facets_of
-from csp.journal.journal_view import JournalFile, View
+from csp.journal.journal_view import JournalFile, JournalView
 from csp.journal.jsonl_journal import REWRITE_NAME, JsonlJournal, storage_error
 from csp.journal.line_reader import blocks_forward, intact_seq, seqs_lost, split
 from csp.journal.rebuildable_files import delete_files
@@ -45,7 +45,7 @@ class Rewrite:
     journal: JsonlJournal
     transform: Transform
     file: JournalFile
-    source: View
+    source: JournalView
     copied: int = 0
     size: int = 0
     last_seq: int = 0
@@ -135,7 +135,7 @@ def _storage_errors(rewrite: Rewrite) -> Iterator[None]:
         raise storage_error("rewrite the journal", exc) from exc
 
 
-def _copy(rewrite: Rewrite, view: View) -> None:
+def _copy(rewrite: Rewrite, view: JournalView) -> None:
     """Take the lines from `copied` to the end of `view` through the transform into the new file."""
     for offset, data in blocks_forward(view.file.fd, rewrite.copied, view.end):
         kept: list[bytes] = []

@@ -28,7 +28,7 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class ScrubReport(msgspec.Struct, frozen=True, kw_only=True):
     """How many lines were read, and what is wrong; the list ends after a thousand, `problems` does not."""
 
     checked: int
@@ -73,7 +73,7 @@ class _Scrub:
             self.damaged.append(found)
 
 
-def scrub(path: Path, patience_s: float = 1.0) -> Report:
+def scrub(path: Path, patience_s: float = 1.0) -> ScrubReport:
     """Check the journal file at `path`, up to the size it has now, with the snapshots beside it.
 
     A last line without its newline may be one that a gateway is just writing: it gets `patience_s`.
@@ -85,7 +85,7 @@ def scrub(path: Path, patience_s: float = 1.0) -> Report:
         _scrub_lines(state, fd, patience_s)
     finally:
         os.close(fd)
-    return Report(checked=state.checked, problems=state.problems, damaged=state.damaged)
+    return ScrubReport(checked=state.checked, problems=state.problems, damaged=state.damaged)
 
 
 def _scrub_lines(state: _Scrub, fd: int, patience_s: float) -> None:

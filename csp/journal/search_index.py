@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from csp.journal.journal_view import View
+from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.journal.line_reader import blocks_forward, intact_seq, split
 from csp.journal.rebuildable_files import (
     SEARCH_NAME,
-    Place,
+    JournalPlace,
     connect,
     delete_database,
     is_full,
@@ -50,7 +50,7 @@ _MAX_FAILURES: Final = 3
 _PAUSE_S: Final = 30.0
 
 
-class Plan(NamedTuple):
+class SearchPlan(NamedTuple):
     """A condition in the words of FTS5 (empty: no line meets it), good for the first `covered` bytes.
 
     A broad one begins slowly, so it is worth looking for answers nearby first.
@@ -97,7 +97,7 @@ class SearchIndex:
                 return 0
             return view.end - self._upto
 
-    def plan(self, view: View, clauses: Sequence[Clause]) -> Plan | None:
+    def plan(self, view: JournalView, clauses: Sequence[Clause]) -> SearchPlan | None:
         """Return how to find the lines of `view` that meet all clauses; None if they must be read."""
         with self._lock:
             try:
@@ -108,7 +108,7 @@ class SearchIndex:
                 return None
 
     def offsets(
-        self, view: View, plan: Plan, low: int, high: int, count: int, *, newest_first: bool
+        self, view: JournalView, plan: SearchPlan, low: int, high: int, count: int, *, newest_first: bool
     ) -> list[int] | None:
         """Return where the first `count` such lines start in [low, high); None if they must be read."""
         if not plan.expression:
@@ -129,7 +129,7 @@ class SearchIndex:
 
     # --- with the lock held ----------------------------------------------------------------------
 
-    def _attached(self, view: View) -> sqlite3.Connection | None:
+    def _attached(self, view: JournalView) -> sqlite3.Connection | None:
         """Return the database made for this very file, a new one if need be; None while it must wait."""
         if time.monotonic() < self._paused_until:
             return None
@@ -139,7 +139,7 @@ class SearchIndex:
             self._generation = view.generation
         return self._db
 
-    def _extend(self, db: sqlite3.Connection, view: View, max_lines: int) -> None:
+    def _extend(self, db: sqlite3.Connection, view: JournalView, max_lines: int) -> None:
         rows, upto = _next_rows(view, self._upto, max_lines)
         if upto == self._upto:
             return
@@ -186,7 +186,7 @@ class SearchIndex:
         self._upto = 0
 
 
-def _open(path: Path, view: View) -> tuple[sqlite3.Connection, int]:
+def _open(path: Path, view: JournalView) -> tuple[sqlite3.Connection, int]:
     """Return a database that fits the journal, with the offset it has reached."""
     try:
         db = connect(path)
@@ -199,8 +199,8 @@ def _open(path: Path, view: View) -> tuple[sqlite3.Connection, int]:
         version = db.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error:
         row, version = None, 0
-    if version == _SCHEMA_VERSION and row is not None and is_of(view, Place(*row)):
-        return db, Place(*row).upto
+    if version == _SCHEMA_VERSION and row is not None and is_of(view, JournalPlace(*row)):
+        return db, JournalPlace(*row).upto
     db.close()
     return _create(path), 0
 
@@ -218,7 +218,7 @@ def _create(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _next_rows(view: View, upto: int, max_lines: int) -> tuple[list[tuple[int, frozenset[str]]], int]:
+def _next_rows(view: JournalView, upto: int, max_lines: int) -> tuple[list[tuple[int, frozenset[str]]], int]:
     """Return (offset, tokens) of lines from `upto` on, with the offset after the last one looked at."""
     rows: list[tuple[int, frozenset[str]]] = []
     seen = weight = size = 0
@@ -248,20 +248,20 @@ def _select(
     return [row[0] for row in rows]
 
 
-def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> Plan:
+def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> SearchPlan:
     exact: list[str] = []
     broad: list[str] = []
     for clause in clauses:
         tokens = _words_from(db, clause.prefix) if clause.prefix else clause.tokens
         if not tokens:
-            return Plan(covered, "", is_broad=False)
+            return SearchPlan(covered, "", is_broad=False)
         if len(tokens) > _MAX_WORDS:
             broad.append(_quoted(clause.prefix) + "*")
         else:
             exact.append("(" + " OR ".join(map(_quoted, tokens)) + ")")
     expression = " AND ".join(exact or broad)
     # Half a character, as a broken client may send it, stands in no line and SQLite will not have it.
-    return Plan(covered, expression if _is_utf8(expression) else "", is_broad=not exact)
+    return SearchPlan(covered, expression if _is_utf8(expression) else "", is_broad=not exact)
 
 
 def _is_utf8(text: str) -> bool:

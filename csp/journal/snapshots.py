@@ -13,7 +13,7 @@ import msgspec
 
 from csp.errors import Broken
 from csp.journal.atomic_files import read_plain, replace_file, sync_folder
-from csp.journal.journal_view import View
+from csp.journal.journal_view import JournalView
 from csp.journal.line_reader import intact_seq
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def save(
     state: bytes,
     *,
     sync: Callable[[], None] | None = None,
-    view: View | None = None,
+    view: JournalView | None = None,
 ) -> None:
     """Write a snapshot at once and drop all but the newest two; a failure is only logged.
 
@@ -66,7 +66,7 @@ def save(
     _sweep(folder)
 
 
-def load(folder: Path, last_seq: int, view: View | None = None) -> Snapshot | None:
+def load(folder: Path, last_seq: int, view: JournalView | None = None) -> Snapshot | None:
     """Return the newest intact snapshot that is not ahead of the journal; those that are, are deleted.
 
     One that was made from another journal than that of `view` is passed over.
@@ -82,7 +82,7 @@ def load(folder: Path, last_seq: int, view: View | None = None) -> Snapshot | No
     return None
 
 
-def read_snapshot(path: Path, view: View | None = None) -> Snapshot:
+def read_snapshot(path: Path, view: JournalView | None = None) -> Snapshot:
     """Read one snapshot file; ValueError says what is damaged."""
     head_line, _, rest = read_plain(path).partition(b"\n")
     try:
@@ -131,7 +131,7 @@ def _checksum(data: bytes) -> str:
     return f"{crc32(data):08x}"
 
 
-def _line_checksum(view: View, seq: int) -> str:
+def _line_checksum(view: JournalView, seq: int) -> str:
     """Return the checksum of the line with this number, or nothing if there is no such line intact."""
     line = view.line_at(view.offset_after(seq - 1))
     return _checksum(line) if intact_seq(line) == seq else ""

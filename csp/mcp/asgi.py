@@ -9,8 +9,8 @@ from typing import Any, Final
 import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from csp.mcp.mcp_server import Context, Room
-from csp.mcp.room_client import Door
+from csp.mcp.mcp_server import Context, ServedRoom
+from csp.mcp.room_client import RoomClient
 
 _DOOR: Final = "csp.door"
 _EVENTS: Final = b"text/event-stream"
@@ -34,7 +34,7 @@ class App:
     def __init__(self) -> None:
         # The SDK logs each request at INFO, what is malformed with all that was sent above that.
         logging.getLogger("mcp").setLevel(logging.ERROR)
-        server = Room(_door_of).server()
+        server = ServedRoom(_door_of).server()
         # Progress can only be told in a stream of events; everything else is one answer of json.
         self._plain = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
         self._streaming = StreamableHTTPSessionManager(server, json_response=False, stateless=True)
@@ -45,7 +45,7 @@ class App:
         async with self._plain.run(), self._streaming.run():
             yield
 
-    async def answer(self, headers: Headers, body: bytes, door: Door, send: Send) -> None:
+    async def answer(self, headers: Headers, body: bytes, door: RoomClient, send: Send) -> None:
         """Answer one POST of somebody whose way to the room is `door`."""
         is_heard = any(name == b"accept" and _EVENTS in value for name, value in headers)
         manager = self._streaming if is_heard and _WANTS_PROGRESS in body else self._plain
@@ -78,7 +78,7 @@ class _Body:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-def _door_of(ctx: Context) -> Door:
+def _door_of(ctx: Context) -> RoomClient:
     assert ctx.request is not None
-    door: Door = ctx.request.scope[_DOOR]
+    door: RoomClient = ctx.request.scope[_DOOR]
     return door

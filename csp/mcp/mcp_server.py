@@ -16,15 +16,15 @@ from csp import __version__
 from csp.errors import BadInput, CspError, NotFound, Refused
 from csp.fast_start.fast_json import dumps
 from csp.mcp import resources
-from csp.mcp.room_client import Door, me
+from csp.mcp.room_client import RoomClient, me
 from csp.mcp.tool_arguments import schema_of
 from csp.mcp.tool_texts import sections
-from csp.mcp.tools import BY_NAME, Asked, Tool, check_tool, read_arguments, shown_to
+from csp.mcp.tools import BY_NAME, Tool, ToolCall, check_tool, read_arguments, shown_to
 from csp.protocol.enums import Mode, Role
 
 Context = ServerRequestContext[Any, Any]
 #: Returns whose door a call comes through.
-DoorOf = Callable[[Context], Door]
+DoorOf = Callable[[Context], RoomClient]
 _TOOLS_FILE: Final = "tools.md"
 _MODES_FILE: Final = "start_modes.md"
 #: As the specification before the stateless one has it, which gave the same code to both mistakes after.
@@ -38,7 +38,7 @@ _MODE_ARGUMENTS: Final = (
 )
 
 
-class Room:
+class ServedRoom:
     """The answers of the server."""
 
     def __init__(self, door_of: DoorOf) -> None:
@@ -82,7 +82,7 @@ class Room:
             given = read_arguments(tool, params.arguments or {})
             door = self._door_of(ctx)
             await check_tool(tool, door)
-            answer = await tool.run(Asked(door, self._key(ctx, params), _progress(ctx)), given)
+            answer = await tool.run(ToolCall(door, self._key(ctx, params), _progress(ctx)), given)
         except CspError as exc:
             return _result(_words(exc), is_error=True)
         found = answer if isinstance(answer, dict) else {"result": answer}

@@ -10,9 +10,9 @@ from typing import Final
 
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
 from csp.fast_start.room_files import make_private_dir, save_token, token_path
-from csp.http_client import Gateway, field, segment
-from csp.mcp.room_client import Network
-from csp.protocol.enums import JoinRole, Kind
+from csp.http_client import GatewayClient, field, segment
+from csp.mcp.room_client import HttpRoomClient
+from csp.protocol.enums import JoinRole, ParticipantKind
 from csp.room.identity import to_id
 from csp.room_registry import Address
 
@@ -24,7 +24,7 @@ _PAUSE_S: Final = 1.0
 _LAST_SEQ: Final = 2**53
 
 
-class Member:
+class OutsideMember:
     """An agent of a name, which comes back under its id as long as its token is known."""
 
     def __init__(self, name: str, find: Callable[[], Address], state_dir: Path) -> None:
@@ -32,10 +32,10 @@ class Member:
         self._file = to_id(name, JoinRole.AGENT)
         self._find = find
         self._state_dir = str(state_dir)
-        self.network = Network(self.connect)
+        self.network = HttpRoomClient(self.connect)
         self.id = ""
 
-    def connect(self) -> Gateway:
+    def connect(self) -> GatewayClient:
         """Join the room, or come back to it; return the gateway to speak to as this agent."""
         address = self._find()
         if not address.room:
@@ -51,18 +51,18 @@ class Member:
         except OSError as exc:
             raise Broken(f"cannot write {path!r}: {(exc.strerror or '').lower()}") from exc
 
-    def _join(self, address: Address, known: str) -> Gateway:
-        body = {"agentId": self._name, "kind": Kind.MCP, "capabilities": [Kind.MCP]}
+    def _join(self, address: Address, known: str) -> GatewayClient:
+        body = {"agentId": self._name, "kind": ParticipantKind.MCP, "capabilities": [ParticipantKind.MCP]}
         try:
-            answer = Gateway(address.url, known).post("/register", body)
+            answer = GatewayClient(address.url, known).post("/register", body)
         except (Unauthenticated, Forbidden, NotFound):
             # It has none yet, somebody else has had the id meanwhile, or the room is a new one.
-            answer = Gateway(address.url, address.token).post("/register", body)
+            answer = GatewayClient(address.url, address.token).post("/register", body)
         token = field(answer, "token", str)
         self.id = field(answer, "agentId", str)
         if address.room:
             save_token(self._state_dir, address.room, self._file, token, _TOKEN_KIND)
-        return Gateway(address.url, token)
+        return GatewayClient(address.url, token)
 
     def _known_token(self, room: str) -> str:
         try:

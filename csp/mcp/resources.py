@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from csp.errors import NotFound
 from csp.fast_start.fast_json import dumps
 from csp.http_client import field, objects, segment
-from csp.mcp.room_client import Door
+from csp.mcp.room_client import RoomClient
 
 SCHEME: Final = "csp://"
 _ITEMS: Final = 200
@@ -15,7 +15,7 @@ _JSON: Final = "application/json"
 _TEXT: Final = "text/plain"
 
 
-class Page(NamedTuple):
+class ResourceText(NamedTuple):
     """A resource as it was read."""
 
     mime: str
@@ -29,14 +29,14 @@ class Resource(NamedTuple):
     name: str
     about: str
     mime: str
-    read: Callable[[Door, str], Awaitable[str]]
+    read: Callable[[RoomClient, str], Awaitable[str]]
 
     @property
     def is_template(self) -> bool:
         return "{" in self.uri
 
 
-async def _transcript(door: Door, session: str) -> str:
+async def _transcript(door: RoomClient, session: str) -> str:
     page = await door.get("/history", limit=_ITEMS, session=session or None)
     return "\n".join(_line(item) for item in objects(field(page, "items", list)))
 
@@ -45,11 +45,11 @@ def _line(item: dict[str, Any]) -> str:
     return f"[{item.get('seq')}] {item.get('sender')} to {item.get('target')}: {item.get('text')}"
 
 
-async def _board(door: Door, session: str) -> str:
+async def _board(door: RoomClient, session: str) -> str:
     return dumps(await door.get("/board", limit=_ITEMS, session=session or None), is_ascii=False)
 
 
-async def _runs(door: Door, run: str) -> str:
+async def _runs(door: RoomClient, run: str) -> str:
     return dumps(await door.get(f"/runs/{segment(run)}" if run else "/runs"), is_ascii=False)
 
 
@@ -63,12 +63,12 @@ RESOURCES: Final = (
 )
 
 
-async def read(door: Door, uri: str) -> Page:
+async def read(door: RoomClient, uri: str) -> ResourceText:
     """Return what stands at an address; NotFound where there is no such thing."""
     base, _, id = uri.removeprefix(SCHEME).partition("/")
     for resource in RESOURCES:
         known = resource.uri.removeprefix(SCHEME).partition("/")
         if uri.startswith(SCHEME) and known[0] == base and resource.is_template == bool(id):
-            return Page(resource.mime, await resource.read(door, unquote(id)))
+            return ResourceText(resource.mime, await resource.read(door, unquote(id)))
     listed = ", ".join(resource.uri for resource in RESOURCES)
     raise NotFound(f"unknown resource {uri!r}", f"expected one of: {listed}")

@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from csp.errors import Unreachable
-from csp.http_client import Gateway, Query
-from csp.protocol.enums import Kind, Role
+from csp.http_client import GatewayClient, Query
+from csp.protocol.enums import ParticipantKind, Role
 from csp.protocol.responses import MeView
 
 #: A gateway that was killed is back within this time.
@@ -27,7 +27,7 @@ _SAFE_WITH_ID: Final = frozenset({"/mode", "/sessions", "/stop", "/collaboration
 _SAFE_BELOW: Final = "/turn/"
 
 
-class Door(Protocol):
+class RoomClient(Protocol):
     """One caller's way to one room."""
 
     async def get(self, path: str, **query: Query) -> Any:
@@ -37,22 +37,22 @@ class Door(Protocol):
         """Return the answer to a POST, or raise what the gateway says."""
 
 
-async def me(door: Door) -> MeView:
+async def me(door: RoomClient) -> MeView:
     """Return for whom the caller's token speaks."""
     return msgspec.convert(await door.get("/me"), MeView)
 
 
 def reads_inbox(who: MeView) -> bool:
     """Tell whether what is said to a participant waits for its own tool; others have it typed in."""
-    return who.kind is Kind.MCP and who.role is not Role.ROOM
+    return who.kind is ParticipantKind.MCP and who.role is not Role.ROOM
 
 
-class Network:
+class HttpRoomClient:
     """A door over HTTP; `connect` finds the gateway, which may be at another port after a failure."""
 
-    def __init__(self, connect: Callable[[], Gateway]) -> None:
+    def __init__(self, connect: Callable[[], GatewayClient]) -> None:
         self._connect = connect
-        self._gateway: Gateway | None = None
+        self._gateway: GatewayClient | None = None
         self._has_answered = False
         # To connect may mean to join, which several calls at once must do once.
         self._connecting = threading.Lock()
@@ -64,11 +64,11 @@ class Network:
         is_safe = path in _SAFE or path.startswith(_SAFE_BELOW) or (path in _SAFE_WITH_ID and "id" in body)
         return await _in_thread(lambda: self._ask(lambda it: it.post(path, body), is_safe=is_safe))
 
-    def ask(self, call: Callable[[Gateway], Any]) -> Any:
+    def ask(self, call: Callable[[GatewayClient], Any]) -> Any:
         """Ask, blocking; what is asked may be asked twice."""
         return self._ask(call, is_safe=True)
 
-    def _ask(self, call: Callable[[Gateway], Any], *, is_safe: bool) -> Any:
+    def _ask(self, call: Callable[[GatewayClient], Any], *, is_safe: bool) -> Any:
         # A room that has never answered may not be running at all, which is said at once.
         deadline = time.monotonic() + (PATIENCE_S if self._has_answered else 0)
         while True:
@@ -87,7 +87,7 @@ class Network:
             self._has_answered = True
             return answer
 
-    def _connected(self) -> Gateway:
+    def _connected(self) -> GatewayClient:
         with self._connecting:
             gateway = self._gateway = self._gateway or self._connect()
             return gateway

@@ -9,21 +9,21 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from csp.mcp.mcp_server import Room
-from csp.mcp.room_client import Door
+from csp.mcp.mcp_server import ServedRoom
+from csp.mcp.room_client import RoomClient
 
 Item = SessionMessage | Exception
 #: What only the answer to a call has.
 _ANSWERS: Final = {"result", "error"}
 
 
-def serve(door: Door) -> None:
+def serve(door: RoomClient) -> None:
     """Serve one client."""
     anyio.run(_serve, door)
 
 
-async def _serve(door: Door) -> None:
-    server = Room(lambda ctx: door).server()
+async def _serve(door: RoomClient) -> None:
+    server = ServedRoom(lambda ctx: door).server()
     async with stdio_server() as (read_stream, write_stream):
         reading = _Answering(read_stream, write_stream)
         await server.run(reading, write_stream, server.create_initialization_options())

@@ -9,10 +9,10 @@ import msgspec
 from csp.errors import BadInput
 from csp.http_client import field, objects, segment
 from csp.mcp import tool_arguments as args
-from csp.mcp.room_client import Door, me, reads_inbox
+from csp.mcp.room_client import RoomClient, me, reads_inbox
 from csp.protocol.enums import ALL, Role
 from csp.room import roles
-from csp.room.roles import Party, Row, check_call, check_row, row_of
+from csp.room.roles import Party, RoleRow, check_call, check_row, row_of
 
 Progress = Callable[[float, float, str], Awaitable[None]]
 #: What agents and people say, without the room's own notices.
@@ -32,15 +32,15 @@ _SHOWN: Final = {
 }
 
 
-class Asked(NamedTuple):
+class ToolCall(NamedTuple):
     """One call: the way to the room, an id that is this call's alone, where progress is told."""
 
-    door: Door
+    door: RoomClient
     key: str
     progress: Progress
 
 
-Handler = Callable[[Asked, Any], Awaitable[Any]]
+Handler = Callable[[ToolCall, Any], Awaitable[Any]]
 
 
 class Tool(NamedTuple):
@@ -53,7 +53,7 @@ class Tool(NamedTuple):
     is_reading: bool = False
 
     @property
-    def row(self) -> Row:
+    def row(self) -> RoleRow:
         return row_of(roles.TOOLS, self.name)
 
 
@@ -62,7 +62,7 @@ def shown_to(role: Role) -> list[Tool]:
     return [tool for tool in TOOLS if Party(role) in tool.row.parties]
 
 
-async def check_tool(tool: Tool, door: Door) -> None:
+async def check_tool(tool: Tool, door: RoomClient) -> None:
     """Raise Forbidden unless the table of roles lets the caller use a tool; each token may use an agent's."""
     if Party.AGENT not in tool.row.parties:
         check_call(tool.row, Party((await me(door)).role), f"call {tool.name!r}")
@@ -86,7 +86,7 @@ def _given(**values: Any) -> dict[str, Any]:
 # --- messages ------------------------------------------------------------------------------------
 
 
-async def send_message(asked: Asked, call: args.SendMessage) -> Any:
+async def send_message(asked: ToolCall, call: args.SendMessage) -> Any:
     key = call.id or asked.key
     if call.turn is not None:
         return await asked.door.post("/agent-output", {"content": call.text, "turn": call.turn, "id": key})
@@ -94,12 +94,12 @@ async def send_message(asked: Asked, call: args.SendMessage) -> Any:
     return await asked.door.post("/message", body | ({"urgent": True} if call.urgent else {}))
 
 
-async def broadcast(asked: Asked, call: args.Broadcast) -> Any:
+async def broadcast(asked: ToolCall, call: args.Broadcast) -> Any:
     body = _given(to=ALL, content=call.text, thread=call.thread, id=call.id or asked.key)
     return await asked.door.post("/message", body)
 
 
-async def read_messages(asked: Asked, call: args.ReadMessages) -> Any:
+async def read_messages(asked: ToolCall, call: args.ReadMessages) -> Any:
     """Read the caller's own inbox, which ends with that; who has another way of hearing reads on."""
     who = await me(asked.door)
     if not reads_inbox(who):
@@ -121,7 +121,7 @@ def _delivered(item: dict[str, Any]) -> dict[str, Any]:
     return {name: item[name] for name in names if item.get(name)}
 
 
-async def query_log(asked: Asked, call: args.QueryLog) -> Any:
+async def query_log(asked: ToolCall, call: args.QueryLog) -> Any:
     query = {"agent": call.agent, "session": call.session, "after": call.after, "before": call.before}
     return _page(await asked.door.get("/history", limit=call.limit, q=call.search, **query))
 
@@ -132,29 +132,29 @@ def _page(page: Any) -> dict[str, Any]:
     return {"items": shown, "next": page.get("next")}
 
 
-async def list_agents(asked: Asked, call: args.Nothing) -> Any:
+async def list_agents(asked: ToolCall, call: args.Nothing) -> Any:
     agents = objects(await asked.door.get("/agents"))
     names = ("id", "name", "kind", "role", "online", "state", "detail", "queued")
     who = await me(asked.door)
     return {"you": who.id, "agents": [{name: agent[name] for name in names} for agent in agents]}
 
 
-async def set_status(asked: Asked, call: args.SetStatus) -> Any:
+async def set_status(asked: ToolCall, call: args.SetStatus) -> Any:
     return await asked.door.post("/state", {"state": call.state, "detail": call.detail})
 
 
 # --- the turn ------------------------------------------------------------------------------------
 
 
-async def working(asked: Asked, call: args.Working) -> Any:
+async def working(asked: ToolCall, call: args.Working) -> Any:
     return await asked.door.post("/turn/working", {"note": call.note})
 
 
-async def hand_over(asked: Asked, call: args.HandOver) -> Any:
+async def hand_over(asked: ToolCall, call: args.HandOver) -> Any:
     return await asked.door.post("/turn/handoff", _given(to=call.to, task=call.task, session=call.session))
 
 
-async def vote(asked: Asked, call: args.Vote) -> Any:
+async def vote(asked: ToolCall, call: args.Vote) -> Any:
     body = _given(label=call.label.upper(), reason=call.reason, session=call.session)
     return await asked.door.post("/turn/vote", body)
 
@@ -162,12 +162,12 @@ async def vote(asked: Asked, call: args.Vote) -> Any:
 # --- the board -----------------------------------------------------------------------------------
 
 
-async def board_add(asked: Asked, call: args.BoardAdd) -> Any:
+async def board_add(asked: ToolCall, call: args.BoardAdd) -> Any:
     body = _given(text=call.text, session=call.session, tags=call.tags, id=call.id or asked.key)
     return await asked.door.post("/board", body)
 
 
-async def board_search(asked: Asked, call: args.BoardSearch) -> Any:
+async def board_search(asked: ToolCall, call: args.BoardSearch) -> Any:
     query = {"session": call.session, "author": call.author, "kind": call.kind}
     rerank = 1 if call.rerank else None
     return await asked.door.get("/board/search", q=call.query, limit=call.limit, rerank=rerank, **query)
@@ -176,7 +176,7 @@ async def board_search(asked: Asked, call: args.BoardSearch) -> Any:
 # --- modes ---------------------------------------------------------------------------------------
 
 
-async def start_mode(asked: Asked, call: args.StartMode) -> Any:
+async def start_mode(asked: ToolCall, call: args.StartMode) -> Any:
     body = _given(**{name: getattr(call, name) for name in _MODE_FIELDS}, id=asked.key)
     return await asked.door.post("/sessions" if call.own_thread else "/mode", body)
 
@@ -186,13 +186,13 @@ _MODE_FIELDS: Final = (
 )
 
 
-async def mode_status(asked: Asked, call: args.ModeStatus) -> Any:
+async def mode_status(asked: ToolCall, call: args.ModeStatus) -> Any:
     if call.session is not None:
         return await asked.door.get(f"/sessions/{segment(call.session)}")
     return await asked.door.get("/mode", thread=call.thread)
 
 
-async def stop(asked: Asked, call: args.Stop) -> Any:
+async def stop(asked: ToolCall, call: args.Stop) -> Any:
     body = _given(thread=call.thread, id=asked.key)
     return await asked.door.post("/stop", body | ({"all": True} if call.all else {}))
 
@@ -200,7 +200,7 @@ async def stop(asked: Asked, call: args.Stop) -> Any:
 # --- collaborations ------------------------------------------------------------------------------
 
 
-async def chatter_collaborate(asked: Asked, call: args.ChatterCollaborate) -> Any:
+async def chatter_collaborate(asked: ToolCall, call: args.ChatterCollaborate) -> Any:
     """Begin a collaboration; wait for its end, or return its handle when that takes too long."""
     body = _given(**{name: getattr(call, name) for name in _CHATTER_FIELDS}, id=asked.key)
     begun = await asked.door.post("/collaborations", body)
@@ -215,13 +215,13 @@ _CHATTER_FIELDS: Final = (
 )
 
 
-async def chatter_poll(asked: Asked, call: args.ChatterPoll) -> Any:
+async def chatter_poll(asked: ToolCall, call: args.ChatterPoll) -> Any:
     if call.stop:
         await asked.door.post(f"/collaborations/{segment(call.handle)}/stop", {})
     return await _until_ended(asked, call.handle, call.wait)
 
 
-async def _until_ended(asked: Asked, handle: str, wait_s: float) -> Any:
+async def _until_ended(asked: ToolCall, handle: str, wait_s: float) -> Any:
     """Return a collaboration when it has ended or the time is over; tell of each step meanwhile."""
     deadline = time.monotonic() + wait_s
     told: list[Any] = []

@@ -9,20 +9,20 @@ from typing import BinaryIO, Final
 
 from csp.errors import Broken, CspError
 from csp.fast_start.child_environment import CONNECTOR, MADE, child_environment
-from csp.http_client import Gateway, objects
+from csp.http_client import GatewayClient, objects
 from csp.panes.pane_borders import MARK
 from csp.panes.tmux_session import room_key
-from csp.panes.wait_ready import PATIENCE_S, Outcome
-from csp.sidecar.run_record import Run, agents_dir
+from csp.panes.wait_ready import PATIENCE_S, StartOutcome
+from csp.sidecar.run_record import SidecarRecord, agents_dir
 
 _POLL_S: Final = 0.1
 _TAIL_BYTES: Final = 4096
 
 
-class Background:
+class BackgroundAgent:
     """One model that runs on when we have ended; `csp down` ends it like those in panes."""
 
-    def __init__(self, state_dir: Path, room: str, gateway: Gateway) -> None:
+    def __init__(self, state_dir: Path, room: str, gateway: GatewayClient) -> None:
         self._state_dir = state_dir
         self._room = room
         self._gateway = gateway
@@ -35,7 +35,7 @@ class Background:
         env: Mapping[str, str],
         show: Callable[[str], None],
         key: str = "",
-    ) -> Outcome:
+    ) -> StartOutcome:
         """Start it; return how it came up, once it is there, has ended, or time is up.
 
         `key` is the variable that has the key of its provider.
@@ -60,11 +60,11 @@ class Background:
                     raise Broken(*_last_words(said, name))
                 time.sleep(_POLL_S)
             process.terminate()
-            return Outcome(name, "offline", f"{name} has not joined after {PATIENCE_S:g} s")
+            return StartOutcome(name, "offline", f"{name} has not joined after {PATIENCE_S:g} s")
 
-    def _found(self, pid: int) -> Outcome | None:
+    def _found(self, pid: int) -> StartOutcome | None:
         """Return the model of a process, if it is in the room."""
-        runs = [Run.load(folder) for folder in agents_dir(self._state_dir, self._room).glob("*/")]
+        runs = [SidecarRecord.load(folder) for folder in agents_dir(self._state_dir, self._room).glob("*/")]
         agent = next((run.agent for run in runs if run is not None and run.pid == pid), None)
         if agent is None:
             return None
@@ -74,7 +74,7 @@ class Background:
             return None
         states = {item.get("id"): str(item.get("state")) for item in agents if item.get("online")}
         is_here = states.get(agent, "starting") != "starting"
-        return Outcome(agent, states[agent]) if is_here else None
+        return StartOutcome(agent, states[agent]) if is_here else None
 
 
 def _last_words(said: BinaryIO, name: str) -> tuple[str, str]:

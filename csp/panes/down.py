@@ -13,15 +13,15 @@ from csp.panes.pane_borders import MARK
 from csp.panes.processes import Process, alive, end, family, matching
 from csp.panes.resume_state import conversations_of, conversations_path, save_conversations
 from csp.panes.start_gateway import running_room
-from csp.panes.tmux_session import Panes, room_key
+from csp.panes.tmux_session import TmuxSession, room_key
 from csp.panes.worktrees import remove_worktrees
 from csp.room_registry import RunningRoom
-from csp.sidecar.run_record import Run, agents_dir
+from csp.sidecar.run_record import SidecarRecord, agents_dir
 from csp.sidecar.wiring import unwire
 
 
 @dataclass(slots=True)
-class Ended:
+class EndReport:
     """What was ended, what would not end, what was left in peace."""
 
     ended: list[str] = field(default_factory=list)
@@ -30,10 +30,10 @@ class Ended:
 
 
 def end_room(
-    state_dir: Path, room: str, history: Path, show: Callable[[str], None], panes: Panes | None
-) -> Ended:
+    state_dir: Path, room: str, history: Path, show: Callable[[str], None], panes: TmuxSession | None
+) -> EndReport:
     """End everything of a room; `panes` is None on a machine without tmux."""
-    report = Ended()
+    report = EndReport()
     running = running_room(state_dir, room)
     ours, foreign = _runs(state_dir, room)
     kept = conversations_path(running.history if running else history)
@@ -48,16 +48,18 @@ def end_room(
     return report
 
 
-def _runs(state_dir: Path, room: str) -> tuple[list[Run], list[Run]]:
+def _runs(state_dir: Path, room: str) -> tuple[list[SidecarRecord], list[SidecarRecord]]:
     """Return the sidecars of our panes, with those that have ended; then those that run elsewhere."""
-    runs = [Run.load(folder) for folder in sorted(agents_dir(state_dir, room).glob("*/"))]
+    runs = [SidecarRecord.load(folder) for folder in sorted(agents_dir(state_dir, room).glob("*/"))]
     key = room_key(state_dir, room)
     known = [run for run in runs if run is not None]
     foreign = [run for run in known if run.is_running and run.env.get(MARK) != key]
     return [run for run in known if run not in foreign], foreign
 
 
-def _end_panes(report: Ended, panes: Panes | None, runs: list[Run], show: Callable[[str], None]) -> None:
+def _end_panes(
+    report: EndReport, panes: TmuxSession | None, runs: list[SidecarRecord], show: Callable[[str], None]
+) -> None:
     pids = [run.pid for run in runs if run.is_running and _is_relay(run)]
     there = panes is not None and bool(panes.id)
     # A brain outlives its relay by its last words, which a gateway that has gone cannot hear.
@@ -75,7 +77,7 @@ def _end_panes(report: Ended, panes: Panes | None, runs: list[Run], show: Callab
     report.ended += [run.agent for run in runs if run.pid in pids]
 
 
-def _is_relay(run: Run) -> bool:
+def _is_relay(run: SidecarRecord) -> bool:
     """Tell whether the process of a record is still the sidecar; its number may be another's by now."""
     # A relay has a title of its own, or the words that the sidecar was started with.
     signs = (f"csp-sidecar-{run.agent}", f" --name {run.name} ")
@@ -84,7 +86,7 @@ def _is_relay(run: Run) -> bool:
     )
 
 
-def _end_gateway(report: Ended, room: RunningRoom, show: Callable[[str], None]) -> None:
+def _end_gateway(report: EndReport, room: RunningRoom, show: Callable[[str], None]) -> None:
     show("waiting for the gateway to end…")
     pids = [pid for pid in (room.supervisor, room.pid) if pid]
     processes = family(pids)
@@ -97,7 +99,7 @@ def _end_gateway(report: Ended, room: RunningRoom, show: Callable[[str], None]) 
     report.ended.append(f"gateway at {room.url}")
 
 
-def _remove_files(state_dir: Path, room: str, runs: list[Run], *, keep_folder: bool) -> None:
+def _remove_files(state_dir: Path, room: str, runs: list[SidecarRecord], *, keep_folder: bool) -> None:
     """Remove what the room left in the state folder, and the folder itself if nothing else is in it."""
     for run in runs:
         folder = Path(run.folder)
@@ -145,7 +147,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def check_ended(report: Ended) -> None:
+def check_ended(report: EndReport) -> None:
     """Raise where something would not end."""
     left = alive(set(report.stubborn))
     if left:

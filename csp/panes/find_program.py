@@ -31,23 +31,23 @@ _HOME: Final = re.compile(r"\A(?:~|\$HOME|\$\{HOME\})(?=/)")
 _HOME_VARIABLE: Final = re.compile(r"\$HOME(?=/)|\$\{HOME\}(?=/)")
 
 
-class Found(NamedTuple):
+class FoundProgram(NamedTuple):
     """A command that can be started, with its profile where its new name does not show it."""
 
     command: tuple[str, ...]
     profile: str = ""
 
 
-def find(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Found | None:
+def find(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> FoundProgram | None:
     """Return the command as it can be started from `cwd`; None if its program is nowhere."""
     program, *rest = command
     where = str(cwd / program) if "/" in program else program
     if shutil.which(where, path=env.get("PATH")):
-        return Found(tuple(command))
+        return FoundProgram(tuple(command))
     if "/" in program:
         return None
     words = _installed(program, env) or _behind_alias(program, env)
-    return Found((*words, *rest), _lost_profile(program, words[0])) if words else None
+    return FoundProgram((*words, *rest), _lost_profile(program, words[0])) if words else None
 
 
 def _installed(program: str, env: Mapping[str, str]) -> tuple[str, ...]:

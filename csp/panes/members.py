@@ -38,7 +38,7 @@ CLIS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class PaneMember:
     """One agent that is to have a pane; an empty profile means the one of its command.
 
     `source` is the variable or the file that has set the command of a known CLI.
@@ -63,7 +63,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class MemberRequest:
     """What the command line asks for; `only` is empty for all."""
 
     dir: Path
@@ -86,11 +86,11 @@ class Wish:
 class Lineup:
     """Who takes part, the orchestrator first, with what there is to say about it."""
 
-    members: tuple[Member, ...]
+    members: tuple[PaneMember, ...]
     notes: tuple[str, ...] = ()
 
 
-def choose(settings: Settings, wish: Wish, env: Mapping[str, str]) -> Lineup:
+def choose(settings: Settings, wish: MemberRequest, env: Mapping[str, str]) -> Lineup:
     """Return who takes part; raise where a name is unknown or a command that is needed is missing."""
     if wish.demo:
         return _demo(settings, wish)
@@ -112,7 +112,7 @@ def choose(settings: Settings, wish: Wish, env: Mapping[str, str]) -> Lineup:
 
 def member_for(
     name: str, command: Sequence[str], settings: Settings, dir: Path, profile: str = "", role: str = "agent"
-) -> Member:
+) -> PaneMember:
     """Return one agent; a known CLI needs no command."""
     setting = _setting(name, profile, role) if not command else ""
     words = tuple(command) or (getattr(settings, setting) if setting else ())
@@ -121,10 +121,12 @@ def member_for(
     _check_profile(name, profile)
     agent = to_id(name, JoinRole(role))
     source = settings.sources[setting] if setting and settings.is_set(setting) else ""
-    return Member(name=name, agent=agent, command=words, cwd=dir, profile=profile, role=role, source=source)
+    return PaneMember(
+        name=name, agent=agent, command=words, cwd=dir, profile=profile, role=role, source=source
+    )
 
 
-def startable(member: Member, env: Mapping[str, str]) -> Member | None:
+def startable(member: PaneMember, env: Mapping[str, str]) -> PaneMember | None:
     """Return an agent with the command that starts it from its directory; None if that is not installed."""
     if member.provider:
         return member if packages.is_installed(_provider(member.provider)) else None
@@ -134,7 +136,7 @@ def startable(member: Member, env: Mapping[str, str]) -> Member | None:
     return replace(member, command=found.command, profile=member.profile or found.profile)
 
 
-def need(member: Member, env: Mapping[str, str]) -> Member:
+def need(member: PaneMember, env: Mapping[str, str]) -> PaneMember:
     """Return an agent that can be started; raise where its command cannot be run."""
     found = startable(member, env)
     if found is None:
@@ -145,7 +147,7 @@ def need(member: Member, env: Mapping[str, str]) -> Member:
 # --- who could ------------------------------------------------------------------------------------
 
 
-def _candidates(settings: Settings, wish: Wish) -> list[Member]:
+def _candidates(settings: Settings, wish: MemberRequest) -> list[PaneMember]:
     if settings.agents:
         members = [_of_spec(spec, settings, wish.dir) for spec in settings.agents]
     else:
@@ -153,7 +155,7 @@ def _candidates(settings: Settings, wish: Wish) -> list[Member]:
     return _only(members, wish)
 
 
-def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> Member:
+def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> PaneMember:
     place = dir / spec.cwd if spec.cwd else dir
     if not place.is_dir():
         raise BadInput(f"csp.toml: agent {spec.name!r}: expected a directory, got cwd {str(spec.cwd)!r}")
@@ -167,7 +169,7 @@ def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> Member:
     return replace(member, worktree=spec.worktree)
 
 
-def _of_model(spec: AgentSpec, place: Path) -> Member:
+def _of_model(spec: AgentSpec, place: Path) -> PaneMember:
     """Return the agent of csp.toml that is a model behind an API."""
     try:
         provider = _provider(spec.provider)
@@ -181,7 +183,7 @@ def _of_model(spec: AgentSpec, place: Path) -> Member:
     return member
 
 
-def model_for(spec: AgentSpec, place: Path) -> Member:
+def model_for(spec: AgentSpec, place: Path) -> PaneMember:
     """Return one agent that is a model behind an API."""
     agent = to_id(spec.name, JoinRole(spec.role))
     words = ["agent", "--name", spec.name, "--provider", spec.provider, "--model", spec.model]
@@ -189,12 +191,12 @@ def model_for(spec: AgentSpec, place: Path) -> Member:
     words += ["--key-env", spec.key_env] if spec.key_env else []
     words += ["--role", spec.role] if spec.role != "agent" else []
     command = (*CSP, *words)
-    return Member(
+    return PaneMember(
         name=spec.name, agent=agent, command=command, cwd=place, role=spec.role, provider=spec.provider
     )
 
 
-def renamed(member: Member, agent: str) -> Member:
+def renamed(member: PaneMember, agent: str) -> PaneMember:
     """Return an agent under another id; a model has its name in its own command."""
     command = member.command
     if member.provider:
@@ -221,7 +223,7 @@ def _setting(name: str, profile: str, role: str) -> str:
     return cli.setting if cli else ""
 
 
-def _only(members: list[Member], wish: Wish) -> list[Member]:
+def _only(members: list[PaneMember], wish: MemberRequest) -> list[PaneMember]:
     """Return the members that were asked for, in the order of the list they come from."""
     if not wish.only:
         return members
@@ -239,7 +241,7 @@ def _only(members: list[Member], wish: Wish) -> list[Member]:
     ]
 
 
-def _demo(settings: Settings, wish: Wish) -> Lineup:
+def _demo(settings: Settings, wish: MemberRequest) -> Lineup:
     members = [_demo_member(name, name, wish.dir) for name in DEMO]
     members = _only(members, wish)
     if wish.orchestrator or settings.orchestrator:
@@ -248,7 +250,7 @@ def _demo(settings: Settings, wish: Wish) -> Lineup:
 
 
 def _demo_instead(
-    settings: Settings, wish: Wish, env: Mapping[str, str], missing: Sequence[Member]
+    settings: Settings, wish: MemberRequest, env: Mapping[str, str], missing: Sequence[PaneMember]
 ) -> Lineup:
     """Return the demo where no CLI is installed; what was chosen by a setting is not dropped in silence."""
     lineup = _demo(settings, wish)
@@ -260,17 +262,17 @@ def _demo_instead(
     return replace(lineup, notes=(*map(_going_on, chosen), why))
 
 
-def _demo_member(name: str, persona: str, dir: Path, role: str = "agent") -> Member:
+def _demo_member(name: str, persona: str, dir: Path, role: str = "agent") -> PaneMember:
     command = (*CSP, "demo", persona)
-    return Member(name=name, agent=name, command=command, cwd=dir, profile=DEMO_PROFILE, role=role)
+    return PaneMember(name=name, agent=name, command=command, cwd=dir, profile=DEMO_PROFILE, role=role)
 
 
 # --- the orchestrator, the ids --------------------------------------------------------------------
 
 
 def _with_orchestrator(
-    members: list[Member], settings: Settings, wish: Wish, env: Mapping[str, str]
-) -> list[Member]:
+    members: list[PaneMember], settings: Settings, wish: MemberRequest, env: Mapping[str, str]
+) -> list[PaneMember]:
     """Return the members with the orchestrator first, if there is to be one."""
     first = [member for member in members if member.role == "orchestrator"]
     others = [member for member in members if member.role != "orchestrator"]
@@ -279,7 +281,7 @@ def _with_orchestrator(
     return [*first, *others]
 
 
-def _checked(members: list[Member]) -> tuple[Member, ...]:
+def _checked(members: list[PaneMember]) -> tuple[PaneMember, ...]:
     """Return the members, whose ids must differ: the room would rename one of two."""
     seen: dict[str, str] = {}
     for member in members:
@@ -295,15 +297,15 @@ def _checked(members: list[Member]) -> tuple[Member, ...]:
 # --- what is missing ------------------------------------------------------------------------------
 
 
-def _not_installed(member: Member) -> NotFound:
+def _not_installed(member: PaneMember) -> NotFound:
     return NotFound(_problem(member), _advice(member))
 
 
-def _going_on(member: Member) -> str:
+def _going_on(member: PaneMember) -> str:
     return f"{_problem(member)}; going on without it ({_advice(member)})"
 
 
-def _problem(member: Member) -> str:
+def _problem(member: PaneMember) -> str:
     if member.provider:
         extra = _provider(member.provider).extra
         return f"agent {member.name!r} needs the package {extra!r}, which is not installed"
@@ -311,7 +313,7 @@ def _problem(member: Member) -> str:
     return f"{by}the command {member.command[0]!r} of agent {member.name!r} was not found"
 
 
-def _advice(member: Member) -> str:
+def _advice(member: PaneMember) -> str:
     if member.provider:
         return f"install it: {packages.how_to_install(_provider(member.provider))}"
     cli = CLIS.get(member.command[0])

@@ -22,10 +22,10 @@ def close_ended(state_dir: Path, room: str, agent: str, show: Callable[[str], No
 
 
 def _close(state_dir: Path, room: str, agent: str) -> bool:
-    from csp.panes.tmux_session import Panes
+    from csp.panes.tmux_session import TmuxSession
 
     try:
-        panes = Panes(room, state_dir)
+        panes = TmuxSession(room, state_dir)
     except CspError:
         return False
     seat = panes.seats().get(agent)

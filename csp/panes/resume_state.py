@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from csp.panes.members import Member
-from csp.sidecar.run_record import Run, agents_dir
+from csp.panes.members import PaneMember
+from csp.sidecar.run_record import SidecarRecord, agents_dir
 from csp.sidecar.wiring import resume
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -24,7 +24,7 @@ _CHOSEN: Final = ("-r", "--resume", "-c", "--continue", "--session-id", "resume"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class SavedConversation:
     """What an agent was at when it was last seen; without a session there is nothing to go on with.
 
     Its token lets it say good-bye afterwards, if the room has not heard that it has gone.
@@ -61,16 +61,16 @@ def lineup_path(state_dir: Path, room: str) -> Path:
     return state_dir / f"{room}.lineup"
 
 
-def save_lineup(path: Path, members: Sequence[Member]) -> None:
+def save_lineup(path: Path, members: Sequence[PaneMember]) -> None:
     """Remember who takes part, for a second `up`."""
     write_private(path, [asdict(member) | {"cwd": str(member.cwd)} for member in members])
 
 
-def load_lineup(path: Path) -> tuple[Member, ...]:
+def load_lineup(path: Path) -> tuple[PaneMember, ...]:
     """Return who takes part, or nobody."""
     try:
         return tuple(
-            Member(**row | {"cwd": Path(row["cwd"]), "command": tuple(row["command"])})
+            PaneMember(**row | {"cwd": Path(row["cwd"]), "command": tuple(row["command"])})
             for row in _read(path) or []
         )
     except (TypeError, KeyError, AttributeError):
@@ -85,19 +85,19 @@ def conversations_path(history: Path) -> Path:
     return history / "agents.json"
 
 
-def load_conversations(path: Path) -> dict[str, Conversation]:
+def load_conversations(path: Path) -> dict[str, SavedConversation]:
     """Return the conversations by agent, as far as they can be read."""
     rows = _read(path)
-    found: dict[str, Conversation] = {}
+    found: dict[str, SavedConversation] = {}
     for agent, row in rows.items() if isinstance(rows, dict) else ():
         try:
-            found[agent] = Conversation(**row)
+            found[agent] = SavedConversation(**row)
         except TypeError:
             continue
     return found
 
 
-def save_conversations(path: Path, new: Mapping[str, Conversation]) -> None:
+def save_conversations(path: Path, new: Mapping[str, SavedConversation]) -> None:
     """Add conversations to those that are known; a room that was never up has none."""
     known = load_conversations(path)
     merged = known | {agent: _merged(known.get(agent), row) for agent, row in new.items()}
@@ -113,25 +113,25 @@ def forget_conversation(path: Path, agent: str) -> None:
         write_private(path, {agent: asdict(row) for agent, row in known.items()})
 
 
-def _merged(old: Conversation | None, new: Conversation) -> Conversation:
+def _merged(old: SavedConversation | None, new: SavedConversation) -> SavedConversation:
     """Return the new one; a CLI that was spoken to before, not yet again, is still in its old session."""
     if old is None or new.session or (old.profile, old.cwd) != (new.profile, new.cwd):
         return new
     return replace(new, session=old.session, transcript=old.transcript)
 
 
-def conversations_of(state_dir: Path, room: str) -> dict[str, Conversation]:
+def conversations_of(state_dir: Path, room: str) -> dict[str, SavedConversation]:
     """Return the conversation of each sidecar that has left its record, by agent."""
-    runs = [Run.load(folder) for folder in sorted(agents_dir(state_dir, room).glob("*/"))]
+    runs = [SidecarRecord.load(folder) for folder in sorted(agents_dir(state_dir, room).glob("*/"))]
     return {run.agent: _conversation(run) for run in runs if run is not None}
 
 
-def _conversation(run: Run) -> Conversation:
+def _conversation(run: SidecarRecord) -> SavedConversation:
     """Return what can be gone on with: only what the CLI has written something of."""
     paths = [path for path in map(Path, run.transcripts) if path.is_file()] or _unrecorded(run)
     newest = max(paths, key=lambda path: path.stat().st_mtime, default=None)
     session = _session_of(newest) if newest else ""
-    return Conversation(
+    return SavedConversation(
         profile=Path(run.profile).stem,
         cwd=run.cwd,
         token=run.token,
@@ -141,7 +141,7 @@ def _conversation(run: Run) -> Conversation:
     )
 
 
-def _unrecorded(run: Run) -> list[Path]:
+def _unrecorded(run: SidecarRecord) -> list[Path]:
     """Return the transcript of a run whose brain had no time to note it; none where that is not certain."""
     hint = Path(run.transcript)
     if not run.transcript or hint.is_file():
@@ -167,7 +167,7 @@ def _session_of(transcript: Path) -> str:
     return found[1].decode("ascii") if found else ""
 
 
-def resumed(member: Member, cwd: Path, known: Mapping[str, Conversation]) -> tuple[str, ...]:
+def resumed(member: PaneMember, cwd: Path, known: Mapping[str, SavedConversation]) -> tuple[str, ...]:
     """Return the command of an agent, going on with its conversation if it had one in this directory."""
     from csp.sidecar.profile import load_profile, profile_for
 

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 from csp.config import Settings
 from csp.errors import Broken, CspError, Unreachable
 from csp.fast_start.child_environment import USER, child_environment
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.panes.members import CSP
 from csp.panes.processes import end, family, is_child
 from csp.room_registry import RunningRoom, running_rooms
@@ -144,7 +144,7 @@ def find_running(settings: Settings, show: Callable[[str], None]) -> RunningRoom
 def answers(room: RunningRoom) -> bool:
     """Tell whether the gateway of a room answers."""
     with contextlib.suppress(CspError):
-        return bool(Gateway(room.url, room.token).get("/health"))
+        return bool(GatewayClient(room.url, room.token).get("/health"))
     return False
 
 

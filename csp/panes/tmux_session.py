@@ -51,7 +51,7 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class AgentPane:
     """One pane of ours."""
 
     pane: str
@@ -101,7 +101,7 @@ def room_key(state_dir: Path, room: str) -> str:
     return f"{room}@{hashlib.sha256(os.fsencode(state_dir)).hexdigest()[:12]}"
 
 
-class Panes:
+class TmuxSession:
     """The tmux session of one room; `id` is empty while there is none."""
 
     def __init__(self, room: str, state_dir: Path) -> None:
@@ -199,7 +199,7 @@ class Panes:
 
     def _split(self) -> str:
         """Return a new pane in the first window that has room for it; nothing if none has."""
-        windows: dict[str, list[Seat]] = {}
+        windows: dict[str, list[AgentPane]] = {}
         for seat in self._rows():
             windows.setdefault(seat.window, []).append(seat)
         for window, seats in windows.items():
@@ -244,7 +244,7 @@ class Panes:
         else:
             self._do(*words, "--", *argv)
 
-    def close(self, seat: Seat) -> None:
+    def close(self, seat: AgentPane) -> None:
         """Take a pane away; the others of its window share its place."""
         self._do("kill-pane", "-t", seat.pane)
         if any(other.window == seat.window for other in self._rows()):
@@ -265,7 +265,7 @@ class Panes:
 
     # --- looking ---------------------------------------------------------------------------------
 
-    def seats(self) -> dict[str, Seat]:
+    def seats(self) -> dict[str, AgentPane]:
         """Return our panes by agent; the human pane is `human`."""
         return {seat.agent: seat for seat in self._rows() if seat.agent != "-"} if self.id else {}
 
@@ -273,11 +273,11 @@ class Panes:
         """Return the processes that run in the panes."""
         return [seat.pid for seat in self._rows() if not seat.is_dead] if self.id else []
 
-    def _rows(self) -> list[Seat]:
+    def _rows(self) -> list[AgentPane]:
         form = "#{pane_id} #{window_id} #{pane_pid} #{pane_dead} #{?@csp_agent,#{@csp_agent},-}"
         rows = [row.split(" ") for row in self._try("list-panes", "-s", "-t", self.id, "-F", form).stdout]
         return [
-            Seat(pane=pane, window=window, pid=int(pid or 0), is_dead=dead == "1", agent=agent)
+            AgentPane(pane=pane, window=window, pid=int(pid or 0), is_dead=dead == "1", agent=agent)
             for pane, window, pid, dead, agent in rows
         ]
 

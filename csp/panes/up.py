@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from csp.config import Settings
 from csp.errors import Broken, CspError, Refused
-from csp.http_client import Gateway, field, objects
-from csp.human.status_bar import Session, session_of
-from csp.panes.members import CSP, Member, Wish, choose, renamed
+from csp.http_client import GatewayClient, field, objects
+from csp.human.status_bar import SessionStatus, session_of
+from csp.panes.members import CSP, MemberRequest, PaneMember, choose, renamed
 from csp.panes.pane_borders import HUMAN
 from csp.panes.resume_state import (
-    Conversation,
+    SavedConversation,
     conversations_of,
     conversations_path,
     forget_conversation,
@@ -32,13 +32,13 @@ from csp.panes.start_gateway import (
     start_gateway,
     supervise_again,
 )
-from csp.panes.tmux_session import DEFAULT_SIZE, Panes, session_name
-from csp.panes.wait_ready import Outcome, Waiting
+from csp.panes.tmux_session import DEFAULT_SIZE, TmuxSession, session_name
+from csp.panes.wait_ready import ReadyWait, StartOutcome
 from csp.panes.worktrees import check_worktree, ensure_worktree
 from csp.protocol.enums import AgentId
 from csp.room.identity import numbered
 from csp.room_registry import Address, RunningRoom
-from csp.sidecar.run_record import Run, agents_dir
+from csp.sidecar.run_record import SidecarRecord, agents_dir
 from csp.terminal.pane_layout import Size, share_out
 
 Tell = Callable[[str], None]
@@ -46,11 +46,11 @@ _STATUS_LINE: Final = 1
 
 
 def plan(
-    settings: Settings, wish: Wish, env: Mapping[str, str], terminal: tuple[int, int] | None
+    settings: Settings, wish: MemberRequest, env: Mapping[str, str], terminal: tuple[int, int] | None
 ) -> dict[str, Any]:
     """Return what `up` would do, as data; raise what it would raise."""
     _check_history(settings)
-    Panes(settings.room, settings.state_dir)
+    TmuxSession(settings.room, settings.state_dir)
     lineup = choose(settings, wish, env)
     for member in lineup.members:
         if member.worktree:
@@ -73,7 +73,7 @@ def plan(
     }
 
 
-def _shown(member: Member) -> dict[str, Any]:
+def _shown(member: PaneMember) -> dict[str, Any]:
     return {
         "id": member.agent,
         "role": member.role,
@@ -89,11 +89,17 @@ def _window_size(terminal: tuple[int, int] | None) -> Size:
     return Size(cols=terminal[0], rows=max(1, terminal[1] - _STATUS_LINE)) if terminal else DEFAULT_SIZE
 
 
-class Opening:
+class OpenRoom:
     """One `csp up`."""
 
     def __init__(
-        self, settings: Settings, wish: Wish, cwd: Path, env: Mapping[str, str], show: Tell, tell: Tell
+        self,
+        settings: Settings,
+        wish: MemberRequest,
+        cwd: Path,
+        env: Mapping[str, str],
+        show: Tell,
+        tell: Tell,
     ) -> None:
         self._settings = settings
         self._wish = wish
@@ -101,12 +107,12 @@ class Opening:
         self._env = env
         self._show = show
         self._tell = tell
-        self.panes = Panes(settings.room, settings.state_dir)
+        self.panes = TmuxSession(settings.room, settings.state_dir)
         self._room: RunningRoom | None = None
         self._is_new = False
         self._resumed: set[str] = set()
 
-    def open(self, terminal: tuple[int, int] | None) -> list[Outcome]:
+    def open(self, terminal: tuple[int, int] | None) -> list[StartOutcome]:
         """Start what is missing; return how each agent came up."""
         _check_history(self._settings)
         self._room = find_running(self._settings, self._show)
@@ -141,7 +147,7 @@ class Opening:
         assert self._room is not None
         return {"room": self._room.room, "url": self._room.url, "session": self.panes.name}
 
-    def _members(self) -> tuple[Member, ...]:
+    def _members(self) -> tuple[PaneMember, ...]:
         """Return who takes part: those who did when the room was opened, with whom was asked for now."""
         path = lineup_path(self._settings.state_dir, self._settings.room)
         before = load_lineup(path) if self._room or self.panes.id else ()
@@ -153,18 +159,18 @@ class Opening:
         new = {member.agent for member in lineup.members}
         return (*lineup.members, *(member for member in before if member.agent not in new))
 
-    def _names_only(self, members: Sequence[Member]) -> bool:
+    def _names_only(self, members: Sequence[PaneMember]) -> bool:
         """Tell whether agents were named, all of them among these."""
         known = {name for member in members for name in (member.agent, member.name)}
         return self._wish.is_plain and set(self._wish.only) <= known
 
-    def _wanted(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
+    def _wanted(self, members: tuple[PaneMember, ...]) -> tuple[PaneMember, ...]:
         """Return whom to start: all, or in a room that is open already those who were named."""
         if not (self._room or self.panes.id) or not self._names_only(members):
             return members
         return tuple(member for member in members if {member.agent, member.name} & set(self._wish.only))
 
-    def _place(self, member: Member) -> Member:
+    def _place(self, member: PaneMember) -> PaneMember:
         """Return the agent with the directory that it is to work in."""
         if not member.worktree:
             return member
@@ -181,7 +187,7 @@ class Opening:
         elif room is not None:
             self._tell(f"room {room.room} is running in {room.dir}; joining it")
 
-    def _seat(self, members: Sequence[Member]) -> None:
+    def _seat(self, members: Sequence[PaneMember]) -> None:
         """Give each agent without a living pane one, in its final size, then start it there."""
         known = self._save()
         seats = self.panes.seats()
@@ -212,14 +218,14 @@ class Opening:
         """Return the agents that the room has removed while their sidecars run on."""
         room = self._room
         assert room is not None
-        found = objects(Gateway(room.url, room.token).get("/agents"))
+        found = objects(GatewayClient(room.url, room.token).get("/agents"))
         folder = agents_dir(self._settings.state_dir, room.room)
-        runs = [Run.load(path) for path in sorted(folder.glob("*/"))]
+        runs = [SidecarRecord.load(path) for path in sorted(folder.glob("*/"))]
         # A sidecar that has only just started has not joined yet.
         ready = {run.agent for run in runs if run is not None and run.journal}
         return ready - {str(item.get("id")) for item in found}
 
-    def _save(self) -> dict[str, Conversation]:
+    def _save(self) -> dict[str, SavedConversation]:
         """Keep what is known of the agents where it outlives the room; return all of it."""
         path = self._conversations
         save_conversations(path, conversations_of(self._settings.state_dir, self._settings.room))
@@ -230,20 +236,20 @@ class Opening:
         assert self._room is not None
         return conversations_path(self._room.history)
 
-    def _free_ids(self, agents: Sequence[str], known: Mapping[str, Conversation]) -> None:
+    def _free_ids(self, agents: Sequence[str], known: Mapping[str, SavedConversation]) -> None:
         """Say good-bye for agents that went without it, or the room would take the new ones for others."""
         room = self._room
         assert room is not None
-        found = objects(Gateway(room.url, room.token).get("/agents"))
+        found = objects(GatewayClient(room.url, room.token).get("/agents"))
         online = {item.get("id") for item in found if item.get("online")}
         folder = agents_dir(self._settings.state_dir, room.room)
         for agent in online & set(agents) & set(known):
-            run = Run.load(folder / str(agent))
+            run = SidecarRecord.load(folder / str(agent))
             if run is None or not run.is_running:
                 with contextlib.suppress(CspError):
-                    Gateway(room.url, known[str(agent)].token).post("/state", {"state": "offline"})
+                    GatewayClient(room.url, known[str(agent)].token).post("/state", {"state": "offline"})
 
-    def _start_anew(self, members: Sequence[Member], outcomes: Sequence[Outcome]) -> bool:
+    def _start_anew(self, members: Sequence[PaneMember], outcomes: Sequence[StartOutcome]) -> bool:
         """Start the CLIs again that ended over their old conversation; tell whether there were any."""
         seats = self.panes.seats()
         lost = {outcome.agent for outcome in outcomes if outcome.problem} & self._resumed
@@ -254,10 +260,10 @@ class Opening:
             self._run(member, seats[member.agent].pane, member.command)
         return bool(found)
 
-    def _run(self, member: Member, pane: str, command: Sequence[str]) -> None:
+    def _run(self, member: PaneMember, pane: str, command: Sequence[str]) -> None:
         self.panes.run(pane, sidecar_argv(member, self._settings.room, command), member.cwd)
 
-    def _wait(self, members: Sequence[Member]) -> list[Outcome]:
+    def _wait(self, members: Sequence[PaneMember]) -> list[StartOutcome]:
         outcomes = _waiting(self._settings, self._settings.room, self.panes).run(
             [member.agent for member in members], self._show
         )
@@ -269,28 +275,28 @@ class Opening:
                 self.panes.set_state(seats[outcome.agent].pane, word)
         return outcomes
 
-    def _session(self) -> Session:
+    def _session(self) -> SessionStatus:
         """Return the mode that runs, none if the gateway has just gone again."""
         with contextlib.suppress(CspError):
             return session_of(_gateway(self._settings, self._settings.room).get("/mode"))
-        return Session()
+        return SessionStatus()
 
 
-class Joining:
+class AddAgents:
     """One `csp add`."""
 
     def __init__(self, settings: Settings, address: Address, env: Mapping[str, str], show: Tell) -> None:
         self._settings = settings
         self._show = show
         self._room = address.room
-        self.panes = Panes(address.room, settings.state_dir)
+        self.panes = TmuxSession(address.room, settings.state_dir)
         running = running_room(settings.state_dir, address.room)
         if not self.panes.id or running is None:
             raise Refused(f"room {address.room!r} has no panes", "open them with: csp up")
         #: Where the room is at home.
         self.dir = running.dir
 
-    def add(self, member: Member, env: Mapping[str, str] | None = None) -> Outcome:
+    def add(self, member: PaneMember, env: Mapping[str, str] | None = None) -> StartOutcome:
         """Give an agent a pane; one whose id is taken gets the next free one.
 
         `env` is what it gets beside the environment that the room was opened with.
@@ -304,7 +310,7 @@ class Joining:
         self.panes.set_state(pane, outcome.state)
         return outcome
 
-    def _with_free_id(self, member: Member) -> Member:
+    def _with_free_id(self, member: PaneMember) -> PaneMember:
         items = objects(_gateway(self._settings, self._room).get("/agents"))
         taken = {field(item, "id", str) for item in items if item.get("online")} | set(self.panes.seats())
         number, agent = 1, AgentId(member.agent)
@@ -314,7 +320,7 @@ class Joining:
         return member if number == 1 else renamed(member, agent)
 
 
-def sidecar_argv(member: Member, room: str, command: Sequence[str]) -> list[str]:
+def sidecar_argv(member: PaneMember, room: str, command: Sequence[str]) -> list[str]:
     """Return the command line of an agent's pane."""
     if member.provider:
         return [*command, "--room", room]
@@ -326,16 +332,16 @@ def sidecar_argv(member: Member, room: str, command: Sequence[str]) -> list[str]
     return [*argv, "--", *command]
 
 
-def _waiting(settings: Settings, room: str, panes: Panes) -> Waiting:
-    return Waiting(lambda: _gateway(settings, room), panes, agents_dir(settings.state_dir, room))
+def _waiting(settings: Settings, room: str, panes: TmuxSession) -> ReadyWait:
+    return ReadyWait(lambda: _gateway(settings, room), panes, agents_dir(settings.state_dir, room))
 
 
-def _gateway(settings: Settings, room: str) -> Gateway:
+def _gateway(settings: Settings, room: str) -> GatewayClient:
     """Return the gateway of a room as it is now; it may have moved."""
     found = running_room(settings.state_dir, room)
     if found is None:
         raise Broken(f"the gateway of room {room!r} has ended", "see: csp logs gateway")
-    return Gateway(found.url, found.token)
+    return GatewayClient(found.url, found.token)
 
 
 def _check_history(settings: Settings) -> None:

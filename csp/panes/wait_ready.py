@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from csp.errors import CspError, Unreachable
-from csp.http_client import Gateway, field, objects, segment
-from csp.panes.tmux_session import Panes, Seat
-from csp.sidecar.run_record import Run
+from csp.http_client import GatewayClient, field, objects, segment
+from csp.panes.tmux_session import AgentPane, TmuxSession
+from csp.sidecar.run_record import SidecarRecord
 
 PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.1
@@ -17,7 +17,7 @@ _LOOK_S: Final = 0.5
 _STARTING: Final = "starting"
 
 
-class Outcome(NamedTuple):
+class StartOutcome(NamedTuple):
     """How an agent came up; `problem` is empty for one that is there."""
 
     agent: str
@@ -25,10 +25,10 @@ class Outcome(NamedTuple):
     problem: str = ""
 
 
-class Waiting:
+class ReadyWait:
     """One wait for agents whose panes have just been started; `folder` is that of the sidecars."""
 
-    def __init__(self, gateway: Callable[[], Gateway], panes: Panes, folder: Path) -> None:
+    def __init__(self, gateway: Callable[[], GatewayClient], panes: TmuxSession, folder: Path) -> None:
         self._gateway = gateway
         self._panes = panes
         self._folder = folder
@@ -37,11 +37,11 @@ class Waiting:
 
     def run(
         self, agents: Sequence[str], show: Callable[[str], None], patience_s: float = PATIENCE_S
-    ) -> list[Outcome]:
+    ) -> list[StartOutcome]:
         """Return how each agent came up, once all are there, ended, or time is up."""
         deadline = time.monotonic() + patience_s
         look_at = 0.0
-        seats: dict[str, Seat] = {}
+        seats: dict[str, AgentPane] = {}
         while True:
             now = time.monotonic()
             if now >= look_at:
@@ -64,7 +64,7 @@ class Waiting:
         online = [item for item in found if item.get("online") and item.get("id") in agents]
         return {field(item, "id", str): field(item, "state", str) for item in online}
 
-    def _is_settled(self, seat: Seat | None, state: str | None) -> bool:
+    def _is_settled(self, seat: AgentPane | None, state: str | None) -> bool:
         """Tell whether an agent needs no more waiting."""
         if seat is None or seat.is_dead:
             return True
@@ -72,7 +72,7 @@ class Waiting:
             return False
         if seat.agent in self._here:
             return state != _STARTING
-        run = Run.load(self._folder / seat.agent)
+        run = SidecarRecord.load(self._folder / seat.agent)
         if run is not None and run.pid == seat.pid and self._shows_itself(seat.agent):
             self._here.add(seat.agent)
         return False
@@ -85,13 +85,13 @@ class Waiting:
             return False
         return True
 
-    def _outcome(self, agent: str, state: str, seat: Seat | None, patience_s: float) -> Outcome:
+    def _outcome(self, agent: str, state: str, seat: AgentPane | None, patience_s: float) -> StartOutcome:
         is_there = seat is not None and not seat.is_dead
         if is_there and agent in self._here and state and state != _STARTING:
-            return Outcome(agent, state)
+            return StartOutcome(agent, state)
         said = self._panes.last_line(seat.pane) if seat else ""
         shown = f": {said}" if said else ""
         if not is_there:
-            return Outcome(agent, "offline", f"{agent} has ended{shown}")
+            return StartOutcome(agent, "offline", f"{agent} has ended{shown}")
         what = "is still starting" if state else "has not joined"
-        return Outcome(agent, state or "offline", f"{agent} {what} after {patience_s:g} s{shown}")
+        return StartOutcome(agent, state or "offline", f"{agent} {what} after {patience_s:g} s{shown}")

@@ -38,7 +38,7 @@ Scalar = Word | int | float | bool | None
 Capabilities = Annotated[dict[Word, Scalar], Meta(max_length=64)] | Annotated[list[Word], Meta(max_length=64)]
 
 
-class Kind(StrEnum):
+class ParticipantKind(StrEnum):
     CLI = "cli"
     API = "api"
     HUMAN = "human"

@@ -19,8 +19,8 @@ from csp.protocol.enums import (
     DeliveryState,
     Ending,
     JoinRole,
-    Kind,
     MessageId,
+    ParticipantKind,
     SessionId,
     TurnId,
 )
@@ -57,7 +57,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"):
     text: str
 
 
-class Said(Event, frozen=True, omit_defaults=True):
+class MessageEvent(Event, frozen=True, omit_defaults=True):
     """A message was accepted for these recipients."""
 
     recipients: tuple[AgentId, ...]
@@ -93,33 +93,33 @@ class Said(Event, frozen=True, omit_defaults=True):
     seals: dict[SessionId, int] = field(default_factory=dict)
 
 
-class HumanMessage(Said, frozen=True, omit_defaults=True, tag="human_message"):
+class HumanMessage(MessageEvent, frozen=True, omit_defaults=True, tag="human_message"):
     pass
 
 
-class AgentCall(Said, frozen=True, omit_defaults=True, tag="agent_call"):
+class AgentCall(MessageEvent, frozen=True, omit_defaults=True, tag="agent_call"):
     """An agent spoke to another participant on its own."""
 
 
-class AgentResponse(Said, frozen=True, omit_defaults=True, tag="agent_response"):
+class AgentResponse(MessageEvent, frozen=True, omit_defaults=True, tag="agent_response"):
     """An agent answered."""
 
 
-class Activity(Said, frozen=True, omit_defaults=True, tag="activity"):
+class Activity(MessageEvent, frozen=True, omit_defaults=True, tag="activity"):
     """An agent wrote something in the midst of its work, which is no answer."""
 
 
-class Kept(Said, frozen=True, omit_defaults=True, tag="kept"):
+class KeptPrivate(MessageEvent, frozen=True, omit_defaults=True, tag="kept"):
     """An agent wrote something that stays in its pane; the commands in it were run."""
 
 
-class Told(Said, frozen=True, omit_defaults=True, tag="answer"):
+class SystemReply(MessageEvent, frozen=True, omit_defaults=True, tag="answer"):
     """The room answered a question of an agent; `query` is the event that asked it, if there is one."""
 
     query: MessageId | None = None
 
 
-class TurnSignal(Said, frozen=True, omit_defaults=True, tag="turn_signal"):
+class TurnSignal(MessageEvent, frozen=True, omit_defaults=True, tag="turn_signal"):
     """An agent was asked for its turn; `text` is the whole prompt."""
 
     current_agent: AgentId = field(name="currentAgent", default=AgentId(""))
@@ -132,7 +132,7 @@ class TurnSignal(Said, frozen=True, omit_defaults=True, tag="turn_signal"):
     max_output: int | None = None
 
 
-class Queried(Event, frozen=True, omit_defaults=True, tag="query"):
+class LogRequested(Event, frozen=True, omit_defaults=True, tag="query"):
     """An agent asked the room for its last messages, while it was at work on `replyTo`."""
 
     count: int
@@ -140,7 +140,7 @@ class Queried(Event, frozen=True, omit_defaults=True, tag="query"):
     hops: int = 0
 
 
-class Noticed(Event, frozen=True, omit_defaults=True, tag="system"):
+class NoticePosted(Event, frozen=True, omit_defaults=True, tag="system"):
     """The room told its people something.
 
     `silent` is who has left its wake-ups unanswered, `repeats` the message that was not sent again, if it is
@@ -200,7 +200,7 @@ class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
     sealed: int = 0
 
 
-class Noted(Event, frozen=True, omit_defaults=True, tag="note"):
+class NoteAdded(Event, frozen=True, omit_defaults=True, tag="note"):
     """Somebody wrote on a board, that of the room where there is no session; `key` is the writer's own id."""
 
     idx: int
@@ -319,7 +319,7 @@ class RunDelivered(RunEvent, frozen=True, omit_defaults=True, tag="run.delivered
     note: str = ""
 
 
-class Delivered(Event, frozen=True, omit_defaults=True, tag="delivery"):
+class DeliveryMoved(Event, frozen=True, omit_defaults=True, tag="delivery"):
     """A message moved on its way to `agent`."""
 
     message: MessageId
@@ -332,7 +332,7 @@ class Joined(Event, frozen=True, omit_defaults=True, tag="joined"):
     """A participant came, or came back; a new `epoch` ends all tokens of the id before it."""
 
     name: str
-    kind: Kind
+    kind: ParticipantKind
     role: JoinRole
     epoch: int
     capabilities: Capabilities | None = None
@@ -368,7 +368,7 @@ class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):
     turn: TurnId | None = None
 
 
-class Late(Event, frozen=True, omit_defaults=True, tag="late"):
+class LateReply(Event, frozen=True, omit_defaults=True, tag="late"):
     """An answer to a turn that was not open; kept, shown to nobody, and it moved nothing.
 
     It may have been paid for all the same.
@@ -379,7 +379,7 @@ class Late(Event, frozen=True, omit_defaults=True, tag="late"):
     usage: Usage | None = None
 
 
-class Called(Event, frozen=True, omit_defaults=True, tag="call"):
+class CallRecorded(Event, frozen=True, omit_defaults=True, tag="call"):
     """A call with an id of the caller's own was carried out; `answer` names what came of it."""
 
     key: str
@@ -398,7 +398,7 @@ class Pruned(Event, frozen=True, omit_defaults=True, tag="pruned"):
     before: int
 
 
-class Base(Event, frozen=True, omit_defaults=True, tag="base"):
+class PrunedBase(Event, frozen=True, omit_defaults=True, tag="base"):
     """The first line of a pruned journal: the room as it stood after `seq`."""
 
     state: msgspec.Raw
@@ -420,16 +420,16 @@ KnownEvent = (
     | AgentCall
     | AgentResponse
     | Activity
-    | Kept
-    | Told
+    | KeptPrivate
+    | SystemReply
     | TurnSignal
-    | Queried
-    | Noticed
+    | LogRequested
+    | NoticePosted
     | ModeChanged
     | TurnMoved
     | UsageSeen
     | Voted
-    | Noted
+    | NoteAdded
     | BoardChanged
     | RunStarted
     | RunPrepared
@@ -442,16 +442,16 @@ KnownEvent = (
     | RunDefect
     | RunEnded
     | RunDelivered
-    | Delivered
+    | DeliveryMoved
     | Joined
     | Left
     | StateChanged
     | ControlSent
-    | Late
-    | Called
+    | LateReply
+    | CallRecorded
     | Redacted
     | Pruned
-    | Base
+    | PrunedBase
 )
 AnyEvent = KnownEvent | Unknown
 

@@ -10,12 +10,12 @@ from csp.protocol.enums import (
     Ending,
     Id,
     JoinRole,
-    Kind,
     MaybeText,
     Name,
     Note,
     NoticeKind,
     OwnId,
+    ParticipantKind,
     ReportedAgentState,
     ReportedState,
     Struct,
@@ -28,7 +28,7 @@ from csp.protocol.session_parts import Limits
 class RegisterBody(Struct, frozen=True):
     agent_id: Name = field(name="agentId")
     capabilities: Capabilities | None = None
-    kind: Kind = Kind.CLI
+    kind: ParticipantKind = ParticipantKind.CLI
     role: JoinRole = JoinRole.AGENT
     #: Names one start of a sidecar: whoever registers with the same one again gets the same id.
     launch: Annotated[str, Meta(max_length=64)] = ""

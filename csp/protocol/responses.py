@@ -13,8 +13,8 @@ from csp.protocol.enums import (
     DeliveryState,
     Ending,
     JoinRole,
-    Kind,
     Mode,
+    ParticipantKind,
     Role,
     Struct,
 )
@@ -60,7 +60,7 @@ class MeView(Struct, frozen=True, omit_defaults=False):
 
     id: str
     role: Role
-    kind: Kind
+    kind: ParticipantKind
     room: str
 
 
@@ -118,7 +118,7 @@ class MessageView(Struct, frozen=True):
 class AgentView(Struct, frozen=True, omit_defaults=False):
     id: str
     name: str
-    kind: Kind
+    kind: ParticipantKind
     role: JoinRole
     capabilities: Capabilities | None
     online: bool

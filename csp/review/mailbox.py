@@ -47,7 +47,7 @@ _HINT: Final = "a message is an object with schema_version, timestamp, sender, r
 Mark = tuple[int, int, int]
 
 
-class Letter(NamedTuple):
+class MailboxMessage(NamedTuple):
     """A file that holds a message; `key` is the same for the same words in the same folder."""
 
     path: Path
@@ -59,7 +59,7 @@ class Letter(NamedTuple):
     body: AnyMessage
 
 
-class BadLetter(NamedTuple):
+class InvalidMailboxFile(NamedTuple):
     """A file that holds none."""
 
     path: Path
@@ -85,7 +85,7 @@ class Mailbox:
             for name in _FOLDERS:
                 (self.root / role / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def letters(self) -> Iterator[Letter | BadLetter]:
+    def letters(self) -> Iterator[MailboxMessage | InvalidMailboxFile]:
         """Yield what lies in the folders of the roles, oldest name first; what is being written is left."""
         before, self._halves = self._halves, {}
         for role in RunRole:
@@ -96,16 +96,16 @@ class Mailbox:
 
     def _read(
         self, path: Path, role: RunRole, before: dict[tuple[Path, Mark], float]
-    ) -> Letter | BadLetter | None:
+    ) -> MailboxMessage | InvalidMailboxFile | None:
         try:
             mark, data = _content(path)
         except FileNotFoundError:
             return None
         except OSError as exc:
             why = "it is a link" if exc.errno == errno.ELOOP else exc.strerror
-            return BadLetter(path, _mark_of(path), role, BadInput(f"it cannot be read: {why}"))
+            return InvalidMailboxFile(path, _mark_of(path), role, BadInput(f"it cannot be read: {why}"))
         except BadInput as exc:
-            return BadLetter(path, _mark_of(path), role, exc)
+            return InvalidMailboxFile(path, _mark_of(path), role, exc)
         try:
             message, body = _message(data, self.root.parent)
         except BadInput as exc:
@@ -113,27 +113,27 @@ class Mailbox:
             if not _is_json(data) and self._clock() - since < GRACE_S:
                 self._halves[path, mark] = since
                 return None
-            return BadLetter(path, mark, role, exc)
+            return InvalidMailboxFile(path, mark, role, exc)
         key = hashlib.sha256(role.encode() + b"\0" + encode(message)).hexdigest()[:32]
-        return Letter(path, mark, role, key, message.run_id, message.sender, body)
+        return MailboxMessage(path, mark, role, key, message.run_id, message.sender, body)
 
     # --- putting away ------------------------------------------------------------------------------
 
-    def is_copy(self, letter: Letter) -> bool:
+    def is_copy(self, letter: MailboxMessage) -> bool:
         """Tell whether a file with the same words was put away before."""
         return any((letter.path.parent / "handled").glob(f"{letter.key[:8]}-*"))
 
-    def handled(self, letter: Letter) -> None:
+    def handled(self, letter: MailboxMessage) -> None:
         """Put a file away that was taken."""
         self._put_away(letter, "handled", f"{letter.key[:8]}-{_short(letter.path.name)}")
 
-    def refused(self, letter: Letter | BadLetter, why: str) -> None:
+    def refused(self, letter: MailboxMessage | InvalidMailboxFile, why: str) -> None:
         """Put a file away that was not, with the reason beside it."""
         name = f"{time.time_ns()}-{_short(letter.path.name)}"
         if self._put_away(letter, "refused", name):
             replace_file(letter.path.parent / "refused" / f"{name}.reason.txt", f"{why}\n".encode())
 
-    def _put_away(self, letter: Letter | BadLetter, folder: str, name: str) -> bool:
+    def _put_away(self, letter: MailboxMessage | InvalidMailboxFile, folder: str, name: str) -> bool:
         """Move the file that was read; one that has taken its place meanwhile is left where it is."""
         target = letter.path.parent / folder / name
         try:

@@ -25,7 +25,7 @@ from csp.protocol.review_messages import (
 )
 from csp.review.run_git import Git
 from csp.room.runs.run_commands import is_plan_open
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 from csp.room.runs.run_views import run_detail
 
 STATE: Final = "run.json"
@@ -70,7 +70,7 @@ class RunFolders:
             return msgspec.json.decode(read_plain(self.path(run_id) / STATE), type=_Seen).seq
         return 0
 
-    def write(self, run: Run, events: Sequence[KnownEvent]) -> str:
+    def write(self, run: ReviewRun, events: Sequence[KnownEvent]) -> str:
         """Bring the folder up to date; `events` are all of the run's. Return what a person has to know."""
         folder = self.path(run.id)
         for name in ("diffs", "decisions"):
@@ -85,7 +85,7 @@ class RunFolders:
         _put(folder / STATE, _pretty({"seq": run.seq, **detail}))
         return note
 
-    def _write_plan(self, folder: Path, run: Run) -> str:
+    def _write_plan(self, folder: Path, run: ReviewRun) -> str:
         """Write the plan; what a person has made of it is kept, if too late then under another name."""
         if run.plan is None:
             return ""
@@ -109,7 +109,7 @@ class RunFolders:
             return _pretty(msgspec.to_builtins(state.plan)) if state.plan else b""
         return b""
 
-    def _write_patches(self, folder: Path, run: Run, events: Sequence[KnownEvent]) -> None:
+    def _write_patches(self, folder: Path, run: ReviewRun, events: Sequence[KnownEvent]) -> None:
         context = run.context
         for event in events:
             figures = event.update.figures if isinstance(event, RunChecked) and event.update.final else None
@@ -122,7 +122,7 @@ class RunFolders:
                 patch = self._git.patch(Path(context.repository), figures.base, figures.commit)
                 replace_file(path, patch)
 
-    def _write_decisions(self, folder: Path, run: Run, events: Sequence[KnownEvent]) -> None:
+    def _write_decisions(self, folder: Path, run: ReviewRun, events: Sequence[KnownEvent]) -> None:
         for event in events:
             if isinstance(event, RunSaid) and isinstance(event.body, ReviewDecision):
                 message = write_message(run.id, event.role, event.ts, event.body)

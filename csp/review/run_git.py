@@ -34,7 +34,7 @@ _GITLINK: Final = "160000"
 _MAX_LINK_BYTES: Final = 8192
 
 
-class Seen(NamedTuple):
+class WorktreeState(NamedTuple):
     """What stands in a worktree: figures, the patch as far as the journal takes it, all of its bytes.
 
     `note` says what of the work is not in the patch.
@@ -80,7 +80,7 @@ class Git:
         note = "; ".join(notes)
         return RunContext(dir=str(dir), worktree=str(place), repository=top, base=base, note=note)
 
-    def look(self, context: RunContext, ref: str, message: str) -> Seen:
+    def look(self, context: RunContext, ref: str, message: str) -> WorktreeState:
         """Take the diff of the worktree against its base, with new or binary files; keep it as a commit.
 
         What git ignores is left out; what only its index would hide is not.
@@ -99,7 +99,7 @@ class Git:
         self._must(home, "update-ref", ref, commit)
         patch = self.patch(home, context.base, commit)
         figures = self._figures(home, context.base, commit, patch)
-        return Seen(figures, _shown(patch), patch, self._left_out(home, context.base, commit))
+        return WorktreeState(figures, _shown(patch), patch, self._left_out(home, context.base, commit))
 
     def _own_folder(self, home: Path, tree: Path) -> Path:
         """Return where the repository at `home` keeps what belongs to the worktree at `tree`.

@@ -20,7 +20,7 @@ DRAIN_S: Final = 1.0
 END_S: Final = 30.0
 _CHUNK: Final = 65_536
 #: Runs the command with limits, and ends what it leaves behind.
-_CONFINED: Final = Path(__file__).with_name("confined.py")
+_CONFINED: Final = Path(__file__).with_name("confined_command.py")
 #: Whatever a command has started carries it, also what has left its process group.
 _MARK: Final = "CSP_TEST_PLACE"
 _LOOKS: Final = 100

@@ -34,7 +34,7 @@ class Places(NamedTuple):
     per_agent: int
 
 
-class Verdict(NamedTuple):
+class AdmissionVerdict(NamedTuple):
     """Whether a connection may stay, and whose connection makes room for it, if any."""
 
     is_in: bool
@@ -49,14 +49,16 @@ def places_for(max_files: int) -> Places:
     return Places(total - agents - strangers, agents, strangers, min(MAX_PER_AGENT, agents))
 
 
-def admit(agent: AgentId, counts: Mapping[AgentId, int], places: Places) -> Verdict:
+def admit(agent: AgentId, counts: Mapping[AgentId, int], places: Places) -> AdmissionVerdict:
     """Decide about one more connection of an agent; `counts` are the connections of all."""
     own = counts.get(agent, 0)
     if own >= places.per_agent:
         # It may replace a connection of its own that is idle.
-        return Verdict(False, agent)
+        return AdmissionVerdict(False, agent)
     if sum(counts.values()) < places.agents:
-        return Verdict(True)
+        return AdmissionVerdict(True)
     greediest = max(counts, key=lambda other: counts[other])
     # Agents share what there is: one takes a place from the other while that has more.
-    return Verdict(True, greediest) if counts[greediest] > own + 1 else Verdict(False, agent)
+    return (
+        AdmissionVerdict(True, greediest) if counts[greediest] > own + 1 else AdmissionVerdict(False, agent)
+    )

@@ -14,8 +14,8 @@ from csp.protocol.enums import (
     DeliveryState,
     Ending,
     JoinRole,
-    Kind,
     MessageId,
+    ParticipantKind,
     SessionAction,
 )
 from csp.protocol.notes import HitView, Provider
@@ -55,13 +55,13 @@ class Join(Command, frozen=True, kw_only=True):
     """
 
     name: str
-    kind: Kind = Kind.CLI
+    kind: ParticipantKind = ParticipantKind.CLI
     role: JoinRole = JoinRole.AGENT
     capabilities: Capabilities | None = None
     launch: str = ""
 
 
-class Return(Command, frozen=True, kw_only=True):
+class Rejoin(Command, frozen=True, kw_only=True):
     """Come back as the owner of `agent`, known by its token; a sidecar comes back with a new `launch`."""
 
     agent: AgentId
@@ -92,7 +92,7 @@ class Send(Command, frozen=True, kw_only=True):
     only: tuple[AgentId, ...] | None = None
 
 
-class Answer(Command, frozen=True, kw_only=True):
+class PostReply(Command, frozen=True, kw_only=True):
     """Post what a participant wrote; it goes to whoever asked. The commands in an agent's text are run."""
 
     sender: AgentId
@@ -112,7 +112,7 @@ class Answer(Command, frozen=True, kw_only=True):
     hits: Hits = {}
 
 
-class Tell(Command, frozen=True, kw_only=True):
+class AnswerQuery(Command, frozen=True, kw_only=True):
     """Answer a query of an agent with what was found."""
 
     query: MessageId
@@ -120,7 +120,7 @@ class Tell(Command, frozen=True, kw_only=True):
     ttl_s: float | None = None
 
 
-class Report(Command, frozen=True, kw_only=True):
+class ReportDelivery(Command, frozen=True, kw_only=True):
     """Say how far a message has come on its way to `agent`."""
 
     agent: AgentId
@@ -139,7 +139,7 @@ class SetState(Command, frozen=True, kw_only=True):
     notice: AgentNotice | None = None
 
 
-class Control(Command, frozen=True, kw_only=True):
+class ControlAgent(Command, frozen=True, kw_only=True):
     """Press a button for `agent`."""
 
     agent: AgentId
@@ -147,24 +147,24 @@ class Control(Command, frozen=True, kw_only=True):
     choice: int | None = None
 
 
-class NoteCall(Command, frozen=True, kw_only=True):
+class RecordCall(Command, frozen=True, kw_only=True):
     """Remember a call whose work is done outside the room: that it began, then what came of it."""
 
     key: str
     answer: str = ""
 
 
-class Cancel(Command, frozen=True, kw_only=True):
+class CancelMessage(Command, frozen=True, kw_only=True):
     message: str
 
 
-class Continue(Command, frozen=True, kw_only=True):
+class ReleaseMessage(Command, frozen=True, kw_only=True):
     """Release a message that the loop guard holds."""
 
     message: str
 
 
-class Redact(Command, frozen=True, kw_only=True):
+class RedactMessage(Command, frozen=True, kw_only=True):
     """Take the text of a message out of the journal; the caller has checked that it is there."""
 
     message: str
@@ -240,7 +240,7 @@ class NextTurn(Command, frozen=True, kw_only=True):
     thread: str = DEFAULT_THREAD
 
 
-class KeepTurn(Command, frozen=True, kw_only=True):
+class ExtendTurn(Command, frozen=True, kw_only=True):
     """Say that `agent` is at work on its turn; `usage` is all that `turn` has used so far."""
 
     agent: AgentId
@@ -258,7 +258,7 @@ class CastVote(Command, frozen=True, kw_only=True):
     session: str | None = None
 
 
-class HandTurn(Command, frozen=True, kw_only=True):
+class HandOffTurn(Command, frozen=True, kw_only=True):
     """Say who goes on after the turn of `agent`, once that is replied to."""
 
     agent: AgentId
@@ -359,7 +359,7 @@ class Summarise(Command, frozen=True, kw_only=True):
     ttl_s: float | None = None
 
 
-class KeepNotes(Command, frozen=True, kw_only=True):
+class SetBoardProvider(Command, frozen=True, kw_only=True):
     """Say by whom the notes of a board are kept for searching."""
 
     session: str
@@ -382,24 +382,24 @@ class Tick(Command, frozen=True, kw_only=True):
     hits: Hits = {}
 
 
-BoardCommand = WriteNote | Summarise | KeepNotes | CompactBoard
+BoardCommand = WriteNote | Summarise | SetBoardProvider | CompactBoard
 RunCommand = SayInRun | PrepareRun | CheckRun | DeliverRun | ActOnRun
-SessionCommand = SetMode | Collaborate | NextTurn | KeepTurn | CastVote | HandTurn | Stop | Steer
+SessionCommand = SetMode | Collaborate | NextTurn | ExtendTurn | CastVote | HandOffTurn | Stop | Steer
 AnyCommand = (
     Join
-    | Return
+    | Rejoin
     | Leave
     | Remove
     | Send
-    | Answer
-    | Tell
-    | Report
+    | PostReply
+    | AnswerQuery
+    | ReportDelivery
     | SetState
-    | Control
-    | NoteCall
-    | Cancel
-    | Continue
-    | Redact
+    | ControlAgent
+    | RecordCall
+    | CancelMessage
+    | ReleaseMessage
+    | RedactMessage
     | Prune
     | Notice
     | SessionCommand

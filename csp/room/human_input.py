@@ -18,12 +18,12 @@ ROUTER_USAGE: Final = "@router collaborate claude codex: the goal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing:
+class EmptyLine:
     """An empty line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
+class MessageLine:
     """Say `text`; `to` is empty for whoever was spoken to last."""
 
     text: str
@@ -32,19 +32,19 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
+class SetTarget:
     """Speak to `to` from now on."""
 
     to: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class StopLine:
     """Stop what is running, at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class CommandLine:
     """A slash with a word; `rest` is what stands behind it."""
 
     name: str
@@ -52,7 +52,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetMode:
+class ModeLine:
     """Begin a mode; None or nothing leaves a choice to the room."""
 
     mode: str
@@ -65,14 +65,14 @@ class SetMode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wrong:
+class InvalidLine:
     """A line nobody can act on, and what to type instead."""
 
     problem: str
     hint: str
 
 
-TypedLine = Nothing | Send | Aim | Stop | Command | SetMode | Wrong
+TypedLine = EmptyLine | MessageLine | SetTarget | StopLine | CommandLine | ModeLine | InvalidLine
 
 _SIGNS: Final = ("/", "@", "!")
 _ADDRESS: Final = re.compile(
@@ -90,39 +90,41 @@ def read_line(line: str) -> TypedLine:
     """Return what a typed line means; a doubled `/`, `@` or `!` begins a text with that sign."""
     text = line.strip()
     if not text:
-        return Nothing()
+        return EmptyLine()
     if text[:1] in _SIGNS and text[1:2] == text[:1]:
-        return Send(text=text[1:])
+        return MessageLine(text=text[1:])
     if text.startswith("/"):
         return _read_command(text)
     if text in ("@", "!"):
-        return Wrong(problem="expected a name behind it", hint=f"{text}claude text; {text}all text")
+        return InvalidLine(problem="expected a name behind it", hint=f"{text}claude text; {text}all text")
     if text[:1] in ("@", "!") and (match := _ADDRESS.match(text)):
         return _read_address(match["to"].lower(), (match["text"] or "").strip(), urgent=text[0] == "!")
-    return Stop() if is_allstop(text) else Send(text=text)
+    return StopLine() if is_allstop(text) else MessageLine(text=text)
 
 
 def _read_address(to: str, text: str, *, urgent: bool) -> TypedLine:
     if is_allstop(text) or (not text and is_allstop(to)):
-        return Stop()
+        return StopLine()
     if to == ROUTER:
         return _read_router(text)
     if text:
-        return Send(text=text, to=to, urgent=urgent)
-    return Wrong(problem="expected a text behind it", hint=f"!{to} text") if urgent else Aim(to=to)
+        return MessageLine(text=text, to=to, urgent=urgent)
+    return (
+        InvalidLine(problem="expected a text behind it", hint=f"!{to} text") if urgent else SetTarget(to=to)
+    )
 
 
 def _read_command(text: str) -> TypedLine:
     match = _COMMAND.match(text)
     if match is None:
-        return Wrong(
+        return InvalidLine(
             problem=f"{_first_word(text)!r} is not a command",
             hint=f"to send it as a text, type /{_first_word(text)}",
         )
     name, rest = match["name"].lower(), (match["rest"] or "").strip()
     if is_allstop(name):
-        return Stop()
-    return read_mode(rest) if name == MODE and rest else Command(name=name, rest=rest)
+        return StopLine()
+    return read_mode(rest) if name == MODE and rest else CommandLine(name=name, rest=rest)
 
 
 def _first_word(text: str) -> str:
@@ -152,8 +154,8 @@ _BETWEEN: Final = re.compile(r"[\s,]+")
 def _read_router(text: str) -> TypedLine:
     match = _ROUTED.match(text)
     if match is None:
-        return Wrong(problem="expected a mode, agents, a colon, a goal", hint=ROUTER_USAGE)
-    return SetMode(
+        return InvalidLine(problem="expected a mode, agents, a colon, a goal", hint=ROUTER_USAGE)
+    return ModeLine(
         mode=match["mode"].lower(), topic=match["goal"].strip(), agents=_ids(match["agents"]) or None
     )
 
@@ -178,7 +180,7 @@ def read_mode(rest: str) -> TypedLine:
     if wrong:
         return wrong
     values = {name: _unquoted(value or "") for name, value in given.items()}
-    return SetMode(
+    return ModeLine(
         mode=mode.lower(),
         topic=topic,
         agents=_ids(values["agents"]) if "agents" in values else None,
@@ -189,15 +191,15 @@ def read_mode(rest: str) -> TypedLine:
     )
 
 
-def _wrong_in(given: Mapping[str, str | None]) -> Wrong | None:
+def _wrong_in(given: Mapping[str, str | None]) -> InvalidLine | None:
     for name, value in given.items():
         if name not in _VALUED:
             close = get_close_matches(name, [option[2:] for option in MODE_OPTIONS], n=1)
             hint = f"did you mean '--{close[0]}'?" if close else f"there are: {', '.join(MODE_OPTIONS)}"
-            return Wrong(problem=f"unknown option --{name}", hint=hint)
+            return InvalidLine(problem=f"unknown option --{name}", hint=hint)
         problem = _problem_of(name, value)
         if problem:
-            return Wrong(problem=problem, hint=MODE_USAGE)
+            return InvalidLine(problem=problem, hint=MODE_USAGE)
     return None
 
 
@@ -234,7 +236,7 @@ def quoted_agents(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match["agent"].lower() for match in _LAST.finditer(text)))
 
 
-def fill_in(text: str, said: Mapping[str, str]) -> str:
+def insert_last_messages(text: str, said: Mapping[str, str]) -> str:
     """Return the text with the last words of those who are in `said` put in."""
     return _LAST.sub(lambda match: said.get(match["agent"].lower(), match[0]), text)
 

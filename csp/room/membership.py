@@ -6,9 +6,9 @@ from csp.errors import NotFound, Refused, TooMany
 from csp.protocol.enums import ALL, HUMAN, AgentId, AgentState, ControlVerb, DeliveryState, NoticeKind
 from csp.protocol.events import ControlSent, Joined, Left, StateChanged
 from csp.protocol.requests import AgentNotice
-from csp.room.commands import Control, Join, Leave, Remove, Return, SetState
+from csp.room.commands import ControlAgent, Join, Leave, Rejoin, Remove, SetState
 from csp.room.identity import nearest, numbered, to_id
-from csp.room.room_draft import Batch
+from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Participant, Room
 
 MAX_PARTICIPANTS: Final = 1000
@@ -50,7 +50,7 @@ def known_participant(room: Room, agent: str) -> Participant:
     return participant
 
 
-def join(room: Room, command: Join, batch: Batch) -> None:
+def join(room: Room, command: Join, batch: RoomDraft) -> None:
     agent = _launched(room, command.launch) or _free_id(room, to_id(command.name, command.role))
     before = room.participants.get(agent)
     if before is None and len(room.participants) >= MAX_PARTICIPANTS:
@@ -83,7 +83,7 @@ def _free_id(room: Room, wanted: AgentId) -> AgentId:
         number += 1
 
 
-def come_back(room: Room, command: Return, batch: Batch) -> None:
+def come_back(room: Room, command: Rejoin, batch: RoomDraft) -> None:
     known = known_participant(room, command.agent)
     # In a sealed phase an agent tells the others nothing, not even what it can do now.
     is_kept = command.capabilities is None or room.sessions.seals_of(known.id)
@@ -105,14 +105,14 @@ def come_back(room: Room, command: Return, batch: Batch) -> None:
         batch.add(StateChanged, known.id, ALL, f"{known.id}: {ControlVerb.SHARE}", {"share": True})
 
 
-def leave(room: Room, command: Leave, batch: Batch) -> None:
+def leave(room: Room, command: Leave, batch: RoomDraft) -> None:
     participant = known_participant(room, command.agent)
     if participant.online:
         text = f"{participant.id} left: {command.reason}"
         batch.add(Left, participant.id, ALL, text, {"reason": command.reason})
 
 
-def remove(room: Room, command: Remove, batch: Batch) -> None:
+def remove(room: Room, command: Remove, batch: RoomDraft) -> None:
     participant = known_participant(room, command.agent)
     for ids in (participant.controls, participant.queue):
         for message in room.unfinished(ids):
@@ -124,7 +124,7 @@ def remove(room: Room, command: Remove, batch: Batch) -> None:
     batch.add(Left, participant.id, ALL, f"{participant.id} was removed", fields)
 
 
-def set_state(room: Room, command: SetState, batch: Batch) -> None:
+def set_state(room: Room, command: SetState, batch: RoomDraft) -> None:
     participant = known_participant(room, command.agent)
     if command.notice is not None:
         _tell(participant, command.notice, batch)
@@ -143,7 +143,7 @@ def set_state(room: Room, command: SetState, batch: Batch) -> None:
     batch.add(StateChanged, participant.id, ALL, text, fields | {"seals": seals})
 
 
-def _tell(participant: Participant, notice: AgentNotice, batch: Batch) -> None:
+def _tell(participant: Participant, notice: AgentNotice, batch: RoomDraft) -> None:
     """Tell people alone: what a detail says may be sealed for other agents."""
     text = _NOTICES[notice.kind].format(agent=participant.id, detail=notice.detail)
     batch.notice(HUMAN, text)
@@ -151,7 +151,7 @@ def _tell(participant: Participant, notice: AgentNotice, batch: Batch) -> None:
         batch.add(StateChanged, participant.id, ALL, f"{participant.id}: pause", {"paused": True})
 
 
-def control(room: Room, command: Control, batch: Batch) -> None:
+def control(room: Room, command: ControlAgent, batch: RoomDraft) -> None:
     participant = known_participant(room, command.agent)
     lasting = LASTING.get(command.verb)
     if lasting is None and not participant.online:

@@ -35,7 +35,7 @@ AGENTS: Final = MEMBERS - {Party.PAGE}
 SHELL: Final = frozenset({Party.ROOM})
 
 
-class Row(NamedTuple):
+class RoleRow(NamedTuple):
     """Who may call; which fields, or values of the path, only the room's token may give, with a hint."""
 
     parties: Parties
@@ -53,96 +53,96 @@ def _lowest(parties: Parties) -> Role:
     return next(role for role in Role if Party(role) in parties)
 
 
-Table = Mapping[str, Row]
+Table = Mapping[str, RoleRow]
 
 _REVIEW: Final = "leave it out, or begin the run in a terminal: csp review --test COMMAND"
 _MODEL: Final = "leave it out, or add the model in a terminal: csp add NAME --provider P --base-url URL"
 
 # fmt: off
 ROUTES: Final[Table] = {
-    "GET /": Row(ANYBODY),
-    "GET /page/{file}": Row(ANYBODY),
-    "GET /health": Row(ANYBODY),
-    "GET /openapi.json": Row(ANYBODY),
-    "POST /page/enter": Row(ANYBODY),
-    "GET /ws": Row(MEMBERS),
-    "POST /mcp": Row(AGENTS),
-    "POST /register": Row(AGENTS),
-    "GET /me": Row(MEMBERS),
-    "GET /agents": Row(MEMBERS),
-    "POST /agents": Row(PEOPLE, {"base_url": _MODEL, "key_env": _MODEL}),
-    "DELETE /agents/{id}": Row(SHELL),
-    "GET /agents/{id}/screen": Row(MEMBERS),
-    "POST /agents/{id}/{verb}": Row(PEOPLE),
-    "POST /state": Row(AGENTS),
-    "POST /message": Row(MEMBERS),
-    "GET /messages/{id}": Row(MEMBERS),
-    "POST /messages/{id}/{action}": Row(PEOPLE, {"action=redact": "use: csp history redact"}),
-    "GET /inbox/{id}": Row(AGENTS),
-    "POST /delivery": Row(AGENTS),
-    "POST /agent-output": Row(AGENTS),
-    "GET /queue": Row(PEOPLE),
-    "GET /history": Row(MEMBERS),
-    "POST /history/prune": Row(SHELL),
-    "GET /mode": Row(MEMBERS),
-    "POST /mode": Row(LEADS),
-    "POST /turn/next": Row(LEADS),
-    "POST /turn/working": Row(AGENTS),
-    "POST /turn/vote": Row(AGENTS),
-    "POST /turn/handoff": Row(AGENTS),
-    "POST /stop": Row(LEADS),
-    "GET /sessions": Row(MEMBERS),
-    "POST /sessions": Row(LEADS),
-    "GET /sessions/{id}": Row(MEMBERS),
-    "POST /sessions/{id}/{change}": Row(LEADS),
-    "POST /collaborations": Row(LEADS),
-    "GET /collaborations/{id}": Row(MEMBERS),
-    "POST /collaborations/{id}/stop": Row(LEADS),
-    "GET /runs": Row(MEMBERS),
-    "POST /runs": Row(LEADS, {"test": _REVIEW, "dir": _REVIEW}),
-    "GET /runs/{id}": Row(MEMBERS),
-    "POST /runs/{id}/message": Row(AGENTS),
-    "POST /runs/{id}/{act}": Row(PEOPLE),
-    "GET /board": Row(MEMBERS),
-    "POST /board": Row(MEMBERS),
-    "GET /board/search": Row(MEMBERS),
-    "GET /board/export": Row(MEMBERS),
-    "POST /board/summarise": Row(LEADS),
-    "GET /board/{id}": Row(MEMBERS),
-    "GET /usage": Row(MEMBERS),
-    "POST /page/link": Row(SHELL),
-    "POST /page/leave": Row(PEOPLE),
-    "GET /metrics": Row(SHELL),
+    "GET /": RoleRow(ANYBODY),
+    "GET /page/{file}": RoleRow(ANYBODY),
+    "GET /health": RoleRow(ANYBODY),
+    "GET /openapi.json": RoleRow(ANYBODY),
+    "POST /page/enter": RoleRow(ANYBODY),
+    "GET /ws": RoleRow(MEMBERS),
+    "POST /mcp": RoleRow(AGENTS),
+    "POST /register": RoleRow(AGENTS),
+    "GET /me": RoleRow(MEMBERS),
+    "GET /agents": RoleRow(MEMBERS),
+    "POST /agents": RoleRow(PEOPLE, {"base_url": _MODEL, "key_env": _MODEL}),
+    "DELETE /agents/{id}": RoleRow(SHELL),
+    "GET /agents/{id}/screen": RoleRow(MEMBERS),
+    "POST /agents/{id}/{verb}": RoleRow(PEOPLE),
+    "POST /state": RoleRow(AGENTS),
+    "POST /message": RoleRow(MEMBERS),
+    "GET /messages/{id}": RoleRow(MEMBERS),
+    "POST /messages/{id}/{action}": RoleRow(PEOPLE, {"action=redact": "use: csp history redact"}),
+    "GET /inbox/{id}": RoleRow(AGENTS),
+    "POST /delivery": RoleRow(AGENTS),
+    "POST /agent-output": RoleRow(AGENTS),
+    "GET /queue": RoleRow(PEOPLE),
+    "GET /history": RoleRow(MEMBERS),
+    "POST /history/prune": RoleRow(SHELL),
+    "GET /mode": RoleRow(MEMBERS),
+    "POST /mode": RoleRow(LEADS),
+    "POST /turn/next": RoleRow(LEADS),
+    "POST /turn/working": RoleRow(AGENTS),
+    "POST /turn/vote": RoleRow(AGENTS),
+    "POST /turn/handoff": RoleRow(AGENTS),
+    "POST /stop": RoleRow(LEADS),
+    "GET /sessions": RoleRow(MEMBERS),
+    "POST /sessions": RoleRow(LEADS),
+    "GET /sessions/{id}": RoleRow(MEMBERS),
+    "POST /sessions/{id}/{change}": RoleRow(LEADS),
+    "POST /collaborations": RoleRow(LEADS),
+    "GET /collaborations/{id}": RoleRow(MEMBERS),
+    "POST /collaborations/{id}/stop": RoleRow(LEADS),
+    "GET /runs": RoleRow(MEMBERS),
+    "POST /runs": RoleRow(LEADS, {"test": _REVIEW, "dir": _REVIEW}),
+    "GET /runs/{id}": RoleRow(MEMBERS),
+    "POST /runs/{id}/message": RoleRow(AGENTS),
+    "POST /runs/{id}/{act}": RoleRow(PEOPLE),
+    "GET /board": RoleRow(MEMBERS),
+    "POST /board": RoleRow(MEMBERS),
+    "GET /board/search": RoleRow(MEMBERS),
+    "GET /board/export": RoleRow(MEMBERS),
+    "POST /board/summarise": RoleRow(LEADS),
+    "GET /board/{id}": RoleRow(MEMBERS),
+    "GET /usage": RoleRow(MEMBERS),
+    "POST /page/link": RoleRow(SHELL),
+    "POST /page/leave": RoleRow(PEOPLE),
+    "GET /metrics": RoleRow(SHELL),
 }
 OPS: Final[Table] = {
-    "message": Row(MEMBERS),
-    "output": Row(AGENTS),
-    "delivery": Row(AGENTS),
-    "working": Row(AGENTS),
-    "state": Row(AGENTS),
-    "control_done": Row(AGENTS),
-    "live": Row(AGENTS),
-    "stop": Row(LEADS),
-    "watch": Row(MEMBERS),
-    "unwatch": Row(MEMBERS),
+    "message": RoleRow(MEMBERS),
+    "output": RoleRow(AGENTS),
+    "delivery": RoleRow(AGENTS),
+    "working": RoleRow(AGENTS),
+    "state": RoleRow(AGENTS),
+    "control_done": RoleRow(AGENTS),
+    "live": RoleRow(AGENTS),
+    "stop": RoleRow(LEADS),
+    "watch": RoleRow(MEMBERS),
+    "unwatch": RoleRow(MEMBERS),
 }
 TOOLS: Final[Table] = {
-    "send_message": Row(AGENTS),
-    "broadcast": Row(AGENTS),
-    "read_messages": Row(AGENTS),
-    "list_agents": Row(AGENTS),
-    "set_status": Row(AGENTS),
-    "working": Row(AGENTS),
-    "handoff": Row(AGENTS),
-    "vote": Row(AGENTS),
-    "board_add": Row(AGENTS),
-    "board_search": Row(AGENTS),
-    "query_log": Row(AGENTS),
-    "mode_status": Row(AGENTS),
-    "start_mode": Row(AGENTS & LEADS),
-    "stop": Row(AGENTS & LEADS),
-    "chatter_collaborate": Row(AGENTS & LEADS),
-    "chatter_poll": Row(AGENTS & LEADS),
+    "send_message": RoleRow(AGENTS),
+    "broadcast": RoleRow(AGENTS),
+    "read_messages": RoleRow(AGENTS),
+    "list_agents": RoleRow(AGENTS),
+    "set_status": RoleRow(AGENTS),
+    "working": RoleRow(AGENTS),
+    "handoff": RoleRow(AGENTS),
+    "vote": RoleRow(AGENTS),
+    "board_add": RoleRow(AGENTS),
+    "board_search": RoleRow(AGENTS),
+    "query_log": RoleRow(AGENTS),
+    "mode_status": RoleRow(AGENTS),
+    "start_mode": RoleRow(AGENTS & LEADS),
+    "stop": RoleRow(AGENTS & LEADS),
+    "chatter_collaborate": RoleRow(AGENTS & LEADS),
+    "chatter_poll": RoleRow(AGENTS & LEADS),
 }
 # fmt: on
 
@@ -159,7 +159,7 @@ def party_of(role: Role, *, is_page: bool) -> Party:
     return Party.PAGE if is_page else Party(role)
 
 
-def row_of(table: Table, name: str) -> Row:
+def row_of(table: Table, name: str) -> RoleRow:
     """Return the row of a route, an operation or a tool; one without a row must not be served."""
     row = table.get(name)
     if row is None:
@@ -172,7 +172,7 @@ def is_dangerous(field: str) -> bool:
     return _DANGEROUS.match(field) is not None
 
 
-def check_row(name: str, row: Row, fields: Iterable[str]) -> None:
+def check_row(name: str, row: RoleRow, fields: Iterable[str]) -> None:
     """Raise LookupError if a field by which others could reach this machine is not in its row."""
     loose = [field for field in fields if is_dangerous(field) and field not in row.shell]
     if loose and row.parties != SHELL:
@@ -181,7 +181,7 @@ def check_row(name: str, row: Row, fields: Iterable[str]) -> None:
         )
 
 
-def check_call(row: Row, party: Party, what: str) -> None:
+def check_call(row: RoleRow, party: Party, what: str) -> None:
     """Raise Forbidden unless this caller may do `what`, such as POST /stop."""
     if party in row.parties:
         return
@@ -190,7 +190,7 @@ def check_call(row: Row, party: Party, what: str) -> None:
     raise Forbidden(f"{party} may not {what}", f"it takes the {row.needs} token")
 
 
-def check_fields(row: Row, party: Party, given: Iterable[str]) -> None:
+def check_fields(row: RoleRow, party: Party, given: Iterable[str]) -> None:
     """Raise Forbidden where only the room's token may give a field, or `name=value` of a path."""
     if party is Party.ROOM or not row.shell:
         return

@@ -4,23 +4,31 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from csp.protocol.enums import ALL, DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId, SessionId
-from csp.protocol.events import ControlSent, Delivered, KnownEvent, Left, Noticed, Said, StateChanged
+from csp.protocol.events import (
+    ControlSent,
+    DeliveryMoved,
+    KnownEvent,
+    Left,
+    MessageEvent,
+    NoticePosted,
+    StateChanged,
+)
 from csp.protocol.notes import HitView
 from csp.room.room_state import Message, Room
-from csp.room.runs.run_state import Run, Runs
+from csp.room.runs.run_state import ReviewRun, ReviewRuns
 from csp.room.sessions.session_registry import Sessions
 
-_MESSAGES: Final = (Said, ControlSent)
+_MESSAGES: Final = (MessageEvent, ControlSent)
 
 
-class Batch:
+class RoomDraft:
     """Collect events; ids come from the journal's own counter."""
 
     def __init__(self, room: Room, now: float, hits: Mapping[str, tuple[HitView, ...]] | None = None) -> None:
         self.events: list[KnownEvent] = []
         self._room = room
         self._sessions: Sessions | None = None
-        self._runs: Runs | None = None
+        self._runs: ReviewRuns | None = None
         self._seq = room.seq
         #: Where deliveries moved to in this batch: the room does not know yet.
         self.stepped: dict[tuple[MessageId, AgentId], DeliveryState] = {}
@@ -77,7 +85,7 @@ class Batch:
         return self._sessions
 
     @property
-    def runs(self) -> Runs:
+    def runs(self) -> ReviewRuns:
         """The runs as they are after the events of the batch; the room's own stay as they were."""
         if self._runs is None:
             self._runs = self._room.runs.copy()
@@ -86,7 +94,13 @@ class Batch:
         return self._runs
 
     def add_run(
-        self, run: Run, kind: type[KnownEvent], text: str, fields: dict[str, Any], *, by: AgentId = SYSTEM
+        self,
+        run: ReviewRun,
+        kind: type[KnownEvent],
+        text: str,
+        fields: dict[str, Any],
+        *,
+        by: AgentId = SYSTEM,
     ) -> None:
         """Append an event of a run."""
         known = {"session_id": run.session, "run": run.id}
@@ -103,7 +117,7 @@ class Batch:
     ) -> None:
         """Append a notice of the room."""
         fields = {"session_id": session, "repeats": repeats}
-        self.add(Noticed, SYSTEM, target, text, fields, thread=thread)
+        self.add(NoticePosted, SYSTEM, target, text, fields, thread=thread)
 
     def deliver(self, message: Message, agent: AgentId, state: DeliveryState, reason: str = "") -> None:
         """Append a step of `message` on its way to `agent`; whoever sent it is the one to be told."""
@@ -121,5 +135,5 @@ class Batch:
         """Append a step of a message that may be part of the batch itself."""
         text = f"{state}: {reason}" if reason else str(state)
         fields = {"message": message, "agent": agent, "state": state, "reason": reason}
-        self.add(Delivered, agent, sender, text, fields, thread=thread)
+        self.add(DeliveryMoved, agent, sender, text, fields, thread=thread)
         self.stepped[message, agent] = state

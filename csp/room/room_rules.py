@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from csp.protocol.enums import Kind
+from csp.protocol.enums import ParticipantKind
 from csp.protocol.session_parts import Limits
 
 
@@ -18,7 +18,7 @@ class WindowSize(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_WINDOW = WindowSize()
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class RoomRules(msgspec.Struct, frozen=True, kw_only=True):
     """What the settings say; they may differ from one start of the gateway to the next."""
 
     warn_s: float = 90.0
@@ -40,9 +40,9 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     secrets: tuple[str, ...] = ()
     prompts: Mapping[str, str] = msgspec.field(default_factory=dict)
 
-    def timeout_of(self, kind: Kind) -> float:
+    def timeout_of(self, kind: ParticipantKind) -> float:
         """Return how long a turn may take; a model that thinks behind an API shows no sign of it."""
-        return self.timeout_s * 2.5 if kind is Kind.API else self.timeout_s
+        return self.timeout_s * 2.5 if kind is ParticipantKind.API else self.timeout_s
 
 
-DEFAULT_RULES = Rules()
+DEFAULT_RULES = RoomRules()

@@ -20,32 +20,32 @@ from csp.protocol.enums import (
     Ending,
     HeldReason,
     JoinRole,
-    Kind,
     MessageId,
+    ParticipantKind,
     SessionId,
 )
 from csp.protocol.events import (
     AgentResponse,
     AnyEvent,
-    Base,
     BoardChanged,
-    Called,
+    CallRecorded,
     ControlSent,
-    Delivered,
+    DeliveryMoved,
     Joined,
-    Kept,
-    Late,
+    KeptPrivate,
+    LateReply,
     Left,
+    LogRequested,
+    MessageEvent,
     ModeChanged,
-    Noted,
-    Noticed,
+    NoteAdded,
+    NoticePosted,
     Pruned,
-    Queried,
+    PrunedBase,
     Redacted,
     RunEvent,
-    Said,
     StateChanged,
-    Told,
+    SystemReply,
     TurnMoved,
     TurnSignal,
     Unknown,
@@ -56,14 +56,14 @@ from csp.protocol.requests import Dialog
 from csp.protocol.session_parts import TurnState
 from csp.room.board.board_state import Boards
 from csp.room.messages.delivery import PENDING, is_untouched
-from csp.room.messages.tool_dedupe import KEPT, Sent, Way, marks_of
+from csp.room.messages.tool_dedupe import KEPT, Channel, SentMessage, fingerprints
 from csp.room.orchestrator.wake_state import Wakeups
-from csp.room.runs.run_state import Runs
+from csp.room.runs.run_state import ReviewRuns
 from csp.room.sessions.session_registry import Sessions
 from csp.room.sessions.spending import (
     MOST_UNDER_WAY,
     Ledger,
-    UnderWay,
+    RunningUsage,
     Unsettled,
     spend,
     spent_so_far,
@@ -130,7 +130,7 @@ class Query(msgspec.Struct, omit_defaults=True):
 class Participant(msgspec.Struct, omit_defaults=True):
     id: AgentId
     name: str
-    kind: Kind
+    kind: ParticipantKind
     role: JoinRole
     epoch: int
     seen: float
@@ -151,7 +151,7 @@ class Participant(msgspec.Struct, omit_defaults=True):
     queued_chars: int = 0
     #: What it was last given to work on; what it has sent since, until its answer.
     heard: MessageId | None = None
-    sent: tuple[Sent, ...] = ()
+    sent: tuple[SentMessage, ...] = ()
 
     @property
     def shown_state(self) -> AgentState:
@@ -172,7 +172,7 @@ class Room(msgspec.Struct, omit_defaults=True):
     epochs: dict[AgentId, int] = msgspec.field(default_factory=dict)
     #: Questions that the room has not answered yet.
     queries: dict[MessageId, Query] = msgspec.field(default_factory=dict)
-    runs: Runs = msgspec.field(default_factory=Runs)
+    runs: ReviewRuns = msgspec.field(default_factory=ReviewRuns)
     sessions: Sessions = msgspec.field(default_factory=Sessions)
     wakeups: Wakeups = msgspec.field(default_factory=Wakeups)
     boards: Boards = msgspec.field(default_factory=Boards)
@@ -234,9 +234,9 @@ def replay(events: Iterable[AnyEvent], room: Room | None = None) -> Room:
 def apply(room: Room, event: AnyEvent) -> Room:
     """Return the room after `event`; the given room is used up."""
     match event:
-        case Said():
+        case MessageEvent():
             _said(room, event)
-        case Delivered():
+        case DeliveryMoved():
             _delivered(room, event)
         case Joined():
             _joined(room, event)
@@ -248,24 +248,24 @@ def apply(room: Room, event: AnyEvent) -> Room:
             _control_sent(room, event)
         case Redacted():
             _redacted(room, event)
-        case Queried():
+        case LogRequested():
             _queried(room, event)
-        case Base():
+        case PrunedBase():
             room = load(bytes(event.state))
         case RunEvent():
             room.runs.take(event)
-        case Late():
+        case LateReply():
             _paid(room, event)
-        case Noticed():
+        case NoticePosted():
             _noticed(room, event)
         case UsageSeen():
             _seen(room, event)
         case TurnMoved():
             if event.state is TurnState.REPLIED:
                 _prompt_is_over(room, event.agent)
-        case Called():
+        case CallRecorded():
             _called(room, event)
-        case Pruned() | Unknown() | ModeChanged() | Voted() | Noted() | BoardChanged():
+        case Pruned() | Unknown() | ModeChanged() | Voted() | NoteAdded() | BoardChanged():
             pass
         case _:
             assert_never(event)
@@ -277,7 +277,7 @@ def apply(room: Room, event: AnyEvent) -> Room:
     return room
 
 
-def _said(room: Room, event: Said) -> None:
+def _said(room: Room, event: MessageEvent) -> None:
     state = DeliveryState.HELD if event.held else DeliveryState.QUEUED
     message = Message(
         id=event.id,
@@ -299,7 +299,7 @@ def _said(room: Room, event: Said) -> None:
     )
     for agent in event.waits:
         message.deliveries[agent] = Delivery(DeliveryState.HELD, event.ts, event.held or HeldReason.TURN)
-    if isinstance(event, Told) and event.query is not None:
+    if isinstance(event, SystemReply) and event.query is not None:
         room.queries.pop(event.query, None)
     _paid(room, event)
     _mark_answered(room, event)
@@ -307,13 +307,13 @@ def _said(room: Room, event: Said) -> None:
     _remember(room, message)
 
 
-def _note_sender(room: Room, event: Said) -> None:
+def _note_sender(room: Room, event: MessageEvent) -> None:
     """Remember what an agent sends in the midst of its work; with its answer that is over."""
     sender = room.participants.get(event.sender)
     if sender is not None and event.via:
-        one = Sent(event.id, event.target, Way(event.via), marks_of(event.text))
+        one = SentMessage(event.id, event.target, Channel(event.via), fingerprints(event.text))
         sender.sent = (*sender.sent, one)[-KEPT:]
-    elif isinstance(event, AgentResponse | Kept):
+    elif isinstance(event, AgentResponse | KeptPrivate):
         _prompt_is_over(room, event.sender)
 
 
@@ -323,35 +323,35 @@ def _prompt_is_over(room: Room, agent: AgentId) -> None:
         participant.heard, participant.sent = None, ()
 
 
-def _noticed(room: Room, event: Noticed) -> None:
+def _noticed(room: Room, event: NoticePosted) -> None:
     """Match a message with what was not sent again because of it, once."""
     participant = room.participants.get(event.target)
     if participant is not None and event.repeats is not None:
         participant.sent = tuple(one for one in participant.sent if one.id != event.repeats)
 
 
-def _called(room: Room, event: Called) -> None:
+def _called(room: Room, event: CallRecorded) -> None:
     known = room.calls.setdefault(event.sender, {})
     known[event.key] = event.answer
     if len(known) > KEPT_CALLS:
         del known[next(iter(known))]
 
 
-def _paid(room: Room, event: Said | Late) -> None:
+def _paid(room: Room, event: MessageEvent | LateReply) -> None:
     if event.usage is not None:
         room.spent = spend(room.spent, event.sender, event.usage)
         room.under_way = without(room.under_way, event.turn)
 
 
 def _seen(room: Room, event: UsageSeen) -> None:
-    room.under_way = room.under_way | {event.turn: UnderWay(event.sender, event.usage)}
+    room.under_way = room.under_way | {event.turn: RunningUsage(event.sender, event.usage)}
     if len(room.under_way) > MOST_UNDER_WAY:
         oldest, lost = next(iter(room.under_way.items()))
         room.spent = spend(room.spent, lost.agent, lost.usage)
         room.under_way = without(room.under_way, oldest)
 
 
-def _mark_answered(room: Room, event: Said) -> None:
+def _mark_answered(room: Room, event: MessageEvent) -> None:
     asked = room.message(event.reply_to) if event.reply_to else None
     if asked is not None and event.sender in asked.deliveries and asked.sender in event.recipients:
         asked.deliveries[event.sender].answered = True
@@ -405,7 +405,7 @@ def _forget(room: Room, message_id: MessageId) -> None:
             _take_off_queue(room, stale, agent)
 
 
-def _delivered(room: Room, event: Delivered) -> None:
+def _delivered(room: Room, event: DeliveryMoved) -> None:
     message = room.message(event.message)
     delivery = message.deliveries.get(event.agent) if message else None
     if message is None or delivery is None:
@@ -420,7 +420,7 @@ def _delivered(room: Room, event: Delivered) -> None:
         _take_off_queue(room, message, event.agent)
 
 
-def _note_prompt(room: Room, message: Message, event: Delivered) -> None:
+def _note_prompt(room: Room, message: Message, event: DeliveryMoved) -> None:
     """Remember what was typed to an agent, which works on that; what it did before is over.
 
     Who merely says that it has a message, a script for example, may speak of anything next.
@@ -472,7 +472,7 @@ def _left(room: Room, event: Left) -> None:
             del room.queries[query]
 
 
-def _queried(room: Room, event: Queried) -> None:
+def _queried(room: Room, event: LogRequested) -> None:
     if event.sender in room.participants:
         room.queries[event.id] = Query(
             event.seq, event.sender, event.thread, event.count, event.reply_to, event.hops

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from csp.protocol.enums import HUMAN, HeldReason, Kind, Mode
+from csp.protocol.enums import HUMAN, HeldReason, Mode, ParticipantKind
 from csp.protocol.session_parts import TurnState
 from csp.room.messages import inbox, send
 from csp.room.orchestrator import wake
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.runs import run_waits
 from csp.room.sessions.limits import minutes_over_at
-from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_state import Session, Turn
 from csp.room.sessions.turns import fail
@@ -21,14 +21,14 @@ from csp.room.sessions.turns import fail
 _IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG})
 
 
-def next_deadline(room: Room, rules: Rules) -> float | None:
+def next_deadline(room: Room, rules: RoomRules) -> float | None:
     """Return when a tick will next have something to do."""
     others = (inbox.next_deadline(room), wake.next_deadline(room, rules))
     times = [time for session in room.sessions.live() for time in deadlines(room, session, rules)]
     return min([*times, *(time for time in others if time is not None)], default=None)
 
 
-def deadlines(room: Room, session: Session, rules: Rules) -> Iterator[float]:
+def deadlines(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
     """Yield when something will happen to a session by itself."""
     if session.is_running:
         yield from (clock_of(room, turn, rules).at for turn in session.turns.values())
@@ -41,7 +41,7 @@ def deadlines(room: Room, session: Session, rules: Rules) -> Iterator[float]:
             yield remind_at
 
 
-def ends(room: Room, session: Session, rules: Rules) -> Iterator[float]:
+def ends(room: Room, session: Session, rules: RoomRules) -> Iterator[float]:
     """Yield when something of a session will be over by itself; warnings before that are not meant."""
     for turn in session.turns.values() if session.is_running else ():
         clock = clock_of(room, turn, rules)
@@ -51,39 +51,39 @@ def ends(room: Room, session: Session, rules: Rules) -> Iterator[float]:
         yield over_at
 
 
-class Clock(NamedTuple):
+class TurnClock(NamedTuple):
     """When something happens to a turn by itself: it is warned of, or it is over."""
 
     at: float
     is_warning: bool = False
 
 
-def clock_of(room: Room, turn: Turn, rules: Rules) -> Clock:
+def clock_of(room: Room, turn: Turn, rules: RoomRules) -> TurnClock:
     """Return what happens next to a turn if nobody does anything."""
     timeout_s = _timeout_s(room, turn, rules)
     match turn.state:
         case TurnState.ASKED:
-            return Clock(turn.asked_at + (rules.longest_s if turn.warned else timeout_s))
+            return TurnClock(turn.asked_at + (rules.longest_s if turn.warned else timeout_s))
         case TurnState.BLOCKED:
-            return Clock(turn.since + rules.longest_s)
+            return TurnClock(turn.since + rules.longest_s)
         case _ if not turn.warned and rules.warn_s < timeout_s:
-            return Clock(turn.since + rules.warn_s, is_warning=True)
+            return TurnClock(turn.since + rules.warn_s, is_warning=True)
         case _:
-            return Clock(turn.since + timeout_s)
+            return TurnClock(turn.since + timeout_s)
 
 
-def _timeout_s(room: Room, turn: Turn, rules: Rules) -> float:
+def _timeout_s(room: Room, turn: Turn, rules: RoomRules) -> float:
     if turn.timeout_s is not None:
         return turn.timeout_s
     participant = room.participants.get(turn.agent)
-    return rules.timeout_of(participant.kind if participant else Kind.CLI)
+    return rules.timeout_of(participant.kind if participant else ParticipantKind.CLI)
 
 
-def tick(room: Room, batch: Batch, rules: Rules) -> None:
+def tick(room: Room, batch: RoomDraft, rules: RoomRules) -> None:
     """Let everything happen whose time has come."""
     send.tick(room, batch)
     for session in list(batch.sessions.live()):
-        desk = Desk(room, batch, rules, session.id)
+        desk = SessionDraft(room, batch, rules, session.id)
         advance(desk)
         while due := _due(desk):
             for turn in due:
@@ -94,12 +94,12 @@ def tick(room: Room, batch: Batch, rules: Rules) -> None:
     wake.tick(room, batch, rules)
 
 
-def _due(desk: Desk) -> list[Turn]:
+def _due(desk: SessionDraft) -> list[Turn]:
     turns = desk.session.turns.values() if desk.session.is_running else ()
     return [turn for turn in turns if clock_of(desk.room, turn, desk.rules).at <= desk.batch.clock]
 
 
-def _ring(desk: Desk, turn: Turn) -> None:
+def _ring(desk: SessionDraft, turn: Turn) -> None:
     match turn.state:
         case TurnState.ASKED:
             _ring_undelivered(desk, turn)
@@ -112,7 +112,7 @@ def _ring(desk: Desk, turn: Turn) -> None:
             _time_out(desk, turn)
 
 
-def _ring_undelivered(desk: Desk, turn: Turn) -> None:
+def _ring_undelivered(desk: SessionDraft, turn: Turn) -> None:
     reason = desk.delivery_of(turn)
     if reason in _IN_THE_WAY and not turn.warned:
         desk.move(turn, TurnState.ASKED, reason, warned=True)
@@ -123,6 +123,6 @@ def _ring_undelivered(desk: Desk, turn: Turn) -> None:
     desk.wake(f"{turn.agent} could not be asked")
 
 
-def _time_out(desk: Desk, turn: Turn) -> None:
+def _time_out(desk: SessionDraft, turn: Turn) -> None:
     fail(desk, turn, TurnState.TIMED_OUT, f"no reply in {_timeout_s(desk.room, turn, desk.rules):g} s")
     desk.wake(f"{turn.agent} timed out")

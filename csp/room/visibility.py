@@ -14,29 +14,29 @@ from typing import Final
 from csp.protocol.enums import ALL, AgentId, SessionId
 from csp.protocol.events import (
     AnyEvent,
-    Base,
     BoardChanged,
-    Called,
+    CallRecorded,
     ControlSent,
-    Delivered,
+    DeliveryMoved,
     Joined,
-    Late,
+    LateReply,
     Left,
+    LogRequested,
+    MessageEvent,
     ModeChanged,
-    Noted,
-    Noticed,
+    NoteAdded,
+    NoticePosted,
     Pruned,
-    Queried,
+    PrunedBase,
     Redacted,
     RunEvent,
-    Said,
     StateChanged,
     TurnMoved,
     UsageSeen,
     Voted,
 )
 from csp.room.sessions.session_registry import Sessions
-from csp.room.sessions.session_state import Item, Session
+from csp.room.sessions.session_state import Session, WindowItem
 from csp.room.sessions.spending import Ledger
 
 #: Somebody who takes part in nothing: it reads what all may read. No participant can have this name.
@@ -44,42 +44,42 @@ ANYBODY: Final = AgentId("none")
 NO_SESSIONS: Final = Sessions()
 
 
-def concerns(event: AnyEvent, agent: AgentId, sessions: Sessions) -> bool:
+def is_visible_to(event: AnyEvent, agent: AgentId, sessions: Sessions) -> bool:
     """Tell whether `agent` may read `event` now; of a sealed phase it reads but its own words."""
     if is_hidden(seals_on(event), event.sender, agent, sessions):
         return False
     match event:
-        case Said():
+        case MessageEvent():
             return agent in (event.sender, event.target) or event.target == ALL or agent in event.recipients
-        case Queried() | UsageSeen():
+        case LogRequested() | UsageSeen():
             return agent == event.sender
-        case Delivered() | ControlSent():
+        case DeliveryMoved() | ControlSent():
             return agent in (event.sender, event.target)
-        case Noted():
+        case NoteAdded():
             return event.target in (ALL, agent) or agent == event.sender
-        case Noticed():
+        case NoticePosted():
             return event.target in (ALL, agent)
         case StateChanged():
             # What a tool is to be called with is between the agent and the people of the room.
             return event.dialog is None or agent == event.sender
         case Joined() | Left() | Redacted() | Pruned() | ModeChanged() | TurnMoved() | Voted() | RunEvent():
             return True
-        case Late() | Base() | BoardChanged() | Called():
+        case LateReply() | PrunedBase() | BoardChanged() | CallRecorded():
             return False
         case _:
             # An event of a newer CSP: nobody here knows whom it concerns, so only the room sees it.
             return False
 
 
-def seals_on(event: AnyEvent | Said) -> Mapping[SessionId, int]:
+def seals_on(event: AnyEvent | MessageEvent) -> Mapping[SessionId, int]:
     """Return the sealed phases that an event was written in."""
     match event:
-        case Said():
+        case MessageEvent():
             own = {event.session_id: event.sealed} if event.session_id and event.sealed else {}
             return {**event.seals, **own}
         case Voted() | ModeChanged():
             return {event.session_id: event.sealed} if event.sealed else {}
-        case Noted() | StateChanged():
+        case NoteAdded() | StateChanged():
             return event.seals
         case _:
             return {}
@@ -97,7 +97,7 @@ def may_watch(agent: AgentId, reader: AgentId | None) -> bool:
     return reader in (None, agent)
 
 
-def shows(session: Session, item: Item, agent: AgentId, sessions: Sessions) -> bool:
+def can_see_item(session: Session, item: WindowItem, agent: AgentId, sessions: Sessions) -> bool:
     """Tell whether `agent` may know of an item of a session now."""
     is_sealed = bool(item.sealed) and item.sealed == session.seal
     if agent != item.sender and (is_sealed or sessions.is_sealed(item.seals)):

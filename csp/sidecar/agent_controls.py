@@ -12,10 +12,10 @@ from csp.client import Client
 from csp.errors import CspError, Unreachable
 from csp.protocol.enums import ControlVerb, ReportedState
 from csp.protocol.responses import Deliver
-from csp.sidecar.cli_state import Sight
-from csp.sidecar.injector import Typist
-from csp.sidecar.profile import Answer
-from csp.terminal.dialogs import ENTERED, Dialog
+from csp.sidecar.cli_state import CliState
+from csp.sidecar.injector import Injector
+from csp.sidecar.profile import DialogAnswer
+from csp.terminal.dialogs import ENTERED, ScreenDialog
 from csp.terminal.submit_machine import UNKNOWN
 
 log = logging.getLogger(__name__)
@@ -35,14 +35,14 @@ DOWN: Final = b"\x1b[B"
 MOVES: Final = 12
 
 
-class Controls:
+class AgentControls:
     """Obeys the room's controls, each with a proof or a reason."""
 
     def __init__(
         self,
-        sight: Sight,
+        sight: CliState,
         client: Client,
-        typist: Typist,
+        typist: Injector,
         restart: Callable[[], Awaitable[str]],
         leave_note: Callable[[], None],
         begun: Iterable[str] = (),
@@ -99,12 +99,14 @@ class Controls:
                 return ""
 
     @property
-    def _dialog(self) -> Dialog | None:
+    def _dialog(self) -> ScreenDialog | None:
         """The dialog on the screen now: a tool's question or a start screen."""
         reading = self._sight.look()
         return reading.dialog or reading.blocking
 
-    async def _answer(self, answer: Answer | None, choice: int | None, label: re.Pattern[str] | None) -> str:
+    async def _answer(
+        self, answer: DialogAnswer | None, choice: int | None, label: re.Pattern[str] | None
+    ) -> str:
         dialog = self._dialog
         facts = self._sight.facts(time.monotonic())
         if not (dialog or facts.has_dialog or facts.is_asking):
@@ -129,7 +131,7 @@ class Controls:
             return "no choice of the dialog is plainly that; name one by its number"
         return await self._press(keys, dialog)
 
-    async def _select(self, dialog: Dialog, label: str) -> str:
+    async def _select(self, dialog: ScreenDialog, label: str) -> str:
         """Move the mark to a choice, press Enter only when it stands there."""
         for attempt in range(PRESSES):
             if attempt:
@@ -142,7 +144,7 @@ class Controls:
                 return ""
         return "the dialog stayed open"
 
-    async def _mark(self, dialog: Dialog, label: str) -> str:
+    async def _mark(self, dialog: ScreenDialog, label: str) -> str:
         """Move the mark to a choice; return what went wrong, or nothing when it was seen there."""
         for _ in range(MOVES):
             now = self._dialog
@@ -163,7 +165,7 @@ class Controls:
         now = self._dialog
         return now is None or now.selected != selected
 
-    async def _press(self, keys: str, dialog: Dialog) -> str:
+    async def _press(self, keys: str, dialog: ScreenDialog) -> str:
         """Press until this dialog is gone: one that has only just been drawn swallows its keys."""
         pressed: asyncio.Future[bool] | None = None
         for _ in range(PRESSES):
@@ -174,12 +176,12 @@ class Controls:
                 return ""
         return "the dialog stayed open"
 
-    async def _drawn(self) -> Dialog | None:
+    async def _drawn(self) -> ScreenDialog | None:
         await self._until(lambda: self._dialog is not None, ANSWERED_S)
         await asyncio.sleep(DRAWN_S)
         return self._dialog
 
-    async def _is_closed(self, dialog: Dialog) -> bool:
+    async def _is_closed(self, dialog: ScreenDialog) -> bool:
         """Wait until this dialog is gone; the next one may already stand in its place."""
 
         is_closed = await self._until(lambda: not dialog.is_same(self._dialog), ANSWERED_S / PRESSES)

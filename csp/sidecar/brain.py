@@ -20,46 +20,46 @@ import msgspec
 from csp.client import Client, Live
 from csp.errors import CspError, Unreachable
 from csp.protocol.enums import DeliverKind, DeliveryState, Ending, NoticeKind, ReportedState
-from csp.protocol.events import AnyEvent, Delivered, Joined, StateChanged
+from csp.protocol.events import AnyEvent, DeliveryMoved, Joined, StateChanged
 from csp.protocol.responses import Deliver
 from csp.sidecar import relay_frames
-from csp.sidecar.agent_controls import Controls
-from csp.sidecar.brain_handover import Note
-from csp.sidecar.brain_init import Start, follower_of, pane_of, stands_in
-from csp.sidecar.brain_socket import Port
-from csp.sidecar.cli_state import Sight
+from csp.sidecar.agent_controls import AgentControls
+from csp.sidecar.brain_handover import BrainHandover
+from csp.sidecar.brain_init import BrainStart, follower_of, pane_of, stands_in
+from csp.sidecar.brain_socket import RelayPort
+from csp.sidecar.cli_state import CliState
 from csp.sidecar.disk_space import is_full
-from csp.sidecar.injector import Typist
+from csp.sidecar.injector import Injector
 from csp.sidecar.limit_reset import until_time
-from csp.sidecar.pane_commands import OwnWords
+from csp.sidecar.pane_commands import PaneCommands
 from csp.sidecar.profile import Profile
-from csp.sidecar.prompt_tags import Tags
+from csp.sidecar.prompt_tags import PromptTags
 from csp.sidecar.reconnect import has_moved, try_to_save
-from csp.sidecar.reply_poster import Poster
-from csp.sidecar.roster_notice import Company
-from csp.sidecar.run_record import Run
-from csp.sidecar.screen_capture import Settler
-from csp.sidecar.screen_stream import Shower
-from csp.sidecar.state_reporter import Reporter
-from csp.sidecar.turn_keepalive import Diligence, Meter
+from csp.sidecar.reply_poster import ReplyPoster
+from csp.sidecar.roster_notice import RosterNotice
+from csp.sidecar.run_record import SidecarRecord
+from csp.sidecar.screen_capture import ScreenCapture
+from csp.sidecar.screen_stream import ScreenStream
+from csp.sidecar.state_reporter import StateReporter
+from csp.sidecar.turn_keepalive import Meter, TurnKeepalive
 from csp.sidecar.version_check import ask_version, untested
 from csp.sidecar.wiring import resume, unwire
 from csp.terminal.prompt import Prompt, tag_at_end, tag_in, tag_of
 from csp.terminal.reply_tracker import (
-    Activity,
     Asked,
     Attached,
     Bypassed,
+    CapturedActivity,
+    CapturedReply,
     Confirmed,
     Ended,
     Item,
     Outcome,
-    Reply,
     Returned,
     Started,
     Switched,
     Tracker,
-    Turn,
+    TurnState,
 )
 from csp.terminal.screen import FRAME_S, Frames
 from csp.terminal.submit_machine import UNKNOWN
@@ -83,8 +83,10 @@ INITIAL: Final = Deliver(
 class Brain:
     """Everything between one relay and its room."""
 
-    def __init__(self, run: Run, profile: Profile, port: Port, client: Client, start: Start) -> None:
-        note = start.note or Note()
+    def __init__(
+        self, run: SidecarRecord, profile: Profile, port: RelayPort, client: Client, start: BrainStart
+    ) -> None:
+        note = start.note or BrainHandover()
         self._run = run
         self._client = client
         self._start = start
@@ -92,12 +94,12 @@ class Brain:
         self._pane = pane_of(start, profile, run.env)
         self._follower = follower_of(profile.capture, run, note.follower)
         self._tracker = self._follower.tracker if self._follower else Tracker()
-        self._sight = Sight(profile, self._pane, port, self._tracker)
+        self._sight = CliState(profile, self._pane, port, self._tracker)
         self._sight.injection_timeout_s = run.injection_timeout_s
         self._sight.is_paused = note.is_paused
         for tag in self._tracker.confirmed:
             self._sight.prove(tag)
-        self._tags = Tags(dict(note.tags))
+        self._tags = PromptTags(dict(note.tags))
         self._followed = note.follower
         self._is_begun = note.is_begun
         #: Whether a person has been told that the disk is full.
@@ -108,21 +110,21 @@ class Brain:
         self._note_timer: asyncio.TimerHandle | None = None
         self._drawing = Frames()
         self._draw_timer: asyncio.TimerHandle | None = None
-        self._company = Company(run)
-        self._typist = Typist(self._sight, client, self._tags, self._company, self._leave_note)
+        self._company = RosterNotice(run)
+        self._typist = Injector(self._sight, client, self._tags, self._company, self._leave_note)
         self._typist.on_entered = self._look_for_transcripts
-        self._poster = Poster(client, self._tags, run.agent, self._on_posted)
-        self._reporter = Reporter(self._sight, client)
-        self._shower = Shower(self._sight, client)
-        self._controls = Controls(
+        self._poster = ReplyPoster(client, self._tags, run.agent, self._on_posted)
+        self._reporter = StateReporter(self._sight, client)
+        self._shower = ScreenStream(self._sight, client)
+        self._controls = AgentControls(
             self._sight, client, self._typist, self._restart_cli, self._leave_note, note.controls
         )
-        self._settler = Settler(self._sight, self._take_items, note.unsettled, note.surround)
+        self._settler = ScreenCapture(self._sight, self._take_items, note.unsettled, note.surround)
         self._unsettled = note.unsettled
         if profile.capture == "screen":
             self._typist.on_submitted = self._begin_settling
             self._typist.on_pasting = self._settler.note_paste
-        self._own_words = OwnWords(run, port.claim_words)
+        self._own_words = PaneCommands(run, port.claim_words)
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._takers: dict[bytes, Callable[[bytes], None]] = {
             relay_frames.OUTPUT: self._take_output,
@@ -150,7 +152,7 @@ class Brain:
             self._settler.run(),
             self._watch_for_stops(),
             self._shower.run(),
-            Diligence(self._sight, self._client, self._tags).run(),
+            TurnKeepalive(self._sight, self._client, self._tags).run(),
             Meter(self._sight, self._client, self._tags).run(),
             self._check_version(),
             self._watch_room(),
@@ -308,7 +310,7 @@ class Brain:
     def _take_event(self, event: AnyEvent) -> None:
         self._company.note(event)
         match event:
-            case Delivered(agent=self._run.agent) if event.state not in (
+            case DeliveryMoved(agent=self._run.agent) if event.state not in (
                 DeliveryState.QUEUED,
                 DeliveryState.HELD,
                 DeliveryState.TYPED,
@@ -349,12 +351,12 @@ class Brain:
             case Confirmed(tag=tag) if self._sight.profile.delivery.proof != "none":
                 self._sight.prove(tag)
                 self._typist.note_proof(tag)
-            case Turn(is_open=is_open):
+            case TurnState(is_open=is_open):
                 self._note_turn(is_open=is_open)
             case Started():
                 self._pane.has_session = True
-            case Activity() | Reply():
-                if isinstance(outcome, Reply):
+            case CapturedActivity() | CapturedReply():
+                if isinstance(outcome, CapturedReply):
                     self._note_reply(outcome)
                 self._poster.post(outcome)
             case Asked():
@@ -372,7 +374,7 @@ class Brain:
         if is_open:
             self._sight.turn_began = time.monotonic()
 
-    def _note_reply(self, reply: Reply) -> None:
+    def _note_reply(self, reply: CapturedReply) -> None:
         self._pane.note_answered()
         if reply.how is Ending.LIMITED:
             until = until_time(reply.until or "", time.time())
@@ -482,7 +484,7 @@ class Brain:
             self._save_transcripts(self._follower.files)
         # Until the room has an answer, a brain after this one has to find it again.
         self._unsettled = self._settler.awaited or (None if self._poster.is_idle else self._unsettled)
-        note = Note(
+        note = BrainHandover(
             unsettled=self._unsettled,
             surround=self._settler.surround,
             follower=self._followed,

@@ -8,7 +8,7 @@ _PIECE_BYTES = 64 * 1024
 _MAX_FRAMES_BYTES = 512 * 1024
 
 
-class Backlog:
+class BrainBacklog:
     """The newest output of the child, with the other frames at their places in it.
 
     The same bytes serve the brain that reads them now or the next one, which is given them again. A brain

@@ -4,13 +4,13 @@ from typing import Final, Self
 
 import msgspec
 
-from csp.sidecar.prompt_tags import Asked
+from csp.sidecar.prompt_tags import TaggedMessage
 from csp.terminal.screen_reply import Surround
 
 _TOUCHED: Final = frozenset({"PASTED", "SHOWN", "SENT", "CLEARING", "STUCK"})
 
 
-class Unsettled(msgspec.Struct, frozen=True, kw_only=True):
+class AwaitedReply(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt whose answer is still to be read from the screen."""
 
     tag: str
@@ -20,10 +20,10 @@ class Unsettled(msgspec.Struct, frozen=True, kw_only=True):
     mark: int
 
 
-class Note(msgspec.Struct, frozen=True):
+class BrainHandover(msgspec.Struct, frozen=True):
     #: What the follower knew when the room had everything that followed from it.
     follower: bytes = b""
-    tags: dict[str, Asked] = {}
+    tags: dict[str, TaggedMessage] = {}
     #: The message that was being typed, with the phase it was in.
     typing: tuple[str, str] | None = None
     is_ready: bool = False
@@ -34,7 +34,7 @@ class Note(msgspec.Struct, frozen=True):
     idle_rows: tuple[str, ...] = ()
     is_disk_full: bool = False
     is_paused: bool = False
-    unsettled: Unsettled | None = None
+    unsettled: AwaitedReply | None = None
     #: What the program shows around its conversation.
     surround: Surround | None = None
     #: Controls that were begun; what is set once in a terminal; how much a person has typed.

@@ -8,16 +8,16 @@ from typing import Self
 import msgspec
 
 from csp.sidecar import relay_frames
-from csp.sidecar.brain_handover import Note
-from csp.sidecar.pane_state import Pane
+from csp.sidecar.brain_handover import BrainHandover
+from csp.sidecar.pane_state import PaneState
 from csp.sidecar.profile import Profile
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 from csp.sidecar.transcripts import follower
 
 log = logging.getLogger(__name__)
 
 
-class Start(msgspec.Struct, frozen=True):
+class BrainStart(msgspec.Struct, frozen=True):
     """How the relay greeted this brain."""
 
     pid: int
@@ -27,7 +27,7 @@ class Start(msgspec.Struct, frozen=True):
     held_keys: bool = False
     #: The child's end of its terminal.
     tty: str = ""
-    note: Note | None = None
+    note: BrainHandover | None = None
 
     @property
     def is_new_cli(self) -> bool:
@@ -38,7 +38,7 @@ class Start(msgspec.Struct, frozen=True):
         """Read the greeting among the first frames of a relay."""
         found = dict(early)
         start = msgspec.json.decode(found[relay_frames.START], type=cls)
-        note = Note.load(found[relay_frames.NOTE]) if relay_frames.NOTE in found else None
+        note = BrainHandover.load(found[relay_frames.NOTE]) if relay_frames.NOTE in found else None
         return msgspec.structs.replace(start, note=note)
 
 
@@ -52,10 +52,10 @@ def has_credentials(profile: Profile, env: Mapping[str, str]) -> bool:
     return False
 
 
-def pane_of(start: Start, profile: Profile, env: Mapping[str, str]) -> Pane:
+def pane_of(start: BrainStart, profile: Profile, env: Mapping[str, str]) -> PaneState:
     """Return the pane as the brain before knew it."""
-    note = start.note or Note()
-    pane = Pane(profile, start.rows, start.cols)
+    note = start.note or BrainHandover()
+    pane = PaneState(profile, start.rows, start.cols)
     pane.is_login_known = has_credentials(profile, env)
     pane.is_ready, pane.has_had_composer = note.is_ready, note.has_had_composer
     pane.was_asked, pane.idle_rows = note.was_asked, note.idle_rows
@@ -65,11 +65,11 @@ def pane_of(start: Start, profile: Profile, env: Mapping[str, str]) -> Pane:
     return pane
 
 
-def follower_of(capture: str, run: Run, dumped: bytes) -> follower.Follower | None:
+def follower_of(capture: str, run: SidecarRecord, dumped: bytes) -> follower.Follower | None:
     """Return what follows the CLI's own record, going on where the brain before ended."""
     if capture not in follower.READERS or not run.spool:
         return None
-    followed = follower.Run(
+    followed = follower.FollowedRun(
         kind=capture,
         # The relay's whole family: a CLI that was started again is another process.
         child_pid=run.pid,

@@ -7,15 +7,15 @@ from typing import Final
 from csp.client import Client
 from csp.sidecar import relay_frames
 from csp.sidecar.brain import Brain
-from csp.sidecar.brain_init import Start
-from csp.sidecar.brain_socket import Port
+from csp.sidecar.brain_init import BrainStart
+from csp.sidecar.brain_socket import RelayPort
 from csp.sidecar.profile import Profile
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 
 GREETING_S: Final = 0.01
 
 
-async def run_brain(run: Run, profile: Profile, link: socket.socket) -> None:
+async def run_brain(run: SidecarRecord, profile: Profile, link: socket.socket) -> None:
     """Greet the relay, then work until the child has ended."""
     early: list[tuple[bytes, bytes]] = []
     greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -29,7 +29,7 @@ async def run_brain(run: Run, profile: Profile, link: socket.socket) -> None:
             greeted.set_result(None)
 
     brains: list[Brain] = []
-    port = Port(link, take)
+    port = RelayPort(link, take)
     await port.open()
     await asyncio.wait((greeted, port.closed), return_when=asyncio.FIRST_COMPLETED)
     async with Client(run.url, run.token) as client:
@@ -39,7 +39,7 @@ async def run_brain(run: Run, profile: Profile, link: socket.socket) -> None:
             return
         # The note comes right behind the greeting.
         await asyncio.sleep(GREETING_S)
-        brains.append(Brain(run, profile, port, client, Start.read(early)))
+        brains.append(Brain(run, profile, port, client, BrainStart.read(early)))
         for kind, payload in early:
             brains[0].take_frame(kind, payload)
         await brains[0].run()

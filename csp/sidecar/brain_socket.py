@@ -18,7 +18,7 @@ MAX_HOLD_S: Final = 1.5
 OnFrame = Callable[[bytes, bytes], None]
 
 
-class Port:
+class RelayPort:
     """Frames in through `on_frame`, out through the methods; `closed` is done when the relay has gone."""
 
     def __init__(self, link: socket.socket, on_frame: OnFrame) -> None:
@@ -113,7 +113,7 @@ class Port:
 
 
 class _Line(asyncio.Protocol):
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: RelayPort) -> None:
         self._port = port
 
     def data_received(self, data: bytes) -> None:

@@ -23,7 +23,7 @@ _TIOCPTYGNAME = 0x40807453
 _ENDING = ((0.0, signal.SIGHUP), (0.5, signal.SIGTERM), (3.0, signal.SIGKILL))
 
 
-class Child:
+class ChildProcess:
     """One process with our end of its terminal. `status` is None while it lives."""
 
     def __init__(self, pid: int, master: int) -> None:

@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Final
 
 from csp.protocol.responses import Deliver
-from csp.sidecar.brain_socket import MAX_HOLD_S, Port
-from csp.sidecar.pane_state import Pane
+from csp.sidecar.brain_socket import MAX_HOLD_S, RelayPort
+from csp.sidecar.pane_state import PaneState
 from csp.sidecar.profile import Profile
-from csp.terminal.gates import Facts, GateRules, is_busy, is_waived, next_look, works_too_long
-from csp.terminal.paste_locator import Known, Landing, Place
+from csp.terminal.gates import GateRules, PaneFacts, is_busy, is_waived, next_look, works_too_long
+from csp.terminal.paste_locator import PasteContext, PasteLocator, PastePlace
 from csp.terminal.prompt import Prompt
 from csp.terminal.reply_tracker import Tracker
 from csp.terminal.screen_reader import Reading
 from csp.terminal.screen_rules import Frame
-from csp.terminal.submit_machine import TypingRules
+from csp.terminal.submit_machine import SubmitRules
 
 PROVEN_KEPT: Final = 1000
 #: How long a busy CLI may take to say that it has a prompt of a person's.
@@ -28,10 +28,10 @@ BLINK_S: Final = 0.01
 _SPACES: Final = re.compile(r"\s+")
 
 
-class Sight:
+class CliState:
     """Joins the pane, the CLI's own record, the line to the relay; `wait` returns on the next change."""
 
-    def __init__(self, profile: Profile, pane: Pane, port: Port, tracker: Tracker) -> None:
+    def __init__(self, profile: Profile, pane: PaneState, port: RelayPort, tracker: Tracker) -> None:
         self.profile = profile
         self.pane = pane
         self.port = port
@@ -90,7 +90,7 @@ class Sight:
         now = time.monotonic()
         return self.next_look(now) is not None or self.pane.is_asking or not self.pane.is_ready
 
-    def facts(self, now: float) -> Facts:
+    def facts(self, now: float) -> PaneFacts:
         """Return what the gates ask for."""
         facts = self.pane.facts(
             now,
@@ -160,34 +160,34 @@ class Sight:
         facts = replace(self.facts(now), is_turn_open=False, is_end_known=False)
         return not is_busy(facts, self.gate_rules, now) and not facts.has_dialog
 
-    def place_of(self, prompt: Prompt, pasted_at: float) -> Place:
+    def place_of(self, prompt: Prompt, pasted_at: float) -> PastePlace:
         """Tell where our prompt stands: alone in the composer, or not, or whether that cannot be told.
 
         A long paste stands there as the CLI's marker; a tall one may have scrolled its first line away.
         """
         composer = self.pane.reading.composer
         if composer is None:
-            return Place.HERE if self.pane.ends_at_cursor(prompt.footer) else Place.UNSEEN
+            return PastePlace.HERE if self.pane.ends_at_cursor(prompt.footer) else PastePlace.UNSEEN
         if composer.is_empty:
-            return Place.EMPTY
+            return PastePlace.EMPTY
         if self._is_marker(composer.text):
-            return Place.HERE if self._is_our_paste(pasted_at) else Place.OTHER
+            return PastePlace.HERE if self._is_our_paste(pasted_at) else PastePlace.OTHER
         text = _SPACES.sub("", composer.text)
         header = _SPACES.sub("", prompt.header)
         # A brain before this one may have had other news for the last line.
         body, _, rest = text.rpartition(_SPACES.sub("", prompt.end))
         if not body or rest[:1] not in ("]", ";") or rest.find("]") != len(rest) - 1 or "]" + header in text:
-            return Place.OTHER
+            return PastePlace.OTHER
         is_scrolled = header not in text and composer.first_row != composer.last_row
-        return Place.HERE if is_scrolled or text.startswith(header) else Place.OTHER
+        return PastePlace.HERE if is_scrolled or text.startswith(header) else PastePlace.OTHER
 
-    def land(self, prompt: Prompt, *, is_resumed: bool = False) -> Landing | None:
+    def land(self, prompt: Prompt, *, is_resumed: bool = False) -> PasteLocator | None:
         """Return what follows `prompt` from its paste on, where no rule says how the composer is drawn."""
         if self.profile.rules.composer.frame not in (Frame.CURSOR, Frame.NONE):
             return None
-        return Landing(prompt.header, prompt.footer, None if is_resumed else self.pane.screen)
+        return PasteLocator(prompt.header, prompt.footer, None if is_resumed else self.pane.screen)
 
-    def place_by(self, landing: Landing, known: Known, pasted_at: float) -> Place:
+    def place_by(self, landing: PasteLocator, known: PasteContext, pasted_at: float) -> PastePlace:
         """Tell where a prompt stands that has been followed since it was pasted at `pasted_at`."""
         last_key = self.pane.ledger.last_key
         has_typed = last_key is not None and last_key > pasted_at
@@ -195,9 +195,9 @@ class Sight:
         place = landing.look(self.pane.screen, known)
         composer = self.pane.reading.composer
         is_empty = composer is not None and composer.is_empty
-        if place in (Place.OTHER, Place.UNSEEN) and is_empty and not known.is_entered:
+        if place in (PastePlace.OTHER, PastePlace.UNSEEN) and is_empty and not known.is_entered:
             # The composer was not there yet at the time of the paste, which nobody has taken.
-            return Place.EMPTY
+            return PastePlace.EMPTY
         return place
 
     def _is_marker(self, text: str) -> bool:
@@ -243,11 +243,11 @@ class Sight:
         self.interrupted_at = time.monotonic()
         self.port.write(self.profile.keys.interrupt.encode())
 
-    def typing_rules(self, prompt: Prompt) -> TypingRules:
+    def typing_rules(self, prompt: Prompt) -> SubmitRules:
         """Return how this profile wants `prompt` to be typed."""
         delivery = self.profile.delivery
-        waits = tuple(wait / 1000 for wait in delivery.enter_retry_ms) or TypingRules().enter_again_s
-        return TypingRules(
+        waits = tuple(wait / 1000 for wait in delivery.enter_retry_ms) or SubmitRules().enter_again_s
+        return SubmitRules(
             gap_s=delivery.gap_s(len(prompt.text.encode())),
             enter_again_s=waits,
             proof_s=0.0 if delivery.proof == "none" else delivery.proof_s,

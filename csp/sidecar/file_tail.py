@@ -105,7 +105,7 @@ class Tail:
             return True
 
 
-class Watcher(Protocol):
+class FileWatcher(Protocol):
     """Says when something was written to the paths that are watched."""
 
     def watch(self, path: Path) -> None:
@@ -280,7 +280,7 @@ class InotifyWatcher:
                 self._inotify.rm_watch(watch)  # type: ignore[arg-type]  # an asyncinotify Watch
 
 
-def new_watcher() -> Watcher:
+def new_watcher() -> FileWatcher:
     """Return the best watcher of this system; to be called in a running event loop."""
     if sys.platform == "linux":
         try:

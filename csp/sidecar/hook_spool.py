@@ -42,14 +42,14 @@ class Hook(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class HookEvent:
     """One hook event with the time its file was written, in Unix seconds."""
 
     at: float
     hook: Hook
 
 
-class Spool:
+class HookSpool:
     """Gives each event of the directory once, oldest first."""
 
     def __init__(self, directory: Path, taken: Iterable[str] = ()) -> None:
@@ -62,7 +62,7 @@ class Spool:
         """Name the events that were taken but are not settled."""
         return tuple(self._taken)
 
-    def take(self) -> list[Event]:
+    def take(self) -> list[HookEvent]:
         """Return the events that are new."""
         found: list[tuple[int, str]] = []
         with (
@@ -81,7 +81,7 @@ class Spool:
             hook = None if key in self._taken else self._read(name)
             self._taken[key] = None
             if hook:
-                events.append(Event(at=at / 1e9, hook=hook))
+                events.append(HookEvent(at=at / 1e9, hook=hook))
         return events
 
     def settle(self) -> None:

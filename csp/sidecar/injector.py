@@ -12,13 +12,21 @@ from csp.client import Client
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import DeliveryState, HeldReason, ReportedState
 from csp.protocol.responses import Deliver
-from csp.sidecar.cli_state import Sight
-from csp.sidecar.prompt_tags import Tags
-from csp.sidecar.roster_notice import Company
-from csp.terminal.gates import Facts, closed_gate
-from csp.terminal.paste_locator import Known, Landing, Place
+from csp.sidecar.cli_state import CliState
+from csp.sidecar.prompt_tags import PromptTags
+from csp.sidecar.roster_notice import RosterNotice
+from csp.terminal.gates import PaneFacts, closed_gate
+from csp.terminal.paste_locator import PasteContext, PasteLocator, PastePlace
 from csp.terminal.prompt import Prompt, prompt_for
-from csp.terminal.submit_machine import ENDED, Do, Phase, Seen, Step, Tell, Typing
+from csp.terminal.submit_machine import (
+    ENDED,
+    KeyAction,
+    PasteObservation,
+    ReportState,
+    Step,
+    SubmitMachine,
+    SubmitPhase,
+)
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +43,12 @@ WORKING: Final = (
 
 
 @dataclass(slots=True, kw_only=True)
-class Job:
+class InjectionJob:
     """One message on its way into the composer."""
 
     item: Deliver
     prompt: Prompt
-    typing: Typing
+    typing: SubmitMachine
     begun: float
     told: "asyncio.Task[None] | None" = None
     written: "asyncio.Future[bool] | None" = None
@@ -55,15 +63,20 @@ class Job:
     see_at: float | None = None
     is_resumed: bool = False
     #: Follows the prompt on a screen whose composer no rule describes.
-    landing: Landing | None = None
+    landing: PasteLocator | None = None
     reports: "list[asyncio.Task[None]]" = field(default_factory=list)
 
 
-class Typist:
+class Injector:
     """Takes deliveries in the order of the journal; an urgent one goes before those that still wait."""
 
     def __init__(
-        self, sight: Sight, client: Client, tags: Tags, company: Company, leave_note: Callable[[], None]
+        self,
+        sight: CliState,
+        client: Client,
+        tags: PromptTags,
+        company: RosterNotice,
+        leave_note: Callable[[], None],
     ) -> None:
         self._sight = sight
         self._company = company
@@ -78,8 +91,8 @@ class Typist:
         self.on_entered: Callable[[], None] = lambda: None
         self._queue: dict[str, Deliver] = {}
         self._arrived = asyncio.Event()
-        self._job: Job | None = None
-        self._unproven: dict[str, Job] = {}
+        self._job: InjectionJob | None = None
+        self._unproven: dict[str, InjectionJob] = {}
         self._is_begun = False
 
     @property
@@ -116,14 +129,14 @@ class Typist:
         """Tell the room of a proof that came after all."""
         job = self._unproven.pop(tag, None)
         if job is not None:
-            self._tell(job, Tell(state=DeliveryState.CONFIRMED))
+            self._tell(job, ReportState(state=DeliveryState.CONFIRMED))
 
     def start_over(self) -> None:
         """Type again what stood in the composer of a CLI that has ended, unless that CLI had taken it."""
         job = self._job
         if job is not None and job.typing.has_touched and not self._sight.is_proven(job.prompt.tag):
             may_be_taken = job.typing.may_be_taken
-            job.typing = Typing(rules=job.typing.rules)
+            job.typing = SubmitMachine(rules=job.typing.rules)
             if may_be_taken and not job.typing.rules.proof_s:
                 # Nobody can say whether the CLI had taken it: typed again, it could arrive twice.
                 job.typing.give_up(ENDED)
@@ -171,26 +184,26 @@ class Typist:
         while len(self._unproven) > UNPROVEN_KEPT:
             del self._unproven[next(iter(self._unproven))]
 
-    def _may_be_overtaken(self, job: Job) -> bool:
-        return job.typing.phase is Phase.WAITING and self._next() is not job.item
+    def _may_be_overtaken(self, job: InjectionJob) -> bool:
+        return job.typing.phase is SubmitPhase.WAITING and self._next() is not job.item
 
-    def _begin(self, item: Deliver) -> Job:
+    def _begin(self, item: Deliver) -> InjectionJob:
         sight = self._sight
         now = time.monotonic()
         delivery = sight.profile.delivery
         here = self._company.news() if delivery.proof != "none" else ()
         prompt = prompt_for(item, after_at=delivery.neutralise_at, here=here)
-        typing = Typing(rules=sight.typing_rules(prompt))
+        typing = SubmitMachine(rules=sight.typing_rules(prompt))
         is_resumed = sight.may_stand_there(item)
         if is_resumed:
-            typing = Typing.resumed(typing.rules, now)
-        job = Job(item=item, prompt=prompt, typing=typing, begun=now, is_resumed=is_resumed)
+            typing = SubmitMachine.resumed(typing.rules, now)
+        job = InjectionJob(item=item, prompt=prompt, typing=typing, begun=now, is_resumed=is_resumed)
         if is_resumed:
             job.written_at = job.pressed_at = job.pasted_at = now
             job.landing = sight.land(prompt, is_resumed=True)
         return job
 
-    async def _step(self, job: Job) -> None:
+    async def _step(self, job: InjectionJob) -> None:
         now = time.monotonic()
         seen = self._see(job, now)
         steps = job.typing.step(seen, now)
@@ -205,64 +218,64 @@ class Typist:
         times = (job.typing.wake_at, self._sight.next_look(now), job.see_at, now + LOOK_S)
         await self._sight.wait(min(at for at in times if at is not None and at > now))
 
-    def _see(self, job: Job, now: float) -> Seen:
+    def _see(self, job: InjectionJob, now: float) -> PasteObservation:
         sight = self._sight
         facts = sight.facts(now)
         waived = sight.is_waived(job.begun, now)
         gate = closed_gate(facts, sight.gate_rules, now, is_urgent=job.item.urgent, is_waived=waived)
-        if gate is None and job.item.urgent and job.typing.phase is Phase.WAITING and sight.is_working:
+        if gate is None and job.item.urgent and job.typing.phase is SubmitPhase.WAITING and sight.is_working:
             gate = HeldReason.BUSY
             if not job.was_interrupted:
                 job.was_interrupted = True
                 sight.interrupt()
-        if gate is HeldReason.BUSY and job.typing.phase is Phase.WAITING and sight.works_too_long(now):
+        if gate is HeldReason.BUSY and job.typing.phase is SubmitPhase.WAITING and sight.works_too_long(now):
             job.typing.give_up(_too_long(sight, facts, now))
         place = self._place_of(job, now)
-        return Seen(
+        return PasteObservation(
             gate=gate,
             is_announced=job.told is not None and job.told.done() and not job.told.cancelled(),
             written_at=job.written_at,
-            is_in_composer=place is Place.HERE,
-            is_composer_empty=place is Place.EMPTY,
-            has_left=place is Place.GONE,
-            is_unseen=job.landing is not None and place is Place.UNSEEN,
+            is_in_composer=place is PastePlace.HERE,
+            is_composer_empty=place is PastePlace.EMPTY,
+            has_left=place is PastePlace.GONE,
+            is_unseen=job.landing is not None and place is PastePlace.UNSEEN,
             has_dialog=facts.has_dialog or facts.is_asking,
             is_proven=sight.is_proven(job.prompt.tag),
             is_refused=job.is_refused,
             has_reacted=self._has_reacted(job),
         )
 
-    def _has_reacted(self, job: Job) -> bool:
+    def _has_reacted(self, job: InjectionJob) -> bool:
         last_output = self._sight.pane.last_output
         return job.written_at is None or (last_output is not None and last_output > job.pressed_at)
 
-    def _place_of(self, job: Job, now: float) -> Place:
+    def _place_of(self, job: InjectionJob, now: float) -> PastePlace:
         if job.landing is None:
             return self._sight.place_of(job.prompt, job.pasted_at)
         if job.see_at is None and job.written_at is not None and not job.typing.has_entered:
             job.see_at = job.written_at + self._sight.profile.delivery.shown_s
-        known = Known(
+        known = PasteContext(
             is_entered=job.typing.has_entered,
             is_clearing=job.clears > 0,
             is_late=job.see_at is not None and now >= job.see_at,
         )
         return self._sight.place_by(job.landing, known, job.pasted_at)
 
-    def _do(self, job: Job, step: Step) -> None:
+    def _do(self, job: InjectionJob, step: Step) -> None:
         match step:
-            case Tell():
+            case ReportState():
                 self._tell(job, step)
-            case Do.PASTE:
+            case KeyAction.PASTE:
                 self._paste(job)
-            case Do.ENTER:
+            case KeyAction.ENTER:
                 self._press(job, self._sight.profile.keys.submit.encode())
                 self.on_entered()
-            case Do.CLEAR:
+            case KeyAction.CLEAR:
                 self._clear(job)
-            case Do.RELEASE:
+            case KeyAction.RELEASE:
                 self._sight.port.release_keys()
 
-    def _paste(self, job: Job) -> None:
+    def _paste(self, job: InjectionJob) -> None:
         sight = self._sight
         self._tags.remember(job.item)
         job.pasted_at = time.monotonic()
@@ -276,10 +289,10 @@ class Typist:
         keys = job.prompt.keys(is_pasted=sight.pane.screen.bracketed_paste)
         self._await_written(job, sight.port.write_unless(sight.pane.keys_seen, keys))
 
-    def _press(self, job: Job, keys: bytes) -> None:
+    def _press(self, job: InjectionJob, keys: bytes) -> None:
         self._await_written(job, self._sight.port.write(keys))
 
-    def _clear(self, job: Job) -> None:
+    def _clear(self, job: InjectionJob) -> None:
         """Press the clear key, the next one where there are several: what did not help once will not."""
         keys = self._sight.profile.keys.clear
         if keys:
@@ -288,7 +301,7 @@ class Typist:
             self._press(job, chosen.replace(BACKSPACES, backspaces).encode())
             job.clears += 1
 
-    def _await_written(self, job: Job, written: "asyncio.Future[bool]") -> None:
+    def _await_written(self, job: InjectionJob, written: "asyncio.Future[bool]") -> None:
         job.written, job.written_at, job.is_refused = written, None, False
         job.pressed_at = time.monotonic()
 
@@ -303,7 +316,7 @@ class Typist:
 
         written.add_done_callback(note)
 
-    def _tell(self, job: Job, tell: Tell) -> None:
+    def _tell(self, job: InjectionJob, tell: ReportState) -> None:
         report = asyncio.ensure_future(self._report(job, ReportedState(tell.state), tell.reason))
         job.reports.append(report)
         if tell.state is DeliveryState.TYPED:
@@ -313,7 +326,7 @@ class Typist:
             self.on_submitted(job.prompt)
         log.info("delivery moved", extra={"message_id": job.item.id, "state": tell.state, "why": tell.reason})
 
-    async def _report(self, job: Job, state: ReportedState, reason: str) -> None:
+    async def _report(self, job: InjectionJob, state: ReportedState, reason: str) -> None:
         try:
             # The initial prompt is no message of the room.
             if job.item.id:
@@ -332,12 +345,12 @@ class Typist:
         finally:
             self._sight.changed()
 
-    async def _finish(self, job: Job) -> None:
+    async def _finish(self, job: InjectionJob) -> None:
         """Wait for the room to know the end, so that the next message is typed after it."""
         with contextlib.suppress(CspError):
             await asyncio.gather(*job.reports)
 
 
-def _too_long(sight: Sight, facts: Facts, now: float) -> str:
+def _too_long(sight: CliState, facts: PaneFacts, now: float) -> str:
     sign = next(iter(sight.pane.reading.work), "a title that says so")
     return WORKING.format(sign=sign, minutes=(now - (facts.worked_since or now)) / 60)

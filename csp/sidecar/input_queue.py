@@ -12,7 +12,7 @@ NEVER = float("inf")
 Tag = tuple[int, int]
 
 
-class Keyboard:
+class InputQueue:
     """One queue to the child. The keys of a person never fall inside an input, nor is their order changed."""
 
     def __init__(self) -> None:

@@ -10,11 +10,11 @@ import time
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
 from csp.fast_start.child_environment import HELPER, USER, child_environment
 from csp.fast_start.room_files import agents_dir, make_private_dir, read_running, save_token
-from csp.http_client import Gateway, field
+from csp.http_client import GatewayClient, field
 from csp.mcp.sdk_check import is_installed
 from csp.sidecar.job_control import open_life
 from csp.sidecar.mcp_entry import CLIS
-from csp.sidecar.pty_processes import Plan, exec_relay, start_child
+from csp.sidecar.pty_processes import SpawnPlan, exec_relay, start_child
 from csp.sidecar.record_file import begin_to_join, end_to_join, left_behind, write_record
 from csp.sidecar.start_rules import rules_text
 from csp.sidecar.user_terminal import mend
@@ -33,21 +33,21 @@ DEFAULT_INJECTION_TIMEOUT_S = 10.0
 _OURS = ("CSP_ROOM", "CSP_HISTORY_DIR", "CSP_TRANSCRIPT")
 
 
-class Chosen:
+class ChosenProfile:
     """What the launcher must know of a profile; `source` is its file, for the brain to read."""
 
     def __init__(self, *, name: str, capture: str, source: str) -> None:
         self.name, self.capture, self.source = name, capture, source
 
 
-class Room:
+class RoomAddress:
     """Where the room is, the token to join it with, where its agents leave their records."""
 
     def __init__(self, *, url: str, token: str, name: str, state_dir: str) -> None:
         self.url, self.token, self.name, self.state_dir = url, token, name, state_dir
 
 
-class Order:
+class LaunchOrder:
     """What is to be run, as whom, where."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Order:
         name: str,
         role: str,
         command: "Sequence[str]",
-        profile: Chosen,
+        profile: ChosenProfile,
         cwd: str,
         env: "Mapping[str, str]",
         initial_prompt: str = "",
@@ -79,7 +79,7 @@ class _Seat:
         self.agent, self.token, self.folder, self.before = agent, token, folder, before
 
 
-def launch(order: Order, room: Room, *, is_light: bool = False) -> None:
+def launch(order: LaunchOrder, room: RoomAddress, *, is_light: bool = False) -> None:
     """Start the CLI, then become the relay, which starts the brain; returns only by an error.
 
     The relay begins in this process if that `is_light`: if it has loaded little more than a relay needs. Else
@@ -106,7 +106,7 @@ def launch(order: Order, room: Room, *, is_light: bool = False) -> None:
         raise Broken(f"cannot write to {folder}: {(error.strerror or str(error)).lower()}") from error
 
 
-def _wire_and_start(order: Order, room: Room, seat: _Seat, path: str, *, is_light: bool) -> None:
+def _wire_and_start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: str, *, is_light: bool) -> None:
     save_token(room.state_dir, room.name, seat.agent, seat.token)
     make_private_dir(seat.folder)
     env = child_env(order.env, room.url, seat.agent, seat.token, (room.token,))
@@ -128,7 +128,7 @@ def _wire_and_start(order: Order, room: Room, seat: _Seat, path: str, *, is_ligh
     _start(order, room, seat, wired, is_light=is_light)
 
 
-def _worktrees(room: Room) -> str:
+def _worktrees(room: RoomAddress) -> str:
     """Return where the runs of a room have their worktrees, nothing if it runs on another machine."""
     running = read_running(os.path.join(room.state_dir, f"{room.name}.json")) or {}
     if running.get("url") != room.url or not running.get("history"):
@@ -141,7 +141,7 @@ def _worktrees(room: Room) -> str:
     return folder
 
 
-def _server(order: Order) -> list[str]:
+def _server(order: LaunchOrder) -> list[str]:
     """Return the command of the MCP server for a CLI that can have one, if its packages are here."""
     if order.profile.capture not in CLIS or not is_installed():
         return []
@@ -149,7 +149,7 @@ def _server(order: Order) -> list[str]:
     return [sys.executable, "-P", "-m", "csp.cli", "mcp"]
 
 
-def _start(order: Order, room: Room, seat: _Seat, wired: "Wired", *, is_light: bool) -> None:
+def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired", *, is_light: bool) -> None:
     terminals = os.path.join(room.state_dir, "terminals")
     mend(0, terminals)
     rows, cols = terminal_size()
@@ -166,7 +166,7 @@ def _start(order: Order, room: Room, seat: _Seat, wired: "Wired", *, is_light: b
     code = f"from csp.cli.brain import brain; brain({seat.folder!r})"
     brain_argv = [sys.executable, "-P", "-c", code]
     log = os.path.join(seat.folder, "brain.log")
-    plan = Plan(
+    plan = SpawnPlan(
         child=child,
         master=master,
         argv=wired.argv,
@@ -184,7 +184,7 @@ def _start(order: Order, room: Room, seat: _Seat, wired: "Wired", *, is_light: b
     exec_relay(plan, child_environment(HELPER, order.env), f"csp-sidecar-{seat.agent}")
 
 
-def _record(order: Order, room: Room, seat: _Seat, wired: "Wired") -> "Record":
+def _record(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired") -> "Record":
     """Return the fields of a `Run`."""
     return {
         "name": order.name,
@@ -245,7 +245,7 @@ def terminal_size() -> tuple[int, int]:
     return DEFAULT_SIZE
 
 
-def join(order: Order, room: Room, before: "Record | None", launched: str) -> tuple[str, str]:
+def join(order: LaunchOrder, room: RoomAddress, before: "Record | None", launched: str) -> tuple[str, str]:
     """Join the room, under the id of a sidecar of that name which no longer runs if there is one."""
     body: dict[str, object] = {
         "agentId": order.name,
@@ -256,21 +256,21 @@ def join(order: Order, room: Room, before: "Record | None", launched: str) -> tu
     }
     if before and before.get("url") == room.url:
         try:
-            return _register(Gateway(room.url, str(before.get("token"))), body)
+            return _register(GatewayClient(room.url, str(before.get("token"))), body)
         except (Unauthenticated, Forbidden, NotFound):
             pass  # somebody else has had the id meanwhile, or the room is a new one
-    return _register(Gateway(room.url, room.token), body)
+    return _register(GatewayClient(room.url, room.token), body)
 
 
 def leave(url: str, token: str) -> None:
     """Tell the room that the agent is not there; a room that does not hear it will notice by itself."""
     try:
-        Gateway(url, token).post("/state", {"state": "offline"})
+        GatewayClient(url, token).post("/state", {"state": "offline"})
     except CspError:
         return
 
 
-def _register(gateway: Gateway, body: dict[str, object]) -> tuple[str, str]:
+def _register(gateway: GatewayClient, body: dict[str, object]) -> tuple[str, str]:
     answer = gateway.post("/register", body)
     return field(answer, "agentId", str), field(answer, "token", str)
 

@@ -11,7 +11,7 @@ _WIPES = (_ENTER, 0x03, 0x15)
 _LONGEST = 32
 
 
-class Words:
+class LineInterceptor:
     """Follows the line being typed; takes one that is a word of `ours` out of the CLI's composer again."""
 
     def __init__(self) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from csp.errors import CspError
-from csp.http_client import Gateway, segment
+from csp.http_client import GatewayClient, segment
 from csp.sidecar.reconnect import running_room
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 
 log = logging.getLogger(__name__)
 
@@ -17,10 +17,10 @@ _ALWAYS: Final = ("/share", "/noshare", "/pause")
 _PAUSED: Final = (*_ALWAYS, "/resume")
 
 
-class OwnWords:
+class PaneCommands:
     """Says to the relay which words are ours now; does what they say."""
 
-    def __init__(self, run: Run, claim: Callable[[tuple[str, ...]], None]) -> None:
+    def __init__(self, run: SidecarRecord, claim: Callable[[tuple[str, ...]], None]) -> None:
         self._run = run
         self._claim = claim
         self._tasks: set[asyncio.Task[None]] = set()
@@ -40,6 +40,6 @@ class OwnWords:
             log.warning("room is not running, so nobody obeyed", extra={"word": verb})
             return
         try:
-            Gateway(room.url, room.token).post(f"/agents/{segment(self._run.agent)}/{verb}")
+            GatewayClient(room.url, room.token).post(f"/agents/{segment(self._run.agent)}/{verb}")
         except CspError as error:
             log.warning("room refused", extra={"word": verb, "why": error.message})

@@ -9,8 +9,8 @@ from typing import Final
 from csp.sidecar.emulator import Emulator, make_emulator
 from csp.sidecar.profile import Profile
 from csp.terminal.dialogs import find_dialog
-from csp.terminal.draft_tracker import Ledger
-from csp.terminal.gates import ECHO_S, Facts
+from csp.terminal.draft_tracker import DraftTracker
+from csp.terminal.gates import ECHO_S, PaneFacts
 from csp.terminal.paste_locator import find_caret, is_blank, stands_behind
 from csp.terminal.screen import Screen
 from csp.terminal.screen_reader import Reading, read_screen, without_work
@@ -36,12 +36,12 @@ _TITLE: Final = 0
 _TITLES: Final = frozenset({0, 2})
 
 
-class Pane:
+class PaneState:
     """Takes in what the relay says; `facts` is all of it at one moment."""
 
     def __init__(self, profile: Profile, rows: int, cols: int) -> None:
         self.profile = profile
-        self.ledger = Ledger()
+        self.ledger = DraftTracker()
         self.is_stopped = False
         self.is_ready = False
         #: Another child is about to take the place of this one.
@@ -139,7 +139,7 @@ class Pane:
         """Forget the child before, whose screen and draft have gone with it."""
         self._emulator.feed(b"\x1bc")
         self._began = time.monotonic()
-        self.ledger = Ledger()
+        self.ledger = DraftTracker()
         self.is_ready = self.is_stopped = self.is_leaving = self.has_session = False
         self._drawn_at = None
         self.has_had_composer = False
@@ -296,14 +296,14 @@ class Pane:
             self._asked_at = None
         self._was_dialog_shown = is_shown
 
-    def facts(self, now: float, *, is_turn_open: bool, is_end_known: bool, is_paused: bool) -> Facts:
+    def facts(self, now: float, *, is_turn_open: bool, is_end_known: bool, is_paused: bool) -> PaneFacts:
         """Return all that the gates ask for."""
         reading = self.look(now)
         composer = reading.composer
         self.has_had_composer = self.has_had_composer or composer is not None
         if composer is not None and composer.is_empty and self._is_echoed(now):
             self.ledger.clear()
-        return Facts(
+        return PaneFacts(
             is_stopped=self.is_stopped,
             is_ready=self.is_ready and not self.is_leaving,
             is_blocked=reading.blocked is not None,

@@ -27,7 +27,7 @@ _BOUND: Final = re.compile(r"(>=|<=|==|>|<)(\d+(?:\.\d+)*)\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class DialogAnswer:
     """The keys that answer a dialog: `key`, or the number of the choice that was asked for."""
 
     key: str
@@ -38,7 +38,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class ProfileKeys:
     """What to type for each act, as the bytes a terminal would send."""
 
     submit: str = "\r"
@@ -46,12 +46,12 @@ class Keys:
     clear: tuple[str, ...] = ()
     """Tried one after the other until the composer is empty."""
     queue: str = ""
-    approve: Answer | None = None
-    deny: Answer | None = None
+    approve: DialogAnswer | None = None
+    deny: DialogAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class DeliverySettings:
     """How a message is typed in, and what proves that it went."""
 
     gap_ms: int = 150
@@ -96,8 +96,8 @@ class Profile:
     version_args: tuple[str, ...] = ("--version",)
     kind: str = "agent"
     ready_s: float = 30.0
-    keys: Keys = field(default_factory=Keys)
-    delivery: Delivery = field(default_factory=Delivery)
+    keys: ProfileKeys = field(default_factory=ProfileKeys)
+    delivery: DeliverySettings = field(default_factory=DeliverySettings)
     capture: str = "screen"
     tables: Mapping[str, Any] = field(default_factory=dict, repr=False)
     source: str = ""
@@ -200,14 +200,18 @@ def _profile(path: Path) -> Profile:
         raise BadInput(f"profile {path} is not TOML: {exc}") from exc
     check_tables(tables, str(path))
     keys = dict(tables.get("keys", {}))
-    answers: dict[str, Any] = {act: Answer(**keys.pop(act)) for act in ("approve", "deny") if act in keys}
+    answers: dict[str, Any] = {
+        act: DialogAnswer(**keys.pop(act)) for act in ("approve", "deny") if act in keys
+    }
     top = {name: _frozen(value) for name, value in tables.items() if not isinstance(value, dict | list)}
     lists = ("commands", "installs", "credentials", "version_args")
     top |= {name: tuple(tables[name]) for name in lists if name in tables}
     profile = Profile(
         **top,
-        keys=Keys(**{name: _frozen(value) for name, value in keys.items()}, **answers),
-        delivery=Delivery(**{name: _frozen(value) for name, value in tables.get("delivery", {}).items()}),
+        keys=ProfileKeys(**{name: _frozen(value) for name, value in keys.items()}, **answers),
+        delivery=DeliverySettings(
+            **{name: _frozen(value) for name, value in tables.get("delivery", {}).items()}
+        ),
         capture=tables.get("capture", {}).get("kind", "screen"),
         tables={name: tables[name] for name in ("screen", "signals") if name in tables},
         source=str(path),

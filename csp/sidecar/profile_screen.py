@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from csp.errors import BadInput
 from csp.sidecar.profile import compiled
-from csp.terminal.screen_rules import ComposerRules, DialogRules, Frame, Place, ScreenRules, Sign
+from csp.terminal.screen_rules import ComposerRules, DialogRules, Frame, ScreenRules, Sign, SignPlace
 
 _PATTERNS: Final = frozenset(
     (
@@ -44,7 +44,7 @@ def _dialog(table: Mapping[str, Any], where: str) -> DialogRules:
 
 
 def _signs(rows: Sequence[Mapping[str, Any]], where: str) -> tuple[Sign, ...]:
-    return tuple(Sign(**(_values(row, where) | {"place": Place(row["place"])})) for row in rows)
+    return tuple(Sign(**(_values(row, where) | {"place": SignPlace(row["place"])})) for row in rows)
 
 
 def _values(table: Mapping[str, Any], where: str) -> dict[str, Any]:

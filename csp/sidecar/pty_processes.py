@@ -27,7 +27,7 @@ _MAX_FAILURE_BYTES = 8192
 _CAN_NOT_EXEC = 127
 
 
-class Plan:
+class SpawnPlan:
     """What a relay is told at its start. All of it can be written by marshal."""
 
     def __init__(
@@ -165,7 +165,7 @@ def _forget_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def exec_relay(plan: Plan, env: dict[str, str], title: str = "") -> None:
+def exec_relay(plan: SpawnPlan, env: dict[str, str], title: str = "") -> None:
     """Become the relay, which keeps our pid, so our children; `env` is also that of its brains.
 
     Returns only by an OSError. The title is for people who list processes.
@@ -189,12 +189,12 @@ def _handed(fd: int) -> int:
     return fcntl.fcntl(fd, fcntl.F_DUPFD, HANDED_FD + 1) if fd >= 0 else fd
 
 
-def read_plan() -> Plan:
+def read_plan() -> SpawnPlan:
     """Return the plan that was handed over; close what else was."""
     parts = []
     while part := os.read(HANDED_FD, 1 << 16):
         parts.append(part)
-    plan = Plan(**marshal.loads(b"".join(parts)))
+    plan = SpawnPlan(**marshal.loads(b"".join(parts)))
     lowest = HANDED_FD
     for fd in sorted({plan.master, plan.link, plan.life} - {-1}):
         os.closerange(lowest, fd)

@@ -9,16 +9,16 @@ from zlib import crc32
 
 from csp.errors import CspError, Unreachable
 from csp.fast_start.room_files import read_running
-from csp.http_client import Gateway, field
+from csp.http_client import GatewayClient, field
 from csp.sidecar.record_file import read_record
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 
 log = logging.getLogger(__name__)
 
 _FIRST_BYTES: Final = 4096
 
 
-class Room(NamedTuple):
+class RoomConnection(NamedTuple):
     """The room of a sidecar as it runs now; `history` is its own folder."""
 
     url: str
@@ -26,23 +26,23 @@ class Room(NamedTuple):
     history: str
 
 
-def running_room(run: Run) -> Room | None:
+def running_room(run: SidecarRecord) -> RoomConnection | None:
     """Return the room of a sidecar, if it runs on this machine."""
     state_dir = Path(run.folder).parent.parent
     found = read_running(str(state_dir / f"{run.room}.json")) or {}
     try:
-        return Room(url=found["url"], token=found["token"], history=found["history"])
+        return RoomConnection(url=found["url"], token=found["token"], history=found["history"])
     except KeyError:
         return None
 
 
-def has_moved(run: Run) -> bool:
+def has_moved(run: SidecarRecord) -> bool:
     """Tell whether the room runs at another address; the next brain will go there."""
     room = running_room(run)
     return room is not None and room.url != run.url
 
 
-def journal_of(run: Run) -> int:
+def journal_of(run: SidecarRecord) -> int:
     """Return which journal the room has now, by its first line; a room that begins anew has another one."""
     room = running_room(run)
     try:
@@ -52,7 +52,7 @@ def journal_of(run: Run) -> int:
         return 0
 
 
-def find_room(run: Run) -> Run:
+def find_room(run: SidecarRecord) -> SidecarRecord:
     """Return the record with the room's address as it is now, with the journal that it has.
 
     The journal tells a new room from one that has removed us.
@@ -64,7 +64,7 @@ def find_room(run: Run) -> Run:
     return found
 
 
-def try_to_save(run: Run, *, is_first: bool = False) -> bool:
+def try_to_save(run: SidecarRecord, *, is_first: bool = False) -> bool:
     """Write the record if that is possible; a sidecar also runs without one.
 
     Only the first one of a sidecar may take the place of another's. A brain whose relay was killed would put
@@ -82,17 +82,17 @@ def try_to_save(run: Run, *, is_first: bool = False) -> bool:
     return True
 
 
-def rejoin(run: Run) -> bool:
+def rejoin(run: SidecarRecord) -> bool:
     """Join anew for a brain that comes after this one, unless the room has removed us."""
     room = running_room(run)
     if room is None:
         raise Unreachable(f"room {run.room!r} is not running")
-    known = [field(agent, "id", str) for agent in Gateway(room.url, room.token).get("/agents")]
+    known = [field(agent, "id", str) for agent in GatewayClient(room.url, room.token).get("/agents")]
     if run.agent not in known and run.journal and run.journal == journal_of(run):
         return False
     body = {"agentId": run.name, "kind": "cli", "role": run.role, "capabilities": [Path(run.profile).stem]}
     try:
-        answer = Gateway(room.url, room.token).post("/register", body)
+        answer = GatewayClient(room.url, room.token).post("/register", body)
     except CspError as error:
         log.error("room took us no more", extra={"why": error.message})
         raise

@@ -7,14 +7,14 @@ import termios
 import time
 
 from csp.sidecar import relay_frames
-from csp.sidecar.child_process import Child
-from csp.sidecar.input_queue import NEVER, Keyboard
-from csp.sidecar.line_interceptor import Words
-from csp.sidecar.pty_processes import Plan, read_plan, start_child
-from csp.sidecar.relay_socket import Link
+from csp.sidecar.child_process import ChildProcess
+from csp.sidecar.input_queue import NEVER, InputQueue
+from csp.sidecar.line_interceptor import LineInterceptor
+from csp.sidecar.pty_processes import SpawnPlan, read_plan, start_child
+from csp.sidecar.relay_socket import BrainLink
 from csp.sidecar.signals import Signals
-from csp.sidecar.unread_input import Unread
-from csp.sidecar.user_terminal import CLEAR, RESET, Terminal
+from csp.sidecar.unread_input import UnreadInput
+from csp.sidecar.user_terminal import CLEAR, RESET, UserTerminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ _NOT_STARTED = 127
 class Relay:
     """Stands between a terminal and a child until the child ends."""
 
-    def __init__(self, plan: Plan, terminal: Terminal) -> None:
+    def __init__(self, plan: SpawnPlan, terminal: UserTerminal) -> None:
         self._plan = plan
         self._terminal = terminal
-        self._child = Child(plan.child, plan.master)
-        self._keyboard = Keyboard()
-        self._words = Words()
-        self._link = Link(plan.brain_argv, plan.log)
+        self._child = ChildProcess(plan.child, plan.master)
+        self._keyboard = InputQueue()
+        self._words = LineInterceptor()
+        self._link = BrainLink(plan.brain_argv, plan.log)
         self._signals = Signals()
         self._next: tuple[list[str], dict[str, str]] | None = None
         #: Bytes of keys that the brain has been told of.
@@ -63,7 +63,7 @@ class Relay:
         self._over_at = NEVER
         self._tell_at = NEVER
         self._nudge_at = NEVER
-        self._unread = Unread()
+        self._unread = UnreadInput()
         self._on_signal: dict[int, Callable[[], None]] = {
             signal.SIGCHLD: self._reap,
             signal.SIGWINCH: self._resize,
@@ -443,7 +443,7 @@ class Relay:
         self._tell(relay_frames.PHASE, relay_frames.RESTARTED)
         return True
 
-    def _started(self, argv: list[str], env: dict[str, str]) -> Child:
+    def _started(self, argv: list[str], env: dict[str, str]) -> ChildProcess:
         rows, cols = self._child.rows_cols
         life = -1
         if self._plan.life >= 0:
@@ -456,7 +456,7 @@ class Relay:
         finally:
             if life >= 0:
                 os.close(life)
-        return Child(pid, master)
+        return ChildProcess(pid, master)
 
     def _end(self) -> int:
         """Say the last words to the terminal, to the brain; return the exit code."""
@@ -483,9 +483,9 @@ def run() -> int:
     return relay(read_plan())
 
 
-def relay(plan: Plan) -> int:
+def relay(plan: SpawnPlan) -> int:
     """Relay by a plan; return the exit code."""
-    terminal = Terminal(0, 1, plan.state)
+    terminal = UserTerminal(0, 1, plan.state)
     try:
         return Relay(plan, terminal).run()
     finally:

@@ -2,8 +2,8 @@
 
 import os
 
-from csp.sidecar.brain_backlog import Backlog
-from csp.sidecar.child_process import Child
+from csp.sidecar.brain_backlog import BrainBacklog
+from csp.sidecar.child_process import ChildProcess
 from csp.sidecar.input_queue import NEVER
 from csp.sidecar.pty_processes import start_brain
 from csp.sidecar.relay_frames import MAX_NOTE_BYTES, NOTE, START, Decoder
@@ -21,11 +21,11 @@ _START = '{"pid": %d, "rows": %d, "cols": %d, "starts": %d, "held_keys": %s, "tt
 _READ_BYTES = 64 * 1024
 
 
-class Link:
+class BrainLink:
     """One brain at a time. `fd` is -1 while there is none; `retry_at` is when the next is due."""
 
     def __init__(self, argv: list[str], log: str) -> None:
-        self.backlog = Backlog()
+        self.backlog = BrainBacklog()
         self.fd = -1
         self.pid = 0
         self.starts = 0
@@ -60,7 +60,7 @@ class Link:
         self.is_blocked = False
         self.backlog.start_over()
 
-    def greet(self, child: Child, *, is_holding: bool) -> None:
+    def greet(self, child: ChildProcess, *, is_holding: bool) -> None:
         """Say first what a new brain must know, then what its predecessor left for it."""
         rows, cols = child.rows_cols
         held = "true" if is_holding else "false"

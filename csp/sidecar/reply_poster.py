@@ -11,8 +11,8 @@ from csp.client import Client
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import MAX_TEXT_BYTES, NO_TEXT, Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.prompt_tags import Tags
-from csp.terminal.reply_tracker import Activity, Reply
+from csp.sidecar.prompt_tags import PromptTags
+from csp.terminal.reply_tracker import CapturedActivity, CapturedReply
 
 log = logging.getLogger(__name__)
 
@@ -26,16 +26,16 @@ _NOTHING_MORE: Final = Usage(cost_usd=0.0)
 _SAYS_WHY: Final = frozenset({Ending.FAILED, Ending.LIMITED})
 
 
-class Poster:
+class ReplyPoster:
     """Posts pieces one after the other; what fails for good is logged, never in the way of the next."""
 
-    def __init__(self, client: Client, tags: Tags, agent: str, on_posted: Callable[[], None]) -> None:
+    def __init__(self, client: Client, tags: PromptTags, agent: str, on_posted: Callable[[], None]) -> None:
         self._client = client
         self._tags = tags
         self._agent = agent
         self._on_posted = on_posted
-        self._waiting: asyncio.Queue[Activity | Reply] = asyncio.Queue()
-        self._again: Activity | Reply | None = None
+        self._waiting: asyncio.Queue[CapturedActivity | CapturedReply] = asyncio.Queue()
+        self._again: CapturedActivity | CapturedReply | None = None
         self._unposted = 0
         self._told_working = 0.0
 
@@ -44,7 +44,7 @@ class Poster:
         """Tell whether the room has everything."""
         return not self._unposted
 
-    def post(self, piece: Activity | Reply) -> None:
+    def post(self, piece: CapturedActivity | CapturedReply) -> None:
         """Have a piece posted after those before it."""
         self._unposted += 1
         self._waiting.put_nowait(piece)
@@ -68,14 +68,14 @@ class Poster:
             self._unposted -= 1
             self._on_posted()
 
-    async def _post(self, piece: Activity | Reply) -> None:
-        if isinstance(piece, Activity):
+    async def _post(self, piece: CapturedActivity | CapturedReply) -> None:
+        if isinstance(piece, CapturedActivity):
             await self._post_activity(piece)
         else:
             for tag in (*piece.also, piece.tag):
                 await self._post_reply(piece, tag)
 
-    async def _post_activity(self, piece: Activity) -> None:
+    async def _post_activity(self, piece: CapturedActivity) -> None:
         if piece.text.strip():
             asked = self._tags.find(piece.tag)
             await self._client.output(
@@ -90,7 +90,7 @@ class Poster:
             self._told_working = time.monotonic()
             await self._client.working(f"{piece.tool} {piece.arguments}"[:200])
 
-    async def _post_reply(self, piece: Reply, tag: str | None) -> None:
+    async def _post_reply(self, piece: CapturedReply, tag: str | None) -> None:
         asked = self._tags.find(tag)
         text = _fitting(piece.text) or (piece.reason if piece.how in _SAYS_WHY else "")
         if not text.strip() and piece.how is Ending.DONE:

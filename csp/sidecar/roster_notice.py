@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from csp.errors import CspError
-from csp.http_client import Gateway, field
+from csp.http_client import GatewayClient, field
 from csp.protocol.events import AnyEvent, Joined, Left
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 
 #: More names than this would say less.
 MAX_NAMES: Final = 20
 
 
-class Company:
+class RosterNotice:
     """The other participants. The agent is told of them with its next message, not by a turn of its own."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: SidecarRecord) -> None:
         self._run = run
         self._others: dict[str, None] = {}
         self._told: tuple[str, ...] = ()
@@ -24,7 +24,9 @@ class Company:
     async def look(self) -> None:
         """Ask once who is here; events tell the rest."""
         try:
-            agents = await asyncio.to_thread(lambda: Gateway(self._run.url, self._run.token).get("/agents"))
+            agents = await asyncio.to_thread(
+                lambda: GatewayClient(self._run.url, self._run.token).get("/agents")
+            )
         except CspError:
             return
         for agent in agents:

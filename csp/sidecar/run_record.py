@@ -12,7 +12,7 @@ from csp.sidecar.record_file import is_running, read_record, write_record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class SidecarRecord:
     """Who is behind the sidecar, where its room is, how its CLI was started."""
 
     name: str

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from csp.sidecar.brain_handover import Unsettled
-from csp.sidecar.cli_state import Sight
+from csp.sidecar.brain_handover import AwaitedReply
+from csp.sidecar.cli_state import CliState
 from csp.terminal.prompt import Prompt
 from csp.terminal.reply_tracker import Ended, Item, Prompted, Submitted, Wrote
 from csp.terminal.screen_reply import Surround, has_echo, settled_text, without_last, without_scrollbar
@@ -13,14 +13,14 @@ from csp.terminal.screen_reply import Surround, has_echo, settled_text, without_
 LOOK_S: Final = 0.1
 
 
-class Settler:
+class ScreenCapture:
     """Waits for rest after each prompt, then hands over what is new on the screen."""
 
     def __init__(
         self,
-        sight: Sight,
+        sight: CliState,
         on_items: Callable[[list[Item]], None],
-        left: Unsettled | None = None,
+        left: AwaitedReply | None = None,
         surround: Surround | None = None,
     ) -> None:
         """Go on with the prompt that a brain before this one has `left`; its output is yet to come again."""
@@ -52,7 +52,9 @@ class Settler:
 
     def begin(self, prompt: Prompt) -> None:
         """Take what has come since the paste for the answer to `prompt`."""
-        self.awaited = Unsettled(tag=prompt.tag, header=prompt.header, footer=prompt.footer, mark=self._mark)
+        self.awaited = AwaitedReply(
+            tag=prompt.tag, header=prompt.header, footer=prompt.footer, mark=self._mark
+        )
         self._began = time.monotonic()
         self._was_echoed = False
         self._on_items([Submitted(text=prompt.header)])
@@ -71,25 +73,25 @@ class Settler:
             else:
                 await self._sight.wait(time.monotonic() + LOOK_S)
 
-    def _look_for_echo(self, prompt: Unsettled) -> None:
+    def _look_for_echo(self, prompt: AwaitedReply) -> None:
         if not self._was_echoed and self._seen_at != self._sight.pane.generation:
             self._seen_at = self._sight.pane.generation
             before, after = self._outputs()
             self._was_echoed = has_echo(before, after, prompt.footer)
 
-    def _is_over(self, prompt: Unsettled) -> bool:
+    def _is_over(self, prompt: AwaitedReply) -> bool:
         """Tell whether there is an answer; silence or a screen that never rests counts after a long time."""
         if self._sight.is_waived(self._began, time.monotonic()):
             return self._sight.is_at_rest or not self._sight.pane.looks_busy
         return self._sight.is_at_rest and self._has_answered(prompt)
 
-    def _has_answered(self, prompt: Unsettled) -> bool:
+    def _has_answered(self, prompt: AwaitedReply) -> bool:
         if self._looked_at == self._sight.pane.generation:
             return False
         self._looked_at = self._sight.pane.generation
         return bool(self._answer(prompt))
 
-    def _finish(self, prompt: Unsettled) -> None:
+    def _finish(self, prompt: AwaitedReply) -> None:
         self.awaited = None
         text = self._answer(prompt)
         items: list[Item] = [Prompted(id=f"#{prompt.tag}", text=prompt.header)]
@@ -97,7 +99,7 @@ class Settler:
             items.append(Wrote(id=f"#{prompt.tag} text", text=text))
         self._on_items([*items, Ended()])
 
-    def _answer(self, prompt: Unsettled) -> str:
+    def _answer(self, prompt: AwaitedReply) -> str:
         """Return what is new, from behind the echo of the prompt, without the composer."""
         reading, rules = self._sight.look(), self._sight.profile.rules
         before, after = self._outputs()

@@ -9,8 +9,8 @@ from csp.client import Client, Live
 from csp.errors import BadInput
 from csp.protocol.codec import parse
 from csp.protocol.screen_frames import LiveView, RunView, ScreenView, StyleView
-from csp.sidecar.cli_state import Sight
-from csp.terminal.screen import PLAIN, Row, Screen, Style
+from csp.sidecar.cli_state import CliState
+from csp.terminal.screen import PLAIN, Screen, ScreenRow, Style
 
 log = logging.getLogger(__name__)
 
@@ -19,10 +19,10 @@ PERIOD_S: Final = 0.1
 _PLAIN_VIEW: Final = StyleView()
 
 
-class Shower:
+class ScreenStream:
     """Sends the screen whenever it has changed, as long as somebody watches."""
 
-    def __init__(self, sight: Sight, client: Client) -> None:
+    def __init__(self, sight: CliState, client: Client) -> None:
         self._sight = sight
         self._client = client
         self._is_watched = False
@@ -65,7 +65,7 @@ def screen_view(screen: Screen) -> ScreenView:
     )
 
 
-def _row_view(row: Row) -> tuple[RunView, ...]:
+def _row_view(row: ScreenRow) -> tuple[RunView, ...]:
     return tuple(RunView(run.text, _style_view(run.style)) for run in row.runs)
 
 

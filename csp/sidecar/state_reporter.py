@@ -11,11 +11,11 @@ from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import NoticeKind, ReportedAgentState
 from csp.protocol.requests import AgentNotice, Choice
 from csp.protocol.requests import Dialog as DialogBody
-from csp.sidecar.cli_state import Sight
+from csp.sidecar.cli_state import CliState
 from csp.sidecar.limit_reset import until_time
 from csp.terminal.agent_state import agent_state, asks_permission
-from csp.terminal.dialogs import Dialog
-from csp.terminal.gates import Facts
+from csp.terminal.dialogs import ScreenDialog
+from csp.terminal.gates import PaneFacts
 from csp.terminal.reply_tracker import Asked, Attached, Bypassed
 from csp.terminal.screen_reader import Limit, Reading
 
@@ -30,7 +30,7 @@ ATTACHED: Final = "a file was attached that no message asked for"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownState:
     state: ReportedAgentState
     detail: str = ""
     until: float | None = None
@@ -41,13 +41,13 @@ class Shown:
         return self.state in (ReportedAgentState.NEEDS_APPROVAL, ReportedAgentState.NEEDS_HUMAN)
 
 
-class Reporter:
+class StateReporter:
     """Reports each state once it has settled."""
 
-    def __init__(self, sight: Sight, client: Client) -> None:
+    def __init__(self, sight: CliState, client: Client) -> None:
         self._sight = sight
         self._client = client
-        self._told: Shown | None = None
+        self._told: ShownState | None = None
         #: The last permission asked for, with arguments that the dialog may not show whole.
         self.asked: Asked | None = None
         self._read_limit: Limit | None = None
@@ -94,11 +94,11 @@ class Reporter:
                 continue
             await self._sight.wait(time.monotonic() + LOOK_S)
 
-    def _is_freed(self, *shown: Shown) -> bool:
+    def _is_freed(self, *shown: ShownState) -> bool:
         """Tell whether a person is needed no more, although what comes of it changes from look to look."""
         return self._told is not None and self._told.needs_person and not any(s.needs_person for s in shown)
 
-    async def _tell(self, shown: Shown, notice: AgentNotice | None = None) -> None:
+    async def _tell(self, shown: ShownState, notice: AgentNotice | None = None) -> None:
         self._told = shown
         try:
             await self._client.state(shown.state, shown.detail, shown.until, shown.dialog, notice)
@@ -118,13 +118,13 @@ class Reporter:
         self._told = None
         self._sight.changed()
 
-    def shown(self) -> Shown:
+    def shown(self) -> ShownState:
         """Return what the room should see now."""
         now = time.monotonic()
         facts, reading = self._sight.facts(now), self._sight.pane.reading
         self._is_alarmed = self._is_alarmed and self._sight.is_paused
         if self._is_alarmed:
-            return Shown(state=ReportedAgentState.NEEDS_HUMAN, detail=ATTACHED)
+            return ShownState(state=ReportedAgentState.NEEDS_HUMAN, detail=ATTACHED)
         limit = self._limit(reading)
         state = agent_state(
             facts,
@@ -139,17 +139,17 @@ class Reporter:
         )
         match state:
             case ReportedAgentState.LIMITED if limit is not None:
-                return Shown(state=state, detail=_cut(limit[0]), until=_to_minute(limit[1]))
+                return ShownState(state=state, detail=_cut(limit[0]), until=_to_minute(limit[1]))
             case ReportedAgentState.NEEDS_APPROVAL:
                 body = self._question(reading.dialog)
-                return Shown(state=state, detail=_cut(body.question or body.tool), dialog=body)
+                return ShownState(state=state, detail=_cut(body.question or body.tool), dialog=body)
             case ReportedAgentState.NEEDS_HUMAN:
                 asked = self._question(reading.blocking) if reading.blocking else None
-                return Shown(state=state, detail=_cut(_trouble(facts, reading)), dialog=asked)
+                return ShownState(state=state, detail=_cut(_trouble(facts, reading)), dialog=asked)
             case ReportedAgentState.BUSY if self._sight.gate_rules.guesses_idle and reading.work:
-                return Shown(state=state, detail=_cut(f'its screen shows "{reading.work[0]}"'))
+                return ShownState(state=state, detail=_cut(f'its screen shows "{reading.work[0]}"'))
             case _:
-                return Shown(state=state)
+                return ShownState(state=state)
 
     def _limit(self, reading: Reading) -> tuple[str, float | None] | None:
         """Return a limit of the account that still holds, by the CLI's own word or by its screen."""
@@ -166,7 +166,7 @@ class Reporter:
             self._read_until = until_time(limit.until_text, time.time())
         return self._read_until
 
-    def _question(self, dialog: Dialog | None) -> DialogBody:
+    def _question(self, dialog: ScreenDialog | None) -> DialogBody:
         """Return what is asked: by the CLI's own word where there is one, else as the screen shows it."""
         asked = self.asked if self._sight.pane.is_asking else None
         subject = dialog.subject if dialog else ""
@@ -179,7 +179,7 @@ class Reporter:
         )
 
 
-def _trouble(facts: Facts, reading: Reading) -> str:
+def _trouble(facts: PaneFacts, reading: Reading) -> str:
     """Say what a person has to look at in the pane."""
     if reading.blocked is not None:
         return f"{reading.blocked.kind}: {reading.blocked.text}"

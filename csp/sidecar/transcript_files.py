@@ -32,7 +32,7 @@ class _First(msgspec.Struct):
     payload: _Meta | None = None
 
 
-def family(pid: int) -> list[int]:
+def process_family(pid: int) -> list[int]:
     """Return a process with all that descend from it."""
     found, waiting = [], [pid]
     while waiting:
@@ -103,7 +103,7 @@ def open_rollouts(pid: int) -> set[Path]:
 
 def split_rollouts(pid: int) -> tuple[set[Path], set[Path]]:
     """Return the rollouts that a Codex writes, those of its subagents apart."""
-    files = written_files(family(pid))
+    files = written_files(process_family(pid))
     found = [path for path in files if path.name.startswith("rollout-") and path.suffix == ".jsonl"]
     begin = {path: _source(path)[:1] for path in found}
     return {path for path in found if begin[path] == b'"'}, {path for path in found if begin[path] == b"{"}

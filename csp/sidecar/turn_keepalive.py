@@ -8,8 +8,8 @@ from typing import Final
 from csp.client import Client
 from csp.errors import CspError, Unreachable
 from csp.protocol.requests import Usage
-from csp.sidecar.cli_state import Sight
-from csp.sidecar.prompt_tags import Tags
+from csp.sidecar.cli_state import CliState
+from csp.sidecar.prompt_tags import PromptTags
 
 log = logging.getLogger(__name__)
 
@@ -18,10 +18,10 @@ PERIOD_S: Final = 5.0
 METER_S: Final = 1.0
 
 
-class Diligence:
+class TurnKeepalive:
     """Looks now and then whether a tool runs or text comes: a model that is silent gets no more time."""
 
-    def __init__(self, sight: Sight, client: Client, tags: Tags) -> None:
+    def __init__(self, sight: CliState, client: Client, tags: PromptTags) -> None:
         self._sight = sight
         self._client = client
         self._tags = tags
@@ -64,7 +64,7 @@ class Diligence:
 class Meter:
     """Tells the room what a turn has used so far, as the CLI's own record grows."""
 
-    def __init__(self, sight: Sight, client: Client, tags: Tags) -> None:
+    def __init__(self, sight: CliState, client: Client, tags: PromptTags) -> None:
         self._sight = sight
         self._client = client
         self._tags = tags

@@ -11,7 +11,7 @@ _FIRST_LOOK_S = 0.02
 _MAX_LOOK_S = 0.25
 
 
-class Unread:
+class UnreadInput:
     """Says when to look whether the child has read what was typed; looks become rarer while it has not."""
 
     def __init__(self) -> None:

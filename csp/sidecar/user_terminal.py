@@ -113,7 +113,7 @@ def _raw(attributes: Attributes) -> Attributes:
     return [iflag, oflag & ~termios.OPOST, cflag, lflag, ispeed, ospeed, codes]
 
 
-class Terminal:
+class UserTerminal:
     """Reads keys, shows bytes; works on pipes too, where nothing is there to be made raw.
 
     Terminals are opened anew: what is set on a file description of our own (not to block) does not reach

@@ -1,12 +1,12 @@
 """What an agent is doing, by what is known of its pane."""
 
 from csp.protocol.enums import ReportedAgentState
-from csp.terminal.dialogs import Dialog
-from csp.terminal.gates import Facts, GateRules, is_busy
+from csp.terminal.dialogs import ScreenDialog
+from csp.terminal.gates import GateRules, PaneFacts, is_busy
 
 
 def agent_state(
-    facts: Facts, rules: GateRules, now: float, *, is_limited: bool = False, is_permission: bool = False
+    facts: PaneFacts, rules: GateRules, now: float, *, is_limited: bool = False, is_permission: bool = False
 ) -> ReportedAgentState:
     """Return the state that the room should show: what needs a person first.
 
@@ -28,6 +28,6 @@ def agent_state(
     return ReportedAgentState.NEEDS_HUMAN if is_lost else ReportedAgentState.IDLE
 
 
-def asks_permission(dialog: Dialog | None, *, is_told: bool, is_asking: bool) -> bool:
+def asks_permission(dialog: ScreenDialog | None, *, is_told: bool, is_asking: bool) -> bool:
     """Tell whether a tool waits for a yes: by the CLI's own word where it `is_told`, else by its dialog."""
     return is_asking if is_told else dialog is not None and dialog.kind == "permission"

@@ -18,20 +18,20 @@ ENTERED: Final = "entered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class DialogChoice:
     number: int
     label: str
     is_selected: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dialog:
+class ScreenDialog:
     """A question that waits for a key. `subject` is what it is about, as shown: a command, a diff."""
 
     kind: str
     question: str
     subject: str
-    choices: tuple[Choice, ...]
+    choices: tuple[DialogChoice, ...]
     first_row: int = 0
     last_row: int = 0
     is_numbered: bool = True
@@ -42,7 +42,7 @@ class Dialog:
         """The number of the choice that Enter would take; 0 for none."""
         return next((choice.number for choice in self.choices if choice.is_selected), 0)
 
-    def is_same(self, other: "Dialog | None") -> bool:
+    def is_same(self, other: "ScreenDialog | None") -> bool:
         """Tell whether another look shows the same question, whichever choice is selected in it."""
         return other is not None and (other.question, other.subject) == (self.question, self.subject)
 
@@ -51,7 +51,7 @@ class Dialog:
         return next((choice.number for choice in self.choices if label and label.search(choice.label)), 0)
 
 
-def find_dialog(screen: Screen, rules: DialogRules) -> Dialog | None:
+def find_dialog(screen: Screen, rules: DialogRules) -> ScreenDialog | None:
     """Find the choices at the end of the screen, of which one is marked."""
     lines = [_unframed(row.text, rules) for row in screen.rows]
     numbered = _choices(lines, rules)
@@ -64,7 +64,7 @@ def find_dialog(screen: Screen, rules: DialogRules) -> Dialog | None:
     question, subject = _parts(lines[first : rows[0]], rules)
     shown = "\n".join((question, subject, *(choice.label for choice in choices)))
     kind = next((sign.kind for sign in rules.kinds if sign.pattern.search(shown)), "menu")
-    return Dialog(
+    return ScreenDialog(
         kind=kind,
         question=question,
         subject=subject,
@@ -82,7 +82,7 @@ def _unframed(text: str, rules: DialogRules) -> str:
     return "" if _BORDER.match(text) else text
 
 
-def _choices(lines: list[str], rules: DialogRules) -> tuple[list[int], tuple[Choice, ...]] | None:
+def _choices(lines: list[str], rules: DialogRules) -> tuple[list[int], tuple[DialogChoice, ...]] | None:
     """Read the last list that counts from 1; an agent may show another one further up."""
     if rules.choice is None:
         return None
@@ -98,7 +98,7 @@ def _choices(lines: list[str], rules: DialogRules) -> tuple[list[int], tuple[Cho
     if not (is_list and is_marked and rows_after <= rules.max_rows_after):
         return None
     return [y for y, _ in block], tuple(
-        Choice(
+        DialogChoice(
             number=int(match["number"]), label=_label(lines, y, end, match), is_selected=bool(match["mark"])
         )
         for (y, match), end in zip(block, [y for y, _ in block[1:]] + [len(lines)], strict=True)
@@ -107,7 +107,7 @@ def _choices(lines: list[str], rules: DialogRules) -> tuple[list[int], tuple[Cho
 
 def _listed(
     screen: Screen, lines: list[str], rules: DialogRules
-) -> tuple[list[int], tuple[Choice, ...]] | None:
+) -> tuple[list[int], tuple[DialogChoice, ...]] | None:
     """Read a list without numbers: the rows around the cursor whose text begins in the same column."""
     at = screen.cursor_row
     marked = rules.listed.match(lines[at]) if rules.listed and 0 <= at < len(lines) else None
@@ -124,7 +124,7 @@ def _listed(
     if len(rows) < 2 or rows_after > rules.max_rows_after:
         return None
     return rows, tuple(
-        Choice(
+        DialogChoice(
             number=number,
             label=(marked["label"] if y == at else lines[y]).strip(),
             is_selected=y == at,

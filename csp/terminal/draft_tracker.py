@@ -41,7 +41,7 @@ _BACKSPACES: Final = frozenset("\x7f\x08")
 
 
 @dataclass(slots=True, kw_only=True)
-class Ledger:
+class DraftTracker:
     """Counts what may stand in the composer."""
 
     typed: int = 0

@@ -17,7 +17,7 @@ MOST_WORK: Final = 180
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class PaneFacts:
     """What is known of a pane at one moment; times are seconds of one monotonic clock, None is never."""
 
     is_alive: bool = True
@@ -64,7 +64,7 @@ class GateRules:
 
 
 def closed_gate(
-    facts: Facts, rules: GateRules, now: float, *, is_urgent: bool = False, is_waived: bool = False
+    facts: PaneFacts, rules: GateRules, now: float, *, is_urgent: bool = False, is_waived: bool = False
 ) -> HeldReason | None:
     """Return why nothing may be typed now: the first gate that is closed, or None.
 
@@ -88,14 +88,14 @@ def closed_gate(
     return HeldReason.PAUSED if facts.is_paused else None
 
 
-def is_busy(facts: Facts, rules: GateRules, now: float) -> bool:
+def is_busy(facts: PaneFacts, rules: GateRules, now: float) -> bool:
     """Tell whether a turn is open, or the pane has not been at rest for long enough to believe it."""
     if facts.is_turn_open or facts.quiet_since is None:
         return True
     return not facts.is_end_known and now - facts.quiet_since < rules.settled_s
 
 
-def is_waived(facts: Facts, now: float, *, waited_s: float, timeout_s: float) -> bool:
+def is_waived(facts: PaneFacts, now: float, *, waited_s: float, timeout_s: float) -> bool:
     """Tell whether the wait for a sign of rest took so long that a mere guess of work counts no more.
 
     A sign of work on a screen that still changes is no mere guess, unless nothing has been asked for.
@@ -108,7 +108,7 @@ def is_waived(facts: Facts, now: float, *, waited_s: float, timeout_s: float) ->
     return is_still or (facts.quiet_since is not None and waited_s >= MOST_WAITS * timeout_s)
 
 
-def is_always_shown(facts: Facts, now: float, *, timeout_s: float) -> bool:
+def is_always_shown(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
     """Tell whether a sign of work means nothing, since it shows in a program that nobody has asked."""
     if not facts.is_unasked or facts.worked_since is None:
         return False
@@ -116,12 +116,12 @@ def is_always_shown(facts: Facts, now: float, *, timeout_s: float) -> bool:
     return now - since >= UNASKED_WAITS * timeout_s
 
 
-def works_too_long(facts: Facts, now: float, *, timeout_s: float) -> bool:
+def works_too_long(facts: PaneFacts, now: float, *, timeout_s: float) -> bool:
     """Tell whether a sign of work has shown for so long that nothing waits for its end any more."""
     return facts.worked_since is not None and now - facts.worked_since >= MOST_WORK * timeout_s
 
 
-def holds_draft(facts: Facts, now: float) -> bool:
+def holds_draft(facts: PaneFacts, now: float) -> bool:
     """Tell whether a person's words stand in the composer, by the keys first, then by the screen."""
     if facts.draft is None:
         return facts.may_hold_draft
@@ -129,12 +129,12 @@ def holds_draft(facts: Facts, now: float) -> bool:
     return facts.draft or (facts.may_hold_draft and is_unseen and not _was_emptied(facts))
 
 
-def _was_emptied(facts: Facts) -> bool:
+def _was_emptied(facts: PaneFacts) -> bool:
     """Tell whether the last key took the draft away: not each such key can be counted, but its work shows."""
     return facts.emptied_at is not None and facts.emptied_at > (facts.last_key or 0.0)
 
 
-def next_look(facts: Facts, rules: GateRules, now: float) -> float | None:
+def next_look(facts: PaneFacts, rules: GateRules, now: float) -> float | None:
     """Return when a closed gate may open by the mere passing of time."""
     times = []
     if facts.quiet_since is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from csp.terminal.screen import Row, Screen
+from csp.terminal.screen import Screen, ScreenRow
 
 _BARS: Final = "│┃▌▏"
 #: Of these a border or rule is drawn; it belongs to no composer's text.
@@ -26,7 +26,7 @@ _UNSEEN: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\u
 _MARGIN: Final = 2
 
 
-class Place(Enum):
+class PastePlace(Enum):
     """Where a prompt of ours is."""
 
     HERE = auto()  # in the composer, with nothing before it
@@ -52,7 +52,7 @@ class _Spot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PasteContext:
     """What is known beside the screen."""
 
     is_entered: bool = False
@@ -88,7 +88,7 @@ def is_blank(screen: Screen) -> bool:
     return not any(row.text for row in screen.rows)
 
 
-class Landing:
+class PasteLocator:
     """Follows one prompt on the screen; `before` is the screen right before its paste, if that was seen."""
 
     def __init__(self, header: str, footer: str, before: Screen | None) -> None:
@@ -111,10 +111,10 @@ class Landing:
         self._spot: _Spot | None = None
         self._is_astray = False
 
-    def look(self, screen: Screen, known: Known) -> Place:
+    def look(self, screen: Screen, known: PasteContext) -> PastePlace:
         """Tell where the prompt is now."""
         if is_blank(screen) or (self._has_come_up(screen) and not self._has_taken_up(screen)):
-            return Place.UNSEEN
+            return PastePlace.UNSEEN
         caret = find_caret(screen)
         if caret is None or self._is_astray:
             return self._placed(screen, known)
@@ -122,10 +122,10 @@ class Landing:
         if known.is_entered:
             return self._entered(screen, caret, text, known)
         place = self._pasted(screen, caret, text, known)
-        if place is Place.EMPTY and known.is_late and self._has_come(screen):
+        if place is PastePlace.EMPTY and known.is_late and self._has_come(screen):
             # It shows, but not at the caret: the cursor is not where one types.
             return self._placed(screen, known)
-        if place is Place.HERE:
+        if place is PastePlace.HERE:
             self._spot, self._is_whole = self._find_spot(screen), self._header in text
             self._goes_on_with = _compact(self._own(_left(screen, caret)).partition(self._last_line)[0])
         return place
@@ -152,17 +152,17 @@ class Landing:
 
     # --- before Enter ----------------------------------------------------------------------------
 
-    def _pasted(self, screen: Screen, caret: Caret, text: str, known: Known) -> Place:
+    def _pasted(self, screen: Screen, caret: Caret, text: str, known: PasteContext) -> PastePlace:
         if text.endswith(self._footer):
             is_ours = text.rfind(self._header) <= 0
-            return Place.HERE if is_ours else Place.OTHER
+            return PastePlace.HERE if is_ours else PastePlace.OTHER
         here = self._own(_left(screen, caret))
         found = _MARKER.search(here)
         is_marker = found is not None and _compact(found[0]) == _compact(here)
         if is_marker or (known.is_late and not known.has_typed and self._is_in_frame(screen, caret)):
             self._mark = _compact(here)
-            return Place.HERE
-        return Place.EMPTY if text == self._empty else Place.OTHER
+            return PastePlace.HERE
+        return PastePlace.EMPTY if text == self._empty else PastePlace.OTHER
 
     def _is_in_frame(self, screen: Screen, caret: Caret) -> bool:
         """Tell whether words have come to the same composer; a dialog may have taken its place."""
@@ -172,16 +172,16 @@ class Landing:
 
     # --- after Enter -----------------------------------------------------------------------------
 
-    def _entered(self, screen: Screen, caret: Caret, text: str, known: Known) -> Place:
+    def _entered(self, screen: Screen, caret: Caret, text: str, known: PasteContext) -> PastePlace:
         if self._stands_in(screen, text, known):
             is_read = known.reads_lines and not self._own(_left(screen, caret)).strip()
-            return Place.EMPTY if is_read else Place.HERE
+            return PastePlace.EMPTY if is_read else PastePlace.HERE
         if text in ("", self._empty):
-            return Place.EMPTY
+            return PastePlace.EMPTY
         is_added_to = known.has_typed and any(mark and mark in text for mark in (self._footer, self._mark))
-        return Place.OTHER if is_added_to else Place.GONE
+        return PastePlace.OTHER if is_added_to else PastePlace.GONE
 
-    def _stands_in(self, screen: Screen, text: str, known: Known) -> bool:
+    def _stands_in(self, screen: Screen, text: str, known: PasteContext) -> bool:
         """Tell whether a composer holds the prompt; words behind its end would be the program's."""
         more = self._goes_on_with
         while more and not self._mark and text.endswith(self._footer + more):
@@ -198,17 +198,17 @@ class Landing:
 
     # --- without a caret -------------------------------------------------------------------------
 
-    def _placed(self, screen: Screen, known: Known) -> Place:
+    def _placed(self, screen: Screen, known: PasteContext) -> PastePlace:
         """Go by the place of what came with the paste, where no caret shows the composer."""
         if self._spot is not None and self._is_held(screen, self._spot):
-            return Place.HERE
+            return PastePlace.HERE
         is_as_before = self._before is not None and screen.text == self._before.text
         if known.is_entered:
-            return Place.EMPTY if is_as_before else Place.GONE
+            return PastePlace.EMPTY if is_as_before else PastePlace.GONE
         if known.is_late and self._has_come(screen):
             self._spot, self._is_astray = self._find_spot(screen), True
-            return Place.HERE
-        return Place.EMPTY if is_as_before else Place.UNSEEN
+            return PastePlace.HERE
+        return PastePlace.EMPTY if is_as_before else PastePlace.UNSEEN
 
     def _has_come(self, screen: Screen) -> bool:
         """Tell whether our last line, or a marker for a paste, shows that was not there before."""
@@ -290,7 +290,7 @@ def _left(screen: Screen, caret: Caret) -> str:
     return "".join(run.text for run in screen.rows[caret.row].runs)[: caret.col].ljust(caret.col)
 
 
-def _last_row(rows: Sequence[Row]) -> int:
+def _last_row(rows: Sequence[ScreenRow]) -> int:
     return max((y for y, row in enumerate(rows) if row.text), default=0)
 
 

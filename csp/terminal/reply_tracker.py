@@ -75,7 +75,7 @@ class Wrote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
+class ToolCalled:
     """The model called a tool; whether it may run is another matter."""
 
     id: str
@@ -142,7 +142,7 @@ class Confirmed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
+class CapturedActivity:
     """Text from the midst of a turn, or none, with the tool call that followed it."""
 
     id: str
@@ -153,7 +153,7 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class CapturedReply:
     """All text of a turn after its last tool call; `also` are the tags of other prompts taken with it."""
 
     id: str
@@ -167,7 +167,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class TurnState:
     """Whether the CLI works on something; said at each change."""
 
     is_open: bool
@@ -182,7 +182,7 @@ Item = (
     | Attached
     | Bypassed
     | Wrote
-    | Called
+    | ToolCalled
     | Using
     | Returned
     | Asked
@@ -191,7 +191,18 @@ Item = (
     | Switched
 )
 #: What passes the tracker unchanged is an outcome too.
-Outcome = Confirmed | Activity | Reply | Turn | Started | Returned | Asked | Switched | Attached | Bypassed
+Outcome = (
+    Confirmed
+    | CapturedActivity
+    | CapturedReply
+    | TurnState
+    | Started
+    | Returned
+    | Asked
+    | Switched
+    | Attached
+    | Bypassed
+)
 
 
 class _Prompt(msgspec.Struct, array_like=True):
@@ -288,7 +299,7 @@ class Tracker:
                 return [item] if self._is_new(item.id) else []
             case Wrote():
                 return self._wrote(item)
-            case Called():
+            case ToolCalled():
                 return self._called(item)
             case Using():
                 self._begin_call(item.id)
@@ -346,7 +357,7 @@ class Tracker:
             self._state.blocks.append(_Block(item.id, item.text))
         return []
 
-    def _called(self, item: Called) -> list[Outcome]:
+    def _called(self, item: ToolCalled) -> list[Outcome]:
         if not self._is_new(item.id):
             return []
         self._begin_call(item.id)
@@ -354,8 +365,10 @@ class Tracker:
         earlier, last = self._state.blocks[:-1], self._state.blocks[-1:] or [_Block(item.id, "")]
         self._state.blocks = []
         return [
-            *(Activity(id=block.id, text=block.text, tag=tag) for block in earlier),
-            Activity(id=last[0].id, text=last[0].text, tag=tag, tool=item.tool, arguments=item.arguments),
+            *(CapturedActivity(id=block.id, text=block.text, tag=tag) for block in earlier),
+            CapturedActivity(
+                id=last[0].id, text=last[0].text, tag=tag, tool=item.tool, arguments=item.arguments
+            ),
         ]
 
     def _begin_call(self, name: str) -> None:
@@ -380,12 +393,12 @@ class Tracker:
         state.is_running, state.blocks = False, []
         return [*replies, *([] if state.awaited else self._close())]
 
-    def _reply(self, item: Ended) -> Reply:
+    def _reply(self, item: Ended) -> CapturedReply:
         state = self._state
         state.replies += 1
         tag, also = self._tags()
         prompt = state.prompts[-1].id if state.prompts else state.blocks[-1].id if state.blocks else ""
-        return Reply(
+        return CapturedReply(
             id=prompt if state.replies == 1 else f"{prompt}.{state.replies}",
             text=_BLANK_LINE.join(block.text for block in state.blocks),
             tag=tag,
@@ -414,7 +427,7 @@ class Tracker:
         """Give away text that came after the end of its turn."""
         tag, blocks = self._tags()[0], self._state.blocks
         self._state.blocks = []
-        return [Activity(id=block.id, text=block.text, tag=tag) for block in blocks]
+        return [CapturedActivity(id=block.id, text=block.text, tag=tag) for block in blocks]
 
     def _tags(self) -> tuple[str | None, tuple[str, ...]]:
         """Return the tag that the turn's text belongs to, the last one of ours, with the others."""
@@ -429,11 +442,11 @@ class Tracker:
 
     def _open(self) -> list[Outcome]:
         was_open, self._state.is_open = self._state.is_open, True
-        return [] if was_open else [Turn(is_open=True)]
+        return [] if was_open else [TurnState(is_open=True)]
 
     def _close(self) -> list[Outcome]:
         was_open, self._state.is_open = self._state.is_open, False
-        return [Turn(is_open=False)] if was_open else []
+        return [TurnState(is_open=False)] if was_open else []
 
     def _is_new(self, name: str) -> bool:
         if name in self._state.seen:

@@ -66,7 +66,7 @@ PLAIN: Final = Style()
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StyledText:
     """Text of one style."""
 
     text: str
@@ -74,10 +74,10 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ScreenRow:
     """One row of the screen, as runs from left to right."""
 
-    runs: tuple[Run, ...] = ()
+    runs: tuple[StyledText, ...] = ()
     text: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -93,14 +93,14 @@ class Row:
         return PLAIN
 
 
-BLANK: Final = Row()
+BLANK: Final = ScreenRow()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
     """One moment of a terminal; the cursor counts cells from 0, at the top left."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ScreenRow, ...]
     cols: int
     cursor_row: int = 0
     cursor_col: int = 0

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
-from csp.terminal.dialogs import Dialog, find_dialog
-from csp.terminal.screen import Row, Run, Screen
-from csp.terminal.screen_rules import ComposerRules, Frame, Place, ScreenRules, Sign
+from csp.terminal.dialogs import ScreenDialog, find_dialog
+from csp.terminal.screen import Screen, ScreenRow, StyledText
+from csp.terminal.screen_rules import ComposerRules, Frame, ScreenRules, Sign, SignPlace
 
 ROWS_ABOVE: Final = 12
 PARAGRAPHS_ABOVE: Final = 3
@@ -57,9 +57,9 @@ class Reading:
     """What one screen says about its CLI."""
 
     composer: Composer | None = None
-    dialog: Dialog | None = None
+    dialog: ScreenDialog | None = None
     blocked: Blocked | None = None
-    blocking: Dialog | None = None
+    blocking: ScreenDialog | None = None
     """The dialog of a screen that only a person can get past: it can be answered, but is about no tool."""
     is_busy: bool = False
     work: tuple[str, ...] = field(default=(), compare=False)
@@ -83,11 +83,11 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
     places = _Places(screen, composer, dialog)
     blocked = next(places.rows_with(rules.blocked), None)
     blocking = None
-    if blocked and blocked[0].place is Place.DIALOG:
+    if blocked and blocked[0].place is SignPlace.DIALOG:
         dialog, blocking = None, dialog
     overlay = next(places.rows_with(rules.overlays), None)
     if overlay and not dialog and not blocked:
-        dialog = Dialog(
+        dialog = ScreenDialog(
             kind=overlay[0].kind or "overlay", question=overlay[1].text.strip(_FRAME), subject="", choices=()
         )
     work = tuple(" ".join(_WORDS.findall(row.text)) for _, row in places.rows_with(rules.busy))
@@ -107,21 +107,21 @@ def read_screen(screen: Screen, rules: ScreenRules) -> Reading:
 class _Places:
     """The rows of a screen by the place they are in."""
 
-    def __init__(self, screen: Screen, composer: Composer | None, dialog: Dialog | None) -> None:
-        self._rows: dict[Place, Sequence[Row]] = dict.fromkeys(Place, ())
+    def __init__(self, screen: Screen, composer: Composer | None, dialog: ScreenDialog | None) -> None:
+        self._rows: dict[SignPlace, Sequence[ScreenRow]] = dict.fromkeys(SignPlace, ())
         if composer:
-            self._rows[Place.ABOVE] = screen.rows[: composer.first_row]
-            self._rows[Place.BELOW] = screen.rows[composer.last_row + 1 :]
+            self._rows[SignPlace.ABOVE] = screen.rows[: composer.first_row]
+            self._rows[SignPlace.BELOW] = screen.rows[composer.last_row + 1 :]
         elif dialog:
-            self._rows[Place.DIALOG] = screen.rows[dialog.first_row : dialog.last_row + 1]
+            self._rows[SignPlace.DIALOG] = screen.rows[dialog.first_row : dialog.last_row + 1]
         else:
-            self._rows[Place.BARE] = screen.rows
+            self._rows[SignPlace.BARE] = screen.rows
 
-    def rows_with(self, signs: Sequence[Sign]) -> Iterator[tuple[Sign, Row]]:
+    def rows_with(self, signs: Sequence[Sign]) -> Iterator[tuple[Sign, ScreenRow]]:
         """Yield each sign that shows, with the row it is in; the lowest row first."""
         for sign in signs:
             rows = [row for row in self._rows[sign.place] if row.text]
-            for row in reversed(rows[-ROWS_ABOVE:] if sign.place is Place.ABOVE else rows):
+            for row in reversed(rows[-ROWS_ABOVE:] if sign.place is SignPlace.ABOVE else rows):
                 match = sign.pattern.search(row.text)
                 if match and (not sign.is_styled or _is_styled(row, match.start())):
                     yield sign, row
@@ -140,25 +140,25 @@ class _Places:
         """Give the rows of the conversation; the clock in a sign of work moves even if nothing else does."""
         patterns = [sign.pattern for sign in rules.busy] + ([rules.furniture] if rules.furniture else [])
         lines: list[str] = []
-        for row in (*self._rows[Place.ABOVE], *self._rows[Place.BARE]):
+        for row in (*self._rows[SignPlace.ABOVE], *self._rows[SignPlace.BARE]):
             is_sign = any(pattern.search(row.text) for pattern in patterns)
             lines += _TOKENS.findall(row.text) if is_sign else [row.text]
         return "\n".join(lines)
 
-    def text_around(self, sign: Sign, row: Row) -> str:
+    def text_around(self, sign: Sign, row: ScreenRow) -> str:
         """Give the row itself beside a composer, else all of the dialog or screen."""
-        is_beside = sign.place in (Place.ABOVE, Place.BELOW)
+        is_beside = sign.place in (SignPlace.ABOVE, SignPlace.BELOW)
         lines = (row.text.strip(_FRAME) for row in ((row,) if is_beside else self._rows[sign.place]))
         return "\n".join(line for line in lines if line)
 
 
-def _paragraphs(rows: Sequence[Row]) -> Iterator[list[Row]]:
+def _paragraphs(rows: Sequence[ScreenRow]) -> Iterator[list[ScreenRow]]:
     for is_text, group in groupby(rows, key=lambda row: bool(row.text.strip(_FRAME))):
         if is_text:
             yield list(group)
 
 
-def _is_styled(row: Row, start: int) -> bool:
+def _is_styled(row: ScreenRow, start: int) -> bool:
     """Tell whether the first word behind a place is coloured or faint; an agent's plain text is not."""
     word = _WORD.search(row.text, start)
     style = row.style_at(word.start() if word else start)
@@ -214,11 +214,11 @@ def _shaded(screen: Screen, rules: ComposerRules) -> tuple[int, int] | None:
     return first, last
 
 
-def _background(row: Row) -> str | None:
+def _background(row: ScreenRow) -> str | None:
     return row.runs[0].style.bg if row.runs else None
 
 
-def _is_border(row: Row, rules: ComposerRules) -> bool:
+def _is_border(row: ScreenRow, rules: ComposerRules) -> bool:
     return any(pattern and pattern.search(row.text) for pattern in (rules.top, rules.bottom, rules.scrolled))
 
 
@@ -257,7 +257,7 @@ _AREAS: Final = {
 }
 
 
-def _sign_in(row: Row, rules: ComposerRules) -> re.Match[str] | None:
+def _sign_in(row: ScreenRow, rules: ComposerRules) -> re.Match[str] | None:
     text = "".join(run.text for run in row.runs)
     for pattern in (rules.sign, rules.other_sign):
         if pattern and (match := pattern.match(text)):
@@ -286,7 +286,7 @@ def _composer(screen: Screen, rules: ComposerRules, first: int, last: int) -> Co
     )
 
 
-def _inner(row: Row, width: int, rules: ComposerRules) -> str:
+def _inner(row: ScreenRow, width: int, rules: ComposerRules) -> str:
     """Give a row's text without the columns of the sign, or a box's side."""
     text = row.text
     if rules.edge:
@@ -294,7 +294,7 @@ def _inner(row: Row, width: int, rules: ComposerRules) -> str:
     return text[width:].rstrip().replace("\xa0", " ")
 
 
-def _is_placeholder(rows: Sequence[Row], width: int, rules: ComposerRules) -> bool:
+def _is_placeholder(rows: Sequence[ScreenRow], width: int, rules: ComposerRules) -> bool:
     runs = [run for row in rows for run in _after(row, width)]
     shown = [run for run in runs if run.text.strip() and not run.style.reverse]
     if not shown:
@@ -307,8 +307,8 @@ def _is_placeholder(rows: Sequence[Row], width: int, rules: ComposerRules) -> bo
     )
 
 
-def _after(row: Row, width: int) -> Iterator[Run]:
+def _after(row: ScreenRow, width: int) -> Iterator[StyledText]:
     for run in row.runs:
         if len(run.text) > width:
-            yield Run(run.text[width:], run.style)
+            yield StyledText(run.text[width:], run.style)
         width = max(0, width - len(run.text))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
-class Place(StrEnum):
+class SignPlace(StrEnum):
     """Where on the screen a sign counts; elsewhere an agent's own text could imitate it."""
 
     ABOVE = "above"  # the rows right above the composer
@@ -29,7 +29,7 @@ class Sign:
     """A pattern that means something in one place; `kind` says what, `until` is a group of the pattern."""
 
     pattern: re.Pattern[str]
-    place: Place
+    place: SignPlace
     kind: str = ""
     is_styled: bool = False
 

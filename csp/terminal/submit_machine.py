@@ -39,7 +39,7 @@ UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TypingRules:
+class SubmitRules:
     """How a profile's CLI wants to be typed into."""
 
     gap_s: float = 0.1
@@ -51,7 +51,7 @@ class TypingRules:
     reads_composer: bool = True
 
 
-class Phase(Enum):
+class SubmitPhase(Enum):
     WAITING = auto()  # for the gates
     ANNOUNCED = auto()  # `typed` is on its way into the journal
     PASTED = auto()  # the text is on its way into the composer
@@ -63,7 +63,7 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class PasteObservation:
     """What is seen of one message in one pane."""
 
     gate: HeldReason | None = None
@@ -87,7 +87,7 @@ class Seen:
     has_reacted: bool = True
 
 
-class Do(Enum):
+class KeyAction(Enum):
     """What the shell has to do with its pane."""
 
     PASTE = auto()
@@ -97,22 +97,22 @@ class Do(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tell:
+class ReportState:
     """What the room is to be told of the message."""
 
     state: DeliveryState
     reason: str = ""
 
 
-Step = Do | Tell
+Step = KeyAction | ReportState
 
 
 @dataclass(slots=True, kw_only=True)
-class Typing:
+class SubmitMachine:
     """One message on its way into one composer."""
 
-    rules: TypingRules = field(default_factory=TypingRules)
-    phase: Phase = Phase.WAITING
+    rules: SubmitRules = field(default_factory=SubmitRules)
+    phase: SubmitPhase = SubmitPhase.WAITING
     wake_at: float | None = None
     _held: HeldReason | None = None
     _since: float = 0.0
@@ -128,18 +128,18 @@ class Typing:
     _given_up: str = ""
 
     @classmethod
-    def resumed(cls, rules: TypingRules, now: float) -> Self:
+    def resumed(cls, rules: SubmitRules, now: float) -> Self:
         """Go on with a message that somebody else had begun to type into the same composer."""
-        return cls(rules=rules, phase=Phase.PASTED, _since=now, _is_resumed=True)
+        return cls(rules=rules, phase=SubmitPhase.PASTED, _since=now, _is_resumed=True)
 
     @property
     def is_done(self) -> bool:
-        return self.phase is Phase.DONE
+        return self.phase is SubmitPhase.DONE
 
     @property
     def has_touched(self) -> bool:
         """Tell whether something of the message may stand in the composer."""
-        return self.phase in (Phase.PASTED, Phase.SHOWN, Phase.CLEARING, Phase.STUCK)
+        return self.phase in (SubmitPhase.PASTED, SubmitPhase.SHOWN, SubmitPhase.CLEARING, SubmitPhase.STUCK)
 
     @property
     def has_entered(self) -> bool:
@@ -155,14 +155,18 @@ class Typing:
         """Press Enter no more: take the message out of the composer; it may have been sent all the same."""
         self._given_up = reason
 
-    def step(self, seen: Seen, now: float) -> list[Step]:
+    def step(self, seen: PasteObservation, now: float) -> list[Step]:
         """Return what to do next; nothing while there is only waiting to do."""
         self.wake_at = None
-        if seen.is_proven and self.phase not in (Phase.WAITING, Phase.ANNOUNCED, Phase.DONE):
+        if seen.is_proven and self.phase not in (
+            SubmitPhase.WAITING,
+            SubmitPhase.ANNOUNCED,
+            SubmitPhase.DONE,
+        ):
             return self._end(DeliveryState.CONFIRMED)
         return _STEPS[self.phase](self, seen, now)
 
-    def _enter_phase(self, phase: Phase, now: float, *, for_s: float | None = None) -> None:
+    def _enter_phase(self, phase: SubmitPhase, now: float, *, for_s: float | None = None) -> None:
         self.phase, self._since = phase, now
         self.wake_at = None if for_s is None else now + for_s
 
@@ -174,39 +178,39 @@ class Typing:
         self.wake_at = at
         return now >= at
 
-    def _wait(self, seen: Seen, now: float) -> list[Step]:
+    def _wait(self, seen: PasteObservation, now: float) -> list[Step]:
         if self._given_up:
             return self._end(DeliveryState.FAILED, self._given_up)
         if seen.gate is not None:
             return self._hold(seen.gate)
         self._held = None
-        self._enter_phase(Phase.ANNOUNCED, now)
-        return [Tell(state=DeliveryState.TYPED)]
+        self._enter_phase(SubmitPhase.ANNOUNCED, now)
+        return [ReportState(state=DeliveryState.TYPED)]
 
     def _hold(self, reason: HeldReason) -> list[Step]:
         if reason is self._held:
             return []
         self._held = reason
-        return [Tell(state=DeliveryState.HELD, reason=reason)]
+        return [ReportState(state=DeliveryState.HELD, reason=reason)]
 
-    def _paste(self, seen: Seen, now: float) -> list[Step]:
+    def _paste(self, seen: PasteObservation, now: float) -> list[Step]:
         if self._given_up:
             return self._end(DeliveryState.FAILED, self._given_up)
         if seen.gate is not None:
             # The gate fell shut while the room wrote its line; nothing has been typed yet.
-            self._enter_phase(Phase.WAITING, now)
+            self._enter_phase(SubmitPhase.WAITING, now)
             return self._hold(seen.gate)
         if not seen.is_announced:
             return []
-        self._enter_phase(Phase.PASTED, now)
+        self._enter_phase(SubmitPhase.PASTED, now)
         self._entered = self._cleared = 0
         self._shown_at = None
-        return [Do.PASTE]
+        return [KeyAction.PASTE]
 
-    def _check(self, seen: Seen, now: float) -> list[Step]:
+    def _check(self, seen: PasteObservation, now: float) -> list[Step]:
         if seen.is_refused:
-            self._enter_phase(Phase.WAITING, now)
-            return [*self._hold(HeldReason.TYPING), Do.RELEASE]
+            self._enter_phase(SubmitPhase.WAITING, now)
+            return [*self._hold(HeldReason.TYPING), KeyAction.RELEASE]
         if seen.written_at is None:
             return self._get_stuck(now) if self._over(WRITE_S, now) else []
         if seen.has_dialog:
@@ -225,7 +229,7 @@ class Typing:
         """Return until when the CLI may take to show a text that it has read."""
         return max(self._since, written_at) + self.rules.gap_s + SHOW_S
 
-    def _miss(self, seen: Seen, now: float) -> list[Step]:
+    def _miss(self, seen: PasteObservation, now: float) -> list[Step]:
         """The text is not where it was put: gone, or behind something that is not ours to remove."""
         self._problem = UNKNOWN if self._is_resumed else UNSHOWN
         if self._is_resumed:
@@ -236,8 +240,8 @@ class Typing:
         if self._lost >= MAX_LOST:
             return self._end(DeliveryState.FAILED, self._problem)
         # A CLI that was not reading yet has dropped it. Nothing was submitted without an Enter.
-        self._enter_phase(Phase.WAITING, now)
-        return [Do.RELEASE, *self._wait(seen, now)]
+        self._enter_phase(SubmitPhase.WAITING, now)
+        return [KeyAction.RELEASE, *self._wait(seen, now)]
 
     def _press_enter(self, now: float) -> list[Step]:
         if self._given_up:
@@ -247,10 +251,10 @@ class Typing:
         self._first_enter = self._first_enter if self._entered else now
         self._entered += 1
         self._has_stayed = False
-        self._enter_phase(Phase.SHOWN, now, for_s=wait)
-        return [Do.ENTER]
+        self._enter_phase(SubmitPhase.SHOWN, now, for_s=wait)
+        return [KeyAction.ENTER]
 
-    def _watch_enter(self, seen: Seen, now: float) -> list[Step]:
+    def _watch_enter(self, seen: PasteObservation, now: float) -> list[Step]:
         self._has_stayed = seen.is_in_composer and seen.has_reacted
         if seen.written_at is None:
             return self._get_stuck(now) if self._over(WRITE_S, now) else []
@@ -264,7 +268,7 @@ class Typing:
             return self._get_stuck(now)
         return self._try_again(now)
 
-    def _patience_s(self, seen: Seen) -> float:
+    def _patience_s(self, seen: PasteObservation) -> float:
         """Return how long to wait for the last Enter to do something.
 
         A CLI that has not even drawn anything may still have it before it, and would take both.
@@ -282,15 +286,15 @@ class Typing:
     def _sent(self, now: float) -> list[Step]:
         if not self.rules.reads_composer:
             return self._end(DeliveryState.SUBMITTED)
-        self._enter_phase(Phase.SENT, now, for_s=self._proof_wait_s if self.rules.proof_s else LEFT_S)
-        return [Do.RELEASE]
+        self._enter_phase(SubmitPhase.SENT, now, for_s=self._proof_wait_s if self.rules.proof_s else LEFT_S)
+        return [KeyAction.RELEASE]
 
     @property
     def _proof_wait_s(self) -> float:
         # Of a message that was swallowed before, the sender is to hear soon.
         return self.rules.proof_s if self._cleared else max(self.rules.proof_s, LATE_S)
 
-    def _await_proof(self, seen: Seen, now: float) -> list[Step]:
+    def _await_proof(self, seen: PasteObservation, now: float) -> list[Step]:
         if seen.is_in_composer and not seen.has_dialog:
             # The composer was only being redrawn: the Enter before did nothing.
             return (
@@ -307,7 +311,7 @@ class Typing:
             return self._end(DeliveryState.FAILED, self._problem)
         return self._end(DeliveryState.SUBMITTED)
 
-    def _watch_screen(self, seen: Seen, now: float) -> list[Step]:
+    def _watch_screen(self, seen: PasteObservation, now: float) -> list[Step]:
         """Believe that the message was submitted once the screen has shown for a while that it has left."""
         if not (seen.is_composer_empty or seen.has_left):
             self._since = now
@@ -318,10 +322,10 @@ class Typing:
 
     def _clear(self, now: float) -> list[Step]:
         self._cleared += 1
-        self._enter_phase(Phase.CLEARING, now, for_s=CLEAR_S)
-        return [Do.CLEAR]
+        self._enter_phase(SubmitPhase.CLEARING, now, for_s=CLEAR_S)
+        return [KeyAction.CLEAR]
 
-    def _watch_clear(self, seen: Seen, now: float) -> list[Step]:
+    def _watch_clear(self, seen: PasteObservation, now: float) -> list[Step]:
         if (seen.is_composer_empty or seen.has_left) and not seen.has_dialog:
             return self._end(DeliveryState.FAILED, self._problem)
         if not self._over(CLEAR_S, now):
@@ -333,10 +337,10 @@ class Typing:
 
     def _get_stuck(self, now: float) -> list[Step]:
         """Wait for a person; whatever is the reason, the room must know that the message may stand there."""
-        self._enter_phase(Phase.STUCK, now)
-        return [*self._hold(HeldReason.STUCK), Do.RELEASE]
+        self._enter_phase(SubmitPhase.STUCK, now)
+        return [*self._hold(HeldReason.STUCK), KeyAction.RELEASE]
 
-    def _watch_stuck(self, seen: Seen, now: float) -> list[Step]:
+    def _watch_stuck(self, seen: PasteObservation, now: float) -> list[Step]:
         """Our text may stand in the composer; only an empty one shows that it does not."""
         is_at_rest = seen.gate in (None, HeldReason.DRAFT)
         if not is_at_rest or seen.has_dialog or seen.written_at is None:
@@ -361,24 +365,24 @@ class Typing:
             return self._end(DeliveryState.FAILED, MAYBE) if is_late else []
         if not self._is_past(seen.written_at + self.rules.gap_s + SHOW_S, now):
             return []
-        self._enter_phase(Phase.WAITING, now)
+        self._enter_phase(SubmitPhase.WAITING, now)
         return self._wait(seen, now)
 
     def _end(self, state: DeliveryState, reason: str = "") -> list[Step]:
-        self.phase, self.wake_at = Phase.DONE, None
-        return [Tell(state=state, reason=reason), Do.RELEASE]
+        self.phase, self.wake_at = SubmitPhase.DONE, None
+        return [ReportState(state=state, reason=reason), KeyAction.RELEASE]
 
-    def _rest(self, seen: Seen, now: float) -> list[Step]:
+    def _rest(self, seen: PasteObservation, now: float) -> list[Step]:
         return []
 
 
-_STEPS: Final[dict[Phase, Callable[[Typing, Seen, float], list[Step]]]] = {
-    Phase.WAITING: Typing._wait,
-    Phase.ANNOUNCED: Typing._paste,
-    Phase.PASTED: Typing._check,
-    Phase.SHOWN: Typing._watch_enter,
-    Phase.SENT: Typing._await_proof,
-    Phase.CLEARING: Typing._watch_clear,
-    Phase.STUCK: Typing._watch_stuck,
-    Phase.DONE: Typing._rest,
+_STEPS: Final[dict[SubmitPhase, Callable[[SubmitMachine, PasteObservation, float], list[Step]]]] = {
+    SubmitPhase.WAITING: SubmitMachine._wait,
+    SubmitPhase.ANNOUNCED: SubmitMachine._paste,
+    SubmitPhase.PASTED: SubmitMachine._check,
+    SubmitPhase.SHOWN: SubmitMachine._watch_enter,
+    SubmitPhase.SENT: SubmitMachine._await_proof,
+    SubmitPhase.CLEARING: SubmitMachine._watch_clear,
+    SubmitPhase.STUCK: SubmitMachine._watch_stuck,
+    SubmitPhase.DONE: SubmitMachine._rest,
 }

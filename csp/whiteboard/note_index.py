@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from csp.errors import BadInput
-from csp.journal.journal_view import View
+from csp.journal.journal_view import JournalView
 from csp.journal.line_reader import blocks_forward, intact_seq, split
 from csp.journal.rebuildable_files import (
     BOARD_NAME,
-    Place,
+    JournalPlace,
     connect,
     delete_database,
     is_of,
@@ -133,14 +133,14 @@ class NoteIndex:
         #: Another one with every new database: what was made from it is told from what was not.
         self.stamp = ""
 
-    def attach(self, view: View) -> None:
+    def attach(self, view: JournalView) -> None:
         """Open the database for this very journal, a new one if it is of another."""
         if self._db is None or self._generation != view.generation:
             self.close()
             self._db = self._open(view)
             self._generation = view.generation
 
-    def extend(self, view: View, max_lines: int) -> bool:
+    def extend(self, view: JournalView, max_lines: int) -> bool:
         """Take in the next lines; tell whether nothing is left."""
         notes, compacted, upto = _next_notes(view, self.upto, max_lines, self._secrets)
         if upto == self.upto:
@@ -251,7 +251,7 @@ class NoteIndex:
                 self._opened.rollback()
             raise
 
-    def _open(self, view: View) -> sqlite3.Connection:
+    def _open(self, view: JournalView) -> sqlite3.Connection:
         if self.in_memory:
             return self._filled(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
         try:
@@ -267,13 +267,13 @@ class NoteIndex:
         delete_database(self._path)
         return self._filled(connect(self._path))
 
-    def _fits(self, db: sqlite3.Connection, view: View) -> bool:
+    def _fits(self, db: sqlite3.Connection, view: JournalView) -> bool:
         """Tell whether a database is of this journal; then go on where it ends."""
         version = db.execute("PRAGMA user_version").fetchone()[0]
         row = db.execute("SELECT inode, first, upto, last FROM place").fetchone() if version else None
-        if version != _SCHEMA_VERSION or row is None or not is_of(view, Place(*row)):
+        if version != _SCHEMA_VERSION or row is None or not is_of(view, JournalPlace(*row)):
             return False
-        self.upto = Place(*row).upto
+        self.upto = JournalPlace(*row).upto
         self.count = db.execute("SELECT count(*) FROM notes").fetchone()[0]
         self.stamp = db.execute("SELECT value FROM stamp").fetchone()[0]
         return True
@@ -314,7 +314,7 @@ class NoteIndex:
         return int(self._opened.execute(sql, (_quoted(word), _MOST_ENTRIES + 1)).fetchone()[0])
 
 
-def event_at(view: View, offset: int) -> AnyEvent | None:
+def event_at(view: JournalView, offset: int) -> AnyEvent | None:
     """Return the event of the line at an offset; None if it is damaged."""
     try:
         return decode_event(view.line_at(offset))
@@ -323,7 +323,7 @@ def event_at(view: View, offset: int) -> AnyEvent | None:
 
 
 def _next_notes(
-    view: View, upto: int, max_lines: int, secrets: Sequence[str]
+    view: JournalView, upto: int, max_lines: int, secrets: Sequence[str]
 ) -> tuple[list[tuple[int, NoteView, int]], list[tuple[str, int]], int]:
     """Return (offset, note, seq) of notes from `upto` on, with the offset after the last line looked at.
 

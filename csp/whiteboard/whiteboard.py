@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from csp.fast_start.process_environment import set_variable
-from csp.journal.journal_view import View
+from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.journal.rebuildable_files import is_full
 from csp.protocol.enums import AgentId
-from csp.protocol.events import AgentResponse, AnyEvent, Noted
+from csp.protocol.events import AgentResponse, AnyEvent, NoteAdded
 from csp.protocol.notes import FoundBy, HitView, NoteView
 from csp.room.board.board_state import is_summary, note_of, seq_of, text_bytes
 from csp.room.board.identifiers import identifiers
@@ -45,7 +45,7 @@ T = TypeVar("T")
 Concerns = Callable[[AnyEvent, AgentId], bool]
 
 
-class Meaning(Protocol):
+class MeaningSearch(Protocol):
     """Notes by what they mean."""
 
     def missing(self, index: NoteIndex) -> int: ...
@@ -56,7 +56,7 @@ class Meaning(Protocol):
     def close(self) -> None: ...
 
 
-def meaning_of(folder: Path) -> Meaning | None:
+def meaning_of(folder: Path) -> MeaningSearch | None:
     """Return the search by meaning, if the extra for it is installed."""
     # Threads that wait for each other on a busy machine make numpy many times slower than one alone.
     before = set_variable(_THREADS, "1")
@@ -70,7 +70,7 @@ def meaning_of(folder: Path) -> Meaning | None:
     return None if model is None else Meanings(folder, model)
 
 
-class Page(NamedTuple):
+class NotePage(NamedTuple):
     notes: list[NoteView]
     has_more: bool
 
@@ -104,7 +104,7 @@ class Whiteboard:
         journal: JsonlJournal,
         concerns: Concerns,
         secrets: Sequence[str] = (),
-        meaning: Callable[[Path], Meaning | None] = meaning_of,
+        meaning: Callable[[Path], MeaningSearch | None] = meaning_of,
     ) -> None:
         self._journal = journal
         self._concerns = concerns
@@ -114,7 +114,7 @@ class Whiteboard:
         self._spare: NoteIndex | None = None
         self._retry_at = 0.0
         self._make_meaning = meaning
-        self._meaning: Meaning | None = None
+        self._meaning: MeaningSearch | None = None
         self._is_asked = False
         self._lock = threading.RLock()
 
@@ -131,11 +131,11 @@ class Whiteboard:
             view = self._journal.view
             return self._try(lambda: self._take(view, max_lines))
 
-    def _take(self, view: View, max_lines: int) -> bool:
+    def _take(self, view: JournalView, max_lines: int) -> bool:
         is_current = self._extend(view, max_lines)
         return is_current and self._return_to_disk(view, max_lines) and self._understand(view, AT_ONCE)
 
-    def _return_to_disk(self, view: View, max_lines: int) -> bool:
+    def _return_to_disk(self, view: JournalView, max_lines: int) -> bool:
         """Make the next part of an index on the disk, if the one in use is not; tell whether none is left."""
         if not self._index.in_memory or time.monotonic() < self._retry_at:
             return True
@@ -155,7 +155,7 @@ class Whiteboard:
         self._spare = None
         return True
 
-    def _understand(self, view: View, most: int) -> bool:
+    def _understand(self, view: JournalView, most: int) -> bool:
         """Take in the meaning of the next notes; tell whether none is left."""
         if self._index.count and not self._is_asked:
             # Only now: a room without a note has no use for the model.
@@ -167,20 +167,20 @@ class Whiteboard:
             self._meaning.take(self._index, lambda entry: self._text(view, entry), most)
         return missing <= most
 
-    def _text(self, view: View, entry: Entry) -> str:
+    def _text(self, view: JournalView, entry: Entry) -> str:
         note = self._read(view, entry, None)
         return note.text if note else ""
 
-    def _extend(self, view: View, max_lines: int) -> bool:
+    def _extend(self, view: JournalView, max_lines: int) -> bool:
         self._index.attach(view)
         return self._index.extend(view, max_lines)
 
-    def _current(self, view: View) -> None:
+    def _current(self, view: JournalView) -> None:
         """Take in everything that was acknowledged when `view` was taken."""
         while not self._extend(view, LINES):
             pass
 
-    def _answer(self, work: Callable[[View], T]) -> T:
+    def _answer(self, work: Callable[[JournalView], T]) -> T:
         """Return what the index says about all that was acknowledged before."""
 
         def current() -> T:
@@ -221,36 +221,36 @@ class Whiteboard:
 
     # --- asking ----------------------------------------------------------------------------------
 
-    def page(self, wanted: Filter, limit: int, audience: AgentId | None) -> Page:
+    def page(self, wanted: Filter, limit: int, audience: AgentId | None) -> NotePage:
         """Return the newest notes, or behind `after` the first ones, oldest first."""
         return self._answer(lambda view: self._page(view, wanted, limit, audience))
 
-    def _page(self, view: View, wanted: Filter, limit: int, audience: AgentId | None) -> Page:
+    def _page(self, view: JournalView, wanted: Filter, limit: int, audience: AgentId | None) -> NotePage:
         newest_first = wanted.after is None
         found: list[NoteView] = []
         for entry in self._index.page(wanted, newest_first=newest_first):
             note = self._read(view, entry, audience)
             if note is not None:
                 if len(found) == limit:
-                    return Page(found[::-1] if newest_first else found, has_more=True)
+                    return NotePage(found[::-1] if newest_first else found, has_more=True)
                 found.append(note)
-        return Page(found[::-1] if newest_first else found, has_more=False)
+        return NotePage(found[::-1] if newest_first else found, has_more=False)
 
     def bytes_until(self, session: str, upto: int) -> int:
         """Return how much text the notes of a board up to an event hold, its summaries left out."""
         wanted = Filter(session=session, before=upto + 1)
 
-        def events(view: View) -> list[AnyEvent | None]:
+        def events(view: JournalView) -> list[AnyEvent | None]:
             return [event_at(view, entry.offset) for entry in self._index.page(wanted, newest_first=False)]
 
-        notes = [event for event in self._answer(events) if isinstance(event, Noted | AgentResponse)]
+        notes = [event for event in self._answer(events) if isinstance(event, NoteAdded | AgentResponse)]
         return sum(text_bytes(event) for event in notes if not is_summary(event))
 
     def get(self, note_id: str, audience: AgentId | None) -> NoteView | None:
         """Return one note, if there is one that its reader may know of."""
         seq = seq_of(note_id)
 
-        def read(view: View) -> NoteView | None:
+        def read(view: JournalView) -> NoteView | None:
             entry = self._index.entries([seq]).get(seq)
             return None if entry is None else self._read(view, entry, audience)
 
@@ -261,7 +261,7 @@ class Whiteboard:
     ) -> list[HitView]:
         """Return the notes that answer `q` best, the best first; names that it holds are found exactly."""
 
-        def ranked(view: View) -> list[tuple[_Found, NoteView]]:
+        def ranked(view: JournalView) -> list[tuple[_Found, NoteView]]:
             found = self._ranked(view, q, wanted)
             pool = max(limit, RERANKED) if rerank and self._meaning else limit
             return list(islice(self._readable(view, found, audience), pool))
@@ -271,7 +271,7 @@ class Whiteboard:
             hits = self._reread(self._meaning, q, hits)
         return [HitView(note=note, score=round(one.score, 4), how=one.how) for one, note in hits[:limit]]
 
-    def _ranked(self, view: View, q: str, wanted: Filter) -> list[_Found]:
+    def _ranked(self, view: JournalView, q: str, wanted: Filter) -> list[_Found]:
         words = self._index.by_words(q, wanted, _CANDIDATES)
         names = self._index.by_names(list(identifiers(q)), wanted, _CANDIDATES)
         near = self._nearest(view, q, wanted)
@@ -286,7 +286,7 @@ class Whiteboard:
         ]
         return sorted(found, key=lambda one: (-one.score, -one.entry.seq))
 
-    def _nearest(self, view: View, q: str, wanted: Filter) -> dict[int, float]:
+    def _nearest(self, view: JournalView, q: str, wanted: Filter) -> dict[int, float]:
         """Return the notes that mean most nearly what is asked.
 
         Only after a rebuild can so many be missing that the answer does not wait for them.
@@ -302,7 +302,7 @@ class Whiteboard:
         return {seqs[row]: score for row, score in near.items() if row in seqs and score >= LEAST_MEANING}
 
     def _reread(
-        self, meaning: Meaning, q: str, hits: list[tuple[_Found, NoteView]]
+        self, meaning: MeaningSearch, q: str, hits: list[tuple[_Found, NoteView]]
     ) -> list[tuple[_Found, NoteView]]:
         """Order hits by what the larger model makes of them; it takes a while, so the lock is not held."""
         read = meaning.read(q, [note.text for _, note in hits])
@@ -310,14 +310,14 @@ class Whiteboard:
         return sorted(again, key=lambda hit: (-hit[0].score, -hit[0].entry.seq))
 
     def _readable(
-        self, view: View, found: list[_Found], audience: AgentId | None
+        self, view: JournalView, found: list[_Found], audience: AgentId | None
     ) -> Iterator[tuple[_Found, NoteView]]:
         for one in found:
             note = self._read(view, one.entry, audience)
             if note is not None:
                 yield one, note
 
-    def _read(self, view: View, entry: Entry, audience: AgentId | None) -> NoteView | None:
+    def _read(self, view: JournalView, entry: Entry, audience: AgentId | None) -> NoteView | None:
         event = event_at(view, entry.offset)
         if event is None or (audience is not None and not self._concerns(event, audience)):
             return None

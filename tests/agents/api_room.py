@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from csp.agents.api.agent_program import Program, Stay
-from csp.agents.api.model_pane import Pane
+from csp.agents.api.agent_program import AgentProgram, AgentStay
+from csp.agents.api.model_pane import ModelPane
 from csp.agents.api.providers import PROVIDERS, Target
 from csp.gateway.room_rules_loader import load_prompts
 from csp.protocol.enums import JoinRole
@@ -38,7 +38,7 @@ def envelope(message: str, to: str = "", task: str = "go on", *, final: bool = F
 class Player:
     """One model in the room, in the thread of all of them."""
 
-    def __init__(self, stay: Stay, room: "ApiRoom") -> None:
+    def __init__(self, stay: AgentStay, room: "ApiRoom") -> None:
         self.shown: list[str] = []
         self._stay = stay
         self._room = room
@@ -57,7 +57,7 @@ class Player:
     async def _run(self) -> None:
         stay = self._stay
         self._stopped = asyncio.Event()
-        program = Program(stay, stay.provider.open(stay.target), Pane(self.shown.append))
+        program = AgentProgram(stay, stay.provider.open(stay.target), ModelPane(self.shown.append))
         joined = await program.join()
         self._is_here.set()
         self.why = await program.run(joined, self._stopped)
@@ -100,7 +100,7 @@ class ApiRoom(ModeRoom):
         base = self.models.url(name) + ("" if provider == "anthropic" else "/v1")
         values = {"provider": provider, "model": MODELS[provider], "key": KEY, "base_url": base}
         target = Target(**values | fields)
-        stay = Stay(
+        stay = AgentStay(
             name=name,
             role=JoinRole.AGENT,
             target=target,

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from csp.agents.api.call_errors import ATTEMPTS
-from csp.agents.api.model_call import EARLIER_S, STEP_S, Calling
+from csp.agents.api.model_call import EARLIER_S, STEP_S, ModelCall
 from csp.agents.api.providers import Model, Piece
-from csp.agents.api.request import Ask, Said
+from csp.agents.api.request import ModelMessage, ModelRequest
 from csp.agents.api.sdk_streams import begin, check_whole, check_willing, drain, latest
 from csp.errors import CallFailed
 from csp.protocol.enums import MAX_TEXT_BYTES
 from csp.protocol.requests import Usage
 
-ASK = Ask(system="be brief", said=(Said(text="how many?"),))
+ASK = ModelRequest(system="be brief", said=(ModelMessage(text="how many?"),))
 PASSING = CallFailed("503: busy", is_passing=True)
 
 
@@ -26,7 +26,7 @@ class Scripted:
         self.tries = list(tries)
         self.count = 0
 
-    async def stream(self, ask: Ask) -> AsyncGenerator[Piece, None]:
+    async def stream(self, ask: ModelRequest) -> AsyncGenerator[Piece, None]:
         pieces = self.tries[min(self.count, len(self.tries) - 1)]
         self.count += 1
         for piece in pieces:
@@ -37,8 +37,8 @@ class Scripted:
     async def close(self) -> None:
         pass
 
-    def calling(self, step_s: float = STEP_S) -> Calling:
-        return Calling(Model(self.stream, self.close), "m", "secret", step_s)
+    def calling(self, step_s: float = STEP_S) -> ModelCall:
+        return ModelCall(Model(self.stream, self.close), "m", "secret", step_s)
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-async def run(model: Scripted, step_s: float = STEP_S) -> tuple[str, Calling, list[str], list[str]]:
+async def run(model: Scripted, step_s: float = STEP_S) -> tuple[str, ModelCall, list[str], list[str]]:
     one, heard, notes = model.calling(step_s), list[str](), list[str]()
     return await one.run(ASK, heard.append, notes.append), one, heard, notes
 
@@ -146,11 +146,11 @@ async def test_an_answer_ends_shortly_before_the_room_gives_it_up(monkeypatch: p
 
 
 async def test_an_answer_that_never_ends_is_given_up() -> None:
-    async def endless(ask: Ask) -> AsyncGenerator[Piece, None]:
+    async def endless(ask: ModelRequest) -> AsyncGenerator[Piece, None]:
         yield "on "
         await asyncio.Event().wait()
 
-    one = Calling(Model(endless, Scripted([]).close), "m", "", 0.02)
+    one = ModelCall(Model(endless, Scripted([]).close), "m", "", 0.02)
     with pytest.raises(CallFailed, match=r"no end of the answer in 0\.02 s"):
         await one.run(ASK, lambda _: None, lambda _: None)
 

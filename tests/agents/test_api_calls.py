@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from csp.agents.api.model_call import Calling
+from csp.agents.api.model_call import ModelCall
 from csp.agents.api.providers import PROVIDERS, Model, Target
-from csp.agents.api.request import Ask, Said, reply_schema
+from csp.agents.api.request import ModelMessage, ModelRequest, reply_schema
 from csp.errors import CallFailed
 from csp.protocol.requests import Usage
 from tests.agents.api_room import KEY, MODELS
@@ -18,7 +18,9 @@ from tests.models.rules import Cut, Endless, Fail, Part, Pause, Rule, Text, slow
 from tests.models.server import ModelServer
 from tests.waiting import wait_until
 
-ASK: Final = Ask(system="be brief", said=(Said(text="go"),), schema=reply_schema(("claude", "gpt")))
+ASK: Final = ModelRequest(
+    system="be brief", said=(ModelMessage(text="go"),), schema=reply_schema(("claude", "gpt"))
+)
 FOUR: Final = tuple(PROVIDERS)
 TWO: Final = ("anthropic", "openai")
 
@@ -45,7 +47,7 @@ async def opened(server: ModelServer, provider: str) -> AsyncIterator[Model]:
 class Told:
     """What came of a call."""
 
-    def __init__(self, calling: Calling) -> None:
+    def __init__(self, calling: ModelCall) -> None:
         self.calling = calling
         self.text = ""
         self.heard: list[str] = []
@@ -53,9 +55,9 @@ class Told:
         self.failure: CallFailed | None = None
 
 
-async def told(server: ModelServer, provider: str, *, step_s: float = 30.0, ask: Ask = ASK) -> Told:
+async def told(server: ModelServer, provider: str, *, step_s: float = 30.0, ask: ModelRequest = ASK) -> Told:
     async with opened(server, provider) as model:
-        calling = Calling(model, MODELS[provider], KEY, step_s)
+        calling = ModelCall(model, MODELS[provider], KEY, step_s)
         said = Told(calling)
         try:
             said.text = await calling.run(ask, said.heard.append, said.notes.append)
@@ -105,7 +107,7 @@ async def test_a_call_has_schema_system_and_key_in_their_places(server: ModelSer
 
 @pytest.mark.parametrize("provider", FOUR)
 async def test_plain_words_are_asked_for_without_a_schema(server: ModelServer, provider: str) -> None:
-    said = await told(server, provider, ask=Ask(system="s", said=(Said(text="go"),)))
+    said = await told(server, provider, ask=ModelRequest(system="s", said=(ModelMessage(text="go"),)))
     (exchange,) = server.exchanges()
 
     assert said.text == "ok"
@@ -116,7 +118,7 @@ async def test_a_server_that_knows_no_schema_is_asked_without_from_then_on(serve
     answer(server, Fail(kind="invalid", text="unknown parameter: response_format"), times=1)
     async with opened(server, "openai-compatible") as model:
         for _ in range(2):
-            calling = Calling(model, "llama", KEY, 30.0)
+            calling = ModelCall(model, "llama", KEY, 30.0)
             assert await calling.run(ASK, lambda _: None, lambda _: None) == "ok"
 
     has_schema = ["response_format" in exchange.body for exchange in server.exchanges()]
@@ -190,7 +192,7 @@ async def test_a_server_that_is_not_there_is_a_failure_with_one_reason(
     monkeypatch.setattr("csp.agents.api.model_call.wait_s", lambda failure, tries: 0.0)
     target = Target(provider="openai", model="gpt-5", key=KEY, base_url="http://127.0.0.1:9/v1")
     model = PROVIDERS["openai"].open(target)
-    calling = Calling(model, "gpt-5", KEY)
+    calling = ModelCall(model, "gpt-5", KEY)
     with pytest.raises(CallFailed, match=r"no connection to the provider \(APIConnectionError\)"):
         await calling.run(ASK, lambda _: None, lambda _: None)
     await model.close()
@@ -204,7 +206,7 @@ async def test_a_reply_that_never_ends_is_given_up_in_time(
     answer(server, Endless(delay_s=0.02))
     loop = asyncio.get_running_loop()
     async with opened(server, provider) as model:
-        calling = Calling(model, MODELS[provider], KEY, 60.0)
+        calling = ModelCall(model, MODELS[provider], KEY, 60.0)
         said = Told(calling)
 
         def hear(words: str) -> None:
@@ -240,7 +242,7 @@ async def test_a_call_that_is_cancelled_ends_at_once(server: ModelServer, provid
     answer(server, Text(text="begun "), Pause(seconds=3600))
     async with opened(server, provider) as model:
         heard: list[str] = []
-        calling = Calling(model, "m", KEY)
+        calling = ModelCall(model, "m", KEY)
         task = asyncio.ensure_future(calling.run(ASK, heard.append, lambda _: None))
         await wait_until(lambda: heard, what="the first words")
         task.cancel()

@@ -10,11 +10,11 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from csp.agents.api.connector import KEPT_THREADS, Connector, Voice
-from csp.agents.api.model_call import Calling
-from csp.agents.api.model_pane import Pane
+from csp.agents.api.connector import KEPT_THREADS, AgentConfig, Connector
+from csp.agents.api.model_call import ModelCall
+from csp.agents.api.model_pane import ModelPane
 from csp.agents.api.providers import Model, Piece
-from csp.agents.api.request import Ask, Said
+from csp.agents.api.request import ModelMessage, ModelRequest
 from csp.client import Client, Live
 from csp.errors import CallFailed, Refused, Unreachable
 from csp.gateway.room_rules_loader import load_prompts
@@ -28,7 +28,7 @@ from csp.protocol.enums import (
     ReportedState,
     TurnId,
 )
-from csp.protocol.events import Delivered, HumanMessage, Redacted, TurnMoved
+from csp.protocol.events import DeliveryMoved, HumanMessage, Redacted, TurnMoved
 from csp.protocol.requests import Usage
 from csp.protocol.responses import Deliver
 from csp.protocol.session_parts import TurnState
@@ -81,10 +81,10 @@ class Scene:
     def __init__(self) -> None:
         self.room = Room()
         self.answers: list[str | Exception] = []
-        self.asks: list[Ask] = []
+        self.asks: list[ModelRequest] = []
         self.shown: list[str] = []
         self.is_asked = asyncio.Event()
-        voice = Voice(
+        voice = AgentConfig(
             agent=CLAUDE,
             model=Model(self._stream, self._close),
             model_name="m",
@@ -94,9 +94,9 @@ class Scene:
             prices="list of today",
             window=WindowSize(items=2),
         )
-        self.connector = Connector(voice, cast(Client, self.room), Pane(self.shown.append))
+        self.connector = Connector(voice, cast(Client, self.room), ModelPane(self.shown.append))
 
-    async def _stream(self, ask: Ask) -> AsyncGenerator[Piece, None]:
+    async def _stream(self, ask: ModelRequest) -> AsyncGenerator[Piece, None]:
         self.asks.append(ask)
         if self.answers:
             answer = self.answers.pop(0)
@@ -359,10 +359,10 @@ async def test_a_repair_shows_the_turn_before_it(scene: Scene) -> None:
 # --- what is no longer wanted, what is limited -----------------------------------------------------
 
 
-def withdrawn(message: str, agent: str) -> Delivered:
+def withdrawn(message: str, agent: str) -> DeliveryMoved:
     head: dict[str, Any] = {"seq": 8, "ts": 1.0, "id": "e-8", "sender": "system", "target": "all"}
     moved: dict[str, Any] = {"message": message, "agent": agent, "state": DeliveryState.WITHDRAWN}
-    return Delivered(**head, thread="default", text="", **moved)
+    return DeliveryMoved(**head, thread="default", text="", **moved)
 
 
 async def test_only_what_was_withdrawn_from_us_is_dropped(scene: Scene) -> None:
@@ -474,7 +474,7 @@ async def test_of_what_was_said_only_so_much_is_kept(scene: Scene) -> None:
     for number in range(KEPT_THREADS + 2):
         fields: dict[str, Any] = {"id": "m", "seq": 1, "kind": DeliverKind.TURN, "thread": f"t{number}"}
         item = Deliver(**fields, sender="system", text="", urgent=False)
-        scene.connector._remember(item, Ask(system="", said=(Said(text="x"),)), "y")
+        scene.connector._remember(item, ModelRequest(system="", said=(ModelMessage(text="x"),)), "y")
 
     assert len(scene.connector._heard["default"][0].text) <= KEPT_CHARS + 100
     assert (len(scene.connector._exchanges), "t1" in scene.connector._exchanges) == (KEPT_THREADS, False)
@@ -485,7 +485,7 @@ async def test_a_call_has_the_time_and_the_secret_of_its_voice(
 ) -> None:
     given: list[object] = []
 
-    class Noted(Calling):
+    class Noted(ModelCall):
         def __init__(self, *words: Any) -> None:
             given.append(words[1:])
             super().__init__(*words)

@@ -9,14 +9,16 @@ from typing import Any, Final
 import pytest
 from aiohttp import web
 
-from csp.agents.api.model_call import Calling
+from csp.agents.api.model_call import ModelCall
 from csp.agents.api.providers import PROVIDERS, Target
-from csp.agents.api.request import Ask, Said, reply_schema
+from csp.agents.api.request import ModelMessage, ModelRequest, reply_schema
 from csp.errors import CallFailed
 from tests.agents.api_room import KEY
 from tests.closing import close
 
-ASK: Final = Ask(system="be brief", said=(Said(text="go"),), schema=reply_schema(("claude", "gpt")))
+ASK: Final = ModelRequest(
+    system="be brief", said=(ModelMessage(text="go"),), schema=reply_schema(("claude", "gpt"))
+)
 TEXT: Final = '{"message": "äöü 日本語 👩‍👩‍👧"}'
 SSE: Final = "text/event-stream; charset=utf-8"
 JSON: Final = "application/json"
@@ -121,7 +123,7 @@ class Heard:
         self.bodies: list[Event] = []
         self.text = ""
         self.failure: CallFailed | None = None
-        self.calling: Calling
+        self.calling: ModelCall
 
     @property
     def why(self) -> str:
@@ -157,7 +159,7 @@ async def heard(provider: str, *answers: Answer, step_s: float = 20.0) -> Heard:
     found = Heard()
     async with served(list(answers), found.bodies) as url:
         model = PROVIDERS[provider].open(Target(provider=provider, model="m", key=KEY, base_url=url))
-        found.calling = Calling(model, "m", KEY, step_s)
+        found.calling = ModelCall(model, "m", KEY, step_s)
         try:
             found.text = await found.calling.run(ASK, lambda _: None, lambda _: None)
         except CallFailed as failure:

@@ -13,10 +13,10 @@ from csp.agents.api.packages import how_to_install
 from csp.agents.api.providers import PROVIDERS, Target
 from csp.cli.agent import _stay, agent
 from csp.cli.parser import parse
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import AgentSpec, Settings, load_settings
 from csp.errors import BadInput, CspError, NotFound, Refused
-from csp.panes.members import CSP, Wish, choose
+from csp.panes.members import CSP, MemberRequest, choose
 from csp.panes.up import sidecar_argv
 from csp.protocol.enums import JoinRole
 from csp.room.room_rules import DEFAULT_WINDOW
@@ -102,7 +102,7 @@ def test_a_model_gets_a_pane_of_its_own_without_a_sidecar(tmp_path: Path) -> Non
     spec = AgentSpec(
         name="home", provider="openai-compatible", model="m", base_url="http://a/v1", key_env="K"
     )
-    lineup = choose(Settings(agents=(CLAUDE, spec)), Wish(dir=tmp_path), {"PATH": ""})
+    lineup = choose(Settings(agents=(CLAUDE, spec)), MemberRequest(dir=tmp_path), {"PATH": ""})
     claude, home = lineup.members
 
     shown = "csp agent --name claude-api --provider anthropic --model claude-sonnet-5"
@@ -114,14 +114,16 @@ def test_a_model_gets_a_pane_of_its_own_without_a_sidecar(tmp_path: Path) -> Non
 def test_an_unknown_provider_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="unknown provider 'antropic'"):
         choose(
-            Settings(agents=(AgentSpec(name="x", provider="antropic", model="m"),)), Wish(dir=tmp_path), {}
+            Settings(agents=(AgentSpec(name="x", provider="antropic", model="m"),)),
+            MemberRequest(dir=tmp_path),
+            {},
         )
 
 
 def test_a_server_without_an_address_is_refused(tmp_path: Path) -> None:
     spec = AgentSpec(name="x", provider="openai-compatible", model="m")
     with pytest.raises(BadInput, match="needs an address"):
-        choose(Settings(agents=(spec,)), Wish(dir=tmp_path), {})
+        choose(Settings(agents=(spec,)), MemberRequest(dir=tmp_path), {})
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(
@@ -129,7 +131,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(NotFound) as caught:
-        choose(Settings(agents=(CLAUDE,)), Wish(dir=tmp_path), {})
+        choose(Settings(agents=(CLAUDE,)), MemberRequest(dir=tmp_path), {})
 
     assert caught.value.message == "agent 'claude-api' needs the package 'anthropic', which is not installed"
     assert caught.value.hint == f"install it: {how_to_install(PROVIDERS['anthropic'])}"
@@ -180,11 +182,11 @@ def test_a_key_comes_from_the_keyring_where_there_is_one(
 # --- by hand -------------------------------------------------------------------------------------
 
 
-def call_of(tmp_path: Path, *words: str) -> Call:
+def call_of(tmp_path: Path, *words: str) -> VerbCall:
     """Return a call of csp agent in a room that is known by its address alone."""
     _, args = parse(["agent", "--name", "x", "--model", "m", *words])
     env = {"HOME": str(tmp_path), "CSP_GATEWAY_URL": "http://127.0.0.1:9", "CSP_AUTH_TOKEN": "room"}
-    return Call(args=args, settings=load_settings(env=env, cwd=tmp_path), cwd=tmp_path)
+    return VerbCall(args=args, settings=load_settings(env=env, cwd=tmp_path), cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ def test_csp_agent_names_a_missing_package_and_not_the_key(
 
 def test_csp_agent_in_the_pane_of_an_agent_is_refused(tmp_path: Path) -> None:
     call = call_of(tmp_path, "--provider", "anthropic")
-    inside = Call(args=call.args, settings=replace(call.settings, agent="codex"), cwd=tmp_path)
+    inside = VerbCall(args=call.args, settings=replace(call.settings, agent="codex"), cwd=tmp_path)
     with pytest.raises(Refused, match="this pane is already agent 'codex'"):
         agent(inside)
 

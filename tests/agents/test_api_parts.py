@@ -7,10 +7,10 @@ from typing import Any, Final
 import pytest
 
 from csp.agents.api.call_errors import failure_of, retry_after_s, scrubbed, wait_s
-from csp.agents.api.model_pane import Pane, cost_text
+from csp.agents.api.model_pane import ModelPane, cost_text
 from csp.agents.api.providers import PROVIDERS, anthropic_usage, chat_usage, responses_usage
 from csp.agents.api.reply_stream import Listener, is_blank, without_nulls
-from csp.agents.api.request import Ask, Exchange, Said, ask_for, reply_schema
+from csp.agents.api.request import Exchange, ModelMessage, ModelRequest, ask_for, reply_schema
 from csp.agents.api.sdk_streams import unsupported
 from csp.errors import CallFailed
 from csp.gateway.room_rules_loader import load_prompts
@@ -18,7 +18,7 @@ from csp.protocol.enums import ALL, HUMAN, AgentId, DeliverKind, MessageId
 from csp.protocol.requests import Usage
 from csp.protocol.responses import Deliver
 from csp.room.agent_text.envelope import Envelope
-from csp.room.sessions.session_state import Item
+from csp.room.sessions.session_state import WindowItem
 
 PROMPTS: Final = load_prompts()
 KEY: Final = "sk-proj-abc123def456"
@@ -39,8 +39,8 @@ def turn(text: str = "Round 1 of 6", **fields: Any) -> Deliver:
     return message(text, kind=DeliverKind.TURN, turn="t-9", sender="system", **fields)
 
 
-def said(number: int, text: str) -> Item:
-    return Item(MessageId(f"m-{number}"), AgentId("human"), ALL, text)
+def said(number: int, text: str) -> WindowItem:
+    return WindowItem(MessageId(f"m-{number}"), AgentId("human"), ALL, text)
 
 
 # --- asking --------------------------------------------------------------------------------------
@@ -407,7 +407,7 @@ def test_a_target_does_not_show_its_key() -> None:
 def test_nothing_a_model_says_acts_on_the_terminal(size: int) -> None:
     text = "a \x1b[31mred\x1b[0m fox\x1b]0;title\x07 ran\x07 \x9b2J away\x1b[?25l.\n"
     shown: list[str] = []
-    pane = Pane(shown.append)
+    pane = ModelPane(shown.append)
     for at in range(0, len(text), size):
         pane.say(text[at : at + size])
 
@@ -417,7 +417,7 @@ def test_nothing_a_model_says_acts_on_the_terminal(size: int) -> None:
 
 def test_the_pane_shows_question_answer_and_price() -> None:
     shown: list[str] = []
-    pane = Pane(shown.append)
+    pane = ModelPane(shown.append)
     pane.ask(message("how are\nyou?"))
     pane.say("fine")
     pane.finish()
@@ -435,12 +435,17 @@ def test_a_model_without_a_price_is_said_to_have_none() -> None:
 
 
 def test_an_ask_tells_about_how_long_it_is() -> None:
-    assert Ask(system="x" * 40, said=(Said(text="y" * 40), Said(text="z", by_model=True))).tokens == 21
+    assert (
+        ModelRequest(
+            system="x" * 40, said=(ModelMessage(text="y" * 40), ModelMessage(text="z", by_model=True))
+        ).tokens
+        == 21
+    )
 
 
 def test_the_window_of_a_message_does_not_hold_the_message_itself() -> None:
     (only,) = ask_for(
-        message("just this"), "", PROMPTS, [Item(MessageId("m-9"), HUMAN, ALL, "just this")]
+        message("just this"), "", PROMPTS, [WindowItem(MessageId("m-9"), HUMAN, ALL, "just this")]
     ).said
 
     assert only.text.count("just this") == 1

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from csp.agents.api import agent_program as programs
-from csp.agents.api.agent_program import Program, Stay, _why, taken_up
-from csp.agents.api.model_pane import Pane
+from csp.agents.api.agent_program import AgentProgram, AgentStay, _why, taken_up
+from csp.agents.api.model_pane import ModelPane
 from csp.agents.api.providers import PROVIDERS, Model, Target
 from csp.client import Registered
 from csp.errors import Broken, Forbidden, NotFound, Unauthenticated
@@ -16,15 +16,15 @@ from csp.gateway.room_rules_loader import load_prompts
 from csp.protocol.enums import JoinRole
 from csp.protocol.requests import Usage
 from csp.room.room_rules import WindowSize
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 from tests.cli.recording import Recorded
 
 KEY = "sk-test-of-nobody"
 
 
 @pytest.fixture
-def stay(tmp_path: Path) -> Stay:
-    return Stay(
+def stay(tmp_path: Path) -> AgentStay:
+    return AgentStay(
         name="gpt",
         role=JoinRole.AGENT,
         target=Target(provider="openai", model="gpt-5", key=KEY, timeout_s=7.0),
@@ -40,8 +40,8 @@ def stay(tmp_path: Path) -> Stay:
     )
 
 
-def program_of(stay: Stay) -> Program:
-    program = Program(stay, cast(Model, None), Pane(lambda _: None))
+def program_of(stay: AgentStay) -> AgentProgram:
+    program = AgentProgram(stay, cast(Model, None), ModelPane(lambda _: None))
     program.agent = "gpt-2"
     return program
 
@@ -50,7 +50,7 @@ def joined() -> Registered:
     return cast(Registered, type("Joined", (), {"agent": "gpt-2", "token": "own", "seq": 4})())
 
 
-def test_a_voice_has_all_that_was_asked_for(stay: Stay) -> None:
+def test_a_voice_has_all_that_was_asked_for(stay: AgentStay) -> None:
     voice = program_of(stay)._voice()
 
     assert (voice.agent, voice.model_name, voice.secret, voice.step_s) == ("gpt-2", "gpt-5", KEY, 7.0)
@@ -58,14 +58,14 @@ def test_a_voice_has_all_that_was_asked_for(stay: Stay) -> None:
     assert "gpt-2" in voice.system and voice.prices
 
 
-def test_an_orchestrator_is_told_what_it_may_do(stay: Stay) -> None:
+def test_an_orchestrator_is_told_what_it_may_do(stay: AgentStay) -> None:
     plain = program_of(stay)._voice().system
     leading = program_of(replace(stay, role=JoinRole.ORCHESTRATOR))._voice().system
 
     assert leading.startswith(plain) and len(leading) > len(plain) + 100
 
 
-def test_a_price_is_known_only_for_a_provider_of_the_list(stay: Stay) -> None:
+def test_a_price_is_known_only_for_a_provider_of_the_list(stay: AgentStay) -> None:
     usage = Usage(input=1_000_000, output=1_000_000)
     cost = program_of(stay)._voice().price(usage)
 
@@ -74,10 +74,10 @@ def test_a_price_is_known_only_for_a_provider_of_the_list(stay: Stay) -> None:
     assert program_of(at_home)._voice().price(usage) is None
 
 
-def test_a_record_is_left_for_the_panes_without_the_key(stay: Stay, tmp_path: Path) -> None:
+def test_a_record_is_left_for_the_panes_without_the_key(stay: AgentStay, tmp_path: Path) -> None:
     program_of(stay)._record(joined())
     (path,) = tmp_path.rglob("run.json")
-    run = Run.load(path.parent)
+    run = SidecarRecord.load(path.parent)
 
     assert run is not None
     assert (run.name, run.agent, run.token, run.url, run.room) == ("gpt", "gpt-2", "own", stay.url, "den")
@@ -85,23 +85,23 @@ def test_a_record_is_left_for_the_panes_without_the_key(stay: Stay, tmp_path: Pa
     assert KEY not in path.read_text()
 
 
-def test_a_room_that_is_only_an_address_has_no_record(stay: Stay, tmp_path: Path) -> None:
+def test_a_room_that_is_only_an_address_has_no_record(stay: AgentStay, tmp_path: Path) -> None:
     program_of(replace(stay, room=""))._record(joined())
 
     assert list(tmp_path.rglob("*.json")) == []
 
 
-async def test_who_comes_back_takes_its_id_up_again(stay: Stay, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_comes_back_takes_its_id_up_again(stay: AgentStay, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
     refused: list[Exception] = []
 
-    async def register(self: Program, token: str) -> Registered:
+    async def register(self: AgentProgram, token: str) -> Registered:
         tried.append(token)
         if refused and token == "old":
             raise refused[0]
         return joined()
 
-    monkeypatch.setattr(Program, "_register", register)
+    monkeypatch.setattr(AgentProgram, "_register", register)
     monkeypatch.setattr(programs, "left_behind", lambda *_: {"url": stay.url, "token": "old"})
     await program_of(stay).join()
     for error in (Unauthenticated("x"), Forbidden("x"), NotFound("x")):
@@ -128,7 +128,7 @@ def test_only_turns_that_will_not_come_again_are_given_back() -> None:
     assert taken_up(sessions(items=[{"turn": "t-1"}]), "gpt") == []
 
 
-def test_a_turn_is_given_back_with_its_reason(stay: Stay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_is_given_back_with_its_reason(stay: AgentStay, monkeypatch: pytest.MonkeyPatch) -> None:
     gateway = Recorded({"/agent-output": {}})
     monkeypatch.setattr(programs, "Gateway", lambda url, token: gateway)
     monkeypatch.setattr(programs, "taken_up", lambda found, agent: [f"t-{agent}"])
@@ -139,7 +139,9 @@ def test_a_turn_is_given_back_with_its_reason(stay: Stay, monkeypatch: pytest.Mo
     ]
 
 
-async def test_who_comes_late_hears_what_was_said_before(stay: Stay, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_comes_late_hears_what_was_said_before(
+    stay: AgentStay, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = {"id": "m-1", "sender": "human", "target": "all", "text": "hello", "thread": "side"}
     gateway = Recorded({"/history": {"items": [said]}})
     monkeypatch.setattr(programs, "Gateway", lambda url, token: gateway)

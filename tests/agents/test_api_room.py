@@ -11,7 +11,7 @@ import pytest
 
 from csp.agents.api.agent_program import taken_up
 from csp.client import Client, Live
-from csp.http_client import Gateway, Query
+from csp.http_client import GatewayClient, Query
 from tests.agents.api_room import KEY, ApiRoom, envelope
 from tests.models.rules import Cut, Endless, Fail, Pause, Text
 from tests.waiting import wait_until_sync
@@ -276,7 +276,7 @@ def test_a_model_that_leaves_in_its_turn_gives_it_back(room: ApiRoom) -> None:
     room.room.gateway.delete("/agents/guest")
 
 
-class Overtaken(Gateway):
+class Overtaken(GatewayClient):
     """A gateway at which a session begins just before a connector's second question."""
 
     begin: Callable[[], object] | None = None

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from csp.errors import BadInput, Forbidden, NotFound, Refused
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.agents.api_room import ApiRoom, envelope
 from tests.forks import Forked, run
 from tests.models.rules import Endless, Fail, Pause, Text
@@ -135,7 +135,7 @@ def test_demo_agents_are_free(room: Room) -> None:
 def test_participant_that_knows_only_the_protocol_needs_no_adapter(room: Room) -> None:
     """No adapter is made for collaborations: whoever answers turns can take part."""
     joined = room.room.gateway.post("/register", {"agentId": "plain", "kind": "mcp"})
-    plain = Gateway(room.room.url, joined["token"])
+    plain = GatewayClient(room.room.url, joined["token"])
     handle = room.collaborate(models=["plain", "claude"], max_steps=2)
     (item,) = plain.get("/inbox/plain", wait=20)["items"]
     plain.post("/agent-output", {"content": "by hand", "turn": item["turn"]})
@@ -332,7 +332,7 @@ def test_unknown_handle_is_told_with_those_that_there_are(room: Room) -> None:
 def test_agents_may_look_but_not_begin(room: Room) -> None:
     handle = room.collaborate(max_steps=1)
     joined = room.room.gateway.post("/register", {"agentId": "onlooker", "kind": "api"})
-    agent = Gateway(room.room.url, joined["token"])
+    agent = GatewayClient(room.room.url, joined["token"])
 
     assert agent.get(f"/collaborations/{handle}")["handle"] == handle
     with pytest.raises(Forbidden):
@@ -344,7 +344,7 @@ def test_agents_may_look_but_not_begin(room: Room) -> None:
 def test_one_that_takes_part_begins_no_other(room: Room) -> None:
     """No collaboration within a collaboration: each would wait for the next without end."""
     joined = room.room.gateway.post("/register", {"agentId": "boss", "kind": "api", "role": "orchestrator"})
-    boss = Gateway(room.room.url, joined["token"])
+    boss = GatewayClient(room.room.url, joined["token"])
     handle = str(
         boss.post("/collaborations", {"objective": "x", "models": ["claude"], "max_steps": 1})["handle"]
     )

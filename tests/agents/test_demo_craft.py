@@ -9,7 +9,7 @@ import pytest
 from csp.agents.demo.responder import reply
 from csp.agents.demo.review_script import FILE, MENDED, is_run, say, work_of
 from csp.gateway.room_rules_loader import load_prompts
-from csp.protocol.enums import AgentId, Kind, SessionId
+from csp.protocol.enums import AgentId, ParticipantKind, SessionId
 from csp.protocol.review_messages import (
     ExecutionUpdate,
     Finding,
@@ -22,7 +22,7 @@ from csp.protocol.review_messages import (
 )
 from csp.room.runs.run_message_parser import read_message
 from csp.room.runs.run_prompts import run_values
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 from csp.room.sessions.turn_prompt import prompt, prompt_values
 from tests.room.live import CLAUDE, CODEX
 from tests.room.playing import Play
@@ -36,7 +36,7 @@ def asked(name: str, agent: AgentId, **fields: object) -> str:
     play = Play(CLAUDE, CODEX)
     play.start("review", topic="a goal", agents=("claude", "codex"))
     known: dict[str, Any] = {"plan": Plan(steps=("one",)), "context": RunContext(dir="/d", worktree="/w")}
-    run = Run(
+    run = ReviewRun(
         id="r",
         session=SessionId("s-1"),
         thread="default",
@@ -48,7 +48,7 @@ def asked(name: str, agent: AgentId, **fields: object) -> str:
         seq=1,
         **(known | fields),
     )
-    values = prompt_values(play.session, agent, Kind.CLI, 1) | run_values(run, agent)
+    values = prompt_values(play.session, agent, ParticipantKind.CLI, 1) | run_values(run, agent)
     return f"[YOUR TURN #t-1]\n{prompt(PROMPTS, name, values)}\n[end #t-1]"
 
 

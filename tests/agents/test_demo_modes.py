@@ -11,8 +11,8 @@ from csp.agents.demo.responder import reply
 from csp.gateway.room_rules_loader import load_prompts
 from csp.protocol.enums import ALL, HUMAN, AgentId
 from csp.room.agent_text.grammar import Finish, HandOver, Noop, Working, parse_commands
-from csp.room.agent_text.grammar import SetMode as ModeSet
-from csp.room.room_rules import Rules
+from csp.room.agent_text.grammar import ModeRequest as ModeSet
+from csp.room.room_rules import RoomRules
 from tests.room.playing import BOSS, Play
 
 ADA, BOB, CY = (AgentId(name) for name in ("ada", "bob", "cy"))
@@ -29,7 +29,7 @@ class Room(Play):
     """A room in which the demo agents are asked with the prompts of the modes."""
 
     def __init__(self) -> None:
-        super().__init__(ADA, BOB, CY, rules=Rules(prompts=load_prompts()))
+        super().__init__(ADA, BOB, CY, rules=RoomRules(prompts=load_prompts()))
         self.counts = dict.fromkeys(PERSONA, 0)
 
     def begin(self, mode: str, **options: Any) -> None:

@@ -16,14 +16,14 @@ from typing import Final
 
 from csp.protocol.enums import AgentId
 from csp.whiteboard.note_index import Filter
-from csp.whiteboard.whiteboard import Meaning, Whiteboard
+from csp.whiteboard.whiteboard import MeaningSearch, Whiteboard
 from tests.whiteboard.labelled import Room, read_notes, read_queries, write_notes
 
 _ROUNDS: Final = 3
 _BATCH: Final = 5000
 
 
-def no_meaning(folder: Path) -> Meaning | None:
+def no_meaning(folder: Path) -> MeaningSearch | None:
     """Search by words alone."""
     return None
 

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 from csp.errors import CspError
 from csp.http_client import oldest
-from csp.protocol.events import AnyEvent, Noted, Said, decode_event, is_intact, type_of
+from csp.protocol.events import AnyEvent, MessageEvent, NoteAdded, decode_event, is_intact, type_of
 from tests.chaos.cases import Outcome
 from tests.chaos.damage import KINDS
 from tests.chaos.faults import Plan
@@ -165,11 +165,13 @@ def _used(room: ChaosRoom, expected: list[AnyEvent]) -> list[str]:
 def _differences(room: ChaosRoom, expected: list[AnyEvent]) -> list[str]:
     """Compare what the room says with what stood in the intact lines of its journal before it started."""
     client = room.client()
-    spoken = [(one.seq, one.text) for one in expected if isinstance(one, Said) and type_of(one) in _SPOKEN]
+    spoken = [
+        (one.seq, one.text) for one in expected if isinstance(one, MessageEvent) and type_of(one) in _SPOKEN
+    ]
     shown = [(item["seq"], item["text"]) for item in oldest(client, types=",".join(_SPOKEN))]
     before = shown[: len(spoken)]
     problems = [f"the history differs: {_first_difference(spoken, before)}"] if spoken != before else []
-    notes = [(one.id, one.text) for one in expected if isinstance(one, Noted)]
+    notes = [(one.id, one.text) for one in expected if isinstance(one, NoteAdded)]
     known = {(item["id"], item["text"]) for item in all_notes(client)}
     lacking = [note for note in notes if note not in known]
     return problems + ([f"the board lacks {lacking[:2]}"] if lacking else [])

@@ -14,15 +14,15 @@ from typing import Final, NamedTuple
 
 from csp.config import load_settings
 from csp.errors import CspError
-from csp.human.saved_state import Memory
+from csp.human.saved_state import SavedState
 from csp.panes import resume_state as panes_record
 from csp.review.mailbox import Mailbox
 from csp.review.run_folders import RunFolders
 from csp.review.run_git import Git
 from csp.room_registry import find_room, running_rooms
-from csp.sidecar.hook_spool import Spool
+from csp.sidecar.hook_spool import HookSpool
 from csp.sidecar.record_file import left_behind, read_record
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 from tests.chaos.cases import Outcome
 from tests.chaos.damage import KINDS
 
@@ -87,14 +87,14 @@ def _find(folder: Path) -> object:
 
 
 def _typed(folder: Path) -> None:
-    memory = Memory(folder)
+    memory = SavedState(folder)
     memory.typed()
     memory.add_typed("hello")
     memory.typed()
 
 
 def _seen(folder: Path) -> None:
-    memory = Memory(folder)
+    memory = SavedState(folder)
     memory.last_seen()
     memory.save_seen(7)
 
@@ -102,14 +102,14 @@ def _seen(folder: Path) -> None:
 def _records(folder: Path) -> None:
     read_record(str(folder / "csp/default.agents/claude"))
     left_behind(str(folder / "csp"), "default", "x")
-    run = Run.load(folder / "csp/default.agents/claude")
+    run = SidecarRecord.load(folder / "csp/default.agents/claude")
     if run is not None:
         run.is_running  # noqa: B018  # what is asked for is that it does not raise
     panes_record.conversations_of(folder / "csp", "default")
 
 
 def _spool(folder: Path) -> None:
-    spool = Spool(folder / "spool")
+    spool = HookSpool(folder / "spool")
     spool.take()
     spool.settle()
 

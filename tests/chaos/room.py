@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from csp.errors import CspError, Unreachable
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.chaos.faults import Plan
 from tests.forks import Forked
 from tests.rooms import Room, free_port
@@ -65,7 +65,7 @@ class ChaosRoom(Room):
         deadline = time.monotonic() + HANGS_S
         while self.ended() is None:
             with contextlib.suppress(CspError):
-                if self.token and Gateway(self.url, "").get("/health"):
+                if self.token and GatewayClient(self.url, "").get("/health"):
                     return True
             if time.monotonic() > deadline:
                 raise AssertionError("the gateway neither answers nor ends")
@@ -152,9 +152,9 @@ class ChaosRoom(Room):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(HANGS_S)
 
-    def client(self, token: str = "") -> Gateway:
+    def client(self, token: str = "") -> GatewayClient:
         """Return a client for one who has this token, else the room's."""
-        return Gateway(self.url, token or self.token)
+        return GatewayClient(self.url, token or self.token)
 
     def traceback(self) -> str:
         """Return the last lines of the first traceback in the log, if there is one."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pexpect
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.room_registry import RunningRoom, running_rooms
 from tests.forks import Forked
 from tests.waiting import wait_until_sync
@@ -100,8 +100,8 @@ class Place:
 
     def agent(self, name: str) -> "Agent":
         room = self.room()
-        answer = Gateway(room.url, room.token).post("/register", {"agentId": name})
-        return Agent(answer["agentId"], answer["token"], Gateway(room.url, answer["token"]))
+        answer = GatewayClient(room.url, room.token).post("/register", {"agentId": name})
+        return Agent(answer["agentId"], answer["token"], GatewayClient(room.url, answer["token"]))
 
     def terminal(self, *argv: str) -> "pexpect.spawn[str]":
         """Start `csp` in a terminal of its own."""
@@ -111,7 +111,7 @@ class Place:
     def empty(self) -> None:
         """Send every agent away."""
         room = self.room()
-        gateway = Gateway(room.url, room.token)
+        gateway = GatewayClient(room.url, room.token)
         for agent in gateway.get("/agents"):
             gateway.delete(f"/agents/{agent['id']}")
 
@@ -128,7 +128,7 @@ class Agent:
 
     id: str
     token: str
-    gateway: Gateway
+    gateway: GatewayClient
 
     def next_item(self) -> dict[str, Any]:
         """Wait for the next message."""

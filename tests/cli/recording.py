@@ -8,13 +8,13 @@ from typing import Any
 
 from csp.cli import _find
 from csp.cli.parser import parse
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import Settings
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.room_registry import Address
 
 
-class Recorded(Gateway):
+class Recorded(GatewayClient):
     """Answers by path: a value each time, or the next of a list; an exception is raised."""
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
@@ -64,25 +64,25 @@ class Several:
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
-class RecordedCall(Call):
+class RecordedCall(VerbCall):
     """A call in a room that is only recorded; after a failure it finds the same gateway again."""
 
     recorded: Recorded
 
     @cached_property
-    def gateway(self) -> Gateway:
+    def gateway(self) -> GatewayClient:
         return self.recorded
 
     @cached_property
     def address(self) -> Address:
         return Address(url=self.recorded.url, token="token", room="default")
 
-    def reconnect(self) -> Gateway:
+    def reconnect(self) -> GatewayClient:
         self.recorded.reconnects += 1
         return self.recorded
 
 
-def call_of(*words: str, cwd: Path = Path("/"), gateway: Recorded | None = None) -> Call:
+def call_of(*words: str, cwd: Path = Path("/"), gateway: Recorded | None = None) -> VerbCall:
     """Return the call that a command line makes, of a room that answers nothing by default."""
     _, args = parse(words)
     call = RecordedCall(args=args, settings=Settings(), cwd=cwd)
@@ -90,7 +90,7 @@ def call_of(*words: str, cwd: Path = Path("/"), gateway: Recorded | None = None)
     return call
 
 
-def with_settings(call: Call, **fields: Any) -> Call:
+def with_settings(call: VerbCall, **fields: Any) -> VerbCall:
     """Return the same call with other settings."""
     found = type(call)(args=call.args, settings=replace(call.settings, **fields), cwd=call.cwd)
     found.__dict__["recorded"] = call.__dict__["recorded"]

@@ -8,7 +8,7 @@ import pytest
 
 from csp.cli import add
 from csp.errors import BadInput, Refused
-from csp.panes.wait_ready import Outcome
+from csp.panes.wait_ready import StartOutcome
 from csp.room_registry import Address
 from tests.cli.recording import call_of, with_settings
 
@@ -56,7 +56,7 @@ def test_add_says_how_it_went(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    outcome = Outcome(agent=agent, state="idle", problem=problem)
+    outcome = StartOutcome(agent=agent, state="idle", problem=problem)
     monkeypatch.setattr(add, "_add_cli", lambda call, env: ("x", outcome))
 
     assert add.add(call_of("add", "x", "--", "cmd")) == code
@@ -83,15 +83,15 @@ class Joining:
     def __init__(self, *words: object) -> None:
         pass
 
-    def add(self, *words: Any) -> Outcome:
+    def add(self, *words: Any) -> StartOutcome:
         self.added.append(words)
-        return Outcome(words[0].agent, "idle")
+        return StartOutcome(words[0].agent, "idle")
 
 
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     Joining.added = []
-    monkeypatch.setattr("csp.panes.up.Joining", Joining)
+    monkeypatch.setattr("csp.panes.up.AddAgents", Joining)
     monkeypatch.setattr("csp.panes.tmux_session.check_tmux", lambda env: "")
     monkeypatch.setattr(add, "need", lambda member, env: member)
     return Joining.added
@@ -139,14 +139,14 @@ def test_a_model_of_a_room_without_panes_runs_without_one(
 ) -> None:
     started: list[tuple[Any, ...]] = []
 
-    def start(self: object, *words: Any) -> Outcome:
+    def start(self: object, *words: Any) -> StartOutcome:
         started.append(words)
-        return Outcome("gpt", "idle")
+        return StartOutcome("gpt", "idle")
 
     env = {"OPENAI_API_KEY": "key"}
     monkeypatch.setattr(add, "process_environment", lambda: env)
     monkeypatch.setattr(add, "panes_of", lambda *_: panes)
-    monkeypatch.setattr("csp.panes.background_agents.Background.start", start)
+    monkeypatch.setattr("csp.panes.background_agents.BackgroundAgent.start", start)
     call = call_of("add", "gpt", "--provider", "openai", "--model", "m", cwd=tmp_path)
     add.add(with_settings(call, state_dir=tmp_path))
     ((name, argv, place, given, _, key),) = started

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from csp.cli import agent
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.errors import Broken
 from tests.cli.recording import call_of, with_settings
 
@@ -22,11 +22,11 @@ WORDS = ("--name", "gpt", "--provider", "openai-compatible", "--model", "m", "--
 
 
 @pytest.fixture
-def call(tmp_path: Path) -> Call:
+def call(tmp_path: Path) -> VerbCall:
     return with_settings(call_of("agent", *WORDS, cwd=tmp_path), state_dir=tmp_path)
 
 
-def test_the_window_of_the_room_is_that_of_its_settings(call: Call) -> None:
+def test_the_window_of_the_room_is_that_of_its_settings(call: VerbCall) -> None:
     stay = agent._stay(with_settings(call, window_items=3))
 
     assert (stay.window.items, stay.room, stay.state_dir) == (3, "default", call.settings.state_dir)
@@ -34,7 +34,7 @@ def test_the_window_of_the_room_is_that_of_its_settings(call: Call) -> None:
 
 
 async def test_a_signal_stops_it_and_its_log_is_where_it_is_looked_for(
-    call: Call, monkeypatch: pytest.MonkeyPatch
+    call: VerbCall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handlers: dict[int, Any] = {}
     logs: list[Path] = []
@@ -61,13 +61,17 @@ async def test_a_signal_stops_it_and_its_log_is_where_it_is_looked_for(
 
 
 @pytest.mark.parametrize("why", ["", "it was removed"])
-def test_who_leaves_against_its_will_says_why(call: Call, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run(call: Call, program: Any) -> str:
+def test_who_leaves_against_its_will_says_why(
+    call: VerbCall, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(call: VerbCall, program: Any) -> str:
         return why
 
     monkeypatch.setattr(agent, "_opened", lambda stay: None)
     monkeypatch.setattr(agent, "_run", run)
-    monkeypatch.setattr("csp.agents.api.agent_program.Program", lambda *words: SimpleNamespace(agent="gpt-2"))
+    monkeypatch.setattr(
+        "csp.agents.api.agent_program.AgentProgram", lambda *words: SimpleNamespace(agent="gpt-2")
+    )
     if not why:
         assert agent.agent(call) == 0
         return

@@ -96,9 +96,9 @@ def test_summary_is_asked_for_and_put_on_the_board(csp: Shell) -> None:
     code, _, said = csp("summarise", "--by", "scribe")
     assert (code, said.startswith("asked scribe to sum up ")) == (0, True)
 
-    from csp.http_client import Gateway
+    from csp.http_client import GatewayClient
 
-    scribe = Gateway(gateway.url, token)
+    scribe = GatewayClient(gateway.url, token)
     asked = scribe.get("/inbox/scribe")["items"][-1]
     assert "something to sum up" in asked["text"]
     scribe.post("/agent-output", {"content": "all was said", "replyTo": asked["id"]})

@@ -66,7 +66,7 @@ def test_a_help_that_cannot_be_run_is_told(tmp_path: Path) -> None:
     assert (found.ok, found.detail.startswith("--help failed: ")) == (False, True)
 
 
-def wiring(tmp_path: Path, command: tuple[str, ...]) -> list[cli_checks.Finding]:
+def wiring(tmp_path: Path, command: tuple[str, ...]) -> list[cli_checks.CheckResult]:
     path = program(tmp_path, "echo '  --settings --session-id --append-system-prompt --mcp-config'")
     cli = CLAUDE._replace(command=command)
     place = tmp_path / "run"

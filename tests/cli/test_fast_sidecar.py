@@ -16,7 +16,7 @@ from csp.cli import fast_sidecar
 from csp.cli.fast_sidecar import PROFILES, _profile, is_plain, read_words
 from csp.cli.parser import parse
 from csp.config import ROWS, Row
-from csp.sidecar.launch import Order, Room, find_command, new_session
+from csp.sidecar.launch import LaunchOrder, RoomAddress, find_command, new_session
 from csp.sidecar.profile import profile_for
 
 #: What the launcher can do without; each costs a tenth of a bare Python's start or more.
@@ -155,7 +155,7 @@ class Machine:
         self.env = {"HOME": str(home), "XDG_CACHE_HOME": str(home), "XDG_CONFIG_HOME": str(home / "config")}
         self.state = home / "csp"
         self.state.mkdir()
-        self.launched: list[tuple[Order, Room, bool]] = []
+        self.launched: list[tuple[LaunchOrder, RoomAddress, bool]] = []
         monkeypatch.chdir(home)
         monkeypatch.setattr("csp.fast_start.process_environment.process_environment", lambda: self.env)
         monkeypatch.setattr(
@@ -163,14 +163,14 @@ class Machine:
         )
         monkeypatch.setattr("csp.sidecar.launch.launch", self._launch)
 
-    def _launch(self, order: Order, room: Room, *, is_light: bool = False) -> None:
+    def _launch(self, order: LaunchOrder, room: RoomAddress, *, is_light: bool = False) -> None:
         self.launched.append((order, room, is_light))
 
     def announce(self, name: str, **fields: Any) -> None:
         found = {"url": f"http://{name}", "token": f"of {name}", "room": name} | fields
         (self.state / f"{name}.json").write_text(json.dumps(found))
 
-    def start(self, *words: str) -> tuple[Order, Room, bool] | None:
+    def start(self, *words: str) -> tuple[LaunchOrder, RoomAddress, bool] | None:
         """Return what was launched; nothing where the words are left to the long way."""
         self.launched.clear()
         fast_sidecar.start_plain_sidecar(["--name", "a", *words, "--", "claude", "-x"])

@@ -88,7 +88,7 @@ def test_a_member_leaves_when_its_client_goes(
             raise failure
 
     looking(monkeypatch, "", {Path("/told"): FOUND})
-    monkeypatch.setattr("csp.mcp.outside_member.Member", members)
+    monkeypatch.setattr("csp.mcp.outside_member.OutsideMember", members)
     monkeypatch.setattr("csp.mcp.stdio.serve", serve)
     call = with_settings(call_of("mcp", "--name", "Guest"), state_dir=Path("/told"))
     if failure:
@@ -105,7 +105,7 @@ def test_in_a_pane_the_agent_is_who_it_is(
 ) -> None:
     served: list[Any] = []
     members = Members()
-    monkeypatch.setattr("csp.mcp.outside_member.Member", members)
+    monkeypatch.setattr("csp.mcp.outside_member.OutsideMember", members)
     monkeypatch.setattr("csp.mcp.stdio.serve", served.append)
 
     assert mcp(with_settings(call_of("mcp", "--name", "Guest"), agent="claude")) == 0

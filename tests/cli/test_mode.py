@@ -8,7 +8,7 @@ import pytest
 
 from csp.cli.mode import _lines
 from csp.errors import Refused
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.cli.live import Place
 from tests.cli.recording import Recorded, run
 
@@ -119,7 +119,7 @@ def test_the_limits_of_a_mode_reach_the_room(place: Place) -> None:
     assert begun.code == 0, begun.err
 
     room = place.room()
-    items = Gateway(room.url, room.token).get("/history", types="mode")["items"]
+    items = GatewayClient(room.url, room.token).get("/history", types="mode")["items"]
     setup = [item for item in items if item["change"] == "started"][-1]["setup"]
     assert setup["limits"] == {"turns": 1, "tokens": 9000, "minutes": 0.5, "cost": 0.25}
     assert setup["soft_turns"] is True

@@ -11,7 +11,17 @@ import pytest
 
 from csp import errors, http_client
 from csp.errors import BadInput, Broken, CspError, NotFound, Unreachable
-from csp.http_client import LONG_POLL_S, Gateway, field, follow, newest, note_path, objects, oldest, segment
+from csp.http_client import (
+    LONG_POLL_S,
+    GatewayClient,
+    field,
+    follow,
+    newest,
+    note_path,
+    objects,
+    oldest,
+    segment,
+)
 from tests.cli.recording import Recorded, run
 
 
@@ -61,7 +71,7 @@ def server() -> Iterator[Server]:
 
 def test_each_method_carries_the_token(server: Server) -> None:
     server.script = {"/x": (200, b'{"ok": 1}')}
-    gateway = Gateway(server.url, "t0ken")
+    gateway = GatewayClient(server.url, "t0ken")
     answers = [
         gateway.get("/x", after=3, q="a b&c", limit=None),
         gateway.post("/x", {"é": 1}),
@@ -81,7 +91,7 @@ def test_each_method_carries_the_token(server: Server) -> None:
 def test_an_address_may_have_a_path_in_front(server: Server) -> None:
     server.script = {"/csp/x": (200, b"[]")}
 
-    assert Gateway(f"{server.url}/csp/", "t").get("/x") == []
+    assert GatewayClient(f"{server.url}/csp/", "t").get("/x") == []
 
 
 @pytest.mark.parametrize(
@@ -102,7 +112,7 @@ def test_an_address_may_have_a_path_in_front(server: Server) -> None:
 def test_an_error_keeps_its_words(server: Server, status: int, kind: type[CspError]) -> None:
     server.script = {"/x": (status, b'{"error": "what was wrong", "hint": "what to do"}')}
     with pytest.raises(CspError) as caught:
-        Gateway(server.url, "t").get("/x")
+        GatewayClient(server.url, "t").get("/x")
 
     assert type(caught.value) is kind
     assert (caught.value.message, caught.value.hint) == ("what was wrong", "what to do")
@@ -126,7 +136,7 @@ def test_a_call_whose_answer_is_lost_is_repeated_with_the_same_id() -> None:
         server.script = {"/mode": (200, b'{"ok": 1}')}
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        answer = Gateway(server.url, "t").post_once("/mode", {"mode": "debate"})
+        answer = GatewayClient(server.url, "t").post_once("/mode", {"mode": "debate"})
         server.shutdown()
         thread.join()
     bodies = [json.loads(asked[3]) for asked in server.asked]
@@ -140,13 +150,13 @@ def test_a_call_that_reached_nobody_is_not_repeated() -> None:
     with Server() as server:
         url = server.url
     with pytest.raises(errors.Unreachable, match="no gateway answers"):
-        Gateway(url, "t").post_once("/mode")
+        GatewayClient(url, "t").post_once("/mode")
 
 
 def test_a_refused_call_is_not_repeated(server: Server) -> None:
     server.script = {"/mode": (409, b'{"error": "no"}')}
     with pytest.raises(errors.Refused):
-        Gateway(server.url, "t").post_once("/mode")
+        GatewayClient(server.url, "t").post_once("/mode")
 
     assert len(server.asked) == 1
 
@@ -155,13 +165,13 @@ def test_a_refused_call_is_not_repeated(server: Server) -> None:
 def test_an_answer_that_is_no_json_is_said_to_be_none(server: Server, raw: bytes) -> None:
     server.script = {"/x": (200, raw)}
     with pytest.raises(Broken, match="is not json"):
-        Gateway(server.url, "t").get("/x")
+        GatewayClient(server.url, "t").get("/x")
 
 
 def test_an_error_without_words_names_its_status(server: Server) -> None:
     server.script = {"/x": (500, b"[]")}
     with pytest.raises(Broken, match="answered 500"):
-        Gateway(server.url, "t").get("/x")
+        GatewayClient(server.url, "t").get("/x")
 
 
 def test_nobody_there_says_what_to_do() -> None:
@@ -169,7 +179,7 @@ def test_nobody_there_says_what_to_do() -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with pytest.raises(Unreachable) as caught:
-        Gateway(f"http://127.0.0.1:{port}", "t").get("/x")
+        GatewayClient(f"http://127.0.0.1:{port}", "t").get("/x")
 
     assert caught.value.message == f"no gateway answers at http://127.0.0.1:{port}"
     assert caught.value.hint == "start one with: csp up"
@@ -188,7 +198,7 @@ def test_an_answer_that_breaks_off_is_unreachable(said: bytes) -> None:
         thread = threading.Thread(target=answer_badly)
         thread.start()
         with pytest.raises(Unreachable, match="broke off"):
-            Gateway(f"http://127.0.0.1:{listener.getsockname()[1]}", "t").get("/x")
+            GatewayClient(f"http://127.0.0.1:{listener.getsockname()[1]}", "t").get("/x")
         thread.join()
 
 
@@ -196,18 +206,18 @@ def test_a_silent_peer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csp.http_client.TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         with pytest.raises(Unreachable, match=r"gave no answer within 0\.05 s"):
-            Gateway(f"http://127.0.0.1:{listener.getsockname()[1]}", "t").get("/x")
+            GatewayClient(f"http://127.0.0.1:{listener.getsockname()[1]}", "t").get("/x")
 
 
 @pytest.mark.parametrize("host", ["nosuch.invalid", "a..b", "x" * 70])
 def test_a_name_that_does_not_exist_is_unreachable(host: str) -> None:
     with pytest.raises(Unreachable, match="cannot reach"):
-        Gateway(f"http://{host}:1", "t").get("/x")
+        GatewayClient(f"http://{host}:1", "t").get("/x")
 
 
 def test_a_token_that_no_header_can_carry_is_a_misuse() -> None:
     with pytest.raises(BadInput, match="ascii"):
-        Gateway("http://127.0.0.1:1", "tökén")
+        GatewayClient("http://127.0.0.1:1", "tökén")
 
 
 def test_a_segment_cannot_leave_its_place() -> None:
@@ -223,7 +233,7 @@ def test_a_value_of_another_shape_is_broken() -> None:
         objects([1])
 
 
-class PagedGateway(Gateway):
+class PagedGateway(GatewayClient):
     """History as the gateway pages it, without a socket."""
 
     def __init__(self, count: int) -> None:
@@ -249,12 +259,12 @@ def test_paging_loses_nothing_in_either_direction(monkeypatch: pytest.MonkeyPatc
 
 def test_following_goes_on_behind_a_gateway_that_was_away() -> None:
     gateway = PagedGateway(3)
-    answers: Iterator[Gateway | Exception] = iter(
+    answers: Iterator[GatewayClient | Exception] = iter(
         [gateway, Unreachable("away"), Unreachable("still away"), gateway]
     )
     told: list[str] = []
 
-    def connect() -> Gateway:
+    def connect() -> GatewayClient:
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer
@@ -323,7 +333,7 @@ class Asked:
 
 
 def test_a_question_that_waits_is_waited_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, gateway = Asked(monkeypatch), Gateway("http://room:1", "t")
+    asked, gateway = Asked(monkeypatch), GatewayClient("http://room:1", "t")
     gateway.get("/agents")
     gateway.get("/history", after=3, before=None, wait=20.0)
     gateway.get("/history", wait=None)
@@ -355,20 +365,20 @@ def test_a_question_that_waits_is_waited_for_longer(monkeypatch: pytest.MonkeyPa
 def test_why_nobody_answers_is_said(monkeypatch: pytest.MonkeyPatch, error: Exception, problem: str) -> None:
     Asked(monkeypatch, error)
     with pytest.raises(Unreachable, match=problem):
-        Gateway("http://room:1", "t").get("/agents")
+        GatewayClient("http://room:1", "t").get("/agents")
 
 
 def test_the_newest_are_asked_for_in_as_many_pages_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     seqs, asked = list(range(1, 1101)), list[Any]()
 
     def page(
-        gateway: Gateway, *, limit: int, before: int | None = None, **query: Any
+        gateway: GatewayClient, *, limit: int, before: int | None = None, **query: Any
     ) -> list[dict[str, Any]]:
         asked.append((limit, before, query))
         return [{"seq": seq} for seq in seqs if before is None or seq < before][-limit:]
 
     monkeypatch.setattr(http_client, "page", page)
-    gateway = Gateway("http://room:1", "t")
+    gateway = GatewayClient("http://room:1", "t")
     found = [item["seq"] for item in newest(gateway, 700, agent="codex")]
     everything = newest(gateway, 5000)
 

@@ -8,7 +8,7 @@ import pytest
 
 from csp.cli import replay as replaying
 from csp.cli.parser import parse
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import Settings
 from tests.cli.live import Place
 
@@ -71,7 +71,7 @@ def test_replay_keeps_the_pauses_up_to_a_longest(
     monkeypatch.setattr("csp.cli.replay.time.sleep", rested.append)
     _, args = parse(["replay", *options])
 
-    assert replaying.replay(Call(args=args, settings=Settings(), cwd=tmp_path)) == 0
+    assert replaying.replay(VerbCall(args=args, settings=Settings(), cwd=tmp_path)) == 0
     assert rested == pauses
 
 

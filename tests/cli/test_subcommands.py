@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from csp.cli.subcommands import ANY, Form, do_form
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import Settings
 from csp.errors import BadInput
 
@@ -16,7 +16,7 @@ def done(*words: str, **options: object) -> list[str]:
     seen: list[str] = []
 
     def form(name: str) -> Form:
-        def do(call: Call, words: list[str]) -> int:
+        def do(call: VerbCall, words: list[str]) -> int:
             seen.extend([name, *words])
             return 3
 
@@ -24,7 +24,7 @@ def done(*words: str, **options: object) -> list[str]:
         return sizes[name]
 
     given = argparse.Namespace(form=list(words), **{"tag": None, "is_loud": False, "other": "x"} | options)
-    call = Call(given, Settings(), Path("/"))
+    call = VerbCall(given, Settings(), Path("/"))
     assert do_form(call, "board", {name: form(name) for name in ("list", "add", "say")}, "list") == 3
     return seen
 

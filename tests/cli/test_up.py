@@ -8,7 +8,7 @@ import pytest
 
 from csp.cli import up
 from csp.errors import BadInput, Refused
-from csp.panes.down import Ended
+from csp.panes.down import EndReport
 from csp.panes.processes import Process
 from tests.cli.recording import call_of, with_settings
 
@@ -113,7 +113,7 @@ def test_who_does_not_confirm_a_purge_loses_nothing(
 def ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A room that can be ended; keeps what was ended, what was purged."""
     found = SimpleNamespace(
-        report=Ended(), ended=[], purged=[], kept=[], running=None, room="default", state_dir=tmp_path
+        report=EndReport(), ended=[], purged=[], kept=[], running=None, room="default", state_dir=tmp_path
     )
 
     def end_room(state_dir: Path, room: str, history: Path, *more: object) -> Any:
@@ -236,7 +236,7 @@ def test_only_a_person_is_brought_into_the_room(
         def summary(self) -> dict[str, str]:
             return SUMMARY
 
-    monkeypatch.setattr("csp.panes.up.Opening", Opening)
+    monkeypatch.setattr("csp.panes.up.OpenRoom", Opening)
     monkeypatch.setattr("csp.panes.tmux_session.check_tmux", lambda env: checked.append("tmux"))
     monkeypatch.setattr("csp.panes.tmux_session.check_terminal", lambda env: checked.append("terminal"))
     monkeypatch.setattr(up, "is_terminal", lambda stream: is_person)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import Settings
 from csp.errors import Unreachable
 from csp.room_registry import RunningRoom, remove_room, write_room
@@ -37,9 +37,9 @@ class Rooms:
     def close(self, name: str) -> None:
         remove_room(self._held.pop(name))  # type: ignore[arg-type]  # what write_room returned
 
-    def call(self, **fields: object) -> Call:
+    def call(self, **fields: object) -> VerbCall:
         settings = replace(Settings(), state_dir=self.state, **fields)  # type: ignore[arg-type]  # each test its own
-        return Call(argparse.Namespace(json=True), settings, Path("/"))
+        return VerbCall(argparse.Namespace(json=True), settings, Path("/"))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 from csp.cli import web
 from csp.cli.web import why_no_browser
 from csp.errors import Unauthenticated
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.cli.live import Place
 from tests.cli.recording import Recorded, call_of, with_settings
 from tests.waiting import wait_until_sync
@@ -36,7 +36,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def _enter(url: str) -> str:
     """Use a link as the page does; return the page's token."""
     base, _, code = url.partition("/#link=")
-    return str(Gateway(base, "").post("/page/enter", {"code": code})["token"])
+    return str(GatewayClient(base, "").post("/page/enter", {"code": code})["token"])
 
 
 def _browser(place: Place) -> tuple[str, Path]:
@@ -60,7 +60,7 @@ def test_the_link_lets_one_page_in(place: Place) -> None:
     assert done.err == (
         "not opened (there is no display); open the link yourself, it is good once, for two minutes\n"
     )
-    assert Gateway(place.room().url, token).get("/queue") == {"items": []}
+    assert GatewayClient(place.room().url, token).get("/queue") == {"items": []}
     with pytest.raises(Unauthenticated):
         _enter(url)
 
@@ -148,7 +148,7 @@ def test_leave_all_ends_every_page(place: Place) -> None:
     assert as_json.json == {"success": True}
     for token in tokens:
         with pytest.raises(Unauthenticated):
-            Gateway(place.room().url, token).get("/queue")
+            GatewayClient(place.room().url, token).get("/queue")
 
 
 def test_a_room_that_others_reach_has_links_for_them(place: Place) -> None:
@@ -161,7 +161,7 @@ def test_a_room_that_others_reach_has_links_for_them(place: Place) -> None:
     assert all(urlsplit(url).port == port and urlsplit(url).hostname != "127.0.0.1" for url in others)
     assert len({url.partition("#")[2] for url in done.json["urls"]}) == len(done.json["urls"])
     for url in done.json["urls"]:
-        assert Gateway(url.partition("/#")[0], _enter(url)).get("/queue") == {"items": []}
+        assert GatewayClient(url.partition("/#")[0], _enter(url)).get("/queue") == {"items": []}
 
 
 def test_an_agent_cannot_open_a_page(place: Place) -> None:

@@ -11,7 +11,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
 from csp.protocol.enums import ALL, SYSTEM, MessageId
-from csp.protocol.events import Noticed, encode_event
+from csp.protocol.events import NoticePosted, encode_event
 
 #: What goes out over a WebSocket: text, binary, or the code to close it with.
 Frame = str | bytes | int
@@ -61,7 +61,7 @@ async def fake_gateway(script: Script, seq: int = 0) -> AsyncIterator[FakeGatewa
 
 def notice(seq: int, text: str = "") -> str:
     """Return the frame of an event."""
-    return encode_event(Noticed(seq, 1.0, MessageId(f"e-{seq}"), SYSTEM, ALL, "default", text)).decode()
+    return encode_event(NoticePosted(seq, 1.0, MessageId(f"e-{seq}"), SYSTEM, ALL, "default", text)).decode()
 
 
 def sealed(body: bytes) -> str:

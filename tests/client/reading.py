@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Callable
 
 from csp.client import Client, Deliver, Item
-from csp.protocol.events import AnyEvent, Said
+from csp.protocol.events import AnyEvent, MessageEvent
 
 READ_S = 60.0
 
 
 def texts(items: list[Item]) -> list[str]:
     """Return what was said, in order."""
-    return [item.text for item in items if isinstance(item, Said)]
+    return [item.text for item in items if isinstance(item, MessageEvent)]
 
 
 def delivered(items: list[Item]) -> list[str]:

@@ -9,11 +9,11 @@ import pytest
 from csp.client import Client
 from csp.client.client import CLOSE_S, KEEPALIVE_S
 from csp.client.connection import Status, Transport
-from csp.client.http_calls import Http
-from csp.client.incoming_frames import Answer
+from csp.client.http_calls import HttpCalls
+from csp.client.incoming_frames import CallAnswer
 from csp.errors import Broken, CspError, Refused, Unauthenticated
 from csp.protocol.codec import encode
-from csp.protocol.enums import Ending, JoinRole, Kind, ReportedAgentState, ReportedState
+from csp.protocol.enums import Ending, JoinRole, ParticipantKind, ReportedAgentState, ReportedState
 from csp.protocol.requests import (
     DeliveryBody,
     Dialog,
@@ -38,13 +38,15 @@ class Asked:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, token: str = "token", **options: Any) -> None:
         self.all: list[tuple[str, Any, str]] = []
-        self.answer = Answer(id="m-1", seq=7, recipients=("codex",), late=True, posted=False, extended=True)
+        self.answer = CallAnswer(
+            id="m-1", seq=7, recipients=("codex",), late=True, posted=False, extended=True
+        )
         self.error: CspError | None = None
         self.client = Client(URL, token, **options)
         monkeypatch.setattr(self.client, "_task", asyncio.get_running_loop().create_future())
         monkeypatch.setattr(self.client._outbox, "ask", self._ask)
 
-    async def _ask(self, name: str, body: Any, subject: str = "") -> Answer:
+    async def _ask(self, name: str, body: Any, subject: str = "") -> CallAnswer:
         self.all.append((name, body, subject))
         if self.error is not None:
             raise self.error
@@ -153,11 +155,13 @@ async def test_registering_tells_all_that_it_was_told(monkeypatch: pytest.Monkey
         posted.append((self.url, self.token, path, body))
         return RegisteredView(success=True, agent_id="ada", token="t", seq=4)
 
-    monkeypatch.setattr(Http, "post", post)
+    monkeypatch.setattr(HttpCalls, "post", post)
     found = await Client.register(
-        URL, "room", "Ada", kind=Kind.API, role=JoinRole.ORCHESTRATOR, capabilities=["read"]
+        URL, "room", "Ada", kind=ParticipantKind.API, role=JoinRole.ORCHESTRATOR, capabilities=["read"]
     )
-    body = RegisterBody(agent_id="Ada", kind=Kind.API, role=JoinRole.ORCHESTRATOR, capabilities=["read"])
+    body = RegisterBody(
+        agent_id="Ada", kind=ParticipantKind.API, role=JoinRole.ORCHESTRATOR, capabilities=["read"]
+    )
 
     assert (found.agent, found.token, found.seq) == ("ada", "t", 4)
     assert posted == [(URL, "room", "/register", encode(body))]

@@ -8,7 +8,7 @@ import pytest
 
 from csp.client import connection as connection_module
 from csp.client.connection import Connection, Options, Status, Transport
-from csp.client.http_calls import Http
+from csp.client.http_calls import HttpCalls
 from csp.client.inbox import Inbox
 from csp.client.outbox import Outbox
 from csp.client.polling import _find_link
@@ -25,7 +25,7 @@ class Trial:
         self.slept: list[float] = []
         self.now = 1000.0
         self.give_up_s: float | None = None
-        self.http = Http("http://127.0.0.1:1", "token")
+        self.http = HttpCalls("http://127.0.0.1:1", "token")
         self.inbox = Inbox(0, None)
         self.transport = transport
         self._patch = monkeypatch
@@ -153,7 +153,7 @@ async def _open(trial: Trial, monkeypatch: pytest.MonkeyPatch, *outcomes: Any) -
     """Return what comes of each attempt to open a link: the link, None, or the error's text."""
     left = list(outcomes)
 
-    async def open_link(http: Http, after: int, keepalive_s: float) -> Any:
+    async def open_link(http: HttpCalls, after: int, keepalive_s: float) -> Any:
         assert (after, keepalive_s) == (7, 1.0)
         outcome = left.pop(0)
         if isinstance(outcome, CspError):
@@ -246,7 +246,7 @@ def staying(
         done.append("seq")
         return 50
 
-    async def open_link(http: Http, place: int, keepalive_s: float) -> FakeLink | None:
+    async def open_link(http: HttpCalls, place: int, keepalive_s: float) -> FakeLink | None:
         done.append(("open", place))
         return FakeLink(done) if links.pop(0) else None
 

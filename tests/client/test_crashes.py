@@ -11,7 +11,7 @@ import pytest
 
 from csp.client import Client, Deliver, Item, Transport
 from csp.protocol.enums import ReportedState
-from csp.protocol.events import HISTORY_TYPES, AnyEvent, Said, type_of
+from csp.protocol.events import HISTORY_TYPES, AnyEvent, MessageEvent, type_of
 from tests.client.reading import events
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
@@ -82,7 +82,7 @@ def _has_acknowledged(senders: list[Sender], goal: int) -> bool:
 
 
 def said_by(history: list[AnyEvent], name: str) -> list[str]:
-    return [event.text for event in history if isinstance(event, Said) and event.sender == name]
+    return [event.text for event in history if isinstance(event, MessageEvent) and event.sender == name]
 
 
 async def join(room: LiveRoom, load: Load) -> list[Sender]:
@@ -145,11 +145,13 @@ async def test_crashes_lose_nothing_and_double_nothing(tmp_path: Path, load: Loa
 
     written = {s.name: [f"{s.name} {number}" for number in range(load.messages)] for s in senders}
     assert {s.name: said_by(history, s.name) for s in senders} == written
-    assert sum(isinstance(event, Said) for event in history) == load.senders * load.messages + 1
+    assert sum(isinstance(event, MessageEvent) for event in history) == load.senders * load.messages + 1
     assert events(seen) == [event for event in history if is_seen(event, load.transport)]
     for sender, neighbour in zip(senders, [*senders[1:], senders[0]], strict=True):
         assert sender.delivered == written[neighbour.name]
-        ids = [event.id for event in history if isinstance(event, Said) and event.sender == sender.name]
+        ids = [
+            event.id for event in history if isinstance(event, MessageEvent) and event.sender == sender.name
+        ]
         assert sorted(sender.acknowledged) == sorted(ids)
 
 

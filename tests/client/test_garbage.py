@@ -8,7 +8,7 @@ from csp.client import websocket_link as link_module
 from csp.errors import Forbidden, StorageFull, Unauthenticated
 from csp.protocol.codec import parse
 from csp.protocol.enums import Struct
-from csp.protocol.events import Noticed, Unknown
+from csp.protocol.events import NoticePosted, Unknown
 from csp.protocol.responses import Deliver
 from tests.client.fake import Frame, fake_gateway, notice, sealed
 from tests.client.reading import read_until
@@ -44,7 +44,7 @@ async def test_nonsense_between_two_events_is_passed_over() -> None:
         async with Client(fake.url, "token", after=0, transport="websocket") as client:
             items = await read_until(client, lambda items: len(items) == 2)
 
-            assert [item.text for item in items if isinstance(item, Noticed)] == ["one", "two"]
+            assert [item.text for item in items if isinstance(item, NoticePosted)] == ["one", "two"]
             assert client.status.is_connected
 
 
@@ -54,7 +54,7 @@ async def test_an_event_that_comes_again_is_passed_over() -> None:
         async with Client(fake.url, "token", after=0) as client:
             items = await read_until(client, lambda items: len(items) == 3)
 
-    assert [item.text for item in items if isinstance(item, Noticed)] == ["1", "2", "3"]
+    assert [item.text for item in items if isinstance(item, NoticePosted)] == ["1", "2", "3"]
 
 
 async def test_a_frame_that_is_too_large_costs_only_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ async def test_a_frame_that_is_too_large_costs_only_the_connection(monkeypatch: 
         async with Client(fake.url, "token", after=0, on_status=statuses.append) as client:
             items = await read_until(client, lambda items: len(items) == 2)
 
-    assert [item.seq for item in items if isinstance(item, Noticed)] == [1, 3]
+    assert [item.seq for item in items if isinstance(item, NoticePosted)] == [1, 3]
     assert len(statuses) >= 3
 
 
@@ -115,7 +115,7 @@ async def test_a_room_that_has_gone_back_is_followed_from_there() -> None:
         async with Client(fake.url, "token", after=5000) as client:
             (event,) = await read_until(client, lambda items: len(items) == 1)
 
-    assert isinstance(event, Noticed)
+    assert isinstance(event, NoticePosted)
     assert event.seq == 8
 
 

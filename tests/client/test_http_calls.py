@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from csp.client.http_calls import TIMEOUT_S, Http
-from csp.client.incoming_frames import Answer
+from csp.client.http_calls import TIMEOUT_S, HttpCalls
+from csp.client.incoming_frames import CallAnswer
 from csp.errors import NotFound, Unreachable
 
 Exchange = Callable[..., tuple[int, bytes]]
 
 
-def http_of(monkeypatch: pytest.MonkeyPatch, exchange: Exchange) -> Http:
-    http = Http("http://room:1/", "token")
+def http_of(monkeypatch: pytest.MonkeyPatch, exchange: Exchange) -> HttpCalls:
+    http = HttpCalls("http://room:1/", "token")
     monkeypatch.setattr(http._gateway, "exchange", exchange)
     return http
 
@@ -30,9 +30,9 @@ async def test_a_question_waits_beyond_what_it_asks_for(monkeypatch: pytest.Monk
     http = http_of(monkeypatch, exchange)
     answers = [
         await http.seq(),
-        (await http.get(Answer, "/history", after=3)).seq,
-        (await http.get(Answer, "/inbox/ada", 25.0, after=3)).seq,
-        (await http.post(Answer, "/message", b"{}")).seq,
+        (await http.get(CallAnswer, "/history", after=3)).seq,
+        (await http.get(CallAnswer, "/inbox/ada", 25.0, after=3)).seq,
+        (await http.post(CallAnswer, "/message", b"{}")).seq,
     ]
 
     assert (answers, http.url, TIMEOUT_S) == ([7] * 4, "http://room:1", 20.0)

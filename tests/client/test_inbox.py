@@ -10,7 +10,7 @@ from csp.client.inbox import Inbox
 from csp.client.incoming_frames import Live
 from csp.errors import CspError, Refused, Unauthenticated
 from csp.protocol.enums import HUMAN, AgentId, DeliveryState, MessageId
-from csp.protocol.events import Delivered
+from csp.protocol.events import DeliveryMoved
 from tests.client.test_parts import ALICE, deliver, notice
 
 
@@ -18,9 +18,9 @@ def live(watch: bool | None) -> Live:
     return Live(data=msgspec.Raw(b"{}"), watch=watch)
 
 
-def delivered(seq: int, agent: AgentId, state: DeliveryState) -> Delivered:
+def delivered(seq: int, agent: AgentId, state: DeliveryState) -> DeliveryMoved:
     fields = (MessageId("m-1"), agent, state)
-    return Delivered(seq, 1.0, MessageId(f"e-{seq}"), agent, HUMAN, "default", "", *fields)
+    return DeliveryMoved(seq, 1.0, MessageId(f"e-{seq}"), agent, HUMAN, "default", "", *fields)
 
 
 # --- the place -----------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from csp.client import http_calls as http_module
 from csp.client import outbox as outbox_module
 from csp.client.client import owner_of
 from csp.errors import BadInput, NotFound, Refused, TooLarge, Unreachable
-from csp.protocol.enums import JoinRole, Kind, ReportedAgentState, ReportedState
-from csp.protocol.events import AgentResponse, Said
+from csp.protocol.enums import JoinRole, ParticipantKind, ReportedAgentState, ReportedState
+from csp.protocol.events import AgentResponse, MessageEvent
 from csp.protocol.responses import Deliver
 from tests.client.proxy import Proxy
 from tests.client.reading import read_until, texts
@@ -19,13 +19,15 @@ from tests.waiting import wait_until
 
 
 async def test_a_message_is_answered_with_its_place(room: Room, transport: Transport) -> None:
-    alice = await Client.register(room.url, room.token, "Alice", kind=Kind.API, capabilities=["read"])
+    alice = await Client.register(
+        room.url, room.token, "Alice", kind=ParticipantKind.API, capabilities=["read"]
+    )
     async with Client(room.url, room.token, transport=transport) as client:
         sent = await client.send("alice", "hello", thread="side", urgent=True, id="my-id")
 
     assert (sent.id, sent.recipients) == ("my-id", ("alice",))
     assert sent.seq > alice.seq
-    (event,) = [event for event in room.journal() if isinstance(event, Said)]
+    (event,) = [event for event in room.journal() if isinstance(event, MessageEvent)]
     assert (event.seq, event.text, event.thread, event.urgent) == (sent.seq, "hello", "side", True)
 
 

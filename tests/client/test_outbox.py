@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from csp.client import outbox as outbox_module
-from csp.client.incoming_frames import Answer
+from csp.client.incoming_frames import CallAnswer
 from csp.client.outbox import Outbox, to_frame
 from csp.errors import BadInput, Refused, TooLarge, Unreachable
 from csp.protocol.enums import MAX_BODY_BYTES
 from csp.protocol.requests import WorkingBody
 
 
-def ask(outbox: Outbox, note: str = "", subject: str = "") -> "asyncio.Task[Answer]":
+def ask(outbox: Outbox, note: str = "", subject: str = "") -> "asyncio.Task[CallAnswer]":
     return asyncio.create_task(outbox.ask("working", WorkingBody(note=note), subject))
 
 
@@ -35,7 +35,7 @@ async def test_operations_leave_in_the_order_of_their_calls() -> None:
     await turn()
     bodies = [json.loads((await outbox.next()).body)["note"] for _ in asking]
     for ref in (3, 1, 2):
-        outbox.settle(ref, Answer(seq=ref))
+        outbox.settle(ref, CallAnswer(seq=ref))
 
     assert bodies == ["one", "two", "three"]
     assert [(await one).seq for one in asking] == [1, 2, 3]
@@ -52,7 +52,7 @@ async def test_who_asks_too_much_waits_until_something_is_answered(
     await turn()
     before = await sent(outbox, 2)
     assert not outbox._unsent
-    outbox.settle(1, Answer())
+    outbox.settle(1, CallAnswer())
     await turn()
 
     assert (before, await sent(outbox, 1)) == ([1, 2], [3])
@@ -65,7 +65,7 @@ async def test_what_was_unanswered_is_sent_again_in_order_on_the_next_connection
     asking = [ask(outbox, str(number)) for number in range(4)]
     await turn()
     await sent(outbox, 3)
-    outbox.settle(2, Answer())
+    outbox.settle(2, CallAnswer())
     asking[2].cancel()
     await turn()
     outbox.rewind()
@@ -84,7 +84,7 @@ async def test_a_report_that_a_later_one_has_overtaken_is_not_refused() -> None:
     await turn()
     await sent(outbox, 2)
     outbox.rewind()
-    refusal = Answer(error="cannot go from submitted to typed", status=Refused.status)
+    refusal = CallAnswer(error="cannot go from submitted to typed", status=Refused.status)
     outbox.settle(1, refusal)
     outbox.settle(2, refusal)
 
@@ -112,7 +112,7 @@ async def test_any_other_refusal_is_the_callers(
     await sent(outbox, 2)
     if is_repeated:
         outbox.rewind()
-    outbox.settle(1, Answer(error="no", status=status))
+    outbox.settle(1, CallAnswer(error="no", status=status))
     await turn()
 
     assert first.done() and type(first.exception()).__name__ in ("Refused", "NotFound")
@@ -121,7 +121,7 @@ async def test_any_other_refusal_is_the_callers(
 
 async def test_an_answer_to_nothing_is_passed_over() -> None:
     outbox = Outbox()
-    outbox.settle(7, Answer())
+    outbox.settle(7, CallAnswer())
 
     assert outbox.settled == 0
 
@@ -131,10 +131,10 @@ async def test_all_is_answered_once_the_last_one_is() -> None:
     asking = [ask(outbox), ask(outbox)]
     await turn()
     flushed = asyncio.create_task(outbox.flushed())
-    outbox.settle(1, Answer())
+    outbox.settle(1, CallAnswer())
     await turn()
     is_early = flushed.done()
-    outbox.settle(2, Answer())
+    outbox.settle(2, CallAnswer())
     await turn()
 
     assert (is_early, flushed.done()) == (False, True)
@@ -197,7 +197,7 @@ async def test_an_answer_that_nobody_waits_for_any_more_still_counts() -> None:
     await sent(outbox, 1)
     asking.cancel()
     await turn()
-    outbox.settle(1, Answer(error="no", status=Refused.status))
+    outbox.settle(1, CallAnswer(error="no", status=Refused.status))
 
     assert (outbox.settled, outbox._pending) == (1, {})
 

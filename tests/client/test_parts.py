@@ -11,15 +11,15 @@ from csp.client.background_tasks import in_thread, until_first
 from csp.client.backoff import FIRST_S, LAST_S, Backoff
 from csp.client.inbox import Inbox
 from csp.protocol.enums import ALL, HUMAN, SYSTEM, AgentId, DeliverKind, DeliveryState, MessageId
-from csp.protocol.events import Delivered, Noticed
+from csp.protocol.events import DeliveryMoved, NoticePosted
 from csp.protocol.responses import Deliver
 from tests.rooms import ROOT
 
 ALICE = AgentId("alice")
 
 
-def notice(seq: int) -> Noticed:
-    return Noticed(seq, 1.0, MessageId(f"e-{seq}"), SYSTEM, ALL, "default", "text")
+def notice(seq: int) -> NoticePosted:
+    return NoticePosted(seq, 1.0, MessageId(f"e-{seq}"), SYSTEM, ALL, "default", "text")
 
 
 def deliver(number: int) -> Deliver:
@@ -96,7 +96,9 @@ def test_a_delivery_the_room_has_ended_is_forgotten_too(monkeypatch: pytest.Monk
     inbox = Inbox(0, ALICE)
     inbox.take_deliver(deliver(1), 1)
     fields = (MessageId("m-1"), ALICE, DeliveryState.WITHDRAWN)
-    inbox.take_event(Delivered(2, 1.0, MessageId("e-2"), ALICE, HUMAN, "default", "withdrawn", *fields), 1)
+    inbox.take_event(
+        DeliveryMoved(2, 1.0, MessageId("e-2"), ALICE, HUMAN, "default", "withdrawn", *fields), 1
+    )
     inbox.take_deliver(deliver(1), 1)
 
     assert inbox.taken == 3

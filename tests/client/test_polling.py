@@ -8,7 +8,7 @@ import pytest
 
 from csp.client import polling as polling_module
 from csp.client.inbox import Inbox
-from csp.client.incoming_frames import Answer
+from csp.client.incoming_frames import CallAnswer
 from csp.client.outbox import Outbox
 from csp.client.polling import PATHS, TYPES, WAIT_S, Polling
 from csp.errors import NotFound, Refused, Unreachable
@@ -115,7 +115,7 @@ async def test_deliveries_are_asked_for_from_where_the_last_page_ended_and_now_a
 
 @pytest.mark.parametrize(("name", "path"), PATHS.items())
 async def test_each_operation_has_its_own_address(name: str, path: str) -> None:
-    http = FakeHttp(Answer(seq=4))
+    http = FakeHttp(CallAnswer(seq=4))
     polling, _, outbox = polling_of(http)
     asking = asyncio.ensure_future(outbox.ask(name, WorkingBody(note="soon")))
     await asyncio.sleep(0)
@@ -205,7 +205,7 @@ async def test_the_room_itself_has_no_inbox_and_looks_for_no_link_unless_it_is_t
 
 
 async def test_operations_are_sent_one_after_the_other_and_answered() -> None:
-    http = FakeHttp(Answer(seq=4), Answer(seq=5))
+    http = FakeHttp(CallAnswer(seq=4), CallAnswer(seq=5))
     polling, _, outbox = polling_of(http)
     asking = [asyncio.ensure_future(outbox.ask("message", WorkingBody(note=note))) for note in ("a", "b")]
     await asyncio.sleep(0)

@@ -12,9 +12,9 @@ from websockets.http11 import Response
 
 from csp.client import websocket_link as link_module
 from csp.client.inbox import Inbox
-from csp.client.incoming_frames import NOT_WATCHED, Answer, Live, read_answer, read_error, read_frame
+from csp.client.incoming_frames import NOT_WATCHED, CallAnswer, Live, read_answer, read_error, read_frame
 from csp.client.outbox import Outbox
-from csp.client.websocket_link import Link, open_link
+from csp.client.websocket_link import WebSocketLink, open_link
 from csp.errors import BadInput, Broken, NotFound, Refused, TooMany, Unauthenticated, Unreachable
 from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId, DeliverKind
@@ -68,9 +68,9 @@ def deliver_frame(seq: int) -> bytes:
     return encode(DeliverFrame(deliver=found))
 
 
-def link_of(first: bytes | None = None) -> tuple[Link, FakeSocket, Inbox, Outbox]:
+def link_of(first: bytes | None = None) -> tuple[WebSocketLink, FakeSocket, Inbox, Outbox]:
     socket = FakeSocket()
-    return Link(socket, first), socket, Inbox(0, ADA), Outbox()  # type: ignore[arg-type]  # it has what is used
+    return WebSocketLink(socket, first), socket, Inbox(0, ADA), Outbox()  # type: ignore[arg-type]  # it has what is used
 
 
 async def test_everything_that_comes_in_finds_its_place() -> None:
@@ -243,7 +243,7 @@ async def test_a_socket_that_carries_nothing_is_no_link(monkeypatch: pytest.Monk
     assert (socket.closed, socket.aborted) == (1, 1)
 
 
-async def opened(monkeypatch: pytest.MonkeyPatch, socket: FakeSocket) -> Link | None:
+async def opened(monkeypatch: pytest.MonkeyPatch, socket: FakeSocket) -> WebSocketLink | None:
     """Open a link over a socket whose handshake has gone well."""
 
     async def shake_hands(*_: object) -> FakeSocket:
@@ -342,38 +342,41 @@ async def test_what_was_unanswered_goes_out_again_over_a_new_link() -> None:
 
 
 def test_frames_are_told_apart() -> None:
-    assert read_frame(b'{"ref":"a","seq":4}') == Answer(ref="a", seq=4)
-    assert read_frame(b'{"error":"no","hint":"why","status":404}') == Answer(
+    assert read_frame(b'{"ref":"a","seq":4}') == CallAnswer(ref="a", seq=4)
+    assert read_frame(b'{"error":"no","hint":"why","status":404}') == CallAnswer(
         error="no", hint="why", status=404
     )
     live = read_frame(b'{"live":{"watch":true,"text":"x"}}')
     assert isinstance(live, Live) and (live.watch, live.read().text) == (True, "x")
     odd = read_frame(b'{"live":[1]}')
     assert isinstance(odd, Live) and odd.watch is None
-    assert not isinstance(read_frame(event(4)[1]), Answer | Live | Unknown)
+    assert not isinstance(read_frame(event(4)[1]), CallAnswer | Live | Unknown)
     with pytest.raises(BadInput):
         read_frame(b"{}")
 
 
 def test_an_answer_has_an_error_only_where_there_is_one() -> None:
-    assert Answer(seq=1).to_error() is None
-    refused, odd = Answer(error="no", hint="why", status=409).to_error(), Answer(error="no").to_error()
+    assert CallAnswer(seq=1).to_error() is None
+    refused, odd = (
+        CallAnswer(error="no", hint="why", status=409).to_error(),
+        CallAnswer(error="no").to_error(),
+    )
 
     assert (type(refused), type(odd)) == (Refused, Broken)
     assert refused is not None and (refused.message, refused.hint) == ("no", "why")
-    assert Answer().posted is True
+    assert CallAnswer().posted is True
 
 
 def test_an_http_answer_is_the_gateways_or_a_proxys() -> None:
     said = encode(ErrorView(error="no", hint="why"))
 
-    assert read_answer(Answer, 399, b'{"seq":4}', "u").seq == 4
+    assert read_answer(CallAnswer, 399, b'{"seq":4}', "u").seq == 4
     with pytest.raises(NotFound, match="no"):
-        read_answer(Answer, 404, said, "u")
+        read_answer(CallAnswer, 404, said, "u")
     with pytest.raises(BadInput):
-        read_answer(Answer, 400, said, "u")
+        read_answer(CallAnswer, 400, said, "u")
     with pytest.raises(Unreachable, match="u answered 200, but not as a gateway does"):
-        read_answer(Answer, 200, b"<html>", "u")
+        read_answer(CallAnswer, 200, b"<html>", "u")
     assert isinstance(read_error(502, b"<html>", "u"), Unreachable)
     assert isinstance(read_error(429, said, "u"), TooMany)
     assert type(read_error(500, said, "u")) is Broken

@@ -9,7 +9,7 @@ import pytest
 
 from csp.errors import BadInput, Broken, CspError, Refused, TooMany
 from csp.gateway import agent_launcher as starting_module
-from csp.gateway.agent_launcher import Starting, failure, start_argv
+from csp.gateway.agent_launcher import AgentLauncher, failure, start_argv
 from csp.protocol.enums import JoinRole
 from csp.protocol.requests import StartBody
 from tests.gateway.served import ServedRoom
@@ -82,14 +82,14 @@ async def test_the_command_is_the_rooms_own_and_has_no_key_but_its_own(
     words = "".join(f"${name}" for name in others)
     runs(monkeypatch, f'printf \'{{"agent":"x%s","state":"%s"}}\' "{words}" "$MY_KEY$0"')
 
-    started = await Starting("den").start(msgspec.structs.replace(ASKED, key_env="MY_KEY"))
+    started = await AgentLauncher("den").start(msgspec.structs.replace(ASKED, key_env="MY_KEY"))
 
     assert (started.success, started.agent_id, started.state) == (True, "x", "keptden")
 
 
 async def test_only_so_many_are_started_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     runs(monkeypatch, 'printf \'{"agent":"x","state":"idle"}\'')
-    starting = Starting("den")
+    starting = AgentLauncher("den")
     starting._under_way = 8
     with pytest.raises(TooMany, match="8 agents are being started"):
         await starting.start(ASKED)
@@ -149,7 +149,7 @@ async def test_what_kept_it_from_coming_is_raised(
 ) -> None:
     runs(monkeypatch, script)
     with pytest.raises(kind, match=message):
-        await Starting("den").start(ASKED)
+        await AgentLauncher("den").start(ASKED)
 
 
 async def test_a_command_that_nobody_waits_for_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +167,6 @@ async def test_a_command_that_nobody_waits_for_is_interrupted(monkeypatch: pytes
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
     with pytest.raises(Refused, match=r"it has not joined after 0\.01 s"):
-        await Starting("den").start(ASKED, patience_s=0.01)
+        await AgentLauncher("den").start(ASKED, patience_s=0.01)
 
     assert signals == [signal.SIGINT]

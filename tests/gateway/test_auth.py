@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 
 from csp.errors import BadInput, CspError, Forbidden, Unauthenticated
 from csp.gateway import auth
-from csp.gateway.auth import HostGuard, Tokens, is_loopback, read_offered_token, read_token
+from csp.gateway.auth import HostGuard, TokenStore, is_loopback, read_offered_token, read_token
 from csp.protocol.enums import HUMAN, AgentId, Role
 
 SECRET = b"s" * 32
@@ -45,7 +45,7 @@ def room_with(epoch: int) -> Any:
 
 
 def test_a_token_is_good_for_its_own_epoch_alone() -> None:
-    tokens = Tokens(SECRET)
+    tokens = TokenStore(SECRET)
     token = tokens.issue(CLAUDE, 3)
     found = tokens.identify(token, room_with(3))
 
@@ -57,17 +57,17 @@ def test_a_token_is_good_for_its_own_epoch_alone() -> None:
 
 
 def test_the_rooms_token_is_the_chosen_one_or_made_of_the_secret() -> None:
-    chosen, made = Tokens(SECRET, "a token"), Tokens(SECRET)
+    chosen, made = TokenStore(SECRET, "a token"), TokenStore(SECRET)
 
     assert chosen.identify("a token", room_with(1)).role is Role.ROOM
     assert chosen.identify("a token", room_with(1)).id == HUMAN
-    assert made.room_token == Tokens(SECRET).room_token != Tokens(b"t" * 32).room_token
+    assert made.room_token == TokenStore(SECRET).room_token != TokenStore(b"t" * 32).room_token
 
 
 @pytest.mark.parametrize("token", ["", "claude.3", "claude.3.", "claude.3." + "0" * 40, "\ud800", "claude"])
 def test_what_is_no_token_of_this_room_is_refused(token: str) -> None:
     with pytest.raises(Unauthenticated, match="not valid in this room"):
-        Tokens(SECRET).identify(token, room_with(3))
+        TokenStore(SECRET).identify(token, room_with(3))
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_what_is_no_token_of_this_room_is_refused(token: str) -> None:
 )
 def test_a_token_of_somebody_else_cannot_be_the_rooms(token: str) -> None:
     with pytest.raises(BadInput, match="CSP_AUTH_TOKEN"):
-        Tokens(SECRET, token)
+        TokenStore(SECRET, token)
 
 
 def test_only_so_much_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert auth.MAX_REMEMBERED == 1024
     monkeypatch.setattr(auth, "MAX_REMEMBERED", 2)
-    tokens, guard = Tokens(SECRET), HostGuard("127.0.0.1")
+    tokens, guard = TokenStore(SECRET), HostGuard("127.0.0.1")
     for number in range(4):
         tokens.identify(tokens.issue(CLAUDE, number), room_with(number))
         guard.check(request(host=f"localhost:{number}"))

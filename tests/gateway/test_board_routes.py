@@ -19,7 +19,7 @@ from csp.protocol.notes import BoardBody, BoardParams, ExportParams, NoteKind, N
 from csp.room import secrets
 from csp.room.commands import WriteNote
 from csp.whiteboard.note_index import Filter
-from csp.whiteboard.whiteboard import Page
+from csp.whiteboard.whiteboard import NotePage
 from tests.gateway.asked import AGENT, CLAUDE, Recorder
 from tests.gateway.asked import ROOM as THE_ROOM
 from tests.gateway.served import ROOM, Member, ServedRoom, served
@@ -259,7 +259,7 @@ async def test_words_are_found_by_their_stem(room: ServedRoom) -> None:
 @pytest.mark.parametrize(
     ("q", "text"),
     [
-        ("index.py", "look into csp/journal/search_index.py:42 for it"),
+        ("index.py", "look into csp/journal/index.py:42 for it"),
         ("why does test_roles fail", "test_roles was red on my machine"),
         ("SearchIndex", "the class SearchIndex owns it"),
         ("ECONNREFUSED", "it says ECONNREFUSED at once"),
@@ -416,7 +416,7 @@ def a_note(seq: int) -> NoteView:
 class Asked:
     """A board that notes what is asked of it; `pages` are its answers."""
 
-    def __init__(self, *pages: Page) -> None:
+    def __init__(self, *pages: NotePage) -> None:
         self.pages = list(pages)
         self.all: list[Any] = []
         self.board = self
@@ -429,7 +429,7 @@ class Asked:
     async def search_there(self, *given: Any) -> None:
         return None
 
-    def page(self, *given: Any) -> Page:
+    def page(self, *given: Any) -> NotePage:
         self.all.append(given)
         return self.pages.pop(0)
 
@@ -450,7 +450,7 @@ async def test_every_word_of_a_note_reaches_the_room() -> None:
 
 
 async def test_every_condition_reaches_the_board() -> None:
-    asked = Asked(Page([], has_more=False), Page([], has_more=False))
+    asked = Asked(NotePage([], has_more=False), NotePage([], has_more=False))
     told: dict[str, Any] = {"session": "s-1", "author": "codex", "kind": NoteKind.REPLY, "tag": "parser"}
     await asked.ask(board_module.list_notes, BoardParams(**told, after=3, before=9, limit=7))
     await asked.ask(board_module.list_notes, BoardParams(), THE_ROOM)
@@ -479,11 +479,11 @@ async def test_every_condition_reaches_the_board() -> None:
 def test_a_page_says_where_to_go_on(
     seqs: list[int], has_more: bool, after: int | None, expected: int | None
 ) -> None:
-    assert board_module._next(Page([a_note(seq) for seq in seqs], has_more=has_more), after) == expected
+    assert board_module._next(NotePage([a_note(seq) for seq in seqs], has_more=has_more), after) == expected
 
 
 async def test_an_export_has_every_page() -> None:
-    asked = Asked(Page([a_note(4), a_note(7)], has_more=True), Page([a_note(9)], has_more=False))
+    asked = Asked(NotePage([a_note(4), a_note(7)], has_more=True), NotePage([a_note(9)], has_more=False))
     view = await asked.ask(board_module.export, ExportParams(session="room"))
 
     assert len(view.files) == 3

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from csp.errors import BadInput, Broken, CspError, Refused
-from csp.gateway.board_summaries import Summaries
+from csp.gateway.board_summaries import BoardSummaries
 from csp.protocol.enums import ALL, SYSTEM, AgentId, JoinRole, MessageId
-from csp.protocol.events import AgentResponse, AnyEvent, BoardChanged, Noted, Noticed
+from csp.protocol.events import AgentResponse, AnyEvent, BoardChanged, NoteAdded, NoticePosted
 from csp.protocol.notes import BoardChange
 from csp.room.commands import CompactBoard, Summarise
 from tests.gateway.served import Clock, Member, ServedRoom, served
@@ -193,7 +193,7 @@ def of_gateway(
     after: int = 50,
     summariser: str = "",
     submit: Any = None,
-) -> Summaries:
+) -> BoardSummaries:
     """Return the summaries of a gateway that has these boards and nothing else."""
 
     async def settle() -> None:
@@ -214,7 +214,7 @@ def of_gateway(
         settings=SimpleNamespace(message_ttl_s=77.0),
         submit=submit,
     )
-    return Summaries(gateway)
+    return BoardSummaries(gateway)
 
 
 @pytest.mark.parametrize(
@@ -277,11 +277,11 @@ async def test_who_is_offline_sums_nothing_up(wanted: str, synth: str | None, ex
 async def test_what_changes_a_board_is_news() -> None:
     reply = (*COMMON, ())
     events: dict[str, AnyEvent] = {
-        "a note": Noted(*COMMON, idx=0),
+        "a note": NoteAdded(*COMMON, idx=0),
         "a reply on the board": AgentResponse(*reply, idx=0),
         "a change": BoardChanged(*COMMON, change=BoardChange.FAILED),
         "a reply beside it": AgentResponse(*reply),
-        "a notice": Noticed(*COMMON),
+        "a notice": NoticePosted(*COMMON),
     }
     summaries = of_gateway({})
     heard = []
@@ -311,7 +311,7 @@ async def test_each_look_at_the_boards_waits_for_news(monkeypatch: pytest.Monkey
     monkeypatch.setattr(summaries, "ask", ask)
     working = asyncio.ensure_future(summaries.work())
     looks = []
-    for events in ([], [Noticed(*COMMON)], [Noted(*COMMON, idx=0)]):
+    for events in ([], [NoticePosted(*COMMON)], [NoteAdded(*COMMON, idx=0)]):
         summaries.take(events)
         for _ in range(5):
             await asyncio.sleep(0)

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from csp.gateway import websocket_frames as frames_module
-from csp.gateway.broadcast import STEP, Hub, Watcher
+from csp.gateway.broadcast import STEP, Broadcast, EventWatcher
 from csp.gateway.presence import Presence
 from csp.gateway.screen_watch import MAX_UNREAD_BYTES, LiveFeed
 from csp.gateway.websocket_frames import GOING_S, MAX_UNSENT_BYTES, Pipe, close_frame, text_frame
 from csp.protocol.enums import ALL, SYSTEM, AgentId, MessageId
-from csp.protocol.events import AnyEvent, Noticed, encode_event
+from csp.protocol.events import AnyEvent, NoticePosted, encode_event
 from tests.gateway.served import Clock
 from tests.gateway.watchers import frames
 from tests.waiting import wait_until
@@ -38,13 +38,13 @@ class FakePipe:
         return self.is_open
 
 
-def watcher(agent: AgentId | None = None) -> tuple[Watcher, FakePipe]:
+def watcher(agent: AgentId | None = None) -> tuple[EventWatcher, FakePipe]:
     pipe = FakePipe()
-    return Watcher(pipe, agent), pipe  # type: ignore[arg-type]  # it has what is used
+    return EventWatcher(pipe, agent), pipe  # type: ignore[arg-type]  # it has what is used
 
 
 def event(seq: int, target: str = ALL) -> tuple[AnyEvent, bytes]:
-    found = Noticed(seq, 1.0, MessageId(f"e-{seq}"), SYSTEM, AgentId(target), "default", str(seq))
+    found = NoticePosted(seq, 1.0, MessageId(f"e-{seq}"), SYSTEM, AgentId(target), "default", str(seq))
     return found, encode_event(found)
 
 
@@ -62,7 +62,7 @@ async def settle() -> None:
 
 
 async def test_each_watcher_gets_what_concerns_it_from_when_it_came() -> None:
-    hub = Hub(concerns)
+    hub = Broadcast(concerns)
     (all_of_it, first), (claude, second), (late, third) = watcher(), watcher(CLAUDE), watcher()
     hub.add(all_of_it)
     hub.add(claude)
@@ -79,7 +79,7 @@ async def test_each_watcher_gets_what_concerns_it_from_when_it_came() -> None:
 
 
 async def test_many_watchers_are_served_in_steps_and_miss_nothing_between() -> None:
-    hub = Hub(concerns)
+    hub = Broadcast(concerns)
     pipes = []
     for _ in range(2 * STEP + 1):
         one, pipe = watcher()
@@ -98,7 +98,7 @@ async def test_many_watchers_are_served_in_steps_and_miss_nothing_between() -> N
 
 
 async def test_a_watcher_that_was_removed_or_dropped_gets_nothing_more() -> None:
-    hub = Hub(concerns)
+    hub = Broadcast(concerns)
     (gone, first), (broken, second), (stays, third) = watcher(), watcher(), watcher()
     for one in (gone, broken, stays):
         hub.add(one)
@@ -114,7 +114,7 @@ async def test_a_watcher_that_was_removed_or_dropped_gets_nothing_more() -> None
 
 
 async def test_who_comes_or_goes_during_a_pass_gets_what_came_while_it_was_there() -> None:
-    hub = Hub(concerns)
+    hub = Broadcast(concerns)
     early = [watcher() for _ in range(STEP + 2)]
     for one, _ in early:
         hub.add(one)
@@ -132,7 +132,7 @@ async def test_who_comes_or_goes_during_a_pass_gets_what_came_while_it_was_there
 
 
 async def test_nothing_is_kept_for_watchers_that_are_all_gone() -> None:
-    hub = Hub(concerns)
+    hub = Broadcast(concerns)
     watchers = [watcher()[0] for _ in range(STEP + 1)]
     for one in watchers:
         hub.add(one)
@@ -145,7 +145,7 @@ async def test_nothing_is_kept_for_watchers_that_are_all_gone() -> None:
 
 
 async def test_news_wakes_those_who_wait_for_it() -> None:
-    hub = Hub(concerns)
+    hub = Broadcast(concerns)
     anything, of_claude = hub.next_news(), hub.next_news(CLAUDE)
     same = hub.next_news()
     hub.publish([event(1)])
@@ -158,7 +158,7 @@ async def test_news_wakes_those_who_wait_for_it() -> None:
 
 
 async def test_a_closed_hub_lets_go_of_everybody_who_waits() -> None:
-    hub = Hub(concerns)
+    hub = Broadcast(concerns)
     waiting = [hub.next_news(), hub.next_news(CLAUDE)]
     was_closed = hub.is_closed
     hub.close()

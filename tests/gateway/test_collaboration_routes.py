@@ -10,9 +10,9 @@ import pytest
 from csp.errors import NotFound, Unauthenticated
 from csp.gateway import collaboration_routes
 from csp.gateway.auth import Caller
-from csp.gateway.broadcast import Hub
+from csp.gateway.broadcast import Broadcast
 from csp.gateway.handlers import Call
-from csp.protocol.enums import Kind
+from csp.protocol.enums import ParticipantKind
 from csp.protocol.requests import CollaborateBody, CollaborationParams
 from csp.protocol.session_parts import Price
 from csp.room.commands import Collaborate
@@ -73,12 +73,12 @@ async def test_prices_are_known_of_models_and_demo_agents(monkeypatch: pytest.Mo
     monkeypatch.setattr(collaboration_routes, "price_of", price_of)
     opus = {"model": "opus", "provider": "anthropic"}
     people = [
-        SimpleNamespace(id="a", kind=Kind.API, capabilities=opus),
-        SimpleNamespace(id="b", kind=Kind.API, capabilities={"model": None}),
-        SimpleNamespace(id="c", kind=Kind.CLI, capabilities=opus),
-        SimpleNamespace(id="d", kind=Kind.CLI, capabilities=["demo"]),
-        SimpleNamespace(id="e", kind=Kind.CLI, capabilities=["other"]),
-        SimpleNamespace(id="f", kind=Kind.API, capabilities=None),
+        SimpleNamespace(id="a", kind=ParticipantKind.API, capabilities=opus),
+        SimpleNamespace(id="b", kind=ParticipantKind.API, capabilities={"model": None}),
+        SimpleNamespace(id="c", kind=ParticipantKind.CLI, capabilities=opus),
+        SimpleNamespace(id="d", kind=ParticipantKind.CLI, capabilities=["demo"]),
+        SimpleNamespace(id="e", kind=ParticipantKind.CLI, capabilities=["other"]),
+        SimpleNamespace(id="f", kind=ParticipantKind.API, capabilities=None),
     ]
     room = SimpleNamespace(participants={one.id: one for one in people})
     gateway: Any = SimpleNamespace(writer=SimpleNamespace(room=room))
@@ -96,7 +96,7 @@ class Followed:
     """A collaboration whose view the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.hub = Hub(lambda event, agent: True)
+        self.hub = Broadcast(lambda event, agent: True)
         self.view = SimpleNamespace(reason=None, lines=3)
         self.is_dead = False
         self.settled = 0

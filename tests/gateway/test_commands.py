@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from csp.errors import Refused
-from csp.protocol.events import Said, decode_event
+from csp.protocol.events import MessageEvent, decode_event
 from csp.room.commands import AnyCommand
 from tests.gateway.served import Member, ServedRoom, room_settings, served
 from tests.waiting import wait_until
@@ -326,9 +326,9 @@ async def test_log_asked_for_by_an_agent_is_the_newest_before_its_question(room:
     assert query.expires == pytest.approx(query.ts + TTL_S)
 
 
-def _said(room: ServedRoom) -> list[Said]:
+def _said(room: ServedRoom) -> list[MessageEvent]:
     lines = room.gateway.writer.journal.read_after(0, 1 << 20).lines
-    return [event for event in map(decode_event, lines) if isinstance(event, Said)]
+    return [event for event in map(decode_event, lines) if isinstance(event, MessageEvent)]
 
 
 async def _after(room: ServedRoom, member: Member, text: str) -> str:

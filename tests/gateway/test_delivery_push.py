@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from csp.gateway import delivery_push as outbox_module
-from csp.gateway.delivery_push import Outbox
+from csp.gateway.delivery_push import DeliveryPush
 from csp.gateway.websocket_frames import MAX_UNSENT_BYTES
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
@@ -39,9 +39,9 @@ def due(monkeypatch: pytest.MonkeyPatch) -> Due:
     return due
 
 
-def outbox_of(due: Due) -> tuple[Outbox, FakePipe]:
+def outbox_of(due: Due) -> tuple[DeliveryPush, FakePipe]:
     pipe = FakePipe()
-    return Outbox(pipe, CLAUDE, due.writer), pipe  # type: ignore[arg-type]  # both have what is used
+    return DeliveryPush(pipe, CLAUDE, due.writer), pipe  # type: ignore[arg-type]  # both have what is used
 
 
 def ids(pipe: FakePipe) -> list[str]:

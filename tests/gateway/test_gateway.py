@@ -19,26 +19,26 @@ from csp.protocol.enums import (
     ControlVerb,
     DeliveryState,
     JoinRole,
-    Kind,
     MessageId,
+    ParticipantKind,
     Role,
     SessionId,
 )
 from csp.protocol.events import (
     AnyEvent,
     ControlSent,
-    Delivered,
+    DeliveryMoved,
     HumanMessage,
     Joined,
     Left,
+    LogRequested,
     ModeChanged,
-    Noticed,
-    Queried,
+    NoticePosted,
     StateChanged,
     encode_event,
 )
 from csp.protocol.session_parts import Change
-from csp.room.commands import Join, Leave, Remove, Return, Tick
+from csp.room.commands import Join, Leave, Rejoin, Remove, Tick
 from tests.gateway.served import Clock
 
 CLAUDE = AgentId("claude")
@@ -55,7 +55,7 @@ async def gateway(tmp_path: Path, clock: Clock) -> AsyncIterator[Gateway]:
 
 async def join(gateway: Gateway) -> Caller:
     """Have claude join; return it as a caller."""
-    events = await gateway.submit(Join(name="claude", kind=Kind.CLI, role=JoinRole.AGENT))
+    events = await gateway.submit(Join(name="claude", kind=ParticipantKind.CLI, role=JoinRole.AGENT))
     joined = next(event for event in events if isinstance(event, Joined))
     return Caller(CLAUDE, Role.AGENT, joined.epoch)
 
@@ -124,7 +124,7 @@ async def test_a_full_disk_does_not_keep_an_agent_from_reading(
     await gateway.arrive(caller)
     await gateway.arrive(ROOM)
 
-    assert asked == [Return(agent=CLAUDE)]
+    assert asked == [Rejoin(agent=CLAUDE)]
 
 
 async def test_a_token_that_has_died_is_noticed(gateway: Gateway) -> None:
@@ -174,7 +174,7 @@ async def test_everybody_hears_of_what_was_committed(
         monkeypatch.setattr(getattr(gateway, name), "take", heard[name].extend)
     alarms: list[bool] = []
     monkeypatch.setattr(gateway, "set_alarm", lambda: alarms.append(True))
-    event = Noticed(*COMMON)
+    event = NoticePosted(*COMMON)
     committed: list[tuple[AnyEvent, bytes]] = [(event, encode_event(event))]
     gateway.last_commit = 0.0
     gateway._publish(committed)
@@ -205,12 +205,12 @@ def said(expires: float | None) -> HumanMessage:
         (StateChanged(*COMMON, paused=False), ["rewind"], False),
         (StateChanged(*COMMON, paused=True), [], False),
         (
-            Delivered(*COMMON, message=MessageId("m-1"), agent=CLAUDE, state=DeliveryState.QUEUED),
+            DeliveryMoved(*COMMON, message=MessageId("m-1"), agent=CLAUDE, state=DeliveryState.QUEUED),
             ["rewind"],
             False,
         ),
-        (Delivered(*COMMON, message=MessageId("m-1"), agent=CLAUDE, state=DeliveryState.HELD), [], False),
-        (Noticed(*COMMON), [], False),
+        (DeliveryMoved(*COMMON, message=MessageId("m-1"), agent=CLAUDE, state=DeliveryState.HELD), [], False),
+        (NoticePosted(*COMMON), [], False),
     ],
 )
 async def test_what_becomes_due_is_pushed(
@@ -247,7 +247,7 @@ async def test_a_question_to_the_room_is_answered(gateway: Gateway, monkeypatch:
         answered.append(True)
 
     monkeypatch.setattr(gateway.queries, "answer", answer)
-    gateway._push(Queried(*COMMON, count=3))
+    gateway._push(LogRequested(*COMMON, count=3))
     await turn()
 
     assert answered == [True]

@@ -19,10 +19,10 @@ from csp.journal.jsonl_journal import REWRITE_NAME
 from csp.protocol.enums import HUMAN, SYSTEM, AgentId, MessageId, SessionId
 from csp.protocol.events import (
     AnyEvent,
-    Base,
     HumanMessage,
-    Noted,
+    NoteAdded,
     Pruned,
+    PrunedBase,
     Redacted,
     RunDelivered,
     RunStarted,
@@ -204,7 +204,7 @@ def test_the_first_line_of_a_pruned_journal_holds_the_room_without_its_texts(
     journal: Any = None
     base = decode_event(journal_maintenance._base_line(journal, 7))
 
-    assert isinstance(base, Base) and asked == [7]
+    assert isinstance(base, PrunedBase) and asked == [7]
     assert (base.seq, base.id, base.ts, bytes(base.state)) == (6, "e-6", 5.0, dump(bare))
 
 
@@ -289,7 +289,7 @@ async def test_what_is_redacted_is_there_belongs_to_no_run_and_is_removed(
     common = (9, 1.0, MessageId("e-9"), SYSTEM, CLAUDE, "default", "")
     found: dict[str, Any] = {
         "m-1": said(CLAUDE, None),
-        "n-2": Noted(*common, idx=0),
+        "n-2": NoteAdded(*common, idx=0),
         "e-3": RunDelivered(*common, session_id=SessionId("s-1"), run="run-1"),
         "e-4": Redacted(*common, message=MessageId("m-1")),
     }

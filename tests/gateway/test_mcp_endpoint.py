@@ -11,7 +11,7 @@ from aiohttp import web
 from csp.errors import Forbidden, NotFound, Unauthenticated
 from csp.gateway import mcp_endpoint as mcp_module
 from csp.gateway.auth import Caller
-from csp.gateway.local_client import Inside
+from csp.gateway.local_client import LocalClient
 from csp.gateway.mcp_endpoint import Bridge
 from csp.protocol.enums import AgentId, Role
 from tests.gateway.served import ServedRoom
@@ -58,7 +58,7 @@ class Walk:
         yield
         self.steps.append("gone")
 
-    async def answer(self, headers: Any, body: bytes, inside: Inside, take: Any) -> None:
+    async def answer(self, headers: Any, body: bytes, inside: LocalClient, take: Any) -> None:
         self.steps.append("answer")
         self.headers, self.body = headers, body
         start = {"type": "http.response.start", "status": 202, "headers": [(b"Content-Type", b"text/plain")]}
@@ -158,7 +158,7 @@ async def test_a_caller_that_gives_up_leaves_the_loading_to_the_others_and_a_fai
 async def test_routes_asked_from_inside_are_checked_as_from_outside(room: ServedRoom) -> None:
     member = await room.join("claude")
     caller = room.gateway.identify(member.token)
-    inside = Inside(room.gateway, caller)
+    inside = LocalClient(room.gateway, caller)
     sent = await inside.post("/message", {"to": "human", "content": "hello"})
     page = await inside.get("/history", limit=1, q="hello", before=None)
     state = await inside.get(f"/messages/{sent['id'].replace('-', '%2D')}")
@@ -177,6 +177,6 @@ async def test_routes_asked_from_inside_are_checked_as_from_outside(room: Served
 
 
 async def test_an_answer_of_plain_text_comes_as_it_is(room: ServedRoom) -> None:
-    inside = Inside(room.gateway, Caller(AgentId("human"), Role.ROOM))
+    inside = LocalClient(room.gateway, Caller(AgentId("human"), Role.ROOM))
 
     assert (await inside.get("/metrics")).startswith("# TYPE csp_events_total counter\n")

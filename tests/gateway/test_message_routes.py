@@ -16,7 +16,7 @@ from csp.protocol.enums import ALL, HUMAN, AgentId, DeliveryState, MessageId, Ro
 from csp.protocol.events import HumanMessage
 from csp.protocol.requests import MessageActionBody
 from csp.protocol.responses import DeliveryView, MessageView, QueueView
-from csp.room.commands import Cancel, Continue, Send
+from csp.room.commands import CancelMessage, ReleaseMessage, Send
 from csp.room.messages.send import MAX_HOPS
 from csp.room.room_state import Room
 from tests.gateway.asked import ROOM as ROOM_CALLER
@@ -349,9 +349,12 @@ async def test_a_message_whose_words_are_gone_is_not_sent_again(
 
 @pytest.mark.parametrize(
     ("action", "expected"),
-    [("cancel", Cancel(message="m-1", once="k-1")), ("continue", Continue(message="m-1", once="k-1"))],
+    [
+        ("cancel", CancelMessage(message="m-1", once="k-1")),
+        ("continue", ReleaseMessage(message="m-1", once="k-1")),
+    ],
 )
-async def test_an_action_reaches_the_room(action: str, expected: Cancel | Continue) -> None:
+async def test_an_action_reaches_the_room(action: str, expected: CancelMessage | ReleaseMessage) -> None:
     command = await Recorder().command(
         messages_module.act_on_message, ROOM_CALLER, MessageActionBody(id="k-1"), id="m-1", action=action
     )

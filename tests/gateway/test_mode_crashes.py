@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.gateway.debaters import Debaters
 from tests.gateway.served import served
 from tests.rooms import LiveRoom
@@ -71,7 +71,7 @@ def test_a_debate_goes_on_after_kill_9(tmp_path: Path) -> None:
         steps = 1
         while (view := room.gateway.get("/mode"))["status"] == "running":
             name, text = _reply(view)
-            agent = Gateway(room.url, tokens[name])
+            agent = GatewayClient(room.url, tokens[name])
             agent.post("/agent-output", {"content": text, "turn": view["turn"]})
             steps += 1
             if steps == 3:

@@ -20,7 +20,7 @@ from csp.protocol.enums import (
     SessionId,
     TurnId,
 )
-from csp.protocol.events import AgentResponse, HumanMessage, KnownEvent, Late, Noticed, TurnMoved
+from csp.protocol.events import AgentResponse, HumanMessage, KnownEvent, LateReply, NoticePosted, TurnMoved
 from csp.protocol.requests import (
     ControlDoneBody,
     DeliveryBody,
@@ -33,7 +33,7 @@ from csp.protocol.requests import (
     WorkingBody,
 )
 from csp.protocol.session_parts import TurnState
-from csp.room.commands import Answer, KeepTurn, Report, Send, SetState
+from csp.room.commands import ExtendTurn, PostReply, ReportDelivery, Send, SetState
 from tests.gateway.asked import AGENT, CLAUDE, ROOM, Recorder
 
 CODEX = AgentId("codex")
@@ -79,7 +79,7 @@ async def test_every_word_of_a_reply_reaches_the_room(monkeypatch: pytest.Monkey
     command = await gateway.action(operations.post_output, AGENT, body)
     ids: dict[str, Any] = {"reply_to": M2, "id": MessageId("k")}
 
-    assert command == Answer(
+    assert command == PostReply(
         sender=CLAUDE, text="text", ttl_s=7.0, usage=usage, hits={"s-1": ()}, **ids, **told
     )
     assert asked == [("claude", "t-1", "text")]
@@ -124,11 +124,15 @@ async def test_how_far_a_message_has_come_reaches_the_room() -> None:
     expected: dict[str, Any] = {"message": "m-1", "state": DeliveryState.FAILED, "reason": "why"}
     done = ControlDoneBody(id="m-1", state=ReportedState.FAILED, reason="why")
 
-    assert await gateway.action(operations.report_delivery, AGENT, report) == Report(agent=CLAUDE, **expected)
-    assert await gateway.action(operations.report_delivery, ROOM, report) == Report(
+    assert await gateway.action(operations.report_delivery, AGENT, report) == ReportDelivery(
+        agent=CLAUDE, **expected
+    )
+    assert await gateway.action(operations.report_delivery, ROOM, report) == ReportDelivery(
         agent=AgentId("gemini"), **expected
     )
-    assert await gateway.action(operations.finish_control, AGENT, done) == Report(agent=CLAUDE, **expected)
+    assert await gateway.action(operations.finish_control, AGENT, done) == ReportDelivery(
+        agent=CLAUDE, **expected
+    )
     of_room = DeliveryBody(id="m-1", state=ReportedState.TYPED)
     assert (await gateway.action(operations.report_delivery, ROOM, of_room)).agent == CODEX
     for message, error in (("m-2", BadInput), ("m-3", NotFound)):
@@ -163,7 +167,7 @@ async def test_what_a_participant_does_reaches_the_room() -> None:
 class Answering:
     """A gateway whose room answers every command with these events."""
 
-    def __init__(self, *events: KnownEvent | Noticed) -> None:
+    def __init__(self, *events: KnownEvent | NoticePosted) -> None:
         self.commands: list[Any] = []
         self.settings = SETTINGS
         self.events = list(events)
@@ -181,7 +185,7 @@ def said(kind: type[Any], sender: AgentId = CLAUDE, target: AgentId = CODEX, **m
 
 async def test_the_answer_to_a_message_says_to_whom_it_goes() -> None:
     body = MessageBody(to="codex", content="hi", id="m-9")
-    notice = Noticed(9, 1.0, MessageId("e-9"), SYSTEM, HUMAN, "default", "", repeats=MessageId("m-1"))
+    notice = NoticePosted(9, 1.0, MessageId("e-9"), SYSTEM, HUMAN, "default", "", repeats=MessageId("m-1"))
     views = [
         await operations.send_message(gateway, AGENT, body)  # type: ignore[arg-type]  # it is enough
         for gateway in (Answering(said(HumanMessage)), Answering(notice), Answering())
@@ -196,7 +200,7 @@ async def test_the_answer_to_a_message_says_to_whom_it_goes() -> None:
 
 
 async def test_the_answer_to_a_reply_says_what_became_of_it() -> None:
-    late = Late(9, 1.0, MessageId("e-9"), CLAUDE, SYSTEM, "default", "text", turn="t-1")
+    late = LateReply(9, 1.0, MessageId("e-9"), CLAUDE, SYSTEM, "default", "text", turn="t-1")
     cases: list[tuple[list[Any], tuple[Any, ...]]] = [
         ([said(AgentResponse)], ("m-4", 9, ("codex",), False, True)),
         ([said(AgentResponse, late=True)], ("m-4", 9, (), True, True)),
@@ -238,7 +242,7 @@ async def test_the_answer_to_who_works_says_whether_a_clock_was_moved() -> None:
     ]
 
     assert [view.extended for view in views] == [True, False]
-    assert moved.commands == [KeepTurn(agent=CLAUDE, note="soon")]
+    assert moved.commands == [ExtendTurn(agent=CLAUDE, note="soon")]
 
 
 @pytest.mark.parametrize("is_online", [True, False])

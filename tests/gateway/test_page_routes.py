@@ -12,7 +12,7 @@ import pytest
 
 from csp.errors import BadInput
 from csp.gateway import page_routes
-from csp.gateway.auth import PAGE_TOKEN, Tokens
+from csp.gateway.auth import PAGE_TOKEN, TokenStore
 from csp.gateway.page_routes import addresses
 from csp.gateway.page_tokens import FILE, LINK_S, MAX_LINKS, MAX_PAGES, PAGE_S
 from tests.gateway import raw
@@ -168,7 +168,7 @@ async def test_a_page_may_send_and_watch_over_its_websocket(room: ServedRoom) ->
 
 def test_no_pages_token_can_be_the_rooms() -> None:
     with pytest.raises(BadInput, match="a page's token"):
-        Tokens(b"secret", f"{PAGE_TOKEN}abc")
+        TokenStore(b"secret", f"{PAGE_TOKEN}abc")
 
 
 async def test_a_page_is_in_one_room_only(room: ServedRoom, tmp_path: Path) -> None:

@@ -6,20 +6,20 @@ import pytest
 
 from csp.errors import StorageFull, Unauthenticated
 from csp.gateway import page_tokens as pages_module
-from csp.gateway.page_tokens import FILE, LINK_S, MAX_LINKS, MAX_PAGES, PAGE_S, Pages
+from csp.gateway.page_tokens import FILE, LINK_S, MAX_LINKS, MAX_PAGES, PAGE_S, PageTokens
 from csp.protocol.enums import HUMAN, Role
 from tests.gateway.served import Clock
 
 
-def pages_of(folder: Path, clock: Clock, secret: bytes = b"secret", token: str = "token") -> Pages:
-    return Pages(folder, secret, token, clock)
+def pages_of(folder: Path, clock: Clock, secret: bytes = b"secret", token: str = "token") -> PageTokens:
+    return PageTokens(folder, secret, token, clock)
 
 
-def admit(pages: Pages) -> str:
+def admit(pages: PageTokens) -> str:
     return pages.use_link(pages.make_link()[0])[0]
 
 
-def is_in(pages: Pages, token: str) -> bool:
+def is_in(pages: PageTokens, token: str) -> bool:
     try:
         pages.identify(token)
     except Unauthenticated:

@@ -12,12 +12,12 @@ import pytest
 from csp.errors import Broken, CallFailed
 from csp.gateway import remote_boards as remote_module
 from csp.protocol.enums import ALL, SYSTEM, AgentId, MessageId
-from csp.protocol.events import AgentResponse, Noted, Noticed, Pruned, Redacted
+from csp.protocol.events import AgentResponse, NoteAdded, NoticePosted, Pruned, Redacted
 from csp.protocol.notes import FoundBy, HitView, NoteKind, NoteView, Provider
-from csp.room.commands import KeepNotes
+from csp.room.commands import SetBoardProvider
 from csp.whiteboard.note_index import Filter
 from csp.whiteboard.openai_store import OpenAIStore
-from csp.whiteboard.whiteboard import Page
+from csp.whiteboard.whiteboard import NotePage
 from tests.gateway.served import Clock, ServedRoom, served
 from tests.gateway.test_board_routes import begin, reply, write
 from tests.gateway.vector_stores import VectorStores
@@ -274,7 +274,7 @@ async def test_what_is_redacted_or_pruned_is_taken_away_from_every_store(
     remote = remote_module.RemoteBoards(gateway)
     remote._news.clear()
     common = (9, 1.0, MessageId("e-9"), SYSTEM, ALL, "default", "")
-    remote.take([Noticed(*common)])
+    remote.take([NoticePosted(*common)])
     was_news = remote._news.is_set()
     remote.take([Redacted(*common, message=MessageId("m-4"))])
     remote.take([Pruned(*common, before=7)])
@@ -293,7 +293,7 @@ class Kept:
         self.local: list[HitView] = []
         self.found: dict[str, float] = {}
         self.asked: list[tuple[object, ...]] = []
-        self.commands: list[KeepNotes] = []
+        self.commands: list[SetBoardProvider] = []
         self.error: Broken | None = None
         self.of_board = SimpleNamespace(
             provider=Provider.OPENAI, store="vs_1", holds=lambda note: note.id != "n-9"
@@ -308,17 +308,17 @@ class Kept:
         self.remote = remote_module.RemoteBoards(gateway)
         self.remote._client = self  # type: ignore[assignment]  # it has what is used
 
-    async def submit(self, command: KeepNotes) -> None:
+    async def submit(self, command: SetBoardProvider) -> None:
         if self.error is not None:
             raise self.error
         self.commands.append(command)
 
     # --- the board -------------------------------------------------------------------------------
 
-    def page(self, wanted: Filter, limit: int, audience: AgentId | None) -> Page:
+    def page(self, wanted: Filter, limit: int, audience: AgentId | None) -> NotePage:
         seqs = [note for note in self.notes.values() if int(note.id[2:]) > (wanted.after or 0)]
         seen = [note for note in seqs if audience is None or note.id not in self.sealed]
-        return Page(seen, has_more=False)
+        return NotePage(seen, has_more=False)
 
     def get(self, note_id: str, audience: AgentId | None) -> NoteView | None:
         return self.notes.get(note_id)
@@ -440,8 +440,8 @@ async def test_boards_are_brought_up_to_date_at_the_start_and_with_each_news(
     working = asyncio.ensure_future(board.remote.work())
     common = (9, 1.0, MessageId("e-9"), SYSTEM, ALL, "default", "")
     for event in (
-        Noticed(*common),
-        Noted(*common, idx=0),
+        NoticePosted(*common),
+        NoteAdded(*common, idx=0),
         AgentResponse(*common, (), idx=1),
         AgentResponse(*common, ()),
     ):

@@ -6,10 +6,10 @@ import pytest
 
 from csp.config import Settings
 from csp.gateway.room_rules_loader import load_prompts, load_rules
-from csp.protocol.enums import ALL, HUMAN, Kind, SessionId
+from csp.protocol.enums import ALL, HUMAN, ParticipantKind, SessionId
 from csp.protocol.session_parts import Limits
 from csp.room.runs.run_prompts import run_values
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 from csp.room.sessions.modes import MODES
 from csp.room.sessions.turn_prompt import prompt, prompt_values
 from tests.room.live import CLAUDE, CODEX
@@ -18,7 +18,7 @@ from tests.room.playing import Play
 PROMPTS = load_prompts()
 #: What is asked of an agent, in every mode.
 ASKED = sorted({phase.prompt for row in MODES.values() for phase in row.phases if phase.prompt} | {"assist"})
-RUN = Run(
+RUN = ReviewRun(
     id="run-1",
     session=SessionId("s-1"),
     thread="default",
@@ -29,10 +29,13 @@ RUN = Run(
     first_seq=1,
     seq=1,
 )
-FINAL_WORDS = {Kind.API: "Return JSON only per schema, no extra text.", Kind.CLI: "nothing after it."}
+FINAL_WORDS = {
+    ParticipantKind.API: "Return JSON only per schema, no extra text.",
+    ParticipantKind.CLI: "nothing after it.",
+}
 
 
-def rendered(name: str, kind: Kind) -> str:
+def rendered(name: str, kind: ParticipantKind) -> str:
     play = Play(CLAUDE, CODEX)
     play.start("debate", topic="the {goal} of all", rounds=2)
     play.reply_all("position of {0}")
@@ -43,9 +46,9 @@ def rendered(name: str, kind: Kind) -> str:
     return prompt(PROMPTS, name, values)
 
 
-@pytest.mark.parametrize("kind", [Kind.API, Kind.CLI])
+@pytest.mark.parametrize("kind", [ParticipantKind.API, ParticipantKind.CLI])
 @pytest.mark.parametrize("name", ASKED)
-def test_prompt_has_goal_window_round_and_the_final_instruction(name: str, kind: Kind) -> None:
+def test_prompt_has_goal_window_round_and_the_final_instruction(name: str, kind: ParticipantKind) -> None:
     text = rendered(name, kind)
 
     assert "the {goal} of all" in text
@@ -56,32 +59,34 @@ def test_prompt_has_goal_window_round_and_the_final_instruction(name: str, kind:
 
 
 def test_name_hint_and_rules_of_the_first_seed_are_there() -> None:
-    text = rendered("collaborate", Kind.API)
+    text = rendered("collaborate", ParticipantKind.API)
 
     for words in ("turn-based session", "`claude`", "task of one sentence", "final", "concise", "JSON"):
         assert words in text
 
 
 def test_response_is_asked_for_with_the_positions_of_the_others() -> None:
-    assert "codex said:\nposition of codex" in rendered("respond", Kind.CLI)
+    assert "codex said:\nposition of codex" in rendered("respond", ParticipantKind.CLI)
 
 
 def test_ballot_asks_for_a_line_that_is_no_vote_itself() -> None:
-    text = rendered("ballot", Kind.CLI)
+    text = rendered("ballot", ParticipantKind.CLI)
 
     assert "VOTE: [X]" in text and "one of A, B" in text
 
 
 @pytest.mark.parametrize("name", ["repair_vote", "repair_envelope"])
 def test_second_chance_says_what_was_wrong(name: str) -> None:
-    assert rendered(name, Kind.API).startswith("Your answer")
+    assert rendered(name, ParticipantKind.API).startswith("Your answer")
 
 
 def test_second_chance_in_a_run_says_what_was_wrong() -> None:
     play = Play(CLAUDE, CODEX)
     play.start("review", topic="t")
     values = (
-        prompt_values(play.session, CLAUDE, Kind.CLI, 1) | run_values(RUN, CLAUDE) | {"problem": "no plan"}
+        prompt_values(play.session, CLAUDE, ParticipantKind.CLI, 1)
+        | run_values(RUN, CLAUDE)
+        | {"problem": "no plan"}
     )
     text = prompt(PROMPTS, "repair_review", values)
 

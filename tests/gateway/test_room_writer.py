@@ -10,7 +10,7 @@ from csp.errors import StorageFailed, StorageFull
 from csp.gateway import room_writer as writer_module
 from csp.gateway.room_writer import RoomWriter
 from csp.journal import snapshots
-from csp.journal.journal_view import View
+from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.protocol.enums import HUMAN
 from csp.room.commands import Notice
@@ -32,7 +32,7 @@ class Saved:
         state: bytes,
         *,
         sync: Callable[[], None] | None = None,
-        view: View | None = None,
+        view: JournalView | None = None,
     ) -> None:
         self.all.append((seq, len(state), sync is not None))
 

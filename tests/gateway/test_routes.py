@@ -10,7 +10,7 @@ import pytest
 from csp.errors import Forbidden, NotFound, Unauthenticated
 from csp.gateway import routes
 from csp.gateway.auth import Caller
-from csp.gateway.broadcast import Hub
+from csp.gateway.broadcast import Broadcast
 from csp.gateway.handlers import Call, RawJson
 from csp.journal.history_query import HistoryQuery
 from csp.protocol.enums import (
@@ -20,14 +20,14 @@ from csp.protocol.enums import (
     ControlVerb,
     DeliverKind,
     JoinRole,
-    Kind,
     MessageId,
+    ParticipantKind,
     Role,
 )
 from csp.protocol.events import HISTORY_TYPES, ControlSent, Joined
 from csp.protocol.requests import ControlBody, Dialog, HistoryParams, InboxParams, RegisterBody
 from csp.protocol.responses import Deliver, HealthView, InboxView, JournalHealth, RegisteredView
-from csp.room.commands import Control, Join, Return
+from csp.room.commands import ControlAgent, Join, Rejoin
 from tests.waiting import wait_until
 
 CLAUDE, CODEX = AgentId("claude"), AgentId("codex")
@@ -41,7 +41,7 @@ class FakeGateway:
     def __init__(self, *events: Any, **more: Any) -> None:
         self.done: list[Any] = []
         self.events = list(events)
-        self.hub = Hub(lambda event, agent: True)
+        self.hub = Broadcast(lambda event, agent: True)
         self.presence = SimpleNamespace(
             touch=lambda agent: self.done.append(("touch", agent)),
             last_seen=lambda agent, otherwise: otherwise + 1,
@@ -83,9 +83,13 @@ async def ask(
 
 
 async def test_joining_passes_on_all_that_was_said_after_old_ones_have_made_room() -> None:
-    joined = Joined(*COMMON, name="Claude", kind=Kind.API, role=JoinRole.ORCHESTRATOR, epoch=4)
+    joined = Joined(*COMMON, name="Claude", kind=ParticipantKind.API, role=JoinRole.ORCHESTRATOR, epoch=4)
     gateway = FakeGateway(joined)
-    told: dict[str, Any] = {"kind": Kind.API, "role": JoinRole.ORCHESTRATOR, "capabilities": ["read"]}
+    told: dict[str, Any] = {
+        "kind": ParticipantKind.API,
+        "role": JoinRole.ORCHESTRATOR,
+        "capabilities": ["read"],
+    }
     view = await ask(routes.register, gateway, ROOM, RegisterBody(agent_id="Claude", **told))
 
     assert gateway.done == ["silence", Join(name="Claude", **told), ("touch", "claude")]
@@ -97,12 +101,17 @@ async def test_coming_back_keeps_the_name_and_takes_the_new_capabilities() -> No
     gateway = FakeGateway(writer=SimpleNamespace(safe_seq=50, room=known))
     view = await ask(routes.register, gateway, AGENT, RegisterBody(agent_id="x", capabilities=["read"]))
 
-    assert gateway.done == [Return(agent=CLAUDE, capabilities=["read"]), ("touch", "claude")]
+    assert gateway.done == [Rejoin(agent=CLAUDE, capabilities=["read"]), ("touch", "claude")]
     assert (view.agent_id, view.token) == ("claude", "claude.3")
 
 
 def a_participant(**more: Any) -> SimpleNamespace:
-    values: dict[str, Any] = {"id": CLAUDE, "name": "Claude", "kind": Kind.CLI, "role": JoinRole.AGENT}
+    values: dict[str, Any] = {
+        "id": CLAUDE,
+        "name": "Claude",
+        "kind": ParticipantKind.CLI,
+        "role": JoinRole.AGENT,
+    }
     values |= {"capabilities": ["read"], "online": True, "shown_state": AgentState.IDLE, "queue": ["a", "b"]}
     values |= {"seen": 7.0, "share": True, "detail": "used up", "until": 9.0, "dialog": Dialog(tool="Bash")}
     values["seals"] = {}
@@ -121,7 +130,7 @@ def test_a_view_of_an_agent_has_all_that_a_person_should_know() -> None:
     view = routes._agent_view(with_participant(a_participant()), CLAUDE, ROOM)
 
     assert (view.id, view.name, view.kind, view.role, view.capabilities) == (
-        *("claude", "Claude", Kind.CLI, JoinRole.AGENT),
+        *("claude", "Claude", ParticipantKind.CLI, JoinRole.AGENT),
         ["read"],
     )
     assert (view.online, view.state, view.queued, view.last_seen) == (True, AgentState.IDLE, 2, 8.0)
@@ -170,7 +179,7 @@ async def test_a_button_is_pressed_with_its_choice() -> None:
     view = await ask(routes.control, gateway, ROOM, body, id="claude", verb="approve")
     none = await ask(routes.control, nothing, ROOM, body, id="claude", verb="approve")
 
-    assert gateway.done == [Control(agent=CLAUDE, verb=ControlVerb.APPROVE, choice=2)]
+    assert gateway.done == [ControlAgent(agent=CLAUDE, verb=ControlVerb.APPROVE, choice=2)]
     assert (view.id, view.seq, none.id) == ("e-9", 50, None)
     with pytest.raises(NotFound, match="unknown control 'dance'") as error:
         await ask(routes.control, gateway, ROOM, body, id="claude", verb="dance")

@@ -10,7 +10,7 @@ import pytest
 
 from csp.errors import BadInput, Broken, CspError, StorageFailed
 from csp.gateway import run_worker as hands_module
-from csp.gateway.run_worker import Hands, _test_place, measured, need_of
+from csp.gateway.run_worker import RunWorker, _test_place, measured, need_of
 from csp.protocol.enums import ALL, SYSTEM, AgentId, MessageId, SessionId
 from csp.protocol.events import RunChecked, RunSaid, RunStarted, encode_event
 from csp.protocol.review_messages import (
@@ -26,15 +26,15 @@ from csp.protocol.review_messages import (
     TestResult,
 )
 from csp.protocol.session_parts import EndReason
-from csp.review.mailbox import BadLetter, Letter
-from csp.review.run_git import Seen
+from csp.review.mailbox import InvalidMailboxFile, MailboxMessage
+from csp.review.run_git import WorktreeState
 from csp.room.commands import CheckRun, DeliverRun, Notice, PrepareRun, SayInRun
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 
 FIGURES = DiffFigures(base="a", commit="c0ffee", files=2, insertions=3, deletions=1)
 TESTS = TestResult(command="make", passed=True, seconds=0.5)
 UPDATE = ExecutionUpdate(step="done", final=True, metrics={"speed": 2.0})
-RUN = Run(
+RUN = ReviewRun(
     id="run-1",
     session=SessionId("s-1"),
     thread="default",
@@ -52,7 +52,7 @@ CHECKS = msgspec.structs.replace(RUN, phase=RunPhase.CHECKS, update=UPDATE, cycl
 class FakeGateway:
     """Notes what the room is asked for; the history is what the test says."""
 
-    def __init__(self, folder: Path, *runs: Run) -> None:
+    def __init__(self, folder: Path, *runs: ReviewRun) -> None:
         self.folder = folder
         self.commands: list[Any] = []
         self.error: CspError | None = None
@@ -81,15 +81,15 @@ class FakeGateway:
         return SimpleNamespace(lines=self.lines, next=None)
 
 
-def hands_of(folder: Path, *runs: Run) -> tuple[Hands, FakeGateway]:
+def hands_of(folder: Path, *runs: ReviewRun) -> tuple[RunWorker, FakeGateway]:
     gateway = FakeGateway(folder, *runs)
-    return Hands(gateway), gateway  # type: ignore[arg-type]  # it has what is used
+    return RunWorker(gateway), gateway  # type: ignore[arg-type]  # it has what is used
 
 
 # --- what is due ---------------------------------------------------------------------------------
 
 
-def changed(**fields: Any) -> Run:
+def changed(**fields: Any) -> ReviewRun:
     return msgspec.structs.replace(RUN, **fields)
 
 
@@ -114,7 +114,7 @@ def changed(**fields: Any) -> Run:
         ),
     ],
 )
-def test_what_a_run_waits_for(run: Run, need: str) -> None:
+def test_what_a_run_waits_for(run: ReviewRun, need: str) -> None:
     assert need_of(run) == need
 
 
@@ -137,7 +137,7 @@ async def test_work_that_is_over_or_has_failed_may_be_begun_again(
     hands, _ = hands_of(tmp_path, CHECKS)
     done: list[str] = []
 
-    async def check(run: Run) -> None:
+    async def check(run: ReviewRun) -> None:
         done.append(run.id)
         if error is not None:
             raise error
@@ -179,8 +179,8 @@ class FakeGit:
     def prepare(self, dir: Path, place: Path) -> RunContext:
         return self._answer(("prepare", dir, place), RunContext(dir=str(dir)))  # type: ignore[no-any-return]
 
-    def look(self, context: RunContext, ref: str, message: str) -> Seen:
-        return self._answer(("look", ref, message), Seen(FIGURES, "the diff", b"", self.note))  # type: ignore[no-any-return]
+    def look(self, context: RunContext, ref: str, message: str) -> WorktreeState:
+        return self._answer(("look", ref, message), WorktreeState(FIGURES, "the diff", b"", self.note))  # type: ignore[no-any-return]
 
     def branch(self, context: RunContext, name: str, commit: str) -> str:
         return self._answer(("branch", name, commit), name)  # type: ignore[no-any-return]
@@ -217,7 +217,7 @@ async def test_a_place_that_cannot_be_made_is_told(tmp_path: Path, error: Except
 
 
 async def check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, error: Exception | None = None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: ReviewRun, error: Exception | None = None
 ) -> tuple[CheckRun, FakeGit, list[Any]]:
     hands, gateway = hands_of(tmp_path)
     git, tested = FakeGit(error), list[Any]()
@@ -286,7 +286,7 @@ async def test_a_diff_that_cannot_be_taken_is_told(
     ],
 )
 async def test_accepted_work_is_put_on_a_branch(
-    tmp_path: Path, run: Run, error: Exception | None, expected: DeliverRun
+    tmp_path: Path, run: ReviewRun, error: Exception | None, expected: DeliverRun
 ) -> None:
     hands, gateway = hands_of(tmp_path)
     git = hands._git = FakeGit(error)  # type: ignore[assignment]  # it has what is used
@@ -342,7 +342,7 @@ def checked(seq: int, update: ExecutionUpdate = UPDATE) -> RunChecked:
 class Files:
     """The folders and the mailbox of a gateway, as calls."""
 
-    def __init__(self, hands: Hands) -> None:
+    def __init__(self, hands: RunWorker) -> None:
         self.done: list[Any] = []
         self.seen_seq = 0
         self.note = ""
@@ -359,7 +359,7 @@ class Files:
     def post(self, seq: int, run: str, role: RunRole, ts: float, body: Any) -> None:
         self.done.append((seq, role, body))
 
-    def write(self, run: Run, events: list[Any]) -> str:
+    def write(self, run: ReviewRun, events: list[Any]) -> str:
         if self.error is not None:
             raise self.error
         self.done.append(("write", run.id, [event.seq for event in events]))
@@ -472,24 +472,24 @@ async def test_old_runs_are_forgotten_with_their_files(
 class Mail:
     """A mailbox that notes where each file was put."""
 
-    def __init__(self, hands: Hands, *, is_copy: bool = False) -> None:
+    def __init__(self, hands: RunWorker, *, is_copy: bool = False) -> None:
         self.put: list[Any] = []
         self._is_copy = is_copy
         hands.mailbox = self  # type: ignore[assignment]  # it has what is used
 
-    def is_copy(self, letter: Letter) -> bool:
+    def is_copy(self, letter: MailboxMessage) -> bool:
         return self._is_copy
 
-    def handled(self, letter: Letter) -> None:
+    def handled(self, letter: MailboxMessage) -> None:
         self.put.append("handled")
 
-    def refused(self, letter: Letter | BadLetter, why: str) -> None:
+    def refused(self, letter: MailboxMessage | InvalidMailboxFile, why: str) -> None:
         self.put.append(why)
 
 
-def letter(sender: RunRole = RunRole.BUILDER, key: str = "k") -> Letter:
+def letter(sender: RunRole = RunRole.BUILDER, key: str = "k") -> MailboxMessage:
     path, ack = Path("/box/builder/a.json"), SessionAck(note="ready")
-    return Letter(path, (1, 2, 3), RunRole.BUILDER, key, "run-1", sender, ack)
+    return MailboxMessage(path, (1, 2, 3), RunRole.BUILDER, key, "run-1", sender, ack)
 
 
 async def test_a_letter_is_said_in_the_run_and_put_away(tmp_path: Path) -> None:
@@ -524,7 +524,9 @@ async def test_a_letter_in_the_folder_of_the_other_role_is_refused(tmp_path: Pat
 async def test_what_is_no_letter_is_refused(tmp_path: Path) -> None:
     hands, _ = hands_of(tmp_path, RUN)
     mail = Mail(hands)
-    await hands._take(BadLetter(Path("/box/a.json"), (1, 2, 3), RunRole.BUILDER, BadInput("it is empty")))
+    await hands._take(
+        InvalidMailboxFile(Path("/box/a.json"), (1, 2, 3), RunRole.BUILDER, BadInput("it is empty"))
+    )
 
     assert mail.put == ["it is empty"]
 
@@ -569,7 +571,7 @@ async def test_one_letter_that_fails_does_not_hold_up_the_others(
     async def news() -> Any:
         yield None
 
-    async def take(one: Letter) -> None:
+    async def take(one: MailboxMessage) -> None:
         taken.append(one.key)
         if one.key == "b":
             raise OSError("no room")
@@ -588,7 +590,7 @@ async def test_one_letter_that_fails_does_not_hold_up_the_others(
 
 @pytest.mark.parametrize(("runs", "has_box"), [((RUN,), False), ((), True), ((), False)])
 async def test_a_room_that_never_had_a_run_has_no_mailbox(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: tuple[Run, ...], has_box: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: tuple[ReviewRun, ...], has_box: bool
 ) -> None:
     hands, _ = hands_of(tmp_path, *runs)
     if has_box:

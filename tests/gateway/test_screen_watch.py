@@ -7,7 +7,7 @@ import pytest
 
 from csp.errors import Refused
 from csp.gateway import screen_watch as screens_module
-from csp.gateway.screen_watch import LiveFeed, Screens
+from csp.gateway.screen_watch import LiveFeed, ScreenWatch
 from csp.protocol.enums import AgentId
 from csp.protocol.screen_frames import LiveBody, ScreenView
 from tests.gateway.served import Member, ServedRoom
@@ -260,7 +260,7 @@ class Told:
     def __init__(self, connections: int = 1) -> None:
         self.connections = connections
         self.all: list[bool] = []
-        self.screens = Screens(self.tell)
+        self.screens = ScreenWatch(self.tell)
 
     def tell(self, agent: AgentId, frame: bytes) -> int:
         assert agent == CLAUDE

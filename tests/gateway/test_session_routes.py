@@ -10,7 +10,7 @@ from csp.gateway import session_routes
 from csp.protocol.enums import SessionAction
 from csp.protocol.requests import HandoffBody, ModeBody, SessionActionBody, StopBody, TurnBody, VoteBody
 from csp.protocol.session_parts import Limits
-from csp.room.commands import CastVote, HandTurn, NextTurn, SetMode, Steer, Stop
+from csp.room.commands import CastVote, HandOffTurn, NextTurn, SetMode, Steer, Stop
 from tests.gateway.asked import AGENT, CLAUDE, Recorder
 
 TOLD: dict[str, Any] = {
@@ -69,7 +69,7 @@ async def test_who_steers_says_what_is_meant() -> None:
         (
             session_routes.hand_over,
             HandoffBody(to="codex", task="go on", session="s-1"),
-            HandTurn(agent=CLAUDE, to="codex", task="go on", session="s-1"),
+            HandOffTurn(agent=CLAUDE, to="codex", task="go on", session="s-1"),
         ),
     ],
 )

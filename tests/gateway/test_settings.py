@@ -17,9 +17,9 @@ from csp.errors import NotFound
 from csp.gateway.gateway import Gateway
 from csp.gateway.room_rules_loader import load_rules
 from csp.gateway.server import bind
-from csp.panes.members import Wish, choose, member_for
+from csp.panes.members import MemberRequest, choose, member_for
 from csp.protocol.enums import HUMAN
-from csp.protocol.events import Said, decode_event
+from csp.protocol.events import MessageEvent, decode_event
 from csp.room.commands import Send
 from csp.room_registry import find_room, save_agent_token
 from tests.gateway.served import Clock, ServedRoom, served
@@ -59,12 +59,12 @@ def _bound(found: Found) -> object:
 
 
 def _first_of_demo(found: Found) -> object:
-    return choose(found.settings, Wish(dir=Path("/"), demo=True), {}).members[0].agent
+    return choose(found.settings, MemberRequest(dir=Path("/"), demo=True), {}).members[0].agent
 
 
 def _strictness(found: Found) -> object:
     with pytest.raises(NotFound):
-        choose(found.settings, Wish(dir=Path("/")), {"PATH": "/nowhere"})
+        choose(found.settings, MemberRequest(dir=Path("/")), {"PATH": "/nowhere"})
     return "refused"
 
 
@@ -211,7 +211,9 @@ async def _expires(room: ServedRoom) -> list[float | None]:
     """Return when the messages of the room expire, in their order."""
     lines = room.gateway.writer.journal.read_after(0, 1 << 20).lines
     return [
-        event.expires for event in map(decode_event, lines) if isinstance(event, Said) and event.recipients
+        event.expires
+        for event in map(decode_event, lines)
+        if isinstance(event, MessageEvent) and event.recipients
     ]
 
 

@@ -158,7 +158,7 @@ def test_a_signal_at_the_birth_of_a_child_is_not_lost_on_it() -> None:
 EXIT_CODES = """
 import sys
 from csp.errors import Broken, StorageFailed
-from csp.gateway import supervise as module
+from csp.gateway import supervisor as module
 errors = [Broken("no"), StorageFailed("no"), KeyboardInterrupt(), RuntimeError("no")]
 for error in errors:
     def serve(ready):
@@ -270,7 +270,7 @@ def _until_alone(room: Process) -> None:
 #: Gets a signal in the very moment in which it begins to wait, before Python can run a handler.
 SIGNAL_BEFORE_WAITING = """
 import os, signal, sys, time
-from csp.gateway import supervise as module
+from csp.gateway import supervisor as module
 waits = signal.sigwait
 def signalled_first(numbers):
     signal.sigwait = waits

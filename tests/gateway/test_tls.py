@@ -13,7 +13,7 @@ import pytest
 from csp.config import GatewayOptions, Settings
 from csp.errors import BadInput, CspError
 from csp.gateway.server import run
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.gateway.processes import Process, refused, wait_for_room
 
 
@@ -80,7 +80,7 @@ async def test_a_room_with_tls_makes_the_round_trip(tmp_path: Path, certificate:
                 event = json.loads(await watching.receive_str(timeout=60))
         with pytest.raises(CspError):
             # Plain HTTP gets nowhere.
-            await asyncio.to_thread(Gateway(process.url, "token").get, "/health")
+            await asyncio.to_thread(GatewayClient(process.url, "token").get, "/health")
 
         assert url == f"https://127.0.0.1:{process.port}"
         assert event["text"] == "hello"

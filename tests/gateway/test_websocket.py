@@ -13,7 +13,7 @@ from aiohttp import WSMsgType, web
 from csp.errors import BadInput, Broken, Forbidden, StorageFull, TooLarge, Unauthenticated
 from csp.gateway import websocket as sockets_module
 from csp.gateway.auth import Caller
-from csp.gateway.websocket import Connection, serve_socket
+from csp.gateway.websocket import SocketSession, serve_socket
 from csp.protocol.enums import HUMAN, MAX_BODY_BYTES, AgentId, Role
 from csp.protocol.screen_frames import MAX_LIVE_BYTES
 from tests.gateway.served import ServedRoom
@@ -21,10 +21,10 @@ from tests.gateway.test_broadcast import FakePipe, settle, texts
 from tests.waiting import wait_until
 
 
-def connection(room: ServedRoom) -> Connection:
+def connection(room: ServedRoom) -> SocketSession:
     """Return the only connection of a room."""
     (found,) = room.gateway.sockets
-    assert isinstance(found, Connection)
+    assert isinstance(found, SocketSession)
     return found
 
 
@@ -37,7 +37,7 @@ async def test_an_operation_that_comes_after_its_token_died_is_refused(
 ) -> None:
     claude = await room.join("claude")
     await room.connect(claude.token)
-    monkeypatch.setattr(Connection, "drop_if_stale", lambda self: None)
+    monkeypatch.setattr(SocketSession, "drop_if_stale", lambda self: None)
     await operate(room, "message", to="all", content="before")
     await room.call("DELETE", "/agents/claude")
 
@@ -136,7 +136,7 @@ def message(data: Any, kind: WSMsgType = WSMsgType.TEXT) -> SimpleNamespace:
     return SimpleNamespace(type=kind, data=data)
 
 
-def talking(room: ServedRoom, *messages: SimpleNamespace) -> tuple[Connection, FakePipe]:
+def talking(room: ServedRoom, *messages: SimpleNamespace) -> tuple[SocketSession, FakePipe]:
     """Return a connection over which these messages come before it ends."""
 
     class Peer:
@@ -145,7 +145,7 @@ def talking(room: ServedRoom, *messages: SimpleNamespace) -> tuple[Connection, F
                 yield one
 
     pipe, peer = FakePipe(), Peer()
-    return Connection(room.gateway, ROOM, peer, pipe), pipe  # type: ignore[arg-type]  # both have what is used
+    return SocketSession(room.gateway, ROOM, peer, pipe), pipe  # type: ignore[arg-type]  # both have what is used
 
 
 async def test_a_socket_is_kept_alive_and_counted_while_it_is_served(
@@ -161,13 +161,13 @@ async def test_a_socket_is_kept_alive_and_counted_while_it_is_served(
         async def prepare(self, request: object) -> None:
             counts.append(len(room.gateway.sockets))
 
-    async def run(self: Connection, after: int | None) -> None:
+    async def run(self: SocketSession, after: int | None) -> None:
         counts.extend([len(room.gateway.sockets), after or 0])
         raise ConnectionResetError
 
     monkeypatch.setattr(web, "WebSocketResponse", Response)
     monkeypatch.setattr(sockets_module, "Pipe", lambda request: FakePipe())
-    monkeypatch.setattr(Connection, "run", run)
+    monkeypatch.setattr(SocketSession, "run", run)
     request: Any = None
     with pytest.raises(ConnectionResetError):
         await serve_socket(room.gateway, ROOM, request, 7)

@@ -6,10 +6,10 @@ from typing import Any
 from csp.errors import CspError
 from csp.human import command_table
 from csp.human.chat import Chat
-from csp.human.interfaces import Order
-from csp.human.saved_state import Memory
-from csp.human.theme import UNICODE, Look
-from csp.room.human_input import Command, SetMode, read_line
+from csp.human.interfaces import ChatOrder
+from csp.human.saved_state import SavedState
+from csp.human.theme import UNICODE, Theme
+from csp.room.human_input import CommandLine, ModeLine, read_line
 from csp.room_registry import Address
 
 RUNNING = {
@@ -66,14 +66,14 @@ class Modes(Chat):
             "/stop": {"stopped": ["s-4"]},
             "/usage": {"items": [], "prices": None},
         }
-        order = Order(
+        order = ChatOrder(
             address=Address(url="http://127.0.0.1:9", token="t", room="default"),
-            memory=Memory(folder / "human"),
+            memory=SavedState(folder / "human"),
             env=env or {},
             cwd=folder,
             is_person=is_person,
         )
-        super().__init__(order, self.shown, Look(UNICODE, has_colour=False))
+        super().__init__(order, self.shown, Theme(UNICODE, has_colour=False))
 
     async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         if method != "GET":
@@ -91,9 +91,9 @@ class Modes(Chat):
         """Do a line; return what is shown of it."""
         await self.roster.look()
         what = read_line(line)
-        if isinstance(what, SetMode):
+        if isinstance(what, ModeLine):
             await command_table.set_mode(self, what)
         else:
-            assert isinstance(what, Command), what
+            assert isinstance(what, CommandLine), what
             await command_table.run(self, what)
         return self.shown.lines

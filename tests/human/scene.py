@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from csp.errors import NotFound
-from csp.http_client import Gateway
-from csp.human.interfaces import Order
-from csp.human.plain_chat import Plain
-from csp.human.saved_state import Memory
-from csp.human.theme import UNICODE, Look
+from csp.http_client import GatewayClient
+from csp.human.interfaces import ChatOrder
+from csp.human.plain_chat import PlainChat
+from csp.human.saved_state import SavedState
+from csp.human.theme import UNICODE, Theme
 from csp.room_registry import Address
 from tests.clis.terminal import Terminal
 from tests.rooms import LiveRoom
@@ -33,7 +33,7 @@ class Agent:
     """An agent that does what a test says."""
 
     id: str
-    gateway: Gateway
+    gateway: GatewayClient
 
     def next_item(self, text: str = "") -> dict[str, Any]:
         """Wait for a message with this text in it."""
@@ -76,7 +76,7 @@ class Agent:
 
 def join(room: LiveRoom, name: str, **more: str) -> Agent:
     answer = room.gateway.post("/register", {"agentId": name, **more})
-    return Agent(answer["agentId"], Gateway(room.url, answer["token"]))
+    return Agent(answer["agentId"], GatewayClient(room.url, answer["token"]))
 
 
 def empty(room: LiveRoom) -> None:
@@ -96,11 +96,11 @@ class Done(NamedTuple):
     stderr: str
 
 
-def script_order(room: LiveRoom) -> Order:
+def script_order(room: LiveRoom) -> ChatOrder:
     """Return what a script in this room has around it."""
-    return Order(
+    return ChatOrder(
         address=Address(url=room.url, token=room.token, room=room.name),
-        memory=Memory(room.home / "human"),
+        memory=SavedState(room.home / "human"),
         env=room.env,
         cwd=room.dir,
         is_person=False,
@@ -109,11 +109,11 @@ def script_order(room: LiveRoom) -> Order:
 
 def plain(room: LiveRoom, text: str, patience_s: float = 0.1) -> Done:
     """Talk to the room line by line, as csp chat does off a terminal, in this process."""
-    order, look = script_order(room), Look(UNICODE, has_colour=False)
+    order, look = script_order(room), Theme(UNICODE, has_colour=False)
     out, err = io.StringIO(), io.StringIO()
 
     async def run() -> int:
-        return await Plain(order, look, io.StringIO(text), out, err).run()
+        return await PlainChat(order, look, io.StringIO(text), out, err).run()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("csp.human.plain_chat.PATIENCE_S", patience_s)

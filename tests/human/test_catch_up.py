@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.human import catch_up
 from csp.human.catch_up import missed_lines
-from csp.human.theme import UNICODE, Look
+from csp.human.theme import UNICODE, Theme
 
 NOW = "--- now ---"
 
@@ -21,7 +21,7 @@ class History:
         ]
         self.asked: list[tuple[int, int]] = []
 
-    def newest(self, gateway: Gateway, limit: int, before: int) -> list[dict[str, Any]]:
+    def newest(self, gateway: GatewayClient, limit: int, before: int) -> list[dict[str, Any]]:
         self.asked.append((limit, before))
         return [item for item in self.items if item["seq"] < before][-limit:]
 
@@ -30,7 +30,9 @@ async def missed_in(
     history: History, seq: int, seen: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
     monkeypatch.setattr(catch_up, "newest", history.newest)
-    lines = await missed_lines(Gateway("http://127.0.0.1:9", "t"), Look(UNICODE, has_colour=False), seq, seen)
+    lines = await missed_lines(
+        GatewayClient("http://127.0.0.1:9", "t"), Theme(UNICODE, has_colour=False), seq, seen
+    )
     return [line.rpartition(": ")[2] if "word" in line else line for line in lines]
 
 

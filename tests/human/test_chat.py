@@ -14,13 +14,13 @@ from csp.client.connection import Transport
 from csp.errors import NotFound, Unreachable
 from csp.human import chat as chat_module
 from csp.human.chat import Chat
-from csp.human.chat_pane import Pane
-from csp.human.interfaces import Order
-from csp.human.saved_state import Memory
-from csp.human.theme import UNICODE, Look
+from csp.human.chat_pane import ChatPane
+from csp.human.interfaces import ChatOrder
+from csp.human.saved_state import SavedState
+from csp.human.theme import UNICODE, Theme
 from csp.protocol.enums import AgentState, DeliveryState
-from csp.protocol.events import AgentResponse, Delivered, HumanMessage, Noticed, StateChanged, Voted
-from csp.room.human_input import Send
+from csp.protocol.events import AgentResponse, DeliveryMoved, HumanMessage, NoticePosted, StateChanged, Voted
+from csp.room.human_input import MessageLine
 from csp.room_registry import Address
 from tests.waiting import wait_until
 
@@ -67,14 +67,14 @@ class Room(Chat):
         self.shown = Out()
         self.asked: list[tuple[str, str, Any]] = []
         self.answers: dict[str, Any] = {"/agents": [{"id": "ada", "state": "idle"}], "/mode": {}}
-        order = Order(
+        order = ChatOrder(
             address=Address(url="http://127.0.0.1:9", token="t", room="default"),
-            memory=Memory(folder / "human"),
+            memory=SavedState(folder / "human"),
             env={},
             cwd=folder,
             is_person=is_person,
         )
-        super().__init__(order, self.shown, Look(UNICODE, has_colour=False))
+        super().__init__(order, self.shown, Theme(UNICODE, has_colour=False))
 
     async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         self.asked.append((method, path, body))
@@ -102,7 +102,7 @@ async def test_own_messages_are_ticks_and_others_are_lines(room: Room) -> None:
     room.ticks.expect("mine", 0.0)
     room._mine["mine"] = asyncio.ensure_future(asyncio.sleep(0))
     room._take(HumanMessage(**HEAD | {"id": "mine", "sender": "human", "recipients": ("ada",)}))
-    room._take(Delivered(**HEAD | {"message": "mine", "agent": "ada", "state": DeliveryState.CONFIRMED}))
+    room._take(DeliveryMoved(**HEAD | {"message": "mine", "agent": "ada", "state": DeliveryState.CONFIRMED}))
     assert room.shown.lines == []
     assert [line.strip() for line in room.ticks.due(1e12)] == ["#7 ✓ ada"]
     room._take(HumanMessage(**HEAD | {"id": "other", "sender": "human"}, recipients=()))
@@ -112,8 +112,8 @@ async def test_own_messages_are_ticks_and_others_are_lines(room: Room) -> None:
 
 async def test_a_notice_that_a_tick_tells_too_is_not_shown(room: Room) -> None:
     room.ticks.expect("b-1", 0.0, label="approve")
-    room._take(Noticed(**HEAD | {"text": "approve to ada failed"}))
-    room._take(Noticed(**HEAD | {"text": "deny to ada failed"}))
+    room._take(NoticePosted(**HEAD | {"text": "approve to ada failed"}))
+    room._take(NoticePosted(**HEAD | {"text": "deny to ada failed"}))
 
     assert len(room.shown.lines) == 1
 
@@ -181,9 +181,9 @@ async def test_plain_text_goes_to_the_target_which_an_address_moves(room: Room) 
 
     room.say = say  # type: ignore[method-assign]  # what is sent is all that matters here
     room._last_words["ada"] = "tabs"
-    await room._say(Send(text="one"))
-    await room._say(Send(to="ADA", text="so {ada.last}?", urgent=True))
-    await room._say(Send(text="{eve.last} {x}"))
+    await room._say(MessageLine(text="one"))
+    await room._say(MessageLine(to="ADA", text="so {ada.last}?", urgent=True))
+    await room._say(MessageLine(text="{eve.last} {x}"))
 
     assert sent == [("all", "one", False), ("ada", "so tabs?", True), ("ada", "{eve.last} {x}", False)]
     assert room.target == "ada"
@@ -384,7 +384,7 @@ async def test_what_was_missed_is_not_seen_before_it_is_shown(
 ) -> None:
     asked: list[tuple[int, int | None]] = []
 
-    async def missed(gateway: Any, look: Look, seq: int, seen: int | None) -> list[str]:
+    async def missed(gateway: Any, look: Theme, seq: int, seen: int | None) -> list[str]:
         room._save_seen()
         asked.append((seq, seen))
         return ["--- missed ---"]
@@ -449,7 +449,7 @@ def test_f12_stops_whatever_is_being_typed() -> None:
     here: Any = SimpleNamespace(
         chat=chat, _enter=None, _break=None, _complete=None, _suspend=None, refresh=lambda: None
     )
-    (binding,) = [one for one in Pane._keys(here).bindings if one.keys == (Keys.F12,)]
+    (binding,) = [one for one in ChatPane._keys(here).bindings if one.keys == (Keys.F12,)]
     binding.handler(cast(Any, None))
 
     assert done == ["stopped"]

@@ -8,7 +8,7 @@ import pytest
 
 from csp.errors import BadInput, NotFound, Refused
 from csp.human import command_actions, command_table
-from csp.room.human_input import Stop, read_line
+from csp.room.human_input import StopLine, read_line
 from tests.human.fakes import RUNNING, Modes
 from tests.waiting import wait_until
 
@@ -155,7 +155,7 @@ async def test_without_a_mode_nothing_is_asked(chat: Modes, line: str) -> None:
 
 
 def test_the_word_alone_is_a_stop() -> None:
-    assert read_line("AllStop") == Stop()
+    assert read_line("AllStop") == StopLine()
 
 
 async def test_every_row_can_be_explained(chat: Modes) -> None:

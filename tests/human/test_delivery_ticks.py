@@ -2,16 +2,16 @@
 
 import pytest
 
-from csp.human.delivery_ticks import GATHER_S, STANDS_S, WHY, Ticks
-from csp.human.theme import ASCII, UNICODE, Look
+from csp.human.delivery_ticks import GATHER_S, STANDS_S, WHY, DeliveryTicks
+from csp.human.theme import ASCII, UNICODE, Theme
 from csp.protocol.enums import DeliveryState as S
 from csp.protocol.enums import HeldReason
 
 AGENTS = ("ada", "bob")
 
 
-def sent(*agents: str, label: str = "") -> Ticks:
-    ticks = Ticks(Look(UNICODE, has_colour=False))
+def sent(*agents: str, label: str = "") -> DeliveryTicks:
+    ticks = DeliveryTicks(Theme(UNICODE, has_colour=False))
     ticks.expect("m", 0.0, label=label)
     ticks.accept("m", 7, agents, 0.0)
     return ticks
@@ -94,7 +94,7 @@ def test_a_button_is_told_by_its_name() -> None:
 
 
 def test_ascii_says_it_in_words() -> None:
-    ticks = Ticks(Look(ASCII, has_colour=False))
+    ticks = DeliveryTicks(Theme(ASCII, has_colour=False))
     ticks.expect("m", 0.0)
     ticks.accept("m", 7, AGENTS, 0.0)
     ticks.move("m", "ada", S.CONFIRMED, "", 0.0)
@@ -104,7 +104,7 @@ def test_ascii_says_it_in_words() -> None:
 
 
 def test_news_that_comes_before_the_answer_waits_for_it() -> None:
-    ticks = Ticks(Look(UNICODE, has_colour=False))
+    ticks = DeliveryTicks(Theme(UNICODE, has_colour=False))
     ticks.expect("m", 0.0)
     ticks.move("m", "ada", S.CONFIRMED, "", 0.0)
     assert ticks.due(5.0) == []
@@ -123,7 +123,7 @@ def test_a_message_nobody_speaks_of_is_asked_about_once() -> None:
 
 
 def test_messages_of_others_are_not_told() -> None:
-    ticks = Ticks(Look(UNICODE, has_colour=False))
+    ticks = DeliveryTicks(Theme(UNICODE, has_colour=False))
     ticks.accept("other", 8, ("ada",), 0.0)
     ticks.move("other", "ada", S.CONFIRMED, "", 0.0)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csp.human.event_lines import (
-    Call,
+    NeedsPerson,
     call_line,
     indented,
     news_line,
@@ -17,14 +17,14 @@ from csp.human.event_lines import (
     spoken_of,
 )
 from csp.human.safe_text import clock
-from csp.human.theme import ASCII, UNICODE, Look
-from csp.protocol.enums import AgentState, Ending, JoinRole, Kind
+from csp.human.theme import ASCII, UNICODE, Theme
+from csp.protocol.enums import AgentState, Ending, JoinRole, ParticipantKind
 from csp.protocol.events import (
     AgentResponse,
     HumanMessage,
     Joined,
     Left,
-    Noticed,
+    NoticePosted,
     Redacted,
     StateChanged,
     TurnMoved,
@@ -33,7 +33,7 @@ from csp.protocol.events import (
 from csp.protocol.requests import Choice, Dialog
 from csp.protocol.session_parts import TurnState
 
-LOOK = Look(UNICODE, has_colour=False)
+LOOK = Theme(UNICODE, has_colour=False)
 #: Noon of the day that all of these tests are played on.
 NOW = datetime(2026, 3, 4, 12).timestamp()
 AT = "12:00"
@@ -103,12 +103,12 @@ def test_an_item_of_the_history_is_the_same_line(item: dict[str, Any], line: str
 
 
 def test_parts_of_a_mode_are_strong_and_who_is_called_has_its_colour() -> None:
-    look = Look(UNICODE, has_colour=True)
+    look = Theme(UNICODE, has_colour=True)
     for text in ("Mode: DEBATE", "Round 2", "DEBATE complete.", "ROUND_ROBIN paused.", "DEBATE goes on."):
-        spoken = spoken_of(Noticed(**HEAD | {"text": text}))
+        spoken = spoken_of(NoticePosted(**HEAD | {"text": text}))
         assert spoken is not None and spoken.is_notice
         assert said_line(look, spoken).endswith(f"\x1b[1m{text}\x1b[0m"), text
-    called = spoken_of(Noticed(**HEAD | {"text": "@bob - Your turn."}))
+    called = spoken_of(NoticePosted(**HEAD | {"text": "@bob - Your turn."}))
     assert called is not None
 
     assert said_line(look, called).endswith(f"@{look.name('bob')} - Your turn.")
@@ -127,7 +127,7 @@ def test_what_is_on_its_way_says_so() -> None:
     line = own_line(LOOK, "all", "hi")
     assert line in {f"{at} you → all: hi …" for at in (before, clock(time.time()))}
     assert own_line(LOOK, "ada", "hi", urgent=True).endswith("you → ada (urgent): hi …")
-    ascii = Look(ASCII, has_colour=False)
+    ascii = Theme(ASCII, has_colour=False)
     assert own_line(ascii, "ada", "\n".join("123456789")).endswith("9 ...")
     assert "more lines: it goes out whole)" in own_line(LOOK, "ada", "\n".join("123456789"))
     assert "more lines" not in own_line(LOOK, "ada", "\n".join("12345678"))
@@ -136,7 +136,7 @@ def test_what_is_on_its_way_says_so() -> None:
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        (Joined(**HEAD, name="Ada", kind=Kind.CLI, role=JoinRole.AGENT, epoch=1), "ada joined"),
+        (Joined(**HEAD, name="Ada", kind=ParticipantKind.CLI, role=JoinRole.AGENT, epoch=1), "ada joined"),
         (Left(**HEAD, reason="left"), "ada left"),
         (Left(**HEAD, reason="silent for 60 s"), "ada left (silent for 60 s)"),
         (Left(**HEAD, reason="removed", removed=True), "ada was removed"),
@@ -184,7 +184,7 @@ def test_a_call_says_what_to_type() -> None:
         ({"state": "needs_human"}, f"needs you in its pane: {alone}\n  type /focus ada"),
     ]
 
-    assert [call_line(LOOK, Call(agent="ada", **more)) for more, _ in rows] == [
+    assert [call_line(LOOK, NeedsPerson(agent="ada", **more)) for more, _ in rows] == [
         f"▲ ada {line}" for _, line in rows
     ]
     assert indented("a\nb\r") == "a\n  b␍"

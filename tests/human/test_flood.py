@@ -16,9 +16,9 @@ from prompt_toolkit.input import create_pipe_input
 from csp.client import Client
 from csp.human import chat_pane as pane_module
 from csp.human.chat_pane import _MAX_WRITE as MAX_WRITE
-from csp.human.interfaces import Order
-from csp.human.saved_state import Memory
-from csp.human.theme import UNICODE, Look
+from csp.human.interfaces import ChatOrder
+from csp.human.saved_state import SavedState
+from csp.human.theme import UNICODE, Theme
 from csp.protocol.events import Unknown
 from csp.room_registry import Address
 from tests.human.fakes import Modes
@@ -131,16 +131,16 @@ async def test_a_key_does_not_wait_for_all_that_is_to_be_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pane_module, "FLUSH_S", 0.0)
-    order = Order(
+    order = ChatOrder(
         address=Address(url="http://127.0.0.1:9", token="t", room="default"),
-        memory=Memory(tmp_path / "human"),
+        memory=SavedState(tmp_path / "human"),
         env={"TERM": "xterm"},
         cwd=tmp_path,
         is_person=True,
     )
     screen = Screen()
     with create_pipe_input() as keyboard:
-        pane = pane_module.Pane(order, Look(UNICODE, has_colour=False), screen, keyboard)
+        pane = pane_module.ChatPane(order, Theme(UNICODE, has_colour=False), screen, keyboard)
         screen.type_key = lambda: keyboard.send_text("Ж")
         running = asyncio.ensure_future(pane._app.run_async())
         flushing = asyncio.ensure_future(pane._flush_batches())

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from csp.human.chat import Chat
-from csp.human.theme import UNICODE, Look
-from csp.protocol.events import Called
+from csp.human.theme import UNICODE, Theme
+from csp.protocol.events import CallRecorded
 from csp.room_registry import Address
 from tests.client.proxy import Proxy
 from tests.human.fakes import Shown
@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 
 def _calls(room: LiveRoom) -> int:
     """Return how much has been done in the room under an id of its caller's own."""
-    return sum(isinstance(event, Called) for event in room.journal())
+    return sum(isinstance(event, CallRecorded) for event in room.journal())
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ async def test_what_was_typed_is_done_once_though_its_answer_is_lost(
         order = script_order(room)
         order = replace(order, address=Address(url=proxy.url, token=room.token, room=room.name))
         out = Shown()
-        async with Chat(order, out, Look(UNICODE, has_colour=False)) as chat:
+        async with Chat(order, out, Theme(UNICODE, has_colour=False)) as chat:
             serving = asyncio.ensure_future(chat.serve())
             await chat.ready(serving)
             proxy.hold(to_gateway=False)

@@ -16,40 +16,40 @@ from prompt_toolkit.keys import Keys
 
 from csp.errors import Unreachable
 from csp.human import chat_pane as pane_module
-from csp.human.chat_pane import Pane
-from csp.human.interfaces import Order
-from csp.human.saved_state import Memory
-from csp.human.status_bar import Session
-from csp.human.theme import UNICODE, Look
+from csp.human.chat_pane import ChatPane
+from csp.human.interfaces import ChatOrder
+from csp.human.saved_state import SavedState
+from csp.human.status_bar import SessionStatus
+from csp.human.theme import UNICODE, Theme
 from csp.room_registry import Address
 from tests.waiting import wait_until
 
 
 @pytest.fixture
-async def pane(tmp_path: Path) -> AsyncIterator[Pane]:
-    order = Order(
+async def pane(tmp_path: Path) -> AsyncIterator[ChatPane]:
+    order = ChatOrder(
         address=Address(url="http://127.0.0.1:9", token="t", room="default"),
-        memory=Memory(tmp_path / "human"),
+        memory=SavedState(tmp_path / "human"),
         env={"TERM": "xterm"},
         cwd=tmp_path,
         is_person=True,
     )
     with create_pipe_input() as keyboard:
-        yield Pane(order, Look(UNICODE, has_colour=False), io.StringIO(), keyboard)
+        yield ChatPane(order, Theme(UNICODE, has_colour=False), io.StringIO(), keyboard)
 
 
-def written(pane: Pane) -> str:
+def written(pane: ChatPane) -> str:
     assert isinstance(pane._stdout, io.StringIO)
     return pane._stdout.getvalue()
 
 
-def know(pane: Pane, *agents: str) -> None:
+def know(pane: ChatPane, *agents: str) -> None:
     pane.chat.roster._agents = [{"id": agent, "state": "idle"} for agent in agents]
     pane.chat.roster.is_known = True
 
 
 @pytest.fixture
-def entered(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def entered(pane: ChatPane, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     lines: list[str] = []
     monkeypatch.setattr(pane.chat, "enter", lines.append)
     return lines
@@ -60,14 +60,16 @@ def entered(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize(("rows", "typing"), [(2, 1), (4, 1), (6, 2), (10, 4), (14, 6), (24, 6), (100, 6)])
 async def test_what_is_typed_takes_less_than_half_of_the_rows(
-    pane: Pane, monkeypatch: pytest.MonkeyPatch, rows: int, typing: int
+    pane: ChatPane, monkeypatch: pytest.MonkeyPatch, rows: int, typing: int
 ) -> None:
     monkeypatch.setattr(pane, "_size", lambda: Size(rows=rows, columns=80))
 
     assert pane._input_rows() == typing
 
 
-async def test_a_terminal_is_never_taken_for_too_small(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_terminal_is_never_taken_for_too_small(
+    pane: ChatPane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert pane._size() == Size(rows=24, columns=80)
     monkeypatch.setattr(pane, "_stdout", SimpleNamespace(fileno=lambda: 1))
     for given, expected in (((120, 40), (40, 120)), ((1, 1), (2, 10)), ((0, 0), (2, 10))):
@@ -77,7 +79,7 @@ async def test_a_terminal_is_never_taken_for_too_small(pane: Pane, monkeypatch: 
         assert pane._size() == Size(rows=expected[0], columns=expected[1])
 
 
-async def test_more_lines_than_rows_are_counted(pane: Pane) -> None:
+async def test_more_lines_than_rows_are_counted(pane: ChatPane) -> None:
     pane._buffer.text = "\n".join("abcdef")
     assert not pane._is_folded()
     pane._buffer.text = "\n".join("abcdefg") + "\n"
@@ -87,12 +89,12 @@ async def test_more_lines_than_rows_are_counted(pane: Pane) -> None:
     assert pane._fold() == [("class:prompt", "7 lines to ada: Enter sends them as one message")]
 
 
-async def test_only_the_first_row_has_the_prompt(pane: Pane) -> None:
+async def test_only_the_first_row_has_the_prompt(pane: ChatPane) -> None:
     assert pane._prefix(0, 0) == [("class:prompt", "→all> ")]
     assert pane._prefix(0, 1) == pane._prefix(1, 0) == [("", "  ")]
 
 
-async def test_the_bottom_line_says_what_is_known(pane: Pane) -> None:
+async def test_the_bottom_line_says_what_is_known(pane: ChatPane) -> None:
     assert pane._bottom() == [("", "joining the room")]
     pane.chat.away = "refused"
     assert pane._bottom() == [("", "NO GATEWAY")]
@@ -106,7 +108,9 @@ async def test_the_bottom_line_says_what_is_known(pane: Pane) -> None:
 # --- batches -------------------------------------------------------------------------------------
 
 
-async def test_a_batch_is_all_that_waits_up_to_a_limit(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_batch_is_all_that_waits_up_to_a_limit(
+    pane: ChatPane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pane_module, "_MAX_WRITE", 10)
     for text in ("1234", "5678", "90", "x" * 30, "end"):
         pane.put(text)
@@ -118,7 +122,7 @@ async def test_a_batch_is_all_that_waits_up_to_a_limit(pane: Pane, monkeypatch: 
     assert pane._next_batch() == ""
 
 
-async def test_a_bell_rings_without_any_line(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bell_rings_without_any_line(pane: ChatPane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pane_module, "FLUSH_S", 0.0)
     flushing = asyncio.ensure_future(pane._flush_batches())
     pane.bell()
@@ -128,7 +132,7 @@ async def test_a_bell_rings_without_any_line(pane: Pane, monkeypatch: pytest.Mon
     flushing.cancel()
 
 
-async def test_lines_arrive_in_one_write_which_ends_with_the_prompt(pane: Pane) -> None:
+async def test_lines_arrive_in_one_write_which_ends_with_the_prompt(pane: ChatPane) -> None:
     know(pane, "ada")
     running = asyncio.ensure_future(pane._app.run_async())
     await wait_until(lambda: "ada idle" in written(pane), 60.0)
@@ -155,7 +159,7 @@ async def test_lines_arrive_in_one_write_which_ends_with_the_prompt(pane: Pane) 
 # --- keys ----------------------------------------------------------------------------------------
 
 
-def press(pane: Pane, *ahead: Keys | str) -> None:
+def press(pane: ChatPane, *ahead: Keys | str) -> None:
     """Press Enter with these keys waiting behind it."""
     queue = deque(SimpleNamespace(key=key) for key in ahead)
     pane._enter(SimpleNamespace(key_processor=SimpleNamespace(input_queue=queue)))  # type: ignore[arg-type]
@@ -172,7 +176,7 @@ def press(pane: Pane, *ahead: Keys | str) -> None:
     ],
 )
 async def test_lines_that_come_faster_than_anybody_types_are_one_message(
-    pane: Pane, entered: list[str], ahead: list[Any], is_sent: bool
+    pane: ChatPane, entered: list[str], ahead: list[Any], is_sent: bool
 ) -> None:
     pane._buffer.text = "a line"
     pane._buffer.cursor_position = 6
@@ -183,7 +187,7 @@ async def test_lines_that_come_faster_than_anybody_types_are_one_message(
 
 
 async def test_the_last_lines_of_a_burst_belong_to_it(
-    pane: Pane, entered: list[str], monkeypatch: pytest.MonkeyPatch
+    pane: ChatPane, entered: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
     monkeypatch.setattr("csp.human.chat_pane.time.monotonic", lambda: now[0])
@@ -199,7 +203,7 @@ async def test_the_last_lines_of_a_burst_belong_to_it(
     assert entered == ["\n\n\n"]
 
 
-async def test_what_has_one_end_is_completed_with_a_space(pane: Pane) -> None:
+async def test_what_has_one_end_is_completed_with_a_space(pane: ChatPane) -> None:
     know(pane, "claude", "codex", "gemini")
     for text, expected in (
         ("@g", "@gemini "),
@@ -216,7 +220,7 @@ async def test_what_has_one_end_is_completed_with_a_space(pane: Pane) -> None:
 
 
 async def test_a_break_clears_the_line_and_two_empty_ones_say_how_to_leave(
-    pane: Pane, entered: list[str]
+    pane: ChatPane, entered: list[str]
 ) -> None:
     def press_break() -> None:
         pane._break(None)  # type: ignore[arg-type]  # the key does not matter
@@ -237,7 +241,7 @@ async def test_a_break_clears_the_line_and_two_empty_ones_say_how_to_leave(
 
 @pytest.mark.parametrize("has_shell", [True, False])
 async def test_only_where_a_shell_is_above_the_pane_is_suspended(
-    pane: Pane, monkeypatch: pytest.MonkeyPatch, has_shell: bool
+    pane: ChatPane, monkeypatch: pytest.MonkeyPatch, has_shell: bool
 ) -> None:
     suspended: list[bool] = []
     app = SimpleNamespace(suspend_to_background=lambda: suspended.append(True))
@@ -248,25 +252,27 @@ async def test_only_where_a_shell_is_above_the_pane_is_suspended(
     assert (bool(suspended), bool(pane._lines)) == (has_shell, not has_shell)
 
 
-async def test_what_was_typed_is_offered_newest_first(pane: Pane, tmp_path: Path) -> None:
+async def test_what_was_typed_is_offered_newest_first(pane: ChatPane, tmp_path: Path) -> None:
     for text in ("one", "two"):
         pane._buffer.history.store_string(text)
 
-    assert Memory(tmp_path / "human").typed() == ["one", "two"]
+    assert SavedState(tmp_path / "human").typed() == ["one", "two"]
     assert [*pane._buffer.history.load_history_strings()] == ["two", "one"]
 
 
 # --- from start to end ---------------------------------------------------------------------------
 
 
-async def test_the_clock_is_drawn_only_where_one_runs(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_clock_is_drawn_only_where_one_runs(
+    pane: ChatPane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn: list[float | None] = []
     monkeypatch.setattr(pane_module, "_CLOCK_S", 0.0)
     monkeypatch.setattr(pane, "refresh", lambda: drawn.append(pane.chat.roster.session.deadline))
     ticking = asyncio.ensure_future(pane._tick_clock())
     for _ in range(10):
         await asyncio.sleep(0)
-    pane.chat.roster.session = Session(mode="debate", deadline=1.0)
+    pane.chat.roster.session = SessionStatus(mode="debate", deadline=1.0)
     await wait_until(lambda: drawn, 60.0)
     ticking.cancel()
 
@@ -276,7 +282,7 @@ async def test_the_clock_is_drawn_only_where_one_runs(pane: Pane, monkeypatch: p
 class Joined:
     """Stands for the chat of a pane."""
 
-    def __init__(self, pane: Pane, problem: Exception | None) -> None:
+    def __init__(self, pane: ChatPane, problem: Exception | None) -> None:
         self._pane, self._problem = pane, problem
         self.roster, self.target, self.away = pane.chat.roster, "all", ""
         self.has_closed = False
@@ -294,7 +300,7 @@ class Joined:
         await asyncio.Event().wait()
 
 
-async def test_a_room_that_cannot_be_joined_ends_the_pane_with_the_reason(pane: Pane) -> None:
+async def test_a_room_that_cannot_be_joined_ends_the_pane_with_the_reason(pane: ChatPane) -> None:
     pane.chat = chat = Joined(pane, Unreachable("away"))  # type: ignore[assignment]
     with pytest.raises(Unreachable, match="away"):
         await pane.run()
@@ -303,7 +309,7 @@ async def test_a_room_that_cannot_be_joined_ends_the_pane_with_the_reason(pane: 
     assert written(pane).endswith("the last words\n")
 
 
-async def test_a_signal_ends_the_pane(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_signal_ends_the_pane(pane: ChatPane, monkeypatch: pytest.MonkeyPatch) -> None:
     handlers: dict[int, Any] = {}
     monkeypatch.setattr(
         asyncio.SelectorEventLoop,
@@ -319,7 +325,7 @@ async def test_a_signal_ends_the_pane(pane: Pane, monkeypatch: pytest.MonkeyPatc
     await running
 
 
-async def test_who_leaves_sees_what_was_still_to_be_said(pane: Pane) -> None:
+async def test_who_leaves_sees_what_was_still_to_be_said(pane: ChatPane) -> None:
     pane.chat = chat = Joined(pane, None)  # type: ignore[assignment]
     running = asyncio.ensure_future(pane.run())
     await wait_until(lambda: pane._app.is_running, 60.0)

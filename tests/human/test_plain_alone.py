@@ -11,10 +11,10 @@ from typing import Any, TextIO
 import pytest
 
 from csp.errors import Unreachable
-from csp.human.interfaces import Order
-from csp.human.plain_chat import PATIENCE_S, Plain
-from csp.human.saved_state import Memory
-from csp.human.theme import UNICODE, Look
+from csp.human.interfaces import ChatOrder
+from csp.human.plain_chat import PATIENCE_S, PlainChat
+from csp.human.saved_state import SavedState
+from csp.human.theme import UNICODE, Theme
 from csp.room_registry import Address
 from tests.waiting import wait_until
 
@@ -69,15 +69,15 @@ def silent() -> Iterator[TextIO]:
         os.close(writing)
 
 
-def plain(folder: Path, stdin: TextIO) -> tuple[Plain, Joined]:
-    order = Order(
+def plain(folder: Path, stdin: TextIO) -> tuple[PlainChat, Joined]:
+    order = ChatOrder(
         address=Address(url="http://127.0.0.1:9", token="t", room="default"),
-        memory=Memory(folder / "human"),
+        memory=SavedState(folder / "human"),
         env={},
         cwd=folder,
         is_person=False,
     )
-    found = Plain(order, Look(UNICODE, has_colour=False), stdin, io.StringIO(), io.StringIO())
+    found = PlainChat(order, Theme(UNICODE, has_colour=False), stdin, io.StringIO(), io.StringIO())
     chat: Any = Joined()
     found.chat = chat
     return found, chat

@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 from csp.errors import Unreachable
-from csp.human.plain_chat import Plain
-from csp.human.theme import UNICODE, Look
+from csp.human.plain_chat import PlainChat
+from csp.human.theme import UNICODE, Theme
 from tests.human.scene import CHAT, Pane, csp_chat, join, plain, script_order
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
@@ -317,8 +317,8 @@ async def test_a_gateway_that_dies_before_it_answers_is_told(
     reading, writing = os.pipe()
     out, said = io.StringIO(), io.StringIO()
     with open(reading) as stdin, open(writing, "w") as typed:
-        look = Look(UNICODE, has_colour=False)
-        running = asyncio.ensure_future(Plain(script_order(room), look, stdin, out, said).run())
+        look = Theme(UNICODE, has_colour=False)
+        running = asyncio.ensure_future(PlainChat(script_order(room), look, stdin, out, said).run())
         typed.write("@claude before\n")
         typed.flush()
         await wait_until(lambda: "before" in room.journal_texts(), 60.0)
@@ -372,9 +372,9 @@ class Broken(io.StringIO):
 
 
 async def test_a_bell_rings_only_where_somebody_may_hear_it(room: LiveRoom) -> None:
-    look = Look(UNICODE, has_colour=False)
+    look = Theme(UNICODE, has_colour=False)
     for said, expected in ((Terminal(), "\a"), (io.StringIO(), "")):
-        Plain(script_order(room), look, io.StringIO(), io.StringIO(), said).bell()
+        PlainChat(script_order(room), look, io.StringIO(), io.StringIO(), said).bell()
 
         assert said.getvalue() == expected
 
@@ -382,7 +382,7 @@ async def test_a_bell_rings_only_where_somebody_may_hear_it(room: LiveRoom) -> N
 async def test_a_stdin_that_cannot_be_read_is_said(room: LiveRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csp.human.plain_chat.PATIENCE_S", 0.1)
     said = io.StringIO()
-    look = Look(UNICODE, has_colour=False)
-    await Plain(script_order(room), look, Broken("x"), io.StringIO(), said).run()
+    look = Theme(UNICODE, has_colour=False)
+    await PlainChat(script_order(room), look, Broken("x"), io.StringIO(), said).run()
 
     assert said.getvalue().startswith("stdin cannot be read: 'utf-8' codec")

@@ -7,8 +7,8 @@ import pytest
 
 from csp.errors import Unreachable
 from csp.human.roster import _GATHER_S, _REST_S, Roster
-from csp.protocol.enums import AgentState, JoinRole, Kind
-from csp.protocol.events import HumanMessage, Joined, Left, Noticed, Redacted, StateChanged
+from csp.protocol.enums import AgentState, JoinRole, ParticipantKind
+from csp.protocol.events import HumanMessage, Joined, Left, NoticePosted, Redacted, StateChanged
 from tests.waiting import wait_until
 
 
@@ -61,7 +61,7 @@ HEAD: dict[str, Any] = {
 
 async def test_who_comes_can_be_named_at_once_and_who_is_removed_no_more() -> None:
     room = Room()
-    joined = Joined(**HEAD, name="Ada", kind=Kind.CLI, role=JoinRole.AGENT, epoch=1)
+    joined = Joined(**HEAD, name="Ada", kind=ParticipantKind.CLI, role=JoinRole.AGENT, epoch=1)
     room.roster.note(joined)
     room.roster.note(joined)
     assert (room.roster.ids, room.roster.summary()) == (["ada"], "ada starting")
@@ -75,8 +75,8 @@ async def test_who_comes_can_be_named_at_once_and_who_is_removed_no_more() -> No
 @pytest.mark.parametrize(
     ("event", "mode", "looks"),
     [
-        (Noticed(**HEAD), "freeform", False),
-        (Noticed(**HEAD), "debate", True),
+        (NoticePosted(**HEAD), "freeform", False),
+        (NoticePosted(**HEAD), "debate", True),
         (Redacted(**HEAD | {"message": "m"}), "freeform", False),
         (HumanMessage(**HEAD, recipients=()), "debate", False),
         (HumanMessage(**HEAD | {"recipients": ("ada",)}), "freeform", True),

@@ -5,27 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from csp.human.saved_state import MAX_TYPED, Memory
+from csp.human.saved_state import MAX_TYPED, SavedState
 
 
 def test_what_was_seen_is_remembered(tmp_path: Path) -> None:
-    assert Memory(tmp_path / "human").last_seen() is None
-    Memory(tmp_path / "human").save_seen(41)
-    Memory(tmp_path / "human").save_seen(42)
+    assert SavedState(tmp_path / "human").last_seen() is None
+    SavedState(tmp_path / "human").save_seen(41)
+    SavedState(tmp_path / "human").save_seen(42)
 
-    assert Memory(tmp_path / "human").last_seen() == 42
-    assert Memory(tmp_path / "other").last_seen() is None
+    assert SavedState(tmp_path / "human").last_seen() == 42
+    assert SavedState(tmp_path / "other").last_seen() is None
 
 
 def test_what_was_typed_is_remembered_line_breaks_and_all(tmp_path: Path) -> None:
     for text in ("one", "two\nlines", "ümlaut \u2028"):
-        Memory(tmp_path / "human").add_typed(text)
+        SavedState(tmp_path / "human").add_typed(text)
 
-    assert Memory(tmp_path / "human").typed() == ["one", "two\nlines", "ümlaut \u2028"]
+    assert SavedState(tmp_path / "human").typed() == ["one", "two\nlines", "ümlaut \u2028"]
 
 
 def test_the_memory_is_cut(tmp_path: Path) -> None:
-    memory = Memory(tmp_path / "human")
+    memory = SavedState(tmp_path / "human")
     for number in range(2 * MAX_TYPED + 1):
         memory.add_typed(f"line {number}")
     kept = memory.typed()
@@ -35,7 +35,7 @@ def test_the_memory_is_cut(tmp_path: Path) -> None:
 
 
 def test_the_files_are_for_their_user_alone(tmp_path: Path) -> None:
-    memory = Memory(tmp_path / "state" / "human")
+    memory = SavedState(tmp_path / "state" / "human")
     memory.save_seen(1)
     memory.add_typed("secret")
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "state").rglob("*")}
@@ -45,7 +45,7 @@ def test_the_files_are_for_their_user_alone(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_written_nothing_is_remembered(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    memory = Memory(tmp_path / "file" / "human")
+    memory = SavedState(tmp_path / "file" / "human")
     memory.save_seen(1)
     memory.add_typed("text")
 
@@ -53,7 +53,7 @@ def test_where_nothing_can_be_written_nothing_is_remembered(tmp_path: Path) -> N
 
 
 def test_damage_is_skipped(tmp_path: Path) -> None:
-    memory = Memory(tmp_path / "human")
+    memory = SavedState(tmp_path / "human")
     memory.add_typed("good")
     memory.save_seen(1)
     folder = tmp_path / "human"
@@ -65,7 +65,7 @@ def test_damage_is_skipped(tmp_path: Path) -> None:
 
 
 def test_what_was_seen_may_go_back_with_the_room(tmp_path: Path) -> None:
-    memory = Memory(tmp_path / "human")
+    memory = SavedState(tmp_path / "human")
     for seq in (1234, 5):
         memory.save_seen(seq)
 
@@ -74,7 +74,7 @@ def test_what_was_seen_may_go_back_with_the_room(tmp_path: Path) -> None:
 
 
 def test_the_same_is_not_written_twice(tmp_path: Path) -> None:
-    memory = Memory(tmp_path / "human")
+    memory = SavedState(tmp_path / "human")
     memory.save_seen(7)
     (tmp_path / "human" / "seen").write_text("8")
     memory.save_seen(7)
@@ -84,7 +84,7 @@ def test_the_same_is_not_written_twice(tmp_path: Path) -> None:
 
 def test_of_a_huge_file_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csp.human.saved_state._MAX_BYTES", 20)
-    memory = Memory(tmp_path / "human")
+    memory = SavedState(tmp_path / "human")
     for number in range(10):
         memory.add_typed(f"line {number}")
 
@@ -92,7 +92,7 @@ def test_of_a_huge_file_the_end_is_read(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
-    memory = Memory(tmp_path / "human")
+    memory = SavedState(tmp_path / "human")
     memory.add_typed("one")
     foreign = tmp_path / "foreign"
     foreign.write_text("")

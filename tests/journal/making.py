@@ -8,7 +8,15 @@ from pathlib import Path
 
 from csp.journal import JsonlJournal
 from csp.protocol.enums import ALL, AgentId, DeliveryState, MessageId
-from csp.protocol.events import AgentResponse, AnyEvent, Delivered, KnownEvent, Late, Noticed, encode_event
+from csp.protocol.events import (
+    AgentResponse,
+    AnyEvent,
+    DeliveryMoved,
+    KnownEvent,
+    LateReply,
+    NoticePosted,
+    encode_event,
+)
 from csp.protocol.requests import Handoff
 from csp.room import visibility
 from csp.room.sessions.session_registry import Sessions
@@ -37,18 +45,18 @@ def said(
     )
 
 
-def noticed(seq: int, text: str) -> Noticed:
-    return Noticed(seq, 1.0, MessageId(f"e-{seq}"), AgentId("system"), ALL, "default", text)
+def noticed(seq: int, text: str) -> NoticePosted:
+    return NoticePosted(seq, 1.0, MessageId(f"e-{seq}"), AgentId("system"), ALL, "default", text)
 
 
-def late(seq: int, text: str) -> Late:
-    return Late(
+def late(seq: int, text: str) -> LateReply:
+    return LateReply(
         seq, 1.0, MessageId(f"e-{seq}"), AgentId("codex"), AgentId("human"), "default", text, turn="t-1"
     )
 
 
-def delivered(seq: int, message_id: str, state: DeliveryState = DeliveryState.CONFIRMED) -> Delivered:
-    return Delivered(
+def delivered(seq: int, message_id: str, state: DeliveryState = DeliveryState.CONFIRMED) -> DeliveryMoved:
+    return DeliveryMoved(
         seq=seq,
         ts=1.0,
         id=MessageId(f"e-{seq}"),
@@ -111,4 +119,4 @@ def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess[str
 
 def concerns(event: AnyEvent, agent: AgentId) -> bool:
     """Tell what an agent may read in a room without sessions."""
-    return visibility.concerns(event, agent, Sessions())
+    return visibility.is_visible_to(event, agent, Sessions())

@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from csp.journal.rebuildable_files import Place, connect, delete_files, is_full, is_of, place_of, transaction
+from csp.journal.rebuildable_files import (
+    JournalPlace,
+    connect,
+    delete_files,
+    is_full,
+    is_of,
+    place_of,
+    transaction,
+)
 from tests.journal.making import commit, lines_to, opened
 
 
@@ -25,7 +33,7 @@ def test_a_place_is_known_by_both_its_ends(tmp_path: Path) -> None:
         for name, value in others.items():
             assert not is_of(view, place._replace(**{name: value})), name
         assert not is_of(view, place._replace(upto=view.end + 1))
-        assert not is_of(view, Place(place.inode, b"", 0, b""))
+        assert not is_of(view, JournalPlace(place.inode, b"", 0, b""))
         assert is_of(view, place_of(view, view.end))
 
 

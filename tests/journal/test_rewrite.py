@@ -12,7 +12,7 @@ from csp.journal.rewrite import Transform, discard, finish, prepare, pruning, re
 from csp.journal.scrub import scrub
 from csp.journal.search_index import SearchIndex
 from csp.protocol.enums import ALL, SYSTEM, MessageId
-from csp.protocol.events import Base, Noted, Said, decode_event, encode_event
+from csp.protocol.events import MessageEvent, NoteAdded, PrunedBase, decode_event, encode_event
 from tests.journal.making import (
     commit,
     concerns,
@@ -31,7 +31,7 @@ SECRET = "xylophone"
 
 def base_line(seq: int) -> bytes:
     return encode_event(
-        Base(seq, 1.0, MessageId(f"e-{seq}"), SYSTEM, ALL, "default", "", state=msgspec.Raw(b'{"a":1}'))
+        PrunedBase(seq, 1.0, MessageId(f"e-{seq}"), SYSTEM, ALL, "default", "", state=msgspec.Raw(b'{"a":1}'))
     )
 
 
@@ -83,7 +83,7 @@ def test_only_the_text_of_the_message_changes(tmp_path: Path) -> None:
         event = decode_event(after[1])
 
         assert [line for line in after if line not in before] == [after[1]]
-        assert isinstance(event, Said)
+        assert isinstance(event, MessageEvent)
         assert (event.text, event.handoff, event.seq, event.id) == ("[redacted]", None, 2, "gone")
         assert scrub(journal.path, patience_s=0).problems == 0
 
@@ -124,7 +124,7 @@ def test_tags_and_handoffs_go_with_a_redacted_text(tmp_path: Path) -> None:
         commit(journal, encoded([noted(1, "a note", tags=(SECRET,)), said(2, "x", task=SECRET)]))
         rewrite(journal, redaction([MessageId("n-1"), MessageId("m-2")]))
         note, message = (decode_event(line) for line in read_all(journal))
-        assert isinstance(note, Noted) and isinstance(message, Said)
+        assert isinstance(note, NoteAdded) and isinstance(message, MessageEvent)
 
         assert SECRET.encode() not in folder_bytes(tmp_path)
         assert (note.text, note.seq, message.text) == ("[redacted]", 1, "[redacted]")

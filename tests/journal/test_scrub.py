@@ -7,34 +7,34 @@ import msgspec
 import pytest
 
 from csp.journal import snapshots
-from csp.journal.scrub import Report, scrub
+from csp.journal.scrub import ScrubReport, scrub
 from csp.protocol.enums import ALL, SYSTEM, MessageId
-from csp.protocol.events import Base, encode_event
+from csp.protocol.events import PrunedBase, encode_event
 from tests.journal.making import encoded, lines_to, run_python, said, write_journal
 
 
-def report_on(folder: Path, lines: list[bytes]) -> Report:
+def report_on(folder: Path, lines: list[bytes]) -> ScrubReport:
     return scrub(write_journal(folder, b"".join(line + b"\n" for line in lines)), patience_s=0)
 
 
-def problems(report: Report) -> list[str]:
+def problems(report: ScrubReport) -> list[str]:
     return [damage.problem for damage in report.damaged]
 
 
 def base_line(seq: int) -> bytes:
     return encode_event(
-        Base(seq, 1.0, MessageId(f"e-{seq}"), SYSTEM, ALL, "default", "", state=msgspec.Raw(b"{}"))
+        PrunedBase(seq, 1.0, MessageId(f"e-{seq}"), SYSTEM, ALL, "default", "", state=msgspec.Raw(b"{}"))
     )
 
 
 def test_a_good_journal_has_nothing_to_report(tmp_path: Path) -> None:
     report = report_on(tmp_path, lines_to(50))
 
-    assert report == Report(checked=50, problems=0, damaged=[])
+    assert report == ScrubReport(checked=50, problems=0, damaged=[])
 
 
 def test_an_empty_journal_is_good(tmp_path: Path) -> None:
-    assert report_on(tmp_path, []) == Report(checked=0, problems=0, damaged=[])
+    assert report_on(tmp_path, []) == ScrubReport(checked=0, problems=0, damaged=[])
 
 
 def flipped(whole: bytes, place: int, bit: int) -> bytes:
@@ -128,7 +128,7 @@ def test_a_line_being_written_is_waited_for(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("csp.journal.scrub.time.sleep", write_on)
 
-    assert scrub(path, patience_s=60) == Report(checked=2, problems=0, damaged=[])
+    assert scrub(path, patience_s=60) == ScrubReport(checked=2, problems=0, damaged=[])
     assert len(pauses) == 1
 
 

@@ -11,7 +11,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.rooms import LiveRoom
 
 #: With the handshake of before, without one as it is now; the version that each comes to.
@@ -46,9 +46,9 @@ def join(room: LiveRoom, name: str, role: str = "agent") -> dict[str, str]:
     }
 
 
-def as_agent(room: LiveRoom, env: Mapping[str, str]) -> Gateway:
+def as_agent(room: LiveRoom, env: Mapping[str, str]) -> GatewayClient:
     """Return the gateway to an agent that has joined."""
-    return Gateway(room.url, env["CSP_AUTH_TOKEN"])
+    return GatewayClient(room.url, env["CSP_AUTH_TOKEN"])
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from csp.mcp.tools import Asked
-from csp.protocol.enums import Kind, Role
+from csp.mcp.tools import ToolCall
+from csp.protocol.enums import ParticipantKind, Role
 
 ME = {"id": "ada", "kind": "cli", "role": "agent", "room": "r"}
 
@@ -36,7 +36,7 @@ class Door:
         return answer
 
 
-def me(kind: Kind = Kind.CLI, role: Role = Role.AGENT) -> dict[str, Any]:
+def me(kind: ParticipantKind = ParticipantKind.CLI, role: Role = Role.AGENT) -> dict[str, Any]:
     return {**ME, "kind": kind, "role": role}
 
 
@@ -45,7 +45,7 @@ class Call:
 
     def __init__(self, door: Door) -> None:
         self.told: list[tuple[float, float, str]] = []
-        self.asked = Asked(door, "key-of-the-call", self._tell)
+        self.asked = ToolCall(door, "key-of-the-call", self._tell)
 
     async def _tell(self, step: float, of: float, message: str) -> None:
         self.told.append((step, of, message))

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import requests
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.mcp.clients import call, over_http, over_stdio, refused
 from tests.rooms import LiveRoom
 
@@ -24,7 +24,7 @@ class Answering:
 
     def __init__(self, room: LiveRoom, name: str) -> None:
         joined = room.gateway.post("/register", {"agentId": name, "kind": "api"})
-        self._gateway, self.name = Gateway(room.url, joined["token"]), str(joined["agentId"])
+        self._gateway, self.name = GatewayClient(room.url, joined["token"]), str(joined["agentId"])
         self.is_over = threading.Event()
         self.thread = threading.Thread(target=self._answer)
 

@@ -8,7 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from csp.errors import BadInput, Broken, CspError, NotFound, Refused, Unreachable
-from csp.mcp.mcp_server import Context, Room
+from csp.mcp.mcp_server import Context, ServedRoom
 from csp.protocol.enums import Role
 from tests.mcp.clients import AGENT_TOOLS, LEADER_TOOLS
 from tests.mcp.doors import Door, me
@@ -20,15 +20,15 @@ def context(**fields: Any) -> Context:
     return cast(Context, SimpleNamespace(**given))
 
 
-def room_of(door: Door) -> Room:
-    return Room(lambda ctx: door)
+def room_of(door: Door) -> ServedRoom:
+    return ServedRoom(lambda ctx: door)
 
 
 def calling(text: str, name: str = "broadcast") -> types.CallToolRequestParams:
     return types.CallToolRequestParams(name=name, arguments={"text": text})
 
 
-async def key(room: Room, door: Door, ctx: Context, params: types.CallToolRequestParams) -> str:
+async def key(room: ServedRoom, door: Door, ctx: Context, params: types.CallToolRequestParams) -> str:
     await room.call_tool(ctx, params)
     return str(door.asked[-1][2]["id"])
 

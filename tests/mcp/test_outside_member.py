@@ -7,7 +7,7 @@ import pytest
 
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated, Unreachable
 from csp.mcp import outside_member
-from csp.mcp.outside_member import Member
+from csp.mcp.outside_member import OutsideMember
 from csp.room_registry import Address
 
 
@@ -41,9 +41,9 @@ def _room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outside_member, "Gateway", Room)
 
 
-def made(state_dir: Path, room: str = "den") -> Member:
+def made(state_dir: Path, room: str = "den") -> OutsideMember:
     address = Address(url="http://x", token="of-the-room", room=room)
-    return Member("Scout", lambda: address, state_dir)
+    return OutsideMember("Scout", lambda: address, state_dir)
 
 
 def tokens() -> list[str]:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from csp.errors import NotFound, Unreachable
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.mcp import room_client as doors
-from csp.mcp.room_client import PATIENCE_S, Network, me, reads_inbox
-from csp.protocol.enums import Kind, Role
+from csp.mcp.room_client import PATIENCE_S, HttpRoomClient, me, reads_inbox
+from csp.protocol.enums import ParticipantKind, Role
 from tests.mcp.doors import Door
 from tests.mcp.doors import me as me_view
 
@@ -36,7 +36,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     return made
 
 
-class Asked(Gateway):
+class Asked(GatewayClient):
     """A gateway that fails as often as it is told to; it notes what reaches it."""
 
     def __init__(
@@ -60,15 +60,15 @@ class Asked(Gateway):
         return {"to": path}
 
 
-def network(gateway: Asked) -> tuple[Network, list[int]]:
+def network(gateway: Asked) -> tuple[HttpRoomClient, list[int]]:
     """Return a way to a gateway that has answered once, with how often it was connected to since."""
     connects: list[int] = []
 
-    def connect() -> Gateway:
+    def connect() -> GatewayClient:
         connects.append(1)
         return gateway
 
-    made = Network(connect)
+    made = HttpRoomClient(connect)
     failures, gateway.failures = gateway.failures, 0
     made.ask(lambda it: it.get("/me"))
     gateway.failures = failures
@@ -81,7 +81,7 @@ def test_a_room_that_never_answered_is_not_waited_for(clock: Time) -> None:
     gateway = Asked(failures=9)
 
     with pytest.raises(Unreachable):
-        Network(lambda: gateway).ask(lambda it: it.get("/me"))
+        HttpRoomClient(lambda: gateway).ask(lambda it: it.get("/me"))
     assert (len(gateway.seen), clock.now) == (1, 50.0)
 
 
@@ -135,13 +135,13 @@ async def test_what_never_arrived_is_said_again(clock: Time) -> None:
 async def test_what_could_not_be_connected_is_said_when_it_can(clock: Time) -> None:
     gateway, tries = Asked(), []
 
-    def connect() -> Gateway:
+    def connect() -> GatewayClient:
         tries.append(1)
         if len(tries) == 2:
             raise Unreachable("no room is running")
         return gateway
 
-    way = Network(connect)
+    way = HttpRoomClient(connect)
     way.ask(lambda it: it.get("/me"))
     way._gateway = None
 
@@ -163,11 +163,11 @@ async def test_what_the_room_refuses_is_raised_at_once(clock: Time) -> None:
 def test_calls_at_once_connect_once() -> None:
     gateway, connects, go = Asked(), [], threading.Barrier(4)
 
-    def connect() -> Gateway:
+    def connect() -> GatewayClient:
         connects.append(1)
         return gateway
 
-    way = Network(connect)
+    way = HttpRoomClient(connect)
 
     def ask() -> None:
         go.wait(60)
@@ -190,8 +190,8 @@ async def test_a_call_does_not_hold_up_the_others() -> None:
             assert is_free.wait(60)
             return path
 
-    slow = asyncio.ensure_future(Network(Slow).get("/slow"))
-    assert await Network(Asked).get("/quick") == {"to": "/quick"}
+    slow = asyncio.ensure_future(HttpRoomClient(Slow).get("/slow"))
+    assert await HttpRoomClient(Asked).get("/quick") == {"to": "/quick"}
     is_free.set()
 
     assert await slow == "/slow"
@@ -200,13 +200,15 @@ async def test_a_call_does_not_hold_up_the_others() -> None:
 @pytest.mark.parametrize(
     ("kind", "role", "is_reader"),
     [
-        (Kind.MCP, Role.AGENT, True),
-        (Kind.MCP, Role.ORCHESTRATOR, True),
-        (Kind.MCP, Role.ROOM, False),
-        (Kind.CLI, Role.AGENT, False),
+        (ParticipantKind.MCP, Role.AGENT, True),
+        (ParticipantKind.MCP, Role.ORCHESTRATOR, True),
+        (ParticipantKind.MCP, Role.ROOM, False),
+        (ParticipantKind.CLI, Role.AGENT, False),
     ],
 )
-async def test_only_an_agent_outside_reads_its_inbox_by_tool(kind: Kind, role: Role, is_reader: bool) -> None:
+async def test_only_an_agent_outside_reads_its_inbox_by_tool(
+    kind: ParticipantKind, role: Role, is_reader: bool
+) -> None:
     who = await me(Door().tell("/me", me_view(kind, role)))
 
     assert reads_inbox(who) is is_reader

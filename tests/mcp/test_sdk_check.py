@@ -25,7 +25,7 @@ def test_a_clone_is_told_another_command_than_a_package(
 ) -> None:
     root = Path(sdk_check.__file__).resolve().parents[2]
     assert how_to_install() == f"uv sync --inexact --extra mcp --project {root}"
-    monkeypatch.setattr(sdk_check, "__file__", str(tmp_path / "csp" / "mcp" / "installed.py"))
+    monkeypatch.setattr(sdk_check, "__file__", str(tmp_path / "csp" / "mcp" / "sdk_check.py"))
     assert how_to_install() == "pip install 'csp-groupchat[mcp]'"
 
 

@@ -15,11 +15,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, TextContent, TextResourceContents
 
 from csp.cli.mcp import find
-from csp.cli.verb_call import Call
+from csp.cli.verb_call import VerbCall
 from csp.config import Settings
 from csp.errors import Unreachable
 from csp.fast_start import process_environment
-from csp.mcp.outside_member import Member
+from csp.mcp.outside_member import OutsideMember
 from csp.room_registry import Address
 from tests.mcp.clients import (
     AGENT_TOOLS,
@@ -334,7 +334,7 @@ def test_a_call_outlives_the_gateway(room: LiveRoom, raw: Raw) -> None:
 def test_two_that_start_at_once_under_one_name_are_one_agent(room: LiveRoom) -> None:
     state_dir = room.home.parent / "run" / "csp"
     address = Address(url=room.url, token=room.token, room=room.name)
-    members = [Member("twin", lambda: address, state_dir) for _ in range(4)]
+    members = [OutsideMember("twin", lambda: address, state_dir) for _ in range(4)]
     with ThreadPoolExecutor(12) as pool:
         asked = [pool.submit(one.network.ask, lambda it: it.get("/me")) for one in members * 3]
         found = {one.result()["id"] for one in asked}
@@ -352,7 +352,7 @@ def test_a_room_is_found_though_the_client_hides_the_runtime_folder(
 
     assert process_environment.unnamed_runtime_dir({}) == str(run / str(os.getuid()) / "csp")
     assert process_environment.unnamed_runtime_dir({"XDG_RUNTIME_DIR": "/run/user/1"}) == ""
-    call = Call(args=Namespace(), settings=Settings(state_dir=room.home), cwd=room.dir)
+    call = VerbCall(args=Namespace(), settings=Settings(state_dir=room.home), cwd=room.dir)
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     assert find(call).url == room.url
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(room.home))

@@ -8,7 +8,7 @@ import pytest
 from csp.errors import BadInput
 from csp.mcp import tools
 from csp.mcp.tools import BY_NAME, TOOLS, read_arguments, shown_to
-from csp.protocol.enums import Kind, Role
+from csp.protocol.enums import ParticipantKind, Role
 from tests.mcp.doors import Call, Door, me
 
 
@@ -227,7 +227,7 @@ def item(number: int, **fields: Any) -> dict[str, Any]:
 
 
 async def test_an_inbox_is_read_up_to_the_limit_and_what_was_read_is_confirmed() -> None:
-    door = Door().tell("/me", me(Kind.MCP))
+    door = Door().tell("/me", me(ParticipantKind.MCP))
     door.tell("/inbox/ada", {"items": [item(1, turn="t-1", urgent=False), item(2), item(3)]})
     read = await run("read_messages", door, limit=2, after=7, wait=5)
 
@@ -239,7 +239,7 @@ async def test_an_inbox_is_read_up_to_the_limit_and_what_was_read_is_confirmed()
     assert read == {"items": [item(1, turn="t-1"), item(2)]}
 
 
-@pytest.mark.parametrize("who", [me(Kind.CLI), me(Kind.MCP, Role.ROOM)])
+@pytest.mark.parametrize("who", [me(ParticipantKind.CLI), me(ParticipantKind.MCP, Role.ROOM)])
 async def test_who_has_no_inbox_to_read_reads_the_history(who: dict[str, Any]) -> None:
     said = {"seq": 4, "id": "m-4", "type": "agent_response", "sender": "bob", "target": "all", "text": "t"}
     more = {"replyTo": "m-3", "session_id": "s-1", "turn": "t-1", "ts": 1.5, "crc": "x", "recipients": ["a"]}

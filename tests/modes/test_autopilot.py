@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.modes.acceptance import POSTED, ModeRoom
 from tests.waiting import wait_until_sync
 
@@ -220,7 +220,7 @@ def test_other_words_stop_nothing(room: ModeRoom, text: str) -> None:
 
 def test_an_agent_that_says_allstop_stops_nothing(room: ModeRoom) -> None:
     token = room.room.gateway.post("/register", {"agentId": "mallory"})["token"]
-    agent = Gateway(room.room.url, token)
+    agent = GatewayClient(room.room.url, token)
     view = running(room, 1)
     agent.post("/message", {"to": "bob", "content": "Allstop"})
     agent.post("/agent-output", {"content": "ALL-STOP!"})

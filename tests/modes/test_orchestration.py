@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.modes.acceptance import ModeRoom
 from tests.waiting import wait_until_sync
 
@@ -56,7 +56,7 @@ def test_agents_shows_a_number_behind_the_name_of_a_second_one(room: ModeRoom) -
 
 
 def test_send_to_a_name_with_a_dash_works(room: ModeRoom) -> None:
-    agent = Gateway(room.room.url, room.room.gateway.post("/register", {"agentId": "mallory"})["token"])
+    agent = GatewayClient(room.room.url, room.room.gateway.post("/register", {"agentId": "mallory"})["token"])
     agent.post("/agent-output", {"content": "@send.claude-2 hello over there"})
     asked = "[from mallory #"
 
@@ -222,7 +222,7 @@ def test_orchestrator_asks_for_the_mode_and_is_told(room: ModeRoom) -> None:
 
 
 def test_agents_may_not_set_the_mode(room: ModeRoom) -> None:
-    agent = Gateway(room.room.url, room.room.gateway.post("/register", {"agentId": "mallory"})["token"])
+    agent = GatewayClient(room.room.url, room.room.gateway.post("/register", {"agentId": "mallory"})["token"])
     agent.post("/agent-output", {"content": '@mode.set debate "coup" --agents claude,codex'})
     room.room.gateway.delete("/agents/mallory")
 
@@ -289,11 +289,11 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModeRoom]:
         room.quiet()
 
 
-def agents_own(room: ModeRoom, name: str) -> Gateway:
+def agents_own(room: ModeRoom, name: str) -> GatewayClient:
     """Return the way to the gateway that the program in a pane has."""
     variables = Path(f"/proc/{room.seats[name].cli}/environ").read_bytes().split(b"\0")
     env = dict(one.decode().split("=", 1) for one in variables if b"=" in one)
-    return Gateway(room.room.url, env["CSP_AUTH_TOKEN"])
+    return GatewayClient(room.room.url, env["CSP_AUTH_TOKEN"])
 
 
 def begun(room: ModeRoom) -> dict[str, Any]:

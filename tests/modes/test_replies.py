@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.room.commands import Tick
 from tests.gateway.debaters import Debaters
 from tests.gateway.served import Clock, ServedRoom, served
@@ -28,7 +28,7 @@ class Table:
     def __init__(self, room: LiveRoom) -> None:
         self.room = room
         self.agents = {
-            name: Gateway(room.url, room.gateway.post("/register", {"agentId": name})["token"])
+            name: GatewayClient(room.url, room.gateway.post("/register", {"agentId": name})["token"])
             for name in NAMES
         }
 

@@ -5,16 +5,16 @@ from typing import Final
 
 import pexpect
 
-from csp.panes.tmux_session import Panes
+from csp.panes.tmux_session import TmuxSession
 from csp.terminal.pane_layout import Size
 from tests.panes.place import Place
 
 SEVEN: Final = ("a1", "a2", "a3", "a4", "a5", "a6", "a7")
 
 
-def build(place: Place, *agents: str, cols: int = 200, rows: int = 49) -> Panes:
+def build(place: Place, *agents: str, cols: int = 200, rows: int = 49) -> TmuxSession:
     """Make the session of a room with a pane for each agent."""
-    panes = Panes("default", place.state)
+    panes = TmuxSession("default", place.state)
     panes.open(Size(cols=cols, rows=rows), place.dir, place.env)
     for agent in agents:
         panes.place(agent, "agent")

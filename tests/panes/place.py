@@ -16,7 +16,7 @@ import pexpect
 
 from csp.config import read_project_file
 from csp.errors import BadInput
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.panes.processes import Process, alive, family, matching
 from csp.room_registry import RunningRoom, running_rooms
 from csp.trust import Accepted, examine
@@ -190,8 +190,8 @@ class Place:
         return room
 
     @property
-    def gateway(self) -> Gateway:
-        return Gateway(self.room.url, self.room.token)
+    def gateway(self) -> GatewayClient:
+        return GatewayClient(self.room.url, self.room.token)
 
     def online(self) -> dict[str, str]:
         """Return the state of each agent that is online."""

@@ -9,21 +9,22 @@ from typing import Any, cast
 import pytest
 
 from csp.errors import Broken, Unreachable
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.panes import background_agents
-from csp.panes.background_agents import Background
+from csp.panes.background_agents import BackgroundAgent
 from csp.panes.tmux_session import room_key
-from csp.panes.wait_ready import Outcome
-from csp.sidecar.run_record import Run, agents_dir
+from csp.panes.wait_ready import StartOutcome
+from csp.sidecar.run_record import SidecarRecord, agents_dir
 
 #: Does what a model does for its room: leaves its record, then stays.
 _MODEL = """
 import json, os, sys, time
 from pathlib import Path
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 folder = Path(sys.argv[1])
 folder.mkdir(parents=True)
-Run(name="m", agent="m-2", token="t", url="u", room="r", role="agent", pid=os.getpid(), profile="p", argv=[],
+SidecarRecord(name="m", agent="m-2", token="t", url="u", room="r", role="agent",
+    pid=os.getpid(), profile="p", argv=[],
     env=dict(os.environ), cwd=os.getcwd(), folder=str(folder), started=0.0).save(folder)
 time.sleep(600)
 """
@@ -42,8 +43,8 @@ class Room:
         return picture
 
 
-def start(tmp_path: Path, room: Room, *argv: str, **env: str) -> Outcome:
-    made = Background(tmp_path, "default", cast(Gateway, room))
+def start(tmp_path: Path, room: Room, *argv: str, **env: str) -> StartOutcome:
+    made = BackgroundAgent(tmp_path, "default", cast(GatewayClient, room))
     given = {"PATH": os.environ["PATH"], "PYTHONPATH": os.getcwd(), **env}
     return made.start("m", argv, tmp_path, given, lambda _: None, "MY_KEY")
 
@@ -67,13 +68,13 @@ def test_a_model_is_here_once_it_has_told_its_state(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(subprocess, "Popen", Kept)
     try:
         found = start(tmp_path, room, *words, CSP_AUTH_TOKEN="secret", CSP_AGENT="x", MY_KEY="k", OTHER="o")
-        run = Run.load(folder)
+        run = SidecarRecord.load(folder)
     finally:
         for process in started:
             process.kill()
             process.wait()
 
-    assert found == Outcome("m-2", "busy")
+    assert found == StartOutcome("m-2", "busy")
     assert run is not None and run.cwd == str(tmp_path)
     assert run.env["CSP_PANES"] == room_key(tmp_path, "default")
     assert run.env["MY_KEY"] == "k"
@@ -105,7 +106,7 @@ def test_a_model_that_never_joins_is_ended(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(subprocess, "Popen", Noted)
 
-    assert start(tmp_path, Room([]), "sleep", "600") == Outcome(
+    assert start(tmp_path, Room([]), "sleep", "600") == StartOutcome(
         "m", "offline", "m has not joined after 0.2 s"
     )
     assert len(ended) == 1

@@ -12,19 +12,19 @@ import pytest
 
 from csp.errors import Refused
 from csp.panes import down
-from csp.panes.down import Ended, check_ended, end_room, purge
+from csp.panes.down import EndReport, check_ended, end_room, purge
 from csp.panes.processes import Process, family
 from csp.panes.tmux_session import room_key
 from csp.room_registry import RunningRoom
-from csp.sidecar.run_record import Run, agents_dir
+from csp.sidecar.run_record import SidecarRecord, agents_dir
 
 SLEEP = "import time; time.sleep(600)"
 
 
-def save_run(state: Path, agent: str, pid: int, env: dict[str, str]) -> Run:
+def save_run(state: Path, agent: str, pid: int, env: dict[str, str]) -> SidecarRecord:
     folder = agents_dir(state, "default") / agent
     folder.mkdir(parents=True)
-    run = Run(
+    run = SidecarRecord(
         name=agent,
         agent=agent,
         token="t",
@@ -87,7 +87,7 @@ def test_the_gateway_is_asked_by_its_supervisor(monkeypatch: pytest.MonkeyPatch,
         dir=tmp_path,
         history=tmp_path,
     )
-    report = Ended()
+    report = EndReport()
     down._end_gateway(report, room, lambda _: None)
 
     assert killed == [(11, signal.SIGTERM)]
@@ -188,7 +188,7 @@ def test_a_history_is_removed_whole(tmp_path: Path) -> None:
 def test_what_would_not_end_is_named() -> None:
     process = subprocess.Popen([sys.executable, "-c", SLEEP])
     try:
-        report = Ended(stubborn=sorted(family([process.pid])))
+        report = EndReport(stubborn=sorted(family([process.pid])))
         with pytest.raises(Refused, match=rf"would not end: {process.pid} \("):
             check_ended(report)
     finally:

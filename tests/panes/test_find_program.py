@@ -7,8 +7,8 @@ import pytest
 from csp.config import Settings
 from csp.errors import NotFound
 from csp.panes import find_program
-from csp.panes.find_program import Found, aliases, find
-from csp.panes.members import Wish, choose, member_for, need
+from csp.panes.find_program import FoundProgram, aliases, find
+from csp.panes.members import MemberRequest, choose, member_for, need
 
 BASH = "/bin/bash"
 
@@ -36,7 +36,7 @@ def test_what_is_on_the_path_stays_as_it_is(tmp_path: Path, env: dict[str, str])
     program(tmp_path / ".claude" / "local" / "claude")
     startup_file(tmp_path, "alias claude='/opt/other/claude'")
 
-    assert find(("claude", "--model", "opus"), tmp_path, env) == Found(("claude", "--model", "opus"))
+    assert find(("claude", "--model", "opus"), tmp_path, env) == FoundProgram(("claude", "--model", "opus"))
 
 
 @pytest.mark.parametrize("place", [".claude/local/claude", ".local/bin/claude"])
@@ -45,7 +45,7 @@ def test_claudes_own_install_is_found_outside_of_the_path(
 ) -> None:
     path = program(tmp_path / place)
 
-    assert find(("claude", "--model", "opus"), tmp_path, env) == Found((path, "--model", "opus"))
+    assert find(("claude", "--model", "opus"), tmp_path, env) == FoundProgram((path, "--model", "opus"))
     assert find(("codex",), tmp_path, env) is None
 
 
@@ -71,7 +71,7 @@ def test_an_alias_of_the_shell_is_resolved(tmp_path: Path, env: dict[str, str], 
     path = program(tmp_path / "opt" / "claude")
     startup_file(tmp_path, alias.format(home=tmp_path))
 
-    assert find(("claude", "-c"), tmp_path, env) == Found((path, "--model", "opus", "-c"))
+    assert find(("claude", "-c"), tmp_path, env) == FoundProgram((path, "--model", "opus", "-c"))
 
 
 def test_an_alias_may_name_a_program_on_the_path(tmp_path: Path, env: dict[str, str]) -> None:
@@ -79,7 +79,7 @@ def test_an_alias_may_name_a_program_on_the_path(tmp_path: Path, env: dict[str, 
     startup_file(tmp_path, "alias claude=claude-next")
 
     # The path no longer shows what CLI it is, so its profile is kept.
-    assert find(("claude",), tmp_path, env) == Found((path,), "claude")
+    assert find(("claude",), tmp_path, env) == FoundProgram((path,), "claude")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_cli_is_not_started_to_find_it(tmp_path: Path, env: dict[str, str]) 
     path.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     startup_file(tmp_path, f"alias claude={path}")
 
-    assert find(("claude",), tmp_path, env) == Found((str(path),))
+    assert find(("claude",), tmp_path, env) == FoundProgram((str(path),))
     assert not (tmp_path / "ran").exists()
 
 
@@ -141,7 +141,7 @@ def test_a_shell_that_cannot_be_asked_has_no_aliases(env: dict[str, str], shell:
 def test_a_path_is_taken_as_it_is(tmp_path: Path, env: dict[str, str]) -> None:
     program(tmp_path / "mine")
 
-    assert find(("./mine", "-x"), tmp_path, env) == Found(("./mine", "-x"))
+    assert find(("./mine", "-x"), tmp_path, env) == FoundProgram(("./mine", "-x"))
     assert find(("./other",), tmp_path, env) is None
 
 
@@ -150,7 +150,7 @@ def test_a_path_is_taken_as_it_is(tmp_path: Path, env: dict[str, str]) -> None:
 
 def test_up_starts_claude_from_its_own_install(tmp_path: Path, env: dict[str, str]) -> None:
     path = program(tmp_path / ".claude" / "local" / "claude")
-    lineup = choose(Settings(), Wish(dir=tmp_path, orchestrator=True), env)
+    lineup = choose(Settings(), MemberRequest(dir=tmp_path, orchestrator=True), env)
 
     assert [(member.agent, member.command) for member in lineup.members] == [
         ("orchestrator", (path, "--model", "haiku")),

@@ -8,7 +8,7 @@ import pytest
 
 from csp.config import AgentSpec, Settings
 from csp.errors import BadInput, NotFound
-from csp.panes.members import CSP, Member, Wish, choose, member_for, model_for, need, renamed
+from csp.panes.members import CSP, MemberRequest, PaneMember, choose, member_for, model_for, need, renamed
 
 
 @pytest.fixture
@@ -25,13 +25,13 @@ def install(env: Mapping[str, str], *names: str) -> None:
         path.chmod(0o755)
 
 
-def names(members: tuple[Member, ...]) -> list[str]:
+def names(members: tuple[PaneMember, ...]) -> list[str]:
     return [member.agent for member in members]
 
 
 def test_the_clis_that_are_installed_take_part(tmp_path: Path, env: dict[str, str]) -> None:
     install(env, "claude", "gemini")
-    lineup = choose(Settings(), Wish(dir=tmp_path), env)
+    lineup = choose(Settings(), MemberRequest(dir=tmp_path), env)
 
     assert [(member.agent, member.command) for member in lineup.members] == [
         ("claude", ("claude",)),
@@ -45,13 +45,13 @@ def test_the_clis_that_are_installed_take_part(tmp_path: Path, env: dict[str, st
 
 def test_a_variable_overrides_the_command_of_a_cli(tmp_path: Path, env: dict[str, str]) -> None:
     install(env, "mine")
-    lineup = choose(Settings(codex_cmd=("mine", "--fast")), Wish(dir=tmp_path), env)
+    lineup = choose(Settings(codex_cmd=("mine", "--fast")), MemberRequest(dir=tmp_path), env)
 
     assert [(member.agent, member.command) for member in lineup.members] == [("codex", ("mine", "--fast"))]
 
 
 def test_without_any_cli_the_demo_comes(tmp_path: Path, env: dict[str, str]) -> None:
-    lineup = choose(Settings(), Wish(dir=tmp_path), env)
+    lineup = choose(Settings(), MemberRequest(dir=tmp_path), env)
 
     assert names(lineup.members) == ["ada", "bob", "cy"]
     assert lineup.members[0].command == (*CSP, "demo", "ada")
@@ -61,7 +61,7 @@ def test_without_any_cli_the_demo_comes(tmp_path: Path, env: dict[str, str]) -> 
 
 def test_the_demo_can_be_asked_for_with_its_orchestrator(tmp_path: Path, env: dict[str, str]) -> None:
     install(env, "claude")
-    lineup = choose(Settings(), Wish(dir=tmp_path, demo=True, orchestrator=True, only=("cy",)), env)
+    lineup = choose(Settings(), MemberRequest(dir=tmp_path, demo=True, orchestrator=True, only=("cy",)), env)
 
     assert names(lineup.members) == ["orchestrator", "cy"]
     assert lineup.members[0].command[-1] == "conductor"
@@ -71,7 +71,7 @@ def test_the_demo_can_be_asked_for_with_its_orchestrator(tmp_path: Path, env: di
 def test_strict_checking_names_what_is_missing_and_how_to_get_it(tmp_path: Path, env: dict[str, str]) -> None:
     install(env, "claude", "gemini")
     with pytest.raises(NotFound) as error:
-        choose(Settings(strict_cli_check=True), Wish(dir=tmp_path), env)
+        choose(Settings(strict_cli_check=True), MemberRequest(dir=tmp_path), env)
 
     assert error.value.message == "the command 'codex' of agent 'codex' was not found"
     assert error.value.hint == (
@@ -82,7 +82,7 @@ def test_strict_checking_names_what_is_missing_and_how_to_get_it(tmp_path: Path,
 def test_an_agent_that_was_asked_for_must_be_there(tmp_path: Path, env: dict[str, str]) -> None:
     install(env, "claude")
     with pytest.raises(NotFound, match="'codex'"):
-        choose(Settings(), Wish(dir=tmp_path, only=("claude", "codex")), env)
+        choose(Settings(), MemberRequest(dir=tmp_path, only=("claude", "codex")), env)
 
 
 def test_csp_toml_decides_who_takes_part(tmp_path: Path, env: dict[str, str]) -> None:
@@ -95,7 +95,7 @@ def test_csp_toml_decides_who_takes_part(tmp_path: Path, env: dict[str, str]) ->
             AgentSpec(name="Boss", command=("mine",), role="orchestrator"),
         )
     )
-    members = choose(settings, Wish(dir=tmp_path), env).members
+    members = choose(settings, MemberRequest(dir=tmp_path), env).members
 
     assert names(members) == ["boss", "builder", "claude"]
     assert (members[1].cwd, members[1].profile, members[1].command) == (
@@ -118,7 +118,7 @@ def test_mistakes_in_csp_toml_are_named(
     tmp_path: Path, env: dict[str, str], spec: AgentSpec, problem: str
 ) -> None:
     with pytest.raises(BadInput) as error:
-        choose(Settings(agents=(spec,)), Wish(dir=tmp_path), env)
+        choose(Settings(agents=(spec,)), MemberRequest(dir=tmp_path), env)
 
     assert error.value.message.startswith(problem)
 
@@ -127,22 +127,22 @@ def test_two_names_of_one_id_are_refused(tmp_path: Path, env: dict[str, str]) ->
     install(env, "mine")
     specs = (AgentSpec(name="My Agent", command=("mine",)), AgentSpec(name="my-agent", command=("mine",)))
     with pytest.raises(BadInput, match="would both be 'my-agent'"):
-        choose(Settings(agents=specs), Wish(dir=tmp_path), env)
+        choose(Settings(agents=specs), MemberRequest(dir=tmp_path), env)
 
 
 def test_nobody_there_of_csp_toml_is_an_error(tmp_path: Path, env: dict[str, str]) -> None:
     specs = (AgentSpec(name="x", command=("./no/mine",)),)
     with pytest.raises(NotFound, match=r"'\./no/mine' of agent 'x'"):
-        choose(Settings(agents=specs), Wish(dir=tmp_path), env)
+        choose(Settings(agents=specs), MemberRequest(dir=tmp_path), env)
 
 
 def test_the_orchestrator_needs_its_command(tmp_path: Path, env: dict[str, str]) -> None:
     install(env, "codex")
     settings = Settings(orchestrator=True)
     with pytest.raises(NotFound, match="'claude' of agent 'orchestrator'"):
-        choose(settings, Wish(dir=tmp_path), env)
+        choose(settings, MemberRequest(dir=tmp_path), env)
     install(env, "claude")
-    members = choose(replace(settings, orch_cmd=("claude", "-m")), Wish(dir=tmp_path), env).members
+    members = choose(replace(settings, orch_cmd=("claude", "-m")), MemberRequest(dir=tmp_path), env).members
 
     assert [(member.agent, member.role) for member in members] == [
         ("orchestrator", "orchestrator"),
@@ -160,7 +160,7 @@ def test_a_script_beside_the_agents_directory_is_found(tmp_path: Path, env: dict
 
     assert names(
         choose(
-            Settings(agents=(AgentSpec(name="x", command=("./run.sh",)),)), Wish(dir=tmp_path), env
+            Settings(agents=(AgentSpec(name="x", command=("./run.sh",)),)), MemberRequest(dir=tmp_path), env
         ).members
     )
     assert member.agent == "x"
@@ -180,8 +180,8 @@ def test_the_variable_that_names_a_missing_command_is_named_first(
 ) -> None:
     settings = Settings(gemini_cmd=("no-such",), sources={"gemini_cmd": "CSP_GEMINI_CMD"})
     with pytest.raises(NotFound, match="CSP_GEMINI_CMD: the command 'no-such' of agent 'gemini'"):
-        choose(replace(settings, strict_cli_check=True), Wish(dir=tmp_path), env)
-    lineup = choose(settings, Wish(dir=tmp_path), env)
+        choose(replace(settings, strict_cli_check=True), MemberRequest(dir=tmp_path), env)
+    lineup = choose(settings, MemberRequest(dir=tmp_path), env)
 
     assert [note.split(";")[0] for note in lineup.notes] == [
         "CSP_GEMINI_CMD: the command 'no-such' of agent 'gemini' was not found",
@@ -193,13 +193,13 @@ def test_a_missing_command_of_the_orchestrator_is_told_beside_the_demo(
     tmp_path: Path, env: dict[str, str]
 ) -> None:
     settings = Settings(orch_cmd=("no-such",), sources={"orch_cmd": "CSP_ORCH_CMD"})
-    lineup = choose(settings, Wish(dir=tmp_path, orchestrator=True), env)
+    lineup = choose(settings, MemberRequest(dir=tmp_path, orchestrator=True), env)
 
     assert names(lineup.members) == ["orchestrator", "ada", "bob", "cy"]
     assert lineup.notes[0].startswith("CSP_ORCH_CMD: the command 'no-such' of agent 'orchestrator' was not")
-    assert len(choose(settings, Wish(dir=tmp_path), env).notes) == 1
+    assert len(choose(settings, MemberRequest(dir=tmp_path), env).notes) == 1
     install(env, "no-such")
-    assert len(choose(settings, Wish(dir=tmp_path, orchestrator=True), env).notes) == 1
+    assert len(choose(settings, MemberRequest(dir=tmp_path, orchestrator=True), env).notes) == 1
 
 
 def test_agents_are_chosen_by_name_or_id_in_the_order_of_the_file(
@@ -213,11 +213,14 @@ def test_agents_are_chosen_by_name_or_id_in_the_order_of_the_file(
     )
     settings = Settings(agents=specs)
 
-    assert names(choose(settings, Wish(dir=tmp_path, only=("two", "One")), env).members) == ["one", "two"]
-    wish = Wish(dir=tmp_path, only=("two",), orchestrator=True)
+    assert names(choose(settings, MemberRequest(dir=tmp_path, only=("two", "One")), env).members) == [
+        "one",
+        "two",
+    ]
+    wish = MemberRequest(dir=tmp_path, only=("two",), orchestrator=True)
     assert names(choose(settings, wish, env).members) == ["boss", "two"]
     with pytest.raises(BadInput) as error:
-        choose(settings, Wish(dir=tmp_path, only=("zzz",)), env)
+        choose(settings, MemberRequest(dir=tmp_path, only=("zzz",)), env)
     assert (error.value.message, error.value.hint) == (
         "--agents: unknown agent 'zzz'",
         "known are: One, Two, Boss",
@@ -227,11 +230,11 @@ def test_agents_are_chosen_by_name_or_id_in_the_order_of_the_file(
 def test_a_wish_is_special_or_plain() -> None:
     here = Path()
     rows = [
-        (Wish(dir=here), False, False),
-        (Wish(dir=here, only=("a",)), True, True),
-        (Wish(dir=here, demo=True, only=("a",)), True, False),
-        (Wish(dir=here, orchestrator=True), True, False),
-        (Wish(dir=here, orchestrator=True, only=("a",)), True, False),
+        (MemberRequest(dir=here), False, False),
+        (MemberRequest(dir=here, only=("a",)), True, True),
+        (MemberRequest(dir=here, demo=True, only=("a",)), True, False),
+        (MemberRequest(dir=here, orchestrator=True), True, False),
+        (MemberRequest(dir=here, orchestrator=True, only=("a",)), True, False),
     ]
 
     assert [(wish.is_special, wish.is_plain) for wish, _, _ in rows] == [row[1:] for row in rows]
@@ -273,7 +276,7 @@ def test_mistakes_of_models_and_profiles_are_named(
     tmp_path: Path, env: dict[str, str], spec: AgentSpec, problem: str
 ) -> None:
     with pytest.raises(BadInput) as error:
-        choose(Settings(agents=(spec,)), Wish(dir=tmp_path), env)
+        choose(Settings(agents=(spec,)), MemberRequest(dir=tmp_path), env)
 
     assert error.value.message.startswith(problem)
     assert error.value.hint
@@ -295,7 +298,7 @@ def test_mistakes_of_models_and_profiles_are_named(
     ],
 )
 def test_advice_fits_the_command(tmp_path: Path, env: dict[str, str], command: str, advice: str) -> None:
-    member = Member(name="x", agent="x", command=(command,), cwd=tmp_path)
+    member = PaneMember(name="x", agent="x", command=(command,), cwd=tmp_path)
     with pytest.raises(NotFound) as error:
         need(member, env)
 

@@ -8,7 +8,7 @@ import pexpect
 import pytest
 
 from csp.errors import Forbidden
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.panes.place import Place
 
 #: Wide enough that nothing a test looks for is broken into two rows.
@@ -268,7 +268,7 @@ def test_the_orchestrator_sets_a_mode_and_another_agent_cannot(conducted: Demo) 
     demo = conducted.place
     type_in(demo, '@orchestrator start a debate on "cats or dogs" in 2 rounds')
     demo.wait(lambda: mode(demo)["topic"] == "cats or dogs" and mode(demo)["status"] == "ended", "its debate")
-    eve = Gateway(demo.room.url, demo.gateway.post("/register", {"agentId": "eve"})["token"])
+    eve = GatewayClient(demo.room.url, demo.gateway.post("/register", {"agentId": "eve"})["token"])
     for command in ('@mode.set debate "mine"', "@mode.status"):
         eve.post("/agent-output", {"content": f"I lead now\n{command}"})
     with pytest.raises(Forbidden):

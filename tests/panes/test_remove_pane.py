@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.panes.members import Member
+from csp.panes.members import PaneMember
 from csp.panes.remove_pane import close_ended
 from csp.panes.resume_state import lineup_path, load_lineup, save_lineup
 from tests.panes.bare import build
@@ -20,7 +20,7 @@ def test_a_pane_goes_only_after_its_agent_has_ended(bare: Place, monkeypatch: py
     bare.state.mkdir(mode=0o700)
     path = lineup_path(bare.state, "default")
     save_lineup(
-        path, [Member(name=name, agent=name, command=("cat",), cwd=Path("/")) for name in ("ann", "ben")]
+        path, [PaneMember(name=name, agent=name, command=("cat",), cwd=Path("/")) for name in ("ann", "ben")]
     )
     assert not close(bare, "ann")
     assert not close(bare, "cid")
@@ -37,7 +37,7 @@ def test_a_pane_goes_only_after_its_agent_has_ended(bare: Place, monkeypatch: py
 def test_a_foreign_session_of_the_rooms_name_is_left_alone(bare: Place) -> None:
     bare.state.mkdir(mode=0o700)
     path = lineup_path(bare.state, "default")
-    save_lineup(path, [Member(name="ann", agent="ann", command=("cat",), cwd=Path("/"))])
+    save_lineup(path, [PaneMember(name="ann", agent="ann", command=("cat",), cwd=Path("/"))])
     bare.tmux("new-session", "-d", "-s", "csp", "cat")
 
     assert not close(bare, "ann")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from csp.panes.members import Member
+from csp.panes.members import PaneMember
 from csp.panes.resume_state import (
-    Conversation,
+    SavedConversation,
     conversations_of,
     forget_conversation,
     load_conversations,
@@ -19,7 +19,7 @@ from csp.panes.resume_state import (
     save_conversations,
     save_lineup,
 )
-from csp.sidecar.run_record import Run, agents_dir
+from csp.sidecar.run_record import SidecarRecord, agents_dir
 
 OLD = "11111111-1111-4111-8111-111111111111"
 NEW = "22222222-2222-4222-8222-222222222222"
@@ -35,7 +35,7 @@ def save_run(
     session: str = OLD,
 ) -> None:
     folder = agents_dir(state, "default") / agent
-    Run(
+    SidecarRecord(
         name=agent,
         agent=agent,
         token="t",
@@ -67,7 +67,7 @@ def test_the_conversation_is_the_one_that_was_written_to_last(tmp_path: Path) ->
     save_run(tmp_path, "claude", [newer, older])
 
     assert conversations_of(tmp_path, "default") == {
-        "claude": Conversation(session=NEW, profile="claude", cwd="/p", token="t", transcript=str(newer))
+        "claude": SavedConversation(session=NEW, profile="claude", cwd="/p", token="t", transcript=str(newer))
     }
 
 
@@ -87,7 +87,7 @@ def test_what_was_never_begun_is_not_gone_on_with(tmp_path: Path) -> None:
     save_run(tmp_path, "claude", [tmp_path / f"{OLD}.jsonl"])
 
     assert conversations_of(tmp_path, "default") == {
-        "claude": Conversation(profile="claude", cwd="/p", token="t")
+        "claude": SavedConversation(profile="claude", cwd="/p", token="t")
     }
 
 
@@ -110,16 +110,16 @@ def test_a_transcript_that_no_brain_has_noted_is_found_where_that_is_certain(tmp
 
 def test_conversations_are_kept_for_their_user_alone_and_added_to(tmp_path: Path) -> None:
     path = tmp_path / "agents.json"
-    first = Conversation(session=OLD, profile="claude", cwd="/p", token="t", transcript="/t")
-    second = Conversation(session=NEW, profile="codex", cwd="/p", token="t", transcript="/t")
+    first = SavedConversation(session=OLD, profile="claude", cwd="/p", token="t", transcript="/t")
+    second = SavedConversation(session=NEW, profile="codex", cwd="/p", token="t", transcript="/t")
     save_conversations(path, {"claude": first})
     save_conversations(path, {"codex": second})
 
     assert load_conversations(path) == {"claude": first, "codex": second}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    save_conversations(path, {"codex": Conversation(profile="codex", cwd="/p", token="new")})
+    save_conversations(path, {"codex": SavedConversation(profile="codex", cwd="/p", token="new")})
     assert load_conversations(path)["codex"] == replace(second, token="new")
-    save_conversations(path, {"codex": Conversation(profile="codex", cwd="/other", token="new")})
+    save_conversations(path, {"codex": SavedConversation(profile="codex", cwd="/other", token="new")})
     assert load_conversations(path)["codex"].session == ""
     forget_conversation(path, "claude")
     assert load_conversations(path)["claude"].session == ""
@@ -141,8 +141,8 @@ def test_a_cli_goes_on_with_its_conversation(
     tmp_path: Path, command: tuple[str, ...], profile: str, expected: tuple[str, ...]
 ) -> None:
     path = transcript(tmp_path, "t.jsonl", 1)
-    member = Member(name="a", agent="a", command=command, cwd=Path("/p"), profile=command[0])
-    known = {"a": Conversation(session=NEW, profile=profile, cwd="/p", token="t", transcript=str(path))}
+    member = PaneMember(name="a", agent="a", command=command, cwd=Path("/p"), profile=command[0])
+    known = {"a": SavedConversation(session=NEW, profile=profile, cwd="/p", token="t", transcript=str(path))}
 
     assert resumed(member, Path("/p"), known) == expected
     assert resumed(member, Path("/other"), known) == command
@@ -153,7 +153,7 @@ def test_a_cli_goes_on_with_its_conversation(
 
 def test_the_lineup_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "default.lineup"
-    members = (Member(name="A", agent="a", command=("x", "y"), cwd=Path("/p"), worktree=True),)
+    members = (PaneMember(name="A", agent="a", command=("x", "y"), cwd=Path("/p"), worktree=True),)
     save_lineup(path, members)
 
     assert load_lineup(path) == members
@@ -175,18 +175,18 @@ def test_a_conversation_of_before_this_run_is_not_its_own(tmp_path: Path) -> Non
 
 def test_what_a_person_chose_for_the_conversation_stands(tmp_path: Path) -> None:
     path = transcript(tmp_path, "t.jsonl", 1)
-    known = {"a": Conversation(session=NEW, profile="claude", cwd="/p", token="t", transcript=str(path))}
+    known = {"a": SavedConversation(session=NEW, profile="claude", cwd="/p", token="t", transcript=str(path))}
     for flag in ("-r", "--resume", "-c", "--continue", "--session-id", "resume", "fork"):
-        member = Member(name="a", agent="a", command=("claude", flag), cwd=Path("/p"))
+        member = PaneMember(name="a", agent="a", command=("claude", flag), cwd=Path("/p"))
 
         assert resumed(member, Path("/p"), known) == ("claude", flag)
-    plain = Member(name="a", agent="a", command=("claude",), cwd=Path("/p"))
+    plain = PaneMember(name="a", agent="a", command=("claude",), cwd=Path("/p"))
     assert resumed(plain, Path("/p"), known) == ("claude", "--resume", NEW)
     assert resumed(replace(plain, provider="openai"), Path("/p"), known) == ("claude",)
 
 
 def test_a_room_that_was_never_up_gets_no_file(tmp_path: Path) -> None:
-    talk = Conversation(profile="p", cwd="/p", token="t")
+    talk = SavedConversation(profile="p", cwd="/p", token="t")
     save_conversations(tmp_path / "none" / "agents.json", {"a": talk})
     assert not (tmp_path / "none").exists()
     path = tmp_path / "agents.json"
@@ -203,7 +203,9 @@ def test_a_room_that_was_never_up_gets_no_file(tmp_path: Path) -> None:
 def test_a_later_session_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     path = tmp_path / "agents.json"
     for session in (OLD, NEW):
-        talk = Conversation(session=session, profile="claude", cwd="/p", token="t", transcript=f"/{session}")
+        talk = SavedConversation(
+            session=session, profile="claude", cwd="/p", token="t", transcript=f"/{session}"
+        )
         save_conversations(path, {"claude": talk})
 
     assert load_conversations(path)["claude"] == talk
@@ -211,8 +213,8 @@ def test_a_later_session_takes_the_place_of_an_earlier_one(tmp_path: Path) -> No
 
 def test_another_cli_under_the_same_name_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "agents.json"
-    save_conversations(path, {"a": Conversation(session=OLD, profile="claude", cwd="/p", token="t")})
-    save_conversations(path, {"a": Conversation(profile="codex", cwd="/p", token="t")})
+    save_conversations(path, {"a": SavedConversation(session=OLD, profile="claude", cwd="/p", token="t")})
+    save_conversations(path, {"a": SavedConversation(profile="codex", cwd="/p", token="t")})
 
     assert load_conversations(path)["a"].session == ""
 
@@ -256,8 +258,8 @@ def test_a_damaged_lineup_is_nobody(tmp_path: Path, text: str) -> None:
 
 def test_a_profile_that_was_chosen_counts_for_the_conversation(tmp_path: Path) -> None:
     path = transcript(tmp_path, "t.jsonl", 1)
-    known = {"a": Conversation(session=NEW, profile="claude", cwd="/p", token="t", transcript=str(path))}
-    own = Member(name="a", agent="a", command=("my-claude",), cwd=Path("/p"), profile="claude")
+    known = {"a": SavedConversation(session=NEW, profile="claude", cwd="/p", token="t", transcript=str(path))}
+    own = PaneMember(name="a", agent="a", command=("my-claude",), cwd=Path("/p"), profile="claude")
 
     assert resumed(own, Path("/p"), known) == ("my-claude", "--resume", NEW)
     assert resumed(replace(own, profile=""), Path("/p"), known) == ("my-claude",)

@@ -13,7 +13,7 @@ import pytest
 from csp.errors import Broken, NotFound, Refused
 from csp.fast_start.child_environment import IDENTITY
 from csp.panes.tmux_session import (
-    Panes,
+    TmuxSession,
     _remove_dead,
     check_terminal,
     check_tmux,
@@ -84,8 +84,8 @@ class Server:
         return SimpleNamespace(stdout=answer, stderr=[self.problem] if self.problem else [])
 
 
-def panes_of(server: Server) -> Panes:
-    panes = Panes.__new__(Panes)
+def panes_of(server: Server) -> TmuxSession:
+    panes = TmuxSession.__new__(TmuxSession)
     panes.name, panes.id, panes._key = "csp", "$1", "default@1"
     panes._server = server  # type: ignore[assignment]  # all of it that is used
     return panes
@@ -242,14 +242,14 @@ def test_a_foreign_session_of_our_name_is_refused(bare: Place) -> None:
     bare.tmux("new-session", "-d", "-s", "csp", "cat")
 
     with pytest.raises(Refused, match="there is a tmux session 'csp' that is not the room's"):
-        Panes("default", bare.state)
-    assert Panes("other", bare.state).id == ""
+        TmuxSession("default", bare.state)
+    assert TmuxSession("other", bare.state).id == ""
 
 
 def test_our_session_is_found_by_its_mark_whatever_its_name(bare: Place) -> None:
     built = build(bare, "ann")
     bare.tmux("rename-session", "-t", "csp", "mine")
-    found = Panes("default", bare.state)
+    found = TmuxSession("default", bare.state)
 
     assert (found.id, list(found.seats())) == (built.id, ["human", "ann"])
 
@@ -329,7 +329,7 @@ def test_a_command_runs_in_its_directory_with_an_odd_environment(bare: Place) ->
     place = bare.folder / "o#{pane_id} dir"
     place.mkdir()
     bare.tmux("new-session", "-d", "-s", "mine", "cat")
-    panes = Panes("default", bare.state)
+    panes = TmuxSession("default", bare.state)
     env = {**bare.env, "CSP_TEST_ODD": odd, "CSP_AUTH_TOKEN": "secret-of-the-room"}
     panes.open(Size(cols=200, rows=49), bare.dir, env)
     pane = panes.place("ann", "agent")
@@ -395,7 +395,7 @@ def test_nothing_of_the_users_server_is_changed(bare: Place) -> None:
 def test_the_users_own_status_line_stays_behind_the_mode(bare: Place) -> None:
     bare.tmux("new-session", "-d", "-s", "mine", "cat")
     bare.tmux("set-option", "-g", "status-right", "own text")
-    Panes("a-room-with-a-long-name", bare.state).open(Size(cols=200, rows=49), bare.dir, bare.env)
+    TmuxSession("a-room-with-a-long-name", bare.state).open(Size(cols=200, rows=49), bare.dir, bare.env)
     session = "csp-a-room-with-a-long-name"
     left = bare.tmux("display-message", "-p", "-t", session, "#{T;=/#{status-left-length}:status-left}")
 

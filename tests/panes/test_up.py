@@ -10,32 +10,32 @@ import pytest
 from csp.config import AgentSpec, Settings
 from csp.errors import BadInput, Broken, CspError, Refused
 from csp.panes import up
-from csp.panes.members import CSP, Member, Wish
+from csp.panes.members import CSP, MemberRequest, PaneMember
 from csp.panes.resume_state import (
-    Conversation,
+    SavedConversation,
     lineup_path,
     load_conversations,
     load_lineup,
     save_conversations,
     save_lineup,
 )
-from csp.panes.tmux_session import DEFAULT_SIZE, Seat
-from csp.panes.up import Joining, Opening, plan, sidecar_argv
-from csp.panes.wait_ready import Outcome
+from csp.panes.tmux_session import DEFAULT_SIZE, AgentPane
+from csp.panes.up import AddAgents, OpenRoom, plan, sidecar_argv
+from csp.panes.wait_ready import StartOutcome
 from csp.room_registry import Address, RunningRoom
-from csp.sidecar.run_record import Run, agents_dir
+from csp.sidecar.run_record import SidecarRecord, agents_dir
 from csp.terminal.pane_layout import Size
 
 
-def member(name: str, **more: Any) -> Member:
+def member(name: str, **more: Any) -> PaneMember:
     fields: dict[str, Any] = {"name": name, "agent": name.lower(), "command": ("cat",), "cwd": Path("/p")}
-    return Member(**fields | more)
+    return PaneMember(**fields | more)
 
 
 class FakePanes:
     """Keeps what would be done to the panes."""
 
-    def __init__(self, *seats: Seat) -> None:
+    def __init__(self, *seats: AgentPane) -> None:
         self.id = "$1"
         self.name = "csp"
         self.by_agent = {seat.agent: seat for seat in seats}
@@ -44,7 +44,7 @@ class FakePanes:
         self.placed: list[tuple[str, str]] = []
         self.shown: list[tuple[str, str]] = []
 
-    def seats(self) -> dict[str, Seat]:
+    def seats(self) -> dict[str, AgentPane]:
         return self.by_agent
 
     def place(self, agent: str, role: str) -> str:
@@ -97,8 +97,8 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(state_dir=tmp_path / "state", history_dir=tmp_path / "history")
 
 
-def seat(agent: str, *, is_dead: bool = False) -> Seat:
-    return Seat(pane=f"%{agent}", window="@0", agent=agent, pid=7, is_dead=is_dead)
+def seat(agent: str, *, is_dead: bool = False) -> AgentPane:
+    return AgentPane(pane=f"%{agent}", window="@0", agent=agent, pid=7, is_dead=is_dead)
 
 
 def running(tmp_path: Path) -> RunningRoom:
@@ -115,11 +115,11 @@ def open_with(
     panes: FakePanes,
     room: RunningRoom | None,
     **wish: Any,
-) -> tuple[Opening, list[str]]:
+) -> tuple[OpenRoom, list[str]]:
     monkeypatch.setattr(up, "Panes", lambda *_: panes)
     told: list[str] = []
     dir = settings.state_dir.parent
-    made = Opening(settings, Wish(**{"dir": dir} | wish), dir, {}, lambda _: None, told.append)
+    made = OpenRoom(settings, MemberRequest(**{"dir": dir} | wish), dir, {}, lambda _: None, told.append)
     made._room = room
     return made, told
 
@@ -127,7 +127,7 @@ def open_with(
 def save_run(settings: Settings, agent: str, *, pid: int = 1 << 22, journal: int = 1) -> None:
     folder = agents_dir(settings.state_dir, "default") / agent
     folder.mkdir(parents=True)
-    Run(
+    SidecarRecord(
         name=agent,
         agent=agent,
         token=f"token of {agent}",
@@ -172,7 +172,7 @@ def test_the_plan_shares_the_agents_out_over_windows(
     monkeypatch.setattr(up, "Panes", lambda *_: FakePanes())
     specs = tuple(AgentSpec(name=f"a{number}", command=("cat",)) for number in range(7))
     settings = replace(settings, agents=specs, room="other")
-    found = plan(settings, Wish(dir=tmp_path), dict(os.environ), (80, 24))
+    found = plan(settings, MemberRequest(dir=tmp_path), dict(os.environ), (80, 24))
 
     assert found["windows"] == [["human", "a0", "a1", "a2", "a3"], ["a4", "a5", "a6"]]
     assert (found["session"], found["size"], found["dir"]) == ("csp-other", [80, 23], str(tmp_path))
@@ -186,7 +186,7 @@ def test_the_plan_shares_the_agents_out_over_windows(
         "worktree": False,
         "provider": None,
     }
-    assert plan(settings, Wish(dir=tmp_path), dict(os.environ), None)["size"] == [200, 49]
+    assert plan(settings, MemberRequest(dir=tmp_path), dict(os.environ), None)["size"] == [200, 49]
 
 
 def test_the_plan_fails_where_a_worktree_cannot_be_made(
@@ -195,7 +195,7 @@ def test_the_plan_fails_where_a_worktree_cannot_be_made(
     monkeypatch.setattr(up, "Panes", lambda *_: FakePanes())
     settings = replace(settings, agents=(AgentSpec(name="ann", command=("cat",), worktree=True),))
     with pytest.raises(BadInput, match="worktree needs a git repository"):
-        plan(settings, Wish(dir=tmp_path), dict(os.environ), None)
+        plan(settings, MemberRequest(dir=tmp_path), dict(os.environ), None)
 
 
 def test_a_history_that_is_a_file_is_refused(settings: Settings, tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_only_the_missing_the_dead_and_the_removed_are_started(
 
 @pytest.mark.parametrize("seats", [(), (seat("human", is_dead=True),)])
 def test_a_human_pane_that_is_missing_is_started(
-    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, seats: tuple[Seat, ...]
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path, seats: tuple[AgentPane, ...]
 ) -> None:
     panes = FakePanes(*seats)
     made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
@@ -314,7 +314,8 @@ def test_good_bye_is_said_for_those_who_went_without_it(
     save_run(settings, "ben", pid=os.getpid())
     gateway.agents = [{"id": name, "online": name != "cid"} for name in ("ann", "ben", "cid", "dan")]
     known = {
-        name: Conversation(profile="p", cwd="/p", token=f"token of {name}") for name in ("ann", "ben", "cid")
+        name: SavedConversation(profile="p", cwd="/p", token=f"token of {name}")
+        for name in ("ann", "ben", "cid")
     }
     made, _ = open_with(monkeypatch, settings, FakePanes(), running(tmp_path))
     made._free_ids(["ann", "ben", "cid", "dan"], known)
@@ -330,15 +331,15 @@ def test_a_cli_that_ends_over_its_old_conversation_starts_anew(
     made, told = open_with(monkeypatch, settings, panes, room)
     made._resumed = {"ann", "ben"}
     path = made._conversations
-    save_conversations(path, {"ann": Conversation(profile="p", cwd="/p", token="t", session="s")})
+    save_conversations(path, {"ann": SavedConversation(profile="p", cwd="/p", token="t", session="s")})
     members = [member(name) for name in ("ann", "ben", "cid")]
-    outcomes = [Outcome(name, "offline", "it has ended") for name in ("ann", "ben", "cid")]
+    outcomes = [StartOutcome(name, "offline", "it has ended") for name in ("ann", "ben", "cid")]
 
     assert made._start_anew(members, outcomes)
     assert told == ["ann could not go on with its conversation; it starts a new one"]
     assert [pane for pane, _, _ in panes.ran] == ["%ann"]
     assert load_conversations(path)["ann"].session == ""
-    assert not made._start_anew(members, [Outcome("ann", "idle")])
+    assert not made._start_anew(members, [StartOutcome("ann", "idle")])
 
 
 def test_a_conversation_that_is_gone_on_with_is_noted(
@@ -347,7 +348,7 @@ def test_a_conversation_that_is_gone_on_with_is_noted(
     made, _ = open_with(monkeypatch, settings, FakePanes(seat("human")), running(tmp_path))
     old = tmp_path / "t.jsonl"
     old.write_text("{}")
-    talk = Conversation(profile="claude", cwd="/p", token="t", session="s-1", transcript=str(old))
+    talk = SavedConversation(profile="claude", cwd="/p", token="t", session="s-1", transcript=str(old))
     save_conversations(made._conversations, {"ann": talk})
     made._seat([member("ann", command=("claude",), profile="claude"), member("ben")])
 
@@ -372,8 +373,8 @@ def test_the_border_says_whose_turn_it_is_from_the_first(
     word: str,
 ) -> None:
     class Waits:
-        def run(self, agents: list[str], show: object) -> list[Outcome]:
-            return [Outcome(agent, "idle") for agent in agents]
+        def run(self, agents: list[str], show: object) -> list[StartOutcome]:
+            return [StartOutcome(agent, "idle") for agent in agents]
 
     monkeypatch.setattr(up, "_waiting", lambda *_: Waits())
     monkeypatch.setattr(up, "running_room", lambda *_: running(tmp_path))
@@ -395,7 +396,7 @@ class Opened:
         self.done: list[Any] = []
         self.panes = FakePanes()
         self.found: RunningRoom | None = None
-        self.outcomes = [[Outcome("ann", "idle")]]
+        self.outcomes = [[StartOutcome("ann", "idle")]]
         self.has_lost_supervisor = False
         room = running(tmp_path)
         monkeypatch.setattr(up, "find_running", lambda *_: self.found)
@@ -403,17 +404,22 @@ class Opened:
         monkeypatch.setattr(up, "has_lost_supervisor", lambda room: self.has_lost_supervisor)
         monkeypatch.setattr(up, "supervise_again", lambda *_: self._do("supervised", replace(room, pid=2)))
         monkeypatch.setattr(up, "Panes", lambda *_: self.panes)
-        monkeypatch.setattr(Opening, "_seat", lambda _, members: self.done.append([*members]))
-        monkeypatch.setattr(Opening, "_wait", lambda _, members: self.outcomes.pop(0))
-        monkeypatch.setattr(Opening, "_start_anew", lambda _, members, outcomes: bool(self.outcomes))
-        monkeypatch.setattr(Opening, "_save", lambda _: self.done.append("saved"))
+        monkeypatch.setattr(OpenRoom, "_seat", lambda _, members: self.done.append([*members]))
+        monkeypatch.setattr(OpenRoom, "_wait", lambda _, members: self.outcomes.pop(0))
+        monkeypatch.setattr(OpenRoom, "_start_anew", lambda _, members, outcomes: bool(self.outcomes))
+        monkeypatch.setattr(OpenRoom, "_save", lambda _: self.done.append("saved"))
         settings = replace(
             settings, agents=tuple(AgentSpec(name=name, command=("cat",)) for name in ("ann", "ben"))
         )
         self.sizes: list[Size | None] = [None]
         self.told: list[str] = []
-        self.opening = Opening(
-            settings, Wish(dir=tmp_path), tmp_path, dict(os.environ), lambda _: None, self.told.append
+        self.opening = OpenRoom(
+            settings,
+            MemberRequest(dir=tmp_path),
+            tmp_path,
+            dict(os.environ),
+            lambda _: None,
+            self.told.append,
         )
 
         def open_panes(size: Size, dir: Path, env: Any) -> None:
@@ -446,7 +452,7 @@ def test_a_new_room_is_as_large_as_its_terminal(
     opened: Opened, terminal: tuple[int, int] | None, client: Size | None, size: Size
 ) -> None:
     opened.panes.id, opened.sizes = "", [client]
-    assert opened.opening.open(terminal) == [Outcome("ann", "idle")]
+    assert opened.opening.open(terminal) == [StartOutcome("ann", "idle")]
     gateway, made, members, saved = opened.done
 
     assert (gateway, made, saved) == ("gateway", size, "saved")
@@ -465,9 +471,9 @@ def test_a_room_that_is_up_is_joined(opened: Opened, tmp_path: Path) -> None:
 
 
 def test_who_starts_anew_is_waited_for_again(opened: Opened) -> None:
-    opened.outcomes.append([Outcome("ann", "busy")])
+    opened.outcomes.append([StartOutcome("ann", "busy")])
 
-    assert opened.opening.open(None) == [Outcome("ann", "busy")]
+    assert opened.opening.open(None) == [StartOutcome("ann", "busy")]
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -492,7 +498,7 @@ def test_all_who_take_part_are_remembered_and_not_only_those_named_now(
     path = lineup_path(settings.state_dir, "default")
     save_lineup(path, (member("ann"), member("ben")))
     opened.found = running(tmp_path)
-    opened.opening._wish = Wish(dir=tmp_path, only=("ben",))
+    opened.opening._wish = MemberRequest(dir=tmp_path, only=("ben",))
     opened.opening.open(None)
 
     assert [[one.agent for one in what] for what in opened.done if isinstance(what, list)] == [["ben"]]
@@ -543,7 +549,7 @@ def test_a_start_says_good_bye_for_whom_it_starts_and_goes_on_with_their_talk(
     old.write_text("{}")
     panes = FakePanes(seat("human"), seat("ann", is_dead=True))
     made, _ = open_with(monkeypatch, settings, panes, running(tmp_path))
-    known = Conversation(profile="claude", cwd="/p", token="old", session="s-1", transcript=str(old))
+    known = SavedConversation(profile="claude", cwd="/p", token="old", session="s-1", transcript=str(old))
     monkeypatch.setattr(up, "conversations_of", lambda *_: {"ann": known})
     made._seat([member("ann", command=("claude",), profile="claude")])
 
@@ -565,15 +571,15 @@ def test_a_gateway_that_has_ended_is_one_clear_error(
 
 def joining(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, panes: FakePanes, room: RunningRoom | None
-) -> Joining:
+) -> AddAgents:
     class Waits:
-        def run(self, agents: list[str], show: object) -> list[Outcome]:
-            return [Outcome(agent, "busy") for agent in agents]
+        def run(self, agents: list[str], show: object) -> list[StartOutcome]:
+            return [StartOutcome(agent, "busy") for agent in agents]
 
     monkeypatch.setattr(up, "Panes", lambda *_: panes)
     monkeypatch.setattr(up, "running_room", lambda *_: room)
     monkeypatch.setattr(up, "_waiting", lambda *_: Waits())
-    return Joining(settings, Address(url="u", token="t", room="default"), {}, lambda _: None)
+    return AddAgents(settings, Address(url="u", token="t", room="default"), {}, lambda _: None)
 
 
 def test_an_added_agent_gets_the_next_free_name_and_is_remembered(
@@ -585,7 +591,7 @@ def test_an_added_agent_gets_the_next_free_name_and_is_remembered(
     room = joining(monkeypatch, settings, panes, running(tmp_path))
     outcome = room.add(member("ann", role="orchestrator"), {"KEY": "secret"})
 
-    assert (outcome, room.dir) == (Outcome("ann-3", "busy"), tmp_path)
+    assert (outcome, room.dir) == (StartOutcome("ann-3", "busy"), tmp_path)
     assert panes.placed == [("ann-3", "orchestrator")]
     assert panes.ran[0][1][-4:] == ["--role", "orchestrator", "--", "cat"]
     assert panes.envs == [{"KEY": "secret"}]

@@ -6,15 +6,15 @@ from typing import Any, cast
 import pytest
 
 from csp.errors import NotFound, Unreachable
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.panes import wait_ready
-from csp.panes.tmux_session import Panes, Seat
-from csp.panes.wait_ready import Outcome, Waiting
-from csp.sidecar.run_record import Run
+from csp.panes.tmux_session import AgentPane, TmuxSession
+from csp.panes.wait_ready import ReadyWait, StartOutcome
+from csp.sidecar.run_record import SidecarRecord
 
 
-def seat(agent: str, pid: int = 7, *, is_dead: bool = False) -> Seat:
-    return Seat(pane=f"%{agent}", window="@0", agent=agent, pid=pid, is_dead=is_dead)
+def seat(agent: str, pid: int = 7, *, is_dead: bool = False) -> AgentPane:
+    return AgentPane(pane=f"%{agent}", window="@0", agent=agent, pid=pid, is_dead=is_dead)
 
 
 class Room:
@@ -22,7 +22,7 @@ class Room:
 
     def __init__(self) -> None:
         self.pictures: list[list[dict[str, Any]]] = []
-        self.rows: dict[str, Seat] = {}
+        self.rows: dict[str, AgentPane] = {}
         self.answers = {"ann": True}
         self.lines = {"%ann": "no key here"}
         self.asked: list[str] = []
@@ -38,7 +38,7 @@ class Room:
             raise Unreachable("away")
         return picture
 
-    def seats(self) -> dict[str, Seat]:
+    def seats(self) -> dict[str, AgentPane]:
         return self.rows
 
     def last_line(self, pane: str) -> str:
@@ -71,7 +71,7 @@ def room() -> Room:
 
 
 def save_run(folder: Path, agent: str, pid: int) -> None:
-    run = Run(
+    run = SidecarRecord(
         name=agent,
         agent=agent,
         token="t",
@@ -87,10 +87,10 @@ def save_run(folder: Path, agent: str, pid: int) -> None:
     run.save(folder / agent)
 
 
-def wait(room: Room, folder: Path, *agents: str) -> tuple[list[Outcome], list[str]]:
+def wait(room: Room, folder: Path, *agents: str) -> tuple[list[StartOutcome], list[str]]:
     shown: list[str] = []
-    panes, gateway = cast(Panes, room), cast(Gateway, room)
-    return Waiting(lambda: gateway, panes, folder).run(agents or ("ann",), shown.append), shown
+    panes, gateway = cast(TmuxSession, room), cast(GatewayClient, room)
+    return ReadyWait(lambda: gateway, panes, folder).run(agents or ("ann",), shown.append), shown
 
 
 def state(word: str, *, online: bool = True, id: str = "ann") -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def test_one_that_rests_and_shows_itself_is_here(room: Room, tmp_path: Path) -> 
     room.pictures = [[], state("starting"), state("starting"), state("busy")]
     found, shown = wait(room, tmp_path)
 
-    assert found == [Outcome("ann", "busy")]
+    assert found == [StartOutcome("ann", "busy")]
     assert shown[0] == "waiting for ann (0 of 1 here)…"
 
 
@@ -115,7 +115,7 @@ def test_the_state_of_a_sidecar_that_is_no_more_is_not_believed(
     room.pictures = [state("idle")]
     found, _ = wait(room, tmp_path)
 
-    assert found == [Outcome("ann", "idle", "ann is still starting after 60 s: no key here")]
+    assert found == [StartOutcome("ann", "idle", "ann is still starting after 60 s: no key here")]
     assert clock.now == pytest.approx(160, abs=1)
 
 
@@ -125,7 +125,7 @@ def test_a_brain_that_does_not_answer_yet_is_waited_for(room: Room, tmp_path: Pa
     room.pictures, room.answers, room.lines = [state("idle")], {}, {}
     found, _ = wait(room, tmp_path)
 
-    assert found == [Outcome("ann", "idle", "ann is still starting after 60 s")]
+    assert found == [StartOutcome("ann", "idle", "ann is still starting after 60 s")]
     assert "/agents/ann/screen" in room.asked
 
 
@@ -134,18 +134,20 @@ def test_one_that_never_joins_is_named_with_its_last_words(room: Room, tmp_path:
     room.pictures = [state("idle", online=False)]
 
     assert wait(room, tmp_path)[0] == [
-        Outcome("ann", "offline", "ann has not joined after 60 s: no key here")
+        StartOutcome("ann", "offline", "ann has not joined after 60 s: no key here")
     ]
 
 
 @pytest.mark.parametrize("rows", [{}, {"ann": seat("ann", is_dead=True)}])
 def test_one_that_has_ended_is_not_waited_for(
-    room: Room, tmp_path: Path, clock: Clock, rows: dict[str, Seat]
+    room: Room, tmp_path: Path, clock: Clock, rows: dict[str, AgentPane]
 ) -> None:
     room.rows, room.pictures = rows, [state("idle", online=False)]
     found, shown = wait(room, tmp_path)
 
-    assert found == [Outcome("ann", "offline", "ann has ended: no key here" if rows else "ann has ended")]
+    assert found == [
+        StartOutcome("ann", "offline", "ann has ended: no key here" if rows else "ann has ended")
+    ]
     assert (shown, clock.now) == ([], 100.0)
 
 
@@ -158,6 +160,6 @@ def test_those_who_are_late_are_named_and_counted(room: Room, tmp_path: Path) ->
     room.pictures = [both, both, both, [*state("idle"), *state("idle", id="ben")]]
     found, shown = wait(room, tmp_path, "ann", "ben")
 
-    assert found == [Outcome("ann", "idle"), Outcome("ben", "idle")]
+    assert found == [StartOutcome("ann", "idle"), StartOutcome("ben", "idle")]
     assert shown[0] == "waiting for ann, ben (0 of 2 here)…"
     assert shown[-1] == "waiting for ben (1 of 2 here)…"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from csp.sidecar.emulator import make_emulator
-from csp.terminal.screen import Row, Screen, Style
+from csp.terminal.screen import Screen, ScreenRow, Style
 
 CELL_WIDTH: Final = 8.4
 CELL_HEIGHT: Final = 18
@@ -90,7 +90,7 @@ def render(cast: Cast) -> str:
     frames = frames_of(cast)
     width = round(cast.cols * CELL_WIDTH + 2 * PADDING)
     height = cast.rows * CELL_HEIGHT + 2 * PADDING
-    names: dict[Row, str] = {}
+    names: dict[ScreenRow, str] = {}
     film = [_frame(frame, names, index * width) for index, frame in enumerate(frames)]
     rows = [f'<g id="{name}">{"".join(_row(row))}</g>' for row, name in names.items()]
     return "\n".join(
@@ -118,7 +118,7 @@ def _motion(frames: Sequence[Frame], width: int) -> str:
     return f".film{{animation:film {total:.2f}s step-end infinite}}{keyframes}"
 
 
-def _frame(frame: Frame, names: dict[Row, str], x: int) -> str:
+def _frame(frame: Frame, names: dict[ScreenRow, str], x: int) -> str:
     uses = []
     for index, row in enumerate(frame.screen.rows):
         if row.text or any(run.style.bg or run.style.reverse for run in row.runs):
@@ -136,7 +136,7 @@ def _cursor(screen: Screen) -> str:
     )
 
 
-def _row(row: Row) -> Iterator[str]:
+def _row(row: ScreenRow) -> Iterator[str]:
     column = 0
     for run in row.runs:
         cells = sum(_cells(char) for char in run.text)

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csp.errors import BadInput
-from csp.protocol.enums import AgentId, AgentState, DeliveryState, JoinRole, Kind, MessageId
+from csp.protocol.enums import AgentId, AgentState, DeliveryState, JoinRole, MessageId, ParticipantKind
 from csp.protocol.events import (
     AgentCall,
     AnyEvent,
-    Base,
-    Delivered,
+    DeliveryMoved,
     HumanMessage,
     Joined,
     KnownEvent,
-    Noticed,
+    NoticePosted,
+    PrunedBase,
     StateChanged,
     Unknown,
     decode_event,
@@ -108,10 +108,12 @@ def test_types_are_the_words_of_the_wire() -> None:
 
 def test_base_carries_a_whole_room() -> None:
     room = Room(seq=5, ts=2.5, epochs={AgentId("claude"): 3})
-    base = Base(5, 2.5, MessageId("e-5"), AgentId("system"), AgentId("all"), "", "", msgspec.Raw(dump(room)))
+    base = PrunedBase(
+        5, 2.5, MessageId("e-5"), AgentId("system"), AgentId("all"), "", "", msgspec.Raw(dump(room))
+    )
     back = decode_event(encode_event(base))
 
-    assert isinstance(back, Base)
+    assert isinstance(back, PrunedBase)
     assert load(bytes(back.state)) == room
 
 
@@ -128,7 +130,7 @@ HEADS: dict[str, st.SearchStrategy[Any]] = {
 }
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | TIMES | WORDS
 ANY_EVENT: st.SearchStrategy[KnownEvent] = st.one_of(
-    st.builds(Noticed, **HEADS),
+    st.builds(NoticePosted, **HEADS),
     st.builds(
         HumanMessage,
         **HEADS,
@@ -139,13 +141,18 @@ ANY_EVENT: st.SearchStrategy[KnownEvent] = st.one_of(
     ),
     st.builds(AgentCall, **HEADS, recipients=st.just(()), held=WORDS, urgent=st.booleans()),
     st.builds(
-        *(Delivered,), **HEADS, message=WORDS, agent=WORDS, state=st.sampled_from(DeliveryState), reason=WORDS
+        *(DeliveryMoved,),
+        **HEADS,
+        message=WORDS,
+        agent=WORDS,
+        state=st.sampled_from(DeliveryState),
+        reason=WORDS,
     ),
     st.builds(
         Joined,
         **HEADS,
         name=WORDS,
-        kind=st.sampled_from(Kind),
+        kind=st.sampled_from(ParticipantKind),
         role=st.sampled_from(JoinRole),
         epoch=st.integers(1, 2**53),
         capabilities=st.none() | st.lists(WORDS) | st.dictionaries(WORDS, SCALARS),

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.protocol.codec import parse
 from csp.protocol.review_messages import FinalDecision, Plan, RunMessageBody, read_body
 from tests.review.repository import RIGHT, TEST, WRONG, make_repository
@@ -40,8 +40,8 @@ class Run:
         run.room, run.dir, run.tokens, run.id = room, room.dir, TOKENS[room.url], run_id
         return run
 
-    def by(self, agent: str) -> Gateway:
-        return Gateway(self.room.url, self.tokens[agent])
+    def by(self, agent: str) -> GatewayClient:
+        return GatewayClient(self.room.url, self.tokens[agent])
 
     @property
     def detail(self) -> dict[str, Any]:

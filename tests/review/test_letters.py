@@ -15,9 +15,9 @@ from csp.review.mailbox import (
     GRACE_S,
     MAX_FILE_BYTES,
     POLL_S,
-    BadLetter,
-    Letter,
+    InvalidMailboxFile,
     Mailbox,
+    MailboxMessage,
     _give_back,
     _watcher,
     shown,
@@ -76,7 +76,7 @@ def test_half_a_file_is_left_while_it_is_young(mailbox: Mailbox, clock: Clock, h
     clock.now += GRACE_S
     (found,) = mailbox.letters()
 
-    assert isinstance(found, BadLetter) and "not json" in found.error.message
+    assert isinstance(found, InvalidMailboxFile) and "not json" in found.error.message
 
 
 def test_time_of_the_file_does_not_keep_it_young(mailbox: Mailbox, clock: Clock) -> None:
@@ -91,7 +91,7 @@ def test_whole_file_is_read_at_once(mailbox: Mailbox) -> None:
     path = write(mailbox, ACK)
     (found,) = mailbox.letters()
 
-    assert isinstance(found, Letter)
+    assert isinstance(found, MailboxMessage)
     assert (found.path, found.role, found.run) == (path, RunRole.REVIEWER, "r")
 
 
@@ -99,7 +99,7 @@ def test_same_words_have_the_same_key_in_one_folder_alone(mailbox: Mailbox) -> N
     write(mailbox, ACK, name="a.json")
     write(mailbox, f" {ACK} ", name="b.json")
     (mailbox.root / "builder" / "c.json").write_text(ACK)
-    builder, one, two = (found.key for found in mailbox.letters() if isinstance(found, Letter))
+    builder, one, two = (found.key for found in mailbox.letters() if isinstance(found, MailboxMessage))
 
     assert one == two != builder
 
@@ -120,14 +120,14 @@ def test_link_and_flood_are_refused(mailbox: Mailbox, clock: Clock, tmp_path: Pa
     clock.now += GRACE_S
     link, long = mailbox.letters()
 
-    assert isinstance(link, BadLetter) and "cannot be read" in link.error.message
-    assert isinstance(long, BadLetter) and "more than" in long.error.message
+    assert isinstance(link, InvalidMailboxFile) and "cannot be read" in link.error.message
+    assert isinstance(long, InvalidMailboxFile) and "more than" in long.error.message
 
 
 def test_files_are_put_away(mailbox: Mailbox) -> None:
     path = write(mailbox, ACK)
     (found,) = mailbox.letters()
-    assert isinstance(found, Letter)
+    assert isinstance(found, MailboxMessage)
     mailbox.handled(found)
     mailbox.handled(found)
     other = write(mailbox, "{}")
@@ -147,7 +147,7 @@ def test_what_is_no_plain_file_is_refused_and_nobody_waits_for_it(mailbox: Mailb
     (folder / "c.json").symlink_to("/nonexistent")
     found = list(mailbox.letters())
 
-    assert [type(one) for one in found] == [BadLetter] * 3
+    assert [type(one) for one in found] == [InvalidMailboxFile] * 3
     for one in found:
         mailbox.refused(one, "no")
     assert list(mailbox.letters()) == [] and len(list((folder / "refused").iterdir())) == 6
@@ -160,7 +160,7 @@ def test_file_of_any_name_can_be_told_of_and_put_away(mailbox: Mailbox, name: st
     mailbox.refused(bad, "no")
     write(mailbox, ACK, name=name)
     (good,) = mailbox.letters()
-    assert isinstance(good, Letter)
+    assert isinstance(good, MailboxMessage)
     mailbox.handled(good)
 
     assert list(mailbox.letters()) == []
@@ -170,12 +170,12 @@ def test_file_of_any_name_can_be_told_of_and_put_away(mailbox: Mailbox, name: st
 def test_file_that_has_taken_the_place_of_a_read_one_is_not_lost(mailbox: Mailbox) -> None:
     write(mailbox, ACK)
     (first,) = mailbox.letters()
-    assert isinstance(first, Letter)
+    assert isinstance(first, MailboxMessage)
     path = write(mailbox, ACK.replace("00Z", "01Z"))
     mailbox.handled(first)
     (second,) = mailbox.letters()
 
-    assert isinstance(second, Letter) and second.key != first.key
+    assert isinstance(second, MailboxMessage) and second.key != first.key
     assert list((path.parent / "handled").iterdir()) == []
 
 
@@ -192,7 +192,7 @@ def test_a_file_is_given_back_beside_one_that_has_come_meanwhile(mailbox: Mailbo
 def test_json_that_is_nested_too_deep_to_be_read_is_not_waited_for(mailbox: Mailbox) -> None:
     write(mailbox, "[" * 100_000)
 
-    assert [type(found) for found in mailbox.letters()] == [BadLetter]
+    assert [type(found) for found in mailbox.letters()] == [InvalidMailboxFile]
 
 
 def test_file_that_cannot_be_put_away_is_not_read_for_ever(mailbox: Mailbox) -> None:
@@ -239,7 +239,7 @@ async def test_mail_is_looked_for_where_the_kernel_tells_nothing(
     await news.aclose()
 
 
-def propose(mailbox: Mailbox, plan_path: str) -> Letter | BadLetter:
+def propose(mailbox: Mailbox, plan_path: str) -> MailboxMessage | InvalidMailboxFile:
     body = {"plan_path": plan_path, "summary": "3-step refactor plan", "confidence": 0.58}
     message = {**json.loads(ACK), "sender": "builder", "message_type": "plan.proposed", "body": body}
     (mailbox.root / "builder" / "plan.json").write_text(json.dumps(message))
@@ -253,7 +253,7 @@ def test_plan_may_lie_in_a_file_as_the_seed_has_it(mailbox: Mailbox) -> None:
     (folder / "plan.json").write_text('{"steps": ["a", "b"], "summary": "other words"}')
     found = propose(mailbox, "runs/2025-10-06-refactor/plan.json")
 
-    assert isinstance(found, Letter) and isinstance(found.body, PlanProposed)
+    assert isinstance(found, MailboxMessage) and isinstance(found.body, PlanProposed)
     assert (found.body.steps, found.body.summary, found.body.confidence) == (
         ("a", "b"),
         "3-step refactor plan",
@@ -282,7 +282,7 @@ def test_plan_is_read_from_no_other_place(mailbox: Mailbox, plan_path: str, prob
     (room / "runs" / "link.json").symlink_to(room.parent / "secret.json")
     found = propose(mailbox, plan_path)
 
-    assert isinstance(found, BadLetter) and problem in found.error.message, found
+    assert isinstance(found, InvalidMailboxFile) and problem in found.error.message, found
 
 
 def test_letters_come_by_name_the_builders_first(mailbox: Mailbox) -> None:
@@ -299,8 +299,8 @@ def test_a_file_of_the_largest_size_is_read(mailbox: Mailbox) -> None:
     write(mailbox, ACK.ljust(MAX_FILE_BYTES + 1), name="over.json")
     most, over = mailbox.letters()
 
-    assert isinstance(most, Letter)
-    assert isinstance(over, BadLetter) and f"more than {MAX_FILE_BYTES} bytes" in over.error.message
+    assert isinstance(most, MailboxMessage)
+    assert isinstance(over, InvalidMailboxFile) and f"more than {MAX_FILE_BYTES} bytes" in over.error.message
 
 
 @pytest.mark.parametrize("run_id", ["../x", "", "A B", "a.lock"])
@@ -308,20 +308,20 @@ def test_an_id_that_is_no_run_is_refused(mailbox: Mailbox, run_id: str) -> None:
     write(mailbox, ACK.replace('"run_id": "r"', f'"run_id": "{run_id}"'))
     (found,) = mailbox.letters()
 
-    assert isinstance(found, BadLetter) and "run_id" in found.error.message
+    assert isinstance(found, InvalidMailboxFile) and "run_id" in found.error.message
 
 
 def test_a_copy_is_known_by_its_words(mailbox: Mailbox) -> None:
     write(mailbox, ACK)
     (first,) = mailbox.letters()
-    assert isinstance(first, Letter) and not mailbox.is_copy(first)
+    assert isinstance(first, MailboxMessage) and not mailbox.is_copy(first)
     mailbox.handled(first)
     write(mailbox, ACK, name="again.json")
     write(mailbox, ACK.replace("00:00:00Z", "00:00:01Z"), name="other.json")
     again, other = mailbox.letters()
 
-    assert isinstance(again, Letter) and mailbox.is_copy(again)
-    assert isinstance(other, Letter) and not mailbox.is_copy(other)
+    assert isinstance(again, MailboxMessage) and mailbox.is_copy(again)
+    assert isinstance(other, MailboxMessage) and not mailbox.is_copy(other)
 
 
 def test_a_long_name_is_shortened_for_people(mailbox: Mailbox) -> None:
@@ -363,7 +363,7 @@ def test_half_a_file_is_no_younger_for_being_looked_at(mailbox: Mailbox, clock: 
         assert list(mailbox.letters()) == []
         clock.now += GRACE_S / 4
 
-    assert [type(found) for found in mailbox.letters()] == [BadLetter]
+    assert [type(found) for found in mailbox.letters()] == [InvalidMailboxFile]
 
 
 def test_what_is_posted_again_is_not_written_again(mailbox: Mailbox) -> None:

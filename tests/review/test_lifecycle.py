@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from csp.errors import CspError
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.review.playing import PLAN, Run
 from tests.review.repository import RIGHT, WRONG, applies_to_a_clone, git
 from tests.rooms import LiveRoom
@@ -192,7 +192,10 @@ def test_token_decides_who_speaks(room: LiveRoom) -> None:
     for caller, problem in (
         (room.gateway, "plays no role"),
         (run.by("claude"), "claude is the builder"),
-        (Gateway(room.url, room.gateway.post("/register", {"agentId": "gemini"})["token"]), "no role in run"),
+        (
+            GatewayClient(room.url, room.gateway.post("/register", {"agentId": "gemini"})["token"]),
+            "no role in run",
+        ),
     ):
         with pytest.raises(CspError, match=problem):
             caller.post(path, message)
@@ -216,7 +219,7 @@ def test_agent_cannot_have_commands_run(room: LiveRoom) -> None:
     token = room.gateway.post("/register", {"agentId": "boss", "role": "orchestrator"})["token"]
     body = {"goal": "g", "builder": "mailbox", "reviewer": "mailbox", "test": "touch /tmp/x"}
     with pytest.raises(CspError, match="only the room's token"):
-        Gateway(room.url, token).post("/runs", body)
+        GatewayClient(room.url, token).post("/runs", body)
 
 
 def test_two_runs_go_on_at_once(room: LiveRoom) -> None:

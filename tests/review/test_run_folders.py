@@ -26,7 +26,7 @@ from csp.protocol.review_messages import (
 from csp.protocol.session_parts import EndReason
 from csp.review.run_folders import RunFolders, checked_body
 from csp.review.run_git import Git
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 
 PATCH = b"the patch\n"
 SHA = hashlib.sha256(PATCH).hexdigest()
@@ -56,7 +56,7 @@ def folders(tmp_path: Path, patches: Patches) -> RunFolders:
     return RunFolders(tmp_path / "runs", cast(Git, patches))
 
 
-def run_with(**fields: Any) -> Run:
+def run_with(**fields: Any) -> ReviewRun:
     given: dict[str, Any] = {
         "context": RunContext(dir="/d", worktree="/w", repository="/repo", base="b"),
         "phase": RunPhase.EXECUTION,
@@ -64,7 +64,7 @@ def run_with(**fields: Any) -> Run:
         **fields,
     }
     given |= {"builder": AgentId("ada"), "reviewer": AgentId("bob"), "session": SessionId("s-1")}
-    return Run(id="r", thread="default", goal="g", started_at=1.0, first_seq=1, **given)
+    return ReviewRun(id="r", thread="default", goal="g", started_at=1.0, first_seq=1, **given)
 
 
 def of_run(seq: int) -> dict[str, Any]:

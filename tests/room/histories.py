@@ -21,28 +21,28 @@ from csp.protocol.enums import (
     Ending,
     HeldReason,
     JoinRole,
-    Kind,
     MessageId,
+    ParticipantKind,
 )
 from csp.protocol.events import KnownEvent
 from csp.protocol.requests import Handoff
 from csp.room.commands import (
-    Answer,
+    AnswerQuery,
     AnyCommand,
-    Cancel,
-    Continue,
-    Control,
+    CancelMessage,
+    ControlAgent,
     Join,
     Leave,
     Notice,
+    PostReply,
     Prune,
-    Redact,
+    RedactMessage,
+    Rejoin,
+    ReleaseMessage,
     Remove,
-    Report,
-    Return,
+    ReportDelivery,
     Send,
     SetState,
-    Tell,
     Tick,
 )
 from csp.room.decide import decide
@@ -131,13 +131,21 @@ class _Player:
     # --- one wish each ---
 
     def join(self, room: Room, dice: Dice) -> AnyCommand:
-        kind = dice.pick([Kind.CLI, Kind.API, Kind.CLI, Kind.MCP, Kind.HUMAN])
+        kind = dice.pick(
+            [
+                ParticipantKind.CLI,
+                ParticipantKind.API,
+                ParticipantKind.CLI,
+                ParticipantKind.MCP,
+                ParticipantKind.HUMAN,
+            ]
+        )
         role = dice.pick(list(JoinRole))
         return Join(name=dice.pick(NAMES), kind=kind, role=role, capabilities={"a": self.count})
 
     def come_back(self, room: Room, dice: Dice) -> AnyCommand:
         capabilities: list[Capabilities | None] = [None, ["x"], {"y": 0.5}]
-        return Return(agent=self.agent(room, dice), capabilities=dice.pick(capabilities))
+        return Rejoin(agent=self.agent(room, dice), capabilities=dice.pick(capabilities))
 
     def leave(self, room: Room, dice: Dice) -> AnyCommand:
         return Leave(agent=self.agent(room, dice), reason="closed")
@@ -165,7 +173,7 @@ class _Player:
     def answer(self, room: Room, dice: Dice) -> AnyCommand:
         asked = room.message(self.message(room, dice))
         recipients = list(asked.deliveries) * 5 if asked is not None else []
-        return Answer(
+        return PostReply(
             sender=dice.pick([*recipients, self.speaker(room, dice)]),
             text=self.text() + dice.pick(SPOKEN).format(self.count),
             reply_to=asked.id if asked is not None else None,
@@ -179,7 +187,7 @@ class _Player:
 
     def tell(self, room: Room, dice: Dice) -> AnyCommand:
         query = dice.pick([*list(room.queries) * 4, MessageId("never")])
-        return Tell(query=query, text=f"[CSP: told {self.count}]", ttl_s=TTL_S)
+        return AnswerQuery(query=query, text=f"[CSP: told {self.count}]", ttl_s=TTL_S)
 
     def report(self, room: Room, dice: Dice) -> AnyCommand:
         """Report on what waits, on what was remembered, or once more on the same as last time."""
@@ -192,7 +200,7 @@ class _Player:
             nonsense = (self.agent(room, dice), self.message(room, dice))
             self.reported = dice.pick([*waiting * 3, *received, nonsense])
         agent, message = self.reported
-        return Report(
+        return ReportDelivery(
             agent=agent,
             message=message,
             state=dice.pick([*DeliveryState, *[S.TYPED, S.TYPED, S.TYPED, S.SUBMITTED, S.FAILED]]),
@@ -205,19 +213,19 @@ class _Player:
 
     def control(self, room: Room, dice: Dice) -> AnyCommand:
         choice = dice.pick([None, 2])
-        return Control(agent=self.agent(room, dice), verb=dice.pick(list(ControlVerb)), choice=choice)
+        return ControlAgent(agent=self.agent(room, dice), verb=dice.pick(list(ControlVerb)), choice=choice)
 
     def cancel(self, room: Room, dice: Dice) -> AnyCommand:
-        return Cancel(message=self.message(room, dice))
+        return CancelMessage(message=self.message(room, dice))
 
     def release(self, room: Room, dice: Dice) -> AnyCommand:
         held = [
             m.id for m in room.messages.values() if any(d.reason == "loop" for d in m.deliveries.values())
         ]
-        return Continue(message=dice.pick([*held, self.message(room, dice)]))
+        return ReleaseMessage(message=dice.pick([*held, self.message(room, dice)]))
 
     def redact(self, room: Room, dice: Dice) -> AnyCommand:
-        return Redact(message=self.message(room, dice))
+        return RedactMessage(message=self.message(room, dice))
 
     def prune(self, room: Room, dice: Dice) -> AnyCommand:
         return Prune(before=dice.pick([1, room.seq // 2, room.seq, room.seq + 1]))

@@ -6,11 +6,11 @@ import pytest
 
 from csp.errors import CspError
 from csp.protocol.enums import AgentId, DeliveryState, MessageId
-from csp.protocol.events import Event, KnownEvent, Said, decode_event, encode_event
-from csp.room.commands import Answer, AnyCommand, Join, Report, Send
+from csp.protocol.events import Event, KnownEvent, MessageEvent, decode_event, encode_event
+from csp.room.commands import AnyCommand, Join, PostReply, ReportDelivery, Send
 from csp.room.decide import decide
 from csp.room.messages.inbox import delivery_view, pending
-from csp.room.room_rules import DEFAULT_RULES, Rules
+from csp.room.room_rules import DEFAULT_RULES, RoomRules
 from csp.room.room_state import Participant, Room, apply, dump
 
 E = TypeVar("E", bound=Event)
@@ -24,7 +24,7 @@ GEMINI = AgentId("gemini")
 class LiveRoom:
     """Hold a room, its journal and a clock that stands still until a test moves it."""
 
-    def __init__(self, *names: str, rules: Rules = DEFAULT_RULES) -> None:
+    def __init__(self, *names: str, rules: RoomRules = DEFAULT_RULES) -> None:
         self.room = Room()
         self.rules = rules
         self.journal: list[KnownEvent] = []
@@ -60,7 +60,7 @@ class LiveRoom:
         id: str | None = None,
         ttl_s: float | None = None,
         urgent: bool = False,
-    ) -> Said:
+    ) -> MessageEvent:
         return one(
             self.do(
                 Send(
@@ -73,14 +73,14 @@ class LiveRoom:
                     urgent=urgent,
                 )
             ),
-            Said,
+            MessageEvent,
         )
 
-    def answer(self, sender: AgentId, reply_to: str, text: str = "an answer") -> Said:
-        return one(self.do(Answer(sender=sender, reply_to=MessageId(reply_to), text=text)), Said)
+    def answer(self, sender: AgentId, reply_to: str, text: str = "an answer") -> MessageEvent:
+        return one(self.do(PostReply(sender=sender, reply_to=MessageId(reply_to), text=text)), MessageEvent)
 
     def report(self, agent: AgentId, message: str, state: DeliveryState, reason: str = "") -> None:
-        self.do(Report(agent=agent, message=message, state=state, reason=reason))
+        self.do(ReportDelivery(agent=agent, message=message, state=state, reason=reason))
 
     def agent(self, agent: AgentId) -> Participant:
         return self.room.participants[agent]

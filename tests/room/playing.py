@@ -3,10 +3,10 @@
 from typing import Any, TypeVar
 
 from csp.errors import CspError
-from csp.protocol.enums import HUMAN, AgentId, DeliveryState, JoinRole, Kind, SessionAction
-from csp.protocol.events import Event, KnownEvent, Noticed, TurnSignal
-from csp.room.commands import Answer, AnyCommand, Join, SetMode, Steer, Tick
-from csp.room.room_rules import Rules
+from csp.protocol.enums import HUMAN, AgentId, DeliveryState, JoinRole, ParticipantKind, SessionAction
+from csp.protocol.events import Event, KnownEvent, NoticePosted, TurnSignal
+from csp.room.commands import AnyCommand, Join, PostReply, SetMode, Steer, Tick
+from csp.room.room_rules import RoomRules
 from csp.room.sessions.session_state import Session, Turn
 from csp.room.timers import next_deadline
 from tests.room.live import CLAUDE, CODEX, GEMINI, LiveRoom
@@ -38,13 +38,15 @@ PROMPTS = (
         "reviewer": "REVIEWER",
     }
 )
-RULES = Rules(prompts=PROMPTS)
+RULES = RoomRules(prompts=PROMPTS)
 
 
 class Play(LiveRoom):
     """A room of agents with one session in the default thread."""
 
-    def __init__(self, *agents: AgentId, rules: Rules = RULES, kind: Kind = Kind.CLI) -> None:
+    def __init__(
+        self, *agents: AgentId, rules: RoomRules = RULES, kind: ParticipantKind = ParticipantKind.CLI
+    ) -> None:
         super().__init__(rules=rules)
         for agent in agents or (CLAUDE, CODEX, GEMINI):
             self.do(Join(name=agent, kind=kind))
@@ -81,7 +83,7 @@ class Play(LiveRoom):
 
     def reply(self, agent: AgentId, text: str = "words", **fields: Any) -> list[KnownEvent]:
         fields = {"turn": self.turn(agent).id, **fields} if "turn" not in fields else fields
-        return self.do(Answer(sender=agent, text=text, **fields))
+        return self.do(PostReply(sender=agent, text=text, **fields))
 
     def reply_all(self, text: str = "{0} speaks") -> None:
         """Let everybody who owes a reply give it, in the turn order."""
@@ -108,7 +110,7 @@ class Play(LiveRoom):
 
     @property
     def notices(self) -> list[str]:
-        return [event.text for event in self.all(Noticed)]
+        return [event.text for event in self.all(NoticePosted)]
 
     def refused(self, command: AnyCommand) -> str:
         return self.refuse(command, CspError).message

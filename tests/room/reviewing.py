@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from csp.protocol.enums import HUMAN, Kind
+from csp.protocol.enums import HUMAN, ParticipantKind
 from csp.protocol.events import KnownEvent, RunMoved
 from csp.protocol.review_messages import MAILBOX, RunAction, RunContext, RunPhase, RunRole, RunTerms
 from csp.room.commands import ActOnRun, CheckRun, DeliverRun, PrepareRun, SayInRun
 from csp.room.runs.run_message_parser import read_message
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 from tests.room.live import CLAUDE, CODEX
 from tests.room.playing import Play
 
@@ -20,7 +20,11 @@ class Reviewing(Play):
     """Claude builds, codex reviews, unless somebody else is named."""
 
     def __init__(
-        self, *agents: str, max_revisions: int | None = None, kind: Kind = Kind.CLI, **terms: Any
+        self,
+        *agents: str,
+        max_revisions: int | None = None,
+        kind: ParticipantKind = ParticipantKind.CLI,
+        **terms: Any,
     ) -> None:
         super().__init__(CLAUDE, CODEX, kind=kind)
         names = agents or ("claude", "codex")
@@ -28,7 +32,7 @@ class Reviewing(Play):
         self.start("review", agents=names, max_revisions=max_revisions, terms=chosen, topic="mend it")
 
     @property
-    def run(self) -> Run:
+    def run(self) -> ReviewRun:
         return list(self.room.runs.by_id.values())[-1]
 
     @property

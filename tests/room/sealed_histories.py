@@ -17,8 +17,8 @@ from csp.protocol.enums import (
     Ending,
     HeldReason,
     JoinRole,
-    Kind,
     MessageId,
+    ParticipantKind,
     SessionAction,
     SessionId,
 )
@@ -27,38 +27,38 @@ from csp.protocol.notes import ROOM_BOARD
 from csp.protocol.requests import Dialog, Handoff, Usage
 from csp.protocol.session_parts import Limits
 from csp.room.commands import (
-    Answer,
+    AnswerQuery,
     AnyCommand,
-    Cancel,
+    CancelMessage,
     CastVote,
     Collaborate,
+    ExtendTurn,
     Join,
-    KeepTurn,
-    Report,
-    Return,
+    PostReply,
+    Rejoin,
+    ReportDelivery,
     Send,
     SetMode,
     SetState,
     Steer,
     Stop,
     Summarise,
-    Tell,
     Tick,
     WriteNote,
 )
 from csp.room.decide import decide
 from csp.room.orchestrator.digest import log_text
-from csp.room.room_rules import Rules
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room, replay
 from csp.room.sessions.session_state import Turn
 from csp.room.timers import next_deadline
-from csp.room.visibility import concerns
+from csp.room.visibility import is_visible_to
 from tests.room.histories import Dice
 from tests.room.playing import PROMPTS
 
 STEP_BYTES: Final = 12
 START: Final = 1_700_000_000.0
-RULES: Final = Rules(prompts=PROMPTS, limits=Limits(turns=60))
+RULES: Final = RoomRules(prompts=PROMPTS, limits=Limits(turns=60))
 THREADS: Final = ("default", "dev", "ops")
 MODES: Final = ("debate", "consensus", "consensus", "autopilot", "round_robin", "collaborate")
 TEAMS: Final = (
@@ -72,8 +72,8 @@ TEAMS: Final = (
 MEMBERS: Final = (
     Join(name="claude"),
     Join(name="codex"),
-    Join(name="gpt", kind=Kind.API),
-    Join(name="qwen", kind=Kind.API),
+    Join(name="gpt", kind=ParticipantKind.API),
+    Join(name="qwen", kind=ParticipantKind.API),
     Join(name="mallory"),
     Join(name="orchestrator", role=JoinRole.ORCHESTRATOR),
 )
@@ -156,7 +156,7 @@ class Talkers:
             # The reply has the line in it as well, and belongs to its session.
             self.words[-1] = self.words[-1]._replace(seals=self._both(room, turn.agent, session.id))
         is_broken = dice.pick([False, False, False, True])
-        return Answer(
+        return PostReply(
             sender=turn.agent,
             text=self.word(room, turn.agent, session.id) + end.format(more),
             turn=turn.id,
@@ -183,7 +183,7 @@ class Talkers:
         session = next(
             (one.id for one in room.sessions.live() if is_late and late[-1] in _ids(one.turns)), None
         )
-        return Answer(
+        return PostReply(
             sender=agent,
             text=self.word(room, agent, session) + ("" if is_late else end),
             turn=late[-1] if is_late else None,
@@ -215,7 +215,7 @@ class Talkers:
 
     def come_back(self, room: Room, dice: Dice) -> AnyCommand:
         agent = self.agent(room, dice)
-        return Return(agent=agent, capabilities=[self.word(room, agent)])
+        return Rejoin(agent=agent, capabilities=[self.word(room, agent)])
 
     def report(self, room: Room, dice: Dice) -> AnyCommand:
         agent = self.agent(room, dice)
@@ -224,11 +224,11 @@ class Talkers:
             return Tick()
         state = dice.pick([DeliveryState.CONFIRMED, DeliveryState.FAILED, DeliveryState.HELD])
         reason = HeldReason.BUSY if state is DeliveryState.HELD else self.word(room, agent)
-        return Report(agent=agent, message=dice.pick(queue), state=state, reason=reason)
+        return ReportDelivery(agent=agent, message=dice.pick(queue), state=state, reason=reason)
 
     def keep(self, room: Room, dice: Dice) -> AnyCommand:
         agent = self.agent(room, dice)
-        return KeepTurn(agent=agent, note=self.word(room, agent))
+        return ExtendTurn(agent=agent, note=self.word(room, agent))
 
     def vote(self, room: Room, dice: Dice) -> AnyCommand:
         agent = self.agent(room, dice)
@@ -262,8 +262,8 @@ class Talkers:
 
     def tell(self, room: Room, dice: Dice) -> AnyCommand:
         for key, query in room.queries.items():
-            known = [one for one in self.journal if concerns(one, query.agent, room.sessions)]
-            return Tell(query=key, text=log_text(known[-5:]))
+            known = [one for one in self.journal if is_visible_to(one, query.agent, room.sessions)]
+            return AnswerQuery(query=key, text=log_text(known[-5:]))
         return Tick()
 
     def steer(self, room: Room, dice: Dice) -> AnyCommand:
@@ -277,7 +277,7 @@ class Talkers:
         return Steer(sender=HUMAN, session=session.id, action=action, agent=dice.pick(session.agents))
 
     def cancel(self, room: Room, dice: Dice) -> AnyCommand:
-        return Cancel(message=dice.pick(list(room.messages) or ["m-1"]))
+        return CancelMessage(message=dice.pick(list(room.messages) or ["m-1"]))
 
     def stop(self, room: Room, dice: Dice) -> AnyCommand:
         return Stop(sender=HUMAN, thread=dice.pick(THREADS))

@@ -15,8 +15,8 @@ from csp.protocol.enums import (
     Ending,
     HeldReason,
     JoinRole,
-    Kind,
     Mode,
+    ParticipantKind,
     SessionAction,
 )
 from csp.protocol.requests import Usage
@@ -33,22 +33,22 @@ from csp.protocol.review_messages import (
 from csp.protocol.session_parts import Limits, Price
 from csp.room.commands import (
     ActOnRun,
-    Answer,
     AnyCommand,
-    Cancel,
+    CancelMessage,
     CastVote,
     CheckRun,
     Collaborate,
-    HandTurn,
+    ExtendTurn,
+    HandOffTurn,
     Join,
-    KeepTurn,
     Leave,
     NextTurn,
+    PostReply,
     PrepareRun,
-    Redact,
+    RedactMessage,
+    Rejoin,
     Remove,
-    Report,
-    Return,
+    ReportDelivery,
     SayInRun,
     Send,
     SetMode,
@@ -58,11 +58,11 @@ from csp.room.commands import (
     Tick,
 )
 from csp.room.decide import decide
-from csp.room.room_rules import Rules
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room, replay
 from csp.room.runs.run_message_parser import read_message
 from csp.room.runs.run_protocol import TURN_OF
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 from csp.room.sessions.session_state import Session, Turn
 from csp.room.timers import next_deadline
 from tests.room.histories import Dice, Step
@@ -71,7 +71,7 @@ from tests.room.playing import PROMPTS
 STEP_BYTES: Final = 10
 MAX_STEPS: Final = 45
 START: Final = 1_700_000_000.0
-RULES: Final = Rules(
+RULES: Final = RoomRules(
     soft_turns=3, limits=Limits(turns=12, tokens=4000, minutes=30.0), prompts=PROMPTS, longest_s=400.0
 )
 THREADS: Final = ("default", "default", "default", "dev")
@@ -199,7 +199,7 @@ class Player:
 
     def answer_to(self, turn: Turn, dice: Dice, words: str = "") -> AnyCommand:
         by_message = dice.pick([False, True])
-        return Answer(
+        return PostReply(
             sender=turn.agent,
             text=words or self.text(dice),
             turn=None if by_message else turn.id,
@@ -211,7 +211,7 @@ class Player:
 
     def talk(self, room: Room, dice: Dice) -> AnyCommand:
         sender = self.agent(room, dice)
-        return Answer(sender=sender, text=self.text(dice), thread=dice.pick(THREADS))
+        return PostReply(sender=sender, text=self.text(dice), thread=dice.pick(THREADS))
 
     def send(self, room: Room, dice: Dice) -> AnyCommand:
         sender = dice.pick([HUMAN, *room.participants])
@@ -225,14 +225,14 @@ class Player:
         reason = dice.pick([HeldReason.DRAFT, HeldReason.BUSY])
         if turn is None:
             return Tick()
-        return Report(agent=turn.agent, message=turn.message, state=state, reason=reason)
+        return ReportDelivery(agent=turn.agent, message=turn.message, state=state, reason=reason)
 
     def cancel(self, room: Room, dice: Dice) -> AnyCommand:
         turn = self.open_turn(room, dice)
-        return Cancel(message=turn.message) if turn else Tick()
+        return CancelMessage(message=turn.message) if turn else Tick()
 
     def redact(self, room: Room, dice: Dice) -> AnyCommand:
-        return Redact(message=dice.pick(list(room.messages) or ["m-1"]))
+        return RedactMessage(message=dice.pick(list(room.messages) or ["m-1"]))
 
     def set_state(self, room: Room, dice: Dice) -> AnyCommand:
         state = dice.pick([AgentState.NEEDS_APPROVAL, AgentState.IDLE, AgentState.BUSY, AgentState.LIMITED])
@@ -255,13 +255,13 @@ class Player:
         return NextTurn(thread=dice.pick(THREADS))
 
     def keep(self, room: Room, dice: Dice) -> AnyCommand:
-        return KeepTurn(agent=self.agent(room, dice))
+        return ExtendTurn(agent=self.agent(room, dice))
 
     def vote(self, room: Room, dice: Dice) -> AnyCommand:
         return CastVote(agent=self.agent(room, dice), label=dice.pick(["A", "b", "Z"]))
 
     def hand(self, room: Room, dice: Dice) -> AnyCommand:
-        return HandTurn(agent=self.agent(room, dice), to=self.agent(room, dice), task="go on")
+        return HandOffTurn(agent=self.agent(room, dice), to=self.agent(room, dice), task="go on")
 
     def stop(self, room: Room, dice: Dice) -> AnyCommand:
         return Stop(sender=HUMAN, thread=dice.pick([*THREADS, None]))
@@ -270,7 +270,7 @@ class Player:
         agent = self.agent(room, dice)
         ways: list[AnyCommand] = [
             Leave(agent=agent, reason="closed"),
-            Return(agent=agent),
+            Rejoin(agent=agent),
             Remove(agent=agent),
         ]
         return dice.pick(ways)
@@ -294,14 +294,14 @@ class Player:
         work = self.work_of(run)
         return work if work is not None and dice.pick([True, True, False]) else self.say_in(run, dice)
 
-    def work_of(self, run: Run) -> AnyCommand | None:
+    def work_of(self, run: ReviewRun) -> AnyCommand | None:
         if run.phase is RunPhase.SETUP:
             return PrepareRun(run=run.id, context=RunContext(dir="/d"))
         if run.phase is RunPhase.CHECKS and run.update is not None:
             return CheckRun(run=run.id, cycle=run.cycle, step=run.steps, update=run.update)
         return None
 
-    def say_in(self, run: Run, dice: Dice) -> AnyCommand:
+    def say_in(self, run: ReviewRun, dice: Dice) -> AnyCommand:
         role = dice.pick(list(RunRole))
         turn_of = TURN_OF.get(run.phase, role)
         role = dice.pick([turn_of, turn_of, role])
@@ -356,7 +356,7 @@ _WISHES: Final = [wish for wish, weight in _WEIGHTS.items() for _ in range(weigh
 _MEMBERS: Final = (
     Join(name="claude"),
     Join(name="codex"),
-    Join(name="gpt", kind=Kind.API),
+    Join(name="gpt", kind=ParticipantKind.API),
     Join(name="orchestrator", role=JoinRole.ORCHESTRATOR),
 )
 

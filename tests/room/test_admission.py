@@ -11,8 +11,8 @@ from csp.room.admission import (
     MAX_PER_AGENT,
     MAX_STRANGERS,
     RESERVED_FILES,
+    AdmissionVerdict,
     Places,
-    Verdict,
     admit,
     places_for,
 )
@@ -34,20 +34,20 @@ def test_every_kind_has_places_within_the_descriptors(max_files: int) -> None:
 
 
 def test_an_agent_with_all_its_places_replaces_one_of_its_own() -> None:
-    assert admit(A, {A: 4}, SMALL) == Verdict(False, A)
+    assert admit(A, {A: 4}, SMALL) == AdmissionVerdict(False, A)
 
 
 def test_there_is_room_while_there_are_places() -> None:
-    assert admit(A, {A: 3, B: 2}, SMALL) == Verdict(True)
-    assert admit(A, {}, SMALL) == Verdict(True)
+    assert admit(A, {A: 3, B: 2}, SMALL) == AdmissionVerdict(True)
+    assert admit(A, {}, SMALL) == AdmissionVerdict(True)
 
 
 def test_the_greediest_makes_room_for_one_that_has_less() -> None:
-    assert admit(C, {A: 4, B: 2}, SMALL) == Verdict(True, A)
+    assert admit(C, {A: 4, B: 2}, SMALL) == AdmissionVerdict(True, A)
 
 
 def test_equals_take_nothing_from_each_other() -> None:
-    assert admit(A, {A: 3, B: 3}, SMALL) == Verdict(False, A)
+    assert admit(A, {A: 3, B: 3}, SMALL) == AdmissionVerdict(False, A)
 
 
 def test_agents_never_have_more_than_their_places_however_they_come() -> None:

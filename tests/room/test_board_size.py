@@ -4,31 +4,31 @@ from msgspec.structs import replace
 
 from csp.errors import NotFound
 from csp.protocol.enums import HUMAN, MessageId, SessionId
-from csp.protocol.events import AgentResponse, BoardChanged, Noted, Noticed
+from csp.protocol.events import AgentResponse, BoardChanged, NoteAdded, NoticePosted
 from csp.protocol.notes import BoardChange
 from csp.protocol.responses import BoardsHealth
 from csp.room.board.board_state import Board, Boards, boards_health, note_of
-from csp.room.commands import Answer, CompactBoard, Summarise, WriteNote
-from csp.room.room_rules import Rules
+from csp.room.commands import CompactBoard, PostReply, Summarise, WriteNote
+from csp.room.room_rules import RoomRules
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import RULES, Play
 
 
 def room(limit: int) -> Play:
-    return Play(CLAUDE, CODEX, rules=Rules(board_max_bytes=limit))
+    return Play(CLAUDE, CODEX, rules=RoomRules(board_max_bytes=limit))
 
 
-def note(play: Play, text: str) -> Noted:
+def note(play: Play, text: str) -> NoteAdded:
     (event,) = play.do(WriteNote(sender=CODEX, text=text))
-    assert isinstance(event, Noted)
+    assert isinstance(event, NoteAdded)
     return event
 
 
-def summed_up(play: Play, *notes: Noted, text: str = "sum") -> None:
+def summed_up(play: Play, *notes: NoteAdded, text: str = "sum") -> None:
     """Have a summary written of some notes."""
     ids = tuple(MessageId(one.id) for one in notes)
     told = play.do(Summarise(by="claude", session="room", text="sum it up", stands_for=ids))[0]
-    play.do(Answer(sender=CLAUDE, text=text, reply_to=told.id))
+    play.do(PostReply(sender=CLAUDE, text=text, reply_to=told.id))
 
 
 def test_a_board_knows_its_size_in_bytes() -> None:
@@ -64,7 +64,7 @@ def test_a_note_may_fill_a_board_to_its_last_byte() -> None:
     command = WriteNote(sender=CODEX, text="x")
 
     assert play.refused(command) == "the whiteboard of room is full (10 bytes)"
-    assert len(play.all(Noted)) == 2
+    assert len(play.all(NoteAdded)) == 2
 
 
 def test_a_limit_of_zero_is_no_limit() -> None:
@@ -81,7 +81,7 @@ def test_a_reply_without_space_is_said_but_not_put_on_the_board() -> None:
     play.reply(CODEX, "67890")
     play.reply(GEMINI, "abcde")
     replies = [event for event in play.all(AgentResponse) if event.text in ("12345", "67890", "abcde")]
-    told = [event for event in play.all(Noticed) if "is full" in event.text]
+    told = [event for event in play.all(NoticePosted) if "is full" in event.text]
     changes = [event.change for event in play.all(BoardChanged)]
 
     assert [event.idx for event in replies] == [0, None, None]
@@ -141,7 +141,7 @@ def test_a_compacted_board_holds_its_summaries_and_what_came_after() -> None:
     summed_up(play, first)
     play.do(CompactBoard(session="room", upto=first.seq, freed=3))
     board = play.room.boards.of(None)
-    (summary,) = [event for event in play.all(Noted) if event.stands_for]
+    (summary,) = [event for event in play.all(NoteAdded) if event.stands_for]
     views = [note_of(event) for event in (first, later, summary)]
 
     assert [board.holds(view) for view in views if view] == [False, True, True]

@@ -12,8 +12,8 @@ from csp.protocol.enums import (
     AgentState,
     ControlVerb,
     DeliveryState,
-    Kind,
     MessageId,
+    ParticipantKind,
     SessionAction,
 )
 from csp.protocol.events import type_of
@@ -29,44 +29,44 @@ from csp.protocol.review_messages import (
 )
 from csp.room.commands import (
     ActOnRun,
-    Answer,
+    AnswerQuery,
     AnyCommand,
-    Cancel,
+    CancelMessage,
     CastVote,
     CheckRun,
     Collaborate,
     Command,
     CompactBoard,
-    Continue,
-    Control,
+    ControlAgent,
     DeliverRun,
-    HandTurn,
+    ExtendTurn,
+    HandOffTurn,
     Join,
-    KeepNotes,
-    KeepTurn,
     Leave,
     NextTurn,
-    NoteCall,
     Notice,
+    PostReply,
     PrepareRun,
     Prune,
-    Redact,
+    RecordCall,
+    RedactMessage,
+    Rejoin,
+    ReleaseMessage,
     Remove,
-    Report,
-    Return,
+    ReportDelivery,
     SayInRun,
     Send,
+    SetBoardProvider,
     SetMode,
     SetState,
     Steer,
     Stop,
     Summarise,
-    Tell,
     Tick,
     WriteNote,
 )
 from csp.room.decide import decide, decide_board, decide_run, decide_session
-from csp.room.room_draft import Batch
+from csp.room.room_draft import RoomDraft
 from csp.room.room_rules import DEFAULT_RULES
 from csp.room.room_state import Room, dump
 from tests.room.live import CLAUDE, CODEX, LiveRoom
@@ -77,19 +77,19 @@ VOTER, OTHER, LONER = AgentId("voter"), AgentId("other"), AgentId("loner")
 # for the vote of voter, a turn for the reply of loner.
 CAUSED: list[tuple[AnyCommand, list[str]]] = [
     (Join(name="gemini"), ["joined"]),
-    (Return(agent=CODEX), ["joined"]),
+    (Rejoin(agent=CODEX), ["joined"]),
     (Leave(agent=CLAUDE, reason="closed"), ["left"]),
     (Remove(agent=CLAUDE), ["delivery", "delivery", "left"]),
     (Send(sender=HUMAN, to=CODEX, text="hi"), ["human_message"]),
-    (Answer(sender=CLAUDE, text="hi"), ["agent_response"]),
-    (Tell(query=MessageId("e-8"), text="[CSP: nothing]"), ["answer", "system"]),
-    (Report(agent=CLAUDE, message="m-3", state=DeliveryState.TYPED), ["delivery"]),
+    (PostReply(sender=CLAUDE, text="hi"), ["agent_response"]),
+    (AnswerQuery(query=MessageId("e-8"), text="[CSP: nothing]"), ["answer", "system"]),
+    (ReportDelivery(agent=CLAUDE, message="m-3", state=DeliveryState.TYPED), ["delivery"]),
     (SetState(agent=CLAUDE, state=AgentState.BUSY), ["state"]),
-    (Control(agent=CLAUDE, verb=ControlVerb.PAUSE), ["state", "control"]),
-    (NoteCall(key="call-1", answer="claude"), ["call"]),
-    (Cancel(message="m-3"), ["delivery"]),
-    (Continue(message="m-5"), ["delivery"]),
-    (Redact(message="m-3"), ["delivery", "redacted"]),
+    (ControlAgent(agent=CLAUDE, verb=ControlVerb.PAUSE), ["state", "control"]),
+    (RecordCall(key="call-1", answer="claude"), ["call"]),
+    (CancelMessage(message="m-3"), ["delivery"]),
+    (ReleaseMessage(message="m-5"), ["delivery"]),
+    (RedactMessage(message="m-3"), ["delivery", "redacted"]),
     (Prune(before=3), ["pruned"]),
     (Notice(text="note", target=ALL), ["system"]),
     (
@@ -101,9 +101,9 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
         ["mode", "system", "system", "mode", "turn_signal", "system"],
     ),
     (NextTurn(thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
-    (KeepTurn(agent=CODEX), ["turn"]),
+    (ExtendTurn(agent=CODEX), ["turn"]),
     (CastVote(agent=VOTER, label="a"), ["vote", "turn"]),
-    (HandTurn(agent=LONER, to="loner", task="go on"), ["turn", "turn"]),
+    (HandOffTurn(agent=LONER, to="loner", task="go on"), ["turn", "turn"]),
     (Stop(sender=HUMAN, thread="dev"), ["delivery", "turn", "mode", "system", "system"]),
     (Steer(sender=HUMAN, session="s-9", action=SessionAction.PAUSE), ["mode", "system"]),
     (
@@ -122,7 +122,7 @@ CAUSED: list[tuple[AnyCommand, list[str]]] = [
         Summarise(by="claude", session="room", text="sum it up", stands_for=(MessageId("n-1"),)),
         ["answer", "board"],
     ),
-    (KeepNotes(session="room", provider=Provider.OPENAI, notice="there"), ["board", "system"]),
+    (SetBoardProvider(session="room", provider=Provider.OPENAI, notice="there"), ["board", "system"]),
     # The board has no summary, so nothing may be taken off it.
     (CompactBoard(session="room", upto=1, freed=1), []),
     (Tick(), ["delivery", "system"]),
@@ -137,7 +137,7 @@ def a_room(monkeypatch: pytest.MonkeyPatch) -> LiveRoom:
     live.say(HUMAN, CLAUDE, ttl_s=0.0)
     live.do(Leave(agent=CODEX, reason="closed"))
     live.say(CODEX, CLAUDE)
-    live.do(Answer(sender=CLAUDE, text="@query.log"))
+    live.do(PostReply(sender=CLAUDE, text="@query.log"))
     live.do(SetMode(sender=HUMAN, mode="round_robin", steps=1, agents=("codex",), thread="dev"))
     live.do(
         SetMode(
@@ -151,12 +151,12 @@ def a_room(monkeypatch: pytest.MonkeyPatch) -> LiveRoom:
     )
     live.do(PrepareRun(run="r", context=RunContext()))
     for name in (VOTER, OTHER, LONER):
-        live.do(Join(name=name, kind=Kind.API))
+        live.do(Join(name=name, kind=ParticipantKind.API))
     live.do(SetMode(sender=HUMAN, mode="single", agents=(LONER,), thread="alone"))
     live.do(SetMode(sender=HUMAN, mode="consensus", agents=(VOTER, OTHER), thread="vote"))
     for agent in (VOTER, OTHER):
         (session,) = live.room.sessions.live_with(agent)
-        live.do(Answer(sender=agent, text=f"proposal of {agent}", turn=session.turns[agent].id))
+        live.do(PostReply(sender=agent, text=f"proposal of {agent}", turn=session.turns[agent].id))
     return live
 
 
@@ -188,25 +188,25 @@ def test_command_of_no_known_kind_is_a_fault_of_ours() -> None:
     with pytest.raises(AssertionError):
         decide(Room(), cast(Any, Command()), 1.0)
     with pytest.raises(AssertionError):
-        decide_session(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
+        decide_session(Room(), cast(Any, object()), RoomDraft(Room(), 1.0), DEFAULT_RULES)
     with pytest.raises(AssertionError):
-        decide_run(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
+        decide_run(Room(), cast(Any, object()), RoomDraft(Room(), 1.0), DEFAULT_RULES)
     with pytest.raises(AssertionError):
-        decide_board(Room(), cast(Any, object()), Batch(Room(), 1.0), DEFAULT_RULES)
+        decide_board(Room(), cast(Any, object()), RoomDraft(Room(), 1.0), DEFAULT_RULES)
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        Return(agent=CLAUDE),
+        Rejoin(agent=CLAUDE),
         Leave(agent=CLAUDE, reason="closed"),
         Remove(agent=CLAUDE),
         Send(sender=HUMAN, to=CLAUDE, text="hi"),
-        Report(agent=CLAUDE, message="m-1", state=DeliveryState.TYPED),
+        ReportDelivery(agent=CLAUDE, message="m-1", state=DeliveryState.TYPED),
         SetState(agent=CLAUDE, state=AgentState.BUSY),
-        Control(agent=CLAUDE, verb=ControlVerb.PAUSE),
-        Cancel(message="m-1"),
-        Continue(message="m-1"),
+        ControlAgent(agent=CLAUDE, verb=ControlVerb.PAUSE),
+        CancelMessage(message="m-1"),
+        ReleaseMessage(message="m-1"),
     ],
     ids=lambda command: type(command).__name__,
 )

@@ -5,16 +5,16 @@ import pytest
 from csp.room.human_input import (
     MODE_USAGE,
     ROUTER_USAGE,
-    Aim,
-    Command,
-    Nothing,
-    Send,
-    SetMode,
-    Stop,
+    CommandLine,
+    EmptyLine,
+    InvalidLine,
+    MessageLine,
+    ModeLine,
+    SetTarget,
+    StopLine,
     TypedLine,
-    Wrong,
-    fill_in,
     forwarded,
+    insert_last_messages,
     is_allstop,
     quoted_agents,
     read_line,
@@ -24,22 +24,22 @@ from csp.room.human_input import (
 @pytest.mark.parametrize(
     ("line", "meant"),
     [
-        ("", Nothing()),
-        ("  \n ", Nothing()),
-        ("hello", Send(text="hello")),
-        ("  hello there \n", Send(text="hello there")),
-        ("one\n\n  two", Send(text="one\n\n  two")),
-        ("@claude fix the parser", Send(to="claude", text="fix the parser")),
-        ("@Claude: fix it", Send(to="claude", text="fix it")),
-        ("@claude, fix it", Send(to="claude", text="fix it")),
-        ("@claude\nline one\nline two", Send(to="claude", text="line one\nline two")),
-        ("@all hello", Send(to="all", text="hello")),
-        ("@all stop", Send(to="all", text="stop")),
-        ("@claude-2 @codex is right", Send(to="claude-2", text="@codex is right")),
-        ("!codex stop that", Send(to="codex", text="stop that", urgent=True)),
-        ("@codex", Aim(to="codex")),
-        ("@all", Aim(to="all")),
-        ("!codex", Wrong(problem="expected a text behind it", hint="!codex text")),
+        ("", EmptyLine()),
+        ("  \n ", EmptyLine()),
+        ("hello", MessageLine(text="hello")),
+        ("  hello there \n", MessageLine(text="hello there")),
+        ("one\n\n  two", MessageLine(text="one\n\n  two")),
+        ("@claude fix the parser", MessageLine(to="claude", text="fix the parser")),
+        ("@Claude: fix it", MessageLine(to="claude", text="fix it")),
+        ("@claude, fix it", MessageLine(to="claude", text="fix it")),
+        ("@claude\nline one\nline two", MessageLine(to="claude", text="line one\nline two")),
+        ("@all hello", MessageLine(to="all", text="hello")),
+        ("@all stop", MessageLine(to="all", text="stop")),
+        ("@claude-2 @codex is right", MessageLine(to="claude-2", text="@codex is right")),
+        ("!codex stop that", MessageLine(to="codex", text="stop that", urgent=True)),
+        ("@codex", SetTarget(to="codex")),
+        ("@all", SetTarget(to="all")),
+        ("!codex", InvalidLine(problem="expected a text behind it", hint="!codex text")),
     ],
 )
 def test_a_text_goes_to_whom_its_first_word_names(line: str, meant: TypedLine) -> None:
@@ -59,18 +59,18 @@ def test_a_text_goes_to_whom_its_first_word_names(line: str, meant: TypedLine) -
     ],
 )
 def test_what_is_no_address_is_text(line: str, text: str) -> None:
-    assert read_line(line) == Send(text=text)
+    assert read_line(line) == MessageLine(text=text)
 
 
 @pytest.mark.parametrize(
     ("line", "meant"),
     [
-        ("/agents", Command(name="agents")),
-        ("/HELP  mode ", Command(name="help", rest="mode")),
-        ("/search two words", Command(name="search", rest="two words")),
-        ("/fwd a b note\nmore", Command(name="fwd", rest="a b note\nmore")),
-        ("/mode", Command(name="mode")),
-        ("/nosuch thing", Command(name="nosuch", rest="thing")),
+        ("/agents", CommandLine(name="agents")),
+        ("/HELP  mode ", CommandLine(name="help", rest="mode")),
+        ("/search two words", CommandLine(name="search", rest="two words")),
+        ("/fwd a b note\nmore", CommandLine(name="fwd", rest="a b note\nmore")),
+        ("/mode", CommandLine(name="mode")),
+        ("/nosuch thing", CommandLine(name="nosuch", rest="thing")),
     ],
 )
 def test_a_slash_begins_a_command(line: str, meant: TypedLine) -> None:
@@ -81,7 +81,7 @@ def test_a_slash_begins_a_command(line: str, meant: TypedLine) -> None:
 def test_a_slash_before_something_else_is_no_command(line: str) -> None:
     meant = read_line(line)
 
-    assert isinstance(meant, Wrong)
+    assert isinstance(meant, InvalidLine)
     assert meant.hint == f"to send it as a text, type /{line.split()[0]}"
 
 
@@ -93,33 +93,33 @@ def test_a_slash_before_something_else_is_no_command(line: str) -> None:
     ],
 )
 def test_allstop_is_heard_in_any_spelling(line: str) -> None:
-    assert read_line(line) == Stop()
+    assert read_line(line) == StopLine()
 
 
 @pytest.mark.parametrize("text", ["asphalt", "the all stops train", "allstöp", "all stop now", "stop", ""])
 def test_other_words_stop_nothing(text: str) -> None:
     assert not is_allstop(text)
-    assert read_line(text) != Stop()
+    assert read_line(text) != StopLine()
 
 
 @pytest.mark.parametrize(
     ("line", "meant"),
     [
-        ("/mode debate", SetMode(mode="debate")),
-        ('/mode Debate "tabs or spaces"', SetMode(mode="debate", topic="tabs or spaces")),
-        ("/mode debate tabs or spaces?", SetMode(mode="debate", topic="tabs or spaces?")),
-        ("/mode debate “tabs or spaces”", SetMode(mode="debate", topic="tabs or spaces")),
-        ("/mode debate don't say 'tabs'", SetMode(mode="debate", topic="don't say 'tabs'")),
-        ('/mode debate is "tabs" right', SetMode(mode="debate", topic='is "tabs" right')),
-        ('/mode debate "a\nb"', SetMode(mode="debate", topic="a\nb")),
-        ('/mode debate an "open quote', SetMode(mode="debate", topic='an "open quote')),
+        ("/mode debate", ModeLine(mode="debate")),
+        ('/mode Debate "tabs or spaces"', ModeLine(mode="debate", topic="tabs or spaces")),
+        ("/mode debate tabs or spaces?", ModeLine(mode="debate", topic="tabs or spaces?")),
+        ("/mode debate “tabs or spaces”", ModeLine(mode="debate", topic="tabs or spaces")),
+        ("/mode debate don't say 'tabs'", ModeLine(mode="debate", topic="don't say 'tabs'")),
+        ('/mode debate is "tabs" right', ModeLine(mode="debate", topic='is "tabs" right')),
+        ('/mode debate "a\nb"', ModeLine(mode="debate", topic="a\nb")),
+        ('/mode debate an "open quote', ModeLine(mode="debate", topic='an "open quote')),
         (
             '/mode debate "is --rounds 3 too much" --rounds 2',
-            SetMode(mode="debate", topic="is --rounds 3 too much", numbers={"rounds": 2}),
+            ModeLine(mode="debate", topic="is --rounds 3 too much", numbers={"rounds": 2}),
         ),
         (
             "/mode debate --rounds=2 tabs --agents @A,b --first B or spaces --synth a",
-            SetMode(
+            ModeLine(
                 mode="debate",
                 topic="tabs or spaces",
                 agents=("a", "b"),
@@ -129,18 +129,18 @@ def test_other_words_stop_nothing(text: str) -> None:
         ),
         (
             '/mode round_robin go --steps 4 --agents "a, b"',
-            SetMode(mode="round_robin", topic="go", agents=("a", "b"), numbers={"steps": 4}),
+            ModeLine(mode="round_robin", topic="go", agents=("a", "b"), numbers={"steps": 4}),
         ),
         (
             "/mode debate --ballot tabs --respect-final",
-            SetMode(mode="debate", topic="tabs", flags=("ballot", "respect-final")),
+            ModeLine(mode="debate", topic="tabs", flags=("ballot", "respect-final")),
         ),
-        ('/mode debate tabs --agents ""', SetMode(mode="debate", topic="tabs", agents=())),
-        ("/mode debate\ntabs or\nspaces", SetMode(mode="debate", topic="tabs or\nspaces")),
-        ("/mode freeform", SetMode(mode="freeform")),
+        ('/mode debate tabs --agents ""', ModeLine(mode="debate", topic="tabs", agents=())),
+        ("/mode debate\ntabs or\nspaces", ModeLine(mode="debate", topic="tabs or\nspaces")),
+        ("/mode freeform", ModeLine(mode="freeform")),
         (
             "/mode autopilot go --turns 9 --cost 0.5",
-            SetMode(mode="autopilot", topic="go", limits={"turns": 9.0, "cost": 0.5}),
+            ModeLine(mode="autopilot", topic="go", limits={"turns": 9.0, "cost": 0.5}),
         ),
     ],
 )
@@ -161,17 +161,17 @@ def test_a_mode_is_read_with_its_options(line: str, meant: TypedLine) -> None:
 def test_a_wrong_option_is_named(line: str, problem: str) -> None:
     meant = read_line(line)
 
-    assert isinstance(meant, Wrong)
+    assert isinstance(meant, InvalidLine)
     assert meant.problem.startswith(problem)
     assert meant.hint == MODE_USAGE
 
 
 def test_an_unknown_option_brings_the_nearest_or_all() -> None:
-    assert read_line("/mode debate x --rouns 2") == Wrong(
+    assert read_line("/mode debate x --rouns 2") == InvalidLine(
         problem="unknown option --rouns", hint="did you mean '--rounds'?"
     )
     meant = read_line("/mode debate x --colour blue")
-    assert isinstance(meant, Wrong)
+    assert isinstance(meant, InvalidLine)
     assert meant.hint.startswith("there are: --rounds, --steps, --agents, ")
 
 
@@ -179,7 +179,7 @@ def test_an_unknown_option_brings_the_nearest_or_all() -> None:
 def test_a_sign_without_a_name_is_no_text(sign: str) -> None:
     meant = read_line(sign)
 
-    assert isinstance(meant, Wrong)
+    assert isinstance(meant, InvalidLine)
     assert meant.problem == "expected a name behind it"
 
 
@@ -188,13 +188,13 @@ def test_a_sign_without_a_name_is_no_text(sign: str) -> None:
     [
         (
             "@router collaborate gpt claude: build a parser: now",
-            SetMode(mode="collaborate", topic="build a parser: now", agents=("gpt", "claude")),
+            ModeLine(mode="collaborate", topic="build a parser: now", agents=("gpt", "claude")),
         ),
         (
             "@Router Autopilot @gpt, @claude:\nline one\nline two",
-            SetMode(mode="autopilot", topic="line one\nline two", agents=("gpt", "claude")),
+            ModeLine(mode="autopilot", topic="line one\nline two", agents=("gpt", "claude")),
         ),
-        ("@router collaborate: the goal", SetMode(mode="collaborate", topic="the goal")),
+        ("@router collaborate: the goal", ModeLine(mode="collaborate", topic="the goal")),
     ],
 )
 def test_the_router_begins_a_mode(line: str, meant: TypedLine) -> None:
@@ -207,7 +207,7 @@ def test_the_router_begins_a_mode(line: str, meant: TypedLine) -> None:
 def test_the_router_says_how_it_is_used(line: str) -> None:
     meant = read_line(line)
 
-    assert isinstance(meant, Wrong)
+    assert isinstance(meant, InvalidLine)
     assert meant.hint == ROUTER_USAGE
 
 
@@ -216,7 +216,7 @@ def test_the_last_words_of_agents_are_put_in() -> None:
 
     assert quoted_agents(text) == ("codex", "claude", "nobody")
     assert (
-        fill_in(text, {"codex": "{claude.last}", "claude": "B"})
+        insert_last_messages(text, {"codex": "{claude.last}", "claude": "B"})
         == "compare {claude.last} with B, {claude.last} and {nobody.last} or {x}"
     )
 

@@ -17,24 +17,24 @@ from csp.errors import CspError
 from csp.protocol.enums import ALL, HUMAN, SYSTEM, AgentId, DeliverKind, DeliveryState, MessageId
 from csp.protocol.events import (
     AgentCall,
-    Base,
     ControlSent,
-    Delivered,
+    DeliveryMoved,
     Joined,
     KnownEvent,
-    Late,
-    Queried,
+    LateReply,
+    LogRequested,
+    MessageEvent,
+    PrunedBase,
     Redacted,
-    Said,
-    Told,
+    SystemReply,
     encode_event,
 )
 from csp.room import decide as deciding
-from csp.room.commands import Answer, AnyCommand, Prune, Send, Tick
+from csp.room.commands import AnyCommand, PostReply, Prune, Send, Tick
 from csp.room.messages.inbox import next_deadline, pending
 from csp.room.room_state import Participant, Room, apply, dump, is_pending, load, replay, without_texts
 from csp.room.sessions.session_registry import Sessions
-from csp.room.visibility import concerns
+from csp.room.visibility import is_visible_to
 from tests.room.histories import histories, journal_of, play
 
 S = DeliveryState
@@ -95,27 +95,27 @@ class Ledger:
     """What the journal says of each delivery, told without the room."""
 
     def __init__(self) -> None:
-        self.said: dict[MessageId, Said | ControlSent] = {}
+        self.said: dict[MessageId, MessageEvent | ControlSent] = {}
         self.states: dict[tuple[MessageId, AgentId], tuple[DeliveryState, str]] = {}
         self.redacted: set[MessageId] = set()
 
     def add(self, event: KnownEvent) -> None:
         match event:
-            case Said():
+            case MessageEvent():
                 self.said[event.id] = event
                 first = (S.HELD, event.held) if event.held else (S.QUEUED, "")
                 self.states |= {(event.id, agent): first for agent in event.recipients}
             case ControlSent():
                 self.said[event.id] = event
                 self.states[event.id, event.target] = (S.QUEUED, "")
-            case Delivered():
+            case DeliveryMoved():
                 self.states[event.message, event.agent] = (event.state, event.reason)
             case Redacted():
                 self.redacted.add(event.message)
             case _:
                 pass
 
-    def due(self, participant: Participant, kind: type[Said] | type[ControlSent]) -> list[MessageId]:
+    def due(self, participant: Participant, kind: type[MessageEvent] | type[ControlSent]) -> list[MessageId]:
         """Return what a participant should act on, in the order of the journal."""
         return [
             message
@@ -177,7 +177,7 @@ def test_journal_with_redacted_texts_gives_the_same_bytes(script: bytes) -> None
     redacted = {event.message for event in events if isinstance(event, Redacted)}
     rewritten = [
         msgspec.structs.replace(event, text="[redacted]")
-        if isinstance(event, Said) and event.id in redacted
+        if isinstance(event, MessageEvent) and event.id in redacted
         else event
         for event in events
     ]
@@ -197,7 +197,7 @@ def test_pruned_journal_gives_the_same_bytes(script: bytes) -> None:
             break
         past = without_texts(replay(events[: before - 1]))
         state = msgspec.Raw(dump(past))
-        base = Base(before - 1, past.ts, MessageId("e-0"), SYSTEM, ALL, "default", "", state)
+        base = PrunedBase(before - 1, past.ts, MessageId("e-0"), SYSTEM, ALL, "default", "", state)
 
         assert dump(replay([base, *events[before - 1 :]])) == dump(live)
 
@@ -217,7 +217,7 @@ def test_each_queue_is_in_the_order_of_the_journal(script: bytes) -> None:
             messages = [item for item in found if item.kind is DeliverKind.MESSAGE]
 
             assert found == controls + messages
-            for items, kind in ((controls, ControlSent), (messages, Said)):
+            for items, kind in ((controls, ControlSent), (messages, MessageEvent)):
                 seqs = [item.seq for item in items]
                 assert seqs == sorted(set(seqs))
                 assert [item.id for item in items] == ledger.due(participant, kind)
@@ -227,7 +227,7 @@ def test_each_queue_is_in_the_order_of_the_journal(script: bytes) -> None:
 def test_nothing_is_delivered_after_its_end(script: bytes) -> None:
     ledger = Ledger()
     for event in journal_of(script):
-        if isinstance(event, Delivered):
+        if isinstance(event, DeliveryMoved):
             before, _ = ledger.states[event.message, event.agent]
             assert before in WAITING or (before, event.state) == (S.SUBMITTED, S.CONFIRMED)
             assert before is not S.TYPED or event.state not in (S.WITHDRAWN, S.EXPIRED)
@@ -253,20 +253,20 @@ def test_nothing_acknowledged_is_missing(script: bytes) -> None:
 
 @given(histories())
 def test_every_accepted_message_is_in_the_journal_once(script: bytes) -> None:
-    accepted: list[Send | Answer] = []
+    accepted: list[Send | PostReply] = []
     events: list[KnownEvent] = []
     for step in play(script):
         events += step.events
-        if isinstance(step.command, Send | Answer) and step.refused is None:
+        if isinstance(step.command, Send | PostReply) and step.refused is None:
             accepted.append(step.command)
     ids = Counter(event.id for event in events)
-    speech = [event for event in events if isinstance(event, Said | Late)]
+    speech = [event for event in events if isinstance(event, MessageEvent | LateReply)]
     senders = {event.id: event.sender for event in speech}
     texts = Counter((event.sender, event.text) for event in speech)
 
     assert set(ids.values()) <= {1}
     for command in accepted:
-        is_late = isinstance(command, Answer) and command.turn is not None
+        is_late = isinstance(command, PostReply) and command.turn is not None
         is_kept = command.id is not None and senders.get(command.id) == command.sender
         assert is_kept or texts[command.sender, command.text] == 1
         assert is_kept or is_late or command.id is None
@@ -284,9 +284,9 @@ def test_every_command_is_run_once_at_most(script: bytes) -> None:
 def test_every_question_is_answered_once_at_most(script: bytes) -> None:
     asked: set[MessageId] = set()
     for event in journal_of(script):
-        if isinstance(event, Queried):
+        if isinstance(event, LogRequested):
             asked.add(event.id)
-        elif isinstance(event, Told):
+        elif isinstance(event, SystemReply):
             assert event.query in asked
             asked.remove(event.query)
 
@@ -320,7 +320,7 @@ def test_deadline_and_tick_agree(script: bytes) -> None:
         assert deciding.decide(step.room, Tick(), deadline - 0.125) == []
         room = load(dump(step.room))
         events = deciding.decide(room, Tick(), deadline)
-        assert any(isinstance(event, Delivered) and event.state is S.EXPIRED for event in events)
+        assert any(isinstance(event, DeliveryMoved) and event.state is S.EXPIRED for event in events)
         following = next_deadline(replay(events, room))
         assert following is None or following > deadline
 
@@ -377,19 +377,19 @@ def test_direct_message_between_others_is_never_seen(script: bytes) -> None:
         if isinstance(step.command, Send) and step.command.to != ALL:
             private[step.command.text] = {step.command.sender, AgentId(step.command.to)}
         for event in step.events:
-            if isinstance(event, AgentCall | Told) and event.target != ALL:
+            if isinstance(event, AgentCall | SystemReply) and event.target != ALL:
                 private[event.text] = {event.sender, event.target}
         for agent in step.room.participants:
             for item in pending(step.room, agent):
                 assert agent in private.get(item.text, {agent})
     for event in events:
         for agent in seen_by - private.get(event.text, seen_by):
-            assert not concerns(event, agent, Sessions())
+            assert not is_visible_to(event, agent, Sessions())
 
 
 @given(histories())
 def test_nobody_gets_its_own_message(script: bytes) -> None:
     for event in journal_of(script):
-        if isinstance(event, Said):
+        if isinstance(event, MessageEvent):
             assert event.sender not in event.recipients
             assert HUMAN not in event.recipients

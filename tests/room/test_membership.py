@@ -11,12 +11,12 @@ from csp.protocol.enums import (
     ControlVerb,
     DeliveryState,
     JoinRole,
-    Kind,
     NoticeKind,
+    ParticipantKind,
 )
-from csp.protocol.events import ControlSent, Delivered, Joined, Left, Noticed, StateChanged
+from csp.protocol.events import ControlSent, DeliveryMoved, Joined, Left, NoticePosted, StateChanged
 from csp.protocol.requests import AgentNotice, Choice, Dialog
-from csp.room.commands import Control, Join, Leave, Remove, Return, SetState
+from csp.room.commands import ControlAgent, Join, Leave, Rejoin, Remove, SetState
 from csp.room.membership import CONTROL_TTL_S
 from tests.room.live import CLAUDE, CODEX, LiveRoom, one
 
@@ -36,13 +36,18 @@ def test_two_claudes_get_claude_and_claude_2() -> None:
 def test_join_is_told_to_all() -> None:
     event = one(
         LiveRoom().do(
-            Join(name="Chef", kind=Kind.API, role=JoinRole.ORCHESTRATOR, capabilities={"tools": True})
+            Join(
+                name="Chef",
+                kind=ParticipantKind.API,
+                role=JoinRole.ORCHESTRATOR,
+                capabilities={"tools": True},
+            )
         ),
         Joined,
     )
 
     assert (event.sender, event.target, event.text) == ("chef", ALL, "chef joined")
-    assert (event.name, event.kind, event.role) == ("Chef", Kind.API, JoinRole.ORCHESTRATOR)
+    assert (event.name, event.kind, event.role) == ("Chef", ParticipantKind.API, JoinRole.ORCHESTRATOR)
     assert (event.epoch, event.capabilities) == (1, {"tools": True})
 
 
@@ -59,10 +64,10 @@ def test_reserved_name_cannot_join() -> None:
 def test_id_of_an_offline_owner_is_taken_over_with_a_new_epoch() -> None:
     live = LiveRoom("claude")
     live.do(Leave(agent=CLAUDE, reason="closed"))
-    event = one(live.do(Join(name="claude", kind=Kind.API)), Joined)
+    event = one(live.do(Join(name="claude", kind=ParticipantKind.API)), Joined)
 
     assert (event.sender, event.epoch) == ("claude", 2)
-    assert (live.agent(CLAUDE).online, live.agent(CLAUDE).kind) == (True, Kind.API)
+    assert (live.agent(CLAUDE).online, live.agent(CLAUDE).kind) == (True, ParticipantKind.API)
 
 
 def test_id_that_is_taken_over_keeps_its_queue() -> None:
@@ -109,7 +114,7 @@ def test_a_sidecar_is_starting_until_it_says_otherwise() -> None:
     live.do(Join(name="claude", launch="a"))
     joined = live.agent(CLAUDE).shown_state
     live.do(SetState(agent=CLAUDE, state=AgentState.IDLE))
-    live.do(Return(agent=CLAUDE, launch="b"))
+    live.do(Rejoin(agent=CLAUDE, launch="b"))
 
     assert (joined, live.agent(CLAUDE).shown_state) == (AgentState.STARTING, AgentState.STARTING)
 
@@ -117,8 +122,8 @@ def test_a_sidecar_is_starting_until_it_says_otherwise() -> None:
 def test_a_sidecar_that_returns_ends_the_tokens_of_the_one_before_but_is_shared_as_before() -> None:
     live = LiveRoom()
     live.do(Join(name="claude", launch="a"))
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.SHARE))
-    event = one(live.do(Return(agent=CLAUDE, launch="b")), Joined)
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.SHARE))
+    event = one(live.do(Rejoin(agent=CLAUDE, launch="b")), Joined)
 
     assert (event.epoch, live.agent(CLAUDE).share) == (2, True)
 
@@ -127,7 +132,7 @@ def test_the_same_launch_returns_once() -> None:
     live = LiveRoom()
     live.do(Join(name="claude", launch="a"))
 
-    assert live.do(Return(agent=CLAUDE, launch="a")) == []
+    assert live.do(Rejoin(agent=CLAUDE, launch="a")) == []
 
 
 def test_first_free_number_is_taken_over() -> None:
@@ -158,8 +163,8 @@ def test_epoch_grows_over_many_removals() -> None:
 
 def test_removed_id_comes_back_without_pause_or_share() -> None:
     live = LiveRoom("claude")
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.SHARE))
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.PAUSE))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.SHARE))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.PAUSE))
     live.do(Remove(agent=CLAUDE))
     live.do(Join(name="claude"))
 
@@ -168,8 +173,8 @@ def test_removed_id_comes_back_without_pause_or_share() -> None:
 
 def test_new_owner_of_an_id_shares_nothing_but_stays_paused() -> None:
     live = LiveRoom("claude")
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.SHARE))
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.PAUSE))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.SHARE))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.PAUSE))
     live.do(Leave(agent=CLAUDE, reason="closed"))
     live.do(Join(name="claude"))
 
@@ -196,32 +201,32 @@ def test_full_room_takes_who_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_owner_comes_back_with_its_id_and_epoch() -> None:
     live = LiveRoom()
-    live.do(Join(name="Claude", kind=Kind.MCP, capabilities=["a"]))
+    live.do(Join(name="Claude", kind=ParticipantKind.MCP, capabilities=["a"]))
     live.do(Leave(agent=CLAUDE, reason="closed"))
-    event = one(live.do(Return(agent=CLAUDE)), Joined)
+    event = one(live.do(Rejoin(agent=CLAUDE)), Joined)
 
-    assert (event.sender, event.epoch, event.name, event.kind) == ("claude", 1, "Claude", Kind.MCP)
+    assert (event.sender, event.epoch, event.name, event.kind) == ("claude", 1, "Claude", ParticipantKind.MCP)
     assert event.capabilities == ["a"]
     assert event.text == "claude is back"
 
 
 def test_owner_keeps_pause_and_share() -> None:
     live = LiveRoom("claude")
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.SHARE))
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.PAUSE))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.SHARE))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.PAUSE))
     live.do(Leave(agent=CLAUDE, reason="closed"))
-    live.do(Return(agent=CLAUDE))
+    live.do(Rejoin(agent=CLAUDE))
 
     assert (live.agent(CLAUDE).share, live.agent(CLAUDE).paused) == (True, True)
 
 
 def test_return_of_who_is_here_is_no_event() -> None:
-    assert LiveRoom("claude").do(Return(agent=CLAUDE)) == []
+    assert LiveRoom("claude").do(Rejoin(agent=CLAUDE)) == []
 
 
 def test_return_with_other_capabilities_is_an_event() -> None:
     live = LiveRoom("claude")
-    event = one(live.do(Return(agent=CLAUDE, capabilities=["b"])), Joined)
+    event = one(live.do(Rejoin(agent=CLAUDE, capabilities=["b"])), Joined)
 
     assert event.capabilities == live.agent(CLAUDE).capabilities == ["b"]
 
@@ -230,7 +235,7 @@ def test_return_of_the_removed_is_not_found() -> None:
     live = LiveRoom("claude", "codex")
     live.do(Remove(agent=CLAUDE))
 
-    assert live.refuse(Return(agent=CLAUDE), NotFound).hint == "known are: codex"
+    assert live.refuse(Rejoin(agent=CLAUDE), NotFound).hint == "known are: codex"
 
 
 def test_return_forgets_what_the_participant_did_before() -> None:
@@ -238,7 +243,7 @@ def test_return_forgets_what_the_participant_did_before() -> None:
     command = SetState(agent=CLAUDE, state=AgentState.LIMITED, detail="quota", until=2000.0, dialog=DIALOG)
     live.do(command)
     live.do(Leave(agent=CLAUDE, reason="closed"))
-    live.do(Return(agent=CLAUDE))
+    live.do(Rejoin(agent=CLAUDE))
     claude = live.agent(CLAUDE)
 
     assert (claude.state, claude.detail, claude.until, claude.dialog) == (AgentState.IDLE, "", None, None)
@@ -284,7 +289,7 @@ def test_removal_withdraws_what_waited_and_fails_what_was_typed() -> None:
     typed, queued, held = (live.say(HUMAN, CLAUDE) for _ in range(3))
     live.report(CLAUDE, typed.id, DeliveryState.TYPED)
     live.report(CLAUDE, held.id, DeliveryState.HELD, "busy")
-    button = one(live.do(Control(agent=CLAUDE, verb=ControlVerb.DENY)), ControlSent)
+    button = one(live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.DENY)), ControlSent)
     live.do(Remove(agent=CLAUDE))
 
     assert live.shown(typed.id, CLAUDE) == "failed(removed)"
@@ -402,7 +407,7 @@ def test_lasting_button_is_remembered_and_sent_to_who_is_here(
     live = LiveRoom("claude")
     setattr(live.agent(CLAUDE), name, before)
     live.agent(CLAUDE).online = online
-    events = live.do(Control(agent=CLAUDE, verb=verb))
+    events = live.do(ControlAgent(agent=CLAUDE, verb=verb))
 
     assert getattr(live.agent(CLAUDE), name) is not before
     assert [type(event) for event in events] == [StateChanged, ControlSent][: 1 + online]
@@ -411,13 +416,13 @@ def test_lasting_button_is_remembered_and_sent_to_who_is_here(
 
 @pytest.mark.parametrize("verb", [ControlVerb.RESUME, ControlVerb.NOSHARE])
 def test_lasting_button_that_changes_nothing_is_no_event(verb: ControlVerb) -> None:
-    assert LiveRoom("claude").do(Control(agent=CLAUDE, verb=verb)) == []
+    assert LiveRoom("claude").do(ControlAgent(agent=CLAUDE, verb=verb)) == []
 
 
 @pytest.mark.parametrize("verb", PASSING)
 def test_passing_button_is_one_urgent_delivery(verb: ControlVerb) -> None:
     live = LiveRoom("claude")
-    (event,) = live.do(Control(agent=CLAUDE, verb=verb, choice=2))
+    (event,) = live.do(ControlAgent(agent=CLAUDE, verb=verb, choice=2))
 
     assert isinstance(event, ControlSent)
     assert (event.sender, event.target, event.control, event.choice) == ("human", "claude", verb, 2)
@@ -430,7 +435,7 @@ def test_passing_button_needs_somebody_there(verb: ControlVerb) -> None:
     live = LiveRoom("claude")
     live.do(Leave(agent=CLAUDE, reason="closed"))
 
-    assert "claude is offline" in live.refuse(Control(agent=CLAUDE, verb=verb), Refused).message
+    assert "claude is offline" in live.refuse(ControlAgent(agent=CLAUDE, verb=verb), Refused).message
 
 
 def test_every_button_is_lasting_or_passing() -> None:
@@ -444,7 +449,7 @@ def test_removal_ends_each_delivery_once() -> None:
     said = live.say(HUMAN, CLAUDE)
     events = live.do(Remove(agent=CLAUDE))
 
-    assert [event.message for event in events if isinstance(event, Delivered)] == [said.id]
+    assert [event.message for event in events if isinstance(event, DeliveryMoved)] == [said.id]
 
 
 # --- notices -------------------------------------------------------------------------------------
@@ -459,7 +464,7 @@ def told(live: LiveRoom, kind: NoticeKind, detail: str = "x-1") -> list[object]:
 def test_a_notice_of_an_agent_is_told_to_people_alone(kind: NoticeKind) -> None:
     (notice, *_) = told(LiveRoom("claude"), kind)
 
-    assert isinstance(notice, Noticed)
+    assert isinstance(notice, NoticePosted)
     assert (notice.sender, notice.target) == ("system", HUMAN)
     assert "claude" in notice.text and "x-1" in notice.text
 
@@ -470,8 +475,8 @@ def test_an_agent_that_was_given_a_file_is_paused_until_a_person_releases_it() -
     again = told(live, NoticeKind.FILE_ATTACHED)
 
     assert live.agent(CLAUDE).shown_state is AgentState.PAUSED
-    assert [type(event) for event in again] == [Noticed]
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.RESUME))
+    assert [type(event) for event in again] == [NoticePosted]
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.RESUME))
     assert live.agent(CLAUDE).shown_state is AgentState.IDLE
 
 

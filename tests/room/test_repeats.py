@@ -1,9 +1,9 @@
 """A call that comes again with the same id causes nothing the second time."""
 
 from csp.protocol.enums import HUMAN, ControlVerb, SessionAction
-from csp.protocol.events import Called
+from csp.protocol.events import CallRecorded
 from csp.protocol.review_messages import RunTerms
-from csp.room.commands import Control, NextTurn, SetMode, Steer, Stop
+from csp.room.commands import ControlAgent, NextTurn, SetMode, Steer, Stop
 from csp.room.room_state import KEPT_CALLS, dump, load, replay
 from tests.room.live import CLAUDE, CODEX, one
 from tests.room.playing import Play
@@ -18,7 +18,7 @@ def test_repeated_mode_does_not_supersede_its_own_session() -> None:
 
     assert play.do(DEBATE) == []
     assert play.session == session
-    assert one(list(play.journal), Called).answer == session.id
+    assert one(list(play.journal), CallRecorded).answer == session.id
 
 
 def test_id_is_remembered_by_the_journal_and_by_a_snapshot() -> None:
@@ -69,7 +69,7 @@ def test_answer_names_what_was_begun_pressed_or_ended() -> None:
     play = Play()
     terms = RunTerms(run_id="mend")
     play.do(SetMode(sender=HUMAN, mode="review", topic="g", agents=(CLAUDE, CODEX), terms=terms, once="run"))
-    pressed = play.do(Control(agent=CLAUDE, verb=ControlVerb.APPROVE, once="press"))
+    pressed = play.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.APPROVE, once="press"))
     play.do(Stop(sender=HUMAN, once="stop"))
     play.do(Stop(sender=HUMAN, once="nothing"))
 

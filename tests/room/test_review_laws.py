@@ -10,11 +10,11 @@ from csp.protocol.review_messages import Decision, RunPhase, type_of_body
 from csp.room.commands import ActOnRun
 from csp.room.room_state import Room, apply
 from csp.room.runs.run_protocol import LEGAL
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 from tests.room.session_histories import play_sessions, session_histories
 
 
-def with_run_before(script: bytes) -> Iterator[tuple[KnownEvent, Run | None]]:
+def with_run_before(script: bytes) -> Iterator[tuple[KnownEvent, ReviewRun | None]]:
     """Yield each event with the run that it is about as it was before."""
     room = Room()
     for step, _ in play_sessions(script):

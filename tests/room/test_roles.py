@@ -15,7 +15,7 @@ from csp.room.roles import (
     SHELL,
     TOOLS,
     Party,
-    Row,
+    RoleRow,
     check_call,
     check_fields,
     check_row,
@@ -24,7 +24,7 @@ from csp.room.roles import (
     row_of,
 )
 
-ROW = Row(LEADS, {"test": "in a terminal", "action=redact": "in a terminal"})
+ROW = RoleRow(LEADS, {"test": "in a terminal", "action=redact": "in a terminal"})
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ ROW = Row(LEADS, {"test": "in a terminal", "action=redact": "in a terminal"})
     ],
 )
 def test_row_needs_the_lowest_role_that_it_names(parties: frozenset[Party], needs: Role) -> None:
-    assert Row(parties).needs is needs
+    assert RoleRow(parties).needs is needs
 
 
 def test_room_token_may_call_everything() -> None:
@@ -65,9 +65,9 @@ def test_what_has_no_row_is_not_served() -> None:
 )
 def test_dangerous_field_needs_a_place_in_its_row(field: str) -> None:
     with pytest.raises(LookupError, match=f"takes {field}"):
-        check_row("POST /new", Row(PEOPLE), ["topic", field])
-    check_row("POST /new", Row(PEOPLE, {field: "hint"}), [field])
-    check_row("POST /new", Row(SHELL), [field])
+        check_row("POST /new", RoleRow(PEOPLE), ["topic", field])
+    check_row("POST /new", RoleRow(PEOPLE, {field: "hint"}), [field])
+    check_row("POST /new", RoleRow(SHELL), [field])
 
 
 @pytest.mark.parametrize("field", ["text", "test_timeout_s", "direction", "tokens", "environment_note"])
@@ -91,7 +91,7 @@ def test_who_is_not_in_the_row_is_refused(party: Party, problem: str, hint: str)
 
 def test_page_is_sent_to_a_terminal() -> None:
     with pytest.raises(Forbidden, match="a page may not POST /x") as caught:
-        check_call(Row(SHELL), Party.PAGE, "POST /x")
+        check_call(RoleRow(SHELL), Party.PAGE, "POST /x")
 
     assert caught.value.hint == "do it in a terminal, see: csp --help"
 
@@ -108,4 +108,4 @@ def test_field_of_the_shell_is_for_the_room_token_alone(party: Party, field: str
         check_fields(ROW, party, ["topic", field])
     check_fields(ROW, Party.ROOM, ["topic", field])
     check_fields(ROW, party, ["topic", "action=resend"])
-    check_fields(Row(LEADS), party, [field])
+    check_fields(RoleRow(LEADS), party, [field])

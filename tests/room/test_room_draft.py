@@ -2,24 +2,32 @@
 
 import pytest
 
-from csp.protocol.enums import HUMAN, AgentId, ControlVerb, DeliveryState, JoinRole, Kind, MessageId
+from csp.protocol.enums import (
+    HUMAN,
+    AgentId,
+    ControlVerb,
+    DeliveryState,
+    JoinRole,
+    MessageId,
+    ParticipantKind,
+)
 from csp.protocol.events import (
     AgentCall,
     AgentResponse,
     ControlSent,
-    Delivered,
+    DeliveryMoved,
     HumanMessage,
     Joined,
     KnownEvent,
-    Late,
+    LateReply,
     Left,
-    Noticed,
+    MessageEvent,
+    NoticePosted,
     Pruned,
     Redacted,
-    Said,
     StateChanged,
 )
-from csp.room.room_draft import Batch
+from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Delivery, Message, Room
 from tests.room.live import CLAUDE, CODEX
 
@@ -28,18 +36,18 @@ OWN_FIELDS: dict[type[KnownEvent], dict[str, object]] = {
     AgentCall: {"recipients": ()},
     AgentResponse: {"recipients": ()},
     ControlSent: {"control": ControlVerb.DENY, "expires": 1.0},
-    Noticed: {},
-    Joined: {"name": "claude", "kind": Kind.CLI, "role": JoinRole.AGENT, "epoch": 1},
+    NoticePosted: {},
+    Joined: {"name": "claude", "kind": ParticipantKind.CLI, "role": JoinRole.AGENT, "epoch": 1},
     Left: {"reason": "closed"},
     StateChanged: {},
-    Late: {"turn": "t-1"},
+    LateReply: {"turn": "t-1"},
     Redacted: {"message": "m-1"},
     Pruned: {"before": 1},
 }
 
 
 def test_events_are_numbered_after_the_room() -> None:
-    batch = Batch(Room(seq=41), 1.0)
+    batch = RoomDraft(Room(seq=41), 1.0)
     batch.notice(HUMAN, "one")
     batch.notice(HUMAN, "two")
 
@@ -48,14 +56,14 @@ def test_events_are_numbered_after_the_room() -> None:
 
 @pytest.mark.parametrize("kind", OWN_FIELDS, ids=lambda kind: kind.__name__)
 def test_what_is_delivered_has_a_message_id(kind: type[KnownEvent]) -> None:
-    batch = Batch(Room(seq=41), 1.0)
+    batch = RoomDraft(Room(seq=41), 1.0)
     batch.add(kind, CLAUDE, CODEX, "text", OWN_FIELDS[kind])
 
-    assert batch.events[0].id == ("m-42" if issubclass(kind, Said | ControlSent) else "e-42")
+    assert batch.events[0].id == ("m-42" if issubclass(kind, MessageEvent | ControlSent) else "e-42")
 
 
 def test_own_id_stays() -> None:
-    batch = Batch(Room(seq=41), 1.0)
+    batch = RoomDraft(Room(seq=41), 1.0)
     batch.add(AgentCall, CLAUDE, CODEX, "text", {"recipients": ()}, id=MessageId("mine"))
 
     assert (batch.events[0].id, batch.events[0].seq) == ("mine", 42)
@@ -63,7 +71,7 @@ def test_own_id_stays() -> None:
 
 @pytest.mark.parametrize(("now", "expected"), [(2.0, 5.0), (5.0, 5.0), (6.5, 6.5)])
 def test_time_never_falls(now: float, expected: float) -> None:
-    batch = Batch(Room(ts=5.0), now)
+    batch = RoomDraft(Room(ts=5.0), now)
     batch.notice(HUMAN, "one")
 
     assert batch.now == batch.events[0].ts == expected
@@ -74,11 +82,11 @@ def test_delivery_is_told_to_whoever_sent_the_message(reason: str, text: str) ->
     message = Message(
         MessageId("m-3"), 3, CODEX, CLAUDE, "parser", "hi", {CLAUDE: Delivery(DeliveryState.QUEUED, 1.0)}
     )
-    batch = Batch(Room(seq=3), 1.0)
+    batch = RoomDraft(Room(seq=3), 1.0)
     batch.deliver(message, CLAUDE, DeliveryState.FAILED, reason)
 
     assert batch.events == [
-        Delivered(
+        DeliveryMoved(
             4,
             1.0,
             MessageId("e-4"),

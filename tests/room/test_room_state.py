@@ -14,24 +14,35 @@ from csp.protocol.enums import (
     DeliverKind,
     DeliveryState,
     JoinRole,
-    Kind,
     MessageId,
+    ParticipantKind,
 )
 from csp.protocol.events import (
-    Base,
     ControlSent,
-    Delivered,
+    DeliveryMoved,
     HumanMessage,
     Joined,
     KnownEvent,
     Left,
+    PrunedBase,
     Redacted,
     StateChanged,
     Unknown,
     type_of,
 )
 from csp.protocol.responses import Deliver
-from csp.room.commands import Answer, Cancel, Control, Leave, Redact, Remove, Return, Send, SetState, Tick
+from csp.room.commands import (
+    CancelMessage,
+    ControlAgent,
+    Leave,
+    PostReply,
+    RedactMessage,
+    Rejoin,
+    Remove,
+    Send,
+    SetState,
+    Tick,
+)
 from csp.room.messages.inbox import delivery_view, expired, first_held, next_deadline, oldest_waiting, pending
 from csp.room.room_state import (
     WINDOW,
@@ -123,7 +134,7 @@ def test_event_about_a_stranger_is_passed_over(
 def test_delivery_of_something_unknown_is_passed_over(live: LiveRoom, message: str, agent: str) -> None:
     live.say(HUMAN, CODEX)
     before = dump(live.room)
-    event = Delivered(
+    event = DeliveryMoved(
         *(live.room.seq, live.room.ts, MessageId("e-9"), AgentId(agent), HUMAN, "default", ""),
         message=MessageId(message),
         agent=AgentId(agent),
@@ -143,7 +154,7 @@ def test_redaction_of_something_unknown_is_passed_over(live: LiveRoom) -> None:
 def test_message_to_a_stranger_is_kept_until_it_ends() -> None:
     head = (1, 1.0, MessageId("m-1"), HUMAN, CODEX, "default", "hi")
     room = apply(Room(), HumanMessage(*head, recipients=(CODEX,)))
-    ended = Delivered(
+    ended = DeliveryMoved(
         *(2, 2.0, MessageId("e-2"), CODEX, HUMAN, "default", ""), MessageId("m-1"), CODEX, S.FAILED
     )
 
@@ -153,7 +164,7 @@ def test_message_to_a_stranger_is_kept_until_it_ends() -> None:
 
 def test_answer_to_a_message_of_a_lost_line_applies(live: LiveRoom) -> None:
     said = live.say(HUMAN, CODEX)
-    live.do(Answer(sender=CODEX, text="hi", reply_to=said.id))
+    live.do(PostReply(sender=CODEX, text="hi", reply_to=said.id))
     room = replay(event for event in live.journal if event.id != said.id)
 
     assert room.seq == live.room.seq
@@ -161,16 +172,18 @@ def test_answer_to_a_message_of_a_lost_line_applies(live: LiveRoom) -> None:
 
 def test_base_is_the_room_as_it_stood(live: LiveRoom) -> None:
     live.say(HUMAN, CODEX)
-    base = Base(live.room.seq, live.room.ts, MessageId(""), HUMAN, ALL, "", "", msgspec.Raw(dump(live.room)))
+    base = PrunedBase(
+        live.room.seq, live.room.ts, MessageId(""), HUMAN, ALL, "", "", msgspec.Raw(dump(live.room))
+    )
 
     assert dump(apply(Room(), base)) == dump(live.room)
 
 
 def test_state_change_leaves_out_what_it_does_not_name(live: LiveRoom) -> None:
     live.do(SetState(agent=CLAUDE, state=AgentState.LIMITED, detail="quota", until=5.0))
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.SHARE))
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.PAUSE))
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.NOSHARE))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.SHARE))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.PAUSE))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.NOSHARE))
     claude = live.agent(CLAUDE)
 
     assert (claude.state, claude.detail, claude.until) == (AgentState.LIMITED, "quota", 5.0)
@@ -190,7 +203,15 @@ def test_what_stops_a_participant_is_shown_first(
     online: bool, paused: bool, state: AgentState, shown: AgentState
 ) -> None:
     participant = Participant(
-        CLAUDE, "claude", Kind.CLI, JoinRole.AGENT, 1, 1.0, online=online, paused=paused, state=state
+        CLAUDE,
+        "claude",
+        ParticipantKind.CLI,
+        JoinRole.AGENT,
+        1,
+        1.0,
+        online=online,
+        paused=paused,
+        state=state,
     )
 
     assert participant.shown_state is shown
@@ -207,7 +228,7 @@ def test_empty_room_is_an_object_of_nothing() -> None:
 def test_snapshot_is_the_room(live: LiveRoom) -> None:
     said = live.say(HUMAN, ALL, "fïx 😀", ttl_s=60.0)
     live.report(CODEX, said.id, S.HELD, "busy")
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.APPROVE, choice=2))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.APPROVE, choice=2))
     live.do(Remove(agent=CODEX))
 
     assert load(dump(live.room)) == live.room
@@ -223,7 +244,7 @@ def test_replay_goes_on_from_a_room(live: LiveRoom) -> None:
 
 def test_room_without_texts_weighs_nothing(live: LiveRoom) -> None:
     said = live.say(HUMAN, CODEX, "secret")
-    button = one(live.do(Control(agent=CODEX, verb=ControlVerb.DENY)), ControlSent)
+    button = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.DENY)), ControlSent)
     room = without_texts(live.room)
 
     assert b"secret" not in dump(room)
@@ -262,7 +283,7 @@ def test_queue_is_empty_after_every_end(live: LiveRoom, end: str) -> None:
 
     live.now += 60.0
     if end == "withdrawn":
-        live.do(Cancel(message=said.id))
+        live.do(CancelMessage(message=said.id))
     elif end == "expired":
         live.report(CODEX, "m-3", S.TYPED)
         live.do(Tick())
@@ -292,7 +313,7 @@ def test_redaction_leaves_no_text_and_no_weight(live: LiveRoom, state: DeliveryS
     live.say(HUMAN, CLAUDE, "other")
     if state is not None:
         live.report(CODEX, said.id, state)
-    live.do(Redact(message=said.id))
+    live.do(RedactMessage(message=said.id))
 
     assert b"secret" not in dump(live.room)
     assert (live.agent(CODEX).queued_chars, live.agent(CLAUDE).queued_chars) == (0, 5)
@@ -302,7 +323,7 @@ def test_redaction_leaves_no_text_and_no_weight(live: LiveRoom, state: DeliveryS
 def test_redacted_message_ends_without_weight(live: LiveRoom) -> None:
     said = live.say(HUMAN, CODEX, "secret")
     live.report(CODEX, said.id, S.TYPED)
-    live.do(Redact(message=said.id))
+    live.do(RedactMessage(message=said.id))
     live.report(CODEX, said.id, S.CONFIRMED)
 
     assert (live.agent(CODEX).queue, live.agent(CODEX).queued_chars) == ({}, 0)
@@ -375,7 +396,7 @@ def test_queue_keeps_its_order_across_the_window(live: LiveRoom) -> None:
 
 @pytest.mark.usefixtures("_small_window")
 def test_buttons_are_in_the_window_too(live: LiveRoom) -> None:
-    button = one(live.do(Control(agent=CODEX, verb=ControlVerb.DENY)), ControlSent)
+    button = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.DENY)), ControlSent)
     for _ in range(3):
         live.say(CLAUDE, HUMAN)
 
@@ -409,16 +430,16 @@ def test_window_holds_ten_thousand() -> None:
 
 def test_due_is_the_order_of_the_journal_but_buttons_come_first(live: LiveRoom) -> None:
     one_, two = live.say(HUMAN, CODEX), live.say(CLAUDE, CODEX, urgent=True)
-    deny = one(live.do(Control(agent=CODEX, verb=ControlVerb.DENY)), ControlSent)
+    deny = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.DENY)), ControlSent)
     three = live.say(HUMAN, CODEX)
-    approve = one(live.do(Control(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
+    approve = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
 
     assert live.due(CODEX) == [deny.id, approve.id, one_.id, two.id, three.id]
 
 
 def test_due_after_a_seq_is_what_is_newer(live: LiveRoom) -> None:
     said = [live.say(HUMAN, CODEX) for _ in range(3)]
-    button = one(live.do(Control(agent=CODEX, verb=ControlVerb.DENY)), ControlSent)
+    button = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.DENY)), ControlSent)
 
     def after(seq: int) -> list[str]:
         return [deliver.id for deliver in pending(live.room, CODEX, after=seq)]
@@ -431,7 +452,7 @@ def test_due_after_a_seq_is_what_is_newer(live: LiveRoom) -> None:
 
 def test_due_is_only_what_is_safe_on_disk(live: LiveRoom) -> None:
     said = [live.say(HUMAN, CODEX) for _ in range(3)]
-    live.do(Control(agent=CODEX, verb=ControlVerb.DENY))
+    live.do(ControlAgent(agent=CODEX, verb=ControlVerb.DENY))
 
     assert [deliver.id for deliver in pending(live.room, CODEX, upto=said[1].seq)] == [said[0].id, said[1].id]
     assert list(pending(live.room, CODEX, upto=0)) == []
@@ -448,7 +469,7 @@ def test_oldest_waiting_is_in_the_order_of_the_journal(live: LiveRoom) -> None:
 def test_first_held_is_the_oldest_that_is_not_due(live: LiveRoom) -> None:
     first, second = live.say(HUMAN, CLAUDE), live.say(HUMAN, CLAUDE)
     assert first_held(live.room, CLAUDE) is None
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.PAUSE))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.PAUSE))
 
     assert (first_held(live.room, CLAUDE), first_held(live.room, CLAUDE, first.seq)) == (
         first.seq,
@@ -458,14 +479,14 @@ def test_first_held_is_the_oldest_that_is_not_due(live: LiveRoom) -> None:
 
 def test_paused_participant_is_due_nothing_but_buttons(live: LiveRoom) -> None:
     said = live.say(HUMAN, CODEX)
-    events = live.do(Control(agent=CODEX, verb=ControlVerb.PAUSE))
+    events = live.do(ControlAgent(agent=CODEX, verb=ControlVerb.PAUSE))
     button = one(events, ControlSent)
 
     assert live.due(CODEX) == [button.id]
     assert live.shown(said.id, CODEX) == "held(paused)"
     assert live.shown(button.id, CODEX) == "queued"
 
-    live.do(Control(agent=CODEX, verb=ControlVerb.RESUME))
+    live.do(ControlAgent(agent=CODEX, verb=ControlVerb.RESUME))
 
     assert said.id in live.due(CODEX)
     assert live.shown(said.id, CODEX) == "queued"
@@ -491,7 +512,7 @@ def test_recipient_is_told_all_of_a_message(live: LiveRoom) -> None:
 
 
 def test_recipient_is_told_all_of_a_button(live: LiveRoom) -> None:
-    button = one(live.do(Control(agent=CODEX, verb=ControlVerb.APPROVE, choice=2)), ControlSent)
+    button = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.APPROVE, choice=2)), ControlSent)
     (deliver,) = pending(live.room, CODEX)
 
     assert deliver == Deliver(
@@ -522,15 +543,15 @@ def test_deadline_is_the_earliest(live: LiveRoom) -> None:
 
     assert next_deadline(live.room) == 1060.0
 
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.DENY))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.DENY))
 
     assert next_deadline(live.room) == 1040.0
 
 
 def test_every_button_has_its_own_deadline(live: LiveRoom) -> None:
-    first = one(live.do(Control(agent=CODEX, verb=ControlVerb.DENY)), ControlSent)
+    first = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.DENY)), ControlSent)
     live.now += 10.0
-    second = one(live.do(Control(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
+    second = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
     live.report(CODEX, first.id, S.TYPED)
 
     assert next_deadline(live.room) == second.expires == 1040.0
@@ -598,7 +619,7 @@ def test_delivery_is_shown_with_the_time_of_its_last_step(live: LiveRoom) -> Non
 
 def test_participant_is_where_it_was_after_a_return(live: LiveRoom) -> None:
     live.do(Leave(agent=CLAUDE, reason="closed"))
-    live.do(Return(agent=CLAUDE))
+    live.do(Rejoin(agent=CLAUDE))
 
     assert list(live.room.participants) == ["claude", "codex"]
     assert isinstance(live.journal[-1], Joined)

@@ -12,19 +12,27 @@ from csp.protocol.enums import (
     DeliveryState,
     Ending,
     JoinRole,
-    Kind,
     MessageId,
+    ParticipantKind,
     SessionAction,
 )
-from csp.protocol.events import AgentCall, AgentResponse, Left, Noted, Noticed, StateChanged, TurnMoved
+from csp.protocol.events import (
+    AgentCall,
+    AgentResponse,
+    Left,
+    NoteAdded,
+    NoticePosted,
+    StateChanged,
+    TurnMoved,
+)
 from csp.protocol.requests import Handoff, Usage
 from csp.room.commands import (
-    Answer,
     Collaborate,
-    Continue,
+    ExtendTurn,
     Join,
-    KeepTurn,
-    Return,
+    PostReply,
+    Rejoin,
+    ReleaseMessage,
     Send,
     SetMode,
     SetState,
@@ -33,7 +41,7 @@ from csp.room.commands import (
     WriteNote,
 )
 from csp.room.messages.send import MAX_HOPS
-from csp.room.visibility import concerns, is_hidden, may_watch, visible_spending
+from csp.room.visibility import is_hidden, is_visible_to, may_watch, visible_spending
 from tests.room.live import CLAUDE, CODEX, GEMINI, one
 from tests.room.playing import BOSS, Play
 
@@ -51,7 +59,7 @@ def sealed() -> Play:
 def twice_sealed() -> Play:
     """Two debates in their sealed phases: gpt is in both, claude in one, codex in the other."""
     play = Play(CLAUDE, CODEX, GEMINI)
-    play.do(Join(name=GPT, kind=Kind.API))
+    play.do(Join(name=GPT, kind=ParticipantKind.API))
     play.do(SetMode(sender=HUMAN, mode="debate", topic="a", agents=(GPT, CLAUDE), rounds=1))
     play.do(SetMode(sender=HUMAN, mode="debate", topic="b", agents=(GPT, CODEX), rounds=1, thread="b"))
     return play
@@ -59,7 +67,9 @@ def twice_sealed() -> Play:
 
 def reads(play: Play, reader: AgentId, word: str) -> bool:
     """Tell whether somebody finds a word in an event."""
-    return any(word in repr(event) and concerns(event, reader, play.room.sessions) for event in play.journal)
+    return any(
+        word in repr(event) and is_visible_to(event, reader, play.room.sessions) for event in play.journal
+    )
 
 
 def finish(play: Play, thread: str) -> None:
@@ -67,7 +77,7 @@ def finish(play: Play, thread: str) -> None:
     session = play.room.sessions.newest_in(thread)
     assert session is not None
     for turn in session.turns.values():
-        play.do(Answer(sender=turn.agent, text="nothing", turn=turn.id))
+        play.do(PostReply(sender=turn.agent, text="nothing", turn=turn.id))
 
 
 # --- a model in two sealed sessions --------------------------------------------------------------
@@ -87,7 +97,7 @@ def test_word_of_a_model_in_two_sealed_sessions_waits_for_both() -> None:
 
 def test_word_sealed_twice_comes_with_no_turn_before_both_are_over() -> None:
     play = Play(CLAUDE, CODEX)
-    play.do(Join(name=GPT, kind=Kind.API))
+    play.do(Join(name=GPT, kind=ParticipantKind.API))
     play.do(SetMode(sender=HUMAN, mode="debate", topic="a", agents=(GPT, CLAUDE), rounds=3))
     play.do(SetMode(sender=HUMAN, mode="debate", topic="b", agents=(GPT, CODEX), rounds=1, thread="b"))
     sent = one(play.do(Send(sender=GPT, to=CLAUDE, text="marzipan")), AgentCall)
@@ -121,7 +131,7 @@ def test_other_session_that_is_stopped_lets_go_of_it() -> None:
 
 def test_word_for_members_with_soft_turns_is_let_go() -> None:
     play = Play(CLAUDE, CODEX)
-    play.do(Join(name=GPT, kind=Kind.API))
+    play.do(Join(name=GPT, kind=ParticipantKind.API))
     play.do(SetMode(sender=HUMAN, mode="debate", topic="a", agents=(GPT, CLAUDE), rounds=3, soft_turns=True))
     play.do(SetMode(sender=HUMAN, mode="debate", topic="b", agents=(GPT, CODEX), rounds=1, thread="b"))
     sent = one(play.do(Send(sender=GPT, to=CLAUDE, text="marzipan")), AgentCall)
@@ -136,10 +146,10 @@ def test_word_for_members_with_soft_turns_is_let_go() -> None:
 
 def test_note_is_sealed_with_its_writer() -> None:
     play = sealed()
-    note = one(play.do(WriteNote(sender=CLAUDE, text="marzipan", tags=("sweets",))), Noted)
+    note = one(play.do(WriteNote(sender=CLAUDE, text="marzipan", tags=("sweets",))), NoteAdded)
 
     assert not reads(play, CODEX, "marzipan") and not reads(play, GEMINI, "sweets")
-    assert concerns(note, CLAUDE, play.room.sessions)
+    assert is_visible_to(note, CLAUDE, play.room.sessions)
     finish(play, "default")
     assert reads(play, CODEX, "marzipan")
 
@@ -148,9 +158,9 @@ def test_summary_is_sealed_with_its_writer() -> None:
     play = sealed()
     ask = Summarise(by=CLAUDE, session="room", text="sum it up", stands_for=(MessageId("n-1"),))
     asked = play.do(ask)[0]
-    play.do(Answer(sender=CLAUDE, text="marzipan", reply_to=asked.id))
+    play.do(PostReply(sender=CLAUDE, text="marzipan", reply_to=asked.id))
 
-    assert [event.text for event in play.all(Noted)] == ["marzipan"]
+    assert [event.text for event in play.all(NoteAdded)] == ["marzipan"]
     assert not reads(play, CODEX, "marzipan")
 
 
@@ -159,7 +169,7 @@ def test_detail_of_a_state_is_sealed() -> None:
     changed = one(play.do(SetState(agent=CLAUDE, state=AgentState.BUSY, detail="marzipan")), StateChanged)
     claude, sessions = play.agent(CLAUDE), play.room.sessions
 
-    assert not concerns(changed, CODEX, sessions) and concerns(changed, CLAUDE, sessions)
+    assert not is_visible_to(changed, CODEX, sessions) and is_visible_to(changed, CLAUDE, sessions)
     assert [is_hidden(claude.seals, CLAUDE, who, sessions) for who in (CODEX, CLAUDE, None)] == [1, 0, 0]
     finish(play, "default")
     assert not is_hidden(claude.seals, CLAUDE, CODEX, play.room.sessions)
@@ -169,7 +179,7 @@ def test_state_without_a_detail_is_seen_by_all() -> None:
     play = sealed()
     changed = one(play.do(SetState(agent=CLAUDE, state=AgentState.BUSY)), StateChanged)
 
-    assert concerns(changed, CODEX, play.room.sessions)
+    assert is_visible_to(changed, CODEX, play.room.sessions)
 
 
 def test_reason_for_leaving_is_for_people() -> None:
@@ -177,7 +187,7 @@ def test_reason_for_leaving_is_for_people() -> None:
     events = play.do(SetState(agent=CLAUDE, state=AgentState.OFFLINE, detail="marzipan"))
 
     assert one(events, Left).reason == "closed"
-    assert [(event.target, event.text) for event in events if isinstance(event, Noticed)] == [
+    assert [(event.target, event.text) for event in events if isinstance(event, NoticePosted)] == [
         (HUMAN, "claude left: marzipan")
     ]
     assert play.do(SetState(agent=CLAUDE, state=AgentState.OFFLINE, detail="marzipan")) == []
@@ -213,22 +223,22 @@ def test_note_about_work_is_told_in_no_session() -> None:
     play = twice_sealed()
     finish(play, "b")
     play.do(SetMode(sender=HUMAN, mode="autopilot", topic="c", agents=(GPT,), thread="c"))
-    play.do(KeepTurn(agent=GPT, note="marzipan"))
+    play.do(ExtendTurn(agent=GPT, note="marzipan"))
 
     assert [event.reason for event in play.all(TurnMoved) if event.reason == "marzipan"] == []
 
 
 def test_capabilities_stay_as_they_were() -> None:
     play = sealed()
-    play.do(Return(agent=CLAUDE, capabilities=["marzipan"]))
-    play.do(Return(agent=GEMINI, capabilities=["nougat"]))
+    play.do(Rejoin(agent=CLAUDE, capabilities=["marzipan"]))
+    play.do(Rejoin(agent=GEMINI, capabilities=["nougat"]))
 
     assert (play.agent(CLAUDE).capabilities, play.agent(GEMINI).capabilities) == (None, ["nougat"])
 
 
 def test_task_of_a_handoff_is_sealed() -> None:
     play = sealed()
-    play.do(Answer(sender=CLAUDE, text="go on", handoff=Handoff(to="codex", task="marzipan")))
+    play.do(PostReply(sender=CLAUDE, text="go on", handoff=Handoff(to="codex", task="marzipan")))
     play.reply(CODEX, "my plan")
     (item,) = [item for item in play.session.items if item.text == "marzipan"]
 
@@ -309,7 +319,7 @@ def test_released_message_still_waits_for_its_seal() -> None:
     play.room.messages[heard.id].hops = MAX_HOPS
     held = one(play.do(Send(sender=CLAUDE, to=GEMINI, text="marzipan", reply_to=heard.id)), AgentResponse)
     assert play.shown(held.id, GEMINI) == "held(loop)"
-    play.do(Continue(message=held.id))
+    play.do(ReleaseMessage(message=held.id))
 
     assert play.shown(held.id, GEMINI) == "held(turn)"
     finish(play, "default")

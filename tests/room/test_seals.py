@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId, DeliveryState, HeldReason
-from csp.protocol.events import Noted, Said, StateChanged, Voted, encode_event
+from csp.protocol.events import MessageEvent, NoteAdded, StateChanged, Voted, encode_event
 from csp.room.messages.inbox import pending
 from csp.room.room_state import Room
 from csp.room.runs.run_views import run_detail
 from csp.room.sessions.session_views import collaboration_view, mode_view, session_view, spent_view
-from csp.room.visibility import concerns, is_hidden, seals_on, visible_spending
+from csp.room.visibility import is_hidden, is_visible_to, seals_on, visible_spending
 from tests.room.sealed_histories import RULES, STEP_BYTES, Step, Word, play_sealed
 
 SCRIPTS = st.integers(0, 40).flatmap(
@@ -59,7 +59,7 @@ def _in_line(event: object, sealed: list[Word], room: Room) -> Iterator[tuple[Ag
     line = encode_event(event)  # type: ignore[arg-type]  # every event of a journal is known
     for word in _words_in(line, sealed):
         for reader in room.participants:
-            if reader != word.author and concerns(event, reader, room.sessions):  # type: ignore[arg-type]  # as above
+            if reader != word.author and is_visible_to(event, reader, room.sessions):  # type: ignore[arg-type]  # as above
                 yield reader, type(event).__name__, word.text
 
 
@@ -91,14 +91,16 @@ def test_what_was_sealed_opens_with_the_last_of_its_phases(script: bytes) -> Non
     for step in play_sealed(script):
         sessions = step.room.sessions
         for event in step.journal:
-            if isinstance(event, Said | Voted | Noted | StateChanged) and not sessions.is_sealed(
+            if isinstance(event, MessageEvent | Voted | NoteAdded | StateChanged) and not sessions.is_sealed(
                 seals_on(event)
             ):
                 plain = (
-                    replace(event, sealed=0) if isinstance(event, Said | Voted) else replace(event, seals={})
+                    replace(event, sealed=0)
+                    if isinstance(event, MessageEvent | Voted)
+                    else replace(event, seals={})
                 )
                 for reader in step.room.participants:
-                    assert concerns(event, reader, sessions) == concerns(plain, reader, sessions)
+                    assert is_visible_to(event, reader, sessions) == is_visible_to(plain, reader, sessions)
 
 
 @given(script=SCRIPTS)

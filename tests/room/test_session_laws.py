@@ -21,10 +21,10 @@ from csp.protocol.events import (
     Activity,
     AgentCall,
     AgentResponse,
-    Delivered,
+    DeliveryMoved,
     KnownEvent,
+    MessageEvent,
     ModeChanged,
-    Said,
     TurnMoved,
     TurnSignal,
     Voted,
@@ -40,7 +40,7 @@ from csp.room.room_state import Room, dump, load, replay
 from csp.room.sessions.modes import row_of
 from csp.room.sessions.session_state import OPEN, Session
 from csp.room.timers import next_deadline
-from csp.room.visibility import concerns
+from csp.room.visibility import is_visible_to
 from tests.room.session_histories import RULES, play_sessions, session_histories, step_of
 
 ONE_AT_A_TIME = (PhaseKind.RELAY, PhaseKind.SOLO, PhaseKind.REVIEW)
@@ -206,11 +206,11 @@ def test_deadline_and_tick_agree(script: bytes) -> None:
 def test_delivery_moves_only_forward(script: bytes) -> None:
     states: dict[tuple[MessageId, AgentId], DeliveryState] = {}
     for event in journal_of(script):
-        if isinstance(event, Said):
+        if isinstance(event, MessageEvent):
             for agent in event.recipients:
                 is_held = event.held or agent in event.waits
                 states[event.id, agent] = DeliveryState.HELD if is_held else DeliveryState.QUEUED
-        elif isinstance(event, Delivered) and (event.message, event.agent) in states:
+        elif isinstance(event, DeliveryMoved) and (event.message, event.agent) in states:
             assert may_move(states[event.message, event.agent], event.state)
             states[event.message, event.agent] = event.state
 
@@ -232,7 +232,7 @@ def test_nobody_reads_what_is_sealed(script: bytes) -> None:
             for event in hidden:
                 if event.sender == agent:
                     continue
-                assert not concerns(event, agent, sessions)
+                assert not is_visible_to(event, agent, sessions)
                 if event.text.startswith("<text"):
                     words = event.text.split(">")[0] + ">"
                     assert not any(words in item.text for item in pending(step.room, agent))

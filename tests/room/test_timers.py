@@ -2,11 +2,11 @@
 
 import pytest
 
-from csp.protocol.enums import HUMAN, AgentState, DeliveryState, Kind, SessionAction
-from csp.protocol.events import Delivered, Noticed, Told, TurnMoved
+from csp.protocol.enums import HUMAN, AgentState, DeliveryState, ParticipantKind, SessionAction
+from csp.protocol.events import DeliveryMoved, NoticePosted, SystemReply, TurnMoved
 from csp.protocol.session_parts import Limits, TurnState
-from csp.room.commands import KeepTurn, Leave, Return, Send, SetState
-from csp.room.room_rules import Rules
+from csp.room.commands import ExtendTurn, Leave, Rejoin, Send, SetState
+from csp.room.room_rules import RoomRules
 from csp.room.sessions.session_views import mode_view
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import PROMPTS, Play
@@ -76,7 +76,7 @@ def test_working_moves_the_deadline(play: Play) -> None:
     play.deliver(CLAUDE)
     for _ in range(10):
         play.wait(100)
-        play.do(KeepTurn(agent=CLAUDE, note="still"))
+        play.do(ExtendTurn(agent=CLAUDE, note="still"))
 
     assert (play.waiting, play.deadline()) == ((CLAUDE,), play.now + 90)
 
@@ -85,24 +85,24 @@ def test_signs_of_work_keep_a_turn_open_for_half_an_hour(play: Play) -> None:
     play.deliver(CLAUDE)
     for _ in range(17):
         play.wait(100)
-        play.do(KeepTurn(agent=CLAUDE))
+        play.do(ExtendTurn(agent=CLAUDE))
     play.wait(100)
 
-    assert play.do(KeepTurn(agent=CLAUDE)) == []
+    assert play.do(ExtendTurn(agent=CLAUDE)) == []
 
 
 def test_work_on_a_turn_that_was_not_reported_delivers_it(play: Play) -> None:
-    play.do(KeepTurn(agent=CLAUDE))
+    play.do(ExtendTurn(agent=CLAUDE))
 
     assert play.turn(CLAUDE).delivered_at == play.now
 
 
 def test_who_has_no_turn_keeps_none(play: Play) -> None:
-    assert play.do(KeepTurn(agent=CODEX)) == []
+    assert play.do(ExtendTurn(agent=CODEX)) == []
 
 
 def test_api_agents_have_more_time() -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     play.start("round_robin")
     play.deliver(CLAUDE)
     play.wait(90)
@@ -111,7 +111,7 @@ def test_api_agents_have_more_time() -> None:
 
 
 def test_a_model_that_leaves_in_its_turn_is_not_waited_for() -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     play.start("round_robin")
     play.deliver(CLAUDE)
     play.do(Leave(agent=CLAUDE, reason="no sign of life"))
@@ -121,7 +121,7 @@ def test_a_model_that_leaves_in_its_turn_is_not_waited_for() -> None:
 
 
 def test_a_model_that_leaves_before_it_is_reached_may_come_back_to_its_turn() -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     play.start("round_robin")
     play.do(Leave(agent=CLAUDE, reason="closed"))
 
@@ -138,12 +138,12 @@ def test_a_cli_that_leaves_in_its_turn_may_still_answer() -> None:
 
 
 def test_a_model_that_is_offline_is_passed_over_until_it_is_back() -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.start("round_robin")
     play.do(Leave(agent=CODEX, reason="closed"))
     play.reply(CLAUDE, "one")
     passed = play.waiting
-    play.do(Return(agent=CODEX))
+    play.do(Rejoin(agent=CODEX))
     play.reply(CLAUDE, "two")
 
     assert (passed, play.waiting) == ((CLAUDE,), (CODEX,))
@@ -151,7 +151,7 @@ def test_a_model_that_is_offline_is_passed_over_until_it_is_back() -> None:
 
 
 def test_warning_that_would_come_too_late_is_left_out() -> None:
-    play = Play(rules=Rules(warn_s=120, timeout_s=120, prompts=PROMPTS))
+    play = Play(rules=RoomRules(warn_s=120, timeout_s=120, prompts=PROMPTS))
     play.start("round_robin")
     play.deliver(CLAUDE)
     play.wait(120)
@@ -230,7 +230,7 @@ def test_message_that_expires_as_the_turn_of_its_reader_comes_is_ended_once(play
 
     assert play.waiting == (CODEX,)
     assert play.shown(call.id, CODEX) == "expired"
-    assert len([event for event in play.all(Delivered) if event.message == call.id]) == 1
+    assert len([event for event in play.all(DeliveryMoved) if event.message == call.id]) == 1
 
 
 # --- dialogs -------------------------------------------------------------------------------------
@@ -251,17 +251,17 @@ def test_dialog_stops_the_clock(play: Play) -> None:
 def test_what_an_agent_asks_a_person_is_told_to_people_alone(play: Play) -> None:
     play.deliver(CLAUDE)
     play.do(SetState(agent=CLAUDE, state=AgentState.NEEDS_APPROVAL, detail="rm -r build"))
-    (told,) = (event for event in play.all(Noticed) if "rm -r build" in event.text)
+    (told,) = (event for event in play.all(NoticePosted) if "rm -r build" in event.text)
 
     assert told.target == HUMAN
     assert not any("rm -r build" in event.text for event in play.all(TurnMoved))
 
 
 def test_note_of_work_is_shown_unless_it_is_sealed(play: Play) -> None:
-    play.do(KeepTurn(agent=CLAUDE, note="grep parser"))
+    play.do(ExtendTurn(agent=CLAUDE, note="grep parser"))
     assert play.all(TurnMoved)[-1].reason == "grep parser"
     play.start("debate")
-    play.do(KeepTurn(agent=CLAUDE, note="my position"))
+    play.do(ExtendTurn(agent=CLAUDE, note="my position"))
     assert play.all(TurnMoved)[-1].reason == ""
 
 
@@ -339,7 +339,7 @@ def test_orchestrator_hears_of_what_went_wrong() -> None:
     play.deliver(CODEX)
     play.wait(120)
 
-    blocked, timed_out = play.all(Told)[:2]
+    blocked, timed_out = play.all(SystemReply)[:2]
     assert "claude is blocked: it waits for a person" in blocked.text
     assert "codex timed out" in timed_out.text
 

@@ -20,7 +20,7 @@ from csp.protocol.events import (
 )
 from csp.room.commands import Stop
 from csp.room.sessions.session_registry import Sessions
-from csp.room.visibility import concerns
+from csp.room.visibility import is_visible_to
 from tests.room.examples import EVENTS
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import BOSS, Play
@@ -75,21 +75,21 @@ ALL_EVENTS: tuple[AnyEvent, ...] = (
 @pytest.mark.parametrize("agent", [SENDER, TARGET, LISTED, OTHER])
 @pytest.mark.parametrize("event", ALL_EVENTS, ids=type_of)
 def test_agent_reads_what_concerns_it(event: AnyEvent, agent: AgentId) -> None:
-    assert concerns(event, agent, Sessions()) == (agent in READERS[type_of(event)])
+    assert is_visible_to(event, agent, Sessions()) == (agent in READERS[type_of(event)])
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=type_of)
 def test_stranger_reads_what_is_for_all(event: KnownEvent) -> None:
     kind, fields = type(event), {name: getattr(event, name) for name in event.__struct_fields__}
 
-    assert concerns(kind(**(fields | {"target": ALL})), OTHER, Sessions()) == (type_of(event) in PUBLIC)
+    assert is_visible_to(kind(**(fields | {"target": ALL})), OTHER, Sessions()) == (type_of(event) in PUBLIC)
 
 
 @pytest.mark.parametrize("agent", [SENDER, TARGET, OTHER])
 def test_everybody_reads_a_state_without_a_dialog(agent: AgentId) -> None:
     (event,) = (event for event in EVENTS if isinstance(event, StateChanged))
 
-    assert concerns(msgspec.structs.replace(event, dialog=None), agent, Sessions())
+    assert is_visible_to(msgspec.structs.replace(event, dialog=None), agent, Sessions())
 
 
 def test_table_has_every_kind_of_event() -> None:
@@ -113,7 +113,7 @@ def read_by(play: Play, agent: AgentId) -> list[str]:
     return [
         event.text
         for event in play.journal
-        if isinstance(event, said) and concerns(event, agent, play.room.sessions)
+        if isinstance(event, said) and is_visible_to(event, agent, play.room.sessions)
     ]
 
 
@@ -147,7 +147,7 @@ def test_end_of_a_session_opens_its_seals(sealed: Play) -> None:
 def test_words_of_a_session_nobody_remembers_are_open(sealed: Play) -> None:
     (reply,) = sealed.all(AgentResponse)
 
-    assert concerns(reply, CODEX, Sessions())
+    assert is_visible_to(reply, CODEX, Sessions())
 
 
 def test_sealed_words_wait_for_everybody_even_outside(sealed: Play) -> None:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 from tests.clis.bringup import SetUp, bring_up
 from tests.clis.loopback import Loopback
 from tests.models.rules import Rule, Text
@@ -111,7 +111,7 @@ def play(scene: Scene, disk: Disk) -> None:
 
     disk.free()
     scene.talk("after")
-    wait_until_sync(lambda: (run := Run.load(seat.folder)) and run.transcripts, 120, "the record")
+    wait_until_sync(lambda: (run := SidecarRecord.load(seat.folder)) and run.transcripts, 120, "the record")
 
     assert (seat.cli, seat.brain) == (cli, brain), seat.log()
     assert not list((seat.folder / "spool").glob(".*")), "what hooks could not write is left behind"

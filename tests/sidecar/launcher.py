@@ -9,7 +9,7 @@ import sys
 import termios
 
 from csp.sidecar.job_control import open_life
-from csp.sidecar.pty_processes import Plan, exec_relay, start_child
+from csp.sidecar.pty_processes import SpawnPlan, exec_relay, start_child
 from csp.sidecar.user_terminal import mend
 
 
@@ -31,7 +31,7 @@ def launch(wanted: dict[str, object]) -> None:
         rows, cols = 24, 80
     life, end_of_life = open_life()
     child, master = start_child(argv, dict(os.environ), cwd, rows, cols, like=0, life=life)
-    plan = Plan(
+    plan = SpawnPlan(
         child=child,
         master=master,
         argv=argv,

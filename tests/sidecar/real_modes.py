@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from csp.protocol.enums import AgentState
 from csp.protocol.events import KnownEvent, StateChanged
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 from tests.clis.bringup import RealCli, SetUp, bring_up
 from tests.clis.loopback import Loopback
 from tests.clis.passage import passage
@@ -102,12 +102,12 @@ class Trio(Stage):
             if isinstance(event, kinds) and getattr(event, "session_id", None) == session
         ]
 
-    def as_agent(self, name: str) -> Gateway:
+    def as_agent(self, name: str) -> GatewayClient:
         """Return a client with the agent's own token."""
-        return Gateway(self.room.url, self.token_of(name))
+        return GatewayClient(self.room.url, self.token_of(name))
 
     def token_of(self, name: str) -> str:
-        run = Run.load(self.seats[name].folder)
+        run = SidecarRecord.load(self.seats[name].folder)
         assert run is not None
         return run.token
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from csp.sidecar.hook_spool import Event
+from csp.sidecar.hook_spool import HookEvent
 from csp.sidecar.transcripts import Line
 from csp.terminal.reply_tracker import Item
 from tests.clis.bringup import SetUp
@@ -61,7 +61,7 @@ class Stage:
         self.room, self.run = room, run
         self.name = run.cli.name
         self.expected: list[Expected] = []
-        self.events: list[Event] = []
+        self.events: list[HookEvent] = []
 
     async def ask(
         self, tag: str, text: str, *texts: str, how: str = "done", also: tuple[str, ...] = ()
@@ -343,14 +343,14 @@ def rules(name: str) -> list[Rule]:
 class Recorder:
     """Notes each batch that a reader is given."""
 
-    def __init__(self, run: WiredCli, seen: list[Event]) -> None:
+    def __init__(self, run: WiredCli, seen: list[HookEvent]) -> None:
         self.entries: list[dict[str, Any]] = []
         self._seen = seen
         self._spool = Path(run.wired.spool_dir)
         self._reader = run.follower._reader
         self._read, self._reader.read = self._reader.read, self.read  # type: ignore[method-assign]  # listens in
 
-    def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
         self._seen += events
         if events or lines:
             hooks = {path.stat().st_mtime_ns / 1e9: path for path in self._spool.glob("*.json")}

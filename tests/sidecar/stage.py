@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from csp.sidecar.run_record import Run, agents_dir
+from csp.sidecar.run_record import SidecarRecord, agents_dir
 from tests.rooms import ROOT, LiveRoom
 from tests.waiting import wait_until_sync
 
@@ -176,7 +176,7 @@ class Seat:
 
     @property
     def relay(self) -> int:
-        run = Run.load(self.folder)
+        run = SidecarRecord.load(self.folder)
         assert run is not None
         return run.pid
 
@@ -204,7 +204,7 @@ class Seat:
 
     def pids(self) -> list[int]:
         """Return all that may have to be killed at the end."""
-        run = Run.load(self.folder)
+        run = SidecarRecord.load(self.folder)
         if run is None:
             return []
         with contextlib.suppress(subprocess.SubprocessError):

@@ -7,7 +7,7 @@ import pytest
 
 from csp.errors import Refused, Unreachable
 from csp.protocol.enums import ControlVerb
-from csp.sidecar.brain_handover import Note
+from csp.sidecar.brain_handover import BrainHandover
 from tests.sidecar.virtual import changed_profile, desk, on_virtual_time, until
 
 DIALOG = (
@@ -160,7 +160,7 @@ async def test_a_control_that_a_brain_before_had_begun_is_not_pressed_again(tmp_
         await scene.wait_state("needs_approval")
         control = scene.control(ControlVerb.DENY)
         await until(lambda: scene.typed)
-        found = Note.load(scene.note)
+        found = BrainHandover.load(scene.note)
         assert found is not None and found.controls == (control,)
         await scene.replace_brain()
 

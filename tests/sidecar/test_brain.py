@@ -13,10 +13,10 @@ from csp.protocol.enums import ReportedAgentState
 from csp.protocol.events import StateChanged
 from csp.sidecar import brain as brain_module
 from csp.sidecar import pane_commands
-from csp.sidecar.brain_handover import Note
-from csp.sidecar.reconnect import Room
-from csp.sidecar.reply_poster import Poster
-from csp.sidecar.run_record import Run
+from csp.sidecar.brain_handover import BrainHandover
+from csp.sidecar.reconnect import RoomConnection
+from csp.sidecar.reply_poster import ReplyPoster
+from csp.sidecar.run_record import SidecarRecord
 from tests.sidecar.virtual import Desk, body, desk, on_virtual_time, said_by, until
 
 
@@ -72,7 +72,7 @@ async def test_a_word_of_a_person_is_said_to_the_room(tmp_path: Path, word: str)
         def post(self, path: str) -> None:
             said.append((self._token, "post", path))
 
-    room = Room(url="http://127.0.0.1:9", token="human's", history="")
+    room = RoomConnection(url="http://127.0.0.1:9", token="human's", history="")
     with (
         mock.patch.object(pane_commands, "running_room", return_value=room),
         mock.patch.object(pane_commands, "Gateway", FakeGateway),
@@ -89,7 +89,7 @@ async def test_a_word_of_a_person_is_said_to_the_room(tmp_path: Path, word: str)
 
 @on_virtual_time
 async def test_a_word_does_no_harm_without_a_room_or_where_it_is_refused(tmp_path: Path) -> None:
-    room = Room(url="http://127.0.0.1:9", token="", history="")
+    room = RoomConnection(url="http://127.0.0.1:9", token="", history="")
     refusing = mock.Mock()
     refusing.return_value.post.side_effect = CspError("no")
     with mock.patch.object(pane_commands, "Gateway", refusing):
@@ -163,7 +163,7 @@ async def test_a_room_that_takes_nothing_does_not_keep_the_brain_for_ever(tmp_pa
     async with desk(tmp_path, "--exit-on", "bye", keeps_record=True) as scene:
         message = scene.send("bye")
         await scene.wait_for(message, "typed", "confirmed")
-        with mock.patch.object(Poster, "is_idle", False):
+        with mock.patch.object(ReplyPoster, "is_idle", False):
             began = asyncio.get_running_loop().time()
             await scene.wait_brain()
 
@@ -276,7 +276,7 @@ async def test_transcripts_are_noted_for_a_sidecar_after_this_one(tmp_path: Path
     async with desk(tmp_path, keeps_record=True) as scene:
         await scene.reply_to(scene.send("one"))
         await asyncio.sleep(1)
-        found = Run.load(Path(scene.run.folder))
+        found = SidecarRecord.load(Path(scene.run.folder))
 
         assert found is not None and found.transcripts == [scene.run.transcript]
 
@@ -303,7 +303,7 @@ async def test_a_note_that_cannot_be_read_is_no_end(tmp_path: Path) -> None:
     async with desk(tmp_path, keeps_record=True) as scene:
         await scene.reply_to(scene.send("one"))
         await scene.kill_brain()
-        for note in (b"nonsense", Note(follower=b"nonsense").dump()):
+        for note in (b"nonsense", BrainHandover(follower=b"nonsense").dump()):
             scene.note = note
             await scene.start_brain()
             await scene.reply_to(scene.send("again"))

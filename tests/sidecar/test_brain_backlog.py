@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.sidecar.brain_backlog import MAX_OUTPUT_BYTES, Backlog
+from csp.sidecar.brain_backlog import MAX_OUTPUT_BYTES, BrainBacklog
 from csp.sidecar.relay_frames import Decoder
 
 
-def told(backlog: Backlog) -> list[tuple[bytes, bytes]]:
+def told(backlog: BrainBacklog) -> list[tuple[bytes, bytes]]:
     frames = []
     decoder = Decoder()
     while data := backlog.take():
@@ -16,7 +16,7 @@ def told(backlog: Backlog) -> list[tuple[bytes, bytes]]:
 
 
 def test_frames_keep_their_places_between_output() -> None:
-    backlog = Backlog()
+    backlog = BrainBacklog()
     backlog.add_output(b"one")
     backlog.add(b"K", b"x")
     backlog.add(b"W", b"y")
@@ -28,7 +28,7 @@ def test_frames_keep_their_places_between_output() -> None:
 
 
 def test_a_slow_brain_misses_the_oldest_output() -> None:
-    backlog = Backlog()
+    backlog = BrainBacklog()
     backlog.add_output(b"seen")
     assert told(backlog) == [(b"O", b"seen")]
     stream = bytes(range(256)) * 4096
@@ -43,7 +43,7 @@ def test_a_slow_brain_misses_the_oldest_output() -> None:
 
 
 def test_a_new_brain_is_greeted_first_then_given_the_newest_output() -> None:
-    backlog = Backlog()
+    backlog = BrainBacklog()
     backlog.add_output(b"a" * 10 + b"b" * MAX_OUTPUT_BYTES)
     backlog.add(b"K", b"lost with the old brain")
     told(backlog)
@@ -58,7 +58,7 @@ def test_a_new_brain_is_greeted_first_then_given_the_newest_output() -> None:
 
 
 def test_keys_for_a_brain_that_never_reads_do_not_pile_up() -> None:
-    backlog = Backlog()
+    backlog = BrainBacklog()
     backlog.add(b"D", b"kept")
     for number in range(2000):
         backlog.add(b"K", number.to_bytes(2, "big") * 512)
@@ -70,7 +70,7 @@ def test_keys_for_a_brain_that_never_reads_do_not_pile_up() -> None:
 
 
 def test_keys_that_were_pushed_out_do_not_count_any_more() -> None:
-    backlog = Backlog()
+    backlog = BrainBacklog()
     for _ in range(1000):
         backlog.add(b"K", bytes(1024))
     told(backlog)
@@ -83,7 +83,7 @@ def test_keys_that_were_pushed_out_do_not_count_any_more() -> None:
 
 @given(st.lists(st.one_of(st.binary(max_size=9), st.sampled_from(["key", "tell"]))))
 def test_a_brain_that_keeps_up_misses_nothing(steps: list[bytes | str]) -> None:
-    backlog = Backlog()
+    backlog = BrainBacklog()
     written, frames, keys = b"", [], 0
     for step in steps:
         if step == "key":
@@ -101,7 +101,7 @@ def test_a_brain_that_keeps_up_misses_nothing(steps: list[bytes | str]) -> None:
 
 
 def test_no_more_output_is_kept_than_is_ever_told() -> None:
-    backlog = Backlog()
+    backlog = BrainBacklog()
     for _ in range(100):
         backlog.add_output(bytes(10_000))
 
@@ -109,14 +109,14 @@ def test_no_more_output_is_kept_than_is_ever_told() -> None:
 
 
 def test_output_is_told_in_pieces_that_fit_a_frame() -> None:
-    backlog = Backlog()
+    backlog = BrainBacklog()
     backlog.add_output(bytes(MAX_OUTPUT_BYTES))
 
     assert {len(payload) for _, payload in told(backlog)} == {64 << 10}
 
 
 def test_keys_are_dropped_for_what_waits_now_not_for_what_was_told() -> None:
-    backlog = Backlog()
+    backlog = BrainBacklog()
     for _ in range(3):
         for _ in range(500):
             backlog.add(b"K", bytes(1000))
@@ -132,7 +132,7 @@ def test_keys_are_dropped_for_what_waits_now_not_for_what_was_told() -> None:
 
 
 def test_as_many_keys_are_dropped_as_are_too_many() -> None:
-    backlog = Backlog()
+    backlog = BrainBacklog()
     for _ in range(600):
         backlog.add(b"K", bytes(1000))
     kept = len(told(backlog))

@@ -7,23 +7,23 @@ import pytest
 
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
-from csp.sidecar.brain_handover import Note, Unsettled
-from csp.sidecar.brain_init import Start, follower_of, pane_of, stands_in
+from csp.sidecar.brain_handover import AwaitedReply, BrainHandover
+from csp.sidecar.brain_init import BrainStart, follower_of, pane_of, stands_in
 from csp.sidecar.profile import load_profile
-from csp.sidecar.prompt_tags import KEPT, Asked, Tags
-from csp.sidecar.run_record import Run
+from csp.sidecar.prompt_tags import KEPT, PromptTags, TaggedMessage
+from csp.sidecar.run_record import SidecarRecord
 
 GREETING = b'{"pid": 7, "rows": 30, "cols": 90, "starts": 2, "held_keys": true}'
-NOTE = Note(
-    tags={"7": Asked("m7", "t-1")}, typing=("m7", "PASTED"), is_ready=True, is_begun=True,
+NOTE = BrainHandover(
+    tags={"7": TaggedMessage("m7", "t-1")}, typing=("m7", "PASTED"), is_ready=True, is_begun=True,
     has_had_composer=True, is_disk_full=True, is_paused=True,
-    unsettled=Unsettled(tag="7", header="h", footer="f", mark=9),
+    unsettled=AwaitedReply(tag="7", header="h", footer="f", mark=9),
     controls=("c1",), modes=(True, True), typed=5, follower=b"{}",
 )  # fmt: skip
 
 
 def test_a_greeting_is_read_with_the_note() -> None:
-    start = Start.read([(b"O", b"out"), (b"S", GREETING), (b"N", NOTE.dump())])
+    start = BrainStart.read([(b"O", b"out"), (b"S", GREETING), (b"N", NOTE.dump())])
 
     assert (start.pid, start.rows, start.cols, start.starts, start.held_keys) == (7, 30, 90, 2, True)
     assert start.note == NOTE
@@ -31,20 +31,20 @@ def test_a_greeting_is_read_with_the_note() -> None:
 
 
 def test_the_first_brain_has_no_note() -> None:
-    start = Start.read([(b"S", GREETING.replace(b'"starts": 2', b'"starts": 1'))])
+    start = BrainStart.read([(b"S", GREETING.replace(b'"starts": 2', b'"starts": 1'))])
 
     assert start.is_new_cli and start.note is None
-    assert Note.load(b"nonsense") is None and Note.load(b"\xff") is None
+    assert BrainHandover.load(b"nonsense") is None and BrainHandover.load(b"\xff") is None
 
 
 def test_the_pane_is_as_the_brain_before_knew_it() -> None:
-    pane = pane_of(Start.read([(b"S", GREETING), (b"N", NOTE.dump())]), load_profile("claude"), {})
+    pane = pane_of(BrainStart.read([(b"S", GREETING), (b"N", NOTE.dump())]), load_profile("claude"), {})
 
     assert pane.is_ready and pane.has_had_composer
     assert pane.modes == (True, True)
     assert pane.ledger.typed == 5
     assert (len(pane.screen.rows), pane.screen.cols) == (30, 90)
-    fresh = pane_of(Start.read([(b"S", GREETING)]), load_profile("claude"), {})
+    fresh = pane_of(BrainStart.read([(b"S", GREETING)]), load_profile("claude"), {})
     assert not fresh.is_ready and fresh.modes == (False, False)
 
 
@@ -54,19 +54,19 @@ def test_the_pane_is_as_the_brain_before_knew_it() -> None:
      ("CLEARING", True), ("STUCK", True), ("DONE", False)],
 )  # fmt: skip
 def test_what_may_stand_in_the_composer(phase: str, stands: bool) -> None:
-    note = Note(typing=("m7", phase))
+    note = BrainHandover(typing=("m7", phase))
 
     assert note.stands("m7") is stands
-    assert not note.stands("m8") and not Note().stands("m7")
+    assert not note.stands("m8") and not BrainHandover().stands("m7")
 
 
-def run(folder: Path, **fields: Any) -> Run:
+def run(folder: Path, **fields: Any) -> SidecarRecord:
     known: dict[str, Any] = {
         "name": "a", "agent": "a", "token": "", "url": "", "room": "r", "role": "agent", "pid": 77,
         "profile": "", "argv": [], "env": {}, "cwd": "", "folder": str(folder), "started": 5.0,
         "session_id": "s", "transcript": str(folder / "t.jsonl"), "spool": str(folder),
     }  # fmt: skip
-    return Run(**(known | fields))
+    return SidecarRecord(**(known | fields))
 
 
 def test_the_record_of_the_run_is_followed_from_its_start(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_prompt_is_looked_for_in_the_transcripts_there_are(tmp_path: Path) -> 
 
 
 def test_tags_remember_the_newest_and_whose_turn_it_is() -> None:
-    tags = Tags()
+    tags = PromptTags()
     assert KEPT == 500
     for seq in range(KEPT + 1):
         kind = DeliverKind.TURN if seq == KEPT else DeliverKind.MESSAGE
@@ -105,6 +105,6 @@ def test_tags_remember_the_newest_and_whose_turn_it_is() -> None:
     tags.remember(Deliver(id="", seq=9999, kind=DeliverKind.MESSAGE, sender="csp", text="", urgent=False))
 
     assert tags.find("0") is None and tags.find("1") is None
-    assert tags.find("2") == Asked("m2", None)
-    assert tags.find(f"t-{KEPT}") == Asked(f"m{KEPT}", f"t-{KEPT}")
+    assert tags.find("2") == TaggedMessage("m2", None)
+    assert tags.find(f"t-{KEPT}") == TaggedMessage(f"m{KEPT}", f"t-{KEPT}")
     assert tags.find("9999") is None and tags.find(None) is None

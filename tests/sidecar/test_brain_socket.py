@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from csp.sidecar import relay_frames
-from csp.sidecar.brain_socket import MAX_HOLD_S, Port
+from csp.sidecar.brain_socket import MAX_HOLD_S, RelayPort
 from csp.sidecar.relay_frames import Decoder, encode
 
 
@@ -22,7 +22,7 @@ class Line:
         self.relay, its = socket.socketpair()
         self.relay.settimeout(60)
         self.heard: list[tuple[bytes, bytes]] = []
-        self.port = Port(its, lambda kind, payload: self.heard.append((kind, payload)))
+        self.port = RelayPort(its, lambda kind, payload: self.heard.append((kind, payload)))
         self._decoder = Decoder()
 
     async def told(self) -> list[tuple[bytes, bytes]]:

@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.child_process import Child
+from csp.sidecar.child_process import ChildProcess
 from csp.sidecar.input_queue import NEVER
 
 #: No process has so high a number.
@@ -29,8 +29,8 @@ def pair() -> Iterator[tuple[int, int]]:
 
 
 @pytest.fixture
-def child(pair: tuple[int, int]) -> Child:
-    return Child(4321, pair[0])
+def child(pair: tuple[int, int]) -> ChildProcess:
+    return ChildProcess(4321, pair[0])
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def slave(pair: tuple[int, int]) -> int:
     return pair[1]
 
 
-def test_a_child_is_ended_harder_and_harder(child: Child) -> None:
+def test_a_child_is_ended_harder_and_harder(child: ChildProcess) -> None:
     with mock.patch.object(os, "killpg") as killed:
         child.end(100.0)
         due = [child.due_at]
@@ -51,7 +51,7 @@ def test_a_child_is_ended_harder_and_harder(child: Child) -> None:
     assert due == [100.0, 100.5, 103.0, NEVER]
 
 
-def test_a_child_has_read_when_nothing_waits_at_its_end(child: Child, slave: int) -> None:
+def test_a_child_has_read_when_nothing_waits_at_its_end(child: ChildProcess, slave: int) -> None:
     assert child.has_read()
     os.write(child.master, b"keys")
     assert select.select([slave], [], [], 60)[0], "the kernel passes the keys on"
@@ -60,7 +60,7 @@ def test_a_child_has_read_when_nothing_waits_at_its_end(child: Child, slave: int
     assert child.has_read()
 
 
-def test_looking_whether_a_child_has_read_leaves_no_descriptor_open(child: Child) -> None:
+def test_looking_whether_a_child_has_read_leaves_no_descriptor_open(child: ChildProcess) -> None:
     child.has_read()
     before = len(os.listdir("/proc/self/fd"))
     child.has_read()
@@ -68,7 +68,7 @@ def test_looking_whether_a_child_has_read_leaves_no_descriptor_open(child: Child
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_where_nobody_can_know_a_child_counts_as_having_read(child: Child) -> None:
+def test_where_nobody_can_know_a_child_counts_as_having_read(child: ChildProcess) -> None:
     """Else nothing typed would ever count as done."""
     os.write(child.master, b"keys")
     with mock.patch.object(os, "open", side_effect=OSError):
@@ -76,10 +76,10 @@ def test_where_nobody_can_know_a_child_counts_as_having_read(child: Child) -> No
     with mock.patch("fcntl.ioctl", side_effect=OSError):
         assert child.has_read()
     with mock.patch("fcntl.ioctl", side_effect=[bytes(8), OSError]):
-        assert Child(1, child.master).has_read()
+        assert ChildProcess(1, child.master).has_read()
 
 
-def test_a_dead_child_gets_no_signal(child: Child) -> None:
+def test_a_dead_child_gets_no_signal(child: ChildProcess) -> None:
     child.status = 0
     with mock.patch.object(os, "killpg") as killed:
         child.signal(signal.SIGTERM)
@@ -87,7 +87,7 @@ def test_a_dead_child_gets_no_signal(child: Child) -> None:
     assert not killed.called
 
 
-def test_a_redraw_is_a_row_less_then_the_old_size(child: Child) -> None:
+def test_a_redraw_is_a_row_less_then_the_old_size(child: ChildProcess) -> None:
     child.nudge(10.0)
     nudged, due = termios.tcgetwinsize(child.master), child.due_at
     child.do_what_is_due(due)
@@ -97,7 +97,7 @@ def test_a_redraw_is_a_row_less_then_the_old_size(child: Child) -> None:
     assert child.due_at == NEVER
 
 
-def test_only_another_size_is_news(child: Child) -> None:
+def test_only_another_size_is_news(child: ChildProcess) -> None:
     same, other = struct.pack("HHHH", 24, 80, 0, 0), struct.pack("HHHH", 30, 90, 0, 0)
 
     assert [child.resize(same), child.resize(other), child.resize(other)] == [False, True, False]
@@ -105,13 +105,13 @@ def test_only_another_size_is_news(child: Child) -> None:
 
 
 @pytest.mark.parametrize("number", [-2, 0, 1000, 2**40, -(2**40)])
-def test_a_signal_that_there_is_not_does_no_harm(child: Child, number: int) -> None:
+def test_a_signal_that_there_is_not_does_no_harm(child: ChildProcess, number: int) -> None:
     with mock.patch.object(child, "pid", GONE):
         child.signal(number)
 
 
 @pytest.mark.parametrize("status", [0, None])
-def test_only_a_child_that_lives_gets_a_signal(child: Child, status: int | None) -> None:
+def test_only_a_child_that_lives_gets_a_signal(child: ChildProcess, status: int | None) -> None:
     """Its number may be another's by now."""
     child.status = status
     with mock.patch.object(os, "killpg") as killed:

@@ -9,14 +9,13 @@ import pytest
 
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.hook_spool import Hook, HookEvent
 from csp.sidecar.transcripts import Line
 from csp.sidecar.transcripts.claude import WAIT_S, ClaudeReader
 from csp.terminal.reply_tracker import (
     Asked,
     Attached,
     Bypassed,
-    Called,
     Counted,
     Ended,
     Item,
@@ -26,6 +25,7 @@ from csp.terminal.reply_tracker import (
     Started,
     Submitted,
     Switched,
+    ToolCalled,
     Wrote,
 )
 
@@ -69,9 +69,9 @@ class Session:
     def says(self, text: str, stop: str | None = None, **fields: Any) -> list[Item]:
         return self.line("assistant", message={"content": text, "stop_reason": stop}, **fields)
 
-    def event(self, name: str, path: str = PATH, at: float | None = None, **fields: Any) -> Event:
+    def event(self, name: str, path: str = PATH, at: float | None = None, **fields: Any) -> HookEvent:
         hook = {"hook_event_name": name, "session_id": "s", "transcript_path": path, **fields}
-        return Event(at=self.now if at is None else at, hook=msgspec.convert(hook, Hook))
+        return HookEvent(at=self.now if at is None else at, hook=msgspec.convert(hook, Hook))
 
     def hook(self, name: str, path: str = PATH, at: float | None = None, **fields: Any) -> list[Item]:
         return self.reader.read([self.event(name, path, at, **fields)], [], self.now)
@@ -341,7 +341,7 @@ def test_a_tool_is_asked_for_called_and_returned(session: Session) -> None:
     called = session.line("assistant", message={"content": [{"type": "text", "text": "So."}, part]})
     asked = session.hook("PermissionRequest", tool_name="Bash", tool_input=msgspec.Raw(b'{"a":1}'))
 
-    assert called == [Wrote(id="u2", text="So."), Called(id="t1", tool="Bash", arguments='{"a": 1}')]
+    assert called == [Wrote(id="u2", text="So."), ToolCalled(id="t1", tool="Bash", arguments='{"a": 1}')]
     assert asked == [Asked(tool="Bash", arguments='{"a":1}')]
     for name in ("PostToolUse", "PostToolUseFailure"):
         assert session.hook(name, tool_use_id="t1") == [Returned(id="t1")]

@@ -10,14 +10,14 @@ import pytest
 
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
-from csp.sidecar.brain_socket import Port
-from csp.sidecar.cli_state import AWAITED_S, PROVEN_KEPT, Sight
-from csp.sidecar.pane_state import Pane
+from csp.sidecar.brain_socket import RelayPort
+from csp.sidecar.cli_state import AWAITED_S, PROVEN_KEPT, CliState
+from csp.sidecar.pane_state import PaneState
 from csp.sidecar.profile import load_profile
-from csp.terminal.paste_locator import Known, Place
+from csp.terminal.paste_locator import PasteContext, PastePlace
 from csp.terminal.prompt import prompt_for
 from csp.terminal.reply_tracker import Prompted, Tracker
-from csp.terminal.submit_machine import TypingRules
+from csp.terminal.submit_machine import SubmitRules
 from tests.sidecar.virtual import on_virtual_time
 
 RULE = "─" * 60
@@ -25,13 +25,15 @@ ITEM = Deliver(id="m", seq=7, kind=DeliverKind.MESSAGE, sender="human", text="he
 
 
 @asynccontextmanager
-async def sight(profile: str = "claude") -> AsyncIterator[Sight]:
+async def sight(profile: str = "claude") -> AsyncIterator[CliState]:
     known = load_profile(profile)
     with socket.socket() as line:
-        yield Sight(known, Pane(known, 24, 80), Port(line, lambda kind, payload: None), Tracker())
+        yield CliState(
+            known, PaneState(known, 24, 80), RelayPort(line, lambda kind, payload: None), Tracker()
+        )
 
 
-def draw(seen: Sight, *rows: str) -> None:
+def draw(seen: CliState, *rows: str) -> None:
     """Draw Claude Code with these rows in its composer."""
     inner = "\r\n".join(f"{'❯' if not at else ' '}\xa0{row}" for at, row in enumerate(rows))
     seen.pane.take_output(f"\x1b[2J\x1b[H{RULE}\r\n{inner}\r\n{RULE}\x1b[{1 + len(rows)};3H".encode())
@@ -75,21 +77,21 @@ async def test_a_wait_ends_with_a_change_or_at_its_time() -> None:
 @pytest.mark.parametrize(
     ("rows", "place"),
     [
-        ([""], Place.EMPTY),
-        (["[from human #7]", "hello", "[end #7]"], Place.HERE),
-        (["[from human #7]", "hello", "[end #7; here: ada]"], Place.HERE),
-        (["[from human #7]", "hello", "[end #7"], Place.OTHER),
-        (["[from human #7]", "hello", "[end #7] and more"], Place.OTHER),
-        (["mine [from human #7]", "hello", "[end #7]"], Place.OTHER),
-        (["hello", "[end #7]"], Place.HERE),
-        (["hello [end #7]"], Place.OTHER),
-        (["[from human #6]", "x", "[end #6][from human #7]", "hello", "[end #7]"], Place.OTHER),
-        (["[from human #7]", "hello", "[end #71]"], Place.OTHER),
-        (["[Pasted text #1 +3 lines]"], Place.HERE),
-        (["mine [Pasted text #1 +3 lines]"], Place.OTHER),
+        ([""], PastePlace.EMPTY),
+        (["[from human #7]", "hello", "[end #7]"], PastePlace.HERE),
+        (["[from human #7]", "hello", "[end #7; here: ada]"], PastePlace.HERE),
+        (["[from human #7]", "hello", "[end #7"], PastePlace.OTHER),
+        (["[from human #7]", "hello", "[end #7] and more"], PastePlace.OTHER),
+        (["mine [from human #7]", "hello", "[end #7]"], PastePlace.OTHER),
+        (["hello", "[end #7]"], PastePlace.HERE),
+        (["hello [end #7]"], PastePlace.OTHER),
+        (["[from human #6]", "x", "[end #6][from human #7]", "hello", "[end #7]"], PastePlace.OTHER),
+        (["[from human #7]", "hello", "[end #71]"], PastePlace.OTHER),
+        (["[Pasted text #1 +3 lines]"], PastePlace.HERE),
+        (["mine [Pasted text #1 +3 lines]"], PastePlace.OTHER),
     ],
 )
-async def test_the_place_of_a_prompt(rows: list[str], place: Place) -> None:
+async def test_the_place_of_a_prompt(rows: list[str], place: PastePlace) -> None:
     async with sight() as seen:
         draw(seen, *rows)
 
@@ -106,18 +108,18 @@ async def test_a_paste_that_a_person_may_have_added_to_is_not_ours() -> None:
         held = seen.place_of(prompt_for(ITEM), pasted_at)
         await asyncio.sleep(1)
 
-        assert held is Place.HERE
-        assert seen.place_of(prompt_for(ITEM), pasted_at) is Place.OTHER
+        assert held is PastePlace.HERE
+        assert seen.place_of(prompt_for(ITEM), pasted_at) is PastePlace.OTHER
 
 
 async def test_without_a_composer_the_prompt_is_looked_for_at_the_cursor() -> None:
     async with sight() as seen:
         seen.pane.take_output(b"[from human #7]\r\nhello\r\n[end #7]")
         seen.look()
-        assert seen.place_of(prompt_for(ITEM), time.monotonic()) is Place.HERE
+        assert seen.place_of(prompt_for(ITEM), time.monotonic()) is PastePlace.HERE
         seen.pane.take_output(b" more")
         seen.look()
-        assert seen.place_of(prompt_for(ITEM), time.monotonic()) is Place.UNSEEN
+        assert seen.place_of(prompt_for(ITEM), time.monotonic()) is PastePlace.UNSEEN
 
 
 async def test_a_composer_that_came_after_the_paste_is_empty_until_enter() -> None:
@@ -126,13 +128,13 @@ async def test_a_composer_that_came_after_the_paste_is_empty_until_enter() -> No
         seen.look()
         landing = seen.land(prompt_for(ITEM))
         assert landing is not None
-        loading = seen.place_by(landing, Known(), 0.0)
+        loading = seen.place_by(landing, PasteContext(), 0.0)
         seen.pane.take_output(b"\r\n> \x1b[?25h")
         seen.look()
 
-        assert loading is Place.EMPTY
-        assert seen.place_by(landing, Known(), 0.0) is Place.EMPTY
-        assert seen.place_by(landing, Known(is_entered=True), 0.0) is Place.GONE
+        assert loading is PastePlace.EMPTY
+        assert seen.place_by(landing, PasteContext(), 0.0) is PastePlace.EMPTY
+        assert seen.place_by(landing, PasteContext(is_entered=True), 0.0) is PastePlace.GONE
 
 
 async def test_the_proofs_that_are_kept_are_the_newest() -> None:
@@ -153,7 +155,7 @@ async def test_the_rules_of_typing_are_the_profiles() -> None:
         assert rules.enter_again_s == (0.25, 0.5, 1.0, 1.5, 2.5, 3.5)
         assert rules.proof_s == 5.0
         blind = generic.typing_rules(prompt_for(ITEM))
-        assert (blind.proof_s, blind.enter_again_s) == (0.0, TypingRules().enter_again_s)
+        assert (blind.proof_s, blind.enter_again_s) == (0.0, SubmitRules().enter_again_s)
 
 
 async def test_the_rules_of_the_gates_are_the_profiles() -> None:

@@ -8,12 +8,11 @@ import pytest
 
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.hook_spool import Hook, HookEvent
 from csp.sidecar.transcripts import Line
 from csp.sidecar.transcripts.codex import CodexReader
 from csp.terminal.reply_tracker import (
     Asked,
-    Called,
     Counted,
     Ended,
     Item,
@@ -22,6 +21,7 @@ from csp.terminal.reply_tracker import (
     Returned,
     Started,
     Switched,
+    ToolCalled,
     Wrote,
 )
 
@@ -93,19 +93,19 @@ def test_a_completed_item_is_a_prompt_or_a_text(kind: str, items: list[Item]) ->
     [
         (
             {"type": "function_call", "call_id": "c", "name": "shell", "arguments": "{}"},
-            [Called(id="c", tool="shell", arguments="{}")],
+            [ToolCalled(id="c", tool="shell", arguments="{}")],
         ),
         (
             {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "+"},
-            [Called(id="c", tool="patch", arguments="+")],
+            [ToolCalled(id="c", tool="patch", arguments="+")],
         ),
         (
             {"type": "local_shell_call", "id": "c", "action": {"a": 1}},
-            [Called(id="c", tool="local_shell_call", arguments='{"a": 1}')],
+            [ToolCalled(id="c", tool="local_shell_call", arguments='{"a": 1}')],
         ),
         (
             {"type": "web_search_call", "id": "c", "action": {"q": 1}},
-            [Called(id="c", tool="web_search_call", arguments='{"q": 1}'), Returned(id="c")],
+            [ToolCalled(id="c", tool="web_search_call", arguments='{"q": 1}'), Returned(id="c")],
         ),
         ({"type": "function_call_output", "call_id": "c"}, [Returned(id="c")]),
         ({"type": "custom_tool_call_output", "call_id": "c"}, [Returned(id="c")]),
@@ -167,7 +167,7 @@ def test_a_hook_that_asks_is_told_after_the_lines() -> None:
         {"hook_event_name": name, "tool_name": "shell", "tool_input": msgspec.Raw(b'{"a":1}')}
         for name in ("PermissionRequest", "Another")
     ]
-    events = [Event(at=1.0, hook=msgspec.convert(hook, Hook)) for hook in hooks]
+    events = [HookEvent(at=1.0, hook=msgspec.convert(hook, Hook)) for hook in hooks]
     items = CodexReader(60.0).read(events, [line("event_msg", type="task_complete")], 61.0)
 
     assert items == [Ended(), Asked(tool="shell", arguments='{"a":1}')]

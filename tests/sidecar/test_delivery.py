@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from csp.protocol.enums import HeldReason
-from csp.sidecar.brain_socket import Port
-from csp.sidecar.cli_state import Sight
-from csp.sidecar.pane_state import Pane
+from csp.sidecar.brain_socket import RelayPort
+from csp.sidecar.cli_state import CliState
+from csp.sidecar.pane_state import PaneState
 from csp.sidecar.profile import load_profile
 from csp.terminal.gates import closed_gate
 from csp.terminal.reply_tracker import Tracker
@@ -94,10 +94,10 @@ async def test_a_draft_that_is_cleared_lets_the_message_in(tmp_path: Path) -> No
 async def test_a_draft_that_is_gone_closes_no_gate_after_half_a_second(clear: bytes) -> None:
     """Ctrl-W takes away nobody knows how much: there the screen has the word."""
     profile = load_profile("claude")
-    pane = Pane(profile, 24, 80)
+    pane = PaneState(profile, 24, 80)
     pane.is_ready = True
     with socket.socket() as line:
-        sight = Sight(profile, pane, Port(line, lambda kind, payload: None), Tracker())
+        sight = CliState(profile, pane, RelayPort(line, lambda kind, payload: None), Tracker())
         draw_composer(pane, "oops")
         pane.take_keys(b"oops")
         assert sight.facts(time.monotonic()).draft
@@ -110,7 +110,7 @@ async def test_a_draft_that_is_gone_closes_no_gate_after_half_a_second(clear: by
         assert closed_gate(sight.facts(cleared + 0.5), sight.gate_rules, cleared + 0.5) is None
 
 
-def draw_composer(pane: Pane, text: str) -> None:
+def draw_composer(pane: PaneState, text: str) -> None:
     rule = "─" * 60
     pane.take_output(f"\x1b[2J\x1b[H{rule}\r\n❯\xa0{text}\r\n{rule}\x1b[2;{3 + len(text)}H".encode())
 

@@ -14,7 +14,7 @@ from csp.sidecar.emulator import KINDS, Emulator, libghostty, make_emulator
 from csp.sidecar.emulator.ghostty_emulator import GhosttyEmulator
 from csp.sidecar.emulator.osc import MAX_BYTES, OscReader
 from csp.sidecar.emulator.pyte_emulator import PyteEmulator
-from csp.terminal.screen import Run, Style
+from csp.terminal.screen import Style, StyledText
 
 # UTF-8 of every length, sequences of every kind, strings with both ends, a scroll, the other screen.
 SAMPLE = (
@@ -107,19 +107,19 @@ def test_text_has_its_attributes(kind: str) -> None:
     rows = fed(kind, data).screen().rows
 
     assert rows[0].runs == (
-        Run("bold", Style(bold=True)),
-        Run(" "),
-        Run("faint", Style(faint=True)),
-        Run("italic", Style(italic=True)),
-        Run("line", Style(underline=True)),
-        Run(" ", Style(reverse=True)),
+        StyledText("bold", Style(bold=True)),
+        StyledText(" "),
+        StyledText("faint", Style(faint=True)),
+        StyledText("italic", Style(italic=True)),
+        StyledText("line", Style(underline=True)),
+        StyledText(" ", Style(reverse=True)),
     )
     assert rows[1].runs == (
-        Run("grey", Style(fg="246")),
-        Run(" on ", Style(bg="#5f5f5f")),
-        Run("grey", Style(fg="#afafaf", bg="#5f5f5f")),
-        Run("high", Style(fg="9")),
-        Run("low", Style(bg="2")),
+        StyledText("grey", Style(fg="246")),
+        StyledText(" on ", Style(bg="#5f5f5f")),
+        StyledText("grey", Style(fg="#afafaf", bg="#5f5f5f")),
+        StyledText("high", Style(fg="9")),
+        StyledText("low", Style(bg="2")),
     )
 
 
@@ -302,7 +302,7 @@ def test_sequences_that_are_not_known_change_nothing(kind: str) -> None:
     )
     screen = fed(kind, data).screen()
 
-    assert screen.rows[0].runs == (Run("abcdefghijklmno"),)
+    assert screen.rows[0].runs == (StyledText("abcdefghijklmno"),)
 
 
 def test_random_bytes_are_survived(kind: str) -> None:

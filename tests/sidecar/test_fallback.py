@@ -6,7 +6,7 @@ import pytest
 
 from csp.sidecar.emulator import HISTORY_LINES, KINDS, Emulator, make_emulator
 from csp.sidecar.emulator.pyte_emulator import MAX_ESCAPE, PyteEmulator
-from csp.terminal.screen import Run, Style
+from csp.terminal.screen import Style, StyledText
 
 LINES: Final = "\r\n".join(f"line {number}" for number in range(4))
 SCROLLED: Final = ["line 1", "line 2", "line 3"]
@@ -94,7 +94,7 @@ def test_the_pile_of_flags_is_bounded() -> None:
 
 
 def test_neither_132_columns_nor_reversed_colours_change_anything() -> None:
-    assert fed("ab\x1b[?3hc\x1b[?5hd").screen().rows[0].runs == (Run("abcd"),)
+    assert fed("ab\x1b[?3hc\x1b[?5hd").screen().rows[0].runs == (StyledText("abcd"),)
 
 
 def test_a_test_pattern_fills_the_screen() -> None:
@@ -118,7 +118,7 @@ def test_a_soft_reset_leaves_the_text_and_undoes_modes(data: str, rows: list[str
 
 
 def test_a_soft_reset_undoes_colours() -> None:
-    assert fed("\x1b[1;31m\x1b[!px").screen().rows[0].runs == (Run("x"),)
+    assert fed("\x1b[1;31m\x1b[!px").screen().rows[0].runs == (StyledText("x"),)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -126,7 +126,7 @@ def test_the_other_screen_begins_with_the_colours_and_place_of_the_first(kind: s
     screen = fed("\x1b[2;3H\x1b[1m\x1b[?1047hx", kind).screen()
 
     assert screen.alternate
-    assert screen.rows[1].runs[-1] == Run("x", Style(bold=True))
+    assert screen.rows[1].runs[-1] == StyledText("x", Style(bold=True))
     assert (screen.cursor_row, screen.cursor_col) == (1, 3)
 
 
@@ -209,7 +209,7 @@ def test_a_resize_reaches_both_screens() -> None:
 def test_what_is_erased_keeps_the_colour_behind_it(kind: str) -> None:
     runs = fed("abc\x1b[44m\x1b[1;2H\x1b[X\x1b[m", kind).screen().rows[0].runs
 
-    assert runs == (Run("a"), Run(" ", Style(bg="4")), Run("c"))
+    assert runs == (StyledText("a"), StyledText(" ", Style(bg="4")), StyledText("c"))
 
 
 def test_after_a_resize_the_cursor_is_on_the_screen_and_all_of_it_scrolls() -> None:

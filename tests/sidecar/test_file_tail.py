@@ -18,10 +18,10 @@ from asyncinotify import Mask
 from csp.sidecar.file_tail import (
     MAX_LINE_BYTES,
     POLL_S,
+    FileWatcher,
     InotifyWatcher,
     PollingWatcher,
     Tail,
-    Watcher,
     new_watcher,
 )
 from tests.waiting import wait_until
@@ -190,22 +190,22 @@ def test_a_line_that_was_too_long_is_none_of_the_next_files(path: Path, is_repla
     assert list(tail.read()) == [b"new"]
 
 
-WATCHERS: list[Callable[[], Watcher]] = [InotifyWatcher, PollingWatcher]
+WATCHERS: list[Callable[[], FileWatcher]] = [InotifyWatcher, PollingWatcher]
 
 
 @pytest.fixture(params=WATCHERS, ids=["inotify", "polling"])
-async def watcher(request: pytest.FixtureRequest) -> AsyncIterator[Watcher]:
-    watcher: Watcher = request.param()
+async def watcher(request: pytest.FixtureRequest) -> AsyncIterator[FileWatcher]:
+    watcher: FileWatcher = request.param()
     yield watcher
     watcher.close()
 
 
-async def drain(watcher: Watcher) -> None:
+async def drain(watcher: FileWatcher) -> None:
     while await watcher.wait(0.12):
         pass
 
 
-async def test_a_change_wakes(watcher: Watcher, path: Path) -> None:
+async def test_a_change_wakes(watcher: FileWatcher, path: Path) -> None:
     path.write_bytes(b"")
     watcher.watch(path)
     await drain(watcher)
@@ -214,7 +214,7 @@ async def test_a_change_wakes(watcher: Watcher, path: Path) -> None:
     assert await watcher.wait(5.0)
 
 
-async def test_nothing_wakes_but_time(watcher: Watcher, path: Path) -> None:
+async def test_nothing_wakes_but_time(watcher: FileWatcher, path: Path) -> None:
     path.write_bytes(b"")
     watcher.watch(path)
     await drain(watcher)
@@ -222,21 +222,21 @@ async def test_nothing_wakes_but_time(watcher: Watcher, path: Path) -> None:
     assert not await watcher.wait(0.1)
 
 
-async def test_a_watcher_can_be_woken_once(watcher: Watcher) -> None:
+async def test_a_watcher_can_be_woken_once(watcher: FileWatcher) -> None:
     watcher.wake()
 
     assert await watcher.wait(5.0)
     assert not await watcher.wait(0.1)
 
 
-async def test_what_was_there_before_the_watch_is_told(watcher: Watcher, path: Path) -> None:
+async def test_what_was_there_before_the_watch_is_told(watcher: FileWatcher, path: Path) -> None:
     path.write_bytes(b"one\n")
     watcher.watch(path)
 
     assert await watcher.wait(5.0)
 
 
-async def test_a_file_in_folders_to_come_is_told(watcher: Watcher, tmp_path: Path) -> None:
+async def test_a_file_in_folders_to_come_is_told(watcher: FileWatcher, tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "c.jsonl"
     tail = Tail(path)
     watcher.watch(path)
@@ -258,7 +258,7 @@ async def test_a_file_in_folders_to_come_is_told(watcher: Watcher, tmp_path: Pat
     assert got == [b"one", b"two"]
 
 
-async def test_an_entry_of_a_folder_is_told(watcher: Watcher, tmp_path: Path) -> None:
+async def test_an_entry_of_a_folder_is_told(watcher: FileWatcher, tmp_path: Path) -> None:
     watcher.watch(tmp_path)
     await drain(watcher)
     (tmp_path / ".new").write_bytes(b"{}")
@@ -267,7 +267,7 @@ async def test_an_entry_of_a_folder_is_told(watcher: Watcher, tmp_path: Path) ->
     assert await watcher.wait(5.0)
 
 
-async def test_a_replaced_file_is_watched_again(watcher: Watcher, path: Path) -> None:
+async def test_a_replaced_file_is_watched_again(watcher: FileWatcher, path: Path) -> None:
     path.write_bytes(b"one\n")
     watcher.watch(path)
     await drain(watcher)
@@ -279,7 +279,7 @@ async def test_a_replaced_file_is_watched_again(watcher: Watcher, path: Path) ->
     assert await watcher.wait(5.0)
 
 
-async def test_a_deleted_file_is_watched_when_it_comes_again(watcher: Watcher, path: Path) -> None:
+async def test_a_deleted_file_is_watched_when_it_comes_again(watcher: FileWatcher, path: Path) -> None:
     path.write_bytes(b"one\n")
     watcher.watch(path)
     await drain(watcher)
@@ -292,7 +292,7 @@ async def test_a_deleted_file_is_watched_when_it_comes_again(watcher: Watcher, p
     assert await watcher.wait(5.0)
 
 
-async def test_what_is_unwatched_does_not_wake(watcher: Watcher, path: Path) -> None:
+async def test_what_is_unwatched_does_not_wake(watcher: FileWatcher, path: Path) -> None:
     path.write_bytes(b"one\n")
     watcher.watch(path)
     watcher.watch(path)
@@ -305,7 +305,7 @@ async def test_what_is_unwatched_does_not_wake(watcher: Watcher, path: Path) -> 
     assert not await watcher.wait(0.2)
 
 
-async def test_two_paths_to_come_share_a_folder(watcher: Watcher, tmp_path: Path) -> None:
+async def test_two_paths_to_come_share_a_folder(watcher: FileWatcher, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     watcher.watch(first)
     watcher.watch(second)
@@ -316,7 +316,7 @@ async def test_two_paths_to_come_share_a_folder(watcher: Watcher, tmp_path: Path
     assert await watcher.wait(5.0)
 
 
-async def test_a_storm_of_lines_arrives_whole(watcher: Watcher, path: Path) -> None:
+async def test_a_storm_of_lines_arrives_whole(watcher: FileWatcher, path: Path) -> None:
     tail, got = Tail(path), list[bytes]()
     watcher.watch(path)
     lines = [b"%d" % number for number in range(3000)]

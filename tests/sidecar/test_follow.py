@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from csp.protocol.enums import Ending
-from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.hook_spool import Hook, HookEvent
 from csp.sidecar.transcripts import Line
 from csp.sidecar.transcripts import follower as follow
-from csp.sidecar.transcripts.follower import Follower, Run
-from csp.terminal.reply_tracker import Asked, Confirmed, Ended, Outcome, Reply, Turn
+from csp.sidecar.transcripts.follower import FollowedRun, Follower
+from csp.terminal.reply_tracker import Asked, CapturedReply, Confirmed, Ended, Outcome, TurnState
 
 
 class Clock:
@@ -86,7 +86,7 @@ def open_file(tmp_path: Path) -> Iterator[Any]:
         file.close()
 
 
-def run(tmp_path: Path, kind: str, hint: str = "", **fields: Any) -> Run:
+def run(tmp_path: Path, kind: str, hint: str = "", **fields: Any) -> FollowedRun:
     (tmp_path / "spool").mkdir(exist_ok=True)
     known: dict[str, Any] = {
         "child_pid": os.getpid(),
@@ -94,7 +94,7 @@ def run(tmp_path: Path, kind: str, hint: str = "", **fields: Any) -> Run:
         "session_id": "one",
         "spool_dir": str(tmp_path / "spool"),
     }
-    return Run(kind=kind, transcript_hint=hint or str(tmp_path / "one.jsonl"), **(known | fields))
+    return FollowedRun(kind=kind, transcript_hint=hint or str(tmp_path / "one.jsonl"), **(known | fields))
 
 
 def plain(tmp_path: Path, *records: dict[str, Any]) -> None:
@@ -108,7 +108,7 @@ def turn(tag: int) -> list[dict[str, Any]]:
 
 
 def tags(outcomes: list[Outcome]) -> list[str | None]:
-    return [one.tag for one in outcomes if isinstance(one, Reply)]
+    return [one.tag for one in outcomes if isinstance(one, CapturedReply)]
 
 
 def claude_line(path: Path, uuid: str, text: str, at: str = "1970-01-01T00:16:40Z") -> None:
@@ -224,7 +224,7 @@ def test_what_no_record_says_may_be_told(tmp_path: Path) -> None:
 
     assert tags(told) == ["1"]
     assert tags(next_one) == []
-    assert Turn(is_open=True) in next_one
+    assert TurnState(is_open=True) in next_one
 
 
 def test_of_gemini_the_chat_of_its_session_is_found(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_of_codex_the_rollouts_that_it_holds_open_are_read(
     with open(two, "a") as file:
         file.write(json.dumps(record) + "\n")
 
-    assert Turn(is_open=True) in follower.catch_up()
+    assert TurnState(is_open=True) in follower.catch_up()
     assert list(follower._tails) == [one, two]
 
 
@@ -268,7 +268,7 @@ def test_of_codex_the_rollouts_that_it_holds_open_are_read(
 def test_events_are_parted_behind_the_one_that_leads_elsewhere(tmp_path: Path, kind: str, count: int) -> None:
     follower = Follower(run(tmp_path, kind))
     paths = [str(tmp_path / "one.jsonl"), "/two.jsonl", "/two.jsonl", None]
-    events = [Event(at=1.0, hook=Hook(transcript_path=path)) for path in paths]
+    events = [HookEvent(at=1.0, hook=Hook(transcript_path=path)) for path in paths]
 
     assert follower._until_switch(events) == (events[:count], events[count:])
     assert follower._until_switch(events[3:]) == (events[3:], [])
@@ -288,7 +288,7 @@ def test_lines_that_came_after_a_session_was_left_are_for_later(
         )
         for at in (50, 59, 60, 61)
     }
-    switch = Event(at=50.0, hook=Hook(timestamp=timestamp))
+    switch = HookEvent(at=50.0, hook=Hook(timestamp=timestamp))
 
     assert follower._hold_back([*lines.values()], switch) == [lines[at] for at in kept]
     assert follower._gather([]) == ([], [lines[at] for at in held])

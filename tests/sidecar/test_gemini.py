@@ -8,13 +8,12 @@ import pytest
 
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.hook_spool import Hook, HookEvent
 from csp.sidecar.transcripts import Line
 from csp.sidecar.transcripts.gemini import GeminiReader
 from csp.terminal.reply_tracker import (
     Asked,
     Attached,
-    Called,
     Counted,
     Ended,
     Item,
@@ -23,6 +22,7 @@ from csp.terminal.reply_tracker import (
     Started,
     Submitted,
     Switched,
+    ToolCalled,
     Using,
     Wrote,
 )
@@ -35,9 +35,9 @@ def stamp(second: float) -> str:
     return f"1970-01-01T00:01:{second:06.3f}Z"
 
 
-def hook(second: float, name: str, path: str = CHAT, **fields: Any) -> Event:
+def hook(second: float, name: str, path: str = CHAT, **fields: Any) -> HookEvent:
     known = {"hook_event_name": name, "session_id": "s", "transcript_path": path, "timestamp": stamp(second)}
-    return Event(at=60.0 + second, hook=msgspec.convert(known | fields, Hook))
+    return HookEvent(at=60.0 + second, hook=msgspec.convert(known | fields, Hook))
 
 
 def line(second: float, kind: str, content: Any, **fields: Any) -> Line:
@@ -55,8 +55,8 @@ class Chat:
     def __init__(self, path: str = CHAT) -> None:
         self.reader = GeminiReader(60.0, "s", path)
 
-    def read(self, *what: Event | Line, now: float = 100.0) -> list[Item]:
-        events = [one for one in what if isinstance(one, Event)]
+    def read(self, *what: HookEvent | Line, now: float = 100.0) -> list[Item]:
+        events = [one for one in what if isinstance(one, HookEvent)]
         return self.reader.read(events, [one for one in what if isinstance(one, Line)], now)
 
     def prompt(self, second: float, text: str) -> list[Item]:
@@ -171,7 +171,7 @@ def test_whoever_tells_the_end_has_ended_the_turn(chat: Chat) -> None:
 
 
 def test_a_hook_that_was_written_late_has_its_own_time(chat: Chat) -> None:
-    late = Event(at=999.0, hook=hook(1, "BeforeAgent", prompt="one").hook)
+    late = HookEvent(at=999.0, hook=hook(1, "BeforeAgent", prompt="one").hook)
 
     assert texts(chat.read(late, line(2, "gemini", "Hi."))) == ["one", "Hi."]
 
@@ -364,9 +364,9 @@ def test_an_answer_has_its_tokens_and_its_calls(chat: Chat) -> None:
     assert items == [
         Counted(id="r2", usage=usage),
         Wrote(id="r2", text="So."),
-        Called(id="a", tool="shell", arguments='{"x": 1}'),
+        ToolCalled(id="a", tool="shell", arguments='{"x": 1}'),
         Returned(id="a"),
-        Called(id="b", tool="edit", arguments="{}"),
+        ToolCalled(id="b", tool="edit", arguments="{}"),
         Returned(id="b", is_refused=True),
     ]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from csp.sidecar import hook_spool as spool_module
-from csp.sidecar.hook_spool import Spool
+from csp.sidecar.hook_spool import HookSpool
 from csp.sidecar.wiring import hook_command
 
 
@@ -28,7 +28,7 @@ def run_hook(folder: Path, event: dict[str, object]) -> subprocess.CompletedProc
     )
 
 
-def names(spool: Spool) -> list[str]:
+def names(spool: HookSpool) -> list[str]:
     return [event.hook.hook_event_name for event in spool.take()]
 
 
@@ -40,7 +40,7 @@ def leave(folder: Path, name: str, text: str, at: int) -> None:
 def test_a_hook_leaves_its_input(folder: Path) -> None:
     prompt = "日本語 👍 '\"$HOME`date`\\\n" * 5000
     done = run_hook(folder, {"hook_event_name": "Stop", "prompt": prompt, "new": {"field": 1}})
-    (event,) = Spool(folder).take()
+    (event,) = HookSpool(folder).take()
 
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert event.hook.prompt == prompt
@@ -64,11 +64,11 @@ def test_hooks_at_once_leave_all_their_events(folder: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: run_hook(folder, {"prompt_id": str(number)}), range(40)))
 
-    assert sorted(int(event.hook.prompt_id) for event in Spool(folder).take()) == list(range(40))
+    assert sorted(int(event.hook.prompt_id) for event in HookSpool(folder).take()) == list(range(40))
 
 
 def test_events_come_once_in_their_order(folder: Path) -> None:
-    spool = Spool(folder)
+    spool = HookSpool(folder)
     leave(folder, "9.json", '{"hook_event_name": "first"}', 10)
     leave(folder, "1.json", '{"hook_event_name": "second"}', 20)
     before = names(spool)
@@ -79,9 +79,9 @@ def test_events_come_once_in_their_order(folder: Path) -> None:
 
 def test_an_event_stays_until_it_is_settled(folder: Path) -> None:
     leave(folder, "1.json", '{"hook_event_name": "Stop"}', 10)
-    spool = Spool(folder)
+    spool = HookSpool(folder)
     spool.take()
-    again = names(Spool(folder))
+    again = names(HookSpool(folder))
     spool.settle()
 
     assert again == ["Stop"]
@@ -91,10 +91,10 @@ def test_an_event_stays_until_it_is_settled(folder: Path) -> None:
 
 def test_what_an_earlier_reader_has_taken_is_left_out(folder: Path) -> None:
     leave(folder, "1.json", '{"hook_event_name": "old"}', 10)
-    first = Spool(folder)
+    first = HookSpool(folder)
     first.take()
     leave(folder, "2.json", '{"hook_event_name": "new"}', 20)
-    second = Spool(folder, first.taken)
+    second = HookSpool(folder, first.taken)
 
     assert names(second) == ["new"]
     second.settle()
@@ -102,7 +102,7 @@ def test_what_an_earlier_reader_has_taken_is_left_out(folder: Path) -> None:
 
 
 def test_a_process_id_that_comes_again_is_not_settled_with_the_old_event(folder: Path) -> None:
-    spool = Spool(folder)
+    spool = HookSpool(folder)
     leave(folder, "1.json", '{"hook_event_name": "one"}', 10)
     spool.take()
     leave(folder, "1.json", '{"hook_event_name": "two"}', 20)
@@ -112,7 +112,7 @@ def test_a_process_id_that_comes_again_is_not_settled_with_the_old_event(folder:
 
 
 def test_a_process_id_that_comes_again_is_another_event(folder: Path) -> None:
-    spool = Spool(folder)
+    spool = HookSpool(folder)
     leave(folder, "1.json", '{"hook_event_name": "one"}', 10)
     first = names(spool)
     leave(folder, "1.json", '{"hook_event_name": "two"}', 20)
@@ -125,12 +125,12 @@ def test_nonsense_is_left_out(folder: Path, text: str, caplog: pytest.LogCapture
     (folder / "1.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     leave(folder, "2.json", '{"hook_event_name": "Stop"}', 10)
 
-    assert names(Spool(folder)) == ["Stop"]
+    assert names(HookSpool(folder)) == ["Stop"]
     assert "1.json" in str([getattr(record, "file", "") for record in caplog.records])
 
 
 def test_what_is_not_yet_renamed_is_left_alone(folder: Path) -> None:
-    spool = Spool(folder)
+    spool = HookSpool(folder)
     (folder / ".77").write_text('{"hook_event_name": "whole"}')
     before = names(spool)
     (folder / ".77").rename(folder / "77.json")
@@ -145,10 +145,10 @@ def test_an_event_that_is_too_long_is_left_out(folder: Path, monkeypatch: pytest
     assert spool_module.MAX_EVENT_BYTES == 64 << 20
     monkeypatch.setattr(spool_module, "MAX_EVENT_BYTES", len(text))
 
-    assert [event.at for event in Spool(folder).take()] == [10 / 1e9]
+    assert [event.at for event in HookSpool(folder).take()] == [10 / 1e9]
 
 
 def test_a_spool_that_is_gone_is_empty(folder: Path) -> None:
     shutil.rmtree(folder)
 
-    assert names(Spool(folder)) == []
+    assert names(HookSpool(folder)) == []

@@ -7,17 +7,17 @@ import pytest
 
 from csp.errors import Refused, StorageFull, TooMany
 from csp.protocol.enums import ControlVerb, DeliveryState
-from csp.protocol.events import Delivered
+from csp.protocol.events import DeliveryMoved
 from csp.sidecar import relay_frames
-from csp.sidecar.brain_handover import Note
+from csp.sidecar.brain_handover import BrainHandover
 from csp.sidecar.injector import RETRY_S
 from csp.sidecar.relay_frames import MAX_NOTE_BYTES
 from tests.sidecar.virtual import Desk, body, changed_profile, desk, on_virtual_time, said_by, until
 
 
-def moved(message: str, agent: str, state: DeliveryState) -> Delivered:
+def moved(message: str, agent: str, state: DeliveryState) -> DeliveryMoved:
     """Return what the room says of a message on its way to an agent."""
-    return Delivered(**said_by("system", message=message, agent=agent, state=state))
+    return DeliveryMoved(**said_by("system", message=message, agent=agent, state=state))
 
 
 @on_virtual_time
@@ -338,7 +338,7 @@ async def test_a_message_too_long_for_a_note_is_still_typed(tmp_path: Path) -> N
         for number in range(3):
             await scene.reply_to(scene.send(f"number {number}"))
 
-        found = Note.load(scene.note)
+        found = BrainHandover.load(scene.note)
         assert found is not None and len(scene.note) < MAX_NOTE_BYTES
         assert set(found.tags) == {"1", "2", "3"}
         assert found.is_ready and found.has_had_composer and found.modes == (True, False)

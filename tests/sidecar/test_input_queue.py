@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from csp.sidecar.input_queue import MAX_HOLD_S, MAX_KEYS_BYTES, Keyboard
+from csp.sidecar.input_queue import MAX_HOLD_S, MAX_KEYS_BYTES, InputQueue
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def pipe() -> Iterator[tuple[int, int]]:
     os.close(writer)
 
 
-def drain(keyboard: Keyboard, pipe: tuple[int, int]) -> tuple[bytes, list[tuple[int, int]]]:
+def drain(keyboard: InputQueue, pipe: tuple[int, int]) -> tuple[bytes, list[tuple[int, int]]]:
     reader, writer = pipe
     written, done = b"", []
     while not keyboard.is_empty:
@@ -28,7 +28,7 @@ def drain(keyboard: Keyboard, pipe: tuple[int, int]) -> tuple[bytes, list[tuple[
 
 
 def test_keys_never_fall_inside_an_input(pipe: tuple[int, int]) -> None:
-    keyboard = Keyboard()
+    keyboard = InputQueue()
     paste = b"p" * 200_000
     keyboard.press(b"before")
     keyboard.insert(paste, (1, 7))
@@ -40,14 +40,14 @@ def test_keys_never_fall_inside_an_input(pipe: tuple[int, int]) -> None:
 
 
 def test_an_empty_input_is_done_in_its_turn(pipe: tuple[int, int]) -> None:
-    keyboard = Keyboard()
+    keyboard = InputQueue()
     keyboard.insert(b"", (1, 1))
 
     assert keyboard.write(pipe[1]) == [(1, 1)]
 
 
 def test_held_keys_come_after_the_input_they_waited_for(pipe: tuple[int, int]) -> None:
-    keyboard = Keyboard()
+    keyboard = InputQueue()
     keyboard.hold(1.0, now=10.0)
     keyboard.press(b"one")
     keyboard.insert(b"paste", (1, 1))
@@ -60,7 +60,7 @@ def test_held_keys_come_after_the_input_they_waited_for(pipe: tuple[int, int]) -
 
 
 def test_no_hold_is_longer_than_the_longest() -> None:
-    keyboard = Keyboard()
+    keyboard = InputQueue()
     keyboard.hold(60.0, now=10.0)
     assert keyboard.held_until == 10.0 + MAX_HOLD_S
     keyboard.hold(1.0, now=11.0)
@@ -72,14 +72,14 @@ def test_no_hold_is_longer_than_the_longest() -> None:
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan")])
 def test_a_hold_of_no_time_ends_at_once(seconds: float) -> None:
-    keyboard = Keyboard()
+    keyboard = InputQueue()
     keyboard.hold(seconds, now=10.0)
 
     assert keyboard.held_until == 10.0
 
 
 def test_keys_are_not_taken_without_end(pipe: tuple[int, int]) -> None:
-    keyboard = Keyboard()
+    keyboard = InputQueue()
     keyboard.hold(1.0, now=0.0)
     assert keyboard.takes_keys
     keyboard.press(bytes(MAX_KEYS_BYTES))
@@ -91,7 +91,7 @@ def test_keys_are_not_taken_without_end(pipe: tuple[int, int]) -> None:
 
 
 def test_what_was_meant_for_a_dead_child_is_forgotten_but_not_what_is_held(pipe: tuple[int, int]) -> None:
-    keyboard = Keyboard()
+    keyboard = InputQueue()
     keyboard.press(b"old")
     keyboard.insert(b"old", (1, 1))
     keyboard.hold(1.0, now=0.0)
@@ -103,7 +103,7 @@ def test_what_was_meant_for_a_dead_child_is_forgotten_but_not_what_is_held(pipe:
 
 
 def test_a_brain_may_give_two_megabytes_until_they_are_typed(pipe: tuple[int, int]) -> None:
-    keyboard = Keyboard()
+    keyboard = InputQueue()
     keyboard.insert(bytes((2 << 20) - 1), (1, 1))
     assert keyboard.takes_input
     keyboard.insert(b"x", (1, 2))
@@ -117,7 +117,7 @@ def test_a_brain_may_give_two_megabytes_until_they_are_typed(pipe: tuple[int, in
 
 
 def test_held_keys_count_although_the_child_they_came_after_is_gone() -> None:
-    keyboard = Keyboard()
+    keyboard = InputQueue()
     keyboard.hold(1.0, now=0.0)
     keyboard.press(bytes(MAX_KEYS_BYTES))
     keyboard.clear()
@@ -126,7 +126,7 @@ def test_held_keys_count_although_the_child_they_came_after_is_gone() -> None:
 
 
 def test_a_release_of_nothing_leaves_nothing_to_write() -> None:
-    keyboard = Keyboard()
+    keyboard = InputQueue()
     keyboard.hold(1.0, now=0.0)
     keyboard.release()
 

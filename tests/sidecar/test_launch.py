@@ -11,8 +11,18 @@ import pytest
 
 from csp.errors import Broken, CspError, Forbidden, NotFound, Refused, Unauthenticated
 from csp.sidecar import launch as module
-from csp.sidecar.launch import Chosen, Order, Room, child_env, find_command, join, launch, leave, new_session
-from csp.sidecar.run_record import Run
+from csp.sidecar.launch import (
+    ChosenProfile,
+    LaunchOrder,
+    RoomAddress,
+    child_env,
+    find_command,
+    join,
+    launch,
+    leave,
+    new_session,
+)
+from csp.sidecar.run_record import SidecarRecord
 from csp.sidecar.start_rules import rules_text
 from csp.sidecar.wiring import wire
 
@@ -40,20 +50,20 @@ def _fake_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Room:
-    return Room(url="http://room", token="room's", name="default", state_dir=str(tmp_path / "state"))
+def room(tmp_path: Path) -> RoomAddress:
+    return RoomAddress(url="http://room", token="room's", name="default", state_dir=str(tmp_path / "state"))
 
 
-def order(tmp_path: Path, **fields: Any) -> Order:
-    profile = Chosen(name="generic", capture="screen", source="/profiles/generic.toml")
+def order(tmp_path: Path, **fields: Any) -> LaunchOrder:
+    profile = ChosenProfile(name="generic", capture="screen", source="/profiles/generic.toml")
     known: dict[str, Any] = {
         "name": "ada", "role": "agent", "command": ["/bin/true", "-x"], "profile": profile,
         "cwd": str(tmp_path), "env": {"PATH": "/bin", "CSP_ROOM": "default", "KEPT": "yes"},
     }  # fmt: skip
-    return Order(**(known | fields))
+    return LaunchOrder(**(known | fields))
 
 
-def launched(wanted: Order, room: Room) -> tuple[Run, Any]:
+def launched(wanted: LaunchOrder, room: RoomAddress) -> tuple[SidecarRecord, Any]:
     """Launch up to the point where the relay would begin; return the record and the relay's plan."""
     with (
         mock.patch.object(module, "start_child", return_value=(4321, 99)),
@@ -62,12 +72,12 @@ def launched(wanted: Order, room: Room) -> tuple[Run, Any]:
         mock.patch.object(module, "exec_relay") as relayed,
     ):
         launch(wanted, room)
-    run = Run.load(Path(room.state_dir) / "default.agents" / "ada-2")
+    run = SidecarRecord.load(Path(room.state_dir) / "default.agents" / "ada-2")
     assert run is not None
     return run, relayed.call_args.args
 
 
-def test_the_record_has_all_that_was_asked_for(tmp_path: Path, room: Room) -> None:
+def test_the_record_has_all_that_was_asked_for(tmp_path: Path, room: RoomAddress) -> None:
     run, (plan, env, title) = launched(
         order(
             tmp_path, role="orchestrator", initial_prompt="begin", allow_shell=True, injection_timeout_s=3.5
@@ -89,13 +99,13 @@ def test_the_record_has_all_that_was_asked_for(tmp_path: Path, room: Room) -> No
     assert (env["CSP_ROOM"], title) == ("default", "csp-sidecar-ada-2")
 
 
-def test_a_message_waits_ten_seconds_if_nothing_else_is_said(tmp_path: Path, room: Room) -> None:
+def test_a_message_waits_ten_seconds_if_nothing_else_is_said(tmp_path: Path, room: RoomAddress) -> None:
     run, _ = launched(order(tmp_path), room)
 
     assert (run.injection_timeout_s, run.allow_shell, run.initial_prompt) == (10.0, False, "")
 
 
-def test_the_token_of_the_agent_lies_where_its_commands_find_it(tmp_path: Path, room: Room) -> None:
+def test_the_token_of_the_agent_lies_where_its_commands_find_it(tmp_path: Path, room: RoomAddress) -> None:
     launched(order(tmp_path), room)
     token = Path(room.state_dir) / "default.agents" / "ada-2.token"
 
@@ -104,9 +114,11 @@ def test_the_token_of_the_agent_lies_where_its_commands_find_it(tmp_path: Path, 
     assert token.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_name_that_was_left_behind_is_had_again_with_its_transcripts(tmp_path: Path, room: Room) -> None:
+def test_a_name_that_was_left_behind_is_had_again_with_its_transcripts(
+    tmp_path: Path, room: RoomAddress
+) -> None:
     run, _ = launched(order(tmp_path), room)
-    Run(**{**vars_of(run), "pid": 2**22 + 1, "transcripts": ["/t.jsonl"]}).save(Path(run.folder))
+    SidecarRecord(**{**vars_of(run), "pid": 2**22 + 1, "transcripts": ["/t.jsonl"]}).save(Path(run.folder))
     FakeGateway.calls.clear()
     again, _ = launched(order(tmp_path), room)
 
@@ -114,8 +126,8 @@ def test_a_name_that_was_left_behind_is_had_again_with_its_transcripts(tmp_path:
     assert again.earlier == ["/t.jsonl"]
 
 
-def vars_of(run: Run) -> dict[str, Any]:
-    return {name: getattr(run, name) for name in Run.__slots__}
+def vars_of(run: SidecarRecord) -> dict[str, Any]:
+    return {name: getattr(run, name) for name in SidecarRecord.__slots__}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +142,11 @@ def vars_of(run: Run) -> dict[str, Any]:
     ],
 )
 def test_whose_token_joins(
-    tmp_path: Path, room: Room, before: dict[str, Any] | None, refused: dict[str, CspError], tokens: list[str]
+    tmp_path: Path,
+    room: RoomAddress,
+    before: dict[str, Any] | None,
+    refused: dict[str, CspError],
+    tokens: list[str],
 ) -> None:
     FakeGateway.refused = refused
     joined = join(order(tmp_path, role="orchestrator"), room, before, "start-1")
@@ -143,18 +159,20 @@ def test_whose_token_joins(
     }  # fmt: skip
 
 
-def test_a_room_that_refuses_is_not_asked_by_another_token(tmp_path: Path, room: Room) -> None:
+def test_a_room_that_refuses_is_not_asked_by_another_token(tmp_path: Path, room: RoomAddress) -> None:
     FakeGateway.refused = {"old": Refused("the name is taken")}
     with pytest.raises(Refused, match="taken"):
         join(order(tmp_path), room, {"url": "http://room", "token": "old"}, "start-1")
 
 
-def joining(room: Room) -> list[str]:
+def joining(room: RoomAddress) -> list[str]:
     """Return the notes of those who are about to join."""
     return [path.name for path in Path(room.state_dir, "default.agents").glob(".joining-*")]
 
 
-def test_who_was_killed_after_it_had_joined_hands_its_launch_to_the_next(tmp_path: Path, room: Room) -> None:
+def test_who_was_killed_after_it_had_joined_hands_its_launch_to_the_next(
+    tmp_path: Path, room: RoomAddress
+) -> None:
     with (
         mock.patch.object(module, "save_token", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
@@ -171,7 +189,7 @@ def test_who_was_killed_after_it_had_joined_hands_its_launch_to_the_next(tmp_pat
     assert joining(room) == []
 
 
-def test_each_launch_has_an_id_of_its_own(tmp_path: Path, room: Room) -> None:
+def test_each_launch_has_an_id_of_its_own(tmp_path: Path, room: RoomAddress) -> None:
     launched(order(tmp_path), room)
     launched(order(tmp_path), room)
 
@@ -179,7 +197,7 @@ def test_each_launch_has_an_id_of_its_own(tmp_path: Path, room: Room) -> None:
     assert first != second and first and second
 
 
-def test_who_could_not_join_leaves_no_note(tmp_path: Path, room: Room) -> None:
+def test_who_could_not_join_leaves_no_note(tmp_path: Path, room: RoomAddress) -> None:
     FakeGateway.refused = {"room's": Refused("the room is full")}
     with pytest.raises(Refused, match="full"):
         launch(order(tmp_path), room)
@@ -187,7 +205,7 @@ def test_who_could_not_join_leaves_no_note(tmp_path: Path, room: Room) -> None:
     assert joining(room) == []
 
 
-def test_an_agent_that_could_not_be_started_is_offline_at_once(tmp_path: Path, room: Room) -> None:
+def test_an_agent_that_could_not_be_started_is_offline_at_once(tmp_path: Path, room: RoomAddress) -> None:
     with (
         mock.patch.object(module, "start_child", side_effect=OSError(8, "Exec format error")),
         mock.patch.object(module, "mend"),
@@ -200,7 +218,7 @@ def test_an_agent_that_could_not_be_started_is_offline_at_once(tmp_path: Path, r
     assert unwired.call_count == 2
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, room: Room) -> None:
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, room: RoomAddress) -> None:
     with (
         mock.patch.object(module, "make_private_dir", side_effect=OSError(28, "No space left on device")),
         pytest.raises(Broken, match=r"cannot write to .*ada-2: no space left on device"),
@@ -259,7 +277,7 @@ def test_a_session_is_a_random_uuid() -> None:
     assert {(uuid.UUID(one).version, uuid.UUID(one).variant) for one in found} == {(4, uuid.RFC_4122)}
 
 
-def test_worktrees_are_named_only_for_a_room_of_this_machine(tmp_path: Path, room: Room) -> None:
+def test_worktrees_are_named_only_for_a_room_of_this_machine(tmp_path: Path, room: RoomAddress) -> None:
     for running, expected in (
         (None, ""),
         ({"url": "http://elsewhere", "history": str(tmp_path)}, ""),
@@ -272,7 +290,7 @@ def test_worktrees_are_named_only_for_a_room_of_this_machine(tmp_path: Path, roo
 
 
 def test_only_a_cli_that_knows_mcp_gets_the_server_and_only_if_it_is_installed(tmp_path: Path) -> None:
-    claude = order(tmp_path, profile=Chosen(name="claude", capture="claude", source=""))
+    claude = order(tmp_path, profile=ChosenProfile(name="claude", capture="claude", source=""))
     with mock.patch.object(module, "is_installed", return_value=True):
         assert module._server(claude)[1:] == ["-P", "-m", "csp.cli", "mcp"]
         assert module._server(order(tmp_path)) == []
@@ -283,12 +301,12 @@ def test_only_a_cli_that_knows_mcp_gets_the_server_and_only_if_it_is_installed(t
 # --- how the CLI is started ----------------------------------------------------------------------
 
 
-def claude(tmp_path: Path, **fields: Any) -> Order:
-    profile = Chosen(name="claude", capture="claude", source="/profiles/claude.toml")
+def claude(tmp_path: Path, **fields: Any) -> LaunchOrder:
+    profile = ChosenProfile(name="claude", capture="claude", source="/profiles/claude.toml")
     return order(tmp_path, profile=profile, **fields)
 
 
-def test_a_cli_is_wired_with_all_that_the_room_has_for_it(tmp_path: Path, room: Room) -> None:
+def test_a_cli_is_wired_with_all_that_the_room_has_for_it(tmp_path: Path, room: RoomAddress) -> None:
     with (
         mock.patch.object(module, "is_installed", return_value=True),
         mock.patch.object(module, "_worktrees", return_value="/worktrees"),
@@ -309,7 +327,7 @@ def test_a_cli_is_wired_with_all_that_the_room_has_for_it(tmp_path: Path, room: 
     assert (plan.argv, plan.env) == (run.argv, run.env)
 
 
-def test_the_rules_say_nothing_of_tools_that_are_not_there(tmp_path: Path, room: Room) -> None:
+def test_the_rules_say_nothing_of_tools_that_are_not_there(tmp_path: Path, room: RoomAddress) -> None:
     with (
         mock.patch.object(module, "is_installed", return_value=False),
         mock.patch.object(module, "wire", wraps=wire) as wired,
@@ -320,7 +338,9 @@ def test_the_rules_say_nothing_of_tools_that_are_not_there(tmp_path: Path, room:
     assert wired.call_args.kwargs["server"] == []
 
 
-def test_what_a_dead_run_has_left_is_put_away_before_the_next_is_wired(tmp_path: Path, room: Room) -> None:
+def test_what_a_dead_run_has_left_is_put_away_before_the_next_is_wired(
+    tmp_path: Path, room: RoomAddress
+) -> None:
     steps = mock.Mock()
     with (
         mock.patch.object(module, "unwire", steps.unwire),
@@ -335,7 +355,7 @@ def test_what_a_dead_run_has_left_is_put_away_before_the_next_is_wired(tmp_path:
 
 @pytest.mark.parametrize("is_light", [True, False])
 def test_the_child_has_the_persons_terminal_and_can_be_stopped_while_the_relay_lives(
-    tmp_path: Path, room: Room, is_light: bool
+    tmp_path: Path, room: RoomAddress, is_light: bool
 ) -> None:
     life, end = os.pipe()
     with (

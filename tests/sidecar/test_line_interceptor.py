@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from csp.sidecar.line_interceptor import Words
+from csp.sidecar.line_interceptor import LineInterceptor
 from tests.sidecar.stage import Stage, tui
 from tests.waiting import wait_until_sync
 
 pytestmark = pytest.mark.timeout(180)
 
 
-def words(*ours: bytes) -> Words:
-    found = Words()
+def words(*ours: bytes) -> LineInterceptor:
+    found = LineInterceptor()
     found.ours = ours
     return found
 

@@ -7,22 +7,22 @@ import pytest
 
 from csp.errors import CspError
 from csp.sidecar import pane_commands
-from csp.sidecar.pane_commands import OwnWords
-from csp.sidecar.reconnect import Room
+from csp.sidecar.pane_commands import PaneCommands
+from csp.sidecar.reconnect import RoomConnection
 from tests.sidecar.test_run_record import RUN
 
 
 def test_resume_is_ours_only_where_there_is_a_pause_to_end() -> None:
     claimed: list[tuple[str, ...]] = []
-    words = OwnWords(RUN, claimed.append)
+    words = PaneCommands(RUN, claimed.append)
     words.claim(is_paused=False)
     words.claim(is_paused=True)
 
     assert claimed == [("/share", "/noshare", "/pause"), ("/share", "/noshare", "/pause", "/resume")]
 
 
-async def _take(room: Room | None, gateway: mock.Mock) -> None:
-    words = OwnWords(RUN, lambda _: None)
+async def _take(room: RoomConnection | None, gateway: mock.Mock) -> None:
+    words = PaneCommands(RUN, lambda _: None)
     with (
         mock.patch.object(pane_commands, "running_room", return_value=room) as asked,
         mock.patch.object(pane_commands, "Gateway", gateway),
@@ -35,7 +35,7 @@ async def _take(room: Room | None, gateway: mock.Mock) -> None:
 
 async def test_a_word_is_said_as_the_human_of_the_room_as_it_runs_now() -> None:
     gateway = mock.Mock()
-    await _take(Room(url="http://new", token="human's", history=""), gateway)
+    await _take(RoomConnection(url="http://new", token="human's", history=""), gateway)
 
     gateway.assert_called_once_with("http://new", "human's")
     gateway.return_value.post.assert_called_once_with("/agents/ada-2/pause")
@@ -45,7 +45,7 @@ async def test_a_word_is_said_as_the_human_of_the_room_as_it_runs_now() -> None:
 async def test_a_word_that_nobody_obeys_is_logged(is_running: bool, caplog: pytest.LogCaptureFixture) -> None:
     gateway = mock.Mock()
     gateway.return_value.post.side_effect = CspError("no")
-    await _take(Room(url="http://new", token="", history="") if is_running else None, gateway)
+    await _take(RoomConnection(url="http://new", token="", history="") if is_running else None, gateway)
 
     assert gateway.called is is_running
     assert caplog.messages == ["room refused" if is_running else "room is not running, so nobody obeyed"]

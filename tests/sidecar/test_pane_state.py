@@ -8,9 +8,9 @@ from typing import Any, Final
 import pytest
 
 from csp.sidecar import pane_state as module
-from csp.sidecar.pane_state import ANIMATED_S, ASKING_S, DRAWN_S, PLACEHOLDERS, SESSION_S, UNREAD_S, Pane
+from csp.sidecar.pane_state import ANIMATED_S, ASKING_S, DRAWN_S, PLACEHOLDERS, SESSION_S, UNREAD_S, PaneState
 from csp.sidecar.profile import load_profile
-from csp.terminal.gates import ECHO_S, Facts
+from csp.terminal.gates import ECHO_S, PaneFacts
 
 RULE: Final = "─" * 60
 PASTES: Final = "\x1b[?2004h"
@@ -27,10 +27,10 @@ class Scene:
 
     def __init__(self) -> None:
         self.now = 1000.0
-        self.pane = Pane(load_profile("generic"), 24, 80)
+        self.pane = PaneState(load_profile("generic"), 24, 80)
 
     def run(self, profile: str) -> "Scene":
-        self.pane = Pane(load_profile(profile), 24, 80)
+        self.pane = PaneState(load_profile(profile), 24, 80)
         return self
 
     def write(self, text: str) -> "Scene":
@@ -42,7 +42,7 @@ class Scene:
         self.pane.look(self.now)
         return self
 
-    def facts(self) -> Facts:
+    def facts(self) -> PaneFacts:
         return self.pane.facts(self.now, is_turn_open=False, is_end_known=True, is_paused=False)
 
 
@@ -324,7 +324,7 @@ def test_what_is_said_changes_when_it_is_drawn_but_not_by_a_dialog(scene: Scene)
 @pytest.mark.parametrize("is_canonical", [True, False])
 def test_the_terminal_says_whether_a_program_reads_lines(is_canonical: bool) -> None:
     master, slave = os.openpty()
-    pane = Pane(load_profile("generic"), 24, 80)
+    pane = PaneState(load_profile("generic"), 24, 80)
     try:
         if not is_canonical:
             tty.setraw(slave)
@@ -337,14 +337,14 @@ def test_the_terminal_says_whether_a_program_reads_lines(is_canonical: bool) -> 
 
 @pytest.mark.parametrize("path", ["", "/none/such", os.devnull])
 def test_a_terminal_that_cannot_be_asked_tells_nothing(path: str) -> None:
-    pane = Pane(load_profile("generic"), 24, 80)
+    pane = PaneState(load_profile("generic"), 24, 80)
     pane.tty = path
 
     assert not pane.reads_lines()
 
 
 def test_a_text_behind_the_caret_that_nobody_typed_is_no_draft_also_when_it_comes_back() -> None:
-    pane = Pane(load_profile("generic"), 24, 80)
+    pane = PaneState(load_profile("generic"), 24, 80)
     empty = b"\x1b[2J\x1b[H> Type your message\x1b[1;3H"
     pane.take_output(empty)
     at_first = pane.look(1.0).composer
@@ -361,7 +361,7 @@ def test_a_text_behind_the_caret_that_nobody_typed_is_no_draft_also_when_it_come
 
 
 def test_a_dialog_under_the_cursor_is_no_placeholder() -> None:
-    pane = Pane(load_profile("generic"), 24, 80)
+    pane = PaneState(load_profile("generic"), 24, 80)
     pane.take_output(b"Do you want to proceed?\r\n> 1. Yes\r\n  2. No\x1b[2;3H")
     composer = pane.look(1.0).composer
 
@@ -369,7 +369,7 @@ def test_a_dialog_under_the_cursor_is_no_placeholder() -> None:
 
 
 def test_the_placeholders_that_are_remembered_are_the_newest() -> None:
-    pane = Pane(load_profile("generic"), 24, 80)
+    pane = PaneState(load_profile("generic"), 24, 80)
     for number in range(PLACEHOLDERS + 1):
         pane.take_output(f"\x1b[2J\x1b[H> Try this {number}\x1b[1;3H".encode())
         pane.look(float(number))

@@ -12,18 +12,18 @@ from csp.protocol.requests import Usage
 from csp.sidecar.transcripts import Line
 from csp.sidecar.transcripts.plain import PlainReader
 from csp.terminal.reply_tracker import (
-    Activity,
-    Called,
+    CapturedActivity,
+    CapturedReply,
     Confirmed,
     Counted,
     Ended,
     Item,
     Outcome,
     Prompted,
-    Reply,
     Started,
+    ToolCalled,
     Tracker,
-    Turn,
+    TurnState,
     Wrote,
 )
 
@@ -64,7 +64,7 @@ def test_each_line_is_one_item() -> None:
         case [
             Started(),
             Prompted() as asked,
-            Called() as called,
+            ToolCalled() as called,
             Wrote() as wrote,
             Counted() as counted,
             Ended(),
@@ -81,7 +81,12 @@ def test_a_prompt_is_proven_then_answered() -> None:
     found = list(outcomes(prompt("7"), line("text", text="Hi."), line("usage", output=1), line("end")))
 
     match found:
-        case [Confirmed(tag="7"), Turn(is_open=True), Reply() as reply, Turn(is_open=False)]:
+        case [
+            Confirmed(tag="7"),
+            TurnState(is_open=True),
+            CapturedReply() as reply,
+            TurnState(is_open=False),
+        ]:
             assert (reply.text, reply.tag, reply.how, reply.usage) == (
                 "Hi.",
                 "7",
@@ -104,9 +109,9 @@ def test_text_before_a_tool_is_activity_all_after_it_the_answer() -> None:
         )
     )
 
-    activities = [(one.text, one.tool, one.arguments) for one in found if isinstance(one, Activity)]
+    activities = [(one.text, one.tool, one.arguments) for one in found if isinstance(one, CapturedActivity)]
     assert activities == [("I look first.", "look", "here")]
-    assert [one.text for one in found if isinstance(one, Reply)] == ["One.\n\nTwo."]
+    assert [one.text for one in found if isinstance(one, CapturedReply)] == ["One.\n\nTwo."]
 
 
 @pytest.mark.parametrize("how", list(Ending))
@@ -151,7 +156,7 @@ def test_numbers_that_begin_again_after_a_restart_do_no_harm() -> None:
         )
     )
 
-    assert [one.text for one in found if isinstance(one, Reply)] == ["one", "two"]
+    assert [one.text for one in found if isinstance(one, CapturedReply)] == ["one", "two"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from csp.sidecar.profile import load_profile
-from csp.terminal.screen_rules import Place, ScreenRules
+from csp.terminal.screen_rules import ScreenRules, SignPlace
 
 RULES: Final = {
     name: load_profile(name).rules for name in ("claude", "codex", "gemini", "generic", "shell", "demo")
@@ -18,7 +18,7 @@ RULES: Final = {
 
 def kinds(rules: ScreenRules, table: str, place: str, text: str) -> list[str]:
     signs = rules.dialog.kinds if table == "dialogs" else getattr(rules, table)
-    return [sign.kind for sign in signs if sign.place is Place(place) and sign.pattern.search(text)]
+    return [sign.kind for sign in signs if sign.place is SignPlace(place) and sign.pattern.search(text)]
 
 
 def is_found(pattern: re.Pattern[str] | None, text: str) -> bool:

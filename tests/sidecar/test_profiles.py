@@ -8,9 +8,9 @@ import pytest
 
 from csp.errors import BadInput, NotFound
 from csp.sidecar.profile import (
-    Answer,
-    Delivery,
-    Keys,
+    DeliverySettings,
+    DialogAnswer,
+    ProfileKeys,
     checked,
     load_profile,
     load_profile_file,
@@ -18,7 +18,7 @@ from csp.sidecar.profile import (
     profile_names,
 )
 from csp.terminal.screen_reader import read_screen
-from csp.terminal.screen_rules import Frame, Place
+from csp.terminal.screen_rules import Frame, SignPlace
 from tests.terminal.drawn import drawn
 
 NAMES = ["claude", "codex", "demo", "gemini", "generic", "shell"]
@@ -231,15 +231,15 @@ place = "dialog"
 
     assert (profile.installs, profile.version_args, profile.is_shell) == (("~/bin/mine",), ("-V",), True)
     assert (profile.ready_s, profile.capture, profile.state_of(9, "x")) == (7, "none", "dialog")
-    assert profile.keys == Keys(
+    assert profile.keys == ProfileKeys(
         submit="s",
         interrupt="i",
         clear=("c", "d"),
         queue="q",
-        approve=Answer(key="a", by_number=False),
-        deny=Answer(key="n", by_number=True),
+        approve=DialogAnswer(key="a", by_number=False),
+        deny=DialogAnswer(key="n", by_number=True),
     )
-    assert profile.delivery == Delivery(
+    assert profile.delivery == DeliverySettings(
         gap_ms=1,
         gap_per_kb_ms=2,
         proof="screen",
@@ -261,11 +261,11 @@ place = "dialog"
     assert (composer.is_placeholder_faint, dialog.is_question_first, dialog.max_rows_after) == (True, True, 3)
     signs = [*dialog.kinds, *rules.blocked, *rules.busy, *rules.limits, *rules.overlays]
     assert [(one.pattern.pattern, one.place, one.kind, one.is_styled) for one in signs] == [
-        ("k", Place.DIALOG, "permission", False),
-        ("b", Place.BARE, "login", False),
-        ("w", Place.ABOVE, "", True),
-        ("l", Place.BELOW, "", False),
-        ("o", Place.DIALOG, "", False),
+        ("k", SignPlace.DIALOG, "permission", False),
+        ("b", SignPlace.BARE, "login", False),
+        ("w", SignPlace.ABOVE, "", True),
+        ("l", SignPlace.BELOW, "", False),
+        ("o", SignPlace.DIALOG, "", False),
     ]
 
 
@@ -338,29 +338,29 @@ def test_signs_outside_the_screen(name: str, number: int, text: str, state: str 
 
 CTRL_C, CTRL_U, ESC, HIDDEN, NARROW = "\x03", "\x15", "\x1b", "\u2060", "\u202f"
 BACKSPACES = "{backspaces}"
-ONE, STOP = Answer(key="1"), Answer(key=ESC)
+ONE, STOP = DialogAnswer(key="1"), DialogAnswer(key=ESC)
 
 
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
-        ("claude", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), approve=ONE, deny=STOP)),
-        ("codex", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), queue="\t", approve=ONE, deny=STOP)),
-        ("gemini", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), approve=ONE, deny=STOP)),
+        ("claude", ProfileKeys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), approve=ONE, deny=STOP)),
+        ("codex", ProfileKeys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), queue="\t", approve=ONE, deny=STOP)),
+        ("gemini", ProfileKeys(interrupt=ESC, clear=(CTRL_C, BACKSPACES), approve=ONE, deny=STOP)),
         (
             "generic",
-            Keys(
+            ProfileKeys(
                 interrupt=CTRL_C,
                 clear=(CTRL_U, BACKSPACES),
-                approve=Answer(key="\r"),
-                deny=Answer(key=ESC),
+                approve=DialogAnswer(key="\r"),
+                deny=DialogAnswer(key=ESC),
             ),
         ),
-        ("shell", Keys(interrupt=CTRL_C, clear=(CTRL_U,))),
-        ("demo", Keys(interrupt=ESC, clear=(CTRL_C, BACKSPACES))),
+        ("shell", ProfileKeys(interrupt=CTRL_C, clear=(CTRL_U,))),
+        ("demo", ProfileKeys(interrupt=ESC, clear=(CTRL_C, BACKSPACES))),
     ],
 )
-def test_the_keys_are_those_that_were_tried(name: str, keys: Keys) -> None:
+def test_the_keys_are_those_that_were_tried(name: str, keys: ProfileKeys) -> None:
     assert load_profile(name).keys == keys
     assert load_profile(name).keys.submit == "\r"
 
@@ -372,7 +372,7 @@ def test_the_keys_are_those_that_were_tried(name: str, keys: Keys) -> None:
             "claude",
             30,
             "claude",
-            Delivery(
+            DeliverySettings(
                 gap_ms=40,
                 gap_per_kb_ms=2,
                 proof="hook",
@@ -389,7 +389,7 @@ def test_the_keys_are_those_that_were_tried(name: str, keys: Keys) -> None:
             "codex",
             30,
             "codex",
-            Delivery(
+            DeliverySettings(
                 gap_ms=40,
                 gap_per_kb_ms=2,
                 proof="transcript",
@@ -405,7 +405,7 @@ def test_the_keys_are_those_that_were_tried(name: str, keys: Keys) -> None:
             "gemini",
             60,
             "gemini",
-            Delivery(
+            DeliverySettings(
                 gap_ms=120,
                 gap_per_kb_ms=20,
                 proof="hook",
@@ -422,7 +422,7 @@ def test_the_keys_are_those_that_were_tried(name: str, keys: Keys) -> None:
             "generic",
             10,
             "screen",
-            Delivery(
+            DeliverySettings(
                 gap_ms=150,
                 gap_per_kb_ms=5,
                 proof="none",
@@ -438,13 +438,13 @@ def test_the_keys_are_those_that_were_tried(name: str, keys: Keys) -> None:
             "shell",
             5,
             "none",
-            Delivery(gap_ms=20, proof="none", multiline=False, idle_stands_ms=1000),
+            DeliverySettings(gap_ms=20, proof="none", multiline=False, idle_stands_ms=1000),
         ),
         (
             "demo",
             10,
             "plain",
-            Delivery(
+            DeliverySettings(
                 gap_ms=0,
                 proof="transcript",
                 proof_s=5,
@@ -458,7 +458,7 @@ def test_the_keys_are_those_that_were_tried(name: str, keys: Keys) -> None:
     ],
 )
 def test_the_times_are_those_that_were_measured(
-    name: str, ready_s: float, capture: str, delivery: Delivery
+    name: str, ready_s: float, capture: str, delivery: DeliverySettings
 ) -> None:
     """A change belongs here too, with a new measurement."""
     profile = load_profile(name)
@@ -473,8 +473,8 @@ def test_what_a_profile_does_not_say_is_careful(write: Writer) -> None:
     assert (profile.kind, profile.ready_s, profile.capture) == ("agent", 30.0, "screen")
     assert profile.version_args == ("--version",)
     assert profile.rules.composer.frame is Frame.NONE
-    assert profile.keys == Keys(submit="\r", interrupt="", clear=(), queue="")
-    assert profile.delivery == Delivery(
+    assert profile.keys == ProfileKeys(submit="\r", interrupt="", clear=(), queue="")
+    assert profile.delivery == DeliverySettings(
         gap_ms=150,
         gap_per_kb_ms=0,
         proof="none",

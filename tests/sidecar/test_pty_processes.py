@@ -181,18 +181,18 @@ def test_a_brain_that_cannot_be_started_leaves_nothing_behind(program: str, log:
 
 HAND_OVER: Final = """
 import json, os, sys
-from csp.sidecar import spawn
+from csp.sidecar import pty_processes
 state = sys.argv[1]
 os.dup2(0, 100)
 fds = [os.open(os.devnull, os.O_RDONLY) for _ in range(4)]
-plan = spawn.Plan(
+plan = pty_processes.SpawnPlan(
     child=7, master=fds[0], argv=["a"], env={"A": "b" * 100_000}, cwd="/", brain_argv=["b"], state=state,
     brain=8, link=fds[1], life=-1,
 )
 def become(path, argv, env):
     facts = {"argv": argv[1:], "env": env, "left": os.listdir(state), "mode": os.stat(state).st_mode & 0o777}
     facts["kept"] = [os.get_inheritable(fd) for fd in (3, plan.master, plan.link)]
-    got = spawn.read_plan()
+    got = pty_processes.read_plan()
     facts["plan"] = {**vars(got), "env": len(got.env["A"])}
     listed = os.listdir("/proc/self/fd")
     facts["open"] = [int(fd) for fd in listed if os.path.exists(f"/proc/self/fd/{fd}")]
@@ -201,7 +201,7 @@ def become(path, argv, env):
     print(json.dumps(facts), flush=True)
     os._exit(0)
 os.execve = become
-spawn.exec_relay(plan, {"C": "d"}, "csp-sidecar-ada")
+pty_processes.exec_relay(plan, {"C": "d"}, "csp-sidecar-ada")
 """
 
 

@@ -22,9 +22,9 @@ from csp.gateway.routes import ROUTES
 from csp.protocol.events import (
     AgentCall,
     AgentResponse,
-    Late,
+    LateReply,
     ModeChanged,
-    Noticed,
+    NoticePosted,
     TurnMoved,
     TurnSignal,
     Voted,
@@ -58,7 +58,7 @@ def room(shared: Trio) -> Trio:
 
 
 def notices(room: Trio, session: str) -> list[str]:
-    return [event.text for event in room.events(session, Noticed)]
+    return [event.text for event in room.events(session, NoticePosted)]
 
 
 def wait_blocked(room: Trio, session: str, agent: str) -> None:
@@ -295,7 +295,9 @@ def test_allstop_interrupts_the_session_but_not_a_person(room: Trio) -> None:
     assert working.ended_at - stopped_at < 3
     for name in ("claude", "gemini"):
         room.seats[name].wait_ready()
-    wait_until_sync(lambda: "claude" in [one.sender for one in room.events(session, Late)], 20, "the reply")
+    wait_until_sync(
+        lambda: "claude" in [one.sender for one in room.events(session, LateReply)], 20, "the reply"
+    )
     assert [one.ended for one in room.open_exchanges("codex")] == ["open"]
     codex.keys("Escape")
     room.rest()

@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from csp.protocol.events import AgentCall, AgentResponse, ModeChanged, Noticed, StateChanged, TurnSignal
+from csp.protocol.events import AgentCall, AgentResponse, ModeChanged, NoticePosted, StateChanged, TurnSignal
 from csp.protocol.session_parts import Change
 from tests.clis.bringup import SetUp
 from tests.clis.loopback import Loopback
@@ -307,7 +307,7 @@ def test_each_calls_the_tools_of_the_room_and_of_its_user(room: Room) -> None:
     events = room.room.journal()
     calls = [(event.sender, event.text) for event in events if isinstance(event, AgentCall)]
     assert sorted(calls) == [(name, f"by tool from {name}") for name in TRIO]
-    dropped = [event.target for event in events if isinstance(event, Noticed) and event.repeats]
+    dropped = [event.target for event in events if isinstance(event, NoticePosted) and event.repeats]
     assert sorted(dropped) == sorted(TRIO)
     at = next(event.seq for event in events if event.id == sent["claude"])
     states = [event.state for event in events if isinstance(event, StateChanged) and event.seq > at]

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from csp.protocol.events import AgentCall, AgentResponse, Noticed, StateChanged, Voted
+from csp.protocol.events import AgentCall, AgentResponse, NoticePosted, StateChanged, Voted
 from tests.models.rules import Text
 from tests.sidecar.calling import tool
 from tests.sidecar.real_modes import PATIENCE_S, TRIO, Trio, plan_of, trio, when
@@ -52,7 +52,7 @@ def test_each_sends_by_tool_once_in_its_own_name(room: Trio) -> None:
     events = room.room.journal()
     sent = [(event.sender, event.text) for event in events if isinstance(event, AgentCall)]
     assert sorted(sent) == [(name, f"by tool from {name}") for name in TRIO]
-    dropped = [event.target for event in events if isinstance(event, Noticed) and event.repeats]
+    dropped = [event.target for event in events if isinstance(event, NoticePosted) and event.repeats]
     assert sorted(dropped) == sorted(TRIO)
     assert "needs_approval" not in states(room)
 
@@ -103,7 +103,7 @@ def test_a_debate_in_which_all_vote_by_tool_is_tallied(room: Trio) -> None:
     replies = [one.text for one in room.events(session, AgentResponse) if one.text.endswith("has voted.")]
     assert sorted(replies) == [f"{name} has voted." for name in TRIO]
     assert [len(room.asked(topic, name)) for name in TRIO] == [2, 2, 2]
-    summary = "\n".join(event.text for event in room.events(session, Noticed))
+    summary = "\n".join(event.text for event in room.events(session, NoticePosted))
     assert f"Votes: {labels['claude']} (claude) 2, {labels['codex']} (codex) 1." in summary
     assert "needs_approval" not in states(room)
 

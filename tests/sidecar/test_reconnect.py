@@ -10,41 +10,49 @@ import pytest
 
 from csp.errors import Refused, Unreachable
 from csp.sidecar import reconnect as module
-from csp.sidecar.reconnect import Room, find_room, has_moved, journal_of, rejoin, running_room, try_to_save
-from csp.sidecar.run_record import Run
+from csp.sidecar.reconnect import (
+    RoomConnection,
+    find_room,
+    has_moved,
+    journal_of,
+    rejoin,
+    running_room,
+    try_to_save,
+)
+from csp.sidecar.run_record import SidecarRecord
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path) -> SidecarRecord:
     folder = tmp_path / "state" / "default.agents" / "ada-2"
     folder.mkdir(parents=True)
-    return Run(
+    return SidecarRecord(
         name="ada", agent="ada-2", token="old", url="http://old", room="default", role="orchestrator", pid=1,
         profile="/p/claude.toml", argv=["c"], env={}, cwd="/", folder=str(folder), started=1.0,
     )  # fmt: skip
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Room:
+def room(tmp_path: Path) -> RoomConnection:
     (tmp_path / "journal.jsonl").write_text('{"seq": 1}\n{"seq": 2}\n')
-    return Room(url="http://new", token="room's", history=str(tmp_path))
+    return RoomConnection(url="http://new", token="room's", history=str(tmp_path))
 
 
-def at(room: Room | None) -> Any:
+def at(room: RoomConnection | None) -> Any:
     return mock.patch.object(module, "running_room", return_value=room)
 
 
-def test_a_room_says_itself_where_it_runs(run: Run, tmp_path: Path) -> None:
+def test_a_room_says_itself_where_it_runs(run: SidecarRecord, tmp_path: Path) -> None:
     known = {"url": "http://new", "token": "t", "history": "/h"}
     with mock.patch.object(module, "read_running", return_value=known) as read:
-        assert running_room(run) == Room(url="http://new", token="t", history="/h")
+        assert running_room(run) == RoomConnection(url="http://new", token="t", history="/h")
     assert read.call_args.args == (str(tmp_path / "state" / "default.json"),)
     for half in (None, {"url": "http://new"}):
         with mock.patch.object(module, "read_running", return_value=half):
             assert running_room(run) is None
 
 
-def test_a_room_has_moved_if_it_runs_elsewhere(run: Run, room: Room) -> None:
+def test_a_room_has_moved_if_it_runs_elsewhere(run: SidecarRecord, room: RoomConnection) -> None:
     with at(room):
         assert has_moved(run)
     with at(room._replace(url="http://old")):
@@ -53,7 +61,9 @@ def test_a_room_has_moved_if_it_runs_elsewhere(run: Run, room: Room) -> None:
         assert not has_moved(run)
 
 
-def test_a_journal_is_known_by_its_first_line(run: Run, room: Room, tmp_path: Path) -> None:
+def test_a_journal_is_known_by_its_first_line(
+    run: SidecarRecord, room: RoomConnection, tmp_path: Path
+) -> None:
     with at(room):
         first = journal_of(run)
         (tmp_path / "journal.jsonl").write_text('{"seq": 1}\nother\n')
@@ -68,19 +78,21 @@ def test_a_journal_is_known_by_its_first_line(run: Run, room: Room, tmp_path: Pa
     assert none == 0
 
 
-def test_a_brain_that_was_left_behind_does_not_overwrite_the_record_of_the_next(run: Run, room: Room) -> None:
+def test_a_brain_that_was_left_behind_does_not_overwrite_the_record_of_the_next(
+    run: SidecarRecord, room: RoomConnection
+) -> None:
     following = replace(run, pid=2, token="new")
     following.save(Path(run.folder))
     with at(room):
         find_room(run)
 
     assert not try_to_save(replace(run, transcripts=["/t.jsonl"]))
-    assert Run.load(Path(run.folder)) == following
+    assert SidecarRecord.load(Path(run.folder)) == following
     assert try_to_save(run, is_first=True)
-    assert Run.load(Path(run.folder)) == run
+    assert SidecarRecord.load(Path(run.folder)) == run
 
 
-def test_the_address_and_journal_are_noted_once(run: Run, room: Room) -> None:
+def test_the_address_and_journal_are_noted_once(run: SidecarRecord, room: RoomConnection) -> None:
     with at(room):
         found = find_room(run)
         journal = journal_of(run)
@@ -88,12 +100,12 @@ def test_the_address_and_journal_are_noted_once(run: Run, room: Room) -> None:
             again = find_room(found)
 
     assert (found.url, found.journal) == ("http://new", journal)
-    assert Run.load(Path(run.folder)) == found == again
+    assert SidecarRecord.load(Path(run.folder)) == found == again
     assert not saved.called
 
 
-def test_a_record_that_cannot_be_written_is_no_end(run: Run) -> None:
-    with mock.patch.object(Run, "save", side_effect=OSError("full")):
+def test_a_record_that_cannot_be_written_is_no_end(run: SidecarRecord) -> None:
+    with mock.patch.object(SidecarRecord, "save", side_effect=OSError("full")):
         assert not try_to_save(run)
     assert try_to_save(run)
 
@@ -117,7 +129,7 @@ class FakeGateway:
         return {"agentId": "ada-3", "token": "new"}
 
 
-def test_an_agent_that_was_removed_does_not_join_again(run: Run, room: Room) -> None:
+def test_an_agent_that_was_removed_does_not_join_again(run: SidecarRecord, room: RoomConnection) -> None:
     with at(room), mock.patch.object(module, "Gateway", FakeGateway([])) as gateway:
         known = find_room(run)
         assert not rejoin(known)
@@ -125,21 +137,26 @@ def test_an_agent_that_was_removed_does_not_join_again(run: Run, room: Room) -> 
 
 
 @pytest.mark.parametrize(("agents", "journal"), [(["ada-2"], 0), ([], 0), ([], 12345), (["ada-2"], 12345)])
-def test_a_room_that_forgot_us_is_joined_anew(run: Run, room: Room, agents: list[str], journal: int) -> None:
-    known = Run(
-        **(json.loads(json.dumps({n: getattr(run, n) for n in Run.__slots__})) | {"journal": journal})
+def test_a_room_that_forgot_us_is_joined_anew(
+    run: SidecarRecord, room: RoomConnection, agents: list[str], journal: int
+) -> None:
+    known = SidecarRecord(
+        **(
+            json.loads(json.dumps({n: getattr(run, n) for n in SidecarRecord.__slots__}))
+            | {"journal": journal}
+        )
     )
     with at(room), mock.patch.object(module, "Gateway", FakeGateway(agents)) as gateway:
         assert rejoin(known)
 
     body = {"agentId": "ada", "kind": "cli", "role": "orchestrator", "capabilities": ["claude"]}
     assert gateway.bodies == [("http://new", "room's", body)]
-    saved = Run.load(Path(run.folder))
+    saved = SidecarRecord.load(Path(run.folder))
     assert saved is not None
     assert (saved.url, saved.agent, saved.token, saved.journal) == ("http://new", "ada-3", "new", 0)
 
 
-def test_without_a_room_nobody_joins(run: Run, room: Room) -> None:
+def test_without_a_room_nobody_joins(run: SidecarRecord, room: RoomConnection) -> None:
     with at(None), pytest.raises(Unreachable, match="'default' is not running"):
         rejoin(run)
     with (
@@ -150,7 +167,9 @@ def test_without_a_room_nobody_joins(run: Run, room: Room) -> None:
         rejoin(run)
 
 
-def test_a_room_whose_journal_nobody_can_read_is_joined_anew(run: Run, room: Room, tmp_path: Path) -> None:
+def test_a_room_whose_journal_nobody_can_read_is_joined_anew(
+    run: SidecarRecord, room: RoomConnection, tmp_path: Path
+) -> None:
     """Two journals that are not known are not the same one."""
     (tmp_path / "journal.jsonl").unlink()
     with at(room), mock.patch.object(module, "Gateway", FakeGateway([])):

@@ -18,10 +18,10 @@ import pytest
 
 from csp.sidecar import relay_frames, relay_loop
 from csp.sidecar.input_queue import NEVER
-from csp.sidecar.pty_processes import Plan
+from csp.sidecar.pty_processes import SpawnPlan
 from csp.sidecar.relay_frames import Decoder, encode
 from csp.sidecar.relay_loop import Relay
-from csp.sidecar.user_terminal import CLEAR, RESET, Attributes, Terminal
+from csp.sidecar.user_terminal import CLEAR, RESET, Attributes, UserTerminal
 
 CHILD: Final = 2**22 + 1
 WITHIN_S: Final = 60.0
@@ -47,7 +47,7 @@ class Bench:
         self.killed: list[int] = []
         self._decoder = Decoder()
         self._fds = {self.master, self.child, keys, self.keys, self.screen, screen}
-        plan = Plan(
+        plan = SpawnPlan(
             child=CHILD,
             master=self.master,
             argv=["/bin/cat"],
@@ -57,7 +57,7 @@ class Bench:
             state=str(folder),
             link=ours.detach(),
         )
-        self.relay = Relay(plan, Terminal(keys, screen, str(folder)))
+        self.relay = Relay(plan, UserTerminal(keys, screen, str(folder)))
         self.relay._link.adopt(0, plan.link, self.now)
         self.relay._greet()
         self.told()

@@ -6,14 +6,14 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.brain_backlog import Backlog
+from csp.sidecar.brain_backlog import BrainBacklog
 from csp.sidecar.input_queue import NEVER
 from csp.sidecar.relay_frames import MAX_NOTE_BYTES, Decoder, encode
-from csp.sidecar.relay_socket import Link
+from csp.sidecar.relay_socket import BrainLink
 
 
 def test_each_wait_for_a_brain_is_longer_up_to_five_seconds_and_short_again_after_a_minute() -> None:
-    link, now, waits = Link(["/none/such"], "/dev/null"), 1000.0, []
+    link, now, waits = BrainLink(["/none/such"], "/dev/null"), 1000.0, []
     for _ in range(8):
         link.adopt(0, -1, now)
         assert link.retry_at == NEVER
@@ -29,14 +29,14 @@ def test_each_wait_for_a_brain_is_longer_up_to_five_seconds_and_short_again_afte
 
 
 def test_a_brain_that_cannot_be_started_is_tried_later() -> None:
-    link = Link(["/none/such"], "/dev/null")
+    link = BrainLink(["/none/such"], "/dev/null")
 
     assert not link.start(50.0)
     assert (link.fd, link.starts, link.retry_at) == (-1, 0, 50.1)
 
 
 def test_a_new_brain_is_greeted_with_the_last_note_that_was_not_too_long() -> None:
-    link = Link([], "")
+    link = BrainLink([], "")
     child = mock.Mock(pid=7, rows_cols=(24, 80), other_end="/dev/pts/3")
     link.keep(b"note")
     link.keep(bytes(MAX_NOTE_BYTES + 1))
@@ -50,7 +50,7 @@ def test_a_new_brain_is_greeted_with_the_last_note_that_was_not_too_long() -> No
     ]
 
 
-def connected(link: Link) -> socket.socket:
+def connected(link: BrainLink) -> socket.socket:
     ours, its = socket.socketpair()
     ours.setblocking(False)
     link.adopt(0, ours.detach(), 0.0)
@@ -58,7 +58,7 @@ def connected(link: Link) -> socket.socket:
 
 
 def test_half_a_frame_of_a_dead_brain_is_not_the_start_of_the_next_ones() -> None:
-    link = Link([], "")
+    link = BrainLink([], "")
     with connected(link) as first:
         first.send(encode(b"I", b"halved")[:7])
         assert link.receive() == []
@@ -74,7 +74,7 @@ def test_half_a_frame_of_a_dead_brain_is_not_the_start_of_the_next_ones() -> Non
 
 
 def test_a_brain_that_takes_nothing_blocks_until_it_reads_and_its_rest_is_not_the_next_ones() -> None:
-    link = Link([], "")
+    link = BrainLink([], "")
     with connected(link) as first:
         link.backlog.add_output(bytes(200_000))
         while not link.is_blocked:
@@ -93,7 +93,7 @@ def test_a_brain_that_takes_nothing_blocks_until_it_reads_and_its_rest_is_not_th
 
 
 def test_the_line_to_a_brain_that_is_given_up_is_closed() -> None:
-    link = Link([], "")
+    link = BrainLink([], "")
     with connected(link) as brain:
         before = link.fd
         link.lose(1.0)
@@ -104,7 +104,7 @@ def test_the_line_to_a_brain_that_is_given_up_is_closed() -> None:
 
 def test_two_brains_never_run() -> None:
     with mock.patch.object(os, "kill", side_effect=ProcessLookupError) as killed:
-        link = Link([], "")
+        link = BrainLink([], "")
         link.adopt(4321, -1, 0.0)
         link.lose(1.0)
 
@@ -114,7 +114,7 @@ def test_two_brains_never_run() -> None:
 
 @pytest.mark.parametrize("count", [0, 10])
 def test_what_is_not_told_yet_is_counted(count: int) -> None:
-    backlog = Backlog()
+    backlog = BrainBacklog()
     backlog.add_output(bytes(count))
     before = backlog.unsent_bytes()
     while backlog.take():

@@ -11,19 +11,21 @@ from csp.client import Client
 from csp.errors import BadInput, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import MAX_TEXT_BYTES, Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.prompt_tags import Asked, Tags
-from csp.sidecar.reply_poster import RETRY_S, WORKING_S, Poster
-from csp.terminal.reply_tracker import Activity, Reply
+from csp.sidecar.prompt_tags import PromptTags, TaggedMessage
+from csp.sidecar.reply_poster import RETRY_S, WORKING_S, ReplyPoster
+from csp.terminal.reply_tracker import CapturedActivity, CapturedReply
 from tests.sidecar.virtual import FakeClient, FakeRoom, on_virtual_time, until
 
 USAGE = Usage(input=1, output=2)
 
 
 class Posting:
-    def __init__(self, poster: Poster, room: FakeRoom, posted: list[int], task: "asyncio.Task[None]") -> None:
+    def __init__(
+        self, poster: ReplyPoster, room: FakeRoom, posted: list[int], task: "asyncio.Task[None]"
+    ) -> None:
         self.poster, self.room, self.posted, self.task = poster, room, posted, task
 
-    async def post(self, *pieces: Activity | Reply) -> list[dict[str, Any]]:
+    async def post(self, *pieces: CapturedActivity | CapturedReply) -> list[dict[str, Any]]:
         for piece in pieces:
             self.poster.post(piece)
         await until(lambda: self.poster.is_idle)
@@ -33,18 +35,18 @@ class Posting:
 @asynccontextmanager
 async def posting() -> AsyncIterator[Posting]:
     room, posted = FakeRoom(), list[int]()
-    tags = Tags({"7": Asked("m7", None), "t-1": Asked("m8", "t-1")})
+    tags = PromptTags({"7": TaggedMessage("m7", None), "t-1": TaggedMessage("m8", "t-1")})
     note: Callable[[], None] = lambda: posted.append(1)  # noqa: E731
-    poster = Poster(cast(Client, FakeClient(room)), tags, "ada", note)
+    poster = ReplyPoster(cast(Client, FakeClient(room)), tags, "ada", note)
     task = asyncio.ensure_future(poster.run())
     yield Posting(poster, room, posted, task)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-def reply(text: str = "yes", **fields: Any) -> Reply:
+def reply(text: str = "yes", **fields: Any) -> CapturedReply:
     known: dict[str, Any] = {"id": "r1", "text": text, "tag": "7", "usage": USAGE, "how": Ending.DONE}
-    return Reply(**(known | fields))
+    return CapturedReply(**(known | fields))
 
 
 @on_virtual_time
@@ -130,11 +132,11 @@ async def test_a_text_that_is_too_long_is_cut_whole_characters_only() -> None:
 async def test_activity_is_posted_as_such_and_tools_are_told_now_and_then() -> None:
     async with posting() as scene:
         await asyncio.sleep(WORKING_S)
-        piece = Activity(id="a1", text="I look.", tag="t-1", tool="run", arguments="x" * 300)
+        piece = CapturedActivity(id="a1", text="I look.", tag="t-1", tool="run", arguments="x" * 300)
         (sent,) = await scene.post(piece)
-        await scene.post(Activity(id="a2", text=" ", tag="t-1", tool="again", arguments=""))
+        await scene.post(CapturedActivity(id="a2", text=" ", tag="t-1", tool="again", arguments=""))
         await asyncio.sleep(WORKING_S)
-        await scene.post(Activity(id="a3", text="", tag="t-1", tool="later", arguments=""))
+        await scene.post(CapturedActivity(id="a3", text="", tag="t-1", tool="later", arguments=""))
 
         assert (sent["activity"], sent["turn"], sent["reply_to"], sent["local"]) == (True, "t-1", "m8", False)
         assert len(scene.room.outputs) == 1

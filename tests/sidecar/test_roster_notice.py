@@ -9,14 +9,14 @@ from unittest import mock
 from csp.errors import CspError
 from csp.protocol.events import Left
 from csp.sidecar import roster_notice as module
-from csp.sidecar.roster_notice import MAX_NAMES, Company
+from csp.sidecar.roster_notice import MAX_NAMES, RosterNotice
 from tests.sidecar.test_state_reporter import joined
 from tests.sidecar.virtual import said_by
 
 
-def company() -> Company:
+def company() -> RosterNotice:
     run: Any = SimpleNamespace(agent="ada", url="http://room", token="t")
-    return Company(run)
+    return RosterNotice(run)
 
 
 def left(sender: str) -> Left:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from csp.sidecar.record_file import write_record
-from csp.sidecar.run_record import Run, agents_dir
+from csp.sidecar.run_record import SidecarRecord, agents_dir
 
-RUN: Final = Run(
+RUN: Final = SidecarRecord(
     name="ada", agent="ada-2", token="t", url="http://room", room="default", role="agent", pid=os.getpid(),
     profile="/p/claude.toml", argv=["c"], env={"A": "1"}, cwd="/", folder="/f", started=1.0,
 )  # fmt: skip
@@ -19,13 +19,13 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     full = replace(RUN, transcripts=["a"], earlier=["b"], journal=7, injection_timeout_s=3.5, asked=["c"])
     full.save(tmp_path)
 
-    assert Run.load(tmp_path) == full
+    assert SidecarRecord.load(tmp_path) == full
 
 
 def test_a_record_without_the_newer_fields_has_their_defaults(tmp_path: Path) -> None:
     needed = ("name", "agent", "token", "url", "room", "role", "pid", "profile", "argv", "env", "cwd")
     write_record(str(tmp_path), {name: getattr(RUN, name) for name in (*needed, "folder", "started")})
-    loaded = Run.load(tmp_path)
+    loaded = SidecarRecord.load(tmp_path)
 
     assert loaded == RUN
     assert (RUN.injection_timeout_s, RUN.journal, RUN.allow_shell) == (10.0, 0, False)
@@ -34,11 +34,11 @@ def test_a_record_without_the_newer_fields_has_their_defaults(tmp_path: Path) ->
 
 
 def test_what_is_no_record_is_none(tmp_path: Path) -> None:
-    assert Run.load(tmp_path) is None
+    assert SidecarRecord.load(tmp_path) is None
     write_record(str(tmp_path), {"pid": 1, "name": "ada"})
-    assert Run.load(tmp_path) is None
+    assert SidecarRecord.load(tmp_path) is None
     write_record(str(tmp_path), {"pid": 1, "unknown": 1})
-    assert Run.load(tmp_path) is None
+    assert SidecarRecord.load(tmp_path) is None
 
 
 def test_a_sidecar_runs_while_its_relay_lives() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.sidecar.pane_state import Pane
+from csp.sidecar.pane_state import PaneState
 from csp.sidecar.profile import load_profile
 from csp.terminal.screen_reply import SCROLLED
 from tests.sidecar.stage import Seat, Stage, tui
@@ -136,8 +136,8 @@ def test_a_brain_that_is_killed_in_a_turn_does_not_lose_its_answer(stage: Stage)
     assert [each["replyTo"] for each in stage.replies("tui")] == [first, second, third]
 
 
-def pane() -> Pane:
-    return Pane(load_profile("generic"), 5, 20)
+def pane() -> PaneState:
+    return PaneState(load_profile("generic"), 5, 20)
 
 
 BEFORE = b"one\r\ntwo\r\n"

@@ -9,8 +9,8 @@ import msgspec
 
 from csp.client import Live
 from csp.protocol.screen_frames import RunView, ScreenView, StyleView
-from csp.sidecar.screen_stream import Shower, screen_view
-from csp.terminal.screen import Row, Run, Screen, Style
+from csp.sidecar.screen_stream import ScreenStream, screen_view
+from csp.terminal.screen import Screen, ScreenRow, Style, StyledText
 from tests.sidecar.test_cli_state import sight
 from tests.sidecar.virtual import on_virtual_time
 
@@ -36,7 +36,7 @@ def watch(is_watched: bool | None) -> Live:
 async def test_a_screen_is_shown_whole_then_when_it_changes_while_somebody_watches() -> None:
     async with sight() as seen:
         room: Any = Room()
-        shower = Shower(seen, room)
+        shower = ScreenStream(seen, room)
         task = asyncio.ensure_future(shower.run())
         seen.pane.take_output(b"one")
         await asyncio.sleep(5)
@@ -68,7 +68,7 @@ async def test_a_screen_is_shown_whole_then_when_it_changes_while_somebody_watch
 
 def test_a_screen_travels_with_all_that_it_shows() -> None:
     style = Style(fg="1", bg="#020304", bold=True, faint=True, italic=True, underline=True, reverse=True)
-    row = Row((Run("styled", style), Run("plain")))
+    row = ScreenRow((StyledText("styled", style), StyledText("plain")))
     screen = Screen(rows=(row,), cols=80, cursor_row=3, cursor_col=4, title="t" * 2000, alternate=True)
     view = screen_view(screen)
     styled = {field.name: getattr(style, field.name) for field in fields(Style)}

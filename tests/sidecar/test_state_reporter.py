@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from csp.errors import Refused, Unreachable
-from csp.protocol.enums import JoinRole, Kind
+from csp.protocol.enums import JoinRole, ParticipantKind
 from csp.protocol.events import Joined
-from csp.sidecar.state_reporter import MAX_DETAIL, Reporter, _cut, _to_minute
-from csp.terminal.dialogs import Choice as Shown
-from csp.terminal.dialogs import Dialog
+from csp.sidecar.state_reporter import MAX_DETAIL, StateReporter, _cut, _to_minute
+from csp.terminal.dialogs import DialogChoice as Shown
+from csp.terminal.dialogs import ScreenDialog
 from tests.sidecar.virtual import changed_profile, desk, on_virtual_time, said_by, until
 
 
@@ -70,7 +70,7 @@ async def test_a_room_that_may_have_forgotten_us_is_told_again(tmp_path: Path) -
 
 
 def joined(sender: str) -> Joined:
-    fields = {"name": sender, "kind": Kind.CLI, "role": JoinRole.AGENT, "epoch": 1}
+    fields = {"name": sender, "kind": ParticipantKind.CLI, "role": JoinRole.AGENT, "epoch": 1}
     return Joined(**said_by(sender, **fields))
 
 
@@ -127,8 +127,8 @@ class FakeSight:
     pane = FakePane()
 
 
-def reporter() -> Reporter:
-    return Reporter(FakeSight(), None)  # type: ignore[arg-type]  # of the sight, only its pane is asked
+def reporter() -> StateReporter:
+    return StateReporter(FakeSight(), None)  # type: ignore[arg-type]  # of the sight, only its pane is asked
 
 
 def test_a_limit_that_the_cli_told_holds_until_its_end() -> None:
@@ -165,7 +165,7 @@ def test_the_clis_own_word_of_a_limit_goes_before_the_screen() -> None:
 
 def test_what_the_cli_itself_asked_goes_before_what_the_screen_shows() -> None:
     one = reporter()
-    dialog = Dialog(
+    dialog = ScreenDialog(
         kind="permission", question="Proceed?", subject="rm x",
         choices=tuple(Shown(number=number, label="y" * 600, is_selected=False) for number in range(1, 41)),
     )  # fmt: skip

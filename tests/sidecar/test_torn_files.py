@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from csp.sidecar.transcripts.follower import Follower
-from csp.terminal.reply_tracker import Reply
+from csp.terminal.reply_tracker import CapturedReply
 from tests.sidecar.test_transcripts_follow import RECORDS, Written, check
 from tests.waiting import wait_until_sync
 
@@ -91,11 +91,11 @@ def let_go(follower: Follower) -> None:
 def test_a_torn_record_gives_the_replies_that_the_model_sent(torn: Torn, kills: float) -> None:
     chance = random.Random(kills)
     follower = Follower(torn.run())
-    replies: list[Reply] = []
+    replies: list[CapturedReply] = []
 
     def catch_up() -> None:
         follower.look()
-        replies.extend(one for one in follower.catch_up() if isinstance(one, Reply))
+        replies.extend(one for one in follower.catch_up() if isinstance(one, CapturedReply))
 
     for entry in torn.entries:
         for _ in torn.pieces(entry):

@@ -12,7 +12,13 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.transcript_files import family, gemini_chat, newest_folders, open_rollouts, written_files
+from csp.sidecar.transcript_files import (
+    gemini_chat,
+    newest_folders,
+    open_rollouts,
+    process_family,
+    written_files,
+)
 from tests.waiting import wait_until_sync
 
 #: Becomes as many generations as it is told; the last one holds the files open, and waits to be killed.
@@ -64,7 +70,7 @@ def holders() -> Iterator[list[Holder]]:
 
 def test_a_family_is_a_process_with_all_its_descendants(holders: list[Holder], tmp_path: Path) -> None:
     holders.append(Holder(tmp_path / "file"))
-    pids = family(holders[0].process.pid)
+    pids = process_family(holders[0].process.pid)
 
     assert len(pids) == 3
     assert pids[0] == holders[0].process.pid
@@ -74,7 +80,7 @@ def test_a_family_that_is_gone_holds_nothing() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
 
-    assert written_files(family(process.pid)) == set()
+    assert written_files(process_family(process.pid)) == set()
 
 
 def test_the_rollout_of_a_run_is_the_one_it_holds_open(holders: list[Holder], folder: Path) -> None:

@@ -13,19 +13,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.hook_spool import Hook, HookEvent
 from csp.sidecar.transcripts import Line, Reader, seconds, until
 from csp.sidecar.transcripts.follower import READERS
 from csp.terminal.reply_tracker import (
-    Activity,
     Asked,
+    CapturedActivity,
+    CapturedReply,
     Confirmed,
     Outcome,
-    Reply,
     Returned,
     Switched,
     Tracker,
-    Turn,
+    TurnState,
 )
 from tests.sidecar.record import DATA
 
@@ -35,7 +35,7 @@ RECORDS = sorted(path.parent for path in DATA.glob("*/*/record.jsonl"))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     now: float
-    events: list[Event]
+    events: list[HookEvent]
     lines: list[Line]
 
 
@@ -57,7 +57,7 @@ def load(folder: Path) -> Record:
     batches = [
         Batch(
             now=entry["now"],
-            events=[Event(at=at, hook=msgspec.convert(hook, Hook)) for at, hook in _raw(entry["hooks"])],
+            events=[HookEvent(at=at, hook=msgspec.convert(hook, Hook)) for at, hook in _raw(entry["hooks"])],
             lines=[Line(path=path, data=line.encode()) for path, line in entry["lines"]],
         )
         for entry in map(json.loads, (folder / "record.jsonl").read_text("utf-8").splitlines())
@@ -107,7 +107,7 @@ def play(record: Record, batches: Iterable[Batch], since: float | None = None) -
 
 
 def check(record: Record, outcomes: list[Outcome]) -> None:
-    replies = [one for one in outcomes if isinstance(one, Reply)]
+    replies = [one for one in outcomes if isinstance(one, CapturedReply)]
     got = [(one.tag, one.how, one.also) for one in replies]
     assert got == [(one["tag"], one["how"], tuple(one["also"])) for one in record.replies]
     for reply, expected in zip(replies, record.replies, strict=True):
@@ -116,7 +116,7 @@ def check(record: Record, outcomes: list[Outcome]) -> None:
     assert len({reply.id for reply in replies}) == len(replies)
     tags = [one.tag for one in outcomes if isinstance(one, Confirmed)]
     assert tags == list(dict.fromkeys(one["tag"] for one in record.replies if one["tag"]))
-    turns = [one.is_open for one in outcomes if isinstance(one, Turn)]
+    turns = [one.is_open for one in outcomes if isinstance(one, TurnState)]
     assert turns == [True, False] * (len(turns) // 2)
 
 
@@ -149,7 +149,7 @@ def test_a_line_at_a_time_gives_the_same_replies(record: Record) -> None:
 @each("claude")
 def test_hooks_that_come_late_change_nothing(record: Record) -> None:
     late: list[Batch] = []
-    waiting: list[Event] = []
+    waiting: list[HookEvent] = []
     for batch in record.batches:
         ends = [event for event in batch.events if event.hook.hook_event_name in ("Stop", "StopFailure")]
         others = [event for event in batch.events if event not in ends]
@@ -197,8 +197,12 @@ def test_lines_that_are_read_again_give_nothing_new(record: Record) -> None:
         for lines in (batch.lines, batch.lines[: len(batch.lines) // 2]):
             events = batch.events if lines is batch.lines else []
             outcomes += [one for item in reader.read(events, lines, batch.now) for one in tracker.feed(item)]
-    ids = [(one.id, one.text) for one in outcomes if isinstance(one, Reply | Activity)]
-    known = [(one.id, one.text) for one in play(record, record.batches) if isinstance(one, Reply | Activity)]
+    ids = [(one.id, one.text) for one in outcomes if isinstance(one, CapturedReply | CapturedActivity)]
+    known = [
+        (one.id, one.text)
+        for one in play(record, record.batches)
+        if isinstance(one, CapturedReply | CapturedActivity)
+    ]
 
     assert ids == known
 
@@ -217,7 +221,7 @@ def test_nonsense_is_left_out(record: Record) -> None:
     noisy = [
         Batch(
             now=one.now,
-            events=[*one.events, Event(at=one.now, hook=Hook())],
+            events=[*one.events, HookEvent(at=one.now, hook=Hook())],
             lines=[*one.lines, *(Line(path=path, data=data) for data in noise)],
         )
         for one in record.batches
@@ -232,7 +236,7 @@ def recorded(kind: str, case: str) -> list[Outcome]:
 
 @pytest.mark.parametrize("kind", ["claude", "codex", "gemini"])
 def test_text_before_a_tool_call_is_activity_once(kind: str) -> None:
-    activity = [one for one in recorded(kind, "blocks") if isinstance(one, Activity)]
+    activity = [one for one in recorded(kind, "blocks") if isinstance(one, CapturedActivity)]
 
     assert [(one.text, one.tag) for one in activity] == [("A look first.", "2")]
     assert "echo hi" in activity[0].arguments
@@ -257,7 +261,7 @@ def test_a_question_is_told_with_its_tool_and_answered(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["claude", "codex"])
 def test_a_limit_says_until_when(kind: str) -> None:
-    (reply,) = [one for one in recorded(kind, "limit") if isinstance(one, Reply)]
+    (reply,) = [one for one in recorded(kind, "limit") if isinstance(one, CapturedReply)]
 
     assert reply.until is not None
     assert reply.until in reply.reason
@@ -265,14 +269,14 @@ def test_a_limit_says_until_when(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["claude", "codex", "gemini"])
 def test_a_failure_says_why(kind: str) -> None:
-    reply = next(one for one in recorded(kind, "fail") if isinstance(one, Reply))
+    reply = next(one for one in recorded(kind, "fail") if isinstance(one, CapturedReply))
 
     assert reply.reason
 
 
 @pytest.mark.parametrize("kind", ["claude", "codex", "gemini"])
 def test_tokens_are_those_of_the_whole_turn(kind: str) -> None:
-    hello, tools, *_ = [one.usage for one in recorded(kind, "blocks") if isinstance(one, Reply)]
+    hello, tools, *_ = [one.usage for one in recorded(kind, "blocks") if isinstance(one, CapturedReply)]
 
     assert hello is not None
     assert tools is not None
@@ -322,7 +326,7 @@ def test_a_prompt_that_gemini_took_in_the_midst_of_a_turn_has_an_answer_of_its_o
         (440, "gemini", "ok"),
     ]
     events = [
-        Event(at=0.0, hook=msgspec.convert({"hook_event_name": name, "prompt": text} | _at(ms), Hook))
+        HookEvent(at=0.0, hook=msgspec.convert({"hook_event_name": name, "prompt": text} | _at(ms), Hook))
         for ms, name, text in hooks
     ]
     records = [{"id": f"r{ms}", "type": kind, "content": content} | _at(ms) for ms, kind, content in lines]
@@ -332,7 +336,7 @@ def test_a_prompt_that_gemini_took_in_the_midst_of_a_turn_has_an_answer_of_its_o
         one for item in READERS["gemini"](0.0, "", "").read(events, read, 0.0) for one in tracker.feed(item)
     ]
 
-    replies = [(one.tag, one.text) for one in outcomes if isinstance(one, Reply)]
+    replies = [(one.tag, one.text) for one in outcomes if isinstance(one, CapturedReply)]
     assert replies == [("35", "an answer"), (None, "ok")]
 
 

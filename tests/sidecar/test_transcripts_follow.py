@@ -12,8 +12,8 @@ from typing import IO, Any, Final
 import pytest
 
 from csp.protocol.enums import Ending
-from csp.sidecar.transcripts.follower import Follower, Run
-from csp.terminal.reply_tracker import Ended, Outcome, Reply, Turn
+from csp.sidecar.transcripts.follower import FollowedRun, Follower
+from csp.terminal.reply_tracker import CapturedReply, Ended, Outcome, TurnState
 from tests.sidecar.record import DATA
 from tests.waiting import wait_until
 
@@ -38,9 +38,9 @@ class Written:
     def _moved(self, text: str) -> str:
         return text.replace("/home/ann", str(self.folder))
 
-    def run(self) -> Run:
+    def run(self) -> FollowedRun:
         hint = {"codex": str(self.folder / "codex" / "codex" / "sessions"), "gemini": ""}
-        return Run(
+        return FollowedRun(
             kind=self.kind,
             child_pid=os.getpid(),
             since=self.meta["since"],
@@ -127,8 +127,8 @@ class Brain:
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
 
-    def replies(self) -> list[Reply]:
-        return [one for one in self.outcomes if isinstance(one, Reply)]
+    def replies(self) -> list[CapturedReply]:
+        return [one for one in self.outcomes if isinstance(one, CapturedReply)]
 
 
 @contextlib.asynccontextmanager
@@ -138,7 +138,7 @@ async def following(written: Written, dumped: bytes = b"") -> AsyncIterator[Brai
     await brain.kill()
 
 
-def check(written: Written, replies: list[Reply]) -> None:
+def check(written: Written, replies: list[CapturedReply]) -> None:
     expected = written.meta["replies"]
     assert [(one.tag, one.how) for one in replies] == [(one["tag"], one["how"]) for one in expected]
     for reply, one in zip(replies, expected, strict=True):
@@ -169,7 +169,7 @@ async def test_files_that_are_there_give_the_replies_that_the_model_sent(written
 
 @pytest.mark.parametrize("written", records(every=False), indirect=True)
 async def test_a_brain_that_is_killed_again_and_again_loses_and_doubles_nothing(written: Written) -> None:
-    replies: list[Reply] = []
+    replies: list[CapturedReply] = []
     dumped = b""
     for entry in [*written.entries, {"lines": [], "hooks": []}]:
         written.write(entry)
@@ -202,13 +202,15 @@ async def test_the_brain_may_say_what_the_record_does_not(early: Written) -> Non
             if any("#2]" in str(part) for part in entry.values()):
                 break
             early.write(entry)
-        await wait_until(lambda: Turn(is_open=True) in brain.outcomes, WITHIN_S)
+        await wait_until(lambda: TurnState(is_open=True) in brain.outcomes, WITHIN_S)
         told = brain.follower.tell(Ended(how=Ending.INTERRUPTED))
         for entry in early.entries[at:]:
             early.write(entry)
         await wait_until(lambda: brain.replies(), WITHIN_S)
 
-        assert [(one.tag, one.how) for one in told if isinstance(one, Reply)] == [("1", Ending.INTERRUPTED)]
+        assert [(one.tag, one.how) for one in told if isinstance(one, CapturedReply)] == [
+            ("1", Ending.INTERRUPTED)
+        ]
         assert [(one.tag, one.text) for one in brain.replies()] == [("2", "Hi there.")]
 
 
@@ -233,7 +235,7 @@ async def test_nothing_is_open_when_the_follower_ends(early: Written) -> None:
 
 
 async def test_a_run_without_hooks_or_hint_waits(tmp_path: Path) -> None:
-    run = Run(
+    run = FollowedRun(
         kind="gemini", child_pid=os.getpid(), since=0.0, session_id="none", transcript_hint=str(tmp_path)
     )
     follower = Follower(run)
@@ -244,7 +246,7 @@ async def test_a_run_without_hooks_or_hint_waits(tmp_path: Path) -> None:
     line = {"id": "u", "timestamp": "2026-11-16T10:00:00Z", "type": "user", "content": [{"text": "hello"}]}
     (chats / "session-2026-none.jsonl").write_text(json.dumps(line) + "\n")
 
-    assert await asyncio.wait_for(task, 60) == [Turn(is_open=True)]
+    assert await asyncio.wait_for(task, 60) == [TurnState(is_open=True)]
 
 
 async def test_a_follower_at_rest_does_not_look_again_and_again(early: Written) -> None:

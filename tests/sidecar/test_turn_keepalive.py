@@ -7,20 +7,20 @@ import msgspec
 import pytest
 
 from csp.client import Client
-from csp.sidecar.brain_socket import Port
-from csp.sidecar.cli_state import Sight
-from csp.sidecar.hook_spool import Event, Hook
-from csp.sidecar.pane_state import Pane
+from csp.sidecar.brain_socket import RelayPort
+from csp.sidecar.cli_state import CliState
+from csp.sidecar.hook_spool import Hook, HookEvent
+from csp.sidecar.pane_state import PaneState
 from csp.sidecar.profile import load_profile
-from csp.sidecar.prompt_tags import Tags
+from csp.sidecar.prompt_tags import PromptTags
 from csp.sidecar.transcripts import Line
 from csp.sidecar.transcripts.codex import CodexReader
 from csp.sidecar.transcripts.gemini import GeminiReader
-from csp.sidecar.turn_keepalive import Diligence
-from csp.terminal.reply_tracker import Called, Item, Prompted, Returned, Tracker, Using
+from csp.sidecar.turn_keepalive import TurnKeepalive
+from csp.terminal.reply_tracker import Item, Prompted, Returned, ToolCalled, Tracker, Using
 
 RULE = "─" * 60
-CALL = Called(id="c1", tool="Bash", arguments="{}")
+CALL = ToolCalled(id="c1", tool="Bash", arguments="{}")
 
 
 class Desk:
@@ -28,11 +28,11 @@ class Desk:
 
     def __init__(self, profile: str, line: socket.socket) -> None:
         known = load_profile(profile)
-        self.pane = Pane(known, 24, 80)
+        self.pane = PaneState(known, 24, 80)
         self.tracker = Tracker()
-        sight = Sight(known, self.pane, Port(line, lambda kind, payload: None), self.tracker)
+        sight = CliState(known, self.pane, RelayPort(line, lambda kind, payload: None), self.tracker)
         client = Client("http://127.0.0.1:9", "room.token")
-        self.diligence = Diligence(sight, client, Tags())
+        self.diligence = TurnKeepalive(sight, client, PromptTags())
         self.draw("")
         self.diligence.gets_on()
 
@@ -93,9 +93,9 @@ async def test_what_moves_on_an_unknown_screen_may_be_a_spinner() -> None:
 # --- what the records say of tools ---------------------------------------------------------------
 
 
-def hook(name: str, at: str, tool: str = "run_shell_command") -> Event:
+def hook(name: str, at: str, tool: str = "run_shell_command") -> HookEvent:
     fields = {"hook_event_name": name, "tool_name": tool, "timestamp": f"2026-11-16T10:00:0{at}Z"}
-    return Event(at=0.0, hook=msgspec.convert(fields, Hook))
+    return HookEvent(at=0.0, hook=msgspec.convert(fields, Hook))
 
 
 def test_gemini_tells_by_hooks_when_a_tool_runs() -> None:
@@ -123,5 +123,5 @@ def test_a_search_of_codex_is_over_when_it_is_written_down() -> None:
     )
     items = CodexReader(0.0).read([], [Line(path="/r.jsonl", data=line)], 0.0)
 
-    assert [type(item) for item in items] == [Called, Returned]
-    assert [item.id for item in items if isinstance(item, Called | Returned)] == ["ws1", "ws1"]
+    assert [type(item) for item in items] == [ToolCalled, Returned]
+    assert [item.id for item in items if isinstance(item, ToolCalled | Returned)] == ["ws1", "ws1"]

@@ -1,18 +1,18 @@
 """Inputs count as read when the child has read them; looks become rarer while it does not."""
 
 from csp.sidecar.input_queue import NEVER
-from csp.sidecar.unread_input import Unread
+from csp.sidecar.unread_input import UnreadInput
 
 
 def test_nothing_is_looked_for_before_something_is_written() -> None:
-    unread = Unread()
+    unread = UnreadInput()
     unread.add([], 5.0)
 
     assert unread.look_at == NEVER
 
 
 def test_what_is_read_is_returned_once() -> None:
-    unread = Unread()
+    unread = UnreadInput()
     unread.add([(1, 7)], 5.0)
     unread.add([(1, 8)], 5.01)
 
@@ -23,7 +23,7 @@ def test_what_is_read_is_returned_once() -> None:
 
 
 def test_looks_become_rarer_up_to_a_quarter_of_a_second() -> None:
-    unread = Unread()
+    unread = UnreadInput()
     unread.add([(1, 7)], 0.0)
     now, pauses = unread.look_at, []
     for _ in range(6):
@@ -35,7 +35,7 @@ def test_looks_become_rarer_up_to_a_quarter_of_a_second() -> None:
 
 
 def test_a_new_input_is_looked_for_soon_again() -> None:
-    unread = Unread()
+    unread = UnreadInput()
     unread.add([(1, 7)], 0.0)
     for now in (1.0, 2.0, 3.0, 4.0):
         unread.look(False, now)
@@ -45,7 +45,7 @@ def test_a_new_input_is_looked_for_soon_again() -> None:
 
 
 def test_what_a_child_left_unread_is_forgotten() -> None:
-    unread = Unread()
+    unread = UnreadInput()
     unread.add([(1, 7)], 0.0)
     unread.clear()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
-from csp.sidecar.agent_controls import Controls
-from csp.terminal.dialogs import Dialog
+from csp.sidecar.agent_controls import AgentControls
+from csp.terminal.dialogs import ScreenDialog
 from tests.sidecar.panes import Brains, Pane, launcher, python
 from tests.sidecar.test_relay import RAW
 
@@ -50,7 +50,7 @@ class Screen:
     def __init__(self, *, is_read: bool) -> None:
         self.profile, self.port, self.pane = SimpleNamespace(name="fake"), self, self
         self.pressed: list[bytes] = []
-        self.dialog = Dialog(kind="shell", question="Do you want to proceed?", subject="ls", choices=())
+        self.dialog = ScreenDialog(kind="shell", question="Do you want to proceed?", subject="ls", choices=())
         self._is_read = is_read
 
     def write(self, keys: bytes) -> "asyncio.Future[bool]":
@@ -68,7 +68,7 @@ class Screen:
 
 
 async def pressed(screen: Screen) -> tuple[str, list[bytes]]:
-    controls = Controls(*cast("tuple[Any, Any, Any, Any, Any]", (screen, None, None, None, None)))
+    controls = AgentControls(*cast("tuple[Any, Any, Any, Any, Any]", (screen, None, None, None, None)))
     problem = await controls._press("1", screen.dialog)
     return problem, screen.pressed
 

@@ -11,19 +11,19 @@ import pytest
 
 from csp.client import Client
 from csp.protocol.requests import Usage
-from csp.sidecar.brain_socket import Port
-from csp.sidecar.cli_state import Sight
-from csp.sidecar.hook_spool import Event, Hook
-from csp.sidecar.pane_state import Pane
+from csp.sidecar.brain_socket import RelayPort
+from csp.sidecar.cli_state import CliState
+from csp.sidecar.hook_spool import Hook, HookEvent
+from csp.sidecar.pane_state import PaneState
 from csp.sidecar.profile import load_profile
-from csp.sidecar.prompt_tags import Asked, Tags
+from csp.sidecar.prompt_tags import PromptTags, TaggedMessage
 from csp.sidecar.transcripts import Line, Reader
 from csp.sidecar.transcripts.claude import ClaudeReader
 from csp.sidecar.transcripts.codex import CodexReader
-from csp.sidecar.transcripts.follower import Follower, Run
+from csp.sidecar.transcripts.follower import FollowedRun, Follower
 from csp.sidecar.transcripts.gemini import GeminiReader
 from csp.sidecar.turn_keepalive import Meter
-from csp.terminal.reply_tracker import Counted, Reply, Tracker
+from csp.terminal.reply_tracker import CapturedReply, Counted, Tracker
 
 SINCE: Final = 1_000_000.0
 CALLS: Final = 13
@@ -57,17 +57,17 @@ class Record:
         self.kind, self.tracker = kind, Tracker()
         self.reader: Reader = kinds[kind](SINCE, "s", PATHS[kind] if kind != "codex" else "")
         self.at = SINCE + 1
-        self.replies: list[Reply] = []
+        self.replies: list[CapturedReply] = []
 
-    def take(self, *records: dict[str, Any], events: tuple[Event, ...] = ()) -> None:
+    def take(self, *records: dict[str, Any], events: tuple[HookEvent, ...] = ()) -> None:
         lines = [Line(path=PATHS[self.kind], data=json.dumps(record).encode()) for record in records]
         for item in self.reader.read(events, lines, self.at):
-            self.replies += [one for one in self.tracker.feed(item) if isinstance(one, Reply)]
+            self.replies += [one for one in self.tracker.feed(item) if isinstance(one, CapturedReply)]
 
     def hook(self, name: str, **fields: Any) -> None:
         known = {"hook_event_name": name, "session_id": "s", "transcript_path": PATHS[self.kind]}
         hook = msgspec.convert(known | {"timestamp": moment(self.at)} | fields, Hook)
-        self.take(events=(Event(at=self.at, hook=hook),))
+        self.take(events=(HookEvent(at=self.at, hook=hook),))
 
     def play(self, turn: str, calls: int = CALLS) -> None:
         """Ask for one turn, let the model call so many times, end it."""
@@ -305,7 +305,7 @@ def test_a_follower_finds_what_subagents_write(tmp_path: Path, kind: str, main: 
     record = Record(kind)
     path, other = tmp_path / main, tmp_path / side
     path.touch()
-    run = Run(kind=kind, child_pid=0, since=SINCE, session_id="s", transcript_hint=str(path))
+    run = FollowedRun(kind=kind, child_pid=0, since=SINCE, session_id="s", transcript_hint=str(path))
     follower = Follower(run)
     follower._tail(str(path))
     if kind == "claude":
@@ -339,9 +339,9 @@ def test_a_follower_finds_what_subagents_write(tmp_path: Path, kind: str, main: 
 async def test_the_room_is_told_of_each_change_of_its_own_turns_once() -> None:
     profile, record = load_profile("claude"), Record("claude")
     with socket.socket() as line:
-        port = Port(line, lambda kind, payload: None)
-        sight = Sight(profile, Pane(profile, 24, 80), port, record.tracker)
-        tags = Tags({"t-7": Asked("m7", "t-7"), "8": Asked("m8")})
+        port = RelayPort(line, lambda kind, payload: None)
+        sight = CliState(profile, PaneState(profile, 24, 80), port, record.tracker)
+        tags = PromptTags({"t-7": TaggedMessage("m7", "t-7"), "8": TaggedMessage("m8")})
         meter = Meter(sight, Client("http://127.0.0.1:9", "room.token"), tags)
         assert meter.news() is None
         record.ask("t-7")

@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.user_terminal import RESET, Terminal, mend
+from csp.sidecar.user_terminal import RESET, UserTerminal, mend
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def settings(fd: int) -> list[Any]:
     return termios.tcgetattr(fd)
 
 
-def close(terminal: Terminal, slave: int) -> None:
+def close(terminal: UserTerminal, slave: int) -> None:
     """Let go of what a relay's end would close."""
     for fd in {terminal.keys, terminal.screen} - {slave}:
         os.close(fd)
@@ -39,7 +39,7 @@ def test_raw_is_what_stty_calls_raw(tty: tuple[int, int], tmp_path: Path) -> Non
     _, slave = tty
     on = "inlcr igncr ignbrk brkint parmrk istrip echonl"
     subprocess.run(["stty", *on.split()], stdin=slave, check=True)
-    terminal = Terminal(slave, slave, str(tmp_path))
+    terminal = UserTerminal(slave, slave, str(tmp_path))
     terminal.make_raw()
     ours = subprocess.run(["stty", "-a"], stdin=slave, capture_output=True, text=True, check=True).stdout
     terminal.close()
@@ -71,7 +71,7 @@ def test_it_is_as_before_after_restore(tty: tuple[int, int], tmp_path: Path) -> 
     _, slave = tty
     subprocess.run(["stty", "erase", "^W", "-onlcr"], stdin=slave, check=True)
     before = settings(slave)
-    terminal = Terminal(slave, slave, str(tmp_path))
+    terminal = UserTerminal(slave, slave, str(tmp_path))
     terminal.make_raw()
     assert settings(slave) != before
     terminal.restore()
@@ -89,7 +89,7 @@ def test_a_record_that_nobody_holds_is_put_right_once(tty: tuple[int, int], tmp_
     master, slave = tty
     subprocess.run(["stty", "erase", "^W"], stdin=slave, check=True)
     before = settings(slave)
-    terminal = Terminal(slave, slave, str(tmp_path))
+    terminal = UserTerminal(slave, slave, str(tmp_path))
     terminal.make_raw()
     (record,) = tmp_path.iterdir()
     assert record.stat().st_mode & 0o777 == 0o600
@@ -109,14 +109,14 @@ def test_a_terminal_that_was_left_raw_is_put_right_before_it_is_made_raw(
 ) -> None:
     _, slave = tty
     before = settings(slave)
-    killed = Terminal(slave, slave, str(tmp_path))
+    killed = UserTerminal(slave, slave, str(tmp_path))
     killed.make_raw()
     os.close(killed._record)
     close(killed, slave)
     (tmp_path / f"tty{os.ttyname(slave).replace('/', '-')}.{os.getpid()}").rename(
         tmp_path / f"tty{os.ttyname(slave).replace('/', '-')}.1"
     )
-    terminal = Terminal(slave, slave, str(tmp_path))
+    terminal = UserTerminal(slave, slave, str(tmp_path))
     terminal.make_raw()
     terminal.close()
     close(terminal, slave)
@@ -126,7 +126,7 @@ def test_a_terminal_that_was_left_raw_is_put_right_before_it_is_made_raw(
 
 def test_a_signal_while_a_terminal_is_set_is_no_failure(tty: tuple[int, int], tmp_path: Path) -> None:
     _, slave = tty
-    terminal = Terminal(slave, slave, str(tmp_path))
+    terminal = UserTerminal(slave, slave, str(tmp_path))
     with mock.patch.object(termios, "tcsetattr", side_effect=[termios.error(errno.EINTR, ""), None]) as tried:
         terminal.make_raw()
     assert tried.call_count == 2
@@ -145,7 +145,7 @@ def test_a_terminal_of_our_own_takes_more_at_a_time_than_one_that_others_share(
     """A descriptor that is shared may block, but not for so few bytes."""
     _, slave = tty
     reader, writer = os.pipe()
-    ours, shared = Terminal(slave, slave, str(tmp_path)), Terminal(slave, writer, str(tmp_path))
+    ours, shared = UserTerminal(slave, slave, str(tmp_path)), UserTerminal(slave, writer, str(tmp_path))
 
     assert (ours._write_bytes, shared._write_bytes) == (64 * 1024, select.PIPE_BUF)
     assert not os.get_blocking(ours.screen) and not os.get_blocking(ours.keys)
@@ -159,10 +159,10 @@ def test_the_size_is_that_of_whichever_end_is_a_terminal(tty: tuple[int, int], t
     _, slave = tty
     termios.tcsetwinsize(slave, (33, 77))
     reader, writer = os.pipe()
-    wide = Terminal(reader, slave, str(tmp_path))
+    wide = UserTerminal(reader, slave, str(tmp_path))
 
     assert wide.size() == struct.pack("HHHH", 33, 77, 0, 0)
-    assert Terminal(reader, writer, str(tmp_path)).size() is None
+    assert UserTerminal(reader, writer, str(tmp_path)).size() is None
     assert not wide.is_tty
     close(wide, slave)
     os.close(writer)
@@ -170,7 +170,7 @@ def test_the_size_is_that_of_whichever_end_is_a_terminal(tty: tuple[int, int], t
 
 def test_the_record_of_another_terminal_is_left_alone(tty: tuple[int, int], tmp_path: Path) -> None:
     master, slave = pty.openpty()
-    terminal = Terminal(slave, slave, str(tmp_path))
+    terminal = UserTerminal(slave, slave, str(tmp_path))
     terminal.make_raw()
     os.close(terminal._record)
     close(terminal, slave)
@@ -196,7 +196,7 @@ def test_a_broken_record_does_no_harm(tty: tuple[int, int], tmp_path: Path, reco
 def test_a_folder_that_cannot_be_made_is_no_reason_not_to_run(tty: tuple[int, int], tmp_path: Path) -> None:
     _, slave = tty
     (tmp_path / "file").touch()
-    terminal = Terminal(slave, slave, str(tmp_path / "file"))
+    terminal = UserTerminal(slave, slave, str(tmp_path / "file"))
     before = settings(slave)
     terminal.make_raw()
     assert settings(slave) != before
@@ -208,7 +208,7 @@ def test_a_folder_that_cannot_be_made_is_no_reason_not_to_run(tty: tuple[int, in
 
 def test_what_a_full_terminal_does_not_take_is_kept(tty: tuple[int, int], tmp_path: Path) -> None:
     master, slave = tty
-    terminal = Terminal(slave, slave, str(tmp_path))
+    terminal = UserTerminal(slave, slave, str(tmp_path))
     terminal.make_raw()
     data = bytes(range(256)) * 1000
     terminal.show(data)

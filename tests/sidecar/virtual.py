@@ -28,10 +28,10 @@ from csp.protocol.events import AnyEvent
 from csp.protocol.requests import AgentNotice
 from csp.protocol.responses import Deliver
 from csp.sidecar import brain_main, relay_frames, roster_notice
-from csp.sidecar.brain_backlog import Backlog
-from csp.sidecar.line_interceptor import Words
+from csp.sidecar.brain_backlog import BrainBacklog
+from csp.sidecar.line_interceptor import LineInterceptor
 from csp.sidecar.profile import Profile, load_profile, load_profile_file
-from csp.sidecar.run_record import Run
+from csp.sidecar.run_record import SidecarRecord
 from tests.tui.drawing import Drawing
 from tests.tui.knobs import parse
 from tests.tui.program import Program
@@ -345,9 +345,9 @@ class Desk:
             "room": "room", "role": "agent", "pid": 1, "profile": self.profile.source, "argv": ["/bin/tui"],
             "env": {}, "cwd": str(folder), "folder": str(state_dir), "started": time.time() - 2,
         }  # fmt: skip
-        self.run = Run(**(known | fields))
-        self.backlog = Backlog()
-        self.words = Words()
+        self.run = SidecarRecord(**(known | fields))
+        self.backlog = BrainBacklog()
+        self.words = LineInterceptor()
         self.note = b""
         self.starts = 0
         self.holds: list[float] = []

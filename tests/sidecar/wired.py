@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from csp.protocol.enums import Ending
-from csp.sidecar.transcripts.follower import Follower, Run
+from csp.sidecar.transcripts.follower import FollowedRun, Follower
 from csp.sidecar.wiring import Wired, unwire, wire
-from csp.terminal.reply_tracker import Confirmed, Ended, Outcome, Reply, Switched, Turn
+from csp.terminal.reply_tracker import CapturedReply, Confirmed, Ended, Outcome, Switched, TurnState
 from tests.clis.bringup import RealCli, SetUp, bring_up
 from tests.clis.loopback import Loopback
 from tests.clis.terminal import ENTER, Terminal
@@ -89,7 +89,7 @@ class WiredCli:
         unwire(self.folder)
 
     def new_follower(self, dumped: bytes = b"") -> Follower:
-        run = Run(
+        run = FollowedRun(
             kind=self.cli.name,
             child_pid=self.terminal.process.pid,
             since=self.since,
@@ -150,7 +150,7 @@ class WiredCli:
             shown = "\n".join(map(str, self.outcomes))
             raise AssertionError(f"{error}\n{shown}\n{self.terminal.screen()}") from None
 
-    async def reply(self, tag: str | None, timeout_s: float = 120.0) -> Reply:
+    async def reply(self, tag: str | None, timeout_s: float = 120.0) -> CapturedReply:
         """Wait for the reply with that tag."""
         found = lambda: next((one for one in self.replies() if one.tag == tag), None)  # noqa: E731
         reply = await self.wait(found, timeout_s)
@@ -158,15 +158,15 @@ class WiredCli:
         return reply
 
     async def idle(self) -> None:
-        await self.wait(lambda: [one for one in self.outcomes if isinstance(one, Turn)][-1:] == [IDLE])
+        await self.wait(lambda: [one for one in self.outcomes if isinstance(one, TurnState)][-1:] == [IDLE])
 
     def sessions(self) -> list[str]:
         """Return the ids of the sessions that the run has been in, the first one first."""
         switches = [one.session for one in self.outcomes if isinstance(one, Switched)]
         return switches if self.cli.name == "codex" else [self.wired.session_id, *switches]
 
-    def replies(self) -> list[Reply]:
-        return [one for one in self.outcomes if isinstance(one, Reply)]
+    def replies(self) -> list[CapturedReply]:
+        return [one for one in self.outcomes if isinstance(one, CapturedReply)]
 
 
-IDLE: Final = Turn(is_open=False)
+IDLE: Final = TurnState(is_open=False)

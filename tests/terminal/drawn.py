@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from csp.terminal.screen import Row, Run, Screen, Style
+from csp.terminal.screen import Screen, ScreenRow, Style, StyledText
 
 _STYLES: Final = {
     "~": Style(faint=True),
@@ -32,9 +32,10 @@ def drawn(text: str, *, cols: int = 40, rows: int = 0, is_cursor_visible: bool =
     )
 
 
-def row_of(line: str) -> Row:
-    return Row(
+def row_of(line: str) -> ScreenRow:
+    return ScreenRow(
         tuple(
-            Run(match[2], _STYLES[match[1]]) if match[1] else Run(match[3]) for match in _PART.finditer(line)
+            StyledText(match[2], _STYLES[match[1]]) if match[1] else StyledText(match[3])
+            for match in _PART.finditer(line)
         )
     )

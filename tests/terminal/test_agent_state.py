@@ -6,15 +6,15 @@ import pytest
 
 from csp.protocol.enums import HeldReason, ReportedAgentState
 from csp.terminal.agent_state import agent_state, asks_permission
-from csp.terminal.dialogs import Dialog
-from csp.terminal.gates import Facts, GateRules, closed_gate
+from csp.terminal.dialogs import ScreenDialog
+from csp.terminal.gates import GateRules, PaneFacts, closed_gate
 
 RULES = GateRules()
 NOW = 100.0
 
 
-def facts(**changes: bool | float | None) -> Facts:
-    return Facts(**{"is_end_known": True, **changes})  # type: ignore[arg-type]  # a table of changes
+def facts(**changes: bool | float | None) -> PaneFacts:
+    return PaneFacts(**{"is_end_known": True, **changes})  # type: ignore[arg-type]  # a table of changes
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,6 @@ def test_no_agent_is_idle_while_a_dialog_holds_its_messages() -> None:
 def test_a_cli_that_tells_is_believed_before_its_screen(
     kind: str | None, is_told: bool, is_asking: bool, answer: bool
 ) -> None:
-    dialog = None if kind is None else Dialog(kind=kind, question="Run it?", subject="", choices=())
+    dialog = None if kind is None else ScreenDialog(kind=kind, question="Run it?", subject="", choices=())
 
     assert asks_permission(dialog, is_told=is_told, is_asking=is_asking) == answer

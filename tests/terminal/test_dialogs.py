@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from csp.terminal.dialogs import Choice, Dialog, find_dialog
-from csp.terminal.screen_rules import DialogRules, Place, Sign
+from csp.terminal.dialogs import DialogChoice, ScreenDialog, find_dialog
+from csp.terminal.screen_rules import DialogRules, Sign, SignPlace
 from tests.terminal.drawn import drawn
 
 CHOICE = re.compile(r"^\s*(?P<mark>❯)?\s*(?P<number>\d{1,2})\.\s+(?P<label>.+)")
@@ -13,13 +13,13 @@ RULES = DialogRules(
     top=re.compile(r"^─{10,}"),
     side=re.compile(r"^\s*│|│\s*$"),
     question=re.compile(r"\?"),
-    kinds=(Sign(pattern=re.compile("proceed|Allow"), place=Place.DIALOG, kind="permission"),),
+    kinds=(Sign(pattern=re.compile("proceed|Allow"), place=SignPlace.DIALOG, kind="permission"),),
     max_rows_after=2,
 )
 LINE = "─" * 20
 
 
-def found(picture: str, rules: DialogRules = RULES) -> Dialog:
+def found(picture: str, rules: DialogRules = RULES) -> ScreenDialog:
     dialog = find_dialog(drawn(picture), rules)
     assert dialog
     return dialog
@@ -30,13 +30,13 @@ def test_question_subject_choices() -> None:
         f"❯ prompt\n{LINE}\n Bash\n\n   rm -rf x\n     y\n\n Want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc"
     )
 
-    assert dialog == Dialog(
+    assert dialog == ScreenDialog(
         kind="permission",
         question="Want to proceed?",
         subject="Bash\n\nrm -rf x\n  y",
         choices=(
-            Choice(number=1, label="Yes", is_selected=True),
-            Choice(number=2, label="No", is_selected=False),
+            DialogChoice(number=1, label="Yes", is_selected=True),
+            DialogChoice(number=2, label="No", is_selected=False),
         ),
         first_row=2,
         last_row=11,
@@ -129,8 +129,8 @@ def test_a_list_without_numbers_is_read_where_the_cursor_is() -> None:
     assert dialog is not None
     assert dialog.question == "Do you trust it?"
     assert dialog.choices == (
-        Choice(number=1, label="No, exit", is_selected=True),
-        Choice(number=2, label="Yes, I do", is_selected=False),
+        DialogChoice(number=1, label="No, exit", is_selected=True),
+        DialogChoice(number=2, label="Yes, I do", is_selected=False),
     )
     assert not dialog.is_numbered
 
@@ -167,10 +167,10 @@ def test_a_choice_is_found_by_its_label() -> None:
 
 
 def test_a_dialog_is_the_same_whatever_is_selected_in_it() -> None:
-    dialog = Dialog(kind="menu", question="Well?", subject="", choices=())
+    dialog = ScreenDialog(kind="menu", question="Well?", subject="", choices=())
 
     assert dialog.selected == 0
-    assert dialog.is_same(replace(dialog, choices=(Choice(number=1, label="x", is_selected=True),)))
+    assert dialog.is_same(replace(dialog, choices=(DialogChoice(number=1, label="x", is_selected=True),)))
     assert not dialog.is_same(replace(dialog, question="Really?"))
     assert not dialog.is_same(replace(dialog, subject="x"))
     assert not dialog.is_same(None)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from csp.terminal.draft_tracker import Ledger
+from csp.terminal.draft_tracker import DraftTracker
 
 
-def fed(*chunks: bytes) -> Ledger:
-    ledger = Ledger()
+def fed(*chunks: bytes) -> DraftTracker:
+    ledger = DraftTracker()
     for now, chunk in enumerate(chunks):
         ledger.feed(chunk, float(now))
     return ledger
@@ -75,14 +75,14 @@ def test_what_may_stand_in_the_composer(keys: bytes, typed: int) -> None:
     ],
 )
 def test_reports_of_the_terminal_are_no_keys(report: bytes) -> None:
-    ledger = Ledger()
+    ledger = DraftTracker()
 
     assert not ledger.feed(report, 1.0)
     assert (ledger.last_key, ledger.typed) == (None, 0)
 
 
 def test_a_report_may_come_in_two_pieces() -> None:
-    ledger = Ledger()
+    ledger = DraftTracker()
 
     assert not ledger.feed(b"\x1b]11;rgb:00", 1.0)
     assert not ledger.feed(b"00/0000/0000\x1b", 2.0)
@@ -97,7 +97,7 @@ def test_a_key_with_alt_hides_nothing_behind_it() -> None:
 
 
 def test_an_endless_report_is_taken_for_keys() -> None:
-    assert Ledger().feed(b"\x1b]11;" + b"x" * 5000, 1.0)
+    assert DraftTracker().feed(b"\x1b]11;" + b"x" * 5000, 1.0)
 
 
 def test_last_key_is_when_a_person_last_pressed_one() -> None:

@@ -9,8 +9,8 @@ from csp.terminal.gates import (
     MOST_WAITS,
     MOST_WORK,
     UNASKED_WAITS,
-    Facts,
     GateRules,
+    PaneFacts,
     closed_gate,
     holds_draft,
     is_waived,
@@ -19,7 +19,7 @@ from csp.terminal.gates import (
 )
 
 NOW = 100.0
-OPEN = Facts(quiet_since=NOW - 1)
+OPEN = PaneFacts(quiet_since=NOW - 1)
 RULES = GateRules()
 
 
@@ -90,12 +90,12 @@ def test_only_a_guess_can_be_waived() -> None:
     assert closed_gate(gone, GateRules(guesses_idle=True), NOW, is_waived=True) is HeldReason.DIALOG
 
 
-def waived(facts: Facts, waited_s: float) -> bool:
+def waived(facts: PaneFacts, waited_s: float) -> bool:
     return is_waived(facts, NOW, waited_s=waited_s, timeout_s=10.0)
 
 
 @pytest.mark.parametrize("facts", [OPEN, replace(OPEN, quiet_since=None)], ids=["no sign", "a sign"])
-def test_the_wait_for_rest_is_waived_when_the_screen_has_stood_still_for_all_of_it(facts: Facts) -> None:
+def test_the_wait_for_rest_is_waived_when_the_screen_has_stood_still_for_all_of_it(facts: PaneFacts) -> None:
     assert waived(facts, 10.0) and not waived(facts, 9.9)
     assert waived(replace(facts, moved_at=NOW - 10.0), 10.0)
     assert not waived(replace(facts, moved_at=NOW - 9.9), 30.0)

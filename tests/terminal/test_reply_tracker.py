@@ -6,11 +6,11 @@ from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
 from csp.terminal.reply_tracker import (
     REMEMBERED,
-    Activity,
     Asked,
     Attached,
     Bypassed,
-    Called,
+    CapturedActivity,
+    CapturedReply,
     Confirmed,
     Counted,
     Ended,
@@ -19,19 +19,19 @@ from csp.terminal.reply_tracker import (
     Outcome,
     Prompted,
     Reopened,
-    Reply,
     Returned,
     Started,
     Submitted,
     Switched,
+    ToolCalled,
     Tracker,
-    Turn,
+    TurnState,
     Using,
     Wrote,
 )
 
-OPEN = Turn(is_open=True)
-CLOSED = Turn(is_open=False)
+OPEN = TurnState(is_open=True)
+CLOSED = TurnState(is_open=False)
 SWITCHED = Switched(session="s-2", path="b.jsonl")
 
 
@@ -47,8 +47,8 @@ def wrote(name: str, text: str = "") -> Wrote:
     return Wrote(id=name, text=text or name)
 
 
-def called(name: str) -> Called:
-    return Called(id=name, tool="Bash", arguments='{"command":"ls"}')
+def called(name: str) -> ToolCalled:
+    return ToolCalled(id=name, tool="Bash", arguments='{"command":"ls"}')
 
 
 def feed(tracker: Tracker, *items: Item) -> list[Outcome]:
@@ -60,7 +60,7 @@ def told(*items: Item) -> list[Outcome]:
 
 
 def replies(outcomes: list[Outcome]) -> list[tuple[str, str | None, str]]:
-    return [(one.text, one.tag, one.how) for one in outcomes if isinstance(one, Reply)]
+    return [(one.text, one.tag, one.how) for one in outcomes if isinstance(one, CapturedReply)]
 
 
 def test_what_was_confirmed_is_remembered() -> None:
@@ -76,11 +76,11 @@ def test_a_reply_belongs_to_the_prompt_before_it() -> None:
     assert outcomes == [
         Confirmed(tag="1"),
         OPEN,
-        Reply(id="p1", text="a", tag="1"),
+        CapturedReply(id="p1", text="a", tag="1"),
         CLOSED,
         Confirmed(tag="2"),
         OPEN,
-        Reply(id="p2", text="b", tag="2"),
+        CapturedReply(id="p2", text="b", tag="2"),
         CLOSED,
     ]
 
@@ -88,7 +88,7 @@ def test_a_reply_belongs_to_the_prompt_before_it() -> None:
 def test_a_reply_to_a_person_in_the_pane_has_no_tag() -> None:
     outcomes = told(prompt("p1"), wrote("a"), Ended())
 
-    assert outcomes == [OPEN, Reply(id="p1", text="a", tag=None), CLOSED]
+    assert outcomes == [OPEN, CapturedReply(id="p1", text="a", tag=None), CLOSED]
 
 
 def test_a_reply_is_all_text_after_the_last_tool_call() -> None:
@@ -98,10 +98,10 @@ def test_a_reply_is_all_text_after_the_last_tool_call() -> None:
     )
 
     assert outcomes[2:] == [
-        Activity(id="a", text="a", tag="1"),
-        Activity(id="b", text="b", tag="1", tool="Bash", arguments='{"command":"ls"}'),
-        Activity(id="d", text="d", tag="1", tool="Bash", arguments='{"command":"ls"}'),
-        Reply(id="p", text="x\n\ny\n\n\nf", tag="1"),
+        CapturedActivity(id="a", text="a", tag="1"),
+        CapturedActivity(id="b", text="b", tag="1", tool="Bash", arguments='{"command":"ls"}'),
+        CapturedActivity(id="d", text="d", tag="1", tool="Bash", arguments='{"command":"ls"}'),
+        CapturedReply(id="p", text="x\n\ny\n\n\nf", tag="1"),
         CLOSED,
     ]
 
@@ -110,8 +110,8 @@ def test_a_call_without_text_is_activity_too() -> None:
     outcomes = told(prompt("p", "1"), called("c1"), Ended())
 
     assert outcomes[2:-1] == [
-        Activity(id="c1", text="", tag="1", tool="Bash", arguments='{"command":"ls"}'),
-        Reply(id="p", text="", tag="1"),
+        CapturedActivity(id="c1", text="", tag="1", tool="Bash", arguments='{"command":"ls"}'),
+        CapturedReply(id="p", text="", tag="1"),
     ]
 
 
@@ -143,17 +143,17 @@ def test_a_hook_confirms_before_the_record_does() -> None:
 def test_a_prompt_is_confirmed_once() -> None:
     outcomes = told(Submitted(text=ours("1")), prompt("p", "1"), wrote("a"), Ended())
 
-    assert outcomes == [Confirmed(tag="1"), OPEN, Reply(id="p", text="a", tag="1"), CLOSED]
+    assert outcomes == [Confirmed(tag="1"), OPEN, CapturedReply(id="p", text="a", tag="1"), CLOSED]
 
 
 def test_the_turn_stays_open_for_a_prompt_that_waits() -> None:
     tracker = Tracker()
     feed(tracker, prompt("p1", "1"), wrote("a"), Submitted(text=ours("2")))
 
-    assert feed(tracker, Ended()) == [Reply(id="p1", text="a", tag="1")]
+    assert feed(tracker, Ended()) == [CapturedReply(id="p1", text="a", tag="1")]
     assert tracker.tags == ("2",)
     assert feed(tracker, prompt("p2", "2"), wrote("b"), Ended()) == [
-        Reply(id="p2", text="b", tag="2"),
+        CapturedReply(id="p2", text="b", tag="2"),
         CLOSED,
     ]
 
@@ -161,26 +161,26 @@ def test_the_turn_stays_open_for_a_prompt_that_waits() -> None:
 def test_a_persons_prompt_in_the_midst_does_not_steal_the_reply() -> None:
     outcomes = told(prompt("p1", "1"), wrote("a"), called("c"), prompt("p2"), wrote("b"), Ended())
 
-    assert outcomes[-2:] == [Reply(id="p2", text="b", tag="1"), CLOSED]
+    assert outcomes[-2:] == [CapturedReply(id="p2", text="b", tag="1"), CLOSED]
 
 
 def test_of_several_prompts_taken_together_the_last_of_ours_has_the_reply() -> None:
     outcomes = told(prompt("p1", "1"), prompt("p2"), prompt("p3", "3"), wrote("a"), Ended())
 
-    assert outcomes[-2:] == [Reply(id="p3", text="a", tag="3", also=("1",)), CLOSED]
+    assert outcomes[-2:] == [CapturedReply(id="p3", text="a", tag="3", also=("1",)), CLOSED]
 
 
 @pytest.mark.parametrize("how", [Ending.INTERRUPTED, Ending.FAILED, Ending.LIMITED])
 def test_a_turn_that_broke_off_gives_the_text_so_far(how: Ending) -> None:
     outcomes = told(prompt("p", "1"), wrote("a"), Ended(how=how, text="because", until="3pm"))
 
-    assert outcomes[2] == Reply(id="p", text="a", tag="1", how=how, reason="because", until="3pm")
+    assert outcomes[2] == CapturedReply(id="p", text="a", tag="1", how=how, reason="because", until="3pm")
 
 
 def test_a_prompt_that_never_stood_in_the_record_can_end() -> None:
     outcomes = told(Submitted(text=ours("1")), Ended(how=Ending.INTERRUPTED))
 
-    assert outcomes[2:] == [Reply(id="#1", text="", tag="1", how=Ending.INTERRUPTED), CLOSED]
+    assert outcomes[2:] == [CapturedReply(id="#1", text="", tag="1", how=Ending.INTERRUPTED), CLOSED]
 
 
 def test_a_persons_prompt_that_never_stood_in_the_record_just_ends() -> None:
@@ -191,7 +191,7 @@ def test_text_that_only_a_hook_had_belongs_to_the_prompt_that_waits() -> None:
     tracker = Tracker()
     feed(tracker, prompt("p1", "1"), wrote("a"), Ended(), Submitted(text=ours("2")), wrote("b"))
 
-    assert feed(tracker, Ended()) == [Reply(id="#2", text="b", tag="2"), CLOSED]
+    assert feed(tracker, Ended()) == [CapturedReply(id="#2", text="b", tag="2"), CLOSED]
 
 
 def test_an_end_without_a_turn_is_nothing() -> None:
@@ -206,7 +206,7 @@ def test_a_prompt_that_is_worked_on_again_has_another_reply() -> None:
     tracker = Tracker()
     feed(tracker, prompt("p", "1"), wrote("a"), Submitted(text=ours("2")), Ended())
 
-    assert feed(tracker, Reopened(), wrote("b"), Ended()) == [Reply(id="p.2", text="b", tag="1")]
+    assert feed(tracker, Reopened(), wrote("b"), Ended()) == [CapturedReply(id="p.2", text="b", tag="1")]
     assert tracker.tags == ("2",)
 
 
@@ -214,7 +214,11 @@ def test_text_after_the_end_belongs_to_the_last_prompt() -> None:
     tracker = Tracker()
     feed(tracker, prompt("p", "1"), wrote("a"), Ended())
 
-    assert feed(tracker, Opened(), wrote("b"), Ended()) == [OPEN, Reply(id="p.2", text="b", tag="1"), CLOSED]
+    assert feed(tracker, Opened(), wrote("b"), Ended()) == [
+        OPEN,
+        CapturedReply(id="p.2", text="b", tag="1"),
+        CLOSED,
+    ]
 
 
 def test_text_after_the_end_is_not_given_to_the_next_prompt() -> None:
@@ -222,16 +226,16 @@ def test_text_after_the_end_is_not_given_to_the_next_prompt() -> None:
     feed(tracker, prompt("p1", "1"), Ended(), wrote("late"))
 
     assert feed(tracker, prompt("p2", "2"), wrote("b"), Ended()) == [
-        Activity(id="late", text="late", tag="1"),
+        CapturedActivity(id="late", text="late", tag="1"),
         Confirmed(tag="2"),
         OPEN,
-        Reply(id="p2", text="b", tag="2"),
+        CapturedReply(id="p2", text="b", tag="2"),
         CLOSED,
     ]
 
 
 def test_text_before_any_prompt_is_bound_to_nothing() -> None:
-    assert told(wrote("a"), Ended()) == [Reply(id="a", text="a", tag=None)]
+    assert told(wrote("a"), Ended()) == [CapturedReply(id="a", text="a", tag=None)]
 
 
 def test_tokens_are_summed_once_for_each_answer() -> None:
@@ -242,7 +246,7 @@ def test_tokens_are_summed_once_for_each_answer() -> None:
     )
 
     usage = Usage(input=30, output=12, model="m", calls=2)
-    assert outcomes[-2] == Reply(id="p", text="b", tag="1", usage=usage)
+    assert outcomes[-2] == CapturedReply(id="p", text="b", tag="1", usage=usage)
 
 
 def test_tokens_of_one_turn_are_not_counted_for_the_next() -> None:
@@ -252,7 +256,7 @@ def test_tokens_of_one_turn_are_not_counted_for_the_next() -> None:
     heir = Tracker.load(tracker.dump())
     feed(heir, prompt("p2", "2"), first)
 
-    assert feed(heir, wrote("b"), Ended())[-2] == Reply(id="p2", text="b", tag="2")
+    assert feed(heir, wrote("b"), Ended())[-2] == CapturedReply(id="p2", text="b", tag="2")
 
 
 def test_tokens_that_are_told_after_the_end_are_counted_for_the_next_turn() -> None:
@@ -281,8 +285,8 @@ def test_another_session_begins_with_nothing() -> None:
     tracker = Tracker()
     feed(tracker, prompt("p1", "1"), wrote("a"), Ended(), wrote("late"))
 
-    assert feed(tracker, SWITCHED) == [Activity(id="late", text="late", tag="1"), SWITCHED]
-    assert feed(tracker, wrote("b"), Ended()) == [Reply(id="b", text="b", tag=None)]
+    assert feed(tracker, SWITCHED) == [CapturedActivity(id="late", text="late", tag="1"), SWITCHED]
+    assert feed(tracker, wrote("b"), Ended()) == [CapturedReply(id="b", text="b", tag=None)]
 
 
 def test_a_turn_that_runs_ends_with_its_session() -> None:
@@ -290,7 +294,7 @@ def test_a_turn_that_runs_ends_with_its_session() -> None:
     feed(tracker, prompt("p1", "1"), wrote("a"), Submitted(text=ours("2")))
 
     assert feed(tracker, SWITCHED) == [
-        Reply(id="p1", text="a", tag="1", how=Ending.INTERRUPTED),
+        CapturedReply(id="p1", text="a", tag="1", how=Ending.INTERRUPTED),
         CLOSED,
         SWITCHED,
     ]
@@ -361,9 +365,13 @@ def test_what_is_fed_again_after_a_crash_gives_nothing_new(at: int) -> None:
     again = feed(
         Tracker.load(tracker.dump()), *(one for one in TURNS[:at] if isinstance(one, Prompted | Wrote))
     )
-    known = [one for one in first if isinstance(one, Activity | Reply | Confirmed)]
+    known = [one for one in first if isinstance(one, CapturedActivity | CapturedReply | Confirmed)]
 
-    assert [one for one in again if isinstance(one, Activity | Reply | Confirmed) and one not in known] == []
+    assert [
+        one
+        for one in again
+        if isinstance(one, CapturedActivity | CapturedReply | Confirmed) and one not in known
+    ] == []
 
 
 @pytest.mark.parametrize("dumped", [b"", b"{", b'{"seen": 7}', b"\xff"])
@@ -418,7 +426,7 @@ def test_two_prompts_of_ours_that_were_joined_have_one_answer() -> None:
     outcomes = told(Submitted(text=text), Prompted(id="p", text=text), wrote("a", "Both."), Ended())
 
     assert [one.tag for one in outcomes if isinstance(one, Confirmed)] == ["1", "2"]
-    (reply,) = [one for one in outcomes if isinstance(one, Reply)]
+    (reply,) = [one for one in outcomes if isinstance(one, CapturedReply)]
     assert (reply.tag, reply.also) == ("2", ("1",))
 
 

@@ -1,32 +1,47 @@
 import pytest
 
-from csp.terminal.screen import BLANK, FRAME_S, MAX_FRAME_BYTES, PLAIN, Frames, Row, Run, Screen, Style
+from csp.terminal.screen import (
+    BLANK,
+    FRAME_S,
+    MAX_FRAME_BYTES,
+    PLAIN,
+    Frames,
+    Screen,
+    ScreenRow,
+    Style,
+    StyledText,
+)
 
 BEGIN, END = b"\x1b[?2026h", b"\x1b[?2026l"
 
 
 def test_a_row_has_the_text_of_its_runs_without_blanks_at_the_end() -> None:
-    assert Row((Run("❯ "), Run("draft", Style(bold=True)), Run("  "))).text == "❯ draft"
+    assert (
+        ScreenRow((StyledText("❯ "), StyledText("draft", Style(bold=True)), StyledText("  "))).text
+        == "❯ draft"
+    )
     assert BLANK.text == ""
 
 
 def test_a_space_that_does_not_break_is_no_blank() -> None:
-    assert Row((Run("❯\xa0"),)).text == "❯\xa0"
+    assert ScreenRow((StyledText("❯\xa0"),)).text == "❯\xa0"
 
 
 def test_rows_are_equal_by_what_they_show() -> None:
-    assert Row((Run("a"),)) == Row((Run("a"),))
-    assert Row((Run("a"),)) != Row((Run("a", Style(faint=True)),))
+    assert ScreenRow((StyledText("a"),)) == ScreenRow((StyledText("a"),))
+    assert ScreenRow((StyledText("a"),)) != ScreenRow((StyledText("a", Style(faint=True)),))
 
 
 def test_a_screen_has_its_rows_as_lines() -> None:
-    screen = Screen(rows=(Row((Run("a"),)), BLANK, Row((Run("b"),)), BLANK), cols=10)
+    screen = Screen(
+        rows=(ScreenRow((StyledText("a"),)), BLANK, ScreenRow((StyledText("b"),)), BLANK), cols=10
+    )
 
     assert screen.text == "a\n\nb"
 
 
 def test_the_style_of_a_character() -> None:
-    row = Row((Run("ab", Style(bold=True)), Run("c", Style(faint=True))))
+    row = ScreenRow((StyledText("ab", Style(bold=True)), StyledText("c", Style(faint=True))))
 
     assert [row.style_at(place) for place in range(4)] == [
         Style(bold=True),

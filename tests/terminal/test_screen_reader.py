@@ -4,11 +4,11 @@ from dataclasses import replace
 import pytest
 
 from csp.terminal.screen_reader import Blocked, Limit, Reading, read_screen, without_work
-from csp.terminal.screen_rules import ComposerRules, DialogRules, Frame, Place, ScreenRules, Sign
+from csp.terminal.screen_rules import ComposerRules, DialogRules, Frame, ScreenRules, Sign, SignPlace
 from tests.terminal.drawn import drawn
 
 
-def sign(pattern: str, place: Place, kind: str = "", *, is_styled: bool = False) -> Sign:
+def sign(pattern: str, place: SignPlace, kind: str = "", *, is_styled: bool = False) -> Sign:
     return Sign(pattern=re.compile(pattern), place=place, kind=kind, is_styled=is_styled)
 
 
@@ -27,13 +27,13 @@ BORDERED = ScreenRules(
         choice=re.compile(r"^\s*(?P<mark>❯)?\s*(?P<number>\d+)\. (?P<label>.+)"), top=re.compile(r"^─{10,}$")
     ),
     blocked=(
-        sign("trust", Place.DIALOG, "trust"),
-        sign("not logged in", Place.BELOW, "login"),
-        sign("welcome", Place.BARE, "onboarding"),
+        sign("trust", SignPlace.DIALOG, "trust"),
+        sign("not logged in", SignPlace.BELOW, "login"),
+        sign("welcome", SignPlace.BARE, "onboarding"),
     ),
-    busy=(sign("esc to interrupt", Place.BELOW), sign(r"^\* Working", Place.ABOVE, is_styled=True)),
-    limits=(sign(r"^! limit(?:.* until (?P<until>.+))?", Place.ABOVE, is_styled=True),),
-    overlays=(sign("shortcuts:", Place.BELOW), sign("esc to close", Place.BARE)),
+    busy=(sign("esc to interrupt", SignPlace.BELOW), sign(r"^\* Working", SignPlace.ABOVE, is_styled=True)),
+    limits=(sign(r"^! limit(?:.* until (?P<until>.+))?", SignPlace.ABOVE, is_styled=True),),
+    overlays=(sign("shortcuts:", SignPlace.BELOW), sign("esc to close", SignPlace.BARE)),
 )
 SIGNED = replace(
     BORDERED,
@@ -284,7 +284,7 @@ def test_a_start_screen_is_not_an_overlay_too() -> None:
 )
 def test_busy(above: str, below: str, is_busy: bool) -> None:
     # The first star of the drawing would be a style, so the sign has one of its own.
-    rules = replace(BORDERED, busy=(BORDERED.busy[0], sign(r"^\+ Working", Place.ABOVE, is_styled=True)))
+    rules = replace(BORDERED, busy=(BORDERED.busy[0], sign(r"^\+ Working", SignPlace.ABOVE, is_styled=True)))
     picture = f"{above.replace('* ', '+ ')}\n{LINE}\n❯ █\n{LINE}\n{below}"
 
     assert read_screen(drawn(picture), rules).is_busy is is_busy
@@ -311,7 +311,7 @@ def said(above: str) -> str:
 
 
 def test_what_is_said_has_neither_clocks_nor_tips() -> None:
-    rules = replace(BORDERED, busy=(sign(r"^\+ Working", Place.ABOVE, is_styled=True),))
+    rules = replace(BORDERED, busy=(sign(r"^\+ Working", SignPlace.ABOVE, is_styled=True),))
     shown = [
         read_screen(drawn(f"answer\n+ Working ({seconds}s)\n{LINE}\n❯ █\n{LINE}"), rules).said
         for seconds in (3, 4)
@@ -323,7 +323,7 @@ def test_what_is_said_has_neither_clocks_nor_tips() -> None:
 
 
 def test_tokens_that_a_sign_of_work_counts_are_said() -> None:
-    rules = replace(BORDERED, busy=(sign(r"^\+ Working", Place.ABOVE),))
+    rules = replace(BORDERED, busy=(sign(r"^\+ Working", SignPlace.ABOVE),))
     shown = [
         read_screen(drawn(f"+ Working (3s, {count} tokens)\n{LINE}\n❯ █\n{LINE}"), rules).said
         for count in ("12", "1.2k")

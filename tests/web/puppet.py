@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
 
@@ -16,7 +16,7 @@ class Puppet:
         body = {"agentId": name, "kind": kind}
         joined = room.gateway.post("/register", body)
         self.id = str(joined["agentId"])
-        self._gateway = Gateway(room.url, joined["token"])
+        self._gateway = GatewayClient(room.url, joined["token"])
         self._after = 0
 
     async def next(self, kind: str = "turn") -> dict[str, Any]:

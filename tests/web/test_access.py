@@ -9,7 +9,7 @@ import pytest_asyncio
 from playwright.async_api import BrowserContext, Page
 
 from csp.errors import Unauthenticated
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until
 from tests.web.browser import TIMEOUT_S, Troubles, ask, link_to
@@ -45,7 +45,7 @@ def _watchers(room: LiveRoom) -> int:
 
 def _is_in(room: LiveRoom, token: str) -> bool:
     try:
-        Gateway(room.url, token).get("/queue")
+        GatewayClient(room.url, token).get("/queue")
     except Unauthenticated:
         return False
     return True

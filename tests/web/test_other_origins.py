@@ -16,7 +16,7 @@ import requests
 from playwright.async_api import Browser, BrowserContext, Page, Response
 from playwright.async_api import Error as PlaywrightError
 
-from csp.http_client import Gateway
+from csp.http_client import GatewayClient
 from tests.rooms import LiveRoom, free_port
 from tests.waiting import wait_until
 from tests.web.browser import REBOUND, TIMEOUT_S, enter, link_to, new_context
@@ -165,8 +165,8 @@ class Attack:
     def check_untouched(self) -> None:
         """Fail if anything in the room is not as it was: its words, its page, the link nobody has used."""
         assert self._journal() == self.journal
-        assert Gateway(self.room.url, self.token).get("/queue") == {"items": []}
-        assert Gateway(self.room.url, "").post("/page/enter", {"code": self.code})["success"]
+        assert GatewayClient(self.room.url, self.token).get("/queue") == {"items": []}
+        assert GatewayClient(self.room.url, "").post("/page/enter", {"code": self.code})["success"]
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.protocol.enums import ALL, AgentId
-from csp.protocol.events import Noted, encode_event
+from csp.protocol.events import NoteAdded, encode_event
 from csp.room.board.board_state import note_id
 from csp.whiteboard.note_index import Filter
-from csp.whiteboard.whiteboard import Meaning, Whiteboard, meaning_of
+from csp.whiteboard.whiteboard import MeaningSearch, Whiteboard, meaning_of
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "testdata" / "board"
 BEST: Final = 10
@@ -43,7 +43,7 @@ def write_notes(folder: Path, texts: Sequence[tuple[AgentId, str]], first: int =
     """Return a journal in which these notes stand."""
     journal = JsonlJournal.open(folder)
     lines = [
-        encode_event(Noted(seq, 1000.0 + seq, note_id(seq), author, ALL, "default", text, seq - 1))
+        encode_event(NoteAdded(seq, 1000.0 + seq, note_id(seq), author, ALL, "default", text, seq - 1))
         for seq, (author, text) in enumerate(texts, start=first)
     ]
     journal.append(lines, first)
@@ -55,7 +55,11 @@ class Room:
     """The labelled notes on a board."""
 
     def __init__(
-        self, folder: Path, meaning: Callable[[Path], Meaning | None] = meaning_of, *, rerank: bool = False
+        self,
+        folder: Path,
+        meaning: Callable[[Path], MeaningSearch | None] = meaning_of,
+        *,
+        rerank: bool = False,
     ) -> None:
         notes = read_notes()
         self.names = {note_id(seq): name for seq, (name, _, _) in enumerate(notes, start=1)}

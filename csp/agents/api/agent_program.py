@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from csp import price_list
-from csp.agents.api.connector import Connector, Voice
-from csp.agents.api.model_pane import Pane
+from csp.agents.api.connector import AgentConfig, Connector
+from csp.agents.api.model_pane import ModelPane
 from csp.agents.api.providers import Model, Provider, Target
 from csp.client import Client, Registered
 from csp.errors import CspError, Forbidden, NotFound, Unauthenticated
-from csp.http_client import Gateway, field, objects
-from csp.protocol.enums import AgentId, Ending, JoinRole, Kind, Scalar
+from csp.http_client import GatewayClient, field, objects
+from csp.protocol.enums import AgentId, Ending, JoinRole, ParticipantKind, Scalar
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Status
 from csp.room.room_rules import WindowSize
-from csp.room.sessions.session_state import Item
+from csp.room.sessions.session_state import WindowItem
 from csp.room.sessions.turn_prompt import render
-from csp.sidecar.reconnect import Room, has_moved, running_room, try_to_save
+from csp.sidecar.reconnect import RoomConnection, has_moved, running_room, try_to_save
 from csp.sidecar.record_file import left_behind
-from csp.sidecar.run_record import Run, agents_dir
+from csp.sidecar.run_record import SidecarRecord, agents_dir
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ _PAST: Final = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stay:
+class AgentStay:
     """Who joins which room, with which model; `name` is the room's, empty where only its address is known."""
 
     name: str
@@ -54,14 +54,14 @@ class Stay:
     env: Mapping[str, str]
 
 
-class Program:
+class AgentProgram:
     """Runs one model in one room, until it is removed or told to stop."""
 
-    def __init__(self, stay: Stay, model: Model, pane: Pane) -> None:
+    def __init__(self, stay: AgentStay, model: Model, pane: ModelPane) -> None:
         self._stay = stay
         self._model = model
         self._pane = pane
-        self._run: Run | None = None
+        self._run: SidecarRecord | None = None
         self.agent = ""
 
     async def join(self) -> Registered:
@@ -79,7 +79,7 @@ class Program:
         stay = self._stay
         known: dict[str, Scalar] = {"provider": stay.target.provider, "model": stay.target.model}
         joined = await Client.register(
-            stay.url, token, stay.name, kind=Kind.API, role=stay.role, capabilities=known
+            stay.url, token, stay.name, kind=ParticipantKind.API, role=stay.role, capabilities=known
         )
         self.agent = joined.agent
         return joined
@@ -127,7 +127,7 @@ class Program:
             connector.client = self._client_at(room, client)
             await client.close(timeout_s=0.0)
 
-    async def _moved(self, client: Client) -> Room:
+    async def _moved(self, client: Client) -> RoomConnection:
         """Return the room once it runs at another address than ours."""
         while True:
             await asyncio.sleep(_LOOK_S)
@@ -136,7 +136,7 @@ class Program:
                 if room is not None:
                     return room
 
-    def _client_at(self, room: Room, before: Client) -> Client:
+    def _client_at(self, room: RoomConnection, before: Client) -> Client:
         assert self._run is not None
         self._run = replace(self._run, url=room.url)
         try_to_save(self._run)
@@ -144,7 +144,7 @@ class Program:
 
     def _hand_back(self, joined: Registered) -> None:
         """Give back the turns that a connector before us had taken up: its calls have died with it."""
-        gateway = Gateway(self._stay.url, joined.token)
+        gateway = GatewayClient(self._stay.url, joined.token)
         try:
             for turn in taken_up(gateway, joined.agent):
                 body = {
@@ -164,7 +164,7 @@ class Program:
         stay = self._stay
         if not stay.room:
             return
-        self._run = Run(
+        self._run = SidecarRecord(
             name=stay.name,
             agent=joined.agent,
             token=joined.token,
@@ -181,11 +181,11 @@ class Program:
         )
         try_to_save(self._run, is_first=True)
 
-    def _voice(self) -> Voice:
+    def _voice(self) -> AgentConfig:
         stay = self._stay
         names = ("api", "orchestrator") if stay.role is JoinRole.ORCHESTRATOR else ("api",)
         system = "\n\n".join(render(stay.prompts, name, {"agent": self.agent}) for name in names)
-        return Voice(
+        return AgentConfig(
             agent=AgentId(self.agent),
             model=self._model,
             model_name=stay.target.model,
@@ -200,7 +200,7 @@ class Program:
 
     async def _catch_up(self, connector: Connector, joined: Registered) -> None:
         """Hear what was said before, as far as it concerns us."""
-        gateway = Gateway(self._stay.url, joined.token)
+        gateway = GatewayClient(self._stay.url, joined.token)
         types = "human_message,agent_call,agent_response"
         try:
             page = await asyncio.to_thread(gateway.get, "/history", limit=_PAST, types=types)
@@ -209,10 +209,10 @@ class Program:
             return
         for item in objects(field(page, "items", list)):
             words = [str(item.get(name, "")) for name in ("id", "sender", "target", "text")]
-            connector.hear(Item(*words), str(item.get("thread", "")))  # type: ignore[arg-type]  # ids are str
+            connector.hear(WindowItem(*words), str(item.get("thread", "")))  # type: ignore[arg-type]  # ids are str
 
 
-def taken_up(gateway: Gateway, agent: str) -> list[str]:
+def taken_up(gateway: GatewayClient, agent: str) -> list[str]:
     """Return the turns of ours that will not be delivered any more, since somebody has taken them up."""
     running = [
         field(session, "id", str)

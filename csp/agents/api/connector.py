@@ -12,11 +12,11 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from csp.agents.api.call_errors import scrubbed
-from csp.agents.api.model_call import STEP_S, Calling
-from csp.agents.api.model_pane import Pane
+from csp.agents.api.model_call import STEP_S, ModelCall
+from csp.agents.api.model_pane import ModelPane
 from csp.agents.api.providers import Model
 from csp.agents.api.reply_stream import Listener, is_blank, without_nulls
-from csp.agents.api.request import Ask, Exchange, ask_for
+from csp.agents.api.request import Exchange, ModelRequest, ask_for
 from csp.client import Client, Deliver, Item, Live
 from csp.errors import CallFailed, CspError, Refused, Unreachable
 from csp.protocol.enums import (
@@ -28,13 +28,13 @@ from csp.protocol.enums import (
     ReportedAgentState,
     ReportedState,
 )
-from csp.protocol.events import AgentCall, AgentResponse, Delivered, HumanMessage, Redacted, TurnMoved
+from csp.protocol.events import AgentCall, AgentResponse, DeliveryMoved, HumanMessage, Redacted, TurnMoved
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import TurnState
 from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
 from csp.room.sessions.session_reducer import KEPT_CHARS, KEPT_ITEMS
 from csp.room.sessions.session_state import OPEN
-from csp.room.sessions.session_state import Item as Heard
+from csp.room.sessions.session_state import WindowItem as Heard
 from csp.room.sessions.token_estimate import cut
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ Price = Callable[[Usage], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voice:
+class AgentConfig:
     """Who speaks, with which model, by which prompts, at what price."""
 
     agent: AgentId
@@ -69,7 +69,7 @@ class _Work:
         self.item = item
         self.is_wanted = True
         self.task: asyncio.Task[None] | None = None
-        self.calling: Calling | None = None
+        self.calling: ModelCall | None = None
         self._has_begun = False
         self._is_cancelled = False
 
@@ -96,7 +96,7 @@ class _Work:
 class Connector:
     """Answers for one model; `client` may change when the room moves."""
 
-    def __init__(self, voice: Voice, client: Client, pane: Pane) -> None:
+    def __init__(self, voice: AgentConfig, client: Client, pane: ModelPane) -> None:
         self._voice = voice
         self.client = client
         self._pane = pane
@@ -135,7 +135,7 @@ class Connector:
                     self._do(self._show_screen())
             case TurnMoved() if item.agent == self._voice.agent and item.state in _GIVEN_UP:
                 self._drop(lambda work: work.item.turn == item.turn)
-            case Delivered() if item.agent == self._voice.agent and item.state is DeliveryState.WITHDRAWN:
+            case DeliveryMoved() if item.agent == self._voice.agent and item.state is DeliveryState.WITHDRAWN:
                 self._drop(lambda work: work.item.id == item.message)
             case HumanMessage() | AgentCall() | AgentResponse():
                 self.hear(Heard(item.id, item.sender, item.target, cut(item.text, KEPT_CHARS)), item.thread)
@@ -204,7 +204,7 @@ class Connector:
         window = self._heard.get(item.thread, ())
         before = self._exchanges.get(item.thread)
         ask = ask_for(item, voice.system, voice.prompts, tuple(window), before, voice.window)
-        work.calling = Calling(voice.model, voice.model_name, voice.secret, voice.step_s)
+        work.calling = ModelCall(voice.model, voice.model_name, voice.secret, voice.step_s)
         try:
             reply = without_nulls(await self._call(work, ask, work.calling))
             if is_blank(reply):
@@ -230,7 +230,7 @@ class Connector:
             return False
         return True
 
-    async def _call(self, work: _Work, ask: Ask, calling: Calling) -> str:
+    async def _call(self, work: _Work, ask: ModelRequest, calling: ModelCall) -> str:
         self._pane.ask(work.item)
 
         def hear(words: str) -> None:
@@ -242,7 +242,7 @@ class Connector:
 
         return await calling.run(ask, hear, note)
 
-    def _remember(self, item: Deliver, ask: Ask, reply: str) -> None:
+    def _remember(self, item: Deliver, ask: ModelRequest, reply: str) -> None:
         if item.kind is DeliverKind.TURN:
             self._exchanges.pop(item.thread, None)
             self._exchanges[item.thread] = Exchange(asked=ask.said[0].text, answered=reply)

@@ -9,7 +9,7 @@ from typing import Final
 from csp.agents.api.call_errors import ATTEMPTS, failure_of, wait_s
 from csp.agents.api.providers import Model
 from csp.agents.api.reply_stream import Listener
-from csp.agents.api.request import Ask
+from csp.agents.api.request import ModelRequest
 from csp.errors import CallFailed
 from csp.protocol.enums import MAX_TEXT_BYTES
 from csp.protocol.requests import Usage
@@ -23,7 +23,7 @@ EARLIER_S: Final = 2.0
 Hear = Callable[[str], None]
 
 
-class Calling:
+class ModelCall:
     """Asks a model until it answers, or until that is hopeless; `hear` gets its words as they come.
 
     `note` is told why there is another try. `usage` is what all tries together have taken so far.
@@ -36,7 +36,7 @@ class Calling:
         self._step_s = step_s
         self.usage: Usage | None = None
 
-    async def run(self, ask: Ask, hear: Hear, note: Hear) -> str:
+    async def run(self, ask: ModelRequest, hear: Hear, note: Hear) -> str:
         """Return the whole answer; raise CallFailed where there is none."""
         deadline = asyncio.get_running_loop().time() + max(self._step_s - EARLIER_S, self._step_s / 2)
         try:
@@ -47,7 +47,7 @@ class Calling:
                 raise
             raise CallFailed(f"no end of the answer in {self._step_s:g} s") from exc
 
-    async def _tries(self, ask: Ask, hear: Hear, note: Hear, deadline: float) -> str:
+    async def _tries(self, ask: ModelRequest, hear: Hear, note: Hear, deadline: float) -> str:
         for tries in range(ATTEMPTS):
             try:
                 return await self._try(ask, hear)
@@ -61,7 +61,7 @@ class Calling:
             await asyncio.sleep(pause_s)
         raise AssertionError("the last try returns or raises")
 
-    async def _try(self, ask: Ask, hear: Hear) -> str:
+    async def _try(self, ask: ModelRequest, hear: Hear) -> str:
         listener, pieces, size = Listener(), list[str](), 0
         counted: Usage | None = None
         try:
@@ -81,7 +81,7 @@ class Calling:
                 self._count(counted or self._guess(ask, text))
         return text
 
-    def _guess(self, ask: Ask, text: str) -> Usage:
+    def _guess(self, ask: ModelRequest, text: str) -> Usage:
         """Return about what a try has taken of which nobody has told the figures."""
         return Usage(input=ask.tokens, output=tokens_in(text), model=self._name, estimated=True)
 

@@ -25,7 +25,7 @@ _MAX_HELD: Final = 256
 Write = Callable[[str], None]
 
 
-class Pane:
+class ModelPane:
     """Writes lines to a terminal, and remembers the last of them for who wants to see the screen."""
 
     def __init__(self, write: Write, *, has_colour: bool = False) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from csp.agents.api.call_errors import broken_off
-from csp.agents.api.request import SCHEMA_NAME, Ask
+from csp.agents.api.request import SCHEMA_NAME, ModelRequest
 from csp.agents.api.sdk_streams import (
     REFUSAL,
     begin,
@@ -51,7 +51,7 @@ class Target:
     timeout_s: float = 300.0
 
 
-Stream = Callable[[Ask], AsyncGenerator[Piece, None]]
+Stream = Callable[[ModelRequest], AsyncGenerator[Piece, None]]
 
 
 class Model(NamedTuple):
@@ -73,7 +73,7 @@ def anthropic(target: Target) -> Model:
     )
     unknown: set[str] = set()
 
-    async def stream(ask: Ask) -> AsyncGenerator[Piece, None]:
+    async def stream(ask: ModelRequest) -> AsyncGenerator[Piece, None]:
         form = {"format": {"type": "json_schema", "schema": ask.schema}}
         options: dict[str, Any] = {"output_config": form} if ask.schema is not None else {}
         most = min(ask.max_output or MAX_TOKENS, MAX_TOKENS)
@@ -125,7 +125,7 @@ def openai(target: Target) -> Model:
     client = _openai_client(target)
     unknown: set[str] = set()
 
-    async def stream(ask: Ask) -> AsyncGenerator[Piece, None]:
+    async def stream(ask: ModelRequest) -> AsyncGenerator[Piece, None]:
         form = {"type": "json_schema", "name": SCHEMA_NAME, "strict": True, "schema": ask.schema}
         options: dict[str, Any] = {"text": {"format": form}} if ask.schema is not None else {}
         known: dict[str, Any] = {"model": target.model, "instructions": ask.system, "input": ask.messages}
@@ -172,7 +172,7 @@ def chat(target: Target) -> Model:
     client = _openai_client(target)
     unknown: set[str] = set()
 
-    async def stream(ask: Ask) -> AsyncGenerator[Piece, None]:
+    async def stream(ask: ModelRequest) -> AsyncGenerator[Piece, None]:
         options: dict[str, Any] = {"stream_options": {"include_usage": True}}
         if ask.max_output is not None:
             options["max_tokens"] = ask.max_output

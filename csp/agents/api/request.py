@@ -7,16 +7,16 @@ from typing import Any, Final
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
 from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
-from csp.room.sessions.session_state import Item
+from csp.room.sessions.session_state import WindowItem
 from csp.room.sessions.token_estimate import tokens_in
-from csp.room.sessions.turn_prompt import newest, render, shown
+from csp.room.sessions.turn_prompt import newest, render, visible_items
 
 #: The names by which a schema is known to who wants one.
 SCHEMA_NAME: Final = "reply"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ModelMessage:
     """One message of a conversation with a model; `by_model` is one of its own."""
 
     text: str
@@ -28,11 +28,11 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class ModelRequest:
     """One call of a model; without a schema its answer is plain text, of `max_output` tokens at most."""
 
     system: str
-    said: tuple[Said, ...]
+    said: tuple[ModelMessage, ...]
     schema: Mapping[str, Any] | None = None
     max_output: int | None = None
 
@@ -59,23 +59,23 @@ def ask_for(
     item: Deliver,
     system: str,
     prompts: Mapping[str, str],
-    window: Sequence[Item] = (),
+    window: Sequence[WindowItem] = (),
     before: Exchange | None = None,
     size: WindowSize = DEFAULT_WINDOW,
-) -> Ask:
+) -> ModelRequest:
     """Return the call for a delivery: a turn is asked for in the room's words, a message has a window.
 
     To a model that shall answer once more, its answer `before` is shown: it remembers nothing.
     """
     if item.kind is not DeliverKind.TURN:
         known = newest([one for one in window if one.id != item.id], size)
-        values = {"window": shown(known, size), "sender": item.sender, "text": item.text}
-        return Ask(system=system, said=(Said(text=render(prompts, "talk", values)),))
-    asked: tuple[Said, ...] = (Said(text=item.text),)
+        values = {"window": visible_items(known, size), "sender": item.sender, "text": item.text}
+        return ModelRequest(system=system, said=(ModelMessage(text=render(prompts, "talk", values)),))
+    asked: tuple[ModelMessage, ...] = (ModelMessage(text=item.text),)
     if item.is_repair and before is not None and before.answered:
-        asked = (Said(text=before.asked), Said(text=before.answered, by_model=True), *asked)
+        asked = (ModelMessage(text=before.asked), ModelMessage(text=before.answered, by_model=True), *asked)
     schema = reply_schema(item.handoff_to)
-    return Ask(system=system, said=asked, schema=schema, max_output=item.max_output)
+    return ModelRequest(system=system, said=asked, schema=schema, max_output=item.max_output)
 
 
 def reply_schema(handoff_to: Sequence[str]) -> dict[str, Any]:

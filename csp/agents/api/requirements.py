@@ -11,7 +11,7 @@ from csp.setting_types import WEB, read_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RequiredProvider:
     """A provider that can be called; `key` is empty for a server that wants none."""
 
     provider: Provider
@@ -19,11 +19,11 @@ class Wanted:
     key: str = field(repr=False)
 
 
-def wanted(name: str, base_url: str | None, key_env: str | None, env: Mapping[str, str]) -> Wanted:
+def wanted(name: str, base_url: str | None, key_env: str | None, env: Mapping[str, str]) -> RequiredProvider:
     """Return the provider of that name with all that it needs; raise where something is missing."""
     provider = provider_named(name)
     url = str(read_text(WEB, base_url, "--base-url")) if base_url else provider.base_url
     if provider.needs_url and not url:
         raise BadInput(f"{name} needs an address", "give it: --base-url http://127.0.0.1:8000/v1")
     check_extra(provider)
-    return Wanted(provider=provider, base_url=url, key=find_key(name, provider, key_env or "", env))
+    return RequiredProvider(provider=provider, base_url=url, key=find_key(name, provider, key_env or "", env))

@@ -19,76 +19,76 @@ from csp.protocol.enums import (
     JoinRole,
     MessageId,
 )
-from csp.protocol.events import Activity, AgentCall, AgentResponse, Kept, Queried, Told
+from csp.protocol.events import Activity, AgentCall, AgentResponse, KeptPrivate, LogRequested, SystemReply
 from csp.protocol.requests import Handoff
 from csp.room import commands
 from csp.room.agent_text.grammar import (
+    AgentText,
     Finish,
     HandOver,
+    ModeRequest,
     Noop,
     QueryLog,
     SendTo,
-    SetMode,
     ShowMode,
-    Speech,
     Spoken,
     Working,
-    read_speech,
+    read_agent_text,
 )
 from csp.room.agent_text.spelling import Misspelt
-from csp.room.commands import Answer, Send, Tell
+from csp.room.commands import AnswerQuery, PostReply, Send
 from csp.room.identity import nearest
 from csp.room.messages.send import (
     AgentSpeech,
+    answered_message,
     ask_about_loop,
-    asked_message,
-    asker_of,
     check_queues,
     check_share,
-    confirm,
+    confirm_delivery,
+    hold_and_expiry,
     hops_after,
     is_person,
-    not_again,
+    notice_duplicate,
+    post_message,
+    reply_recipients,
     route,
-    say,
-    terms,
 )
-from csp.room.messages.tool_dedupe import Sent, Way, same
+from csp.room.messages.tool_dedupe import Channel, SentMessage, find_duplicate
 from csp.room.orchestrator.digest import DEFAULT_COUNT, MAX_ANSWER, mode_text
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Message, Room
 from csp.room.sessions.session_start import set_mode
 
 MAX_COMMANDS: Final = 20
-_NO_COMMANDS: Final = Speech(commands=(), has_prose=True)
+_NO_COMMANDS: Final = AgentText(commands=(), has_prose=True)
 #: Who says nothing else goes on with its turn: the answer is still to come.
 _GOES_ON: Final = (Working, QueryLog)
-_RUN: Final = (SendTo, HandOver, SetMode, ShowMode, QueryLog, Misspelt)
+_RUN: Final = (SendTo, HandOver, ModeRequest, ShowMode, QueryLog, Misspelt)
 
 
-def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
+def post_agent_text(room: Room, command: PostReply, batch: RoomDraft, rules: RoomRules) -> None:
     """Post what a participant wrote, then run the commands in an agent's text, in their order.
 
     What stays in the pane because it is not shared runs its commands all the same: they are the agent's own.
     """
-    heard = asked_message(room, command)
-    speech = _NO_COMMANDS if is_person(room, command.sender) else read_speech(command.text)
-    speaker = Speaker(room, command, heard, batch, rules)
-    confirm(heard, command, batch)
+    heard = answered_message(room, command)
+    speech = _NO_COMMANDS if is_person(room, command.sender) else read_agent_text(command.text)
+    speaker = AgentTextRunner(room, command, heard, batch, rules)
+    confirm_delivery(heard, command, batch)
     commands = runnable(speech.commands)
     if not _stays(room, command):
         if kind := kind_of(room, command, speech):
             speaker.post(kind, speech.commands)
-        elif room.wakeups.is_owed_by(command.sender) or sent_by(room, command.sender):
+        elif room.wakeups.is_owed_by(command.sender) or sent_for_prompt(room, command.sender):
             # That nothing needs to be done is an answer too, with which a prompt is over.
             speaker.keep()
-    elif commands or (sent_by(room, command.sender) and not command.activity):
+    elif commands or (sent_for_prompt(room, command.sender) and not command.activity):
         speaker.keep()
     speaker.run(commands)
 
 
-def sent_by(room: Room, agent: AgentId) -> tuple[Sent, ...]:
+def sent_for_prompt(room: Room, agent: AgentId) -> tuple[SentMessage, ...]:
     """Return what an agent has sent because of the prompt that it works on."""
     participant = room.participants.get(agent)
     return participant.sent if participant is not None else ()
@@ -99,13 +99,13 @@ def runnable(commands: tuple[Spoken, ...]) -> list[Spoken]:
     return [spoken for spoken in commands if isinstance(spoken, _RUN)]
 
 
-def _stays(room: Room, command: Answer) -> bool:
+def _stays(room: Room, command: PostReply) -> bool:
     """Tell whether the words stay in the pane, as what a person typed there did."""
     participant = room.participants.get(command.sender)
     return command.local and (participant is None or not participant.share)
 
 
-def kind_of(room: Room, command: Answer, speech: Speech) -> type[Activity | AgentResponse] | None:
+def kind_of(room: Room, command: PostReply, speech: AgentText) -> type[Activity | AgentResponse] | None:
     """Return as what the words are posted; None where there is nothing to post."""
     has_nothing_else = bool(speech.commands) and not speech.has_prose and command.ending is Ending.DONE
     if has_nothing_else and all(isinstance(spoken, Noop) for spoken in speech.commands):
@@ -115,11 +115,11 @@ def kind_of(room: Room, command: Answer, speech: Speech) -> type[Activity | Agen
     return Activity if command.activity or goes_on else AgentResponse
 
 
-class Speaker:
+class AgentTextRunner:
     """One who speaks, because of `heard`, the message it answers."""
 
     def __init__(
-        self, room: Room, command: Answer, heard: Message | None, batch: Batch, rules: Rules
+        self, room: Room, command: PostReply, heard: Message | None, batch: RoomDraft, rules: RoomRules
     ) -> None:
         self._rules = rules
         self._room = room
@@ -142,15 +142,15 @@ class Speaker:
         """Remember the id alone, so that nothing is run twice."""
         fields = {"recipients": ()}
         id = self._command.id
-        self._batch.add(Kept, self._command.sender, SYSTEM, "", fields, thread=self._thread, id=id)
+        self._batch.add(KeptPrivate, self._command.sender, SYSTEM, "", fields, thread=self._thread, id=id)
 
     def post(self, kind: type[AgentSpeech], commands: tuple[Spoken, ...]) -> None:
         """Post the words as they are."""
         room, command, asked = self._room, self._command, self._asked
         # What is answered may be too old to be remembered; then nobody knows who else may read it.
         target = asked.sender if asked else HUMAN if self._reply_to else ALL
-        recipients = asker_of(room, asked, command.sender) if kind is AgentResponse else ()
-        repeats = same(self._sent, Way.TOOL, (target, ALL), command.text)
+        recipients = reply_recipients(room, asked, command.sender) if kind is AgentResponse else ()
+        repeats = find_duplicate(self._sent, Channel.TOOL, (target, ALL), command.text)
         recipients = () if repeats else recipients
         check_queues(room, recipients, command.text, self._batch)
         fields: dict[str, Any] = {
@@ -163,7 +163,7 @@ class Speaker:
         }
         if fields["handoff"] is None and not fields["final"]:
             fields["handoff"] = self._handoff(commands)
-        say(room, command, self._batch, kind, self._heard, target, recipients, fields)
+        post_message(room, command, self._batch, kind, self._heard, target, recipients, fields)
 
     def _handoff(self, commands: tuple[Spoken, ...]) -> Handoff | None:
         known = [
@@ -195,7 +195,7 @@ class Speaker:
                 self._known(spoken.to)
             case QueryLog():
                 self._query(spoken.count or DEFAULT_COUNT)
-            case SetMode():
+            case ModeRequest():
                 self._set_mode(spoken)
             case ShowMode():
                 self._check_role()
@@ -222,25 +222,25 @@ class Speaker:
             ttl_s=self._command.ttl_s,
         )
         target, recipients = route(self._room, command)
-        if known := same(self._sent, Way.TOOL, (target,), spoken.text, self._used):
+        if known := find_duplicate(self._sent, Channel.TOOL, (target,), spoken.text, self._used):
             self._used.add(known)
-            not_again(self._batch, command.sender, _name(spoken), known)
+            notice_duplicate(self._batch, command.sender, _name(spoken), known)
             return
         check_share(self._room, recipients)
         check_queues(self._room, recipients, spoken.text, self._batch)
         # With the answer the prompt is over, so nothing can repeat what stands in that.
-        fields = {"via": Way.WORDS} if self._command.activity else {}
-        say(self._room, command, self._batch, AgentCall, self._heard, target, recipients, fields)
+        fields = {"via": Channel.WORDS} if self._command.activity else {}
+        post_message(self._room, command, self._batch, AgentCall, self._heard, target, recipients, fields)
 
     @property
-    def _sent(self) -> tuple[Sent, ...]:
+    def _sent(self) -> tuple[SentMessage, ...]:
         """What it has sent because of the same prompt."""
-        return sent_by(self._room, self._command.sender)
+        return sent_for_prompt(self._room, self._command.sender)
 
     def _query(self, count: int) -> None:
         fields = {"count": count, "reply_to": self._question, "hops": hops_after(self._heard)}
         text = f"@query.log {count}"
-        self._batch.add(Queried, self._command.sender, SYSTEM, text, fields, thread=self._thread)
+        self._batch.add(LogRequested, self._command.sender, SYSTEM, text, fields, thread=self._thread)
 
     @property
     def _question(self) -> MessageId | None:
@@ -252,7 +252,7 @@ class Speaker:
         fields = {"reply_to": self._question, "hops": hops_after(self._heard)}
         _add_told(self._batch, agent, text, self._thread, fields, self._command.ttl_s)
 
-    def _set_mode(self, spoken: SetMode) -> None:
+    def _set_mode(self, spoken: ModeRequest) -> None:
         self._check_role()
         command = commands.SetMode(
             sender=self._command.sender,
@@ -283,7 +283,7 @@ def _name(spoken: Spoken) -> str:
             return f"@send.{spoken.to}"
         case HandOver():
             return f"@handoff.{spoken.to}"
-        case SetMode():
+        case ModeRequest():
             return "@mode.set"
         case _:
             return "@mode.status"
@@ -292,7 +292,7 @@ def _name(spoken: Spoken) -> str:
 # --- answers of the room -------------------------------------------------------------------------
 
 
-def tell(room: Room, command: Tell, batch: Batch) -> None:
+def answer_query(room: Room, command: AnswerQuery, batch: RoomDraft) -> None:
     """Answer a query, if it still waits for an answer."""
     query = room.queries.get(command.query)
     if query is None:
@@ -307,9 +307,9 @@ def tell(room: Room, command: Tell, batch: Batch) -> None:
 
 
 def _add_told(
-    batch: Batch, agent: AgentId, text: str, thread: str, fields: dict[str, Any], ttl_s: float | None
+    batch: RoomDraft, agent: AgentId, text: str, thread: str, fields: dict[str, Any], ttl_s: float | None
 ) -> None:
     recipients = fields.setdefault("recipients", (agent,))
-    fields |= terms(batch, recipients, fields["hops"], ttl_s)
-    batch.add(Told, SYSTEM, agent, text[:MAX_ANSWER], fields, thread=thread)
+    fields |= hold_and_expiry(batch, recipients, fields["hops"], ttl_s)
+    batch.add(SystemReply, SYSTEM, agent, text[:MAX_ANSWER], fields, thread=thread)
     ask_about_loop(batch)

@@ -7,8 +7,8 @@ from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole
 from csp.protocol.events import AgentCall, HumanMessage
 from csp.room.commands import Send, Stop
 from csp.room.messages.send import is_person, is_repeated
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.sessions.steering import stop, threads_of
 
@@ -26,7 +26,7 @@ def is_allstop(room: Room, sender: AgentId, text: str) -> bool:
     return is_lead or is_person(room, sender)
 
 
-def allstop(room: Room, command: Send, batch: Batch, rules: Rules) -> None:
+def allstop(room: Room, command: Send, batch: RoomDraft, rules: RoomRules) -> None:
     """Stop the session of the thread, then keep the word; it is typed into no pane."""
     if command.id is not None and is_repeated(room, command.sender, command.id):
         return

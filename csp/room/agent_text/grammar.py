@@ -58,7 +58,7 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetMode:
+class ModeRequest:
     mode: str
     topic: str = ""
     rounds: int | None = None
@@ -82,11 +82,11 @@ class Noop:
     """Say that there is nothing to say."""
 
 
-Spoken = SendTo | Working | HandOver | Finish | Vote | SetMode | ShowMode | QueryLog | Noop | Misspelt
+Spoken = SendTo | Working | HandOver | Finish | Vote | ModeRequest | ShowMode | QueryLog | Noop | Misspelt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speech:
+class AgentText:
     """The commands of a text in its order; `has_prose` where there is anything besides them."""
 
     commands: tuple[Spoken, ...]
@@ -95,13 +95,13 @@ class Speech:
 
 def parse_commands(text: str) -> tuple[Spoken, ...]:
     """Return the commands of `text`, in its order; never raise."""
-    return read_speech(text).commands
+    return read_agent_text(text).commands
 
 
-def read_speech(text: str) -> Speech:
+def read_agent_text(text: str) -> AgentText:
     """Return what `text` commands; never raise."""
     if not _MAYBE.search(text):
-        return Speech(commands=(), has_prose=not (not text or text.isspace()))
+        return AgentText(commands=(), has_prose=not (not text or text.isspace()))
     text, rest = first_lines(text, MAX_LINES)
     lines = read_lines(text)
     heads = _heads(lines)
@@ -121,7 +121,7 @@ def read_speech(text: str) -> Speech:
             body = (body + f"\n{rest}".partition("\n\n")[0]).rstrip()
         commands.append(head.read(lines[number].text, body))
         number = end
-    return Speech(commands=tuple(commands), has_prose=has_prose)
+    return AgentText(commands=tuple(commands), has_prose=has_prose)
 
 
 # --- heads ---------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def _read_mode_set(line: str, body: str) -> Spoken:
             agents = tuple(name.lower() for name in names.split(",") if name)
         else:
             return misspelt(line, hint)
-    return SetMode(mode=words[0][2].lower(), topic=topic, rounds=rounds, agents=agents)
+    return ModeRequest(mode=words[0][2].lower(), topic=topic, rounds=rounds, agents=agents)
 
 
 def _count(word: str | None) -> int | None:

@@ -4,15 +4,23 @@ from typing import Any, Final
 
 from csp.errors import BadInput, NotFound, Refused
 from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, AgentId, DeliveryState, Ending, SessionId
-from csp.protocol.events import AgentResponse, BoardChanged, Delivered, Left, Noted, Told, type_of
+from csp.protocol.events import (
+    AgentResponse,
+    BoardChanged,
+    DeliveryMoved,
+    Left,
+    NoteAdded,
+    SystemReply,
+    type_of,
+)
 from csp.protocol.notes import ROOM_BOARD, BoardChange, NoteKind, Source
 from csp.room.agent_text.envelope import Envelope
 from csp.room.board.board_state import Ask, note_id
-from csp.room.commands import CompactBoard, KeepNotes, Summarise, WriteNote
+from csp.room.commands import CompactBoard, SetBoardProvider, Summarise, WriteNote
 from csp.room.membership import known_participant
-from csp.room.messages.send import OWN_ID, check_queues, terms
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.messages.send import OWN_ID, check_queues, hold_and_expiry
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.secrets import redact
 from csp.room.visibility import seals_on
@@ -20,17 +28,17 @@ from csp.room.visibility import seals_on
 #: An ask that ends in one of these states will never be answered.
 _LOST: Final = frozenset({DeliveryState.FAILED, DeliveryState.WITHDRAWN, DeliveryState.EXPIRED})
 _REDACTED_TAG: Final = "redacted"
-_COUNTED: Final = (Noted, AgentResponse)
+_COUNTED: Final = (NoteAdded, AgentResponse)
 
 
-def place_on_board(room: Room, batch: Batch, session: str | None) -> int:
+def place_on_board(room: Room, batch: RoomDraft, session: str | None) -> int:
     """Return the index of the next note on a board, after those of the batch."""
     here = [event for event in batch.events if isinstance(event, _COUNTED) and event.idx is not None]
     new = sum(1 for event in here if (event.session_id or ROOM_BOARD) == (session or ROOM_BOARD))
     return room.boards.of(session).next_idx + new
 
 
-def write(room: Room, command: WriteNote, batch: Batch, rules: Rules) -> None:
+def write(room: Room, command: WriteNote, batch: RoomDraft, rules: RoomRules) -> None:
     """Write a note, without the secrets in it."""
     if command.id is not None and _is_repeated(room, command):
         return
@@ -46,13 +54,13 @@ def write(room: Room, command: WriteNote, batch: Batch, rules: Rules) -> None:
     _add(room, batch, command.sender, command.session, text, fields)
 
 
-def has_space(room: Room, session: str | None, text: str, rules: Rules) -> bool:
+def has_space(room: Room, session: str | None, text: str, rules: RoomRules) -> bool:
     """Tell whether a text may still stand on a board."""
     size = len(text.encode(errors="replace"))
     return room.boards.of(session).has_space(size, rules.board_max_bytes)
 
 
-def tell_full(room: Room, batch: Batch, session: SessionId, thread: str) -> None:
+def tell_full(room: Room, batch: RoomDraft, session: SessionId, thread: str) -> None:
     """Tell people once that the replies of a session have no place on its board any more."""
     if room.boards.of(session).is_full:
         return
@@ -62,18 +70,18 @@ def tell_full(room: Room, batch: Batch, session: SessionId, thread: str) -> None
     batch.notice(HUMAN, f"{text[0].upper()}{text[1:]}; {hint}.", session=session, thread=thread)
 
 
-def _clean_tag(tag: str, rules: Rules) -> str:
+def _clean_tag(tag: str, rules: RoomRules) -> str:
     """Return a tag as it may be kept: one with a secret in it says only that it had one."""
     return tag if redact(tag, rules.secrets) == tag else _REDACTED_TAG
 
 
 def _add(
-    room: Room, batch: Batch, sender: AgentId, session: str | None, text: str, fields: dict[str, Any]
+    room: Room, batch: RoomDraft, sender: AgentId, session: str | None, text: str, fields: dict[str, Any]
 ) -> None:
     known, thread = _known_board(room, session)
     idx = place_on_board(room, batch, known)
     batch.add(
-        Noted,
+        NoteAdded,
         sender,
         ALL,
         text,
@@ -106,7 +114,7 @@ def _known_board(room: Room, session: str | None) -> tuple[SessionId | None, str
 # --- summaries -----------------------------------------------------------------------------------
 
 
-def summarise(room: Room, command: Summarise, batch: Batch) -> None:
+def summarise(room: Room, command: Summarise, batch: RoomDraft) -> None:
     """Ask for a summary; only one is written of a board at a time."""
     known, thread = _known_board(room, command.session)
     board, by = room.boards.of(known), known_participant(room, command.by).id
@@ -116,14 +124,14 @@ def summarise(room: Room, command: Summarise, batch: Batch) -> None:
     if not command.stands_for:
         raise Refused(f"there is nothing new on the board of {command.session}", "see: csp board show")
     check_queues(room, (by,), command.text, batch)
-    fields = {"recipients": (by,), **terms(batch, (by,), 0, command.ttl_s)}
-    batch.add(Told, SYSTEM, by, command.text, fields, thread=thread)
+    fields = {"recipients": (by,), **hold_and_expiry(batch, (by,), 0, command.ttl_s)}
+    batch.add(SystemReply, SYSTEM, by, command.text, fields, thread=thread)
     asked = {"message": batch.events[-1].id, "by": by, "stands_for": command.stands_for}
     text = f"{by} was asked to sum up {len(command.stands_for)} notes of {command.session}"
     _change(batch, known, BoardChange.ASKED, text, asked, thread)
 
 
-def conclude(room: Room, batch: Batch, rules: Rules) -> None:
+def conclude(room: Room, batch: RoomDraft, rules: RoomRules) -> None:
     """Take the summaries among the answers of a batch; note of those that will not come that they failed."""
     if not room.boards.asks:
         return
@@ -133,7 +141,7 @@ def conclude(room: Room, batch: Batch, rules: Rules) -> None:
         match event:
             case AgentResponse() if event.reply_to in asked:
                 _take(room, batch, rules, event, *asked.pop(event.reply_to))
-            case Delivered() if event.message in asked and event.state in _LOST:
+            case DeliveryMoved() if event.message in asked and event.state in _LOST:
                 _fail(room, batch, *asked.pop(event.message), f"it was {event.state}")
             case Left(removed=True):
                 for key in [key for key, (_, ask) in asked.items() if ask.by == event.sender]:
@@ -142,7 +150,7 @@ def conclude(room: Room, batch: Batch, rules: Rules) -> None:
                 pass
 
 
-def _take(room: Room, batch: Batch, rules: Rules, reply: AgentResponse, name: str, ask: Ask) -> None:
+def _take(room: Room, batch: RoomDraft, rules: RoomRules, reply: AgentResponse, name: str, ask: Ask) -> None:
     if reply.sender != ask.by:
         return
     text = redact(Envelope.parse(reply.text).message.strip(), rules.secrets)
@@ -155,7 +163,7 @@ def _take(room: Room, batch: Batch, rules: Rules, reply: AgentResponse, name: st
     _add(room, batch, ask.by, name, text, fields)
 
 
-def _fail(room: Room, batch: Batch, name: str, ask: Ask, why: str) -> None:
+def _fail(room: Room, batch: RoomDraft, name: str, ask: Ask, why: str) -> None:
     known, thread = _known_board(room, name)
     text = f"the summary of {name} by {ask.by} came to nothing: {why}"
     _change(batch, known, BoardChange.FAILED, text, {"message": ask.message, "by": ask.by}, thread)
@@ -165,7 +173,7 @@ def _fail(room: Room, batch: Batch, name: str, ask: Ask, why: str) -> None:
 # --- providers -----------------------------------------------------------------------------------
 
 
-def keep_notes(room: Room, command: KeepNotes, batch: Batch) -> None:
+def keep_notes(room: Room, command: SetBoardProvider, batch: RoomDraft) -> None:
     """Note who keeps a board; nothing is said twice."""
     known, thread = _known_board(room, command.session)
     board = room.boards.of(known)
@@ -180,7 +188,7 @@ def keep_notes(room: Room, command: KeepNotes, batch: Batch) -> None:
 # --- size ----------------------------------------------------------------------------------------
 
 
-def compact(room: Room, command: CompactBoard, batch: Batch) -> None:
+def compact(room: Room, command: CompactBoard, batch: RoomDraft) -> None:
     """Take notes off a board; only what a summary stands for goes, and only once."""
     known, thread = _known_board(room, command.session)
     board = room.boards.of(known)
@@ -191,7 +199,7 @@ def compact(room: Room, command: CompactBoard, batch: Batch) -> None:
 
 
 def _change(
-    batch: Batch,
+    batch: RoomDraft,
     session: SessionId | None,
     change: BoardChange,
     text: str,

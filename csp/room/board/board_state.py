@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from csp.protocol.enums import ALL, AgentId, MessageId
-from csp.protocol.events import AgentResponse, AnyEvent, BoardChanged, Noted, type_of
+from csp.protocol.events import AgentResponse, AnyEvent, BoardChanged, NoteAdded, type_of
 from csp.protocol.notes import (
     ROOM_BOARD,
     BoardChange,
@@ -24,7 +24,7 @@ from csp.protocol.notes import (
 )
 from csp.protocol.responses import BoardsHealth
 from csp.room.secrets import redact
-from csp.room.sessions.session_state import Item
+from csp.room.sessions.session_state import WindowItem
 from csp.room.sessions.token_estimate import CHARS_PER_TOKEN, cut, tokens_in
 from csp.room.sessions.turn_prompt import render
 
@@ -106,7 +106,7 @@ class Boards(msgspec.Struct, omit_defaults=True):
     def take(self, event: AnyEvent) -> None:
         """Bring the board that an event is about up to date."""
         match event:
-            case Noted():
+            case NoteAdded():
                 self._count(event, event.idx)
                 if event.key:
                     self.keys[event.key] = event.sender, event.id
@@ -120,7 +120,7 @@ class Boards(msgspec.Struct, omit_defaults=True):
             case _:
                 pass
 
-    def _count(self, event: Noted | AgentResponse, idx: int) -> None:
+    def _count(self, event: NoteAdded | AgentResponse, idx: int) -> None:
         name = event.session_id or ROOM_BOARD
         board = self.of(name)
         after = max(board.next_idx, idx + 1)
@@ -177,7 +177,7 @@ def seq_of(note: str) -> int:
 def note_of(event: AnyEvent, known_secrets: Iterable[str] = ()) -> NoteView | None:
     """Return the note that an event is, without the secrets in it; None if it is none."""
     match event:
-        case Noted():
+        case NoteAdded():
             kind, tags, stands_for, source = event.kind, event.tags, event.stands_for, event.source
             idx, text = event.idx, event.text
         case AgentResponse(idx=int(idx)):
@@ -201,12 +201,12 @@ def note_of(event: AnyEvent, known_secrets: Iterable[str] = ()) -> NoteView | No
     )
 
 
-def is_summary(event: Noted | AgentResponse) -> TypeGuard[Noted]:
+def is_summary(event: NoteAdded | AgentResponse) -> TypeGuard[NoteAdded]:
     """Tell whether a note stands for others."""
-    return isinstance(event, Noted) and event.kind is NoteKind.SUMMARY
+    return isinstance(event, NoteAdded) and event.kind is NoteKind.SUMMARY
 
 
-def text_bytes(event: Noted | AgentResponse) -> int:
+def text_bytes(event: NoteAdded | AgentResponse) -> int:
     """Return how much space the text of a note takes."""
     return len(event.text.encode(errors="replace"))
 
@@ -250,12 +250,12 @@ def summary_prompt(
 
 def hits_as_items(
     hits: Iterable[HitView], budget: int = HIT_TOKENS, known: Collection[MessageId] = ()
-) -> list[Item]:
+) -> list[WindowItem]:
     """Return the best hits that fit into `budget` tokens as items of a window, oldest first.
 
     What a window holds already, by the ids of its items in `known`, is not shown twice.
     """
-    kept: dict[int, Item] = {}
+    kept: dict[int, WindowItem] = {}
     for hit in hits:
         note = hit.note
         if note.id in known or (note.source is not None and note.source.id in known):
@@ -264,5 +264,5 @@ def hits_as_items(
             break
         text = cut(note.text, budget * CHARS_PER_TOKEN)
         budget -= tokens_in(text)
-        kept[seq_of(note.id)] = Item(id=note.id, sender=note.author, target=ALL, text=text)
+        kept[seq_of(note.id)] = WindowItem(id=note.id, sender=note.author, target=ALL, text=text)
     return [kept[seq] for seq in sorted(kept)]

@@ -13,17 +13,33 @@ from csp.protocol.enums import (
     DeliverKind,
     DeliveryState,
     HeldReason,
-    Kind,
     MessageId,
+    ParticipantKind,
 )
-from csp.protocol.events import Activity, AgentCall, AgentResponse, HumanMessage, Pruned, Redacted, Said
-from csp.room.commands import Answer, Cancel, Continue, Prune, Redact, Report, Send
+from csp.protocol.events import (
+    Activity,
+    AgentCall,
+    AgentResponse,
+    HumanMessage,
+    MessageEvent,
+    Pruned,
+    Redacted,
+)
+from csp.room.commands import (
+    CancelMessage,
+    PostReply,
+    Prune,
+    RedactMessage,
+    ReleaseMessage,
+    ReportDelivery,
+    Send,
+)
 from csp.room.identity import nearest
 from csp.room.messages.delivery import may_move
 from csp.room.messages.inbox import expired
-from csp.room.messages.session_fields import stamp, stamp_of_person
-from csp.room.messages.tool_dedupe import Way, same
-from csp.room.room_draft import Batch
+from csp.room.messages.session_fields import agent_session_fields, person_session_fields
+from csp.room.messages.tool_dedupe import Channel, find_duplicate
+from csp.room.room_draft import RoomDraft
 from csp.room.room_state import ROOM_HOLDS, Message, Room
 
 MAX_HOPS: Final = 8
@@ -39,33 +55,33 @@ AgentSpeech = AgentCall | AgentResponse | Activity
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
 
 
-def send(room: Room, command: Send, batch: Batch) -> None:
+def send(room: Room, command: Send, batch: RoomDraft) -> None:
     if command.id is not None and is_repeated(room, command.sender, command.id):
         return
-    asked = asked_message(room, command)
+    asked = answered_message(room, command)
     target, recipients = route(room, command)
     kind = AgentResponse if command.reply_to else AgentCall
     sender = room.participants.get(command.sender)
     fields: dict[str, Any] = {"urgent": command.urgent, "reply_to": command.reply_to}
     if sender is not None and not is_person(room, command.sender):
-        if known := same(sender.sent, Way.WORDS, (target,), command.text):
-            not_again(batch, command.sender, f"the message to {target}", known)
+        if known := find_duplicate(sender.sent, Channel.WORDS, (target,), command.text):
+            notice_duplicate(batch, command.sender, f"the message to {target}", known)
             return
         # It speaks because of what it works on, as its words would.
         asked = asked or (room.message(sender.heard) if sender.heard else None)
-        fields["via"] = Way.TOOL
+        fields["via"] = Channel.TOOL
         check_share(room, recipients)
     check_queues(room, recipients, command.text, batch)
-    confirm(asked, command, batch)
-    say(room, command, batch, kind, asked, target, recipients, fields)
+    confirm_delivery(asked, command, batch)
+    post_message(room, command, batch, kind, asked, target, recipients, fields)
 
 
-def not_again(batch: Batch, agent: AgentId, what: str, known: MessageId) -> None:
+def notice_duplicate(batch: RoomDraft, agent: AgentId, what: str, known: MessageId) -> None:
     """Leave a mark where something is not sent, because the same was sent for the same prompt."""
     batch.notice(agent, f"{agent}: {what} was not sent again: {known} has said the same", repeats=known)
 
 
-def asked_message(room: Room, command: Send | Answer) -> Message | None:
+def answered_message(room: Room, command: Send | PostReply) -> Message | None:
     """Return the message that is answered, if its sender may know of it at all."""
     message = room.message(command.reply_to) if command.reply_to else None
     if message is None or command.sender in (HUMAN, message.sender) or message.target == ALL:
@@ -73,10 +89,10 @@ def asked_message(room: Room, command: Send | Answer) -> Message | None:
     return message if command.sender in message.deliveries else None
 
 
-def say(
+def post_message(
     room: Room,
-    command: Send | Answer,
-    batch: Batch,
+    command: Send | PostReply,
+    batch: RoomDraft,
     kind: type[AgentSpeech],
     asked: Message | None,
     target: AgentId,
@@ -87,12 +103,12 @@ def say(
     is_human = is_person(room, command.sender)
     fields["recipients"] = recipients
     fields["hops"] = 0 if is_human else hops_after(asked)
-    fields |= terms(batch, recipients, fields["hops"], command.ttl_s)
+    fields |= hold_and_expiry(batch, recipients, fields["hops"], command.ttl_s)
     thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
     speech = HumanMessage if is_human else kind
     if is_human:
-        fields |= stamp_of_person(batch, thread)
-    elif marks := stamp(batch, command.sender, thread, recipients):
+        fields |= person_session_fields(batch, thread)
+    elif marks := agent_session_fields(batch, command.sender, thread, recipients):
         fields |= marks | {"out_of_turn": speech is AgentResponse}
     batch.add(speech, command.sender, target, command.text, fields, thread=thread, id=command.id)
     ask_about_loop(batch)
@@ -103,7 +119,9 @@ def hops_after(asked: Message | None) -> int:
     return asked.hops + 1 if asked else 1
 
 
-def terms(batch: Batch, recipients: tuple[AgentId, ...], hops: int, ttl_s: float | None) -> dict[str, Any]:
+def hold_and_expiry(
+    batch: RoomDraft, recipients: tuple[AgentId, ...], hops: int, ttl_s: float | None
+) -> dict[str, Any]:
     """Return whether a message is held, when it expires; both only matter to somebody who gets it."""
     held = {"held": HeldReason.LOOP} if recipients and hops > MAX_HOPS else {}
     expires = {"expires": batch.clock + ttl_s} if recipients and ttl_s is not None else {}
@@ -150,7 +168,7 @@ def _everybody_else(room: Room, command: Send) -> tuple[AgentId, ...]:
     )
 
 
-def asker_of(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:
+def reply_recipients(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentId, ...]:
     """Return who gets an answer typed in: the participant that asked, for the first answer alone."""
     # An answer asks for nothing: two agents would thank each other for ever.
     if asked is None or asked.reply_to is not None or asked.sender not in room.participants:
@@ -159,12 +177,14 @@ def asker_of(room: Room, asked: Message | None, sender: AgentId) -> tuple[AgentI
     return (asked.sender,) if delivery is not None and not delivery.answered else ()
 
 
-def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str, batch: Batch) -> None:
+def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str, batch: RoomDraft) -> None:
     """Refuse a message that one of its recipients has no room for, after what the batch has for it."""
     for agent in recipients:
         participant = room.participants[agent]
         coming = [
-            event.text for event in batch.events if isinstance(event, Said) and agent in event.recipients
+            event.text
+            for event in batch.events
+            if isinstance(event, MessageEvent) and agent in event.recipients
         ]
         waiting = len(participant.queue) + len(coming)
         chars = participant.queued_chars + sum(map(len, coming)) + len(text)
@@ -181,7 +201,7 @@ def check_share(room: Room, recipients: tuple[AgentId, ...]) -> None:
         raise TooMany(f"{waiting} messages wait in this room, it takes no more from agents", hint)
 
 
-def confirm(asked: Message | None, answer: Send | Answer, batch: Batch) -> None:
+def confirm_delivery(asked: Message | None, answer: Send | PostReply, batch: RoomDraft) -> None:
     """Note that what is answered has arrived: the answer proves it, unless it has no text."""
     delivery = asked.deliveries.get(answer.sender) if asked else None
     if asked is None or delivery is None or delivery.reason in ROOM_HOLDS:
@@ -193,13 +213,13 @@ def confirm(asked: Message | None, answer: Send | Answer, batch: Batch) -> None:
 def is_person(room: Room, sender: AgentId) -> bool:
     """Tell whether somebody speaks for a person."""
     participant = room.participants.get(sender)
-    return sender == HUMAN or (participant is not None and participant.kind is Kind.HUMAN)
+    return sender == HUMAN or (participant is not None and participant.kind is ParticipantKind.HUMAN)
 
 
-def ask_about_loop(batch: Batch) -> None:
+def ask_about_loop(batch: RoomDraft) -> None:
     """Ask the human about the last message of the batch, if the loop guard holds it."""
     said = batch.events[-1]
-    if not isinstance(said, Said) or said.held != HeldReason.LOOP:
+    if not isinstance(said, MessageEvent) or said.held != HeldReason.LOOP:
         return
     batch.notice(
         HUMAN,
@@ -211,7 +231,7 @@ def ask_about_loop(batch: Batch) -> None:
 # --- deliveries ----------------------------------------------------------------------------------
 
 
-def report(room: Room, command: Report, batch: Batch) -> None:
+def report(room: Room, command: ReportDelivery, batch: RoomDraft) -> None:
     message = room.message(command.message)
     delivery = message.deliveries.get(command.agent) if message else None
     if message is None or delivery is None:
@@ -242,7 +262,7 @@ def report(room: Room, command: Report, batch: Batch) -> None:
             batch.notice(HUMAN, f"{message.id} to {command.agent} failed: {told}")
 
 
-def _checked_reason(command: Report) -> str:
+def _checked_reason(command: ReportDelivery) -> str:
     if command.state is DeliveryState.HELD:
         if command.reason not in SIDECAR_REASONS:
             expected = ", ".join(sorted(SIDECAR_REASONS))
@@ -251,7 +271,7 @@ def _checked_reason(command: Report) -> str:
     return command.reason or "unknown" if command.state is DeliveryState.FAILED else ""
 
 
-def cancel(room: Room, command: Cancel, batch: Batch) -> None:
+def cancel(room: Room, command: CancelMessage, batch: RoomDraft) -> None:
     message = _known_message(room, command.message)
     _withdraw(message, batch)
     if not batch.events:
@@ -260,13 +280,13 @@ def cancel(room: Room, command: Cancel, batch: Batch) -> None:
         raise Refused(f"{message.id} can no longer be withdrawn: {why}", "see what waits with: csp status")
 
 
-def _withdraw(message: Message, batch: Batch) -> None:
+def _withdraw(message: Message, batch: RoomDraft) -> None:
     for agent, delivery in message.deliveries.items():
         if delivery.is_untouched:
             batch.deliver(message, agent, DeliveryState.WITHDRAWN)
 
 
-def release(room: Room, command: Continue, batch: Batch) -> None:
+def release(room: Room, command: ReleaseMessage, batch: RoomDraft) -> None:
     message = _known_message(room, command.message)
     for agent, delivery in message.deliveries.items():
         if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
@@ -278,14 +298,14 @@ def release(room: Room, command: Continue, batch: Batch) -> None:
         raise Refused(f"{message.id} is not held by the loop guard", "see what waits with: csp status")
 
 
-def tick(room: Room, batch: Batch) -> None:
+def tick(room: Room, batch: RoomDraft) -> None:
     for message, agent in expired(room, batch.clock):
         batch.deliver(message, agent, DeliveryState.EXPIRED)
         what = message.control if message.kind is DeliverKind.CONTROL else message.id
         batch.notice(message.sender, f"{what} to {agent} expired: it was not taken in time")
 
 
-def redact(room: Room, command: Redact, batch: Batch) -> None:
+def redact(room: Room, command: RedactMessage, batch: RoomDraft) -> None:
     message = room.message(command.message)
     if message is not None:
         _withdraw(message, batch)
@@ -294,7 +314,7 @@ def redact(room: Room, command: Redact, batch: Batch) -> None:
     batch.add(Redacted, HUMAN, ALL, text, {"message": message_id})
 
 
-def prune(room: Room, command: Prune, batch: Batch) -> None:
+def prune(room: Room, command: Prune, batch: RoomDraft) -> None:
     if command.before > room.seq:
         raise BadInput(f"the journal ends at {room.seq}", "give a smaller sequence number")
     for participant in room.participants.values():

@@ -3,11 +3,13 @@
 from typing import Any
 
 from csp.protocol.enums import AgentId
-from csp.room.room_draft import Batch
+from csp.room.room_draft import RoomDraft
 from csp.room.sessions.session_state import Session
 
 
-def stamp(batch: Batch, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]) -> dict[str, Any]:
+def agent_session_fields(
+    batch: RoomDraft, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]
+) -> dict[str, Any]:
     """Return the fields that make what an agent says part of a session that concerns it.
 
     What a member says in a sealed phase is sealed with it, so nobody gets it before that ends; who is in two
@@ -23,14 +25,14 @@ def stamp(batch: Batch, sender: AgentId, thread: str, recipients: tuple[AgentId,
     return {"session_id": session.id, "sealed": seals.pop(session.id, 0), "seals": seals, "waits": waits}
 
 
-def stamp_of_person(batch: Batch, thread: str) -> dict[str, Any]:
+def person_session_fields(batch: RoomDraft, thread: str) -> dict[str, Any]:
     """Return the fields that make what a person says part of the session of its thread."""
     session = batch.sessions.live_in(thread) if batch.has_sessions else None
     return {} if session is None else {"session_id": session.id}
 
 
 def _session_for(
-    batch: Batch, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]
+    batch: RoomDraft, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]
 ) -> Session | None:
     """Return the sealed session that the sender is in, else that of the thread, else any with one of them."""
     them = {sender, *recipients}

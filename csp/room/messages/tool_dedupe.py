@@ -20,23 +20,23 @@ KEPT: Final = 50
 _BLANK_LINE: Final = "\n\n"
 
 
-class Way(StrEnum):
+class Channel(StrEnum):
     """How an agent sent a message while it was at work."""
 
     TOOL = "tool"
     WORDS = "words"
 
 
-class Sent(msgspec.Struct, frozen=True, array_like=True):
+class SentMessage(msgspec.Struct, frozen=True, array_like=True):
     """A message of the prompt that an agent works on, as far as it takes to know it again."""
 
     id: MessageId
     target: AgentId
-    way: Way
+    way: Channel
     marks: tuple[str, ...]
 
 
-def marks_of(text: str) -> tuple[str, ...]:
+def fingerprints(text: str) -> tuple[str, ...]:
     """Return by what a text is known again: as it is, and by its first paragraph.
 
     A printed command ends at a blank line, so of a long text it repeats the first paragraph alone.
@@ -50,9 +50,9 @@ def _mark(text: str) -> str:
     return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def same(
-    sent: tuple[Sent, ...],
-    way: Way,
+def find_duplicate(
+    sent: tuple[SentMessage, ...],
+    way: Channel,
     targets: Collection[AgentId],
     text: str,
     used: Collection[MessageId] = (),
@@ -60,10 +60,10 @@ def same(
     """Return the first message that went this way with the same text, if none has been matched with it."""
     if not sent:
         return None
-    mark = marks_of(text)[0]
+    mark = fingerprints(text)[0]
     for one in sent:
         # Words repeat a tool's first paragraph; a tool that says less than the words did says something else.
-        known = one.marks if one.way is Way.TOOL else one.marks[:1]
+        known = one.marks if one.way is Channel.TOOL else one.marks[:1]
         if one.way is way and one.target in targets and mark in known and one.id not in used:
             return one.id
     return None

@@ -5,13 +5,21 @@ from typing import Final
 import msgspec
 
 from csp.protocol.enums import AgentId
-from csp.protocol.events import AnyEvent, Late, Left, ModeChanged, Noticed, Said, Told
+from csp.protocol.events import (
+    AnyEvent,
+    LateReply,
+    Left,
+    MessageEvent,
+    ModeChanged,
+    NoticePosted,
+    SystemReply,
+)
 
 #: Wake-ups without an answer after which the people of the room are told.
 ENOUGH: Final = 2
 
 
-class Silence(msgspec.Struct, frozen=True, array_like=True):
+class UnansweredWakeups(msgspec.Struct, frozen=True, array_like=True):
     """When the first wake-ups were sent that an orchestrator has not answered; whether that was told."""
 
     since: tuple[float, ...] = ()
@@ -19,19 +27,21 @@ class Silence(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Wakeups(msgspec.Struct, omit_defaults=True):
-    by_agent: dict[AgentId, Silence] = msgspec.field(default_factory=dict)
+    by_agent: dict[AgentId, UnansweredWakeups] = msgspec.field(default_factory=dict)
 
     def take(self, event: AnyEvent) -> None:
         """Note a wake-up; whatever an orchestrator says or sets shows that it is awake."""
         match event:
-            case Told() if event.session_id is not None:
-                silence = self.by_agent.get(event.target, Silence())
+            case SystemReply() if event.session_id is not None:
+                silence = self.by_agent.get(event.target, UnansweredWakeups())
                 since = (*silence.since, event.ts)[:ENOUGH]
-                self.by_agent[event.target] = Silence(since, silence.is_told)
-            case Said() | ModeChanged() | Late() | Left() if self.by_agent:
+                self.by_agent[event.target] = UnansweredWakeups(since, silence.is_told)
+            case MessageEvent() | ModeChanged() | LateReply() | Left() if self.by_agent:
                 self.by_agent.pop(event.sender, None)
-            case Noticed() if event.silent in self.by_agent:
-                self.by_agent[event.silent] = Silence(self.by_agent[event.silent].since, is_told=True)
+            case NoticePosted() if event.silent in self.by_agent:
+                self.by_agent[event.silent] = UnansweredWakeups(
+                    self.by_agent[event.silent].since, is_told=True
+                )
             case _:
                 pass
 

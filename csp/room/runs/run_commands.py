@@ -10,19 +10,19 @@ from csp.protocol.review_messages import MAILBOX, MAX_ITEMS, Decision, RunAction
 from csp.protocol.session_parts import Change, EndReason, Status
 from csp.room.commands import ActOnRun, CheckRun, DeliverRun, PrepareRun, SayInRun
 from csp.room.identity import nearest
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.runs import run_protocol
-from csp.room.runs.run_state import Run
-from csp.room.sessions.session_draft import Desk
+from csp.room.runs.run_state import ReviewRun
+from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_end import end
 from csp.room.sessions.session_engine import advance
 
 P = RunPhase
 
 
-def known_run(runs: dict[str, Run], run_id: str) -> Run:
+def known_run(runs: dict[str, ReviewRun], run_id: str) -> ReviewRun:
     """Return a run that is remembered, or say which there are."""
     found = runs.get(run_id)
     if found is None:
@@ -31,7 +31,7 @@ def known_run(runs: dict[str, Run], run_id: str) -> Run:
     return found
 
 
-def say(room: Room, command: SayInRun, batch: Batch, rules: Rules) -> None:
+def say(room: Room, command: SayInRun, batch: RoomDraft, rules: RoomRules) -> None:
     """Take a message that came as a file or a request; the same one again changes nothing."""
     run = known_run(batch.runs.by_id, command.run)
     if command.key and command.key in run.keys:
@@ -44,12 +44,12 @@ def say(room: Room, command: SayInRun, batch: Batch, rules: Rules) -> None:
         raise run_protocol.unknown_role(run, command.sender)
     if command.role is not None and command.role is not role:
         raise Refused(f"sender is {command.role}, but {command.sender} is the {role} of run {run.id}", "")
-    desk = Desk(room, batch, rules, run.session)
-    run_protocol.take(desk, role, command.body, command.origin, command.key)
+    desk = SessionDraft(room, batch, rules, run.session)
+    run_protocol.handle_message(desk, role, command.body, command.origin, command.key)
     advance(desk)
 
 
-def _check_live(run: Run) -> None:
+def _check_live(run: ReviewRun) -> None:
     if run.is_over:
         raise Refused(f"run {run.id} has ended: {run.reason}", "begin a new one with: csp review start")
 
@@ -57,12 +57,12 @@ def _check_live(run: Run) -> None:
 # --- CSP's own hands -------------------------------------------------------------------------------
 
 
-def prepare(room: Room, command: PrepareRun, batch: Batch, rules: Rules) -> None:
+def prepare(room: Room, command: PrepareRun, batch: RoomDraft, rules: RoomRules) -> None:
     """Note where the run works; then it begins."""
     run = batch.runs.by_id.get(command.run)
     if run is None or run.phase is not P.SETUP or run.is_over:
         return
-    desk = Desk(room, batch, rules, run.session)
+    desk = SessionDraft(room, batch, rules, run.session)
     desk.add_run(RunPrepared, command.context.worktree or command.context.dir, {"context": command.context})
     if command.context.note:
         desk.notice(f"Run {run.id}: {command.context.note}.")
@@ -70,19 +70,19 @@ def prepare(room: Room, command: PrepareRun, batch: Batch, rules: Rules) -> None
     advance(desk)
 
 
-def check(room: Room, command: CheckRun, batch: Batch, rules: Rules) -> None:
+def check(room: Room, command: CheckRun, batch: RoomDraft, rules: RoomRules) -> None:
     """Note the diff and the tests of the last step, unless it is the last no more."""
     run = batch.runs.by_id.get(command.run)
     if run is None or run.is_over or run.is_checked or run.update is None:
         return
     if (run.cycle, run.steps) != (command.cycle, command.step):
         return
-    desk = Desk(room, batch, rules, run.session)
-    run_protocol.checked(desk, command.update, command.note)
+    desk = SessionDraft(room, batch, rules, run.session)
+    run_protocol.record_check(desk, command.update, command.note)
     advance(desk)
 
 
-def deliver(room: Room, command: DeliverRun, batch: Batch, rules: Rules) -> None:
+def deliver(room: Room, command: DeliverRun, batch: RoomDraft, rules: RoomRules) -> None:
     """Note where the accepted work can be found."""
     run = batch.runs.by_id.get(command.run)
     if run is None or not run.owes_branch:
@@ -96,7 +96,7 @@ def deliver(room: Room, command: DeliverRun, batch: Batch, rules: Rules) -> None
 # --- a person --------------------------------------------------------------------------------------
 
 
-def act(room: Room, command: ActOnRun, batch: Batch, rules: Rules) -> None:
+def act(room: Room, command: ActOnRun, batch: RoomDraft, rules: RoomRules) -> None:
     """Do what a person says."""
     run = known_run(batch.runs.by_id, command.run)
     afterwards = _AFTERWARDS.get(command.action)
@@ -104,12 +104,12 @@ def act(room: Room, command: ActOnRun, batch: Batch, rules: Rules) -> None:
         afterwards(run, command, batch)
         return
     _check_live(run)
-    desk = Desk(room, batch, rules, run.session)
+    desk = SessionDraft(room, batch, rules, run.session)
     _ACTIONS[command.action](desk, run, command)
     advance(desk)
 
 
-def _judge(run: Run, command: ActOnRun, batch: Batch) -> None:
+def _judge(run: ReviewRun, command: ActOnRun, batch: RoomDraft) -> None:
     known = [str(one.id) for one in run.findings]
     if command.finding not in known:
         hint = nearest(command.finding or "", known) if known else "it has none"
@@ -120,7 +120,7 @@ def _judge(run: Run, command: ActOnRun, batch: Batch) -> None:
     batch.add_run(run, RunJudged, f"{command.finding} {command.verdict}", fields, by=command.sender)
 
 
-def _record_defect(run: Run, command: ActOnRun, batch: Batch) -> None:
+def _record_defect(run: ReviewRun, command: ActOnRun, batch: RoomDraft) -> None:
     """Note a defect that the reviewer missed; the same text again changes nothing."""
     text = (command.defect or "").strip()
     if not text:
@@ -136,13 +136,13 @@ def _record_defect(run: Run, command: ActOnRun, batch: Batch) -> None:
     batch.add_run(run, RunDefect, text, fields, by=command.sender)
 
 
-def _go(desk: Desk, run: Run, command: ActOnRun) -> None:
+def _go(desk: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
     _check_phase(run, command.action, P.APPROVAL)
     _edit(desk, run, command)
-    run_protocol.enter(desk, P.EXECUTION, by=command.sender)
+    run_protocol.enter_phase(desk, P.EXECUTION, by=command.sender)
 
 
-def _edit(desk: Desk, run: Run, command: ActOnRun) -> None:
+def _edit(desk: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
     """Take the plan that a person has changed."""
     if command.plan is not None and command.plan != run.plan:
         fields = {"plan": command.plan}
@@ -150,19 +150,19 @@ def _edit(desk: Desk, run: Run, command: ActOnRun) -> None:
         desk.notice(f"Run {run.id}: {command.sender} has changed the plan.")
 
 
-def is_plan_open(run: Run) -> bool:
+def is_plan_open(run: ReviewRun) -> bool:
     """Tell whether a person may still change the plan: there is one, nobody works by it yet."""
     at = run.back if run.phase is P.HALTED else run.phase
     return run.plan is not None and at in (P.FEEDBACK, P.APPROVAL)
 
 
-def _halt(desk: Desk, run: Run, command: ActOnRun) -> None:
+def _halt(desk: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
     if run.phase in (P.HALTED, P.SETUP):
         raise Refused(f"run {run.id} is in phase {run.phase}", "see: csp review show")
     run_protocol.halt(desk, command.rationale or f"halted by {command.sender}", by=command.sender)
 
 
-def _resume(desk: Desk, run: Run, command: ActOnRun) -> None:
+def _resume(desk: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
     is_paused = desk.session.status is Status.PAUSED
     if is_paused:
         desk.change(Change.RESUMED, "resumed", by=command.sender)
@@ -172,18 +172,18 @@ def _resume(desk: Desk, run: Run, command: ActOnRun) -> None:
         if run.back is P.CHECKS and run.is_checked:
             run_protocol.after_checks(desk)
         else:
-            run_protocol.enter(desk, run.back or P.EXECUTION, command.rationale, by=command.sender)
+            run_protocol.enter_phase(desk, run.back or P.EXECUTION, command.rationale, by=command.sender)
     elif not is_paused:
         raise Refused(f"run {run.id} is not halted, it is in phase {run.phase}", "see: csp review show")
 
 
-def _abort(desk: Desk, run: Run, command: ActOnRun) -> None:
+def _abort(desk: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
     if not command.rationale.strip():
         raise BadInput("an abort needs a rationale", "say why: csp review abort RUN WHY")
     end(desk, _AT_ABORT.get(run.phase, EndReason.ABORTED), by=command.sender, note=command.rationale)
 
 
-def _decide(desk: Desk, run: Run, command: ActOnRun) -> None:
+def _decide(desk: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
     if command.decision is None:
         raise BadInput("a decision is missing", "give: accept, revise or abort")
     if command.decision is Decision.ABORT:
@@ -193,37 +193,39 @@ def _decide(desk: Desk, run: Run, command: ActOnRun) -> None:
     _DECISIONS[run.phase][command.decision](desk, run, command)
 
 
-def _check_phase(run: Run, action: RunAction, *phases: RunPhase) -> None:
+def _check_phase(run: ReviewRun, action: RunAction, *phases: RunPhase) -> None:
     if run.phase not in phases:
         wanted = " or ".join(phases)
         what = f"run {run.id} is in phase {run.phase}, {action} is for {wanted}"
         raise Refused(what, "see: csp review show")
 
 
-def _plan_again(desk: Desk, run: Run, command: ActOnRun) -> None:
-    run_protocol.enter(desk, P.PLAN, command.rationale or "a person wants another plan", by=command.sender)
+def _plan_again(desk: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
+    run_protocol.enter_phase(
+        desk, P.PLAN, command.rationale or "a person wants another plan", by=command.sender
+    )
 
 
-def _close(desk: Desk, run: Run, command: ActOnRun) -> None:
-    run_protocol.enter(desk, P.CLOSING, command.rationale, by=command.sender)
+def _close(desk: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
+    run_protocol.enter_phase(desk, P.CLOSING, command.rationale, by=command.sender)
 
 
-def _revise(desk: Desk, run: Run, command: ActOnRun) -> None:
+def _revise(desk: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
     run_protocol.revise(desk, command.rationale, by=command.sender)
 
 
-def _back_to_work(desk: Desk, run: Run, command: ActOnRun) -> None:
-    run_protocol.enter(desk, P.EXECUTION if run.plan else P.PLAN, command.rationale, by=command.sender)
+def _back_to_work(desk: SessionDraft, run: ReviewRun, command: ActOnRun) -> None:
+    run_protocol.enter_phase(desk, P.EXECUTION if run.plan else P.PLAN, command.rationale, by=command.sender)
 
 
 #: How a run ends that a person aborts in one of these phases.
 _AT_ABORT: Final = {P.ESCALATED: EndReason.CAP_REACHED, P.HALTED: EndReason.HALTED}
 #: What is said of a run when it is over.
-_AFTERWARDS: Final[dict[RunAction, Callable[[Run, ActOnRun, Batch], None]]] = {
+_AFTERWARDS: Final[dict[RunAction, Callable[[ReviewRun, ActOnRun, RoomDraft], None]]] = {
     RunAction.FINDING: _judge,
     RunAction.DEFECT: _record_defect,
 }
-_Act = Callable[[Desk, Run, ActOnRun], None]
+_Act = Callable[[SessionDraft, ReviewRun, ActOnRun], None]
 _DECISIONS: Final[dict[RunPhase, dict[Decision, _Act]]] = {
     P.APPROVAL: {Decision.ACCEPT: _go, Decision.REVISE: _plan_again},
     P.ESCALATED: {Decision.ACCEPT: _close, Decision.REVISE: _revise},

@@ -13,7 +13,7 @@ from csp.protocol.review_messages import (
     TestResult,
 )
 from csp.protocol.session_parts import EndReason
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 from csp.room.sessions.token_estimate import cut
 
 #: How much of a diff, of the output of tests a prompt holds; the files hold all of it.
@@ -21,7 +21,7 @@ MAX_DIFF: Final = 24_000
 MAX_OUTPUT: Final = 4_000
 
 
-def run_values(run: Run, agent: AgentId) -> dict[str, str]:
+def run_values(run: ReviewRun, agent: AgentId) -> dict[str, str]:
     """Return what the placeholders of a prompt stand for besides those of every session."""
     role = run.role_of(agent) or RunRole.BUILDER
     other = RunRole.REVIEWER if role is RunRole.BUILDER else RunRole.BUILDER
@@ -42,7 +42,7 @@ def run_values(run: Run, agent: AgentId) -> dict[str, str]:
     }
 
 
-def _place(run: Run) -> str:
+def _place(run: ReviewRun) -> str:
     if run.context is None:
         return "(your own directory)"
     return run.context.worktree or run.context.dir or "(your own directory)"
@@ -56,7 +56,7 @@ def plan_text(plan: Plan | None) -> str:
     return f"{plan.summary}\n{steps}".strip()
 
 
-def _feedback(run: Run) -> str:
+def _feedback(run: ReviewRun) -> str:
     said = run.feedback
     if said is None:
         return "(none)"
@@ -71,7 +71,7 @@ def _findings(findings: tuple[Finding, ...]) -> str:
     return "\n".join(f"- {one.id} ({one.severity}): {one.text}" for one in findings) or "(none)"
 
 
-def _work(run: Run, *, is_whole: bool) -> str:
+def _work(run: ReviewRun, *, is_whole: bool) -> str:
     """Return the last step with its diff and its tests; of a step on the way, what was subscribed to."""
     update = run.update
     if update is None:
@@ -110,7 +110,7 @@ def _fenced(text: str, kind: str = "") -> str:
     return f"{mark}{kind}\n{text}\n{mark}"
 
 
-def summary_of(run: Run, reason: EndReason) -> str:
+def summary_of(run: ReviewRun, reason: EndReason) -> str:
     """Say what became of a run, what each role had to do with it."""
     lines = [
         f"Run {run.id}: {reason} after {run.cycle} cycles, {run.revisions} revisions.",
@@ -127,11 +127,11 @@ def summary_of(run: Run, reason: EndReason) -> str:
     return "\n".join(lines)
 
 
-def _last(run: Run) -> str:
+def _last(run: ReviewRun) -> str:
     return run.update.step if run.update is not None else "nothing was done"
 
 
-def _review(run: Run) -> str:
+def _review(run: ReviewRun) -> str:
     counts = [f"{sum(one.severity is grade for one in run.findings)} {grade}" for grade in Severity]
     still_open = sum(one.is_open for one in run.findings)
     said = f"risk {run.risk}; " if run.risk else ""

@@ -31,9 +31,9 @@ from csp.protocol.review_messages import (
     type_of_body,
 )
 from csp.protocol.session_parts import Change, EndReason, PhaseKind, Stage, TurnState
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 from csp.room.sessions.modes import MODES
-from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_end import end
 from csp.room.sessions.turns import ask, cancel
 
@@ -73,7 +73,7 @@ MAX_STEPS: Final = 30
 _ROWS: Final = {row.name: at for at, row in enumerate(MODES[Mode.REVIEW].phases)}
 
 
-def goes_on(desk: Desk) -> None:
+def ask_next(desk: SessionDraft) -> None:
     """Ask whoever the run needs next; called when nobody owes a reply."""
     run, session = desk.run, desk.session
     if run is None:
@@ -82,14 +82,14 @@ def goes_on(desk: Desk) -> None:
     elif session.stage.is_waiting:
         return
     elif run.phase is P.WATCH and session.done:
-        enter(desk, P.EXECUTION)
+        enter_phase(desk, P.EXECUTION)
     elif session.asked_here < ASKS:
         ask(desk, run.agent_of(TURN_OF[run.phase]))
     else:
         give_up(desk, f"in {ASKS} turns")
 
 
-def give_up(desk: Desk, when: str) -> None:
+def give_up(desk: SessionDraft, when: str) -> None:
     """Ask nobody any more for the message of this phase; a person says how it goes on."""
     run = desk.known_run
     if run.phase is P.CLOSING:
@@ -98,14 +98,14 @@ def give_up(desk: Desk, when: str) -> None:
         return
     if run.phase is P.WATCH:
         # Nobody has to say something about a step on the way.
-        enter(desk, P.EXECUTION)
+        enter_phase(desk, P.EXECUTION)
         return
     wanted = next(iter(LEGAL[run.phase]))
     halt(desk, f"{run.agent_of(TURN_OF[run.phase])} gave no valid {wanted} {when}")
 
 
-def enter(
-    desk: Desk,
+def enter_phase(
+    desk: SessionDraft,
     phase: RunPhase,
     why: str = "",
     *,
@@ -139,19 +139,19 @@ def enter(
         desk.wake(f"run {run.id} waits for a person: {why}")
 
 
-def halt(desk: Desk, why: str, *, by: AgentId | None = None) -> None:
+def halt(desk: SessionDraft, why: str, *, by: AgentId | None = None) -> None:
     """Stop all work on the run until a person says how it goes on."""
     back = desk.known_run.phase
     for turn in list(desk.session.turns.values()):
         if not cancel(desk, turn, "halted"):
             desk.interrupt(turn)
-    enter(desk, P.HALTED, why, back=back, by=by)
+    enter_phase(desk, P.HALTED, why, back=back, by=by)
 
 
 # --- messages --------------------------------------------------------------------------------------
 
 
-def take(desk: Desk, role: RunRole, body: AnyMessage, origin: str, key: str = "") -> None:
+def handle_message(desk: SessionDraft, role: RunRole, body: AnyMessage, origin: str, key: str = "") -> None:
     """Take a message of a role; one that is not expected is refused by its name."""
     run = desk.known_run
     wanted, body = body, check_message(run, role, body)
@@ -171,7 +171,7 @@ def _decision_of(body: AnyMessage) -> Decision | None:
     return body.decision if isinstance(body, ReviewDecision) else None
 
 
-def check_message(run: Run, role: RunRole, body: AnyMessage) -> AnyMessage:
+def check_message(run: ReviewRun, role: RunRole, body: AnyMessage) -> AnyMessage:
     """Return a message as it will be taken; refuse one that may not come now, or contradicts itself."""
     _check_legal(run, role, type_of_body(body))
     if isinstance(body, ExecutionUpdate):
@@ -193,7 +193,7 @@ def _claimed(update: ExecutionUpdate) -> ExecutionUpdate:
     return replace(update, tests=tests, figures=None)
 
 
-def _check_legal(run: Run, role: RunRole, message_type: MessageType) -> None:
+def _check_legal(run: ReviewRun, role: RunRole, message_type: MessageType) -> None:
     """Refuse a message that may not come now, or not from that role."""
     legal = LEGAL.get(run.phase, {})
     if legal.get(message_type) is role:
@@ -225,7 +225,7 @@ def _line_of(body: AnyMessage) -> str:
     return f"{type_of_body(body)}: {said}"
 
 
-def _settled(run: Run, decision: ReviewDecision) -> ReviewDecision:
+def _settled(run: ReviewRun, decision: ReviewDecision) -> ReviewDecision:
     """Return a decision as it is taken, its new findings numbered; refuse one that contradicts itself."""
     known = {one.id: one for one in run.findings}
     named = (*decision.resolved, *(one.id for one in decision.findings if one.id in known))
@@ -244,7 +244,7 @@ def _settled(run: Run, decision: ReviewDecision) -> ReviewDecision:
     return _FITTED[decision.decision](run, decision)
 
 
-def _accepted(run: Run, decision: ReviewDecision) -> ReviewDecision:
+def _accepted(run: ReviewRun, decision: ReviewDecision) -> ReviewDecision:
     """Resolve what was reason for a revision; minor findings stay as notes."""
     weighty = [one for one in decision.findings if one.is_weighty]
     if weighty:
@@ -254,7 +254,7 @@ def _accepted(run: Run, decision: ReviewDecision) -> ReviewDecision:
     return replace(decision, resolved=tuple(dict.fromkeys((*decision.resolved, *done))))
 
 
-def _revised(run: Run, decision: ReviewDecision) -> ReviewDecision:
+def _revised(run: ReviewRun, decision: ReviewDecision) -> ReviewDecision:
     """Take a revision for minor findings alone as what it is: an accept with notes."""
     left = [one for one in run.open_findings if one.id not in decision.resolved]
     if any(one.is_weighty for one in (*left, *decision.findings)):
@@ -265,11 +265,11 @@ def _revised(run: Run, decision: ReviewDecision) -> ReviewDecision:
     return replace(decision, decision=Decision.ACCEPT, rationale=note[:2000])
 
 
-def _as_it_is(run: Run, decision: ReviewDecision) -> ReviewDecision:
+def _as_it_is(run: ReviewRun, decision: ReviewDecision) -> ReviewDecision:
     return decision
 
 
-_FITTED: Final[dict[Decision, Callable[[Run, ReviewDecision], ReviewDecision]]] = {
+_FITTED: Final[dict[Decision, Callable[[ReviewRun, ReviewDecision], ReviewDecision]]] = {
     Decision.ACCEPT: _accepted,
     Decision.REVISE: _revised,
     Decision.ABORT: _as_it_is,
@@ -279,33 +279,33 @@ _FITTED: Final[dict[Decision, Callable[[Run, ReviewDecision], ReviewDecision]]] 
 # --- what comes of each ----------------------------------------------------------------------------
 
 
-def _on_ack(desk: Desk, body: Any) -> None:
-    enter(desk, P.PLAN)
+def _on_ack(desk: SessionDraft, body: Any) -> None:
+    enter_phase(desk, P.PLAN)
 
 
-def _on_plan(desk: Desk, body: Any) -> None:
-    enter(desk, P.FEEDBACK)
+def _on_plan(desk: SessionDraft, body: Any) -> None:
+    enter_phase(desk, P.FEEDBACK)
 
 
-def _on_feedback(desk: Desk, body: PlanFeedback) -> None:
+def _on_feedback(desk: SessionDraft, body: PlanFeedback) -> None:
     run = desk.known_run
     if body.alternative is not None and run.alternatives == 1:
-        enter(desk, P.PLAN, "the reviewer proposes another plan")
+        enter_phase(desk, P.PLAN, "the reviewer proposes another plan")
     elif body.alternative is not None:
-        enter(desk, P.APPROVAL, "builder and reviewer do not agree on a plan")
+        enter_phase(desk, P.APPROVAL, "builder and reviewer do not agree on a plan")
     elif body.risk is Risk.HIGH:
-        enter(desk, P.APPROVAL, "the reviewer takes the risk for high")
+        enter_phase(desk, P.APPROVAL, "the reviewer takes the risk for high")
     elif run.terms.approve:
-        enter(desk, P.APPROVAL, "the plan is to be approved")
+        enter_phase(desk, P.APPROVAL, "the plan is to be approved")
     else:
-        enter(desk, P.EXECUTION)
+        enter_phase(desk, P.EXECUTION)
 
 
-def _on_update(desk: Desk, body: Any) -> None:
-    enter(desk, P.CHECKS)
+def _on_update(desk: SessionDraft, body: Any) -> None:
+    enter_phase(desk, P.CHECKS)
 
 
-def _on_alert(desk: Desk, body: ExecutionAlert) -> None:
+def _on_alert(desk: SessionDraft, body: ExecutionAlert) -> None:
     run = desk.known_run
     if body.level is AlertLevel.CRITICAL:
         halt(desk, f"critical alert of {run.reviewer}: {body.text}")
@@ -313,34 +313,34 @@ def _on_alert(desk: Desk, body: ExecutionAlert) -> None:
         desk.notice(f"Run {run.id}: {run.reviewer} notes: {body.text}")
 
 
-def _on_decision(desk: Desk, body: ReviewDecision) -> None:
+def _on_decision(desk: SessionDraft, body: ReviewDecision) -> None:
     run = desk.known_run
     if body.decision is Decision.ACCEPT:
-        enter(desk, P.CLOSING)
+        enter_phase(desk, P.CLOSING)
     elif body.decision is Decision.ABORT:
         desk.notice(f"Run {run.id}: {run.reviewer} aborts: {body.rationale}")
         end(desk, EndReason.ABORTED, note=body.rationale)
     elif run.revisions + 1 >= (desk.session.setup.rounds or 1):
-        enter(desk, P.ESCALATED, f"not accepted after {run.revisions} revisions")
+        enter_phase(desk, P.ESCALATED, f"not accepted after {run.revisions} revisions")
     else:
         revise(desk)
 
 
-def revise(desk: Desk, why: str = "", *, by: AgentId | None = None) -> None:
+def revise(desk: SessionDraft, why: str = "", *, by: AgentId | None = None) -> None:
     """Let the builder go over its work once more."""
     run = desk.known_run
-    enter(desk, P.EXECUTION, why, cycle=run.cycle + 1, revisions=run.revisions + 1, by=by)
+    enter_phase(desk, P.EXECUTION, why, cycle=run.cycle + 1, revisions=run.revisions + 1, by=by)
 
 
-def _on_end(desk: Desk, body: Any) -> None:
+def _on_end(desk: SessionDraft, body: Any) -> None:
     end(desk, EndReason.ACCEPTED)
 
 
-def _on_start(desk: Desk, body: Any) -> None:
-    enter(desk, P.START)
+def _on_start(desk: SessionDraft, body: Any) -> None:
+    enter_phase(desk, P.START)
 
 
-_EFFECTS: Final[dict[type[Any], Callable[[Desk, Any], None]]] = {
+_EFFECTS: Final[dict[type[Any], Callable[[SessionDraft, Any], None]]] = {
     SessionStart: _on_start,
     SessionAck: _on_ack,
     PlanProposed: _on_plan,
@@ -352,7 +352,7 @@ _EFFECTS: Final[dict[type[Any], Callable[[Desk, Any], None]]] = {
 }
 
 
-def announce(desk: Desk) -> None:
+def announce(desk: SessionDraft) -> None:
     """Say in the builder's name that the run begins; the place to work in is ready."""
     run = desk.known_run
     body = SessionStart(
@@ -366,7 +366,7 @@ def announce(desk: Desk) -> None:
     _on_start(desk, body)
 
 
-def checked(desk: Desk, update: ExecutionUpdate, note: str) -> None:
+def record_check(desk: SessionDraft, update: ExecutionUpdate, note: str) -> None:
     """Note what CSP has found out about the last step; the run goes on unless it was halted meanwhile."""
     run = desk.known_run
     desk.add_run(RunChecked, _line_of(update), {"cycle": run.cycle, "update": update, "note": note})
@@ -376,20 +376,20 @@ def checked(desk: Desk, update: ExecutionUpdate, note: str) -> None:
         after_checks(desk)
 
 
-def after_checks(desk: Desk) -> None:
+def after_checks(desk: SessionDraft) -> None:
     """Go on from a step whose diff and tests are known."""
     run = desk.known_run
     if run.update is not None and run.update.final:
-        enter(desk, P.DECISION)
+        enter_phase(desk, P.DECISION)
     elif run.steps >= MAX_STEPS:
-        enter(desk, P.HALTED, f"{run.steps} steps without a submission", back=P.EXECUTION)
+        enter_phase(desk, P.HALTED, f"{run.steps} steps without a submission", back=P.EXECUTION)
     elif run.telemetry and run.reviewer != MAILBOX:
-        enter(desk, P.WATCH)
+        enter_phase(desk, P.WATCH)
     else:
-        enter(desk, P.EXECUTION)
+        enter_phase(desk, P.EXECUTION)
 
 
-def unknown_role(run: Run, agent: AgentId) -> BadInput:
+def unknown_role(run: ReviewRun, agent: AgentId) -> BadInput:
     """Return why somebody has no say in a run."""
     who = f"builder is {run.builder}, reviewer is {run.reviewer}"
     return BadInput(f"{agent} has no role in run {run.id}", who)

@@ -53,7 +53,7 @@ KEPT_ENDED: Final = 200
 KEPT_KEYS: Final = 500
 
 
-class Run(msgspec.Struct, frozen=True, omit_defaults=True):
+class ReviewRun(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     session: SessionId
     thread: str
@@ -127,14 +127,14 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
         return next((role for role in RunRole if self.agent_of(role) == agent), None)
 
 
-class Runs(msgspec.Struct, omit_defaults=True):
-    by_id: dict[str, Run] = msgspec.field(default_factory=dict)
+class ReviewRuns(msgspec.Struct, omit_defaults=True):
+    by_id: dict[str, ReviewRun] = msgspec.field(default_factory=dict)
 
-    def copy(self) -> "Runs":
+    def copy(self) -> "ReviewRuns":
         """Return runs that can go on by themselves."""
-        return Runs(dict(self.by_id))
+        return ReviewRuns(dict(self.by_id))
 
-    def of_session(self, session: SessionId) -> Run | None:
+    def of_session(self, session: SessionId) -> ReviewRun | None:
         """Return the run of a session."""
         return next((run for run in self.by_id.values() if run.session == session), None)
 
@@ -156,8 +156,8 @@ class Runs(msgspec.Struct, omit_defaults=True):
         self.by_id = {key: _without_texts(run) if run.is_over else run for key, run in self.by_id.items()}
 
 
-def _started(event: RunStarted) -> Run:
-    return Run(
+def _started(event: RunStarted) -> ReviewRun:
+    return ReviewRun(
         id=event.run,
         session=event.session_id,
         thread=event.thread,
@@ -173,7 +173,7 @@ def _started(event: RunStarted) -> Run:
     )
 
 
-def _step(run: Run, event: RunEvent) -> Run:
+def _step(run: ReviewRun, event: RunEvent) -> ReviewRun:
     match event:
         case RunPrepared():
             return replace(run, context=event.context)
@@ -205,7 +205,7 @@ def _step(run: Run, event: RunEvent) -> Run:
             return run
 
 
-def _moved(run: Run, event: RunMoved) -> Run:
+def _moved(run: ReviewRun, event: RunMoved) -> ReviewRun:
     is_new = event.cycle != run.cycle
     is_step = event.phase is RunPhase.EXECUTION
     return replace(
@@ -223,7 +223,7 @@ def _moved(run: Run, event: RunMoved) -> Run:
     )
 
 
-def _said(run: Run, event: RunSaid) -> Run:
+def _said(run: ReviewRun, event: RunSaid) -> ReviewRun:
     if event.key:
         run = replace(run, keys=(*run.keys, event.key)[-KEPT_KEYS:])
     match event.body:
@@ -247,7 +247,7 @@ def _said(run: Run, event: RunSaid) -> Run:
             return run
 
 
-def _decided(run: Run, decision: ReviewDecision) -> Run:
+def _decided(run: ReviewRun, decision: ReviewDecision) -> ReviewRun:
     """Close what was resolved, add what is new; the ids were given when it was decided on."""
     old = tuple(
         replace(one, resolved=run.cycle) if one.id in decision.resolved and one.is_open else one
@@ -257,7 +257,7 @@ def _decided(run: Run, decision: ReviewDecision) -> Run:
     return replace(run, decision=decision, findings=old + new)
 
 
-def _without_texts(run: Run) -> Run:
+def _without_texts(run: ReviewRun) -> ReviewRun:
     findings = tuple(replace(one, text="-") for one in run.findings)
     defects = tuple(replace(one, text="-") for one in run.defects)
     bare = replace(run, goal="", plan=None, feedback=None, update=None, decision=None, alert=None)

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from csp.protocol.review_messages import ReviewerStats, RunDetail, RunPhase, RunSummary, Severity, Verdict
 from csp.protocol.session_parts import EndReason
 from csp.room.runs.run_protocol import LEGAL
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 from csp.room.runs.run_waits import waits_for
 
 
-def run_view(run: Run) -> RunSummary:
+def run_view(run: ReviewRun) -> RunSummary:
     """Return a run in one line."""
     return RunSummary(
         id=run.id,
@@ -32,7 +32,7 @@ def run_view(run: Run) -> RunSummary:
     )
 
 
-def run_detail(run: Run, folder: str = "") -> RunDetail:
+def run_detail(run: ReviewRun, folder: str = "") -> RunDetail:
     """Return all that is known of a run."""
     return RunDetail(
         run=run_view(run),
@@ -51,16 +51,16 @@ def run_detail(run: Run, folder: str = "") -> RunDetail:
     )
 
 
-def stats(runs: Iterable[Run]) -> tuple[ReviewerStats, ...]:
+def stats(runs: Iterable[ReviewRun]) -> tuple[ReviewerStats, ...]:
     """Return for each reviewer what came of its reviews, over the runs that have ended."""
-    by_reviewer: dict[str, list[Run]] = {}
+    by_reviewer: dict[str, list[ReviewRun]] = {}
     for run in runs:
         if run.phase is RunPhase.ENDED:
             by_reviewer.setdefault(run.reviewer, []).append(run)
     return tuple(_stats(reviewer, own) for reviewer, own in by_reviewer.items())
 
 
-def _stats(reviewer: str, runs: list[Run]) -> ReviewerStats:
+def _stats(reviewer: str, runs: list[ReviewRun]) -> ReviewerStats:
     accepted = [run for run in runs if run.reason is EndReason.ACCEPTED]
     findings = [finding for run in runs for finding in run.findings]
     confirmed = sum(one.verdict is Verdict.CONFIRMED for one in findings)

@@ -6,15 +6,15 @@ from csp.protocol.enums import HUMAN, AgentId
 from csp.protocol.events import RunReminded
 from csp.protocol.review_messages import MAILBOX
 from csp.room.runs.run_protocol import CALLS, TURN_OF
-from csp.room.runs.run_state import Run
-from csp.room.sessions.session_draft import Desk
+from csp.room.runs.run_state import ReviewRun
+from csp.room.sessions.session_draft import SessionDraft
 
 #: After so long the first reminder comes, then each after twice the time: it waits for days without nagging.
 REMIND_S: Final = 600.0
 CSP: Final = AgentId("csp")
 
 
-def waits_for(run: Run) -> AgentId | None:
+def waits_for(run: ReviewRun) -> AgentId | None:
     """Return whom a run waits for, None if it is over."""
     if run.is_over:
         return None
@@ -23,14 +23,14 @@ def waits_for(run: Run) -> AgentId | None:
     return HUMAN if run.phase in CALLS else CSP
 
 
-def remind_at(run: Run) -> float | None:
+def remind_at(run: ReviewRun) -> float | None:
     """Return when the next reminder is due: only people and files have no clock of their own."""
     if waits_for(run) not in (HUMAN, MAILBOX):
         return None
     return (run.since or run.started_at) + REMIND_S * float(2 ** (run.reminded + 1) - 1)
 
 
-def remind(desk: Desk) -> None:
+def remind(desk: SessionDraft) -> None:
     """Say of a run that has waited for long that it still does, once even if many reminders were missed."""
     run, now = desk.run, desk.batch.clock
     at = None if run is None else remind_at(run)
@@ -43,11 +43,11 @@ def remind(desk: Desk) -> None:
     desk.notice(f"{what}. {_call(run)}")
 
 
-def _whom(run: Run) -> str:
+def _whom(run: ReviewRun) -> str:
     return "a person" if run.phase in CALLS else f"a file of the {TURN_OF[run.phase]}"
 
 
-def _call(run: Run) -> str:
+def _call(run: ReviewRun) -> str:
     if run.phase in CALLS:
         return f"Answer with: {CALLS[run.phase].format(run=run.id)}"
     return f"It goes into mailbox/{TURN_OF[run.phase]}/. To give up: csp review abort {run.id} WHY"

@@ -11,11 +11,11 @@ from csp.protocol.enums import DEFAULT_THREAD, AgentId, Mode
 from csp.protocol.session_parts import Change, Collaboration, Limits, PhaseKind, Price, Setup
 from csp.room.commands import Collaborate, SetMode
 from csp.room.identity import nearest
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.sessions.modes import MODES
-from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_engine import advance, begin
 from csp.room.sessions.session_start import (
     agents_of,
@@ -37,7 +37,7 @@ _SESSION_ID: Final = re.compile(r"s-\d+\Z")
 _TERMS: Final = ("parallel", "step_s", "summarise_at")
 
 
-def collaborate(room: Room, command: Collaborate, batch: Batch, rules: Rules) -> None:
+def collaborate(room: Room, command: Collaborate, batch: RoomDraft, rules: RoomRules) -> None:
     """Begin a collaboration, or go on with one that runs or is over."""
     _check_caller(batch, command)
     check_unsealed(batch, command.sender)
@@ -45,10 +45,10 @@ def collaborate(room: Room, command: Collaborate, batch: Batch, rules: Rules) ->
     if before is None:
         _begin(room, command, batch, rules)
     else:
-        _go_on(Desk(room, batch, rules, before.id), command)
+        _go_on(SessionDraft(room, batch, rules, before.id), command)
 
 
-def _check_caller(batch: Batch, command: Collaborate) -> None:
+def _check_caller(batch: RoomDraft, command: Collaborate) -> None:
     """Refuse one that takes part in a collaboration: it would wait for others of its kind without end."""
     for session in batch.sessions.live_with(command.sender):
         if session.setup.collaboration is not None:
@@ -56,7 +56,7 @@ def _check_caller(batch: Batch, command: Collaborate) -> None:
             raise Refused(f"{command.sender} takes part in collaboration {session.id}", hint)
 
 
-def _known(batch: Batch, name: str | None) -> Session | None:
+def _known(batch: RoomDraft, name: str | None) -> Session | None:
     """Return the collaboration that is meant; None where there is to be a new one."""
     if name is None:
         return None
@@ -75,7 +75,7 @@ def _known(batch: Batch, name: str | None) -> Session | None:
 # --- a new one -------------------------------------------------------------------------------------
 
 
-def _begin(room: Room, command: Collaborate, batch: Batch, rules: Rules) -> None:
+def _begin(room: Room, command: Collaborate, batch: RoomDraft, rules: RoomRules) -> None:
     mode = _style(command.mode or Mode.ROUND_ROBIN)
     if not command.objective.strip():
         raise BadInput("objective is empty", "say what they should work on")
@@ -118,7 +118,7 @@ def _terms(command: Collaborate, before: Collaboration) -> Collaboration:
     return replace(before, **{name: value for name, value in given.items() if value is not None})
 
 
-def _limits(command: Collaborate, agents: tuple[AgentId, ...], before: Limits, rules: Rules) -> Limits:
+def _limits(command: Collaborate, agents: tuple[AgentId, ...], before: Limits, rules: RoomRules) -> Limits:
     """Return what it may take at most; where a price is unknown, the tokens are limited instead."""
     cost = command.cost or before.cost or rules.limits.cost
     is_dark = cost is not None and any(agent not in command.prices for agent in agents)
@@ -149,7 +149,7 @@ def _notes(
 # --- one that goes on ------------------------------------------------------------------------------
 
 
-def _go_on(desk: Desk, command: Collaborate) -> None:
+def _go_on(desk: SessionDraft, command: Collaborate) -> None:
     """Give a collaboration more steps; its thread, its turn order, what was said and spent go on."""
     before = desk.session
     setup = _more(desk, command)
@@ -173,7 +173,7 @@ def _go_on(desk: Desk, command: Collaborate) -> None:
         advance(desk)
 
 
-def _more(desk: Desk, command: Collaborate) -> Setup:
+def _more(desk: SessionDraft, command: Collaborate) -> Setup:
     """Return what a collaboration goes on with."""
     session, setup = desk.session, desk.session.setup
     mode = _style(command.mode or setup.mode)
@@ -196,5 +196,5 @@ def _more(desk: Desk, command: Collaborate) -> Setup:
     )
 
 
-def _still_here(desk: Desk) -> tuple[AgentId, ...]:
+def _still_here(desk: SessionDraft) -> tuple[AgentId, ...]:
     return tuple(agent for agent in desk.session.agents if agent in desk.room.participants)

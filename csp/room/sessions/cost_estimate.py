@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from csp.protocol.enums import AgentId
 from csp.protocol.session_parts import Price
-from csp.room.sessions.session_state import Gauge, Session
+from csp.room.sessions.session_state import Session, UsageGauge
 from csp.room.sessions.token_estimate import tokens_in
 
 BYTES_PER_TOKEN: Final = 3
@@ -24,7 +24,7 @@ MARGIN: Final = 1.5
 _MILLION: Final = 1_000_000
 
 
-class Foreseen(NamedTuple):
+class CostEstimate(NamedTuple):
     """What a call may cost: as far as one can tell, at the very most; its output is kept to `max_output`."""
 
     cost_usd: float = 0.0
@@ -32,15 +32,15 @@ class Foreseen(NamedTuple):
     max_output: int | None = None
 
 
-class TooDear(NamedTuple):
+class OverBudget(NamedTuple):
     """Why a call is not made."""
 
     why: str
 
 
-def foresee(
+def estimate_cost(
     session: Session, agent: AgentId, prompt: str, before: int = 0, own_usd: float = 0.0
-) -> Foreseen | TooDear:
+) -> CostEstimate | OverBudget:
     """Return what the call with this prompt may cost; `before` are tokens that come with it.
 
     It takes the place of a call that its agent has under way, which may cost `own_usd`.
@@ -48,15 +48,15 @@ def foresee(
     """
     limit = session.setup.limits.cost
     if limit is None or session.setup.collaboration is None:
-        return Foreseen()
-    price, gauge = session.setup.prices.get(agent), session.gauges.get(agent, Gauge())
+        return CostEstimate()
+    price, gauge = session.setup.prices.get(agent), session.gauges.get(agent, UsageGauge())
     if price is None and _is_anybodys_guess(session, agent):
-        return TooDear(f"nobody knows what a call of {agent} may cost until the one under way has told")
+        return OverBudget(f"nobody knows what a call of {agent} may cost until the one under way has told")
     put_in = _input(prompt, before, gauge) * price.input / _MILLION if price else 0.0
     cost = _cost(put_in, price, gauge) if price else _told(session, agent)
     taken = reserved(session, but=agent) + own_usd
     if cost > limit - taken:
-        return TooDear(
+        return OverBudget(
             f"the call of {agent} may cost {cost:.4f} USD; with {taken:.4f} of {limit:g} USD "
             "spent or under way it could pass the limit"
         )
@@ -64,7 +64,7 @@ def foresee(
     slots = max(session.width - len(session.turns), 1)
     allowed = max(cost, (limit - taken) / slots) if cost else 0.0
     rate = price.output if price else 0.0
-    return Foreseen(cost, allowed, int((allowed - put_in) * _MILLION / rate) if rate else None)
+    return CostEstimate(cost, allowed, int((allowed - put_in) * _MILLION / rate) if rate else None)
 
 
 def reserved(session: Session, but: AgentId | None = None) -> float:
@@ -80,12 +80,12 @@ def reserved(session: Session, but: AgentId | None = None) -> float:
     return session.cost_usd + sum(most)
 
 
-def _input(prompt: str, before: int, gauge: Gauge) -> int:
+def _input(prompt: str, before: int, gauge: UsageGauge) -> int:
     by_bytes = len(prompt.encode(errors="replace")) // BYTES_PER_TOKEN + OVERHEAD
     return max(by_bytes, tokens_in(prompt) + gauge.over) + before
 
 
-def _cost(put_in: float, price: Price, gauge: Gauge) -> float:
+def _cost(put_in: float, price: Price, gauge: UsageGauge) -> float:
     """Return what a call costs by its price."""
     output = max(gauge.output * MARGIN, LEAST_OUTPUT) if gauge.output else FIRST_OUTPUT
     return max(put_in + output * price.output / _MILLION, gauge.cost_usd)
@@ -105,5 +105,5 @@ def _is_anybodys_guess(session: Session, agent: AgentId) -> bool:
     return bool(dark) and not _unpriced(session)
 
 
-def _unpriced(session: Session) -> list[Gauge]:
+def _unpriced(session: Session) -> list[UsageGauge]:
     return [gauge for agent, gauge in session.gauges.items() if agent not in session.setup.prices]

@@ -13,7 +13,7 @@ from csp.protocol.review_messages import MAX_REVISIONS, RunPhase
 from csp.protocol.session_parts import EndReason, PhaseKind, Setup
 
 
-class Speaker(StrEnum):
+class NextSpeaker(StrEnum):
     """Who speaks next in a relay."""
 
     EACH = "each"  # everybody once, in the turn order
@@ -40,7 +40,7 @@ class PhaseRow:
     kind: PhaseKind
     name: str
     prompt: str
-    speaker: Speaker = Speaker.EACH
+    speaker: NextSpeaker = NextSpeaker.EACH
     times: Times = Times.ONCE
     is_sealed: bool = False
     is_waiting: bool = False
@@ -57,7 +57,7 @@ class ModeRow:
     fewest: int = 1
     most: int | None = None
     is_round_a_turn: bool = False
-    heeds_final: bool = True
+    respects_final: bool = True
     heeds_handoff: bool = True
     #: Whether plain words of an API agent are not enough, because they name nobody to go on.
     needs_envelope: bool = False
@@ -96,7 +96,7 @@ EMERGENCIES: Final = frozenset(
 )
 
 
-def _relay(prompt: str, speaker: Speaker) -> PhaseRow:
+def _relay(prompt: str, speaker: NextSpeaker) -> PhaseRow:
     return PhaseRow(kind=PhaseKind.RELAY, name=RELAY_NAME, prompt=prompt, speaker=speaker)
 
 
@@ -107,26 +107,26 @@ def _ballot(times: Times) -> PhaseRow:
 MODES: Final[dict[Mode, ModeRow]] = {
     Mode.FREEFORM: ModeRow(),
     Mode.SINGLE: ModeRow(
-        phases=(_relay("single", Speaker.HANDOFF), _LAST_WORD),
+        phases=(_relay("single", NextSpeaker.HANDOFF), _LAST_WORD),
         rounds=2,
         is_round_a_turn=True,
         without_handoff=EndReason.DONE,
     ),
     Mode.COLLABORATE: ModeRow(
-        phases=(_relay("collaborate", Speaker.HANDOFF), _LAST_WORD),
+        phases=(_relay("collaborate", NextSpeaker.HANDOFF), _LAST_WORD),
         rounds=6,
         unit="rounds",
         is_round_a_turn=True,
         needs_envelope=True,
     ),
     Mode.AUTOPILOT: ModeRow(
-        phases=(_relay("autopilot", Speaker.HANDOFF_OR_NEXT),),
+        phases=(_relay("autopilot", NextSpeaker.HANDOFF_OR_NEXT),),
         is_round_a_turn=True,
-        heeds_final=False,
+        respects_final=False,
         is_limited=True,
     ),
     Mode.ROUND_ROBIN: ModeRow(
-        phases=(_relay("round_robin", Speaker.NEXT), _SYNTHESIS),
+        phases=(_relay("round_robin", NextSpeaker.NEXT), _SYNTHESIS),
         rounds=10,
         unit="steps",
         is_round_a_turn=True,
@@ -134,7 +134,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         at_cap=EndReason.DONE,
     ),
     Mode.ORCHESTRATOR: ModeRow(
-        phases=(_relay("orchestrate", Speaker.LEAD), _SYNTHESIS),
+        phases=(_relay("orchestrate", NextSpeaker.LEAD), _SYNTHESIS),
         unit="steps",
         fewest=2,
         is_round_a_turn=True,
@@ -153,7 +153,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         rounds=3,
         unit="rounds",
         fewest=2,
-        heeds_final=False,
+        respects_final=False,
         heeds_handoff=False,
     ),
     Mode.CONSENSUS: ModeRow(
@@ -164,7 +164,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         ),
         rounds=2,
         fewest=2,
-        heeds_final=False,
+        respects_final=False,
         heeds_handoff=False,
         is_decided_by_vote=True,
     ),
@@ -182,7 +182,7 @@ MODES: Final[dict[Mode, ModeRow]] = {
         unit="rounds",
         fewest=2,
         most=2,
-        heeds_final=False,
+        respects_final=False,
         heeds_handoff=False,
     ),
 }
@@ -193,7 +193,7 @@ def row_of(setup: Setup) -> ModeRow:
     return MODES[setup.mode]
 
 
-def runs_of(phase: PhaseRow, setup: Setup, reason: EndReason, *, has_synth: bool) -> int:
+def repetitions(phase: PhaseRow, setup: Setup, reason: EndReason, *, has_synth: bool) -> int:
     """Return how often a phase is run in a session whose phase before it ended for `reason`."""
     has_last_word = has_synth and reason not in row_of(setup).needs_no_synthesis
     return {
@@ -205,6 +205,6 @@ def runs_of(phase: PhaseRow, setup: Setup, reason: EndReason, *, has_synth: bool
     }[phase.times]
 
 
-def heeds_final(setup: Setup) -> bool:
+def respects_final(setup: Setup) -> bool:
     """Tell whether an agent may end the session."""
-    return row_of(setup).heeds_final or setup.respect_final
+    return row_of(setup).respects_final or setup.respect_final

@@ -8,30 +8,30 @@ from msgspec.structs import replace
 
 from csp.errors import BadInput, Refused
 from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, DeliverKind, Ending, SessionId
-from csp.protocol.events import Activity, AgentResponse, Late
+from csp.protocol.events import Activity, AgentResponse, LateReply
 from csp.protocol.requests import Handoff
 from csp.protocol.review_messages import AnyMessage, MessageType, RunRole
 from csp.protocol.session_parts import PhaseKind, TurnState
 from csp.room.agent_text import agent_commands
-from csp.room.agent_text.agent_commands import Speaker, kind_of, runnable, sent_by
+from csp.room.agent_text.agent_commands import AgentTextRunner, kind_of, runnable, sent_for_prompt
 from csp.room.agent_text.allstop import is_allstop
 from csp.room.agent_text.envelope import Envelope
-from csp.room.agent_text.grammar import HandOver, SetMode, Speech, Spoken, Working, read_speech
+from csp.room.agent_text.grammar import AgentText, HandOver, ModeRequest, Spoken, Working, read_agent_text
 from csp.room.board.board_commands import has_space, place_on_board, tell_full
-from csp.room.commands import Answer, KeepTurn, Send, Stop
-from csp.room.messages.send import confirm, is_repeated
-from csp.room.messages.tool_dedupe import Way, same
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.commands import ExtendTurn, PostReply, Send, Stop
+from csp.room.messages.send import confirm_delivery, is_repeated
+from csp.room.messages.tool_dedupe import Channel, find_duplicate
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Message, Room
 from csp.room.runs.run_message_parser import read_alert, read_message
-from csp.room.runs.run_protocol import LEGAL, check_message, give_up, take
-from csp.room.sessions.modes import Speaker as Speaking
+from csp.room.runs.run_protocol import LEGAL, check_message, give_up, handle_message
+from csp.room.sessions.modes import NextSpeaker as Speaking
 from csp.room.sessions.modes import row_of
-from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_notices import remind
-from csp.room.sessions.session_state import Choice, Turn
+from csp.room.sessions.session_state import BallotVote, Turn
 from csp.room.sessions.steering import keep_turn, stop
 from csp.room.sessions.turn_prompt import max_rounds
 from csp.room.sessions.turns import ask_again, can_pay_again, cast, delivered, fail, is_api, keep_open
@@ -40,7 +40,7 @@ from csp.room.sessions.votes import read_vote
 _Words = Activity | AgentResponse
 
 
-def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
+def handle_reply(room: Room, command: PostReply, batch: RoomDraft, rules: RoomRules) -> None:
     """Take what a participant wrote: as the reply to its turn, or as something else it said."""
     if command.id is not None and is_repeated(room, command.sender, command.id):
         return
@@ -54,43 +54,43 @@ def answer(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
     elif command.turn is not None:
         _too_late(command, batch, {"turn": command.turn}, command.thread or DEFAULT_THREAD)
     else:
-        agent_commands.answer(room, command, batch, rules)
-        heed_working(room, command, batch, rules)
+        agent_commands.post_agent_text(room, command, batch, rules)
+        handle_working(room, command, batch, rules)
         _heed_alert(room, command, batch, rules)
         _heed_limits(room, command, batch, rules)
 
 
-def _heed_limits(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
+def _heed_limits(room: Room, command: PostReply, batch: RoomDraft, rules: RoomRules) -> None:
     """Let the sessions go on after words out of turn: they were paid for, so a limit may be reached."""
     if command.usage is not None and batch.has_sessions:
         for session in batch.sessions.live_with(command.sender):
-            advance(Desk(room, batch, rules, session.id))
+            advance(SessionDraft(room, batch, rules, session.id))
 
 
-def _heed_alert(room: Room, command: Answer, batch: Batch, rules: Rules) -> None:
+def _heed_alert(room: Room, command: PostReply, batch: RoomDraft, rules: RoomRules) -> None:
     """Take the alert of a reviewer that nobody has asked; what it says in its pane is not meant."""
     alert = None if command.local or not room.runs.by_id else read_alert(command.text)
     if alert is None:
         return
     for run in list(batch.runs.by_id.values()):
         if run.reviewer == command.sender and MessageType.EXECUTION_ALERT in LEGAL.get(run.phase, {}):
-            desk = Desk(room, batch, rules, run.session)
-            take(desk, RunRole.REVIEWER, alert, "words")
+            desk = SessionDraft(room, batch, rules, run.session)
+            handle_message(desk, RunRole.REVIEWER, alert, "words")
             advance(desk)
 
 
-def heed_working(room: Room, command: Answer | Send, batch: Batch, rules: Rules) -> None:
+def handle_working(room: Room, command: PostReply | Send, batch: RoomDraft, rules: RoomRules) -> None:
     """Give an agent more time that asks for it in words to somebody else."""
     if batch.has_sessions and any(
         command.sender in session.turns for session in batch.sessions.live_with(command.sender)
     ):
-        said = read_speech(command.text).commands
+        said = read_agent_text(command.text).commands
         notes = [spoken.note for spoken in said if isinstance(spoken, Working)]
         if notes:
-            keep_turn(room, KeepTurn(agent=command.sender, note=notes[-1]), batch, rules)
+            keep_turn(room, ExtendTurn(agent=command.sender, note=notes[-1]), batch, rules)
 
 
-def _ask_of(room: Room, command: Answer) -> Message | None:
+def _ask_of(room: Room, command: PostReply) -> Message | None:
     """Return the ask that a reply is bound to, by its turn or by the message; of another's turn, nothing."""
     message_id = command.reply_to if command.turn is None else f"m-{command.turn.removeprefix('t-')}"
     message = room.message(message_id) if message_id else None
@@ -102,7 +102,7 @@ def _ask_of(room: Room, command: Answer) -> Message | None:
     return message
 
 
-def _forgotten_ask(batch: Batch, command: Answer) -> Message | None:
+def _forgotten_ask(batch: RoomDraft, command: PostReply) -> Message | None:
     """Return the ask of an open turn that is too old to be remembered, as far as it is needed."""
     for session in batch.sessions.live_with(command.sender):
         turn = session.turns.get(command.sender)
@@ -123,16 +123,18 @@ def _forgotten_ask(batch: Batch, command: Answer) -> Message | None:
     return None
 
 
-def _too_late(command: Answer, batch: Batch, fields: dict[str, Any], thread: str) -> None:
-    batch.add(Late, command.sender, HUMAN, command.text, fields | {"usage": command.usage}, thread=thread)
+def _too_late(command: PostReply, batch: RoomDraft, fields: dict[str, Any], thread: str) -> None:
+    batch.add(
+        LateReply, command.sender, HUMAN, command.text, fields | {"usage": command.usage}, thread=thread
+    )
 
 
-def _answer_turn(room: Room, command: Answer, batch: Batch, rules: Rules, ask: Message) -> None:
+def _answer_turn(room: Room, command: PostReply, batch: RoomDraft, rules: RoomRules, ask: Message) -> None:
     session = batch.sessions.get(ask.session)
     if session is None or session.is_over:
         _too_late(command, batch, {"turn": ask.turn, "session_id": ask.session}, ask.thread)
         return
-    desk = Desk(room, batch, rules, session.id)
+    desk = SessionDraft(room, batch, rules, session.id)
     turn = session.turns.get(command.sender)
     _Reply(desk, command, ask, turn if turn is not None and turn.id == ask.turn else None).take()
 
@@ -158,7 +160,7 @@ class _Taken(NamedTuple):
 class _Reply:
     """What an agent wrote for a turn; `turn` is None where that is over already."""
 
-    def __init__(self, desk: Desk, command: Answer, ask: Message, turn: Turn | None) -> None:
+    def __init__(self, desk: SessionDraft, command: PostReply, ask: Message, turn: Turn | None) -> None:
         self._desk = desk
         self._command = command
         self._ask = ask
@@ -166,7 +168,7 @@ class _Reply:
 
     def take(self) -> None:
         """Act on it."""
-        confirm(self._ask, self._command, self._desk.batch)
+        confirm_delivery(self._ask, self._command, self._desk.batch)
         turn = self._turn
         if turn is None:
             self._post_late()
@@ -175,7 +177,7 @@ class _Reply:
         elif self._command.ending is not Ending.DONE:
             self._broke_off(turn)
         else:
-            said = read_speech(self._command.text)
+            said = read_agent_text(self._command.text)
             kind = Activity if self._command.activity else kind_of(self._desk.room, self._command, said)
             self._TAKERS[kind](self, turn, said)
 
@@ -199,7 +201,7 @@ class _Reply:
         fail(self._desk, turn, TurnState.FAILED, why)
         advance(self._desk)
 
-    def _go_on(self, turn: Turn, said: Speech) -> None:
+    def _go_on(self, turn: Turn, said: AgentText) -> None:
         """Post words from the midst of the work; the turn stays open."""
         if not self._note(turn):
             return
@@ -215,11 +217,11 @@ class _Reply:
         else:
             delivered(self._desk, turn)
 
-    def _say_nothing(self, turn: Turn, said: Speech) -> None:
+    def _say_nothing(self, turn: Turn, said: AgentText) -> None:
         self._desk.move(turn, TurnState.REPLIED, "nothing to say")
         advance(self._desk)
 
-    def _reply(self, turn: Turn, said: Speech) -> None:
+    def _reply(self, turn: Turn, said: AgentText) -> None:
         agent = self._command.sender
         envelope = _with_handoff(self._envelope(said.commands), turn)
         if not envelope.message.strip():
@@ -227,7 +229,7 @@ class _Reply:
             advance(self._desk)
             return
         if envelope.message != self._command.text:
-            said = read_speech(envelope.message)
+            said = read_agent_text(envelope.message)
         if self._desk.session.stage.kind is PhaseKind.REVIEW:
             self._say_in_run(turn, envelope, said)
             return
@@ -239,7 +241,7 @@ class _Reply:
             return
         self._accept(turn, envelope, said, vote)
 
-    def _say_in_run(self, turn: Turn, envelope: Envelope, said: Speech) -> None:
+    def _say_in_run(self, turn: Turn, envelope: Envelope, said: AgentText) -> None:
         """Take the message of a builder or reviewer; one that is none is asked for once more."""
         desk, run = self._desk, self._desk.known_run
         role = run.role_of(self._command.sender) or RunRole.BUILDER
@@ -260,14 +262,19 @@ class _Reply:
             return
         self._accept(turn, Envelope(message=envelope.message), said, None, _Taken(role, body))
 
-    _TAKERS: ClassVar[dict[type[_Words] | None, Callable[["_Reply", Turn, Speech], None]]] = {
+    _TAKERS: ClassVar[dict[type[_Words] | None, Callable[["_Reply", Turn, AgentText], None]]] = {
         Activity: _go_on,
         AgentResponse: _reply,
         None: _say_nothing,
     }
 
     def _accept(
-        self, turn: Turn, envelope: Envelope, said: Speech, vote: Choice | None, taken: _Taken | None = None
+        self,
+        turn: Turn,
+        envelope: Envelope,
+        said: AgentText,
+        vote: BallotVote | None,
+        taken: _Taken | None = None,
     ) -> None:
         """Post the reply, run its commands, let the session go on; a new mode comes after all that."""
         desk = self._desk
@@ -284,13 +291,13 @@ class _Reply:
             cast(self._desk, turn, vote)
         speaker = self._speaker(command)
         commands = [spoken for spoken in runnable(said.commands) if not _is_taken(spoken, envelope)]
-        speaker.run([spoken for spoken in commands if not isinstance(spoken, SetMode)])
+        speaker.run([spoken for spoken in commands if not isinstance(spoken, ModeRequest)])
         desk.move(turn, TurnState.REPLIED)
         remind(desk, command.sender)
         if taken is not None:
-            take(desk, taken.role, taken.body, "turn")
+            handle_message(desk, taken.role, taken.body, "turn")
         advance(desk)
-        speaker.run([spoken for spoken in commands if isinstance(spoken, SetMode)])
+        speaker.run([spoken for spoken in commands if isinstance(spoken, ModeRequest)])
 
     def _ask_again(self, turn: Turn, template: str, problem: str = "") -> None:
         if self._note(turn):
@@ -339,12 +346,12 @@ class _Reply:
             return None
         return handoff
 
-    def _vote(self, commands: tuple[Spoken, ...]) -> Choice | None:
+    def _vote(self, commands: tuple[Spoken, ...]) -> BallotVote | None:
         labels = [candidate.label for candidate in self._desk.session.stage.candidates]
         return read_vote(commands, labels)
 
     def _post(
-        self, kind: type[_Words], command: Answer, *, late: bool = False, malformed: bool = False
+        self, kind: type[_Words], command: PostReply, *, late: bool = False, malformed: bool = False
     ) -> None:
         session = self._desk.session
         fields: dict[str, Any] = {
@@ -363,7 +370,9 @@ class _Reply:
             "ending": command.ending,
             "handoff": None if late else command.handoff,
             "final": command.final and not late,
-            "repeats": same(sent_by(self._desk.room, command.sender), Way.TOOL, (ALL,), command.text),
+            "repeats": find_duplicate(
+                sent_for_prompt(self._desk.room, command.sender), Channel.TOOL, (ALL,), command.text
+            ),
         }
         if kind is AgentResponse and not late and self._desk.rules.board_replies:
             if has_space(self._desk.room, session.id, command.text, self._desk.rules):
@@ -379,6 +388,6 @@ class _Reply:
         seals.pop(self._desk.session.id, None)
         return seals
 
-    def _speaker(self, command: Answer) -> Speaker:
+    def _speaker(self, command: PostReply) -> AgentTextRunner:
         desk = self._desk
-        return Speaker(desk.room, command, self._ask, desk.batch, desk.rules)
+        return AgentTextRunner(desk.room, command, self._ask, desk.batch, desk.rules)

@@ -19,20 +19,20 @@ from csp.protocol.events import ControlSent, KnownEvent, Left, ModeChanged, Stat
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.session_parts import Change, Collaboration, TurnState
 from csp.room.messages.inbox import delivery_view
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Participant, Room
-from csp.room.runs.run_state import Run
+from csp.room.runs.run_state import ReviewRun
 from csp.room.sessions.modes import PhaseRow, row_of
 from csp.room.sessions.session_state import Session, Turn
 
 INTERRUPT_TTL_S: Final = 30.0
 
 
-class Desk:
+class SessionDraft:
     """Append events of a session; it is at once what they make it."""
 
-    def __init__(self, room: Room, batch: Batch, rules: Rules, session: SessionId) -> None:
+    def __init__(self, room: Room, batch: RoomDraft, rules: RoomRules, session: SessionId) -> None:
         self.room = room
         self.batch = batch
         self.rules = rules
@@ -43,12 +43,12 @@ class Desk:
         return self.batch.sessions.by_id[self._id]
 
     @property
-    def run(self) -> Run | None:
+    def run(self) -> ReviewRun | None:
         """The run that the session is about, if it is about one."""
         return self.batch.runs.of_session(self._id) if self.session.setup.mode is Mode.REVIEW else None
 
     @property
-    def known_run(self) -> Run:
+    def known_run(self) -> ReviewRun:
         """The run of a session that has one."""
         return next(run for run in self.batch.runs.by_id.values() if run.session == self._id)
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from csp.protocol.enums import ALL, SYSTEM, AgentId, DeliveryState, HeldReason, MessageId, SessionId
-from csp.protocol.events import RunEnded, RunSaid, Said
+from csp.protocol.events import MessageEvent, RunEnded, RunSaid
 from csp.protocol.review_messages import RunRole, SessionEnd
 from csp.protocol.session_parts import Change, EndReason, TurnState
 from csp.room.messages.inbox import newer
 from csp.room.runs.run_prompts import summary_of
-from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_summary import closing, outcome, summary
 from csp.room.visibility import seals_on
 
@@ -17,7 +17,7 @@ from csp.room.visibility import seals_on
 BY_HAND: Final = frozenset({EndReason.STOPPED_BY_USER, EndReason.CANCELED, EndReason.SUPERSEDED})
 
 
-def end(desk: Desk, reason: EndReason, *, by: AgentId = SYSTEM, note: str = "") -> None:
+def end(desk: SessionDraft, reason: EndReason, *, by: AgentId = SYSTEM, note: str = "") -> None:
     """End the session: nothing is asked or posted in it any more; `note` says why a run is given up."""
     session = desk.session
     for turn in list(session.turns.values()):
@@ -26,7 +26,7 @@ def end(desk: Desk, reason: EndReason, *, by: AgentId = SYSTEM, note: str = "") 
             desk.interrupt(turn)
         desk.move(turn, TurnState.CANCELLED, reason)
     # After a stop nobody wants what was held back for a turn that will not come.
-    let_go(desk, DeliveryState.WITHDRAWN if reason in BY_HAND else DeliveryState.QUEUED)
+    release_held(desk, DeliveryState.WITHDRAWN if reason in BY_HAND else DeliveryState.QUEUED)
     _end_run(desk, reason, note)
     desk.change(Change.ENDED, f"{session.setup.mode} ended: {reason}", {"reason": reason}, by=by)
     desk.notice(closing(session, reason))
@@ -36,7 +36,7 @@ def end(desk: Desk, reason: EndReason, *, by: AgentId = SYSTEM, note: str = "") 
         desk.wake(f"it has ended: {reason}")
 
 
-def _tell_caller(desk: Desk, reason: EndReason) -> None:
+def _tell_caller(desk: SessionDraft, reason: EndReason) -> None:
     """Tell the result where somebody waits for it; what a person stopped has none."""
     session = desk.session
     terms = session.setup.collaboration
@@ -48,7 +48,7 @@ def _tell_caller(desk: Desk, reason: EndReason) -> None:
     desk.batch.notice(ALL, text, session=session.id, thread=terms.thread)
 
 
-def _end_run(desk: Desk, reason: EndReason, note: str) -> None:
+def _end_run(desk: SessionDraft, reason: EndReason, note: str) -> None:
     """End the run of the session; what its builder did not say at the end is said for it."""
     run = desk.run
     if run is None or run.is_over:
@@ -63,7 +63,7 @@ def _end_run(desk: Desk, reason: EndReason, note: str) -> None:
         desk.notice(f"Run {run.id} has ended: {reason}. Its worktree stays at {place}.")
 
 
-def let_go(desk: Desk, state: DeliveryState, but: tuple[AgentId, ...] = ()) -> None:
+def release_held(desk: SessionDraft, state: DeliveryState, but: tuple[AgentId, ...] = ()) -> None:
     """End the wait of what the session holds back, for all `but` those who get it with their turn.
 
     What another sealed phase holds back as well waits for that one.
@@ -92,7 +92,7 @@ class _Held(NamedTuple):
     seals: Mapping[SessionId, int]
 
 
-def _held_back(desk: Desk) -> list[_Held]:
+def _held_back(desk: SessionDraft) -> list[_Held]:
     """Return what waits because of the session, those messages with it that the room does not know yet."""
     found: list[_Held] = []
     for participant in desk.room.participants.values():
@@ -102,7 +102,7 @@ def _held_back(desk: Desk) -> list[_Held]:
             if (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN):
                 found.append(_Held(one.id, one.sender, one.thread, participant.id, one.session, one.seals))
     for event in desk.batch.events:
-        if isinstance(event, Said) and not event.held:
+        if isinstance(event, MessageEvent) and not event.held:
             known = (event.id, event.sender, event.thread)
             found += [_Held(*known, agent, event.session_id, seals_on(event)) for agent in event.waits]
     return [
@@ -112,7 +112,7 @@ def _held_back(desk: Desk) -> list[_Held]:
     ]
 
 
-def _comes_with_turn(desk: Desk, held: _Held) -> bool:
+def _comes_with_turn(desk: SessionDraft, held: _Held) -> bool:
     """Tell whether a message waits for a turn in the session that it was said in."""
     session = desk.batch.sessions.get(held.session)
     if session is None or session.is_over or session.setup.soft_turns:

@@ -7,9 +7,9 @@ from csp.protocol.enums import AgentId, DeliveryState
 from csp.protocol.session_parts import Candidate, Change, EndReason, PhaseKind, Stage, TurnState
 from csp.room.runs import run_protocol
 from csp.room.sessions.limits import limit_hit, limit_text
-from csp.room.sessions.modes import EMERGENCIES, Speaker, heeds_final, row_of, runs_of
-from csp.room.sessions.session_draft import Desk
-from csp.room.sessions.session_end import end, let_go
+from csp.room.sessions.modes import EMERGENCIES, NextSpeaker, repetitions, respects_final, row_of
+from csp.room.sessions.session_draft import SessionDraft
+from csp.room.sessions.session_end import end, release_held
 from csp.room.sessions.session_state import FAILED, Session
 from csp.room.sessions.session_summary import tally_text
 from csp.room.sessions.turn_prompt import agrees
@@ -20,13 +20,13 @@ from csp.room.sessions.votes import candidates, tally_of
 STALLS: Final = 3
 
 
-def begin(desk: Desk) -> None:
+def begin(desk: SessionDraft) -> None:
     """Ask for the first turns of a session."""
     _enter(desk, 0, 1)
     advance(desk)
 
 
-def advance(desk: Desk) -> None:
+def advance(desk: SessionDraft) -> None:
     """Go on until somebody owes a reply, or the session is over; a session that is paused waits."""
     reason = limit_hit(desk.session, desk.batch.clock)
     if desk.session.is_running and reason is not None:
@@ -35,7 +35,7 @@ def advance(desk: Desk) -> None:
         _OVER[desk.session.stage.kind](desk)
 
 
-def _cut_short(desk: Desk, reason: EndReason, text: str) -> None:
+def _cut_short(desk: SessionDraft, reason: EndReason, text: str) -> None:
     """Stop what goes on because of a limit; a synthesis may still be asked for."""
     desk.notice(text)
     for turn in list(desk.session.turns.values()):
@@ -48,7 +48,7 @@ def _cut_short(desk: Desk, reason: EndReason, text: str) -> None:
 # --- phases --------------------------------------------------------------------------------------
 
 
-def _phase_over(desk: Desk, reason: EndReason) -> None:
+def _phase_over(desk: SessionDraft, reason: EndReason) -> None:
     """Enter the next phase, or end where there is none."""
     session = desk.session
     final = session.winding or reason
@@ -63,13 +63,13 @@ def _phase_over(desk: Desk, reason: EndReason) -> None:
         desk.wake(f"round {round_before} is over")
 
 
-def _following(desk: Desk, reason: EndReason) -> tuple[int, int] | None:
+def _following(desk: SessionDraft, reason: EndReason) -> tuple[int, int] | None:
     """Return which row of the mode comes next, for the how-many-eth time."""
     session = desk.session
     setup, stage = session.setup, session.stage
     has_synth = bool(desk.synthesisers())
     phases = row_of(setup).phases
-    runs = [runs_of(phase, setup, reason, has_synth=has_synth) for phase in phases]
+    runs = [repetitions(phase, setup, reason, has_synth=has_synth) for phase in phases]
     is_cut = reason in EMERGENCIES
     # Those who agree need no more rounds.
     if not is_cut and stage.cycle < runs[stage.row] and not _is_agreed(session):
@@ -88,7 +88,7 @@ def _is_agreed(session: Session) -> bool:
 
 
 def _enter(
-    desk: Desk,
+    desk: SessionDraft,
     row: int,
     cycle: int,
     *,
@@ -114,12 +114,12 @@ def _enter(
     )
     if session.seal:
         members = () if session.setup.soft_turns else session.agents
-        let_go(desk, DeliveryState.QUEUED, but=members)
+        release_held(desk, DeliveryState.QUEUED, but=members)
     _announce(desk, stage, reason)
     _ASKS[phase.kind](desk)
 
 
-def _announce(desk: Desk, stage: Stage, reason: EndReason) -> None:
+def _announce(desk: SessionDraft, stage: Stage, reason: EndReason) -> None:
     before = desk.session.stage
     is_last_word = stage.kind is PhaseKind.SOLO
     fields: dict[str, Any] = {"stage": stage, "reason": reason if is_last_word else None}
@@ -140,12 +140,12 @@ def _round_of(session: Session, row: int, cycle: int) -> int:
     return row + cycle
 
 
-def _ask_all(desk: Desk) -> None:
+def _ask_all(desk: SessionDraft) -> None:
     for agent in desk.session.agents:
         ask(desk, agent)
 
 
-def _ask_synth(desk: Desk) -> None:
+def _ask_synth(desk: SessionDraft) -> None:
     for agent in desk.synthesisers():
         ask(desk, agent)
 
@@ -153,7 +153,7 @@ def _ask_synth(desk: Desk) -> None:
 # --- what follows when nobody owes a reply -------------------------------------------------------
 
 
-def _relay_goes_on(desk: Desk) -> None:
+def _relay_goes_on(desk: SessionDraft) -> None:
     """Ask who comes next; where several may speak at once, as many as that."""
     while len(desk.session.turns) < desk.session.width:
         following = _next_in_relay(desk.session, desk.phase.speaker)
@@ -164,7 +164,7 @@ def _relay_goes_on(desk: Desk) -> None:
             return
 
 
-def _relay_over(desk: Desk, why: EndReason | str) -> None:
+def _relay_over(desk: SessionDraft, why: EndReason | str) -> None:
     if why is EndReason.ALL_FAILED:
         end(desk, EndReason.ALL_FAILED)
     elif isinstance(why, EndReason):
@@ -173,7 +173,7 @@ def _relay_over(desk: Desk, why: EndReason | str) -> None:
         _cut_short(desk, EndReason.EMERGENCY_COST, f"Cost limit: {why}, so it is not made.")
 
 
-def _next_in_relay(session: Session, speaker: Speaker) -> AgentId | EndReason:
+def _next_in_relay(session: Session, speaker: NextSpeaker) -> AgentId | EndReason:
     """Return who speaks next, or why nobody does; the order of these rules is that of the guards."""
     mode = row_of(session.setup)
     if session.fails >= max(2, len(session.agents)):
@@ -187,13 +187,13 @@ def _next_in_relay(session: Session, speaker: Speaker) -> AgentId | EndReason:
     return mode.at_cap if session.steps >= (session.setup.rounds or 0) else following
 
 
-def _is_final(session: Session, speaker: Speaker) -> bool:
+def _is_final(session: Session, speaker: NextSpeaker) -> bool:
     last = session.last
     if session.width > 1:
-        return session.has_final and not session.turns and heeds_final(session.setup)
-    if not _was_answered(session) or last is None or not last.final or not heeds_final(session.setup):
+        return session.has_final and not session.turns and respects_final(session.setup)
+    if not _was_answered(session) or last is None or not last.final or not respects_final(session.setup):
         return False
-    return speaker is not Speaker.LEAD or last.agent == session.setup.lead
+    return speaker is not NextSpeaker.LEAD or last.agent == session.setup.lead
 
 
 def _was_answered(session: Session) -> bool:
@@ -237,16 +237,16 @@ def _by_lead(session: Session) -> AgentId | EndReason:
     return lead if isinstance(following, EndReason) else following
 
 
-_SPEAKERS: Final[dict[Speaker, Callable[[Session], AgentId | EndReason]]] = {
-    Speaker.EACH: _each,
-    Speaker.NEXT: _in_order,
-    Speaker.HANDOFF: _by_handoff,
-    Speaker.HANDOFF_OR_NEXT: _by_handoff_or_order,
-    Speaker.LEAD: _by_lead,
+_SPEAKERS: Final[dict[NextSpeaker, Callable[[Session], AgentId | EndReason]]] = {
+    NextSpeaker.EACH: _each,
+    NextSpeaker.NEXT: _in_order,
+    NextSpeaker.HANDOFF: _by_handoff,
+    NextSpeaker.HANDOFF_OR_NEXT: _by_handoff_or_order,
+    NextSpeaker.LEAD: _by_lead,
 }
 
 
-def _gather_over(desk: Desk) -> None:
+def _gather_over(desk: SessionDraft) -> None:
     states = {done.state for done in desk.session.done}
     if TurnState.REPLIED not in states and states & FAILED:
         end(desk, EndReason.ALL_FAILED)
@@ -254,7 +254,7 @@ def _gather_over(desk: Desk) -> None:
         _phase_over(desk, EndReason.DONE)
 
 
-def _ballot_over(desk: Desk) -> None:
+def _ballot_over(desk: SessionDraft) -> None:
     session = desk.session
     result = tally_of(session)
     is_tie = result.is_quorate and len(result.leaders) > 1
@@ -273,7 +273,7 @@ def _ballot_over(desk: Desk) -> None:
         end(desk, EndReason.NO_QUORUM)
 
 
-def _solo_over(desk: Desk) -> None:
+def _solo_over(desk: SessionDraft) -> None:
     session = desk.session
     if session.setup.collaboration is not None and not session.synthesis:
         stands = "the last one stands" if session.result else "a summary takes its place"
@@ -281,17 +281,17 @@ def _solo_over(desk: Desk) -> None:
     end(desk, desk.session.winding or EndReason.DONE)
 
 
-_ASKS: Final[dict[PhaseKind, Callable[[Desk], None]]] = {
+_ASKS: Final[dict[PhaseKind, Callable[[SessionDraft], None]]] = {
     PhaseKind.RELAY: _relay_goes_on,
     PhaseKind.GATHER: _ask_all,
     PhaseKind.BALLOT: _ask_all,
     PhaseKind.SOLO: _ask_synth,
-    PhaseKind.REVIEW: run_protocol.goes_on,
+    PhaseKind.REVIEW: run_protocol.ask_next,
 }
-_OVER: Final[dict[PhaseKind, Callable[[Desk], None]]] = {
+_OVER: Final[dict[PhaseKind, Callable[[SessionDraft], None]]] = {
     PhaseKind.RELAY: _relay_goes_on,
     PhaseKind.GATHER: _gather_over,
     PhaseKind.BALLOT: _ballot_over,
     PhaseKind.SOLO: _solo_over,
-    PhaseKind.REVIEW: run_protocol.goes_on,
+    PhaseKind.REVIEW: run_protocol.ask_next,
 }

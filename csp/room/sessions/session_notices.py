@@ -3,18 +3,18 @@
 from csp.protocol.enums import AgentId, Mode
 from csp.protocol.session_parts import Change
 from csp.room.sessions.limits import limits_near, near_text
-from csp.room.sessions.modes import heeds_final, row_of
-from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.modes import respects_final, row_of
+from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_state import Session
 
 _RUNNING = "Autopilot running. Say 'Allstop' to end."
 _SUGGESTS = "Agent suggests finish: press ALLSTOP to end or let them continue."
 
 
-def remind(desk: Desk, agent: AgentId) -> None:
+def remind(desk: SessionDraft, agent: AgentId) -> None:
     """Say after a reply of `agent` what a person may want to act on."""
     session = desk.session
-    is_open = row_of(session.setup).is_limited and not heeds_final(session.setup)
+    is_open = row_of(session.setup).is_limited and not respects_final(session.setup)
     if is_open and session.last is not None and session.last.final:
         desk.notice(f"{_SUGGESTS} ({agent})")
     _, repeats = session.echoes[agent]
@@ -28,7 +28,7 @@ def remind(desk: Desk, agent: AgentId) -> None:
         desk.notice(_RUNNING)
 
 
-def warn_of_limits(desk: Desk) -> None:
+def warn_of_limits(desk: SessionDraft) -> None:
     """Say once of each limit that it is nearly used up."""
     for reason in limits_near(desk.session):
         if reason not in desk.session.warned:
@@ -36,7 +36,7 @@ def warn_of_limits(desk: Desk) -> None:
             desk.notice(near_text(desk.session, reason))
 
 
-def _reminders_due(desk: Desk, session: Session) -> int:
+def _reminders_due(desk: SessionDraft, session: Session) -> int:
     if session.setup.mode is not Mode.AUTOPILOT:
         return 0
     return max(session.replies // desk.rules.soft_turns, session.used.new // desk.rules.soft_tokens)

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from csp.protocol.enums import AgentId, AgentState, DeliveryState
-from csp.protocol.events import Delivered, Left, StateChanged
+from csp.protocol.events import DeliveryMoved, Left, StateChanged
 from csp.protocol.session_parts import TurnState
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
-from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_state import Turn
 from csp.room.sessions.steering import kick
@@ -18,7 +18,7 @@ from csp.room.sessions.turns import WAITS_FOR_PERSON, blocked, cancel, delivered
 _ARRIVED: Final = frozenset({DeliveryState.SUBMITTED, DeliveryState.CONFIRMED})
 
 
-def react(room: Room, batch: Batch, rules: Rules) -> None:
+def react(room: Room, batch: RoomDraft, rules: RoomRules) -> None:
     """Let the sessions act on the events of the batch so far."""
     events = list(batch.events)
     # Who was removed is out of the session before anything that comes of it: it must not be asked again.
@@ -27,7 +27,7 @@ def react(room: Room, batch: Batch, rules: Rules) -> None:
             _on_removal(room, batch, rules, event.sender)
     for event in events:
         match event:
-            case Delivered():
+            case DeliveryMoved():
                 _on_delivery(room, batch, rules, event)
             case StateChanged():
                 _on_state(room, batch, rules, event)
@@ -37,13 +37,15 @@ def react(room: Room, batch: Batch, rules: Rules) -> None:
                 pass
 
 
-def _turns_of(room: Room, batch: Batch, rules: Rules, agent: AgentId) -> Iterator[tuple[Desk, Turn]]:
+def _turns_of(
+    room: Room, batch: RoomDraft, rules: RoomRules, agent: AgentId
+) -> Iterator[tuple[SessionDraft, Turn]]:
     for session in batch.sessions.live_with(agent):
         if agent in session.turns:
-            yield Desk(room, batch, rules, session.id), session.turns[agent]
+            yield SessionDraft(room, batch, rules, session.id), session.turns[agent]
 
 
-def _on_delivery(room: Room, batch: Batch, rules: Rules, event: Delivered) -> None:
+def _on_delivery(room: Room, batch: RoomDraft, rules: RoomRules, event: DeliveryMoved) -> None:
     for desk, turn in _turns_of(room, batch, rules, event.agent):
         if turn.message != event.message:
             continue
@@ -57,7 +59,7 @@ def _on_delivery(room: Room, batch: Batch, rules: Rules, event: Delivered) -> No
             advance(desk)
 
 
-def _on_state(room: Room, batch: Batch, rules: Rules, event: StateChanged) -> None:
+def _on_state(room: Room, batch: RoomDraft, rules: RoomRules, event: StateChanged) -> None:
     for desk, turn in _turns_of(room, batch, rules, event.sender):
         if event.state in WAITS_FOR_PERSON:
             blocked(desk, turn, event.detail)
@@ -68,7 +70,7 @@ def _on_state(room: Room, batch: Batch, rules: Rules, event: StateChanged) -> No
             working(desk, turn)
 
 
-def _on_leaving(room: Room, batch: Batch, rules: Rules, agent: AgentId) -> None:
+def _on_leaving(room: Room, batch: RoomDraft, rules: RoomRules, agent: AgentId) -> None:
     """End the turn of a model that has gone: its call is gone too. A CLI may still answer its prompt."""
     for desk, turn in _turns_of(room, batch, rules, agent):
         if is_api(desk, agent) and turn.state is not TurnState.ASKED:
@@ -76,9 +78,9 @@ def _on_leaving(room: Room, batch: Batch, rules: Rules, agent: AgentId) -> None:
             advance(desk)
 
 
-def _on_removal(room: Room, batch: Batch, rules: Rules, agent: AgentId) -> None:
+def _on_removal(room: Room, batch: RoomDraft, rules: RoomRules, agent: AgentId) -> None:
     for session in batch.sessions.live_with(agent):
-        desk = Desk(room, batch, rules, session.id)
+        desk = SessionDraft(room, batch, rules, session.id)
         if agent in session.agents:
             kick(desk, agent)
         else:

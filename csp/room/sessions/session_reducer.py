@@ -16,10 +16,10 @@ from csp.protocol.events import (
     AgentResponse,
     AnyEvent,
     HumanMessage,
-    Late,
+    LateReply,
+    MessageEvent,
     ModeChanged,
     Redacted,
-    Said,
     TurnMoved,
     TurnSignal,
     UsageSeen,
@@ -30,17 +30,17 @@ from csp.protocol.session_parts import Change, PhaseKind, Setup, Stage, Status, 
 from csp.room.sessions.session_state import (
     FAILED,
     OPEN,
-    Choice,
-    Done,
-    Gauge,
-    Item,
-    Output,
-    Reply,
+    BallotVote,
+    FinishedTurn,
     Session,
-    Step,
     Turn,
+    TurnOutput,
+    TurnRecord,
+    TurnReply,
+    UsageGauge,
+    WindowItem,
 )
-from csp.room.sessions.spending import UnderWay, priced, spend, without
+from csp.room.sessions.spending import RunningUsage, priced, spend, without
 from csp.room.sessions.token_estimate import cut, tokens_in
 
 #: How much of a long session is remembered: of all that was said, of what each agent said, of who spoke,
@@ -74,12 +74,14 @@ def step(session: Session, event: AnyEvent) -> Session:
             return _spent(session, event, 0)
         case UsageSeen():
             return _seen(session, event)
-        case Late() if event.usage is not None and event.turn in session.under_way:
+        case LateReply() if event.usage is not None and event.turn in session.under_way:
             return _spent(session, event, 0)
         case AgentCall() | HumanMessage():
             return _noted(_heard_from(session, event.sender), event)
         case Voted():
-            return replace(session, votes=session.votes | {event.sender: Choice(event.label, event.reason)})
+            return replace(
+                session, votes=session.votes | {event.sender: BallotVote(event.label, event.reason)}
+            )
         case _:
             return session
 
@@ -241,7 +243,7 @@ def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
     turns = {agent: turn for agent, turn in session.turns.items() if agent != event.agent}
     # In a round in which each speaks once, all who have spoken must be known.
     kept = max(KEPT_DONE, len(session.setup.agents))
-    done = (*session.done, Done(event.agent, event.round, event.state))[-kept:]
+    done = (*session.done, FinishedTurn(event.agent, event.round, event.state))[-kept:]
     session = replace(
         _noted_step(session, event),
         turns=turns,
@@ -269,7 +271,9 @@ def _closed(session: Session, event: TurnMoved, *, is_new: bool) -> Session:
 
 def _noted_step(session: Session, event: TurnMoved) -> Session:
     """Put a turn that is over among those that tell how it went."""
-    step = Step(event.agent, event.round, event.state, session.stage.name, cut(event.reason, KEPT_REASON))
+    step = TurnRecord(
+        event.agent, event.round, event.state, session.stage.name, cut(event.reason, KEPT_REASON)
+    )
     failed = {agent: why for agent, why in session.failed.items() if agent != event.agent}
     if event.state in FAILED:
         failed[event.agent] = step.reason
@@ -281,7 +285,7 @@ def _replied(session: Session, event: TurnMoved) -> Session:
     last = session.last
     if last is None or last.turn != event.turn:
         # It had nothing to say.
-        last = Reply(event.turn, event.agent)
+        last = TurnReply(event.turn, event.agent)
     stalls = session.stalls
     if event.agent == session.setup.lead:
         _, repeats = session.echoes.get(event.agent, ("", 0))
@@ -305,7 +309,7 @@ def _answered(session: Session, event: AgentResponse) -> Session:
         return session if event.usage is None else _spent(session, event, 0)
     turn = session.turns.get(event.sender)
     round = event.round or session.stage.round
-    output = Output(event.id, round, cut(event.text, KEPT_CHARS), session.stage.number)
+    output = TurnOutput(event.id, round, cut(event.text, KEPT_CHARS), session.stage.number)
     outputs = (*session.outputs.get(event.sender, ()), output)[-KEPT_OUTPUTS:]
     to = AgentId(event.handoff.to) if event.handoff else None
     is_final = event.final and session.setup.lead in (None, event.sender)
@@ -315,17 +319,17 @@ def _answered(session: Session, event: AgentResponse) -> Session:
         outputs=session.outputs | {event.sender: outputs},
         result=output if is_last_word else session.result,
         has_final=session.has_final or is_final,
-        last=Reply(TurnId(event.turn or ""), event.sender, to, event.final, event.malformed),
+        last=TurnReply(TurnId(event.turn or ""), event.sender, to, event.final, event.malformed),
         echoes=session.echoes | {event.sender: _echo(session, event)},
     )
 
 
 def _seen(session: Session, event: UsageSeen) -> Session:
     usage = priced(event.usage, session.setup.prices.get(event.sender))
-    return replace(session, under_way=session.under_way | {event.turn: UnderWay(event.sender, usage)})
+    return replace(session, under_way=session.under_way | {event.turn: RunningUsage(event.sender, usage)})
 
 
-def _spent(session: Session, event: AgentResponse | Activity | Late, prompt_tokens: int) -> Session:
+def _spent(session: Session, event: AgentResponse | Activity | LateReply, prompt_tokens: int) -> Session:
     seen = session.under_way.get(TurnId(event.turn or ""))
     guess = Usage(input=prompt_tokens, output=tokens_in(event.text), estimated=True)
     told = event.usage or (seen.usage if seen else guess)
@@ -344,10 +348,10 @@ def _spent(session: Session, event: AgentResponse | Activity | Late, prompt_toke
     )
 
 
-def _gauged(session: Session, agent: AgentId, usage: Usage, prompt_tokens: int) -> Gauge:
-    before = session.gauges.get(agent, Gauge())
+def _gauged(session: Session, agent: AgentId, usage: Usage, prompt_tokens: int) -> UsageGauge:
+    before = session.gauges.get(agent, UsageGauge())
     over = usage.input - prompt_tokens if prompt_tokens else 0
-    return Gauge(
+    return UsageGauge(
         max(before.output, usage.output), max(before.over, over), max(before.cost_usd, usage.cost_usd or 0.0)
     )
 
@@ -359,22 +363,24 @@ def _echo(session: Session, event: AgentResponse) -> tuple[str, int]:
     return mark, count + 1 if mark == before else 0
 
 
-def _noted(session: Session, event: Said) -> Session:
+def _noted(session: Session, event: MessageEvent) -> Session:
     """Put what was said, with the task of its handoff, among the items."""
     items = [*session.items]
     if event.repeats is None:
         # What it sent by tool before stands there with the same words.
         items.append(
-            Item(event.id, event.sender, event.target, cut(event.text, KEPT_CHARS), event.sealed, event.seals)
+            WindowItem(
+                event.id, event.sender, event.target, cut(event.text, KEPT_CHARS), event.sealed, event.seals
+            )
         )
     if event.handoff is not None:
         task = MessageId(f"{event.id}.task")
         to = AgentId(event.handoff.to)
-        items.append(Item(task, ROUTER, to, event.handoff.task, event.sealed, event.seals))
+        items.append(WindowItem(task, ROUTER, to, event.handoff.task, event.sealed, event.seals))
     return replace(session, items=(*_open_task(items), *items[-KEPT_ITEMS:]))
 
 
-def _open_task(items: list[Item]) -> list[Item]:
+def _open_task(items: list[WindowItem]) -> list[WindowItem]:
     """Return the last task, of those that are too old to be kept, whose agent has not spoken since."""
     old = enumerate(items[:-KEPT_ITEMS])
     tasks = [(at, item) for at, item in old if item.sender == ROUTER]
@@ -403,6 +409,6 @@ def without_texts(session: Session) -> Session:
     outputs = {
         agent: tuple(replace(one, text="") for one in outputs) for agent, outputs in session.outputs.items()
     }
-    votes = {agent: Choice(vote.label) for agent, vote in session.votes.items()}
+    votes = {agent: BallotVote(vote.label) for agent, vote in session.votes.items()}
     setup = replace(session.setup, topic="") if session.is_over else session.setup
     return replace(session, items=(), outputs=outputs, result=None, votes=votes, setup=setup)

@@ -3,24 +3,24 @@
 from msgspec.structs import replace
 
 from csp.errors import BadInput, Refused
-from csp.protocol.enums import ALL, HUMAN, AgentId, JoinRole, Kind, Mode, SessionId
+from csp.protocol.enums import ALL, HUMAN, AgentId, JoinRole, Mode, ParticipantKind, SessionId
 from csp.protocol.events import AgentCall, HumanMessage, ModeChanged, RunStarted
 from csp.protocol.review_messages import MAILBOX, RunTerms, is_run_id
 from csp.protocol.session_parts import Change, EndReason, Limits, Setup
 from csp.room.commands import Collaborate, SetMode
 from csp.room.identity import nearest
 from csp.room.messages.send import is_person
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Participant, Room
-from csp.room.sessions.modes import MODES, ModeRow, Speaker
-from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.modes import MODES, ModeRow, NextSpeaker
+from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_end import end
 from csp.room.sessions.session_engine import begin
 from csp.room.sessions.session_state import Session
 
 
-def set_mode(room: Room, command: SetMode, batch: Batch, rules: Rules) -> None:
+def set_mode(room: Room, command: SetMode, batch: RoomDraft, rules: RoomRules) -> None:
     """Begin a session; what ran in its thread makes way for it."""
     mode = known_mode(command.mode)
     thread = command.thread or f"s-{batch.next_seq}"
@@ -34,11 +34,11 @@ def set_mode(room: Room, command: SetMode, batch: Batch, rules: Rules) -> None:
         _check_run_id(batch, command.terms.run_id)
     check_free(room, batch, setup, before)
     if before is not None:
-        end(Desk(room, batch, rules, before.id), EndReason.SUPERSEDED, by=command.sender)
+        end(SessionDraft(room, batch, rules, before.id), EndReason.SUPERSEDED, by=command.sender)
     session_id = SessionId(f"s-{batch.next_seq}")
     fields = {"session_id": session_id, "change": Change.STARTED, "setup": setup}
     batch.add(ModeChanged, command.sender, ALL, f"{mode} started", fields, thread=thread)
-    desk = Desk(room, batch, rules, session_id)
+    desk = SessionDraft(room, batch, rules, session_id)
     desk.notice(f"Mode: {mode.upper()}")
     if setup.topic:
         desk.notice(f"Topic: {setup.topic}")
@@ -52,14 +52,14 @@ def set_mode(room: Room, command: SetMode, batch: Batch, rules: Rules) -> None:
     begin(desk)
 
 
-def check_unsealed(batch: Batch, sender: AgentId, before: Session | None = None) -> None:
+def check_unsealed(batch: RoomDraft, sender: AgentId, before: Session | None = None) -> None:
     """Refuse to put the words of one who is in a sealed phase into the prompts of others."""
     seals = [session for session in batch.sessions.seals_of(sender) if before is None or session != before.id]
     if seals:
         raise Refused(f"{sender} is in a sealed phase of {seals[0]}", "wait for its end, or stop it first")
 
 
-def say_first(desk: Desk, sender: AgentId, text: str) -> None:
+def say_first(desk: SessionDraft, sender: AgentId, text: str) -> None:
     """Put what somebody says into the window of all, before anybody is asked."""
     if text.strip():
         kind = HumanMessage if is_person(desk.room, sender) else AgentCall
@@ -67,7 +67,7 @@ def say_first(desk: Desk, sender: AgentId, text: str) -> None:
         desk.batch.add(kind, sender, ALL, text, fields, thread=desk.session.thread)
 
 
-def _check_run_id(batch: Batch, run_id: str | None) -> None:
+def _check_run_id(batch: RoomDraft, run_id: str | None) -> None:
     if run_id is None:
         return
     if not is_run_id(run_id):
@@ -77,7 +77,7 @@ def _check_run_id(batch: Batch, run_id: str | None) -> None:
         raise Refused(f"there is a run {run_id!r} already", "choose another id, or leave it out")
 
 
-def _start_run(desk: Desk, command: SetMode) -> None:
+def _start_run(desk: SessionDraft, command: SetMode) -> None:
     """Begin the run of a session; whoever does the work waits until its place is made."""
     terms = command.terms or RunTerms()
     builder, reviewer = desk.session.setup.agents
@@ -100,14 +100,14 @@ def known_mode(mode: str) -> Mode:
     return Mode(mode)
 
 
-def _to_freeform(room: Room, batch: Batch, rules: Rules, before: Session | None, by: AgentId) -> None:
+def _to_freeform(room: Room, batch: RoomDraft, rules: RoomRules, before: Session | None, by: AgentId) -> None:
     if before is not None:
-        desk = Desk(room, batch, rules, before.id)
+        desk = SessionDraft(room, batch, rules, before.id)
         end(desk, EndReason.CANCELED, by=by)
         desk.notice(f"Mode: {Mode.FREEFORM.upper()}")
 
 
-def _setup(room: Room, command: SetMode, mode: Mode, rules: Rules) -> Setup:
+def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
     row = MODES[mode]
     agents = agents_of(room, command)
     lead = lead_of(room, row, agents, command)
@@ -145,7 +145,7 @@ def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]
         if name == MAILBOX and command.mode == Mode.REVIEW:
             continue
         known = room.participants.get(name)
-        if name == HUMAN or (known is not None and known.kind is Kind.HUMAN):
+        if name == HUMAN or (known is not None and known.kind is ParticipantKind.HUMAN):
             raise BadInput(f"{name!r} is a person, who takes no turns", "name agents alone")
         if known is None:
             raise BadInput(f"unknown agent {name!r}", nearest(name, list(room.participants)))
@@ -155,7 +155,7 @@ def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]
 
 
 def _is_asked(participant: Participant) -> bool:
-    return participant.kind is not Kind.HUMAN and participant.role is not JoinRole.ORCHESTRATOR
+    return participant.kind is not ParticipantKind.HUMAN and participant.role is not JoinRole.ORCHESTRATOR
 
 
 def lead_of(
@@ -165,7 +165,7 @@ def lead_of(
 
     In a collaboration the first leads: the orchestrator may be who waits for its result.
     """
-    if row.phases[0].speaker is not Speaker.LEAD:
+    if row.phases[0].speaker is not NextSpeaker.LEAD:
         return None
     if isinstance(command, Collaborate) or command.collaboration is not None:
         return next(iter(agents))
@@ -197,10 +197,10 @@ def _limits(wanted: Limits, house: Limits) -> Limits:
     return replace(house, **{name: value for name, value in own.items() if value is not None})
 
 
-def check_free(room: Room, batch: Batch, setup: Setup, before: Session | None) -> None:
+def check_free(room: Room, batch: RoomDraft, setup: Setup, before: Session | None) -> None:
     """Refuse an agent that is in another session; only a model behind an API can be in two."""
     for agent in (*setup.agents, *([setup.synth] if setup.synth else [])):
-        if agent == MAILBOX or room.participants[agent].kind is Kind.API:
+        if agent == MAILBOX or room.participants[agent].kind is ParticipantKind.API:
             continue
         others = [session for session in batch.sessions.live_with(agent) if session is not before]
         if others:

@@ -44,7 +44,7 @@ class Turn(_State, frozen=True):
     handoff: Handoff | None = None
 
 
-class Gauge(_State, frozen=True):
+class UsageGauge(_State, frozen=True):
     """The most that a call of an agent has taken: output, input beyond our own count of it, money."""
 
     output: int = 0
@@ -52,7 +52,7 @@ class Gauge(_State, frozen=True):
     cost_usd: float = 0.0
 
 
-class Done(_State, frozen=True):
+class FinishedTurn(_State, frozen=True):
     """A turn that is over."""
 
     agent: AgentId
@@ -60,7 +60,7 @@ class Done(_State, frozen=True):
     state: TurnState
 
 
-class Output(_State, frozen=True):
+class TurnOutput(_State, frozen=True):
     """What an agent said in its turn."""
 
     message: MessageId
@@ -69,7 +69,7 @@ class Output(_State, frozen=True):
     phase: int
 
 
-class Step(_State, frozen=True):
+class TurnRecord(_State, frozen=True):
     """A turn that is over, as those see it who follow the session from outside."""
 
     agent: AgentId
@@ -79,7 +79,7 @@ class Step(_State, frozen=True):
     reason: str = ""
 
 
-class Item(_State, frozen=True):
+class WindowItem(_State, frozen=True):
     """Something said that belongs into the window of those who may know of it."""
 
     id: MessageId
@@ -91,7 +91,7 @@ class Item(_State, frozen=True):
     seals: dict[SessionId, int] = msgspec.field(default_factory=dict)
 
 
-class Reply(_State, frozen=True):
+class TurnReply(_State, frozen=True):
     """What the last turn that was answered came to."""
 
     turn: TurnId
@@ -101,7 +101,7 @@ class Reply(_State, frozen=True):
     malformed: bool = False
 
 
-class Choice(_State, frozen=True):
+class BallotVote(_State, frozen=True):
     """The vote of one agent."""
 
     label: str
@@ -127,16 +127,16 @@ class Session(_State, frozen=True):
     #: Open turns, by agent.
     turns: dict[AgentId, Turn] = msgspec.field(default_factory=dict)
     #: The turns of this phase that are over.
-    done: tuple[Done, ...] = ()
-    last: Reply | None = None
-    outputs: dict[AgentId, tuple[Output, ...]] = msgspec.field(default_factory=dict)
+    done: tuple[FinishedTurn, ...] = ()
+    last: TurnReply | None = None
+    outputs: dict[AgentId, tuple[TurnOutput, ...]] = msgspec.field(default_factory=dict)
     #: The last word on the whole that says anything: a synthesis, or what ended the session.
-    result: Output | None = None
-    votes: dict[AgentId, Choice] = msgspec.field(default_factory=dict)
+    result: TurnOutput | None = None
+    votes: dict[AgentId, BallotVote] = msgspec.field(default_factory=dict)
     #: The phase in which the first ballot was held; the last ballot, once it is over.
     first_ballot: int = 0
     counted: tuple[Candidate, ...] = ()
-    items: tuple[Item, ...] = ()
+    items: tuple[WindowItem, ...] = ()
     #: Turns that were asked for in this session, in this phase, in its relays; that were answered.
     asked: int = 0
     asked_here: int = 0
@@ -146,13 +146,13 @@ class Session(_State, frozen=True):
     cursor: AgentId | None = None
     has_final: bool = False
     #: The last turns that are over; how many there were; why the last turn of an agent failed.
-    course: tuple[Step, ...] = ()
+    course: tuple[TurnRecord, ...] = ()
     courses: int = 0
     failed: dict[AgentId, str] = msgspec.field(default_factory=dict)
     tokens: int = 0
     cost_usd: float = 0.0
     #: What the calls of each agent take; what those may have cost that broke off and have not told.
-    gauges: dict[AgentId, Gauge] = msgspec.field(default_factory=dict)
+    gauges: dict[AgentId, UsageGauge] = msgspec.field(default_factory=dict)
     unsettled: dict[TurnId, float] = msgspec.field(default_factory=dict)
     reminders: int = 0
     #: The limits of which people were told that they are near.

@@ -4,7 +4,7 @@ from typing import Final
 
 from csp.protocol.enums import AgentId
 from csp.protocol.session_parts import EndReason
-from csp.room.sessions.session_state import Choice, Session
+from csp.room.sessions.session_state import BallotVote, Session
 from csp.room.sessions.spending import Spent
 from csp.room.sessions.token_estimate import cut
 from csp.room.sessions.turn_prompt import last_outputs
@@ -96,7 +96,7 @@ def tally_text(session: Session) -> str:
     return "\n".join(lines)
 
 
-def _vote_line(agent: AgentId, vote: Choice, named: dict[str, AgentId]) -> str:
+def _vote_line(agent: AgentId, vote: BallotVote, named: dict[str, AgentId]) -> str:
     itself = " (its own)" if named.get(vote.label) == agent else ""
     reason = f": {_short(vote.reason)}" if vote.reason else ""
     return f"- {agent} voted {vote.label}{itself}{reason}"

@@ -3,11 +3,11 @@
 from csp.protocol.enums import Mode
 from csp.protocol.responses import CollaborationView, ModeView, SessionView, SpentView, TurnView
 from csp.protocol.session_parts import Collaboration, TurnState
-from csp.room.room_rules import Rules
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.sessions.modes import RELAY_NAME
 from csp.room.sessions.session_end import BY_HAND
-from csp.room.sessions.session_state import Session, Step
+from csp.room.sessions.session_state import Session, TurnRecord
 from csp.room.sessions.session_summary import outcome
 from csp.room.sessions.spending import Ledger
 from csp.room.sessions.turn_prompt import proposal_of
@@ -16,7 +16,7 @@ from csp.room.timers import ends
 _COMPLETED = frozenset({TurnState.REPLIED, TurnState.CANCELLED})
 
 
-def mode_view(room: Room, session: Session | None, rules: Rules) -> ModeView:
+def mode_view(room: Room, session: Session | None, rules: RoomRules) -> ModeView:
     """Return a session in the names of the seeds; what is sealed is left out for everybody."""
     if session is None:
         return ModeView()
@@ -156,7 +156,7 @@ def _result(session: Session) -> str | None:
     return outcome(session, session.reason, session.ended_at or 0.0)
 
 
-def _progress(session: Session, step: Step) -> str:
+def _progress(session: Session, step: TurnRecord) -> str:
     words = str(step.state).replace("_", " ") + (f": {step.reason}" if step.reason else "")
     is_counted = step.phase == RELAY_NAME
     where = f"step {step.round} of {session.setup.rounds}" if is_counted else step.phase

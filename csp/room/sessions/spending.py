@@ -44,7 +44,7 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
         return None if self.unpriced == self.replies else self.cost_usd
 
 
-class UnderWay(msgspec.Struct, frozen=True, omit_defaults=True):
+class RunningUsage(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a turn has used so far."""
 
     agent: AgentId
@@ -52,7 +52,7 @@ class UnderWay(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Ledger = tuple[Spent, ...]
-Unsettled = dict[TurnId, UnderWay]
+Unsettled = dict[TurnId, RunningUsage]
 
 
 def priced(usage: Usage, price: Price | None) -> Usage:
@@ -95,7 +95,7 @@ def spent_so_far(ledger: Ledger, unsettled: Unsettled) -> Ledger:
     return ledger
 
 
-def is_more(usage: Usage, known: UnderWay | None) -> bool:
+def is_more(usage: Usage, known: RunningUsage | None) -> bool:
     """Tell whether a count goes beyond what is known of the same turn; counts only grow."""
     return known is None or usage.tokens > known.usage.tokens
 

@@ -7,13 +7,13 @@ from csp.errors import BadInput, NotFound, Refused
 from csp.protocol.enums import AgentId, SessionAction, TurnId
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Change, EndReason, Status
-from csp.room.commands import KeepTurn, NextTurn, Steer, Stop
+from csp.room.commands import ExtendTurn, NextTurn, Steer, Stop
 from csp.room.identity import nearest
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.sessions.modes import row_of
-from csp.room.sessions.session_draft import Desk
+from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_end import end
 from csp.room.sessions.session_engine import advance
 from csp.room.sessions.session_notices import warn_of_limits
@@ -22,11 +22,11 @@ from csp.room.sessions.spending import is_more
 from csp.room.sessions.turns import cancel, keep_open
 
 
-def stop(room: Room, command: Stop, batch: Batch, rules: Rules) -> None:
+def stop(room: Room, command: Stop, batch: RoomDraft, rules: RoomRules) -> None:
     """End the session of a thread, or all, before anything else; without one there is nothing to do."""
     for session in list(batch.sessions.live()):
         if command.thread is None or command.thread in threads_of(session):
-            end(Desk(room, batch, rules, session.id), EndReason.STOPPED_BY_USER, by=command.sender)
+            end(SessionDraft(room, batch, rules, session.id), EndReason.STOPPED_BY_USER, by=command.sender)
 
 
 def threads_of(session: Session) -> tuple[str, ...]:
@@ -35,17 +35,17 @@ def threads_of(session: Session) -> tuple[str, ...]:
     return (session.thread,) if terms is None else (session.thread, terms.thread)
 
 
-def next_turn(room: Room, command: NextTurn, batch: Batch, rules: Rules) -> None:
+def next_turn(room: Room, command: NextTurn, batch: RoomDraft, rules: RoomRules) -> None:
     """Take the current turn for done."""
     session = batch.sessions.live_in(command.thread)
     if session is None:
         raise BadInput("Not in structured mode", "set a mode first")
-    desk = Desk(room, batch, rules, session.id)
+    desk = SessionDraft(room, batch, rules, session.id)
     cancel(desk, _current(desk, None), "passed on")
     advance(desk)
 
 
-def keep_turn(room: Room, command: KeepTurn, batch: Batch, rules: Rules) -> None:
+def keep_turn(room: Room, command: ExtendTurn, batch: RoomDraft, rules: RoomRules) -> None:
     """Start the clock of an agent's turns again, for as long as a turn may be kept open.
 
     What a turn has used so far may pass a limit, which ends it.
@@ -53,7 +53,7 @@ def keep_turn(room: Room, command: KeepTurn, batch: Batch, rules: Rules) -> None
     # Nobody can tell which of its turns the note is about.
     note = "" if batch.sessions.seals_of(command.agent) else command.note
     for session in list(batch.sessions.live()):
-        desk = Desk(room, batch, rules, session.id)
+        desk = SessionDraft(room, batch, rules, session.id)
         if command.usage is not None and command.turn is not None:
             _note_usage(desk, command.agent, TurnId(command.turn), command.usage)
         turn = desk.session.turns.get(command.agent)
@@ -61,7 +61,7 @@ def keep_turn(room: Room, command: KeepTurn, batch: Batch, rules: Rules) -> None
             keep_open(desk, turn, note)
 
 
-def _note_usage(desk: Desk, agent: AgentId, turn: TurnId, usage: Usage) -> None:
+def _note_usage(desk: SessionDraft, agent: AgentId, turn: TurnId, usage: Usage) -> None:
     """Count what a turn has used so far, if its reply has not said yet what it used."""
     session = desk.session
     now, seen = session.turns.get(agent), session.under_way.get(turn)
@@ -73,7 +73,7 @@ def _note_usage(desk: Desk, agent: AgentId, turn: TurnId, usage: Usage) -> None:
         advance(desk)
 
 
-def steer(room: Room, command: Steer, batch: Batch, rules: Rules) -> None:
+def steer(room: Room, command: Steer, batch: RoomDraft, rules: RoomRules) -> None:
     """Act on one session."""
     session = batch.sessions.get(command.session)
     if session is None:
@@ -82,23 +82,23 @@ def steer(room: Room, command: Steer, batch: Batch, rules: Rules) -> None:
         raise NotFound(f"unknown session {command.session!r}", hint)
     if session.is_over:
         raise Refused(f"session {session.id} has ended: {session.reason}", "start a new one")
-    _ACTIONS[command.action](Desk(room, batch, rules, session.id), command)
+    _ACTIONS[command.action](SessionDraft(room, batch, rules, session.id), command)
 
 
-def _pause(desk: Desk, command: Steer) -> None:
+def _pause(desk: SessionDraft, command: Steer) -> None:
     if desk.session.status is Status.RUNNING:
         desk.change(Change.PAUSED, "paused", by=command.sender)
         desk.notice(f"{desk.session.setup.mode.upper()} paused.")
 
 
-def _resume(desk: Desk, command: Steer) -> None:
+def _resume(desk: SessionDraft, command: Steer) -> None:
     if desk.session.status is Status.PAUSED:
         desk.change(Change.RESUMED, "resumed", by=command.sender)
         desk.notice(f"{desk.session.setup.mode.upper()} goes on.")
         advance(desk)
 
 
-def _extend(desk: Desk, command: Steer) -> None:
+def _extend(desk: SessionDraft, command: Steer) -> None:
     """Give more of what is limited; what is not, or cannot be set for the mode, stays as it is."""
     setup = desk.session.setup
     fields = {
@@ -110,14 +110,14 @@ def _extend(desk: Desk, command: Steer) -> None:
     desk.notice(f"Extended by {' and '.join(given)}." if given else "The open turns got more time.")
 
 
-def _skip(desk: Desk, command: Steer) -> None:
+def _skip(desk: SessionDraft, command: Steer) -> None:
     turn = _current(desk, command.agent)
     cancel(desk, turn, "skipped")
     desk.notice(f"{turn.agent} was skipped.")
     advance(desk)
 
 
-def _kick(desk: Desk, command: Steer) -> None:
+def _kick(desk: SessionDraft, command: Steer) -> None:
     known = [str(agent) for agent in desk.session.agents]
     if command.agent not in known:
         wanted = command.agent or ""
@@ -125,7 +125,7 @@ def _kick(desk: Desk, command: Steer) -> None:
     kick(desk, AgentId(command.agent))
 
 
-def kick(desk: Desk, agent: AgentId) -> None:
+def kick(desk: SessionDraft, agent: AgentId) -> None:
     """Take an agent out of a session; too few end it."""
     turn = desk.session.turns.get(agent)
     desk.change(Change.KICKED, f"{agent} left the session", {"agent": agent})
@@ -139,11 +139,11 @@ def kick(desk: Desk, agent: AgentId) -> None:
         advance(desk)
 
 
-def _end(desk: Desk, command: Steer) -> None:
+def _end(desk: SessionDraft, command: Steer) -> None:
     end(desk, EndReason.CANCELED, by=command.sender)
 
 
-_ACTIONS: Final[dict[SessionAction, Callable[[Desk, Steer], None]]] = {
+_ACTIONS: Final[dict[SessionAction, Callable[[SessionDraft, Steer], None]]] = {
     SessionAction.PAUSE: _pause,
     SessionAction.RESUME: _resume,
     SessionAction.EXTEND: _extend,
@@ -153,7 +153,7 @@ _ACTIONS: Final[dict[SessionAction, Callable[[Desk, Steer], None]]] = {
 }
 
 
-def _current(desk: Desk, agent: str | None) -> Turn:
+def _current(desk: SessionDraft, agent: str | None) -> Turn:
     """Return the turn that is meant: the one that is named, else the current one."""
     wanted = AgentId(agent) if agent is not None else desk.session.current
     turn = None if wanted is None else desk.session.turns.get(wanted)

@@ -4,18 +4,18 @@ from csp.errors import BadInput, Refused
 from csp.protocol.enums import AgentId
 from csp.protocol.requests import Handoff
 from csp.protocol.session_parts import PhaseKind
-from csp.room.commands import CastVote, HandTurn
+from csp.room.commands import CastVote, HandOffTurn
 from csp.room.identity import nearest
-from csp.room.room_draft import Batch
-from csp.room.room_rules import Rules
+from csp.room.room_draft import RoomDraft
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
-from csp.room.sessions.modes import Speaker, row_of
-from csp.room.sessions.session_draft import Desk
-from csp.room.sessions.session_state import Choice, Turn
+from csp.room.sessions.modes import NextSpeaker, row_of
+from csp.room.sessions.session_draft import SessionDraft
+from csp.room.sessions.session_state import BallotVote, Turn
 from csp.room.sessions.turns import cast, keep_open
 
 
-def vote(room: Room, command: CastVote, batch: Batch, rules: Rules) -> None:
+def vote(room: Room, command: CastVote, batch: RoomDraft, rules: RoomRules) -> None:
     """Count a vote in the ballot that waits for it; the reply that ends the turn need not repeat it."""
     turns = _turns(room, command, batch, rules)
     found = [(desk, turn) for desk, turn in turns if desk.session.stage.kind is PhaseKind.BALLOT]
@@ -26,11 +26,11 @@ def vote(room: Room, command: CastVote, batch: Batch, rules: Rules) -> None:
     label = command.label.upper()
     if label not in labels:
         raise BadInput(f"unknown label {command.label!r}", f"expected one of: {', '.join(labels)}")
-    cast(desk, turn, Choice(label, command.reason))
+    cast(desk, turn, BallotVote(label, command.reason))
     keep_open(desk, turn)
 
 
-def hand_over(room: Room, command: HandTurn, batch: Batch, rules: Rules) -> None:
+def hand_over(room: Room, command: HandOffTurn, batch: RoomDraft, rules: RoomRules) -> None:
     """Remember to whom a turn hands over, until its reply."""
     found = [(desk, turn) for desk, turn in _turns(room, command, batch, rules) if _may_hand_over(desk, turn)]
     if not found:
@@ -44,18 +44,20 @@ def hand_over(room: Room, command: HandTurn, batch: Batch, rules: Rules) -> None
     keep_open(desk, turn)
 
 
-def _turns(room: Room, command: CastVote | HandTurn, batch: Batch, rules: Rules) -> list[tuple[Desk, Turn]]:
+def _turns(
+    room: Room, command: CastVote | HandOffTurn, batch: RoomDraft, rules: RoomRules
+) -> list[tuple[SessionDraft, Turn]]:
     """Return the open turns of an agent, of one session alone if that is named."""
     sessions = batch.sessions.live_with(AgentId(command.agent))
     meant = [session for session in sessions if command.session in (None, session.id)]
     return [
-        (Desk(room, batch, rules, session.id), session.turns[command.agent])
+        (SessionDraft(room, batch, rules, session.id), session.turns[command.agent])
         for session in meant
         if command.agent in session.turns
     ]
 
 
-def _may_hand_over(desk: Desk, turn: Turn) -> bool:
+def _may_hand_over(desk: SessionDraft, turn: Turn) -> bool:
     """Tell whether the reply to a turn may name somebody."""
-    is_led = desk.phase.speaker is Speaker.LEAD and turn.agent != desk.session.setup.lead
+    is_led = desk.phase.speaker is NextSpeaker.LEAD and turn.agent != desk.session.setup.lead
     return row_of(desk.session.setup).heeds_handoff and not is_led

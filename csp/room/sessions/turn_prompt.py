@@ -4,16 +4,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from csp.protocol.enums import ALL, ROUTER, AgentId, Kind, Mode
+from csp.protocol.enums import ALL, ROUTER, AgentId, Mode, ParticipantKind
 from csp.protocol.review_messages import RunRole
 from csp.protocol.session_parts import PhaseKind
 from csp.room.agent_text.code_lines import read_lines
 from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
 from csp.room.sessions.modes import row_of
 from csp.room.sessions.session_registry import Sessions
-from csp.room.sessions.session_state import Item, Output, Session
+from csp.room.sessions.session_state import Session, TurnOutput, WindowItem
 from csp.room.sessions.token_estimate import CHARS_PER_TOKEN, cut, tokens_in
-from csp.room.visibility import NO_SESSIONS, shows
+from csp.room.visibility import NO_SESSIONS, can_see_item
 
 #: What the positions or proposals of all others may take together.
 POSITION_TOKENS: Final = 8000
@@ -39,7 +39,7 @@ def prompt(prompts: Mapping[str, str], name: str, values: Mapping[str, str]) -> 
 def prompt_values(
     session: Session,
     agent: AgentId,
-    kind: Kind,
+    kind: ParticipantKind,
     round: int,
     size: WindowSize = DEFAULT_WINDOW,
     sessions: Sessions = NO_SESSIONS,
@@ -54,7 +54,7 @@ def prompt_values(
         "mode": setup.mode,
         "phase": session.stage.name,
         "label": round_label(session, round),
-        "window": shown(window(session, agent, size, sessions), size),
+        "window": visible_items(window(session, agent, size, sessions), size),
         "board": "",
         "positions": positions(session, agent),
         "proposals": proposals(session),
@@ -63,15 +63,15 @@ def prompt_values(
     }
 
 
-def _format(session: Session, agent: AgentId, kind: Kind) -> str:
+def _format(session: Session, agent: AgentId, kind: ParticipantKind) -> str:
     """Return which text tells an agent how to answer: what nobody would act on is not offered."""
     if session.setup.mode is Mode.REVIEW:
         role = RunRole.BUILDER if agent == session.setup.agents[0] else RunRole.REVIEWER
-        return f"{role} {'message' if kind is Kind.API else 'words'}"
+        return f"{role} {'message' if kind is ParticipantKind.API else 'words'}"
     can_hand_over = bool(handoffs(session, agent))
-    if kind is Kind.API:
+    if kind is ParticipantKind.API:
         return "envelope" if can_hand_over else "message"
-    can_end = _has_word(session, agent) and row_of(session.setup).heeds_final
+    can_end = _has_word(session, agent) and row_of(session.setup).respects_final
     return "lines" if can_hand_over else "last_line" if can_end else "words"
 
 
@@ -101,16 +101,18 @@ def window(
     agent: AgentId,
     size: WindowSize = DEFAULT_WINDOW,
     sessions: Sessions = NO_SESSIONS,
-) -> list[Item]:
+) -> list[WindowItem]:
     """Return the newest items that `agent` may know, oldest first; a task it has not read is among them."""
-    known = [item for item in session.items if shows(session, item, agent, sessions)]
+    known = [item for item in session.items if can_see_item(session, item, agent, sessions)]
     if session.stage.kind is PhaseKind.BALLOT:
         # Whose proposal is whose would show.
         known = [item for item in known if item.sender not in session.setup.agents]
     return newest(known, size, unread_tasks(known, agent)[-1:])
 
 
-def newest(items: Sequence[Item], size: WindowSize, always: Sequence[Item] = ()) -> list[Item]:
+def newest(
+    items: Sequence[WindowItem], size: WindowSize, always: Sequence[WindowItem] = ()
+) -> list[WindowItem]:
     """Return the newest items that fit into a window, oldest first; those of `always` are among them."""
     kept = {item.id for item in always}
     budget = size.tokens - sum(tokens_in(item.text) for item in items if item.id in kept)
@@ -124,14 +126,14 @@ def newest(items: Sequence[Item], size: WindowSize, always: Sequence[Item] = ())
     return [item for item in items if item.id in kept]
 
 
-def shown(items: Sequence[Item], size: WindowSize = DEFAULT_WINDOW) -> str:
+def visible_items(items: Sequence[WindowItem], size: WindowSize = DEFAULT_WINDOW) -> str:
     """Return the items of a window as an agent reads them."""
     return "\n\n".join(_shown(item, size) for item in items) or "(nothing yet)"
 
 
-def unread_tasks(items: list[Item], agent: AgentId) -> list[Item]:
+def unread_tasks(items: list[WindowItem], agent: AgentId) -> list[WindowItem]:
     """Return the tasks that were handed to `agent` since it spoke last."""
-    tasks: list[Item] = []
+    tasks: list[WindowItem] = []
     for item in items:
         if item.sender == agent:
             tasks.clear()
@@ -140,7 +142,7 @@ def unread_tasks(items: list[Item], agent: AgentId) -> list[Item]:
     return tasks
 
 
-def _shown(item: Item, size: WindowSize) -> str:
+def _shown(item: WindowItem, size: WindowSize) -> str:
     to = "" if item.target == ALL else f" -> {item.target}"
     return f"{item.sender}{to}: {cut(item.text, size.tokens * CHARS_PER_TOKEN)}"
 
@@ -170,7 +172,7 @@ def proposal_of(session: Session, agent: AgentId) -> str:
     return next((one.text for name, one in last_outputs(session, is_over=True) if name == agent), "")
 
 
-def last_outputs(session: Session, *, is_over: bool = False) -> Iterator[tuple[AgentId, Output]]:
+def last_outputs(session: Session, *, is_over: bool = False) -> Iterator[tuple[AgentId, TurnOutput]]:
     """Yield who has spoken, with its last word before the vote that others may read.
 
     Once a phase `is_over`, they may read what was said in it.

@@ -8,7 +8,7 @@ from hashlib import sha256
 from csp.protocol.enums import AgentId, SessionId
 from csp.protocol.session_parts import Candidate
 from csp.room.agent_text.grammar import Spoken, Vote
-from csp.room.sessions.session_state import Choice, Session
+from csp.room.sessions.session_state import BallotVote, Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ def candidates(session: SessionId, number: int, agents: Sequence[AgentId]) -> tu
     return tuple(Candidate(label=label_of(at), agent=agent) for at, agent in enumerate(ordered))
 
 
-def read_vote(commands: Sequence[Spoken], labels: Sequence[str]) -> Choice | None:
+def read_vote(commands: Sequence[Spoken], labels: Sequence[str]) -> BallotVote | None:
     """Return the last vote for one of the labels."""
     votes = [spoken for spoken in commands if isinstance(spoken, Vote) and spoken.label in labels]
-    return Choice(votes[-1].label, votes[-1].reason) if votes else None
+    return BallotVote(votes[-1].label, votes[-1].reason) if votes else None
 
 
-def tally(votes: Mapping[AgentId, Choice], named: Sequence[Candidate], voters: int) -> Tally:
+def tally(votes: Mapping[AgentId, BallotVote], named: Sequence[Candidate], voters: int) -> Tally:
     """Count the votes; those for oneself count only if there are no others."""
     owner = {candidate.label: candidate.agent for candidate in named}
     cast = {agent: vote for agent, vote in votes.items() if vote.label in owner}

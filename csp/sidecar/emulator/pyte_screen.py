@@ -11,7 +11,7 @@ from pyte.screens import Char, Margins
 from wcwidth import wcwidth
 
 from csp.sidecar.emulator.sgr import restyled
-from csp.terminal.screen import Row, Run, Style
+from csp.terminal.screen import ScreenRow, Style, StyledText
 
 _JOINER: Final = "\u200d"
 _EMOJI_STYLE: Final = "\ufe0f"
@@ -175,13 +175,13 @@ class Grid(pyte.Screen):
     def line_text(self, y: int) -> str:
         return "".join(self.buffer[y][x].data for x in range(self.columns)).rstrip(" ")
 
-    def row(self, y: int) -> Row:
+    def row(self, y: int) -> ScreenRow:
         line = self.buffer[y]
         cells = [line[x] for x in range(max(line, default=-1) + 1)]
         while cells and cells[-1] == self.default_char:
             cells.pop()
         runs = groupby(cells, key=_style_of)
-        return Row(tuple(Run("".join(cell.data for cell in run), style) for style, run in runs))
+        return ScreenRow(tuple(StyledText("".join(cell.data for cell in run), style) for style, run in runs))
 
 
 @lru_cache(maxsize=4096)

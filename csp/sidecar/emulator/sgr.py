@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from csp.terminal.screen import BLANK, PLAIN, Row, Run, Style
+from csp.terminal.screen import BLANK, PLAIN, ScreenRow, Style, StyledText
 
 _SGR: Final = re.compile(r"\x1b\[([0-9;:]*)m")
 # Links that a formatter may put around their text.
@@ -24,10 +24,10 @@ _FLAGS: Final[dict[int, dict[str, bool]]] = {
 }
 
 
-def rows_of(text: str, count: int) -> tuple[Row, ...]:
+def rows_of(text: str, count: int) -> tuple[ScreenRow, ...]:
     """Read lines that end in CR LF or LF; fill up with blank rows to `count`."""
     style = PLAIN
-    rows: list[Row] = []
+    rows: list[ScreenRow] = []
     if "\x1b]" in text:
         text = _OTHER.sub("", text)
     for line in text.replace("\r\n", "\n").split("\n"):
@@ -37,17 +37,17 @@ def rows_of(text: str, count: int) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _row(line: str, style: Style) -> tuple[Row, Style]:
+def _row(line: str, style: Style) -> tuple[ScreenRow, Style]:
     parts = _SGR.split(line)
-    runs: list[Run] = []
+    runs: list[StyledText] = []
     for index, part in enumerate(parts):
         if index % 2:
             style = restyled(style, part)
         elif part and runs and runs[-1].style == style:
-            runs[-1] = Run(runs[-1].text + part, style)
+            runs[-1] = StyledText(runs[-1].text + part, style)
         elif part:
-            runs.append(Run(part, style))
-    return (Row(tuple(runs)) if runs else BLANK), style
+            runs.append(StyledText(part, style))
+    return (ScreenRow(tuple(runs)) if runs else BLANK), style
 
 
 @lru_cache(maxsize=1024)

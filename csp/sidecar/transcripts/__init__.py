@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-from csp.sidecar.hook_spool import Event
+from csp.sidecar.hook_spool import HookEvent
 from csp.terminal.reply_tracker import Item
 
 _UNTIL: Final = re.compile(r"(?:\bresets?(?: at| in)?|\btry again (?:at|in)) ([^.\n]{1,60})", re.IGNORECASE)
@@ -29,7 +29,7 @@ class Reader(Protocol):
     events. What was written before `since` (Unix seconds) is history, and gives no item.
     """
 
-    def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
         """Return the items of a batch, in the order in which they happened."""
 
     def end(self) -> None:

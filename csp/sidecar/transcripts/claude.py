@@ -13,13 +13,12 @@ import msgspec
 
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.hook_spool import Event, Hook
+from csp.sidecar.hook_spool import Hook, HookEvent
 from csp.sidecar.transcripts import Line, seconds, until
 from csp.terminal.reply_tracker import (
     Asked,
     Attached,
     Bypassed,
-    Called,
     Counted,
     Ended,
     Item,
@@ -29,6 +28,7 @@ from csp.terminal.reply_tracker import (
     Started,
     Submitted,
     Switched,
+    ToolCalled,
     Wrote,
 )
 
@@ -185,7 +185,7 @@ class ClaudeReader:
     def __init__(self, since: float, session: str = "", path: str = "") -> None:
         self._state = _State(since=since, session=session, path=path)
 
-    def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
         items: list[Item] = []
         left = list(lines)
         for group in self._by_session(events):
@@ -198,9 +198,9 @@ class ClaudeReader:
             left = []
         return [*items, *self._unpark(now), *self._expire(now)]
 
-    def _by_session(self, events: Sequence[Event]) -> Iterator[list[Event]]:
+    def _by_session(self, events: Sequence[HookEvent]) -> Iterator[list[HookEvent]]:
         """Part events where the session changes: the lines at hand are those of the first part."""
-        group: list[Event] = []
+        group: list[HookEvent] = []
         path = self._state.path
         for event in events:
             if event.hook.transcript_path and event.hook.transcript_path != path:
@@ -224,7 +224,7 @@ class ClaudeReader:
     def load(self, dumped: bytes) -> None:
         self._state = msgspec.json.decode(dumped, type=_State)
 
-    def _before(self, event: Event) -> Iterator[Item]:
+    def _before(self, event: HookEvent) -> Iterator[Item]:
         """Take what a hook says that comes before the lines of its batch."""
         hook, state = event.hook, self._state
         if hook.agent_id or not hook.transcript_path:
@@ -452,7 +452,7 @@ class ClaudeReader:
             state.last_text = None
             if part.name in _DELEGATE:
                 _remember(state.agents, _decode(part.input, _Delegated).name)
-            yield Called(id=part.id, tool=part.name, arguments=bytes(part.input).decode())
+            yield ToolCalled(id=part.id, tool=part.name, arguments=bytes(part.input).decode())
             to = _decode(part.input, _Sent).to if part.name == _SEND else _MAIN
             if to not in (_MAIN, *state.agents):
                 yield Bypassed(id=f"{part.id} past", to=to or "another session")

@@ -11,11 +11,10 @@ import msgspec
 
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.hook_spool import Event
+from csp.sidecar.hook_spool import HookEvent
 from csp.sidecar.transcripts import Line, seconds, until
 from csp.terminal.reply_tracker import (
     Asked,
-    Called,
     Counted,
     Ended,
     Item,
@@ -24,6 +23,7 @@ from csp.terminal.reply_tracker import (
     Returned,
     Started,
     Switched,
+    ToolCalled,
     Wrote,
 )
 
@@ -113,7 +113,7 @@ class CodexReader:
     def __init__(self, since: float, session: str = "", path: str = "") -> None:
         self._state = _State(since=since, path=path)
 
-    def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
         items: list[Item] = []
         for line in lines:
             if line.is_side and (record := _decoded(line.data)):
@@ -228,7 +228,7 @@ def _tool(payload: _Payload) -> Iterator[Item]:
     name = payload.call_id or payload.id or ""
     if payload.type in _CALLS:
         arguments = payload.arguments or payload.input or bytes(payload.action).decode()
-        yield Called(id=name, tool=payload.name or payload.type, arguments=arguments)
+        yield ToolCalled(id=name, tool=payload.name or payload.type, arguments=arguments)
         if payload.type == _SEARCH:
             # It is written down when it is over, and nothing else tells that it is.
             yield Returned(id=name)

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from csp.sidecar import transcript_files
-from csp.sidecar.file_tail import Tail, Watcher, new_watcher
-from csp.sidecar.hook_spool import Event, Spool
+from csp.sidecar.file_tail import FileWatcher, Tail, new_watcher
+from csp.sidecar.hook_spool import HookEvent, HookSpool
 from csp.sidecar.transcripts import Line, Reader, seconds
 from csp.sidecar.transcripts.claude import ClaudeReader
 from csp.sidecar.transcripts.codex import CodexReader
@@ -37,7 +37,7 @@ READERS: Final[dict[str, Callable[[float, str, str], Reader]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class FollowedRun:
     """What is known of a run when it starts; `since` is when, in Unix seconds."""
 
     kind: str
@@ -71,7 +71,7 @@ def _time(line: Line) -> float:
 class Follower:
     """Gives the outcomes of one run, over /clear, /resume, restarts of the brain."""
 
-    def __init__(self, run: Run, dumped: bytes = b"") -> None:
+    def __init__(self, run: FollowedRun, dumped: bytes = b"") -> None:
         """Go on where the follower ended that was `dumped`, else from the start of the run."""
         self.run = run
         self.tracker = Tracker()
@@ -82,7 +82,7 @@ class Follower:
         self._held: dict[str, list[Line]] = {}
         #: What subagents write, and how far it was read.
         self._sides: dict[str, Tail] = {}
-        self._watcher: Watcher | None = None
+        self._watcher: FileWatcher | None = None
         self._looks = 0
         self._look_at = 0.0
         taken: list[str] = []
@@ -97,7 +97,7 @@ class Follower:
                 self._sides[name] = Tail(Path(name), offset, inode)
         elif path:
             self._tail(path)
-        self._spool = Spool(Path(run.spool_dir), taken) if run.spool_dir else None
+        self._spool = HookSpool(Path(run.spool_dir), taken) if run.spool_dir else None
 
     def dump(self) -> bytes:
         """Return all that is known, for a follower that takes over; call it before `settle`."""
@@ -179,7 +179,7 @@ class Follower:
     def _step(self) -> tuple[list[Outcome], bool]:
         """Take one batch; return what follows from it, with whether there was anything in it."""
         outcomes: list[Outcome] = []
-        has_news, waiting = False, list[Event]()
+        has_news, waiting = False, list[HookEvent]()
         while True:
             events, lines = self._gather(waiting)
             events, waiting = self._until_switch(events)
@@ -194,7 +194,7 @@ class Follower:
             if not waiting:
                 return outcomes, has_news
 
-    def _gather(self, events: list[Event]) -> tuple[list[Event], list[Line]]:
+    def _gather(self, events: list[HookEvent]) -> tuple[list[HookEvent], list[Line]]:
         """Read until nothing is new, so that the batch has all that came before any of it."""
         events = events + (self._spool.take() if self._spool else [])
         lines = [line for name in self._tails for line in self._held.pop(name, [])]
@@ -222,7 +222,7 @@ class Follower:
             tail.close()
         return lines
 
-    def _until_switch(self, events: list[Event]) -> tuple[list[Event], list[Event]]:
+    def _until_switch(self, events: list[HookEvent]) -> tuple[list[HookEvent], list[HookEvent]]:
         """Part events behind the one that leads to another transcript: its lines are still to be read."""
         path = next(iter(self._tails), "")
         for at, event in enumerate(events if self.run.kind != "codex" else []):
@@ -230,7 +230,7 @@ class Follower:
                 return events[: at + 1], events[at + 1 :]
         return events, []
 
-    def _hold_back(self, lines: list[Line], switch: Event) -> list[Line]:
+    def _hold_back(self, lines: list[Line], switch: HookEvent) -> list[Line]:
         """Keep lines for later that were written after the session was left: it has been resumed since."""
         moment = seconds(switch.hook.timestamp) or switch.at
         later = [line for line in lines if not line.is_side and _time(line) > moment]

@@ -17,13 +17,12 @@ import msgspec
 
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.hook_spool import Event
+from csp.sidecar.hook_spool import HookEvent
 from csp.sidecar.transcripts import Line, seconds, until
 from csp.terminal.prompt import tags_in
 from csp.terminal.reply_tracker import (
     Asked,
     Attached,
-    Called,
     Counted,
     Ended,
     Item,
@@ -32,6 +31,7 @@ from csp.terminal.reply_tracker import (
     Started,
     Submitted,
     Switched,
+    ToolCalled,
     Using,
     Wrote,
 )
@@ -110,15 +110,15 @@ class GeminiReader:
     def __init__(self, since: float, session: str = "", path: str = "") -> None:
         self._state = _State(since=since, session=session, path=path)
 
-    def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
-        happened: list[tuple[float, int, Event | _Record]] = []
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
+        happened: list[tuple[float, int, HookEvent | _Record]] = []
         items: list[Item] = [item for line in lines if line.is_side for item in self._side(line.data)]
         records = [_record(line.data) for line in lines if not line.is_side]
         happened += [(seconds(record.timestamp), 0, record) for record in records if record]
         happened += [(seconds(event.hook.timestamp) or event.at, 1, event) for event in events]
         # The sort keeps the order of what has the same time; lines go before hooks.
         for at, _, what in sorted(happened, key=lambda one: one[:2]):
-            items += self._event(what, at) if isinstance(what, Event) else self._message(what, at, now)
+            items += self._event(what, at) if isinstance(what, HookEvent) else self._message(what, at, now)
         if self._state.fault_due is not None and now >= self._state.fault_due:
             items += self._end(_failed(self._state.fault))
         return items
@@ -141,7 +141,7 @@ class GeminiReader:
     def load(self, dumped: bytes) -> None:
         self._state = msgspec.json.decode(dumped, type=_State)
 
-    def _event(self, event: Event, at: float) -> Iterator[Item]:
+    def _event(self, event: HookEvent, at: float) -> Iterator[Item]:
         hook, state = event.hook, self._state
         state.has_hooks = True
         if hook.transcript_path and hook.transcript_path != state.path:
@@ -279,7 +279,7 @@ def _answer(record: _Record) -> Iterator[Item]:
     if isinstance(record.content, str):
         yield Wrote(id=record.id, text=record.content)
     for call in record.toolCalls:
-        yield Called(id=call.id, tool=call.name, arguments=bytes(call.args).decode())
+        yield ToolCalled(id=call.id, tool=call.name, arguments=bytes(call.args).decode())
         yield Returned(id=call.id, is_refused=call.status == "cancelled")
 
 

@@ -26,9 +26,9 @@ import msgspec
 
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.hook_spool import Event
+from csp.sidecar.hook_spool import HookEvent
 from csp.sidecar.transcripts import Line, until
-from csp.terminal.reply_tracker import Attached, Called, Counted, Ended, Item, Prompted, Started, Wrote
+from csp.terminal.reply_tracker import Attached, Counted, Ended, Item, Prompted, Started, ToolCalled, Wrote
 
 MAX_MODEL: Final = 128
 _NOTHING: Final = msgspec.Raw(b"")
@@ -60,7 +60,7 @@ class PlainReader:
     def __init__(self, since: float, session: str = "", path: str = "") -> None:
         self._state = _State(since=since)
 
-    def read(self, events: Sequence[Event], lines: Sequence[Line], now: float) -> list[Item]:
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
         return [item for line in lines for item in self._line(line.data)]
 
     def end(self) -> None:
@@ -100,7 +100,7 @@ def _items(record: _Record, line: str) -> Iterator[Item]:
         case "text":
             yield Wrote(id=line, text=record.text)
         case "tool":
-            yield Called(id=line, tool=record.name, arguments=_words(record.arguments))
+            yield ToolCalled(id=line, tool=record.name, arguments=_words(record.arguments))
         case "usage":
             yield Counted(id=line, usage=_usage(record))
         case "end":

@@ -12,27 +12,27 @@ from csp.protocol.enums import (
     DeliveryState,
     Ending,
     JoinRole,
-    Kind,
     MessageId,
+    ParticipantKind,
 )
 from csp.protocol.events import (
     Activity,
     AgentCall,
     AgentResponse,
-    Delivered,
+    DeliveryMoved,
     HumanMessage,
-    Kept,
+    KeptPrivate,
     KnownEvent,
-    Late,
-    Noticed,
-    Queried,
-    Said,
-    Told,
+    LateReply,
+    LogRequested,
+    MessageEvent,
+    NoticePosted,
+    SystemReply,
     type_of,
 )
 from csp.protocol.requests import Handoff
 from csp.room.agent_text.agent_commands import MAX_COMMANDS
-from csp.room.commands import Answer, Control, Join, Leave, Remove, Send, Tell
+from csp.room.commands import AnswerQuery, ControlAgent, Join, Leave, PostReply, Remove, Send
 from csp.room.messages.inbox import pending
 from csp.room.messages.send import MAX_HOPS
 from csp.room.room_state import Room, dump, load, replay
@@ -48,7 +48,7 @@ def live() -> LiveRoom:
 
 
 def say(live: LiveRoom, text: str, sender: AgentId = CLAUDE, **fields: object) -> list[KnownEvent]:
-    return live.do(Answer(sender=sender, text=text, **fields))  # type: ignore[arg-type]  # as a test gives them
+    return live.do(PostReply(sender=sender, text=text, **fields))  # type: ignore[arg-type]  # as a test gives them
 
 
 def types(events: list[KnownEvent]) -> list[str]:
@@ -59,8 +59,8 @@ def calls(events: list[KnownEvent]) -> list[tuple[str, str]]:
     return [(event.target, event.text) for event in events if isinstance(event, AgentCall)]
 
 
-def notices(events: list[KnownEvent]) -> list[Noticed]:
-    return [event for event in events if isinstance(event, Noticed)]
+def notices(events: list[KnownEvent]) -> list[NoticePosted]:
+    return [event for event in events if isinstance(event, NoticePosted)]
 
 
 # --- messages to others --------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_send_to_the_offline_waits(live: LiveRoom) -> None:
 
 
 def test_call_stays_in_the_thread_of_what_is_answered(live: LiveRoom) -> None:
-    asked = one(live.do(Send(sender=HUMAN, to=CLAUDE, text="?", thread="parser")), Said)
+    asked = one(live.do(Send(sender=HUMAN, to=CLAUDE, text="?", thread="parser")), MessageEvent)
     events = say(live, "@send.codex hi", reply_to=asked.id)
 
     assert {event.thread for event in events} == {"parser"}
@@ -129,7 +129,7 @@ def test_call_has_one_hop_more_than_what_is_answered(live: LiveRoom) -> None:
 
 
 def test_loop_of_commands_is_held(live: LiveRoom) -> None:
-    said: Said = live.say(CLAUDE, CODEX)
+    said: MessageEvent = live.say(CLAUDE, CODEX)
     for _ in range(MAX_HOPS - 1):
         other = CLAUDE if said.target == CODEX else CODEX
         said = one(say(live, f"@send.{other} again", sender=said.target, reply_to=said.id), AgentCall)
@@ -138,7 +138,7 @@ def test_loop_of_commands_is_held(live: LiveRoom) -> None:
     other = CLAUDE if said.target == CODEX else CODEX
     events = say(live, f"ok\n@send.{other} again", sender=said.target, reply_to=said.id)
 
-    assert [event.held for event in events if isinstance(event, Said)] == ["loop", "loop"]
+    assert [event.held for event in events if isinstance(event, MessageEvent)] == ["loop", "loop"]
     assert [notice.target for notice in notices(events)] == [HUMAN, HUMAN]
 
 
@@ -152,12 +152,12 @@ def test_words_with_the_same_id_run_nothing_again(live: LiveRoom) -> None:
 
 def test_late_words_run_nothing(live: LiveRoom) -> None:
     assert types(say(live, "@send.codex hi", turn="t-1")) == ["late"]
-    assert one(live.journal, Late).text == "@send.codex hi"
+    assert one(live.journal, LateReply).text == "@send.codex hi"
 
 
 @pytest.mark.parametrize("sender", [HUMAN, AgentId("ann")])
 def test_words_of_a_person_have_no_commands(live: LiveRoom, sender: AgentId) -> None:
-    live.do(Join(name="ann", kind=Kind.HUMAN))
+    live.do(Join(name="ann", kind=ParticipantKind.HUMAN))
     (said,) = say(live, "@send.codex hi\n@sned.x hi\nNOOP", sender=sender)
 
     assert isinstance(said, HumanMessage)
@@ -167,8 +167,17 @@ def test_message_has_no_commands(live: LiveRoom) -> None:
     assert types(live.do(Send(sender=CLAUDE, to=CODEX, text="@send.gemini hi"))) == ["agent_call"]
 
 
-@pytest.mark.parametrize("kind", [Kind.CLI, Kind.API, Kind.MCP, Kind.DEMO, Kind.WEB])
-def test_words_of_every_kind_of_agent_have_commands(live: LiveRoom, kind: Kind) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ParticipantKind.CLI,
+        ParticipantKind.API,
+        ParticipantKind.MCP,
+        ParticipantKind.DEMO,
+        ParticipantKind.WEB,
+    ],
+)
+def test_words_of_every_kind_of_agent_have_commands(live: LiveRoom, kind: ParticipantKind) -> None:
     live.do(Join(name="zoe", kind=kind))
 
     assert calls(say(live, "@send.codex hi", sender=AgentId("zoe"))) == [(CODEX, "hi")]
@@ -202,7 +211,7 @@ def test_refused_command_costs_one_notice_but_not_the_words(live: LiveRoom, line
     said, notice, call = say(live, text)
 
     assert (type(said), said.text) == (AgentResponse, text)
-    assert isinstance(notice, Noticed)
+    assert isinstance(notice, NoticePosted)
     assert why in notice.text and line.split()[0] in notice.text and notice.text.startswith("claude: ")
     assert (notice.sender, notice.target) == (SYSTEM, CLAUDE)
     assert isinstance(call, AgentCall)
@@ -290,7 +299,7 @@ def test_working_alone_is_no_answer(live: LiveRoom, text: str) -> None:
     confirmed, activity = say(live, text, reply_to=asked.id)
     answered = live.answer(CLAUDE, asked.id)
 
-    assert isinstance(confirmed, Delivered) and confirmed.state is S.CONFIRMED
+    assert isinstance(confirmed, DeliveryMoved) and confirmed.state is S.CONFIRMED
     assert isinstance(activity, Activity)
     assert (activity.text, activity.target, activity.recipients) == (text, CODEX, ())
     assert answered.recipients == (CODEX,)
@@ -361,7 +370,7 @@ def test_words_for_the_pane_are_not_posted(live: LiveRoom) -> None:
 
 
 def test_words_for_the_pane_are_posted_if_it_is_shared(live: LiveRoom) -> None:
-    live.do(Control(agent=CLAUDE, verb=ControlVerb.SHARE))
+    live.do(ControlAgent(agent=CLAUDE, verb=ControlVerb.SHARE))
 
     (said,) = say(live, "no secret", local=True)
 
@@ -372,7 +381,7 @@ def test_words_for_the_pane_run_their_commands_once(live: LiveRoom) -> None:
     text = "my secret\n@send.codex hi"
     kept, call = say(live, text, local=True, id="mine")
 
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, KeptPrivate)
     assert (kept.id, kept.text, kept.target, kept.recipients) == ("mine", "", SYSTEM, ())
     assert (type(call), call.text) == (AgentCall, "hi")
     assert say(live, text, local=True, id="mine") == []
@@ -394,7 +403,7 @@ def test_human_has_no_pane_to_share(live: LiveRoom) -> None:
 def test_query_waits_in_the_room_for_its_answer(live: LiveRoom, line: str, count: int) -> None:
     asked = live.say(CODEX, CLAUDE)
     events = say(live, line, reply_to=asked.id)
-    query = one(events, Queried)
+    query = one(events, LogRequested)
 
     assert types(events) == ["delivery", "activity", "query"]
     assert (query.sender, query.target, query.count, query.reply_to, query.hops) == (
@@ -406,57 +415,60 @@ def test_query_waits_in_the_room_for_its_answer(live: LiveRoom, line: str, count
 
 
 def test_answer_of_the_room_is_one_delivery_for_the_one_who_asked(live: LiveRoom) -> None:
-    query = one(say(live, "@query.log"), Queried)
-    (told,) = live.do(Tell(query=query.id, text="[CSP: " + "x" * 3000, ttl_s=60.0))
+    query = one(say(live, "@query.log"), LogRequested)
+    (told,) = live.do(AnswerQuery(query=query.id, text="[CSP: " + "x" * 3000, ttl_s=60.0))
 
-    assert isinstance(told, Told)
+    assert isinstance(told, SystemReply)
     assert (told.sender, told.target, told.recipients, told.query) == (SYSTEM, CLAUDE, (CLAUDE,), query.id)
     assert (len(told.text), told.hops, told.expires) == (2000, 1, live.now + 60.0)
     assert live.due(CLAUDE) == [told.id]
     assert live.room.queries == {}
-    assert live.do(Tell(query=query.id, text="again")) == []
+    assert live.do(AnswerQuery(query=query.id, text="again")) == []
 
 
 def test_answer_of_the_room_into_a_full_queue_ends_the_question(
     live: LiveRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query = one(say(live, "@query.log"), Queried)
+    query = one(say(live, "@query.log"), LogRequested)
     monkeypatch.setattr("csp.room.messages.send.MAX_QUEUED", 0)
-    (told,) = live.do(Tell(query=query.id, text="[CSP: x]", ttl_s=60.0))
+    (told,) = live.do(AnswerQuery(query=query.id, text="[CSP: x]", ttl_s=60.0))
 
-    assert isinstance(told, Told)
+    assert isinstance(told, SystemReply)
     assert (told.recipients, told.expires, live.room.queries) == ((), None, {})
 
 
 def test_questions_of_the_removed_are_forgotten(live: LiveRoom) -> None:
-    first, second = [one(say(live, "@query.log", sender=agent), Queried) for agent in (CLAUDE, CODEX)]
+    first, second = [one(say(live, "@query.log", sender=agent), LogRequested) for agent in (CLAUDE, CODEX)]
     live.do(Remove(agent=CLAUDE))
 
     assert list(live.room.queries) == [second.id]
-    assert live.do(Tell(query=first.id, text="x")) == []
+    assert live.do(AnswerQuery(query=first.id, text="x")) == []
 
 
 def test_question_of_somebody_unknown_is_passed_over(live: LiveRoom) -> None:
-    query = one(say(live, "@query.log"), Queried)
+    query = one(say(live, "@query.log"), LogRequested)
 
     assert replay([query], Room()).queries == {}
 
 
 def test_what_follows_the_rooms_answer_goes_to_whoever_had_asked(live: LiveRoom) -> None:
     asked = live.say(CODEX, CLAUDE)
-    query = one(say(live, "@query.log", reply_to=asked.id), Queried)
-    told = one(live.do(Tell(query=query.id, text="[CSP: x]")), Told)
+    query = one(say(live, "@query.log", reply_to=asked.id), LogRequested)
+    told = one(live.do(AnswerQuery(query=query.id, text="[CSP: x]")), SystemReply)
     confirmed, said = say(live, "It was gemini.", reply_to=told.id)
 
-    assert isinstance(confirmed, Delivered) and (confirmed.message, confirmed.state) == (told.id, S.CONFIRMED)
+    assert isinstance(confirmed, DeliveryMoved) and (confirmed.message, confirmed.state) == (
+        told.id,
+        S.CONFIRMED,
+    )
     assert isinstance(said, AgentResponse)
     assert (said.target, said.recipients, said.reply_to, said.hops) == (CODEX, (CODEX,), asked.id, 3)
     assert live.answer(CLAUDE, asked.id).recipients == ()
 
 
 def test_what_follows_an_answer_to_an_own_question_is_for_the_human(live: LiveRoom) -> None:
-    query = one(say(live, "@query.log"), Queried)
-    told = one(live.do(Tell(query=query.id, text="[CSP: x]")), Told)
+    query = one(say(live, "@query.log"), LogRequested)
+    told = one(live.do(AnswerQuery(query=query.id, text="[CSP: x]")), SystemReply)
     said = one(say(live, "Aha.", reply_to=told.id), AgentResponse)
 
     assert (said.target, said.recipients, said.reply_to) == (HUMAN, (), told.id)
@@ -465,16 +477,16 @@ def test_what_follows_an_answer_to_an_own_question_is_for_the_human(live: LiveRo
 def test_endless_questions_are_held(live: LiveRoom) -> None:
     reply_to = live.say(HUMAN, CLAUDE).id
     for _ in range(MAX_HOPS):
-        query = one(say(live, "@query.log", reply_to=reply_to), Queried)
-        told = one(live.do(Tell(query=query.id, text="[CSP: x]")), Told)
+        query = one(say(live, "@query.log", reply_to=reply_to), LogRequested)
+        told = one(live.do(AnswerQuery(query=query.id, text="[CSP: x]")), SystemReply)
         assert told.held == ""
         reply_to = told.id
 
-    query = one(say(live, "@query.log", reply_to=reply_to), Queried)
-    events = live.do(Tell(query=query.id, text="[CSP: x]"))
+    query = one(say(live, "@query.log", reply_to=reply_to), LogRequested)
+    events = live.do(AnswerQuery(query=query.id, text="[CSP: x]"))
 
-    assert one(events, Told).held == "loop"
-    assert one(events, Noticed).target == HUMAN
+    assert one(events, SystemReply).held == "loop"
+    assert one(events, NoticePosted).target == HUMAN
 
 
 # --- modes ---------------------------------------------------------------------------------------
@@ -490,7 +502,7 @@ def led(live: LiveRoom) -> LiveRoom:
 def test_orchestrator_is_told_the_mode(led: LiveRoom, line: str) -> None:
     asked = led.say(HUMAN, BOSS)
     events = say(led, line, sender=BOSS, reply_to=asked.id, ttl_s=60.0)
-    told = one(events, Told)
+    told = one(events, SystemReply)
 
     assert types(events)[1] == ("activity" if line == "@mode.status" else "agent_response")
     assert told.text == "[CSP: the mode is freeform; no session is running]"
@@ -517,7 +529,7 @@ def test_orchestrator_sets_a_mode(led: LiveRoom) -> None:
 
     assert session is not None
     assert (session.setup.topic, session.setup.rounds, session.agents) == ("tabs", 2, (CODEX, CLAUDE))
-    assert one(events, Told).text == (
+    assert one(events, SystemReply).text == (
         "[CSP: the mode is debate on 'tabs'; s-6 is running, in positions; it waits for codex, claude]"
     )
 
@@ -525,4 +537,4 @@ def test_orchestrator_sets_a_mode(led: LiveRoom) -> None:
 def test_words_into_a_full_queue_are_refused_whole(live: LiveRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = live.say(CODEX, CLAUDE)
     monkeypatch.setattr("csp.room.messages.send.MAX_QUEUED", 0)
-    live.refuse(Answer(sender=CLAUDE, text="@send.gemini hi", reply_to=MessageId(asked.id)), TooMany)
+    live.refuse(PostReply(sender=CLAUDE, text="@send.gemini hi", reply_to=MessageId(asked.id)), TooMany)

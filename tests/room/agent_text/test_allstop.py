@@ -2,7 +2,7 @@
 
 import pytest
 
-from csp.protocol.enums import ALL, HUMAN, AgentId, Kind, MessageId
+from csp.protocol.enums import ALL, HUMAN, AgentId, MessageId, ParticipantKind
 from csp.protocol.events import AgentCall, HumanMessage
 from csp.room.commands import Join, Send
 from tests.room.live import CLAUDE, one
@@ -68,7 +68,7 @@ def test_orchestrator_may_say_it(play: Play) -> None:
 
 
 def test_any_person_may_say_it(play: Play) -> None:
-    play.do(Join(name="paul", kind=Kind.HUMAN))
+    play.do(Join(name="paul", kind=ParticipantKind.HUMAN))
     play.say(AgentId("paul"), ALL, "allstop")
 
     assert play.ended == "stopped_by_user"

@@ -11,16 +11,16 @@ from csp.room.agent_text.grammar import (
     MAX_LINES,
     Finish,
     HandOver,
+    ModeRequest,
     Noop,
     QueryLog,
     SendTo,
-    SetMode,
     ShowMode,
     Spoken,
     Vote,
     Working,
     parse_commands,
-    read_speech,
+    read_agent_text,
 )
 from csp.room.agent_text.spelling import Misspelt
 
@@ -46,13 +46,13 @@ COMMANDS: dict[str, Spoken] = {
     "VOTE:[b]": Vote(label="B"),
     "VOTE: [ AB ] ": Vote(label="AB"),
     "VOTE: [A] REASON: it is shorter": Vote(label="A", reason="it is shorter"),
-    "@mode.set freeform": SetMode(mode="freeform"),
-    '@mode.set debate "tabs or spaces"': SetMode(mode="debate", topic="tabs or spaces"),
-    "@mode.set debate “tabs”": SetMode(mode="debate", topic="tabs"),
-    '@mode.set round_robin "x" --rounds 3 --agents claude,Codex': SetMode(
+    "@mode.set freeform": ModeRequest(mode="freeform"),
+    '@mode.set debate "tabs or spaces"': ModeRequest(mode="debate", topic="tabs or spaces"),
+    "@mode.set debate “tabs”": ModeRequest(mode="debate", topic="tabs"),
+    '@mode.set round_robin "x" --rounds 3 --agents claude,Codex': ModeRequest(
         mode="round_robin", topic="x", rounds=3, agents=("claude", "codex")
     ),
-    '@mode.set debate --agents a, "x"': SetMode(mode="debate", topic="x", agents=("a",)),
+    '@mode.set debate --agents a, "x"': ModeRequest(mode="debate", topic="x", agents=("a",)),
     "@mode.status": ShowMode(),
     "@query.log": QueryLog(),
     "@query.log 5": QueryLog(count=5),
@@ -65,7 +65,7 @@ COMMANDS: dict[str, Spoken] = {
 @pytest.mark.parametrize(("line", "command"), COMMANDS.items())
 def test_command_is_read(line: str, command: Spoken) -> None:
     assert parse_commands(line) == (command,)
-    assert not read_speech(line).has_prose
+    assert not read_agent_text(line).has_prose
 
 
 @pytest.mark.parametrize(("line", "command"), COMMANDS.items())
@@ -145,7 +145,7 @@ PROSE = [
 @pytest.mark.parametrize("text", PROSE)
 def test_prose_is_no_command_not_even_a_misspelt_one(text: str) -> None:
     for beside in ("", "@final\n\n"):
-        speech = read_speech(beside + text)
+        speech = read_agent_text(beside + text)
 
         assert speech.commands == ((Finish(),) if beside else ())
         assert speech.has_prose == bool(text.strip())
@@ -271,7 +271,7 @@ def test_body_ends_at_the_next_command(line: str) -> None:
     "line", ["@final", "NOOP", "WORKING on it", "@mode.status", "@query.log 5", "@sned.x hi"]
 )
 def test_line_after_a_command_without_a_body_is_prose(line: str) -> None:
-    assert read_speech(f"{line}\nand so on").has_prose
+    assert read_agent_text(f"{line}\nand so on").has_prose
     assert len(parse_commands(f"{line}\n@all hi")) == 2
 
 
@@ -319,7 +319,7 @@ HIDDEN = [
 
 @pytest.mark.parametrize("text", HIDDEN)
 def test_command_in_code_is_none(text: str) -> None:
-    assert read_speech(text) == read_speech("prose")
+    assert read_agent_text(text) == read_agent_text("prose")
 
 
 SHOWN = [
@@ -379,7 +379,7 @@ TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=12).fla
 
 @given(TEXTS | st.text())
 def test_any_text_is_read(text: str) -> None:
-    speech = read_speech(text)
+    speech = read_agent_text(text)
 
     assert speech.commands == parse_commands(text)
     assert speech.has_prose or speech.commands or not text.strip()
@@ -448,7 +448,7 @@ def test_time_is_linear_in_the_length() -> None:
 
 
 def test_behind_very_many_lines_no_command_begins() -> None:
-    speech = read_speech("NOOP\n" * (MAX_LINES - 1) + "x\nNOOP\n")
+    speech = read_agent_text("NOOP\n" * (MAX_LINES - 1) + "x\nNOOP\n")
 
     assert len(speech.commands) == MAX_LINES - 1
     assert speech.has_prose
@@ -456,17 +456,17 @@ def test_behind_very_many_lines_no_command_begins() -> None:
 
 def test_a_text_that_is_longer_than_all_lines_looked_at_is_sent_whole() -> None:
     body = "\n".join(f"line {number}" for number in range(MAX_LINES + 5))
-    (sent,) = read_speech(f"@send.claude {body}\n\nmore").commands
+    (sent,) = read_agent_text(f"@send.claude {body}\n\nmore").commands
 
     assert sent == SendTo(to="claude", text=body)
 
 
 def test_very_many_blank_lines_are_no_prose() -> None:
-    assert not read_speech("NOOP" + "\n" * (2 * MAX_LINES)).has_prose
+    assert not read_agent_text("NOOP" + "\n" * (2 * MAX_LINES)).has_prose
 
 
 def test_a_text_of_near_votes_is_not_guessed_at_for_ever() -> None:
-    speech = read_speech("VOTE: A\n" * MAX_LINES)
+    speech = read_agent_text("VOTE: A\n" * MAX_LINES)
 
     assert len(speech.commands) == MAX_GUESSES
     assert speech.has_prose

@@ -4,11 +4,19 @@ import pytest
 
 from csp.errors import BadInput, NotFound, Refused
 from csp.protocol.enums import ALL, HUMAN, SYSTEM, DeliveryState, Ending, MessageId
-from csp.protocol.events import BoardChanged, KnownEvent, Noted, Noticed, Told
+from csp.protocol.events import BoardChanged, KnownEvent, NoteAdded, NoticePosted, SystemReply
 from csp.protocol.notes import BoardChange, NoteKind, Provider, Source
 from csp.room.board.board_state import ASK_S, note_of
-from csp.room.commands import Answer, Cancel, KeepNotes, Remove, Report, Summarise, WriteNote
-from csp.room.room_rules import Rules
+from csp.room.commands import (
+    CancelMessage,
+    PostReply,
+    Remove,
+    ReportDelivery,
+    SetBoardProvider,
+    Summarise,
+    WriteNote,
+)
+from csp.room.room_rules import RoomRules
 from tests.room.live import CLAUDE, CODEX, LiveRoom
 from tests.room.playing import Play
 
@@ -25,10 +33,10 @@ def board(live: Play, count: int) -> tuple[MessageId, ...]:
     return tuple(live.do(WriteNote(sender=CODEX, text=f"note {n}"))[0].id for n in range(count))
 
 
-def ask(live: Play, notes: tuple[MessageId, ...], session: str = "room") -> Told:
+def ask(live: Play, notes: tuple[MessageId, ...], session: str = "room") -> SystemReply:
     events = live.do(Summarise(by="claude", session=session, text="sum it up", stands_for=notes))
     told = events[0]
-    assert isinstance(told, Told)
+    assert isinstance(told, SystemReply)
     return told
 
 
@@ -38,7 +46,7 @@ def ask(live: Play, notes: tuple[MessageId, ...], session: str = "room") -> Told
 def test_note_is_for_all_under_its_own_number(live: Play) -> None:
     (event,) = live.do(WriteNote(sender=CLAUDE, text="look", tags=("a", "b", "a")))
 
-    assert isinstance(event, Noted)
+    assert isinstance(event, NoteAdded)
     assert (event.id, event.sender, event.target, event.thread) == (f"n-{event.seq}", CLAUDE, ALL, "default")
     assert (event.idx, event.tags, event.session_id, event.kind) == (0, ("a", "b"), None, NoteKind.NOTE)
 
@@ -49,7 +57,7 @@ def test_note_of_a_session_is_in_its_thread() -> None:
     (session,) = play.room.sessions.by_id
     (event,) = play.do(WriteNote(sender=HUMAN, text="look", session=session))
 
-    assert isinstance(event, Noted)
+    assert isinstance(event, NoteAdded)
     assert (event.session_id, event.thread) == (session, "dev")
 
 
@@ -61,24 +69,24 @@ def test_board_outlives_its_session(live: Play) -> None:
     del play.room.sessions.by_id[session]
     (event,) = play.do(WriteNote(sender=HUMAN, text="after", session=session))
 
-    assert isinstance(event, Noted)
+    assert isinstance(event, NoteAdded)
     assert (event.idx, event.thread) == (1, "default")
 
 
 def test_secrets_do_not_come_onto_the_board() -> None:
-    live = LiveRoom("claude", rules=Rules(secrets=("open-sesame",)))
+    live = LiveRoom("claude", rules=RoomRules(secrets=("open-sesame",)))
     (event,) = live.do(WriteNote(sender=CLAUDE, text="say open-sesame, or ghp_" + "a1B2" * 9))
 
     assert event.text == "say [redacted room token], or [redacted github token]"
 
 
 def test_secrets_do_not_come_into_the_tags() -> None:
-    live = LiveRoom("claude", rules=Rules(secrets=("open-sesame",)))
+    live = LiveRoom("claude", rules=RoomRules(secrets=("open-sesame",)))
     tags = ("parser", "key:open-sesame", "ghp_" + "a1B2" * 9)
 
     (event,) = live.do(WriteNote(sender=CLAUDE, text="look", tags=tags))
 
-    assert isinstance(event, Noted) and event.tags == ("parser", "redacted")
+    assert isinstance(event, NoteAdded) and event.tags == ("parser", "redacted")
 
 
 def test_blank_note_is_refused(live: Play) -> None:
@@ -122,7 +130,7 @@ def test_answer_becomes_a_summary_that_says_what_it_stands_for(live: Play) -> No
     notes = board(live, 2)
     told = ask(live, notes)
     board(live, 1)
-    events = live.do(Answer(sender=CLAUDE, text="all is well", reply_to=told.id))
+    events = live.do(PostReply(sender=CLAUDE, text="all is well", reply_to=told.id))
     reply, summary = _reply_with_note(events)
     now = live.room.boards.of(None)
 
@@ -134,10 +142,10 @@ def test_answer_becomes_a_summary_that_says_what_it_stands_for(live: Play) -> No
 
 def test_index_goes_on_after_a_summary(live: Play) -> None:
     told = ask(live, board(live, 2))
-    live.do(Answer(sender=CLAUDE, text="all is well", reply_to=told.id))
+    live.do(PostReply(sender=CLAUDE, text="all is well", reply_to=told.id))
     board(live, 2)
     told = ask(live, board(live, 1))
-    live.do(Answer(sender=CLAUDE, text="still is", reply_to=told.id))
+    live.do(PostReply(sender=CLAUDE, text="still is", reply_to=told.id))
     found = [one.idx for one in map(note_of, live.journal) if one]
 
     assert found == list(range(7))
@@ -145,7 +153,7 @@ def test_index_goes_on_after_a_summary(live: Play) -> None:
 
 def test_summary_in_an_envelope_is_its_message(live: Play) -> None:
     told = ask(live, board(live, 1))
-    events = live.do(Answer(sender=CLAUDE, text='{"message": "all is well"}', reply_to=told.id))
+    events = live.do(PostReply(sender=CLAUDE, text='{"message": "all is well"}', reply_to=told.id))
 
     assert _reply_with_note(events)[1].text == "all is well"
 
@@ -161,12 +169,12 @@ def test_summary_in_an_envelope_is_its_message(live: Play) -> None:
 def test_failed_summary_changes_nothing(live: Play, text: str, ending: Ending, why: str) -> None:
     told = ask(live, board(live, 2))
     before = live.room.boards.of(None)
-    live.do(Answer(sender=CLAUDE, text=text, ending=ending, reply_to=told.id))
+    live.do(PostReply(sender=CLAUDE, text=text, ending=ending, reply_to=told.id))
     now = live.room.boards.of(None)
 
-    assert not [one for one in live.all(Noted) if one.kind is NoteKind.SUMMARY]
+    assert not [one for one in live.all(NoteAdded) if one.kind is NoteKind.SUMMARY]
     assert (now.next_idx, now.fresh, now.ask, now.failed_at) == (before.next_idx, before.fresh, None, 2)
-    assert live.all(Noticed)[-1].text == (
+    assert live.all(NoticePosted)[-1].text == (
         f"The summary of room by claude came to nothing: it was {why}. The board is as it was."
     )
 
@@ -180,7 +188,7 @@ def test_second_summary_is_refused_while_one_is_written(live: Play) -> None:
     assert error.message == "claude is writing a summary of room"
     assert told.id in error.hint
     live.now += ASK_S
-    assert [type(event) for event in live.do(again)] == [Told, BoardChanged]
+    assert [type(event) for event in live.do(again)] == [SystemReply, BoardChanged]
 
 
 def test_answer_to_an_ask_that_was_replaced_is_only_words(live: Play) -> None:
@@ -188,22 +196,22 @@ def test_answer_to_an_ask_that_was_replaced_is_only_words(live: Play) -> None:
     old = ask(live, notes)
     live.now += ASK_S
     ask(live, notes)
-    live.do(Answer(sender=CLAUDE, text="all is well", reply_to=old.id))
+    live.do(PostReply(sender=CLAUDE, text="all is well", reply_to=old.id))
 
-    assert not [one for one in live.all(Noted) if one.kind is NoteKind.SUMMARY]
+    assert not [one for one in live.all(NoteAdded) if one.kind is NoteKind.SUMMARY]
 
 
 def test_answer_of_somebody_else_is_no_summary(live: Play) -> None:
     told = ask(live, board(live, 2))
-    live.do(Answer(sender=CODEX, text="let me", reply_to=told.id))
+    live.do(PostReply(sender=CODEX, text="let me", reply_to=told.id))
 
-    assert not [one for one in live.all(Noted) if one.kind is NoteKind.SUMMARY]
+    assert not [one for one in live.all(NoteAdded) if one.kind is NoteKind.SUMMARY]
     assert live.room.boards.of(None).ask is not None
 
 
 def test_ask_that_fails_on_its_way_ends_the_summary(live: Play) -> None:
     told = ask(live, board(live, 2))
-    live.do(Report(agent=CLAUDE, message=told.id, state=DeliveryState.FAILED, reason="stuck"))
+    live.do(ReportDelivery(agent=CLAUDE, message=told.id, state=DeliveryState.FAILED, reason="stuck"))
 
     assert live.room.boards.of(None).ask is None
     assert live.all(BoardChanged)[-1].change is BoardChange.FAILED
@@ -211,14 +219,14 @@ def test_ask_that_fails_on_its_way_ends_the_summary(live: Play) -> None:
 
 def test_ask_that_is_withdrawn_ends_the_summary(live: Play) -> None:
     told = ask(live, board(live, 2))
-    live.do(Cancel(message=told.id))
+    live.do(CancelMessage(message=told.id))
 
     assert live.room.boards.of(None).ask is None
 
 
 def test_who_is_removed_writes_no_summary(live: Play) -> None:
     told = ask(live, board(live, 2))
-    live.do(Report(agent=CLAUDE, message=told.id, state=DeliveryState.SUBMITTED))
+    live.do(ReportDelivery(agent=CLAUDE, message=told.id, state=DeliveryState.SUBMITTED))
     live.do(Remove(agent=CODEX))
     assert live.room.boards.of(None).ask is not None
     live.do(Remove(agent=CLAUDE))
@@ -241,21 +249,21 @@ def test_who_sums_up_must_be_known(live: Play) -> None:
 
 
 def test_provider_is_noted_once(live: Play) -> None:
-    keep = KeepNotes(session="room", provider=Provider.OPENAI, store="vs_1")
+    keep = SetBoardProvider(session="room", provider=Provider.OPENAI, store="vs_1")
 
     assert [type(event) for event in live.do(keep)] == [BoardChanged]
     assert live.do(keep) == []
 
 
 def test_change_of_provider_is_told(live: Play) -> None:
-    live.do(KeepNotes(session="room", provider=Provider.OPENAI, store="vs_1"))
-    live.do(KeepNotes(session="room", provider=Provider.LOCAL, notice="It is away."))
+    live.do(SetBoardProvider(session="room", provider=Provider.OPENAI, store="vs_1"))
+    live.do(SetBoardProvider(session="room", provider=Provider.LOCAL, notice="It is away."))
 
-    assert live.all(Noticed)[-1].text == "It is away."
+    assert live.all(NoticePosted)[-1].text == "It is away."
     assert live.room.boards.of(None).provider is Provider.LOCAL
 
 
-def _reply_with_note(events: list[KnownEvent]) -> tuple[KnownEvent, Noted]:
-    (summary,) = [event for event in events if isinstance(event, Noted)]
+def _reply_with_note(events: list[KnownEvent]) -> tuple[KnownEvent, NoteAdded]:
+    (summary,) = [event for event in events if isinstance(event, NoteAdded)]
     (reply,) = [event for event in events if event.id == (summary.source and summary.source.id)]
     return reply, summary

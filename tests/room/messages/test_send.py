@@ -11,37 +11,37 @@ from csp.protocol.enums import (
     ControlVerb,
     DeliveryState,
     HeldReason,
-    Kind,
     MessageId,
+    ParticipantKind,
 )
 from csp.protocol.events import (
     AgentCall,
     AgentResponse,
     ControlSent,
-    Delivered,
+    DeliveryMoved,
     HumanMessage,
     Joined,
     KnownEvent,
-    Late,
-    Noticed,
+    LateReply,
+    MessageEvent,
+    NoticePosted,
     Pruned,
     Redacted,
-    Said,
 )
 from csp.protocol.requests import Handoff, Usage
 from csp.room.commands import (
-    Answer,
     AnyCommand,
-    Cancel,
-    Continue,
-    Control,
+    CancelMessage,
+    ControlAgent,
     Join,
     Leave,
+    PostReply,
     Prune,
-    Redact,
+    RedactMessage,
+    Rejoin,
+    ReleaseMessage,
     Remove,
-    Report,
-    Return,
+    ReportDelivery,
     Send,
     Tick,
 )
@@ -59,10 +59,10 @@ def live() -> LiveRoom:
 
 def steps(events: list[KnownEvent]) -> list[tuple[str, str, str]]:
     """Return message, recipient and new state of each delivery event."""
-    return [(event.message, event.agent, event.state) for event in events if isinstance(event, Delivered)]
+    return [(event.message, event.agent, event.state) for event in events if isinstance(event, DeliveryMoved)]
 
 
-def chain(live: LiveRoom, length: int) -> Said:
+def chain(live: LiveRoom, length: int) -> MessageEvent:
     """Let claude and codex answer each other until `length` messages are said; return the last."""
     said = live.say(CLAUDE, CODEX)
     for _ in range(length - 1):
@@ -90,7 +90,7 @@ def test_broadcast_never_echoes_to_the_sender(live: LiveRoom) -> None:
 def test_broadcast_goes_to_those_online(live: LiveRoom) -> None:
     live.do(Leave(agent=CODEX, reason="closed"))
     said = live.say(HUMAN, ALL)
-    live.do(Return(agent=CODEX))
+    live.do(Rejoin(agent=CODEX))
 
     assert said.recipients == (CLAUDE, GEMINI)
     assert live.due(CODEX) == []
@@ -112,7 +112,7 @@ def test_direct_message_to_the_offline_waits(live: LiveRoom) -> None:
 
     assert live.shown(said.id, CODEX) == "held(offline)"
 
-    live.do(Return(agent=CODEX))
+    live.do(Rejoin(agent=CODEX))
 
     assert live.shown(said.id, CODEX) == "queued"
     assert live.due(CODEX) == [said.id]
@@ -127,14 +127,14 @@ def test_message_to_the_human_is_typed_nowhere(live: LiveRoom) -> None:
 def test_resend_narrows_a_broadcast(live: LiveRoom) -> None:
     command = Send(sender=HUMAN, to=ALL, text="hi", only=(CODEX, CLAUDE))
 
-    assert one(live.do(command), Said).recipients == (CLAUDE, CODEX)
+    assert one(live.do(command), MessageEvent).recipients == (CLAUDE, CODEX)
 
 
 @pytest.mark.parametrize(
     ("to", "target"), [("Codex", CODEX), (" codex\n", CODEX), ("ALL", ALL), ("Human", HUMAN)]
 )
 def test_recipient_is_known_in_any_case(live: LiveRoom, to: str, target: AgentId) -> None:
-    assert one(live.do(Send(sender=CLAUDE, to=to, text="hi")), Said).target == target
+    assert one(live.do(Send(sender=CLAUDE, to=to, text="hi")), MessageEvent).target == target
 
 
 @pytest.mark.parametrize("sender", [CLAUDE, HUMAN])
@@ -167,14 +167,16 @@ def test_unknown_recipient_is_not_found(live: LiveRoom, to: str, hint: str) -> N
         (CLAUDE, "m-999", AgentResponse),
     ],
 )
-def test_kind_of_speech(live: LiveRoom, sender: AgentId, reply_to: str | None, kind: type[Said]) -> None:
+def test_kind_of_speech(
+    live: LiveRoom, sender: AgentId, reply_to: str | None, kind: type[MessageEvent]
+) -> None:
     live.say(CODEX, CLAUDE)
 
     assert type(live.say(sender, GEMINI, reply_to=reply_to)) is kind
 
 
 def test_person_beside_the_human_speaks_as_a_person(live: LiveRoom) -> None:
-    live.do(Join(name="Ada", kind=Kind.HUMAN))
+    live.do(Join(name="Ada", kind=ParticipantKind.HUMAN))
     said = live.say(AgentId("ada"), CLAUDE)
 
     assert (type(said), said.hops) == (HumanMessage, 0)
@@ -210,13 +212,13 @@ def test_message_carries_what_the_sender_gave(live: LiveRoom) -> None:
 def test_answer_stays_in_its_thread(
     live: LiveRoom, asked_in: str | None, given: str | None, thread: str
 ) -> None:
-    asked = one(live.do(Send(sender=CODEX, to=CLAUDE, text="?", thread=asked_in)), Said)
+    asked = one(live.do(Send(sender=CODEX, to=CLAUDE, text="?", thread=asked_in)), MessageEvent)
 
     for command in (
         Send(sender=CLAUDE, to=CODEX, text="!", reply_to=asked.id, thread=given),
-        Answer(sender=CLAUDE, text="!", reply_to=asked.id, thread=given),
+        PostReply(sender=CLAUDE, text="!", reply_to=asked.id, thread=given),
     ):
-        assert one(live.do(command), Said).thread == thread
+        assert one(live.do(command), MessageEvent).thread == thread
 
 
 # --- the same message twice ----------------------------------------------------------------------
@@ -228,8 +230,8 @@ def test_answer_stays_in_its_thread(
         Send(sender=CLAUDE, to=CODEX, text="hi", id=MessageId("mine")),
         Send(sender=CLAUDE, to=ALL, text="something else", id=MessageId("mine")),
         Send(sender=CLAUDE, to="unknown", text="hi", id=MessageId("mine")),
-        Answer(sender=CLAUDE, text="hi", id=MessageId("mine")),
-        Answer(sender=CLAUDE, text="hi", turn="t-1", id=MessageId("mine")),
+        PostReply(sender=CLAUDE, text="hi", id=MessageId("mine")),
+        PostReply(sender=CLAUDE, text="hi", turn="t-1", id=MessageId("mine")),
     ],
 )
 def test_same_id_from_the_same_sender_is_one_message(live: LiveRoom, again: AnyCommand) -> None:
@@ -251,7 +253,7 @@ def test_same_id_is_one_message_after_its_end(live: LiveRoom) -> None:
     [
         Send(sender=GEMINI, to=CODEX, text="hi", id=MessageId("mine")),
         Send(sender=HUMAN, to=CODEX, text="hi", id=MessageId("mine")),
-        Answer(sender=GEMINI, text="hi", id=MessageId("mine")),
+        PostReply(sender=GEMINI, text="hi", id=MessageId("mine")),
     ],
 )
 def test_id_of_another_sender_is_refused(live: LiveRoom, command: AnyCommand) -> None:
@@ -265,7 +267,7 @@ def test_id_of_another_sender_is_refused(live: LiveRoom, command: AnyCommand) ->
 @pytest.mark.parametrize("message_id", ["m-1", "m-99999", "e-4", "s-1", "t-17"])
 def test_id_in_the_rooms_own_form_is_refused(live: LiveRoom, message_id: str) -> None:
     live.refuse(Send(sender=CLAUDE, to=CODEX, text="hi", id=MessageId(message_id)), BadInput)
-    live.refuse(Answer(sender=CLAUDE, text="hi", id=MessageId(message_id)), BadInput)
+    live.refuse(PostReply(sender=CLAUDE, text="hi", id=MessageId(message_id)), BadInput)
 
 
 @pytest.mark.parametrize("message_id", ["m-", "m-1x", "xm-1", "m1", "a-1", "M-1"])
@@ -315,7 +317,7 @@ def test_answer_into_a_full_queue_is_refused(live: LiveRoom, monkeypatch: pytest
     live.say(HUMAN, CODEX)
     monkeypatch.setattr("csp.room.messages.send.MAX_QUEUED", 1)
 
-    live.refuse(Answer(sender=CLAUDE, text="hi", reply_to=asked.id), TooMany)
+    live.refuse(PostReply(sender=CLAUDE, text="hi", reply_to=asked.id), TooMany)
 
 
 def test_message_to_nobody_fits_always(live: LiveRoom, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,7 +408,7 @@ def test_answer_of_somebody_not_asked_is_typed_nowhere(live: LiveRoom) -> None:
 
 
 def test_answer_to_nothing_is_posted_to_all(live: LiveRoom) -> None:
-    answer = one(live.do(Answer(sender=CLAUDE, text="hi")), AgentResponse)
+    answer = one(live.do(PostReply(sender=CLAUDE, text="hi")), AgentResponse)
 
     assert (answer.target, answer.recipients, answer.reply_to) == (ALL, (), None)
 
@@ -420,7 +422,7 @@ def test_answer_to_something_forgotten_is_for_the_human_alone(live: LiveRoom) ->
 def test_answer_carries_what_the_participant_gave(live: LiveRoom) -> None:
     asked = live.say(CODEX, CLAUDE)
     handoff, usage = Handoff(to="gemini", task="look"), Usage(input=3)
-    command = Answer(
+    command = PostReply(
         sender=CLAUDE,
         text="hi",
         reply_to=asked.id,
@@ -441,7 +443,7 @@ def test_answer_confirms_what_it_answers(live: LiveRoom, state: DeliveryState | 
     asked = live.say(CODEX, CLAUDE)
     if state is not None:
         live.report(CLAUDE, asked.id, state)
-    events = live.do(Answer(sender=CLAUDE, text="hi", reply_to=asked.id))
+    events = live.do(PostReply(sender=CLAUDE, text="hi", reply_to=asked.id))
 
     assert steps(events) == [(asked.id, CLAUDE, "confirmed")]
     assert live.due(CLAUDE) == []
@@ -450,7 +452,7 @@ def test_answer_confirms_what_it_answers(live: LiveRoom, state: DeliveryState | 
 def test_an_answer_without_text_confirms_nothing(live: LiveRoom) -> None:
     asked = live.say(CODEX, CLAUDE)
     live.report(CLAUDE, asked.id, S.SUBMITTED)
-    events = live.do(Answer(sender=CLAUDE, text=NO_TEXT, reply_to=asked.id))
+    events = live.do(PostReply(sender=CLAUDE, text=NO_TEXT, reply_to=asked.id))
 
     assert steps(events) == []
     assert one(events, AgentResponse).text == NO_TEXT
@@ -467,7 +469,7 @@ def test_sending_with_a_reply_to_confirms_too(live: LiveRoom) -> None:
 def test_late_answer_does_not_move_an_end(live: LiveRoom, state: DeliveryState) -> None:
     asked = live.say(CODEX, CLAUDE)
     live.report(CLAUDE, asked.id, state)
-    events = live.do(Answer(sender=CLAUDE, text="hi", reply_to=asked.id))
+    events = live.do(PostReply(sender=CLAUDE, text="hi", reply_to=asked.id))
 
     assert steps(events) == []
     assert one(events, AgentResponse).recipients == (CODEX,)
@@ -476,15 +478,17 @@ def test_late_answer_does_not_move_an_end(live: LiveRoom, state: DeliveryState) 
 def test_answer_confirms_for_nobody_else(live: LiveRoom) -> None:
     asked = live.say(CODEX, ALL)
 
-    assert steps(live.do(Answer(sender=HUMAN, text="hi", reply_to=asked.id))) == []
+    assert steps(live.do(PostReply(sender=HUMAN, text="hi", reply_to=asked.id))) == []
 
 
 def test_answer_to_a_turn_that_is_not_open_moves_nothing(live: LiveRoom) -> None:
     asked = live.say(CODEX, CLAUDE)
-    events = live.do(Answer(sender=CLAUDE, text="too late", turn="t-17", reply_to=asked.id, thread="parser"))
+    events = live.do(
+        PostReply(sender=CLAUDE, text="too late", turn="t-17", reply_to=asked.id, thread="parser")
+    )
     (late,) = events
 
-    assert isinstance(late, Late)
+    assert isinstance(late, LateReply)
     assert (late.sender, late.target, late.turn, late.text, late.thread) == (
         CLAUDE,
         HUMAN,
@@ -496,7 +500,7 @@ def test_answer_to_a_turn_that_is_not_open_moves_nothing(live: LiveRoom) -> None
 
 
 def test_late_answer_without_a_thread_is_in_the_default_one(live: LiveRoom) -> None:
-    assert one(live.do(Answer(sender=CLAUDE, text="too late", turn="t-17")), Late).thread == "default"
+    assert one(live.do(PostReply(sender=CLAUDE, text="too late", turn="t-17")), LateReply).thread == "default"
 
 
 # --- the loop guard ------------------------------------------------------------------------------
@@ -546,7 +550,7 @@ def test_ninth_hop_is_held(live: LiveRoom) -> None:
 def test_human_is_asked_about_the_ninth_hop(live: LiveRoom) -> None:
     asked = chain(live, 8)
     events = live.do(Send(sender=CLAUDE, to=CODEX, text="again", reply_to=asked.id))
-    notice, said = one(events, Noticed), one(events, Said)
+    notice, said = one(events, NoticePosted), one(events, MessageEvent)
 
     assert notice.target == HUMAN
     assert f"csp continue {said.id}" in notice.text
@@ -555,7 +559,7 @@ def test_human_is_asked_about_the_ninth_hop(live: LiveRoom) -> None:
 def test_nobody_is_asked_about_the_eighth_hop(live: LiveRoom) -> None:
     chain(live, 8)
 
-    assert not any(isinstance(event, Noticed) for event in live.journal)
+    assert not any(isinstance(event, NoticePosted) for event in live.journal)
 
 
 def test_ninth_hop_to_the_human_is_not_held(live: LiveRoom) -> None:
@@ -574,7 +578,7 @@ def test_human_resets_the_hops(live: LiveRoom) -> None:
 
 def test_continue_releases(live: LiveRoom) -> None:
     last = chain(live, 9)
-    events = live.do(Continue(message=last.id))
+    events = live.do(ReleaseMessage(message=last.id))
 
     assert steps(events) == [(last.id, CODEX, "queued")]
     assert live.due(CODEX) == [last.id]
@@ -582,7 +586,7 @@ def test_continue_releases(live: LiveRoom) -> None:
 
 def test_continue_resets_the_hops(live: LiveRoom) -> None:
     last = chain(live, 9)
-    live.do(Continue(message=last.id))
+    live.do(ReleaseMessage(message=last.id))
     following = live.answer(CODEX, last.id)
 
     assert (following.hops, following.held) == (1, "")
@@ -593,7 +597,7 @@ def test_continue_releases_for_all_who_wait(live: LiveRoom) -> None:
 
     assert said.held == "loop"
 
-    live.do(Continue(message=said.id))
+    live.do(ReleaseMessage(message=said.id))
 
     assert [live.shown(said.id, agent) for agent in (CODEX, GEMINI)] == ["queued", "queued"]
 
@@ -601,7 +605,7 @@ def test_continue_releases_for_all_who_wait(live: LiveRoom) -> None:
 def test_continue_keeps_the_order_of_the_queue(live: LiveRoom) -> None:
     held = chain(live, 9)
     later = live.say(HUMAN, CODEX)
-    live.do(Continue(message=held.id))
+    live.do(ReleaseMessage(message=held.id))
 
     assert live.due(CODEX) == [held.id, later.id]
 
@@ -612,20 +616,20 @@ def test_continue_of_what_no_guard_holds_is_refused(live: LiveRoom, is_held: boo
     if is_held:
         live.report(CODEX, said.id, S.HELD, "busy")
 
-    live.refuse(Continue(message=said.id), Refused)
+    live.refuse(ReleaseMessage(message=said.id), Refused)
 
 
 def test_continue_after_the_end_is_refused(live: LiveRoom) -> None:
     held = chain(live, 9)
-    live.do(Cancel(message=held.id))
+    live.do(CancelMessage(message=held.id))
 
-    live.refuse(Continue(message=held.id), Refused)
+    live.refuse(ReleaseMessage(message=held.id), Refused)
 
 
 @pytest.mark.parametrize("state", [S.TYPED, S.SUBMITTED, S.CONFIRMED, S.FAILED, S.HELD])
 def test_what_the_guard_holds_cannot_be_reported_on(live: LiveRoom, state: DeliveryState) -> None:
     held = chain(live, 9)
-    command = Report(agent=CODEX, message=held.id, state=state, reason="busy")
+    command = ReportDelivery(agent=CODEX, message=held.id, state=state, reason="busy")
 
     assert f"csp continue {held.id}" in live.refuse(command, Refused).hint
 
@@ -640,7 +644,7 @@ def test_what_the_guard_holds_is_not_proved_by_an_answer(live: LiveRoom) -> None
 def test_what_the_guard_holds_can_be_withdrawn(live: LiveRoom) -> None:
     held = chain(live, 9)
 
-    assert steps(live.do(Cancel(message=held.id))) == [(held.id, CODEX, "withdrawn")]
+    assert steps(live.do(CancelMessage(message=held.id))) == [(held.id, CODEX, "withdrawn")]
 
 
 def test_what_the_guard_holds_expires(live: LiveRoom) -> None:
@@ -658,9 +662,9 @@ def test_what_the_guard_holds_expires(live: LiveRoom) -> None:
 @pytest.mark.parametrize("state", [S.TYPED, S.SUBMITTED, S.CONFIRMED])
 def test_report_moves_the_delivery_and_tells_the_sender(live: LiveRoom, state: DeliveryState) -> None:
     said = live.say(CLAUDE, CODEX)
-    (event,) = live.do(Report(agent=CODEX, message=said.id, state=state, reason="ignored"))
+    (event,) = live.do(ReportDelivery(agent=CODEX, message=said.id, state=state, reason="ignored"))
 
-    assert isinstance(event, Delivered)
+    assert isinstance(event, DeliveryMoved)
     assert (event.sender, event.target, event.text) == (CODEX, CLAUDE, state)
     assert (event.message, event.agent, event.state, event.reason) == (said.id, CODEX, state, "")
 
@@ -668,11 +672,11 @@ def test_report_moves_the_delivery_and_tells_the_sender(live: LiveRoom, state: D
 @pytest.mark.parametrize(("given", "reason"), [("no composer", "no composer"), ("", "unknown")])
 def test_failure_is_told_to_the_sender(live: LiveRoom, given: str, reason: str) -> None:
     said = live.say(CLAUDE, CODEX)
-    events = live.do(Report(agent=CODEX, message=said.id, state=S.FAILED, reason=given))
+    events = live.do(ReportDelivery(agent=CODEX, message=said.id, state=S.FAILED, reason=given))
 
     assert live.shown(said.id, CODEX) == f"failed({reason})"
-    assert one(events, Noticed).target == CLAUDE
-    assert one(events, Noticed).text == f"{said.id} to codex failed: {reason}"
+    assert one(events, NoticePosted).target == CLAUDE
+    assert one(events, NoticePosted).text == f"{said.id} to codex failed: {reason}"
 
 
 @pytest.mark.parametrize("reason", ["starting", "busy", "dialog", "typing", "draft", "paused", "stuck"])
@@ -687,7 +691,7 @@ def test_sidecar_may_hold_for_this_reason(live: LiveRoom, reason: str) -> None:
 @pytest.mark.parametrize("reason", ["", "offline", "turn", "loop", "tired"])
 def test_sidecar_may_not_hold_for_that_reason(live: LiveRoom, reason: str) -> None:
     said = live.say(CLAUDE, CODEX)
-    error = live.refuse(Report(agent=CODEX, message=said.id, state=S.HELD, reason=reason), BadInput)
+    error = live.refuse(ReportDelivery(agent=CODEX, message=said.id, state=S.HELD, reason=reason), BadInput)
 
     assert error.hint == "expected one of: busy, dialog, draft, paused, starting, stuck, typing"
 
@@ -701,7 +705,7 @@ def test_every_reason_to_hold_is_the_sidecars_or_the_rooms() -> None:
 def test_another_reason_to_hold_is_an_event(live: LiveRoom) -> None:
     said = live.say(CLAUDE, CODEX)
     live.report(CODEX, said.id, S.HELD, "busy")
-    again = live.do(Report(agent=CODEX, message=said.id, state=S.HELD, reason="draft"))
+    again = live.do(ReportDelivery(agent=CODEX, message=said.id, state=S.HELD, reason="draft"))
 
     assert steps(again) == [(said.id, CODEX, "held")]
 
@@ -714,7 +718,7 @@ def test_same_report_twice_is_one_event(live: LiveRoom, state: DeliveryState, re
     said = live.say(CLAUDE, CODEX)
     live.report(CODEX, said.id, state, reason)
 
-    assert live.do(Report(agent=CODEX, message=said.id, state=state, reason=reason)) == []
+    assert live.do(ReportDelivery(agent=CODEX, message=said.id, state=state, reason=reason)) == []
 
 
 @pytest.mark.parametrize("end", [S.SUBMITTED, S.CONFIRMED, S.FAILED])
@@ -722,7 +726,7 @@ def test_same_report_twice_is_one_event(live: LiveRoom, state: DeliveryState, re
 def test_no_way_back_from_an_end(live: LiveRoom, end: DeliveryState, state: DeliveryState) -> None:
     said = live.say(CLAUDE, CODEX)
     live.report(CODEX, said.id, end, "one reason")
-    command = Report(agent=CODEX, message=said.id, state=state, reason="busy")
+    command = ReportDelivery(agent=CODEX, message=said.id, state=state, reason="busy")
 
     if (end, state) == (S.SUBMITTED, S.CONFIRMED) or (end == state and end is not S.FAILED):
         live.do(command)
@@ -733,7 +737,7 @@ def test_no_way_back_from_an_end(live: LiveRoom, end: DeliveryState, state: Deli
 def test_report_on_what_is_for_another_tells_as_little_as_one_on_nothing(live: LiveRoom) -> None:
     said = live.say(CLAUDE, CODEX)
     errors = [
-        live.refuse(Report(agent=GEMINI, message=message_id, state=S.TYPED), NotFound)
+        live.refuse(ReportDelivery(agent=GEMINI, message=message_id, state=S.TYPED), NotFound)
         for message_id in (said.id, "m-999")
     ]
 
@@ -742,7 +746,7 @@ def test_report_on_what_is_for_another_tells_as_little_as_one_on_nothing(live: L
 
 
 def test_answer_to_what_was_between_others_learns_nothing(live: LiveRoom) -> None:
-    said = one(live.do(Send(sender=CLAUDE, to=CODEX, text="private", thread="plans")), Said)
+    said = one(live.do(Send(sender=CLAUDE, to=CODEX, text="private", thread="plans")), MessageEvent)
     answer = live.answer(GEMINI, said.id)
 
     assert (answer.target, answer.thread, answer.recipients) == (HUMAN, "default", ())
@@ -757,7 +761,7 @@ def test_report_moves_one_recipient_alone(live: LiveRoom) -> None:
 
 
 def test_button_is_reported_on_like_a_message(live: LiveRoom) -> None:
-    button = one(live.do(Control(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
+    button = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
     live.report(CODEX, button.id, S.CONFIRMED)
 
     assert (live.due(CODEX), live.agent(CODEX).controls) == ([], {})
@@ -767,7 +771,7 @@ def test_resend_waits_for_those_it_is_for_wherever_they_are(live: LiveRoom) -> N
     live.do(Leave(agent=CODEX, reason="closed"))
     again = Send(sender=HUMAN, to=ALL, text="again", only=(CODEX, GEMINI))
 
-    assert one(live.do(again), Said).recipients == (CODEX, GEMINI)
+    assert one(live.do(again), MessageEvent).recipients == (CODEX, GEMINI)
 
 
 # --- withdrawals ---------------------------------------------------------------------------------
@@ -777,7 +781,7 @@ def test_cancel_withdraws_what_nobody_has_typed(live: LiveRoom) -> None:
     said = live.say(HUMAN, ALL)
     live.report(CODEX, said.id, S.TYPED)
     live.report(GEMINI, said.id, S.HELD, "busy")
-    events = live.do(Cancel(message=said.id))
+    events = live.do(CancelMessage(message=said.id))
 
     assert steps(events) == [(said.id, CLAUDE, "withdrawn"), (said.id, GEMINI, "withdrawn")]
     assert live.due(CODEX) == [said.id]
@@ -788,7 +792,7 @@ def test_cancel_of_what_was_typed_is_refused(live: LiveRoom, state: DeliveryStat
     said = live.say(HUMAN, CODEX)
     live.report(CODEX, said.id, state)
 
-    assert f"codex has it {state}" in live.refuse(Cancel(message=said.id), Refused).message
+    assert f"codex has it {state}" in live.refuse(CancelMessage(message=said.id), Refused).message
 
 
 def test_cancel_of_what_is_stuck_in_the_composer_is_refused(live: LiveRoom) -> None:
@@ -796,14 +800,14 @@ def test_cancel_of_what_is_stuck_in_the_composer_is_refused(live: LiveRoom) -> N
     live.report(CODEX, said.id, S.HELD, "stuck")
     live.now += 60.0
 
-    live.refuse(Cancel(message=said.id), Refused)
+    live.refuse(CancelMessage(message=said.id), Refused)
     assert live.do(Tick()) == []
 
 
 def test_cancel_of_what_nobody_got_is_refused(live: LiveRoom) -> None:
     said = live.say(CLAUDE, HUMAN)
 
-    assert "nobody waits for it" in live.refuse(Cancel(message=said.id), Refused).message
+    assert "nobody waits for it" in live.refuse(CancelMessage(message=said.id), Refused).message
 
 
 # --- deadlines -----------------------------------------------------------------------------------
@@ -819,8 +823,8 @@ def test_message_that_nobody_took_expires(live: LiveRoom) -> None:
     events = live.do(Tick())
 
     assert steps(events) == [(said.id, CODEX, "expired")]
-    assert one(events, Noticed).target == CLAUDE
-    assert one(events, Noticed).text == f"{said.id} to codex expired: it was not taken in time"
+    assert one(events, NoticePosted).target == CLAUDE
+    assert one(events, NoticePosted).text == f"{said.id} to codex expired: it was not taken in time"
 
 
 def test_message_without_a_term_never_expires(live: LiveRoom) -> None:
@@ -831,18 +835,18 @@ def test_message_without_a_term_never_expires(live: LiveRoom) -> None:
 
 
 def test_button_expires_by_its_name(live: LiveRoom) -> None:
-    button = one(live.do(Control(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
+    button = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
     live.now += 30.0
     events = live.do(Tick())
 
     assert steps(events) == [(button.id, CODEX, "expired")]
-    assert one(events, Noticed).text == "approve to codex expired: it was not taken in time"
+    assert one(events, NoticePosted).text == "approve to codex expired: it was not taken in time"
 
 
 @pytest.mark.parametrize("state", [S.TYPED, S.SUBMITTED])
 def test_what_was_typed_never_expires(live: LiveRoom, state: DeliveryState) -> None:
     said = live.say(CLAUDE, CODEX, ttl_s=60.0)
-    button = one(live.do(Control(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
+    button = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
     live.report(CODEX, said.id, state)
     live.report(CODEX, button.id, state)
     live.now = 1e12
@@ -893,7 +897,7 @@ def test_redaction_withdraws_what_waits_and_empties_what_was_typed(live: LiveRoo
     said = live.say(HUMAN, ALL, "my password")
     live.report(CODEX, said.id, S.TYPED)
     live.report(GEMINI, said.id, S.CONFIRMED)
-    events = live.do(Redact(message=said.id))
+    events = live.do(RedactMessage(message=said.id))
     message = live.room.message(said.id)
 
     assert steps(events) == [(said.id, CLAUDE, "withdrawn")]
@@ -903,7 +907,7 @@ def test_redaction_withdraws_what_waits_and_empties_what_was_typed(live: LiveRoo
 
 def test_redaction_is_told_without_the_text(live: LiveRoom) -> None:
     said = live.say(HUMAN, CODEX, "my password")
-    event = one(live.do(Redact(message=said.id)), Redacted)
+    event = one(live.do(RedactMessage(message=said.id)), Redacted)
 
     assert (event.sender, event.target, event.message) == (HUMAN, ALL, said.id)
     assert event.text == f"the text of {said.id} was removed"
@@ -913,11 +917,11 @@ def test_redaction_of_what_has_ended_is_one_event(live: LiveRoom) -> None:
     said = live.say(HUMAN, CODEX)
     live.report(CODEX, said.id, S.CONFIRMED)
 
-    assert [type(event) for event in live.do(Redact(message=said.id))] == [Redacted]
+    assert [type(event) for event in live.do(RedactMessage(message=said.id))] == [Redacted]
 
 
 def test_redaction_of_what_is_forgotten_is_one_event(live: LiveRoom) -> None:
-    assert [type(event) for event in live.do(Redact(message="long-ago"))] == [Redacted]
+    assert [type(event) for event in live.do(RedactMessage(message="long-ago"))] == [Redacted]
 
 
 def test_pruning_is_told(live: LiveRoom) -> None:
@@ -963,7 +967,7 @@ def test_clock_set_back_makes_no_time_fall(live: LiveRoom) -> None:
 
 def test_clock_set_back_makes_no_button_live_longer(live: LiveRoom) -> None:
     live.now = 10.0
-    button = one(live.do(Control(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
+    button = one(live.do(ControlAgent(agent=CODEX, verb=ControlVerb.APPROVE)), ControlSent)
     live.now = 40.0
 
     assert button.expires == 40.0
@@ -974,9 +978,9 @@ def test_a_message_behind_another_waits_for_what_that_one_waits_for(live: LiveRo
     first, second = live.say(HUMAN, CLAUDE), live.say(HUMAN, CLAUDE)
     assert live.shown(second.id, CLAUDE) == "queued"
 
-    live.do(Report(agent=CLAUDE, message=first.id, state=DeliveryState.HELD, reason="dialog"))
+    live.do(ReportDelivery(agent=CLAUDE, message=first.id, state=DeliveryState.HELD, reason="dialog"))
     assert live.shown(second.id, CLAUDE) == "held(dialog)"
-    live.do(Report(agent=CLAUDE, message=first.id, state=DeliveryState.TYPED))
+    live.do(ReportDelivery(agent=CLAUDE, message=first.id, state=DeliveryState.TYPED))
     assert live.shown(second.id, CLAUDE) == "held(busy)"
-    live.do(Report(agent=CLAUDE, message=first.id, state=DeliveryState.CONFIRMED))
+    live.do(ReportDelivery(agent=CLAUDE, message=first.id, state=DeliveryState.CONFIRMED))
     assert live.shown(second.id, CLAUDE) == "queued"

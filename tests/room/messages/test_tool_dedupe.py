@@ -3,10 +3,18 @@
 import pytest
 
 from csp.protocol.enums import ALL, HUMAN, AgentId, DeliveryState, HeldReason, MessageId
-from csp.protocol.events import Activity, AgentCall, AgentResponse, HumanMessage, Kept, KnownEvent, Noticed
-from csp.room.commands import Answer, Redact, Report, Send
+from csp.protocol.events import (
+    Activity,
+    AgentCall,
+    AgentResponse,
+    HumanMessage,
+    KeptPrivate,
+    KnownEvent,
+    NoticePosted,
+)
+from csp.room.commands import PostReply, RedactMessage, ReportDelivery, Send
 from csp.room.messages.send import MAX_HOPS
-from csp.room.messages.tool_dedupe import KEPT, marks_of
+from csp.room.messages.tool_dedupe import KEPT, fingerprints
 from csp.room.room_state import dump, load, replay
 from tests.room.live import CLAUDE, CODEX, LiveRoom, one
 from tests.room.playing import Play
@@ -25,12 +33,12 @@ def live() -> LiveRoom:
 def prompt(live: LiveRoom, agent: AgentId = CLAUDE, sender: AgentId = HUMAN) -> str:
     message = live.say(sender, agent, "do it").id
     for state in (S.TYPED, S.CONFIRMED):
-        live.do(Report(agent=agent, message=message, state=state))
+        live.do(ReportDelivery(agent=agent, message=message, state=state))
     return message
 
 
 def write(live: LiveRoom, text: str, **fields: object) -> list[KnownEvent]:
-    return live.do(Answer(sender=CLAUDE, text=text, **fields))  # type: ignore[arg-type]  # as a test gives them
+    return live.do(PostReply(sender=CLAUDE, text=text, **fields))  # type: ignore[arg-type]  # as a test gives them
 
 
 def calls(events: list[KnownEvent]) -> list[tuple[str, str]]:
@@ -45,7 +53,7 @@ def test_a_printed_command_after_the_same_by_tool_is_dropped_with_a_mark(live: L
     events = write(live, "I told codex.\n\n@send.codex please review\nit all\n\nBye.")
 
     assert calls(events) == []
-    notice = one(events, Noticed)
+    notice = one(events, NoticePosted)
     assert notice.repeats == sent.id
     assert notice.text == f"claude: @send.codex was not sent again: {sent.id} has said the same"
     assert live.due(CODEX) == [sent.id]
@@ -101,7 +109,9 @@ def test_a_tool_after_the_same_words_sends_nothing(live: LiveRoom) -> None:
     printed = one(write(live, "I will ask.\n\n@send.codex ping", activity=True), AgentCall)
     events = live.do(Send(sender=CLAUDE, to="codex", text="ping", id=MessageId("by-tool")))
 
-    assert [type(event) for event in events] == [Noticed] and one(events, Noticed).repeats == printed.id
+    assert [type(event) for event in events] == [NoticePosted] and one(
+        events, NoticePosted
+    ).repeats == printed.id
     assert live.due(CODEX) == [printed.id]
     assert live.say(CLAUDE, CODEX, "ping").id != printed.id
 
@@ -134,7 +144,7 @@ def test_an_answer_that_is_not_posted_ends_it_too(live: LiveRoom, fields: dict[s
     live.say(CLAUDE, CODEX, "ping")
     ended = write(live, "just talk" if fields else "NOOP", **fields)
 
-    assert [type(event) for event in ended] == [Kept]
+    assert [type(event) for event in ended] == [KeptPrivate]
     assert calls(write(live, "@send.codex ping", **fields)) == [("codex", "ping")]
     assert write(live, "NOOP") == []
 
@@ -167,7 +177,7 @@ def test_the_memory_is_in_the_snapshot_and_in_the_journal_alike(live: LiveRoom) 
 
     assert load(dump(live.room)).participants[CLAUDE].sent == live.agent(CLAUDE).sent != ()
     assert dump(replay(live.journal)) == dump(live.room)
-    live.do(Redact(message=sent.id))
+    live.do(RedactMessage(message=sent.id))
     assert live.agent(CLAUDE).sent == ()
 
 
@@ -210,7 +220,7 @@ def test_the_loop_guard_counts_messages_by_tool(live: LiveRoom) -> None:
     for number in range(MAX_HOPS):
         speaker, other = other, speaker
         for state in (S.TYPED, S.CONFIRMED):
-            live.do(Report(agent=speaker, message=message.id, state=state))
+            live.do(ReportDelivery(agent=speaker, message=message.id, state=state))
         message = live.say(speaker, other, f"{number + 1}")
 
     assert message.held == HeldReason.LOOP
@@ -221,7 +231,7 @@ def test_scripts_that_only_take_messages_may_send_for_ever(live: LiveRoom) -> No
     message = live.say(CLAUDE, CODEX, "0")
     for number in range(2 * MAX_HOPS):
         speaker, other = other, speaker
-        live.do(Report(agent=speaker, message=message.id, state=S.CONFIRMED))
+        live.do(ReportDelivery(agent=speaker, message=message.id, state=S.CONFIRMED))
         message = live.say(speaker, other, f"{number + 1}")
 
     assert (message.held, message.hops) == ("", 1)
@@ -229,7 +239,7 @@ def test_scripts_that_only_take_messages_may_send_for_ever(live: LiveRoom) -> No
 
 def test_a_message_by_tool_stays_in_the_thread_of_its_prompt(live: LiveRoom) -> None:
     said = one(live.do(Send(sender=HUMAN, to="claude", text="x", thread="dev")), HumanMessage)
-    live.do(Report(agent=CLAUDE, message=said.id, state=S.TYPED))
+    live.do(ReportDelivery(agent=CLAUDE, message=said.id, state=S.TYPED))
 
     assert live.say(CLAUDE, CODEX).thread == "dev"
     write(live, "done", reply_to=said.id)
@@ -237,8 +247,8 @@ def test_a_message_by_tool_stays_in_the_thread_of_its_prompt(live: LiveRoom) -> 
 
 
 def test_marks_do_not_mind_blanks_at_the_ends() -> None:
-    assert marks_of(" a \nb\n") == marks_of("a\nb")
-    assert marks_of("a\nb") != marks_of("a b")
+    assert fingerprints(" a \nb\n") == fingerprints("a\nb")
+    assert fingerprints("a\nb") != fingerprints("a b")
 
 
 def test_activity_is_not_over(live: LiveRoom) -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from csp.gateway.room_rules_loader import load_prompts
 from csp.protocol.enums import AgentId, MessageId, SessionAction
-from csp.protocol.events import AnyEvent, Noticed, Unknown
+from csp.protocol.events import AnyEvent, NoticePosted, Unknown
 from csp.room.orchestrator.digest import MAX_ANSWER, digest, log_text
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import Play
@@ -14,7 +14,7 @@ PROMPTS = load_prompts()
 
 
 def event(seq: int, text: str) -> AnyEvent:
-    return Noticed(seq, 1.0, MessageId("x"), AgentId("human"), AgentId("claude"), "default", text)
+    return NoticePosted(seq, 1.0, MessageId("x"), AgentId("human"), AgentId("claude"), "default", text)
 
 
 def test_log_is_oldest_first_in_one_bracket() -> None:

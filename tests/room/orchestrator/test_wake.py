@@ -3,8 +3,8 @@
 import pytest
 
 from csp.protocol.enums import HUMAN, AgentId, AgentState, DeliveryState, HeldReason, JoinRole, MessageId
-from csp.protocol.events import Delivered, Kept, Noticed, Told, TurnSignal
-from csp.room.commands import Answer, Join, Leave, Report, Return, SetState, Stop, Tick
+from csp.protocol.events import DeliveryMoved, KeptPrivate, NoticePosted, SystemReply, TurnSignal
+from csp.room.commands import Join, Leave, PostReply, Rejoin, ReportDelivery, SetState, Stop, Tick
 from csp.room.room_state import replay
 from csp.room.timers import next_deadline
 from tests.room.live import CLAUDE, CODEX
@@ -18,8 +18,8 @@ def play() -> Play:
     return play
 
 
-def wakeups(play: Play) -> list[Told]:
-    return [event for event in play.all(Told) if event.session_id is not None]
+def wakeups(play: Play) -> list[SystemReply]:
+    return [event for event in play.all(SystemReply) if event.session_id is not None]
 
 
 def why(play: Play) -> list[str]:
@@ -28,7 +28,7 @@ def why(play: Play) -> list[str]:
 
 
 def warnings(play: Play) -> list[str]:
-    return [event.text for event in play.all(Noticed) if event.silent]
+    return [event.text for event in play.all(NoticePosted) if event.silent]
 
 
 def debate(play: Play, rounds: int = 2) -> None:
@@ -104,13 +104,13 @@ def test_without_an_orchestrator_nobody_is_told() -> None:
     play = Play(CLAUDE, CODEX)
     debate(play)
 
-    assert play.all(Told) == []
+    assert play.all(SystemReply) == []
 
 
 def test_an_orchestrator_that_is_away_is_not_woken_later(play: Play) -> None:
     play.do(Leave(agent=BOSS, reason="closed"))
     debate(play)
-    play.do(Return(agent=BOSS))
+    play.do(Rejoin(agent=BOSS))
 
     assert play.due(BOSS) == []
 
@@ -159,7 +159,7 @@ def test_another_name_with_the_role_is_woken_too() -> None:
 
 
 def answer(play: Play, text: str) -> None:
-    play.do(Answer(sender=BOSS, text=text, reply_to=MessageId(wakeups(play)[-1].id)))
+    play.do(PostReply(sender=BOSS, text=text, reply_to=MessageId(wakeups(play)[-1].id)))
 
 
 @pytest.mark.parametrize(
@@ -185,14 +185,16 @@ def test_nothing_to_do_is_kept_without_a_word(play: Play) -> None:
     debate(play)
     answer(play, "NOOP")
 
-    assert [(event.sender, event.text, event.recipients) for event in play.all(Kept)] == [(BOSS, "", ())]
+    assert [(event.sender, event.text, event.recipients) for event in play.all(KeptPrivate)] == [
+        (BOSS, "", ())
+    ]
 
 
 def test_nothing_to_do_is_not_kept_of_one_that_was_not_woken(play: Play) -> None:
     asked = play.say(HUMAN, BOSS, "all well?")
-    play.do(Answer(sender=BOSS, text="NOOP", reply_to=MessageId(asked.id)))
+    play.do(PostReply(sender=BOSS, text="NOOP", reply_to=MessageId(asked.id)))
 
-    assert play.all(Kept) == []
+    assert play.all(KeptPrivate) == []
 
 
 # --- silence -------------------------------------------------------------------------------------
@@ -214,7 +216,7 @@ def test_two_unanswered_wakeups_are_one_warning(play: Play) -> None:
     play.wait(1000)
 
     assert len(warnings(play)) == 1
-    assert [event.target for event in play.all(Noticed) if event.silent] == [HUMAN]
+    assert [event.target for event in play.all(NoticePosted) if event.silent] == [HUMAN]
 
 
 def test_one_unanswered_wakeup_is_no_warning(play: Play) -> None:
@@ -264,7 +266,7 @@ def test_a_restart_neither_loses_nor_doubles_anything(play: Play) -> None:
     play.room = replay(play.journal)
     assert play.due(BOSS) == [event.id for event in wakeups(play)]
     for event in wakeups(play):
-        play.do(Report(agent=BOSS, message=event.id, state=DeliveryState.CONFIRMED))
+        play.do(ReportDelivery(agent=BOSS, message=event.id, state=DeliveryState.CONFIRMED))
     play.room = replay(play.journal)
     assert play.due(BOSS) == []
     play.wait(120)
@@ -275,7 +277,7 @@ def test_a_restart_neither_loses_nor_doubles_anything(play: Play) -> None:
     assert len(wakeups(play)) == 2
     assert len(warnings(play)) == 1
     assert {
-        event.agent for event in play.all(Delivered) if event.message in {m.id for m in wakeups(play)}
+        event.agent for event in play.all(DeliveryMoved) if event.message in {m.id for m in wakeups(play)}
     } == {AgentId(BOSS)}
 
 

@@ -4,10 +4,19 @@ from typing import Any
 
 import pytest
 
-from csp.protocol.enums import HUMAN, SYSTEM, AgentId, JoinRole, Kind, MessageId, SessionId
-from csp.protocol.events import AgentResponse, AnyEvent, Joined, Late, Left, ModeChanged, Noticed, Told
+from csp.protocol.enums import HUMAN, SYSTEM, AgentId, JoinRole, MessageId, ParticipantKind, SessionId
+from csp.protocol.events import (
+    AgentResponse,
+    AnyEvent,
+    Joined,
+    LateReply,
+    Left,
+    ModeChanged,
+    NoticePosted,
+    SystemReply,
+)
 from csp.protocol.session_parts import Change
-from csp.room.orchestrator.wake_state import Silence, Wakeups
+from csp.room.orchestrator.wake_state import UnansweredWakeups, Wakeups
 from csp.room.room_state import dump, load, replay
 from tests.room.playing import BOSS
 
@@ -20,10 +29,10 @@ def event(type: Any, sender: AgentId, target: AgentId, ts: float = 5.0, **fields
 
 
 def woken(ts: float = 5.0) -> AnyEvent:
-    return event(Told, SYSTEM, BOSS, ts, recipients=(BOSS,), session_id=SESSION)
+    return event(SystemReply, SYSTEM, BOSS, ts, recipients=(BOSS,), session_id=SESSION)
 
 
-def after(*events: AnyEvent) -> dict[AgentId, Silence]:
+def after(*events: AnyEvent) -> dict[AgentId, UnansweredWakeups]:
     wakeups = Wakeups()
     for one in events:
         wakeups.take(one)
@@ -31,11 +40,11 @@ def after(*events: AnyEvent) -> dict[AgentId, Silence]:
 
 
 def test_the_first_two_wakeups_are_remembered() -> None:
-    assert after(woken(1.0), woken(2.0), woken(3.0)) == {BOSS: Silence((1.0, 2.0))}
+    assert after(woken(1.0), woken(2.0), woken(3.0)) == {BOSS: UnansweredWakeups((1.0, 2.0))}
 
 
 def test_an_answer_of_the_room_is_no_wakeup() -> None:
-    assert after(event(Told, SYSTEM, BOSS, recipients=(BOSS,))) == {}
+    assert after(event(SystemReply, SYSTEM, BOSS, recipients=(BOSS,))) == {}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +52,7 @@ def test_an_answer_of_the_room_is_no_wakeup() -> None:
     [
         event(AgentResponse, BOSS, HUMAN, recipients=()),
         event(ModeChanged, BOSS, HUMAN, session_id=SESSION, change=Change.STARTED),
-        event(Late, BOSS, HUMAN, turn="t-1"),
+        event(LateReply, BOSS, HUMAN, turn="t-1"),
         event(Left, BOSS, HUMAN, reason="closed"),
     ],
 )
@@ -55,22 +64,22 @@ def test_a_sign_of_life_clears_them(sign: AnyEvent) -> None:
     "other",
     [
         event(AgentResponse, AgentId("claude"), HUMAN, recipients=()),
-        event(Noticed, SYSTEM, HUMAN),
-        event(Joined, BOSS, HUMAN, name="o", kind=Kind.CLI, role=JoinRole.ORCHESTRATOR, epoch=1),
+        event(NoticePosted, SYSTEM, HUMAN),
+        event(Joined, BOSS, HUMAN, name="o", kind=ParticipantKind.CLI, role=JoinRole.ORCHESTRATOR, epoch=1),
     ],
 )
 def test_what_others_say_does_not(other: AnyEvent) -> None:
-    assert after(woken(), other) == {BOSS: Silence((5.0,))}
+    assert after(woken(), other) == {BOSS: UnansweredWakeups((5.0,))}
 
 
 def test_the_warning_is_remembered_and_so_is_what_came_before_it() -> None:
-    warned = event(Noticed, SYSTEM, HUMAN, silent=BOSS)
+    warned = event(NoticePosted, SYSTEM, HUMAN, silent=BOSS)
 
-    assert after(woken(1.0), warned, woken(2.0)) == {BOSS: Silence((1.0, 2.0), is_told=True)}
+    assert after(woken(1.0), warned, woken(2.0)) == {BOSS: UnansweredWakeups((1.0, 2.0), is_told=True)}
     assert after(warned) == {}
 
 
 def test_a_snapshot_keeps_them() -> None:
-    room = replay([woken(1.0), event(Noticed, SYSTEM, HUMAN, silent=BOSS)])
+    room = replay([woken(1.0), event(NoticePosted, SYSTEM, HUMAN, silent=BOSS)])
 
-    assert load(dump(room)).wakeups.by_agent == {BOSS: Silence((1.0,), is_told=True)}
+    assert load(dump(room)).wakeups.by_agent == {BOSS: UnansweredWakeups((1.0,), is_told=True)}

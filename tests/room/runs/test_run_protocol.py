@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from csp.errors import BadInput, Refused
-from csp.protocol.enums import HUMAN, Kind, SessionAction
+from csp.protocol.enums import HUMAN, ParticipantKind, SessionAction
 from csp.protocol.events import Activity, ControlSent, RunEnded, RunSaid, TurnSignal
 from csp.protocol.requests import Usage
 from csp.protocol.review_messages import (
@@ -34,7 +34,7 @@ from csp.protocol.review_messages import (
     type_of_body,
 )
 from csp.protocol.session_parts import EndReason, Limits, TurnState
-from csp.room.commands import Answer, Remove, SayInRun, SetMode, Stop
+from csp.room.commands import PostReply, Remove, SayInRun, SetMode, Stop
 from csp.room.runs.run_protocol import ASKS, LEGAL, MAX_STEPS, TURN_OF
 from csp.room.runs.run_waits import REMIND_S
 from tests.room.live import CLAUDE, CODEX, GEMINI
@@ -279,26 +279,26 @@ def test_critical_alert_in_the_midst_of_work_halts_it() -> None:
     run = Reviewing().to(P.EXECUTION)
     run.deliver(CLAUDE)
     turn = run.turn(CLAUDE)
-    run.do(Answer(sender=CODEX, text="I saw it.\nALERT: critical - it deletes the data"))
+    run.do(PostReply(sender=CODEX, text="I saw it.\nALERT: critical - it deletes the data"))
 
     assert (run.run.phase, run.run.back, run.waiting) == (P.HALTED, P.EXECUTION, ())
     assert run.run.why == "critical alert of codex: it deletes the data"
     assert [event.turn for event in run.all(ControlSent)] == [turn.id]
     assert run.deadline() == run.all(ControlSent)[0].expires
-    late = run.do(Answer(sender=CLAUDE, text="DONE: all", turn=turn.id))
+    late = run.do(PostReply(sender=CLAUDE, text="DONE: all", turn=turn.id))
     assert run.run.phase is P.HALTED and not [one for one in late if isinstance(one, RunSaid)]
 
 
 def test_alert_before_the_work_was_begun_takes_the_ask_back() -> None:
     run = Reviewing().to(P.EXECUTION)
-    run.do(Answer(sender=CODEX, text="ALERT: critical - no"))
+    run.do(PostReply(sender=CODEX, text="ALERT: critical - no"))
 
     assert (run.due(CLAUDE), run.all(ControlSent)) == ([], [])
 
 
 def test_note_of_the_reviewer_moves_nothing() -> None:
     run = Reviewing().to(P.EXECUTION)
-    run.do(Answer(sender=CODEX, text="ALERT: info - looks odd"))
+    run.do(PostReply(sender=CODEX, text="ALERT: info - looks odd"))
 
     assert (run.run.phase, run.waiting, run.run.alerts) == (P.EXECUTION, (CLAUDE,), 1)
     assert f"Run {run.run.id}: codex notes: looks odd" in run.notices
@@ -307,14 +307,14 @@ def test_note_of_the_reviewer_moves_nothing() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(sender=CLAUDE, text="ALERT: critical - no"),
-        Answer(sender=CODEX, text="ALERT: critical - no", local=True),
-        Answer(sender=CODEX, text="nothing to alert about"),
-        Answer(sender=CODEX, text="ALERT: terrible - no"),
-        Answer(sender=CODEX, text="```\nALERT: critical - no\n```"),
+        PostReply(sender=CLAUDE, text="ALERT: critical - no"),
+        PostReply(sender=CODEX, text="ALERT: critical - no", local=True),
+        PostReply(sender=CODEX, text="nothing to alert about"),
+        PostReply(sender=CODEX, text="ALERT: terrible - no"),
+        PostReply(sender=CODEX, text="```\nALERT: critical - no\n```"),
     ],
 )
-def test_words_that_are_no_alert_of_the_reviewer_halt_nothing(answer: Answer) -> None:
+def test_words_that_are_no_alert_of_the_reviewer_halt_nothing(answer: PostReply) -> None:
     run = Reviewing().to(P.EXECUTION)
     run.do(answer)
 
@@ -323,7 +323,7 @@ def test_words_that_are_no_alert_of_the_reviewer_halt_nothing(answer: Answer) ->
 
 def test_alert_where_none_may_come_is_but_words() -> None:
     run = Reviewing().to(P.PLAN)
-    run.do(Answer(sender=CODEX, text="ALERT: critical - no"))
+    run.do(PostReply(sender=CODEX, text="ALERT: critical - no"))
 
     assert run.run.phase is P.PLAN
 
@@ -569,7 +569,7 @@ def test_accepted_work_is_not_lost_by_a_builder_without_last_words() -> None:
 
 
 def test_api_agent_says_its_lines_in_an_envelope() -> None:
-    run = Reviewing(kind=Kind.API).to(P.START)
+    run = Reviewing(kind=ParticipantKind.API).to(P.START)
     run.reply(CODEX, '{"message": "ACK: ready"}')
 
     assert run.run.phase is P.PLAN

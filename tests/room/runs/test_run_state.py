@@ -7,7 +7,7 @@ from csp.protocol.enums import SessionId
 from csp.protocol.events import RunEnded, RunEvent, RunSaid, RunStarted
 from csp.protocol.review_messages import AlertLevel, ExecutionAlert, RunPhase, RunRole
 from csp.room.room_state import dump, load, replay, without_texts
-from csp.room.runs.run_state import KEPT_ENDED, KEPT_KEYS, Runs
+from csp.room.runs.run_state import KEPT_ENDED, KEPT_KEYS, ReviewRuns
 from tests.room.live import CLAUDE, CODEX
 from tests.room.reviewing import Reviewing
 
@@ -27,7 +27,7 @@ def test_event_of_an_unknown_run_is_passed_over() -> None:
     run = Reviewing().to(P.DECISION)
     journal = [event for event in run.journal if not isinstance(event, RunStarted)]
 
-    assert replay(journal).runs == Runs()
+    assert replay(journal).runs == ReviewRuns()
 
 
 def test_event_of_no_known_kind_changes_nothing_but_the_number() -> None:
@@ -43,7 +43,7 @@ def test_roles_are_those_of_the_run() -> None:
     run = Reviewing().run
 
     assert (run.role_of(CLAUDE), run.role_of(CODEX)) == (RunRole.BUILDER, RunRole.REVIEWER)
-    assert Runs().of_session(SessionId("s-1")) is None
+    assert ReviewRuns().of_session(SessionId("s-1")) is None
 
 
 def test_last_critical_alert_is_remembered() -> None:
@@ -69,7 +69,7 @@ def ended() -> Reviewing:
 
 
 def test_many_runs_that_have_ended_are_forgotten(ended: Reviewing) -> None:
-    runs, first, last = Runs(), ended.all(RunStarted)[0], ended.all(RunEnded)[0]
+    runs, first, last = ReviewRuns(), ended.all(RunStarted)[0], ended.all(RunEnded)[0]
     runs.take(replace(first, run="live"))
     for number in range(KEPT_ENDED + 2):
         runs.take(replace(first, run=f"r{number}"))

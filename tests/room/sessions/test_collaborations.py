@@ -6,14 +6,25 @@ import pytest
 from msgspec.structs import replace
 
 from csp.errors import BadInput, NotFound, Refused
-from csp.protocol.enums import HUMAN, AgentId, Ending, JoinRole, Kind, MessageId, SessionAction
-from csp.protocol.events import AgentCall, AgentResponse, HumanMessage, Noticed, TurnSignal
+from csp.protocol.enums import HUMAN, AgentId, Ending, JoinRole, MessageId, ParticipantKind, SessionAction
+from csp.protocol.events import AgentCall, AgentResponse, HumanMessage, NoticePosted, TurnSignal
 from csp.protocol.notes import FoundBy, HitView, NoteKind, NoteView, Source
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.responses import CollaborationView
 from csp.protocol.session_parts import Price
 from csp.room.board.board_state import HIT_TOKENS
-from csp.room.commands import Answer, Collaborate, Join, Leave, Redact, Remove, Send, SetMode, Stop, Tick
+from csp.room.commands import (
+    Collaborate,
+    Join,
+    Leave,
+    PostReply,
+    RedactMessage,
+    Remove,
+    Send,
+    SetMode,
+    Stop,
+    Tick,
+)
 from csp.room.room_state import Room, dump, load, replay
 from csp.room.sessions.session_reducer import KEPT_COURSE
 from csp.room.sessions.session_registry import KEPT_COLLABORATIONS, KEPT_ENDED
@@ -30,7 +41,7 @@ FREE = {agent: Price(input=0.0, output=0.0) for agent in (CLAUDE, CODEX, GEMINI)
 class Work(Play):
     """A room of models; its last collaboration is the session."""
 
-    def __init__(self, *agents: AgentId, kind: Kind = Kind.API, **fields: Any) -> None:
+    def __init__(self, *agents: AgentId, kind: ParticipantKind = ParticipantKind.API, **fields: Any) -> None:
         super().__init__(*agents, kind=kind, **fields)
         self.id = ""
 
@@ -57,7 +68,7 @@ class Work(Play):
         return [event.target for event in self.all(TurnSignal)]
 
     def told(self, thread: str = "default") -> list[str]:
-        return [event.text for event in self.all(Noticed) if event.thread == thread]
+        return [event.text for event in self.all(NoticePosted) if event.thread == thread]
 
 
 # --- one after the other ---------------------------------------------------------------------------
@@ -199,7 +210,7 @@ def test_step_that_times_out_is_skipped_with_a_notice() -> None:
 
 
 def test_step_takes_five_minutes_at_most_by_default() -> None:
-    work = Work(kind=Kind.CLI)
+    work = Work(kind=ParticipantKind.CLI)
     work.collaborate()
     work.deliver(CLAUDE)
 
@@ -286,7 +297,7 @@ def test_allstop_ends_all_that_are_asked_at_once() -> None:
     work = Work()
     work.collaborate(parallel=3)
     work.do(Send(sender=HUMAN, to="all", text="Allstop!"))
-    work.do(Answer(sender=CLAUDE, text="too late", turn=work.all(TurnSignal)[0].turn))
+    work.do(PostReply(sender=CLAUDE, text="too late", turn=work.all(TurnSignal)[0].turn))
 
     assert work.ended == "stopped_by_user"
     assert work.all(AgentResponse) == []
@@ -422,7 +433,7 @@ def test_one_who_takes_part_cannot_begin_another() -> None:
 
 
 def test_cli_is_in_one_session_at_a_time_a_model_in_many() -> None:
-    work = Work(kind=Kind.CLI)
+    work = Work(kind=ParticipantKind.CLI)
     work.collaborate()
     again = Collaborate(sender=HUMAN, objective="x", agents=("claude",))
 
@@ -515,7 +526,7 @@ def test_good_synthesis_outlives_a_failed_one() -> None:
 
 def test_what_is_left_out_stays_what_is_given_changes() -> None:
     work = Work()
-    work.do(Join(name="gpt", kind=Kind.API))
+    work.do(Join(name="gpt", kind=ParticipantKind.API))
     work.collaborate("a plan", steps=1, parallel=2, step_s=9.0, cost=1.0, summarise_at=7)
     work.finish()
     work.go_on(steps=1)
@@ -570,7 +581,7 @@ def test_failed_model_gets_another_chance() -> None:
 
 
 def test_cli_that_is_busy_elsewhere_does_not_go_on() -> None:
-    work = Work(kind=Kind.CLI)
+    work = Work(kind=ParticipantKind.CLI)
     work.collaborate(steps=1)
     work.finish()
     work.start("collaborate", agents=("codex",))
@@ -663,9 +674,9 @@ def test_text_that_is_taken_out_is_no_result() -> None:
     work.reply(CLAUDE, "one")
     work.reply(CLAUDE, "the whole")
     other = work.all(AgentResponse)[0].id
-    work.do(Redact(message=other))
+    work.do(RedactMessage(message=other))
     assert work.session.result.text == "the whole"
-    work.do(Redact(message=work.session.result.message))
+    work.do(RedactMessage(message=work.session.result.message))
     assert work.session.result is None
     work.go_on(steps=1)
     work.finish()

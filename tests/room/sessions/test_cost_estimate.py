@@ -9,9 +9,16 @@ from csp.protocol.enums import AgentId, Ending
 from csp.protocol.events import TurnSignal
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Limits, Price
-from csp.room.commands import Answer, Tick
+from csp.room.commands import PostReply, Tick
 from csp.room.messages.inbox import pending
-from csp.room.sessions.cost_estimate import FIRST_OUTPUT, LEAST_OUTPUT, OVERHEAD, Foreseen, foresee, reserved
+from csp.room.sessions.cost_estimate import (
+    FIRST_OUTPUT,
+    LEAST_OUTPUT,
+    OVERHEAD,
+    CostEstimate,
+    estimate_cost,
+    reserved,
+)
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.sessions.test_collaborations import FREE, Work
 
@@ -35,8 +42,8 @@ def used(cost: float, put_in: int = 500, output: int = 100) -> Usage:
 
 def estimate(work: Work, agent: AgentId, text: str = TEXT) -> float:
     """Return what a call is taken to cost where nothing else is under way."""
-    found = foresee(replace(work.session, turns={}), agent, text)
-    assert isinstance(found, Foreseen), found
+    found = estimate_cost(replace(work.session, turns={}), agent, text)
+    assert isinstance(found, CostEstimate), found
     return found.cost_usd
 
 
@@ -121,7 +128,7 @@ def test_models_without_a_price_work_at_once_when_one_has_told_its_cost() -> Non
 def test_free_models_are_never_too_dear() -> None:
     work = begun(0.01, prices=FREE)
 
-    assert foresee(work.session, CODEX, TEXT) == Foreseen()
+    assert estimate_cost(work.session, CODEX, TEXT) == CostEstimate()
 
 
 def test_tokens_cost_what_their_price_says_where_no_cost_is_told() -> None:
@@ -142,14 +149,14 @@ def test_elsewhere_a_limit_of_money_is_for_emergencies() -> None:
     session = work.room.sessions.newest_in("default")
     assert session is not None
 
-    assert foresee(session, CODEX, TEXT) == Foreseen()
+    assert estimate_cost(session, CODEX, TEXT) == CostEstimate()
 
 
 def test_without_a_limit_nothing_is_foreseen() -> None:
     work = Work()
     work.collaborate(prices=PRICES)
 
-    assert foresee(work.session, CODEX, TEXT) == Foreseen()
+    assert estimate_cost(work.session, CODEX, TEXT) == CostEstimate()
     assert work.all(TurnSignal)[0].max_output is None
 
 
@@ -217,7 +224,7 @@ def test_call_that_timed_out_counts_until_it_has_told_what_it_took() -> None:
     work.do(Tick())
 
     assert work.session.unsettled == {turn.id: turn.foreseen_usd}
-    work.do(Answer(sender=CLAUDE, text="", turn=turn.id, ending=Ending.INTERRUPTED, usage=used(0.5)))
+    work.do(PostReply(sender=CLAUDE, text="", turn=turn.id, ending=Ending.INTERRUPTED, usage=used(0.5)))
     assert (work.session.unsettled, work.session.cost_usd) == ({}, 0.5)
 
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from csp.protocol.enums import HUMAN, AgentId, Ending, Kind, SessionAction
+from csp.protocol.enums import HUMAN, AgentId, Ending, ParticipantKind, SessionAction
 from csp.protocol.events import AgentResponse, ControlSent, KnownEvent, UsageSeen
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import EndReason, Limits, Price, Status, TurnState
-from csp.room.commands import KeepTurn, Stop
-from csp.room.room_rules import Rules
+from csp.room.commands import ExtendTurn, Stop
+from csp.room.room_rules import RoomRules
 from csp.room.room_state import dump, load, replay
 from csp.room.sessions.limits import limit_text, near_text
 from csp.room.sessions.spending import MOST_UNDER_WAY, Spent
@@ -26,7 +26,7 @@ TURN = Usage(
 
 def see(play: Play, agent: AgentId, usage: Usage, turn: str | None = None) -> list[KnownEvent]:
     """Tell what the turn of an agent has used so far."""
-    return play.do(KeepTurn(agent=agent, turn=turn or play.turn(agent).id, usage=usage))
+    return play.do(ExtendTurn(agent=agent, turn=turn or play.turn(agent).id, usage=usage))
 
 
 def autopilot(*agents: AgentId, **limits: Any) -> Play:
@@ -40,7 +40,7 @@ def autopilot(*agents: AgentId, **limits: Any) -> Play:
 
 
 def test_an_autopilot_of_two_passes_twenty_realistic_turns() -> None:
-    play = Play(CLAUDE, CODEX, rules=Rules(prompts=PROMPTS))
+    play = Play(CLAUDE, CODEX, rules=RoomRules(prompts=PROMPTS))
     play.start("autopilot")
     for number in range(20):
         play.reply(play.waiting[0], f"thought {number}", usage=TURN)
@@ -61,7 +61,7 @@ def test_limits_count_input_that_was_not_cached_and_output() -> None:
 
 @pytest.mark.parametrize("limits", [Limits(tokens=30), Limits(cost=0.3), Limits(minutes=3)])
 def test_the_limits_of_the_settings_hold_for_an_autopilot(limits: Limits) -> None:
-    play = Play(CLAUDE, CODEX, rules=Rules(limits=limits, prompts=PROMPTS))
+    play = Play(CLAUDE, CODEX, rules=RoomRules(limits=limits, prompts=PROMPTS))
     play.start("autopilot")
     for number in range(3):
         assert play.session.is_running
@@ -78,7 +78,7 @@ def test_a_cache_that_gave_more_than_was_put_in_takes_nothing_from_the_output() 
 
 
 def test_a_reminder_comes_with_each_further_amount_and_once_a_turn() -> None:
-    play = Play(CLAUDE, CODEX, rules=Rules(soft_tokens=100, prompts=PROMPTS))
+    play = Play(CLAUDE, CODEX, rules=RoomRules(soft_tokens=100, prompts=PROMPTS))
     play.start("autopilot")
     after = []
     for number, new in enumerate((99, 1, 50, 49, 1, 350, 10)):
@@ -222,7 +222,7 @@ def test_a_reply_that_tells_no_tokens_counts_as_it_was_seen() -> None:
 
 
 def test_sessions_count_apart() -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.start("autopilot", limits=Limits(tokens=100))
     play.start("autopilot", thread="other", limits=Limits(tokens=100), agents=("codex", "claude"))
     first, second = play.room.sessions.live()

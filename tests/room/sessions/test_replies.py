@@ -2,26 +2,26 @@
 
 import pytest
 
-from csp.protocol.enums import ALL, HUMAN, Ending, Kind, MessageId, SessionAction
+from csp.protocol.enums import ALL, HUMAN, Ending, MessageId, ParticipantKind, SessionAction
 from csp.protocol.events import (
     Activity,
     AgentCall,
     AgentResponse,
     ControlSent,
-    Delivered,
+    DeliveryMoved,
     HumanMessage,
-    Late,
-    Noticed,
-    Queried,
-    Said,
-    Told,
+    LateReply,
+    LogRequested,
+    MessageEvent,
+    NoticePosted,
+    SystemReply,
     TurnMoved,
     Voted,
 )
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.session_parts import Limits, TurnState
 from csp.room.agent_text.grammar import parse_commands
-from csp.room.commands import Answer, Send, Stop, Tell
+from csp.room.commands import AnswerQuery, PostReply, Send, Stop
 from tests.room.live import CLAUDE, CODEX, GEMINI, one
 from tests.room.playing import BOSS, Play
 
@@ -63,14 +63,14 @@ def test_reply_sent_twice_is_one(play: Play) -> None:
 
 
 def test_turn_of_another_is_none_of_mine(play: Play) -> None:
-    late = one(play.reply(CODEX, turn=play.turn(CLAUDE).id), Late)
+    late = one(play.reply(CODEX, turn=play.turn(CLAUDE).id), LateReply)
 
     assert (late.turn, late.session_id, play.waiting) == (play.turn(CLAUDE).id, None, (CLAUDE,))
 
 
 @pytest.mark.parametrize("turn", ["t-999", "nonsense", ""])
 def test_turn_that_never_was_is_late(play: Play, turn: str) -> None:
-    assert one(play.reply(CLAUDE, turn=turn), Late).turn == turn
+    assert one(play.reply(CLAUDE, turn=turn), LateReply).turn == turn
 
 
 def test_reply_after_a_timeout_is_shown_with_a_mark(play: Play) -> None:
@@ -93,14 +93,14 @@ def test_activity_after_a_timeout_is_shown_with_a_mark(play: Play) -> None:
 def test_reply_after_the_end_is_kept_out_of_sight(play: Play) -> None:
     turn = play.turn(CLAUDE).id
     play.do(Stop(sender=HUMAN))
-    late = one(play.reply(CLAUDE, "@all psst", turn=turn), Late)
+    late = one(play.reply(CLAUDE, "@all psst", turn=turn), LateReply)
 
     assert (late.turn, late.session_id) == (turn, play.session.id)
     assert play.all(AgentCall) == []
 
 
 def test_words_out_of_turn_are_marked_and_move_nothing(play: Play) -> None:
-    reply = one(play.do(Answer(sender=CODEX, text="me first\n@final")), AgentResponse)
+    reply = one(play.do(PostReply(sender=CODEX, text="me first\n@final")), AgentResponse)
 
     assert (reply.out_of_turn, reply.session_id, play.waiting) == (True, play.session.id, (CLAUDE,))
     assert play.session.items[-1].sender == CODEX
@@ -109,7 +109,7 @@ def test_words_out_of_turn_are_marked_and_move_nothing(play: Play) -> None:
 def test_words_out_of_turn_may_use_up_a_limit() -> None:
     play = Play()
     play.start("autopilot", limits=Limits(cost=0.5))
-    play.do(Answer(sender=CODEX, text="me first", usage=Usage(input=1, output=1, cost_usd=0.6)))
+    play.do(PostReply(sender=CODEX, text="me first", usage=Usage(input=1, output=1, cost_usd=0.6)))
 
     assert play.ended == "emergency_cost"
 
@@ -135,7 +135,7 @@ def test_turn_whose_ask_is_forgotten_is_not_taken_back(play: Play, monkeypatch: 
         play.say(HUMAN, GEMINI)
     events = play.do(Stop(sender=HUMAN))
 
-    assert not any(isinstance(event, Delivered) for event in events)
+    assert not any(isinstance(event, DeliveryMoved) for event in events)
     assert one(events, ControlSent).target == CLAUDE
 
 
@@ -183,8 +183,8 @@ def test_working_said_to_somebody_else_keeps_the_turn_open(play: Play, *, local:
     play.deliver(CLAUDE)
     play.wait(80)
     asked = play.say(HUMAN, CLAUDE, "how is it going?")
-    play.do(Answer(sender=CLAUDE, text="@working nearly there", reply_to=asked.id, local=local))
-    play.do(Answer(sender=CODEX, text="@working too"))
+    play.do(PostReply(sender=CLAUDE, text="@working nearly there", reply_to=asked.id, local=local))
+    play.do(PostReply(sender=CODEX, text="@working too"))
 
     assert (play.waiting, play.deadline()) == ((CLAUDE,), play.now + 90)
 
@@ -215,8 +215,8 @@ def test_noop_is_a_reply_without_words(play: Play) -> None:
 
 def test_question_in_a_turn_leads_back_to_it(play: Play) -> None:
     play.reply(CLAUDE, "@query.log 3")
-    query = play.all(Queried)[0]
-    told = one(play.do(Tell(query=query.id, text="[CSP: nothing]")), Told)
+    query = play.all(LogRequested)[0]
+    told = one(play.do(AnswerQuery(query=query.id, text="[CSP: nothing]")), SystemReply)
     play.reply(CLAUDE, "now I know\n@handoff.codex go", turn=None, reply_to=told.id)
 
     assert play.waiting == (CODEX,)
@@ -257,7 +257,7 @@ def test_answer_that_broke_off_is_paid_for_though_it_says_nothing(play: Play) ->
 
 
 def test_late_reply_of_an_agent_in_another_sealed_phase_waits_for_that_too() -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     play.start("debate", agents=(CLAUDE, CODEX))
     play.start("debate", agents=(CLAUDE, GEMINI), thread="other")
     other = play.room.sessions.live_in("other")
@@ -276,7 +276,7 @@ def test_late_failure_says_nothing_in_the_room(play: Play) -> None:
     before = len(play.journal)
     play.reply(CLAUDE, "", turn=turn, ending=Ending.FAILED, reason="too late")
 
-    said = [event for event in play.journal[before:] if isinstance(event, Said)]
+    said = [event for event in play.journal[before:] if isinstance(event, MessageEvent)]
     assert said == []
 
 
@@ -305,7 +305,7 @@ def test_unknown_name_in_a_handoff_is_ignored_aloud(play: Play) -> None:
 @pytest.mark.parametrize("name", ["mallory", "human"])
 def test_line_that_hands_over_to_nobody_costs_one_notice(play: Play, name: str) -> None:
     events = play.reply(CLAUDE, f"x\n@handoff.{name} go")
-    first, *others = [event.text for event in events if isinstance(event, Noticed)]
+    first, *others = [event.text for event in events if isinstance(event, NoticePosted)]
 
     assert first == f"claude named {name!r}, who takes no part. Taking part: claude, codex, gemini."
     assert others[0].startswith("COLLABORATE ended")
@@ -329,7 +329,7 @@ def test_final_beside_the_text_wins_over_a_handoff(play: Play) -> None:
 
 
 def test_api_agent_may_repair_its_envelope_once() -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     play.start("collaborate")
     play.reply(CLAUDE, "plain words")
 
@@ -343,7 +343,7 @@ def test_api_agent_may_repair_its_envelope_once() -> None:
 
 @pytest.mark.parametrize("mode", ["single", "autopilot", "round_robin", "debate", "consensus"])
 def test_plain_words_of_an_api_agent_are_enough_where_nobody_has_to_be_named(mode: str) -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     play.start(mode)
     play.reply(CLAUDE, "plain words")
 
@@ -351,7 +351,7 @@ def test_plain_words_of_an_api_agent_are_enough_where_nobody_has_to_be_named(mod
 
 
 def test_envelope_that_broke_is_repaired_in_every_mode() -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     play.start("autopilot")
     play.reply(CLAUDE, '{"message": 5}')
 
@@ -359,7 +359,7 @@ def test_envelope_that_broke_is_repaired_in_every_mode() -> None:
 
 
 def test_synthesis_needs_no_envelope() -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.start("orchestrator", synth="codex", limits=Limits(turns=1))
     play.reply(CLAUDE, '{"message": "go", "handoff": {"to": "codex", "task": "t"}}')
     play.reply(CODEX, "all in all")
@@ -380,7 +380,7 @@ def test_orchestrator_that_sets_a_mode_in_the_midst_of_its_turn_is_done_with_it(
 
 
 def test_repaired_envelope_counts() -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     play.start("collaborate")
     play.reply(CLAUDE, "plain words")
     play.reply(CLAUDE, '{"message": "x", "handoff": {"to": "codex", "task": "t"}}')
@@ -389,18 +389,18 @@ def test_repaired_envelope_counts() -> None:
 
 
 def test_what_came_too_late_for_its_session_was_paid_for() -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     play.start("collaborate")
     turn = play.turn(CLAUDE).id
     play.do(Stop(sender=HUMAN, thread="default"))
-    late = one(play.reply(CLAUDE, "", turn=turn, usage=Usage(input=7, output=2, model="m")), Late)
+    late = one(play.reply(CLAUDE, "", turn=turn, usage=Usage(input=7, output=2, model="m")), LateReply)
 
     assert late.usage is not None
     assert [(row.agent, row.model, row.tokens) for row in play.room.spent] == [(CLAUDE, "m", 9)]
 
 
 def test_first_answer_is_late_once_a_second_is_asked_for() -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     play.start("collaborate")
     first = play.turn(CLAUDE).id
     play.reply(CLAUDE, "plain words")
@@ -451,7 +451,7 @@ def test_later_vote_takes_the_place_of_the_first(voting: Play) -> None:
 
 
 def test_api_agent_votes_in_words_or_in_an_envelope() -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     play.start("consensus", agents=("claude", "codex"))
     for agent in (CLAUDE, CODEX):
         play.reply(agent, f'{{"message": "plan of {agent}"}}')
@@ -525,7 +525,7 @@ def test_orchestrator_that_says_allstop_stops_its_session() -> None:
     play = Play(CLAUDE, CODEX)
     play.join_boss()
     play.start("autopilot")
-    play.do(Answer(sender=BOSS, text="ALL-STOP!"))
+    play.do(PostReply(sender=BOSS, text="ALL-STOP!"))
 
     assert play.ended == "stopped_by_user"
 
@@ -537,7 +537,7 @@ def test_orchestrator_stops_the_session_of_its_own_turn() -> None:
     events = play.reply(BOSS, "allstop", turn=None, reply_to=play.turn(BOSS).message)
 
     assert play.ended == "stopped_by_user"
-    assert one(events, Late).sender == BOSS
+    assert one(events, LateReply).sender == BOSS
 
 
 def test_commands_are_read_from_what_an_envelope_says() -> None:

@@ -4,8 +4,16 @@ from collections import Counter
 
 import pytest
 
-from csp.protocol.enums import HUMAN, AgentId, Kind
-from csp.protocol.events import AgentResponse, ControlSent, ModeChanged, Told, TurnSignal, Voted, type_of
+from csp.protocol.enums import HUMAN, AgentId, ParticipantKind
+from csp.protocol.events import (
+    AgentResponse,
+    ControlSent,
+    ModeChanged,
+    SystemReply,
+    TurnSignal,
+    Voted,
+    type_of,
+)
 from csp.protocol.requests import Handoff, Usage
 from csp.protocol.session_parts import Change, Limits
 from csp.room.commands import Leave, NextTurn, SetMode
@@ -443,7 +451,7 @@ def test_orchestrator_is_woken_at_the_end_of_a_round() -> None:
     play.join_boss()
     play.start("debate", rounds=2)
     play.reply_all("I am {0}")
-    told = play.all(Told)
+    told = play.all(SystemReply)
 
     assert [event.recipients for event in told] == [(BOSS,)]
     assert "round 1 is over" in told[0].text
@@ -582,7 +590,7 @@ def test_who_is_who_in_a_ballot_is_sealed(voting: Play) -> None:
 
 @pytest.mark.parametrize("mode", ["single", "collaborate", "autopilot", "round_robin", "debate", "consensus"])
 def test_every_mode_begins_with_its_topic_and_a_turn(mode: str) -> None:
-    play = Play(kind=Kind.API)
+    play = Play(kind=ParticipantKind.API)
     types = [type_of(event) for event in play.start(mode)]
 
     assert types[:5] == ["mode", "system", "system", "mode", "turn_signal"]
@@ -642,7 +650,7 @@ def test_session_in_another_thread_goes_its_own_way() -> None:
 
 
 def test_turn_that_nobody_could_take_counts_as_a_round() -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.do(Leave(agent=CLAUDE, reason="closed"))
     play.start("round_robin", steps=4, agents=("claude", "codex"))
     play.reply(CODEX, "one")

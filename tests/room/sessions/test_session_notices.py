@@ -2,7 +2,7 @@
 
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import EndReason, Limits
-from csp.room.room_rules import Rules
+from csp.room.room_rules import RoomRules
 from tests.room.live import CLAUDE, CODEX
 from tests.room.playing import PROMPTS, Play
 
@@ -10,7 +10,7 @@ RUNNING = "Autopilot running. Say 'Allstop' to end."
 
 
 def test_reminder_comes_every_so_many_turns() -> None:
-    play = Play(CLAUDE, CODEX, rules=Rules(soft_turns=3, prompts=PROMPTS))
+    play = Play(CLAUDE, CODEX, rules=RoomRules(soft_turns=3, prompts=PROMPTS))
     play.start("autopilot")
     for number in range(7):
         play.reply(play.waiting[0], f"thought {number}")
@@ -19,7 +19,7 @@ def test_reminder_comes_every_so_many_turns() -> None:
 
 
 def test_reminder_comes_every_so_many_tokens() -> None:
-    play = Play(CLAUDE, CODEX, rules=Rules(soft_tokens=100, prompts=PROMPTS))
+    play = Play(CLAUDE, CODEX, rules=RoomRules(soft_tokens=100, prompts=PROMPTS))
     play.start("autopilot")
     play.reply(CLAUDE, "a", usage=Usage(input=350))
     play.reply(CODEX, "b", usage=Usage(input=10))
@@ -28,7 +28,7 @@ def test_reminder_comes_every_so_many_tokens() -> None:
 
 
 def test_bounded_modes_need_no_reminder() -> None:
-    play = Play(CLAUDE, CODEX, rules=Rules(soft_turns=1, prompts=PROMPTS))
+    play = Play(CLAUDE, CODEX, rules=RoomRules(soft_turns=1, prompts=PROMPTS))
     play.start("round_robin")
     play.reply(CLAUDE)
 

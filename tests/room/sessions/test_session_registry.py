@@ -4,7 +4,7 @@ from csp.protocol.enums import HUMAN, MessageId, SessionId
 from csp.protocol.events import AgentResponse, ModeChanged, TurnMoved
 from csp.protocol.requests import Handoff
 from csp.protocol.session_parts import Change, TurnState
-from csp.room.commands import Redact, SetMode, Stop
+from csp.room.commands import RedactMessage, SetMode, Stop
 from csp.room.room_state import dump, load, without_texts
 from csp.room.sessions.session_reducer import step
 from csp.room.sessions.session_registry import KEPT_ENDED, Sessions
@@ -93,7 +93,7 @@ def test_redacted_reply_is_gone_from_its_session() -> None:
     play.start("collaborate")
     play.reply(CLAUDE, "a secret", handoff=Handoff(to="codex", task="hide it"))
     (reply,) = play.all(AgentResponse)
-    play.do(Redact(message=reply.id))
+    play.do(RedactMessage(message=reply.id))
 
     assert b"secret" not in dump(play.room).partition(b'"sessions"')[2]
     assert [item.text for item in play.session.items] == []

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from csp.errors import BadInput, Refused
-from csp.protocol.enums import HUMAN, JoinRole, Kind
+from csp.protocol.enums import HUMAN, JoinRole, ParticipantKind
 from csp.protocol.events import ModeChanged
 from csp.protocol.session_parts import Change, Limits
 from csp.room.commands import Join, Leave, SetMode
@@ -30,7 +30,7 @@ from tests.room.playing import BOSS, Play
 )
 def test_bad_terms_are_refused_with_the_reason(options: dict[str, Any], words: str) -> None:
     play = Play()
-    play.do(Join(name="paul", kind=Kind.HUMAN))
+    play.do(Join(name="paul", kind=ParticipantKind.HUMAN))
     error = play.refuse(SetMode(sender=HUMAN, **({"mode": "debate"} | options)), BadInput)
 
     assert words in error.message
@@ -51,7 +51,7 @@ def test_nobody_here_is_too_few() -> None:
 def test_all_who_are_online_take_part_in_the_order_of_their_coming() -> None:
     play = Play(CLAUDE, CODEX, GEMINI)
     play.join_boss()
-    play.do(Join(name="paul", kind=Kind.HUMAN))
+    play.do(Join(name="paul", kind=ParticipantKind.HUMAN))
     play.do(Leave(agent=CODEX, reason="closed"))
     play.start("round_robin")
 
@@ -145,7 +145,7 @@ def test_agent_of_another_session_cannot_write_the_synthesis() -> None:
 
 
 def test_api_agent_is_in_many_sessions() -> None:
-    play = Play(CLAUDE, kind=Kind.API)
+    play = Play(CLAUDE, kind=ParticipantKind.API)
     for _ in range(3):
         play.do(SetMode(sender=HUMAN, mode="single", thread=None))
 

@@ -1,10 +1,10 @@
 """Who has used what, for how much."""
 
-from csp.protocol.enums import Kind
+from csp.protocol.enums import ParticipantKind
 from csp.protocol.events import TurnSignal
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import EndReason, Limits
-from csp.room.commands import Answer
+from csp.room.commands import PostReply
 from csp.room.sessions.session_views import spent_view
 from csp.room.sessions.spending import MOST_ROWS, Ledger, Spent, spend
 from tests.room.live import CLAUDE, CODEX
@@ -50,14 +50,14 @@ def test_invented_names_of_models_do_not_fill_the_memory() -> None:
 
 def test_the_room_counts_what_is_said_outside_of_sessions_too() -> None:
     play = Play(CLAUDE, CODEX)
-    play.do(Answer(sender=CLAUDE, text="hello", usage=Usage(input=5, output=1, model="opus")))
-    play.do(Answer(sender=CLAUDE, text="nobody counted this"))
+    play.do(PostReply(sender=CLAUDE, text="hello", usage=Usage(input=5, output=1, model="opus")))
+    play.do(PostReply(sender=CLAUDE, text="nobody counted this"))
 
     assert play.room.spent == (Spent(CLAUDE, "opus", replies=1, input=5, output=1, unpriced=1),)
 
 
 def test_what_moved_nothing_was_paid_for_all_the_same() -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.start("collaborate")
     play.reply(CLAUDE, "{not json", usage=Usage(input=10))  # is asked once more
     play.reply(CLAUDE, '{"message": "m", "handoff": {"to": "codex", "task": "t"}}', usage=Usage(input=20))
@@ -70,7 +70,7 @@ def test_what_moved_nothing_was_paid_for_all_the_same() -> None:
 
 
 def test_no_call_follows_once_a_limit_is_used_up_by_what_moved_nothing() -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.start("collaborate", limits=Limits(tokens=100))
     play.reply(CLAUDE, "{not json", usage=Usage(input=100))
 

@@ -8,9 +8,19 @@ from csp.protocol.enums import ALL, HUMAN, AgentState, ControlVerb, DeliveryStat
 from csp.protocol.events import AgentResponse, ControlSent, TurnSignal
 from csp.protocol.requests import Handoff
 from csp.protocol.session_parts import Limits, Status, TurnState
-from csp.room.commands import Cancel, KeepTurn, Leave, NextTurn, Remove, Report, SetState, Steer, Stop
-from csp.room.room_draft import Batch
-from csp.room.sessions.session_draft import Desk
+from csp.room.commands import (
+    CancelMessage,
+    ExtendTurn,
+    Leave,
+    NextTurn,
+    Remove,
+    ReportDelivery,
+    SetState,
+    Steer,
+    Stop,
+)
+from csp.room.room_draft import RoomDraft
+from csp.room.sessions.session_draft import SessionDraft
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import BOSS, Play
 
@@ -329,7 +339,7 @@ def test_synthesiser_that_was_removed_before_is_done_without() -> None:
 
 def test_withdrawn_ask_passes_the_turn_on(play: Play) -> None:
     ask = play.turn(CLAUDE).message
-    play.do(Cancel(message=ask))
+    play.do(CancelMessage(message=ask))
 
     assert (play.waiting, play.shown(ask, CLAUDE)) == ((CODEX,), "withdrawn")
 
@@ -343,7 +353,7 @@ def test_report_on_another_message_moves_no_turn(play: Play) -> None:
 
 def test_what_is_held_for_a_turn_cannot_be_reported_on(play: Play) -> None:
     sent = play.say(CLAUDE, CODEX)
-    command = Report(agent=CODEX, message=sent.id, state=DeliveryState.CONFIRMED)
+    command = ReportDelivery(agent=CODEX, message=sent.id, state=DeliveryState.CONFIRMED)
 
     assert play.refuse(command, Refused).message == f"{sent.id} is held for the turn of codex"
 
@@ -357,7 +367,7 @@ def test_agent_whose_coming_stood_in_a_lost_line_is_passed_over(play: Play) -> N
 
 
 def test_ask_that_has_not_left_yet_is_queued(play: Play) -> None:
-    desk = Desk(play.room, Batch(play.room, play.now), play.rules, play.session.id)
+    desk = SessionDraft(play.room, RoomDraft(play.room, play.now), play.rules, play.session.id)
     unsent = replace(play.turn(CLAUDE), message=MessageId("m-999"))
 
     assert desk.delivery_of(unsent) == "queued"
@@ -410,5 +420,5 @@ def test_word_of_work_does_not_answer_a_dialog(play: Play) -> None:
     play.deliver(CLAUDE)
     play.do(SetState(agent=CLAUDE, state=AgentState.NEEDS_APPROVAL))
 
-    assert play.do(KeepTurn(agent=CLAUDE, note="Bash")) == []
+    assert play.do(ExtendTurn(agent=CLAUDE, note="Bash")) == []
     assert play.turn(CLAUDE).state is TurnState.BLOCKED

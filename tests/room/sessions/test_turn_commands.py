@@ -3,11 +3,11 @@
 import pytest
 
 from csp.errors import BadInput, Refused
-from csp.protocol.enums import AgentId, Kind, SessionAction
+from csp.protocol.enums import AgentId, ParticipantKind, SessionAction
 from csp.protocol.events import AgentResponse, TurnMoved, Voted
 from csp.protocol.requests import Handoff
 from csp.protocol.session_parts import EndReason, PhaseKind, TurnState
-from csp.room.commands import CastVote, HandTurn
+from csp.room.commands import CastVote, HandOffTurn
 from csp.room.room_state import dump, load
 from csp.room.sessions.votes import tally_of
 from tests.room.live import CLAUDE, CODEX, GEMINI, one
@@ -35,8 +35,8 @@ def vote(agent: AgentId, label: str, reason: str = "", session: str | None = Non
     return CastVote(agent=agent, label=label, reason=reason, session=session)
 
 
-def hand(agent: AgentId, to: str, task: str = "go on", session: str | None = None) -> HandTurn:
-    return HandTurn(agent=agent, to=to, task=task, session=session)
+def hand(agent: AgentId, to: str, task: str = "go on", session: str | None = None) -> HandOffTurn:
+    return HandOffTurn(agent=agent, to=to, task=task, session=session)
 
 
 # --- votes ---------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_only_the_lead_hands_over_in_its_mode() -> None:
 
 
 def test_a_handoff_stays_with_a_turn_that_is_asked_for_again() -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.start("collaborate")
     play.do(hand(CLAUDE, "codex"))
     play.reply(CLAUDE, "no envelope")

@@ -2,24 +2,24 @@
 
 import pytest
 
-from csp.protocol.enums import ALL, HUMAN, ROUTER, AgentId, Kind, MessageId, Mode, SessionId
+from csp.protocol.enums import ALL, HUMAN, ROUTER, AgentId, MessageId, Mode, ParticipantKind, SessionId
 from csp.protocol.requests import Handoff
 from csp.protocol.responses import Deliver
 from csp.protocol.session_parts import Limits, Setup
 from csp.room.messages.inbox import pending
 from csp.room.room_rules import DEFAULT_WINDOW as SIZE
-from csp.room.room_rules import Rules, WindowSize
-from csp.room.sessions.session_state import Item, Session
-from csp.room.sessions.turn_prompt import agrees, newest, render, round_label, shown, window
+from csp.room.room_rules import RoomRules, WindowSize
+from csp.room.sessions.session_state import Session, WindowItem
+from csp.room.sessions.turn_prompt import agrees, newest, render, round_label, visible_items, window
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import PROMPTS, Play
 
 
-def item(number: int, text: str = "x", sender: AgentId = CLAUDE, target: AgentId = ALL) -> Item:
-    return Item(MessageId(f"m-{number}"), sender, target, text)
+def item(number: int, text: str = "x", sender: AgentId = CLAUDE, target: AgentId = ALL) -> WindowItem:
+    return WindowItem(MessageId(f"m-{number}"), sender, target, text)
 
 
-def session_with(*items: Item, mode: Mode = Mode.COLLABORATE, rounds: int | None = 6) -> Session:
+def session_with(*items: WindowItem, mode: Mode = Mode.COLLABORATE, rounds: int | None = 6) -> Session:
     setup = Setup(mode=mode, agents=(CLAUDE, CODEX), rounds=rounds)
     return Session(SessionId("s-1"), 1, "default", setup, 0.0, (CLAUDE, CODEX), items=items)
 
@@ -48,7 +48,7 @@ def test_window_fills_its_budget_to_the_last_token() -> None:
 
 
 def test_window_is_as_large_as_the_rules_say() -> None:
-    play = Play(rules=Rules(prompts=PROMPTS, window=WindowSize(items=2, tokens=40)))
+    play = Play(rules=RoomRules(prompts=PROMPTS, window=WindowSize(items=2, tokens=40)))
     play.start("round_robin")
     for agent, text in ((CLAUDE, "first"), (CODEX, "second"), (GEMINI, "third " + "x" * 400)):
         play.reply(agent, text)
@@ -202,16 +202,16 @@ def test_synthesis_is_asked_with_the_proposals_and_the_votes() -> None:
 @pytest.mark.parametrize(
     ("mode", "kind", "shape"),
     [
-        ("collaborate", Kind.CLI, "LINES"),
-        ("autopilot", Kind.CLI, "LINES"),
-        ("round_robin", Kind.CLI, "END"),
-        ("debate", Kind.CLI, "WORDS"),
-        ("consensus", Kind.CLI, "WORDS"),
-        ("collaborate", Kind.API, "JSON"),
-        ("debate", Kind.API, "JSON only"),
+        ("collaborate", ParticipantKind.CLI, "LINES"),
+        ("autopilot", ParticipantKind.CLI, "LINES"),
+        ("round_robin", ParticipantKind.CLI, "END"),
+        ("debate", ParticipantKind.CLI, "WORDS"),
+        ("consensus", ParticipantKind.CLI, "WORDS"),
+        ("collaborate", ParticipantKind.API, "JSON"),
+        ("debate", ParticipantKind.API, "JSON only"),
     ],
 )
-def test_only_what_the_mode_heeds_is_offered(mode: str, kind: Kind, shape: str) -> None:
+def test_only_what_the_mode_heeds_is_offered(mode: str, kind: ParticipantKind, shape: str) -> None:
     play = Play(CLAUDE, CODEX, kind=kind)
     play.start(mode)
 
@@ -237,7 +237,7 @@ def ask_of(play: Play, agent: AgentId) -> Deliver:
 
 
 def test_turn_tells_whom_its_reply_may_name() -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.start("collaborate")
 
     assert ask_of(play, CLAUDE).handoff_to == (CLAUDE, CODEX)
@@ -245,14 +245,14 @@ def test_turn_tells_whom_its_reply_may_name() -> None:
 
 @pytest.mark.parametrize("mode", ["debate", "consensus", "round_robin"])
 def test_turn_in_which_nobody_can_be_named_says_so(mode: str) -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.start(mode)
 
     assert ask_of(play, CLAUDE).handoff_to == ()
 
 
 def test_only_the_lead_may_name_somebody() -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.start("orchestrator")
     play.reply(CLAUDE, '{"message": "go", "handoff": {"to": "codex", "task": "t"}}')
 
@@ -260,7 +260,7 @@ def test_only_the_lead_may_name_somebody() -> None:
 
 
 def test_turn_tells_that_it_asks_once_more() -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.start("collaborate")
     assert not ask_of(play, CLAUDE).is_repair
     play.reply(CLAUDE, "plain words")
@@ -269,7 +269,7 @@ def test_turn_tells_that_it_asks_once_more() -> None:
 
 
 def test_ask_of_a_session_that_is_forgotten_allows_nothing() -> None:
-    play = Play(CLAUDE, CODEX, kind=Kind.API)
+    play = Play(CLAUDE, CODEX, kind=ParticipantKind.API)
     play.start("collaborate")
     play.room.sessions.by_id.clear()
 
@@ -280,4 +280,4 @@ def test_newest_items_are_a_window_of_any_conversation() -> None:
     items = [item(number) for number in range(12)]
 
     assert newest(items, SIZE) == items[4:]
-    assert shown(newest([], SIZE)) == "(nothing yet)"
+    assert visible_items(newest([], SIZE)) == "(nothing yet)"

@@ -5,7 +5,7 @@ import pytest
 from csp.protocol.enums import AgentId, SessionId
 from csp.protocol.session_parts import Candidate
 from csp.room.agent_text.grammar import parse_commands
-from csp.room.sessions.session_state import Choice
+from csp.room.sessions.session_state import BallotVote
 from csp.room.sessions.votes import candidates, label_of, read_vote, tally
 from tests.room.live import CLAUDE, CODEX, GEMINI
 
@@ -16,8 +16,8 @@ NAMED = (
 )
 
 
-def votes(**cast: str) -> dict[AgentId, Choice]:
-    return {AgentId(agent): Choice(label) for agent, label in cast.items()}
+def votes(**cast: str) -> dict[AgentId, BallotVote]:
+    return {AgentId(agent): BallotVote(label) for agent, label in cast.items()}
 
 
 @pytest.mark.parametrize(("number", "label"), [(0, "A"), (25, "Z"), (26, "AA"), (27, "AB"), (52, "BA")])
@@ -38,9 +38,9 @@ def test_order_of_a_ballot_is_its_own_but_always_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("VOTE: [B]\nREASON: short", Choice("B", "short")),
-        ("VOTE: [A]\n\nno, rather\n\nVOTE: [B]", Choice("B")),
-        ("VOTE: [B]\n\nVOTE: [Z]", Choice("B")),
+        ("VOTE: [B]\nREASON: short", BallotVote("B", "short")),
+        ("VOTE: [A]\n\nno, rather\n\nVOTE: [B]", BallotVote("B")),
+        ("VOTE: [B]\n\nVOTE: [Z]", BallotVote("B")),
         ("VOTE: [A/B/C]", None),
         ("`VOTE: [A]`", None),
         ("```\nVOTE: [A]\n```", None),
@@ -48,7 +48,7 @@ def test_order_of_a_ballot_is_its_own_but_always_the_same() -> None:
         ("I vote for A", None),
     ],
 )
-def test_last_vote_with_a_label_of_the_ballot_counts(text: str, expected: Choice | None) -> None:
+def test_last_vote_with_a_label_of_the_ballot_counts(text: str, expected: BallotVote | None) -> None:
     assert read_vote(parse_commands(text), ["A", "B", "C"]) == expected
 
 
