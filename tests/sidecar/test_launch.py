@@ -46,7 +46,7 @@ class FakeGateway:
 @pytest.fixture(autouse=True)
 def _fake_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeGateway.calls, FakeGateway.refused = [], {}
-    monkeypatch.setattr(module, "Gateway", FakeGateway)
+    monkeypatch.setattr(module, "GatewayClient", FakeGateway)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ async def _take(room: RoomConnection | None, gateway: mock.Mock) -> None:
     words = PaneCommands(RUN, lambda _: None)
     with (
         mock.patch.object(pane_commands, "running_room", return_value=room) as asked,
-        mock.patch.object(pane_commands, "Gateway", gateway),
+        mock.patch.object(pane_commands, "GatewayClient", gateway),
     ):
         words.take(b"/pause")
         await asyncio.gather(*words._tasks)

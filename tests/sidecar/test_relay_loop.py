@@ -683,7 +683,7 @@ def test_a_terminal_that_is_gone_when_we_are_continued_ends_the_child(bench: Ben
 
 def test_the_terminal_is_put_back_whatever_happens(bench: Bench) -> None:
     with (
-        mock.patch.object(relay_loop, "Terminal") as terminal,
+        mock.patch.object(relay_loop, "UserTerminal") as terminal,
         mock.patch.object(relay_loop, "Relay", side_effect=RuntimeError),
         pytest.raises(RuntimeError),
     ):

@@ -453,7 +453,7 @@ class Desk:
     async def _think(self, link: socket.socket) -> None:
         with (
             mock.patch.object(brain_main, "Client", return_value=FakeClient(self.room)),
-            mock.patch.object(roster_notice, "Gateway", return_value=_Agents(self.room)),
+            mock.patch.object(roster_notice, "GatewayClient", return_value=_Agents(self.room)),
         ):
             await brain_main.run_brain(self.run, self.profile, link)
 
