@@ -2,9 +2,9 @@
 
 import contextlib
 import errno
-import os
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from tests.chaos.faults import Plan
 from tests.chaos.room import HANGS_S, ChaosRoom
 from tests.chaos.talk import Talk, all_notes
 from tests.gateway.processes import SmallDisk
+from tests.namespaces import with_own_mounts
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _BROKEN: Final = (errno.EIO, errno.EROFS, errno.EACCES)
@@ -184,4 +185,4 @@ def _kept(client: Any, promised: dict[str, list[str]]) -> list[str]:
 
 def is_possible() -> bool:
     """Tell whether a small disk can be mounted here."""
-    return os.system("unshare --user --map-root-user --mount true 2>/dev/null") == 0
+    return subprocess.run([*with_own_mounts(), "true"], capture_output=True, check=False).returncode == 0

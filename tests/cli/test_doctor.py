@@ -19,7 +19,7 @@ from csp.room_registry import RunningRoom
 from csp.sidecar import version_check
 from tests.cli.live import Place
 from tests.cli.recording import Recorded, call_of, with_settings
-from tests.clis.install import BIN
+from tests.clis.install import BIN, node_path
 
 HELP = "  --settings FILE\\n  --session-id ID\\n  --append-system-prompt TEXT\\n"
 
@@ -301,7 +301,7 @@ def test_the_journal_of_a_running_room_is_looked_for_where_it_says(
 
 @pytest.mark.timeout(900)
 def test_the_real_clis_know_what_we_add(place: Place) -> None:
-    found = findings(place, PATH=os.pathsep.join([str(BIN), os.environ["PATH"]]))
+    found = findings(place, PATH=os.pathsep.join([str(BIN), node_path()]))
 
     bad = {check: row for check, row in found.items() if not row["ok"]}
     assert bad == {}

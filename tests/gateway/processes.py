@@ -10,6 +10,7 @@ from typing import Final
 
 from csp.room_registry import RunningRoom, running_rooms
 from tests.forks import Forked
+from tests.namespaces import with_own_mounts
 from tests.rooms import LiveRoom
 from tests.waiting import wait_until_sync
 
@@ -72,17 +73,7 @@ class SmallDisk(Process):
         super().__init__(folder, "--supervise")
         self.history_dir.mkdir()
         mount = 'mount -t tmpfs -o size=1m,mode=700 tmpfs "$0" && exec "$@"'
-        # A namespace of its own needs no root, and the disk is gone with its last process.
-        self.prefix = (
-            "unshare",
-            "--user",
-            "--map-root-user",
-            "--mount",
-            "sh",
-            "-c",
-            mount,
-            str(self.history_dir),
-        )
+        self.prefix = (*with_own_mounts(), "sh", "-c", mount, str(self.history_dir))
 
     @property
     def disk(self) -> Path:

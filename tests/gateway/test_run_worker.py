@@ -126,8 +126,8 @@ def test_each_piece_of_work_is_begun_once_at_a_time(tmp_path: Path) -> None:
     hands._busy.clear()
     hands._look()
 
-    assert begun == ["Hands._do"]
-    assert gateway.spawned == ["Hands._do"] * 2
+    assert begun == ["RunWorker._do"]
+    assert gateway.spawned == ["RunWorker._do"] * 2
 
 
 @pytest.mark.parametrize("error", [None, Broken("no disk")])

@@ -244,10 +244,10 @@ async def test_everything_that_a_room_does_by_itself_is_begun(
     await gateway.close()
 
     assert begun == [
-        "Queries.answer",
+        "HistoryQueries.answer",
         "Gateway.watch_presence",
-        "Hands.work",
-        "Summaries.work",
+        "RunWorker.work",
+        "BoardSummaries.work",
         "RemoteBoards.work",
         "index_when_quiet",
         "index_notes",

@@ -99,16 +99,17 @@ def test_deaths_far_apart_never_end_it(ends: Children) -> None:
 
 #: A supervisor of a child that says that it is ready, then waits to be told to end.
 PATIENT = """
-import signal, sys, time
+import os, signal, sys, time
 from csp.gateway.supervisor import supervise
 def serve(ready):
     def end(number, frame):
-        print("the child ends by", number, flush=True)
+        # The signal may come in the midst of the print below, which cannot be entered twice.
+        os.write(1, b"the child ends by %d\\n" % number)
         raise SystemExit
     signal.signal(signal.SIGTERM, end)
     ready()
-    print("ready", flush=True)
     try:
+        print("ready", flush=True)
         while True:
             time.sleep(0.05)
     except SystemExit:

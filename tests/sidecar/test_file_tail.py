@@ -24,6 +24,7 @@ from csp.sidecar.file_tail import (
     Tail,
     new_watcher,
 )
+from tests.namespaces import has_user_namespaces
 from tests.waiting import wait_until
 
 
@@ -390,15 +391,31 @@ logging.basicConfig(format="%(levelname)s %(message)s")
 asyncio.run(main())
 """
 
+#: Gives out so many watches, then refuses as a kernel at its limit does.
+REFUSING = """
+import asyncinotify, errno, os
+given, add_watch = [], asyncinotify.Inotify.add_watch
+def add_or_refuse(self, *words):
+    if len(given) == {watches}:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    given.append(words)
+    return add_watch(self, *words)
+asyncinotify.Inotify.add_watch = add_or_refuse
+"""
+
 
 @pytest.mark.parametrize("watches", [0, 1])
 def test_without_a_watch_to_be_had_files_are_looked_at(tmp_path: Path, watches: int) -> None:
-    """The kernel's limit is that of a namespace of its own."""
+    """The kernel's limit is that of a namespace of its own; where there are none, its refusal is played."""
     (tmp_path / "spool").mkdir()
     transcript = tmp_path / "transcript.jsonl"
-    limit = f"echo {watches} > /proc/sys/user/max_inotify_watches"
-    command = ["unshare", "--user", "--map-root-user", "sh", "-c", f'{limit} && exec "$@"', "sh"]
-    command += [sys.executable, "-c", WITHOUT_WATCHES, str(tmp_path / "spool"), str(transcript)]
+    command, program = [], WITHOUT_WATCHES
+    if has_user_namespaces():
+        limit = f"echo {watches} > /proc/sys/user/max_inotify_watches"
+        command = ["unshare", "--user", "--map-root-user", "sh", "-c", f'{limit} && exec "$@"', "sh"]
+    else:
+        program = REFUSING.format(watches=watches) + program
+    command += [sys.executable, "-c", program, str(tmp_path / "spool"), str(transcript)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as run:
         assert run.stdout

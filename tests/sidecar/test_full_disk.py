@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from csp.sidecar.disk_space import is_full
+from tests.namespaces import with_own_mounts
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -16,8 +17,7 @@ pytestmark = pytest.mark.timeout(600)
 )
 def test_messages_go_on_while_the_disk_is_full(name: str, tmp_path: Path) -> None:
     """The scene has a disk of its own, in a namespace of its own."""
-    command = ["unshare", "--user", "--map-root-user", "--mount"]
-    command += [sys.executable, "-m", "tests.sidecar.full_disk", name, str(tmp_path)]
+    command = [*with_own_mounts(), sys.executable, "-m", "tests.sidecar.full_disk", name, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr

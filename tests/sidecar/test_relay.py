@@ -90,7 +90,7 @@ def test_the_child_gets_the_settings_of_the_terminal(tmp_path: Path) -> None:
 def test_the_size_follows_the_terminal(tmp_path: Path) -> None:
     code = (
         "import os, signal, time\n"
-        "show = lambda *_: print('size', *os.get_terminal_size(), flush=True)\n"
+        "show = lambda *_: os.write(1, b'size %d %d\\n' % tuple(os.get_terminal_size()))\n"
         "signal.signal(signal.SIGWINCH, show); show()\n"
         "while True: time.sleep(0.05)\n"
     )
