@@ -11,7 +11,8 @@ from csp.journal import JsonlJournal, snapshots
 from csp.journal.search_index import SearchIndex
 from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole, MessageId, ParticipantKind
 from csp.protocol.events import AgentCall, AgentResponse, HumanMessage, Joined, KnownEvent, encode_event
-from csp.room.room_state import WINDOW, Room, apply, dump
+from csp.room.room_reducer import WINDOW, apply
+from csp.room.room_state import Room, dump
 
 #: Stands in every second message, in one of about fifty thousand, in none, in one of a thousand, likewise.
 COMMON: Final = "parser"

@@ -24,7 +24,8 @@ from csp.protocol.events import TurnSignal, encode_event
 from csp.protocol.session_parts import Limits
 from csp.room.commands import AnyCommand, Join, PostReply, SetMode
 from csp.room.decide import decide
-from csp.room.room_state import Room, apply
+from csp.room.room_reducer import apply
+from csp.room.room_state import Room
 from csp.room.sessions.session_state import Session
 
 CROWDS: Final = (2, 10, 100)

@@ -44,7 +44,8 @@ from csp.protocol.notes import NoteKind, is_note_id
 from csp.protocol.responses import JournalHealth
 from csp.room.commands import Notice, Prune, RedactMessage
 from csp.room.decide import decide
-from csp.room.room_state import Room, apply, dump, without_texts
+from csp.room.room_reducer import apply
+from csp.room.room_state import Room, dump, without_texts
 
 log = logging.getLogger(__name__)
 

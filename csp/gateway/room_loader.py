@@ -9,7 +9,8 @@ from csp.errors import BadInput
 from csp.journal import snapshots
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.protocol.events import decode_event
-from csp.room.room_state import Room, apply, load
+from csp.room.room_reducer import apply
+from csp.room.room_state import Room, load
 
 log = logging.getLogger(__name__)
 

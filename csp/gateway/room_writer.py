@@ -20,8 +20,9 @@ from csp.journal.jsonl_journal import MOVED, JsonlJournal
 from csp.protocol.events import AnyEvent, KnownEvent, encode_event
 from csp.room.commands import AnyCommand
 from csp.room.decide import decide
+from csp.room.room_reducer import apply
 from csp.room.room_rules import DEFAULT_RULES, RoomRules
-from csp.room.room_state import apply, dump
+from csp.room.room_state import dump
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,8 @@
 `decide` looks at the room but never changes it; a refused command leaves no trace.
 """
 
-from typing import Final, assert_never
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from csp.protocol.enums import SYSTEM, AgentId
 from csp.protocol.events import CallRecorded, ControlSent, KnownEvent, ModeChanged, RunStarted
@@ -16,11 +17,11 @@ from csp.room.commands import (
     ActOnRun,
     AnswerQuery,
     AnyCommand,
-    BoardCommand,
     CancelMessage,
     CastVote,
     CheckRun,
     Collaborate,
+    Command,
     CompactBoard,
     ControlAgent,
     DeliverRun,
@@ -39,10 +40,8 @@ from csp.room.commands import (
     ReleaseMessage,
     Remove,
     ReportDelivery,
-    RunCommand,
     SayInRun,
     Send,
-    SessionCommand,
     SetBoardProvider,
     SetMode,
     SetState,
@@ -61,7 +60,7 @@ from csp.room.runs import run_commands
 from csp.room.sessions import collaborations, replies, session_start, steering, turn_commands
 from csp.room.sessions.session_reactions import react
 
-#: After these the sessions look what has happened to their agents.
+#: After these the sessions react to what has happened to their agents.
 _MOVES_AGENTS: Final = (ReportDelivery, Send, SetState, CancelMessage, Leave, Remove, RedactMessage)
 #: These lead to asks, for which the whiteboard was searched.
 _BRINGS_HITS: Final = (PostReply, Collaborate, Tick)
@@ -69,80 +68,27 @@ _BRINGS_HITS: Final = (PostReply, Collaborate, Tick)
 
 def decide(room: Room, command: AnyCommand, now: float, rules: RoomRules = DEFAULT_RULES) -> list[KnownEvent]:
     """Return the events that `command` causes; none if it changes nothing; raise if it is refused."""
+    return draft_of(room, command, now, rules).events
+
+
+def draft_of(room: Room, command: AnyCommand, now: float, rules: RoomRules = DEFAULT_RULES) -> RoomDraft:
+    """Return the draft with the events that `command` causes and the room after them."""
+    hits = command.hits if isinstance(command, _BRINGS_HITS) else None
+    draft = RoomDraft(room, now, rules, hits)
     if command.once and command.once in room.calls.get(command.caller, {}):
-        return []
-    batch = RoomDraft(room, now, command.hits if isinstance(command, _BRINGS_HITS) else None)
-    _decide(room, command, batch, rules)
-    board_commands.conclude(room, batch, rules)
-    if isinstance(command, _MOVES_AGENTS) and batch.has_sessions:
-        react(room, batch, rules)
-    wake.wake(room, batch, rules)
+        return draft
+    HANDLERS[type(command)](draft, command)
+    board_commands.conclude(draft)
+    if isinstance(command, _MOVES_AGENTS) and draft.has_sessions:
+        react(draft)
+    wake.wake(draft)
     if command.once:
-        _note_call(batch, command.caller, command.once, _answer(batch.events))
-    return batch.events
-
-
-def _note_call(batch: RoomDraft, caller: AgentId, key: str, answer: str) -> None:
-    batch.add(CallRecorded, caller, SYSTEM, f"call {key}", {"key": key, "answer": answer})
-
-
-def _decide(room: Room, command: AnyCommand, batch: RoomDraft, rules: RoomRules) -> None:
-    match command:
-        case Send():
-            _send(room, command, batch, rules)
-        case PostReply():
-            replies.handle_reply(room, command, batch, rules)
-        case AnswerQuery():
-            agent_commands.answer_query(room, command, batch)
-        case ReportDelivery():
-            send.report(room, command, batch)
-        case SetState():
-            membership.set_state(room, command, batch)
-        case Join():
-            membership.join(room, command, batch)
-        case Rejoin():
-            membership.come_back(room, command, batch)
-        case Leave():
-            membership.leave(room, command, batch)
-        case Remove():
-            membership.remove(room, command, batch)
-        case ControlAgent():
-            membership.control(room, command, batch)
-        case RecordCall():
-            _note_call(batch, command.caller, command.key, command.answer)
-        case CancelMessage():
-            send.cancel(room, command, batch)
-        case ReleaseMessage():
-            send.release(room, command, batch)
-        case RedactMessage():
-            send.redact(room, command, batch)
-        case Prune():
-            send.prune(room, command, batch)
-        case Notice():
-            batch.notice(command.target, command.text)
-        case (
-            SetMode()
-            | Collaborate()
-            | NextTurn()
-            | ExtendTurn()
-            | CastVote()
-            | HandOffTurn()
-            | Stop()
-            | Steer()
-        ):
-            decide_session(room, command, batch, rules)
-        case SayInRun() | PrepareRun() | CheckRun() | DeliverRun() | ActOnRun():
-            decide_run(room, command, batch, rules)
-        case WriteNote() | Summarise() | SetBoardProvider() | CompactBoard():
-            decide_board(room, command, batch, rules)
-        case Tick():
-            timers.tick(room, batch, rules)
-        case _:
-            assert_never(command)
+        _record_call(draft, command.caller, command.once, _answer(draft.events))
+    return draft
 
 
 def _answer(events: list[KnownEvent]) -> str:
-    """Return the ids by which the answer to a call can be given again: what it began, pressed or ended."""
+    """Return the ids of what a call began, pressed or ended, to give the same answer to a repeated call."""
     runs = [event.run for event in events if isinstance(event, RunStarted)]
     changes = [event for event in events if isinstance(event, ModeChanged)]
     begun = [event.session_id for event in changes if event.change in (Change.STARTED, Change.CONTINUED)]
@@ -151,65 +97,67 @@ def _answer(events: list[KnownEvent]) -> str:
     return ",".join(runs or begun or ended or pressed)
 
 
-def _send(room: Room, command: Send, batch: RoomDraft, rules: RoomRules) -> None:
-    if is_allstop(room, command.sender, command.text):
-        allstop(room, command, batch, rules)
+def _record_call(draft: RoomDraft, caller: AgentId, key: str, answer: str) -> None:
+    draft.emit(CallRecorded(*draft.header(caller, SYSTEM, f"call {key}"), key=key, answer=answer))
+
+
+def _send(draft: RoomDraft, command: Send) -> None:
+    if is_allstop(draft.room, command.sender, command.text):
+        allstop(draft, command)
         return
-    send.send(room, command, batch)
-    if batch.events:  # else it was sent before
-        replies.handle_working(room, command, batch, rules)
+    send.send(draft, command)
+    if draft.events:  # else it was sent before
+        replies.handle_working(draft, command)
 
 
-def decide_session(room: Room, command: SessionCommand, batch: RoomDraft, rules: RoomRules) -> None:
-    """Append the events that a command about a session causes."""
-    match command:
-        case SetMode():
-            session_start.set_mode(room, command, batch, rules)
-        case Collaborate():
-            collaborations.collaborate(room, command, batch, rules)
-        case NextTurn():
-            steering.next_turn(room, command, batch, rules)
-        case ExtendTurn():
-            steering.keep_turn(room, command, batch, rules)
-        case CastVote():
-            turn_commands.vote(room, command, batch, rules)
-        case HandOffTurn():
-            turn_commands.hand_over(room, command, batch, rules)
-        case Stop():
-            steering.stop(room, command, batch, rules)
-        case Steer():
-            steering.steer(room, command, batch, rules)
-        case _:
-            assert_never(command)
+C = TypeVar("C", bound=Command)
+Handler = Callable[[RoomDraft, Command], None]
 
 
-def decide_run(room: Room, command: RunCommand, batch: RoomDraft, rules: RoomRules) -> None:
-    """Append the events that a command about a run causes."""
-    match command:
-        case SayInRun():
-            run_commands.say(room, command, batch, rules)
-        case PrepareRun():
-            run_commands.prepare(room, command, batch, rules)
-        case CheckRun():
-            run_commands.check(room, command, batch, rules)
-        case DeliverRun():
-            run_commands.deliver(room, command, batch, rules)
-        case ActOnRun():
-            run_commands.act(room, command, batch, rules)
-        case _:
-            assert_never(command)
+def _row(kind: type[C], handler: Callable[[RoomDraft, C], None]) -> tuple[type[Command], Handler]:
+    """Return a row of the table; mypy checks that the handler takes commands of this kind."""
+    return kind, handler  # type: ignore[return-value]  # the table looks a handler up by the kind it takes
 
 
-def decide_board(room: Room, command: BoardCommand, batch: RoomDraft, rules: RoomRules) -> None:
-    """Append the events that a command about a board causes."""
-    match command:
-        case WriteNote():
-            board_commands.write(room, command, batch, rules)
-        case Summarise():
-            board_commands.summarise(room, command, batch)
-        case SetBoardProvider():
-            board_commands.keep_notes(room, command, batch)
-        case CompactBoard():
-            board_commands.compact(room, command, batch)
-        case _:
-            assert_never(command)
+#: Which function handles which command.
+HANDLERS: Final[dict[type[Command], Handler]] = dict(
+    (
+        _row(Send, _send),
+        _row(PostReply, replies.handle_reply),
+        _row(AnswerQuery, agent_commands.answer_query),
+        _row(ReportDelivery, send.report),
+        _row(CancelMessage, send.cancel),
+        _row(ReleaseMessage, send.release),
+        _row(RedactMessage, send.redact),
+        _row(Prune, send.prune),
+        _row(Join, membership.join),
+        _row(Rejoin, membership.come_back),
+        _row(Leave, membership.leave),
+        _row(Remove, membership.remove),
+        _row(SetState, membership.set_state),
+        _row(ControlAgent, membership.control),
+        _row(Notice, lambda draft, command: draft.notice(command.target, command.text)),
+        _row(
+            RecordCall,
+            lambda draft, command: _record_call(draft, command.caller, command.key, command.answer),
+        ),
+        _row(SetMode, session_start.set_mode),
+        _row(Collaborate, collaborations.collaborate),
+        _row(NextTurn, steering.next_turn),
+        _row(ExtendTurn, steering.keep_turn),
+        _row(CastVote, turn_commands.vote),
+        _row(HandOffTurn, turn_commands.hand_over),
+        _row(Stop, steering.stop),
+        _row(Steer, steering.steer),
+        _row(SayInRun, run_commands.say),
+        _row(PrepareRun, run_commands.prepare),
+        _row(CheckRun, run_commands.check),
+        _row(DeliverRun, run_commands.deliver),
+        _row(ActOnRun, run_commands.act),
+        _row(WriteNote, board_commands.write),
+        _row(Summarise, board_commands.summarise),
+        _row(SetBoardProvider, board_commands.keep_notes),
+        _row(CompactBoard, board_commands.compact),
+        _row(Tick, lambda draft, _: timers.tick(draft)),
+    )
+)

@@ -1,6 +1,6 @@
 """The rules for coming, going, being controlled."""
 
-from typing import Any, Final
+from typing import Final
 
 from csp.errors import NotFound, Refused, TooMany
 from csp.protocol.enums import ALL, HUMAN, AgentId, AgentState, ControlVerb, DeliveryState, NoticeKind
@@ -16,12 +16,8 @@ MAX_PARTICIPANTS: Final = 1000
 CONTROL_TTL_S: Final = 30.0
 
 #: Buttons that change what the room remembers of a participant; the others need it online.
-LASTING: Final[dict[ControlVerb, tuple[str, bool]]] = {
-    ControlVerb.PAUSE: ("paused", True),
-    ControlVerb.RESUME: ("paused", False),
-    ControlVerb.SHARE: ("share", True),
-    ControlVerb.NOSHARE: ("share", False),
-}
+_PAUSED: Final = {ControlVerb.PAUSE: True, ControlVerb.RESUME: False}
+_SHARED: Final = {ControlVerb.SHARE: True, ControlVerb.NOSHARE: False}
 
 #: How a notice of an agent reads.
 _NOTICES: Final = {
@@ -50,20 +46,24 @@ def known_participant(room: Room, agent: str) -> Participant:
     return participant
 
 
-def join(room: Room, command: Join, batch: RoomDraft) -> None:
+def join(draft: RoomDraft, command: Join) -> None:
+    """Let a participant in under the id that its name asks for, or a numbered one."""
+    room = draft.room
     agent = _launched(room, command.launch) or _free_id(room, to_id(command.name, command.role))
     before = room.participants.get(agent)
     if before is None and len(room.participants) >= MAX_PARTICIPANTS:
         raise TooMany(f"the room has {MAX_PARTICIPANTS} participants", "remove some with: csp remove AGENT")
-    fields = {
-        "name": command.name,
-        "kind": command.kind,
-        "role": command.role,
-        "epoch": (before.epoch if before else room.epochs.get(agent, 0)) + 1,
-        "capabilities": command.capabilities,
-        "launch": command.launch,
-    }
-    batch.add(Joined, agent, ALL, f"{agent} joined", fields)
+    draft.emit(
+        Joined(
+            *draft.header(agent, ALL, f"{agent} joined"),
+            name=command.name,
+            kind=command.kind,
+            role=command.role,
+            epoch=(before.epoch if before else room.epochs.get(agent, 0)) + 1,
+            capabilities=command.capabilities,
+            launch=command.launch,
+        )
+    )
 
 
 def _launched(room: Room, launch: str) -> AgentId | None:
@@ -83,84 +83,99 @@ def _free_id(room: Room, wanted: AgentId) -> AgentId:
         number += 1
 
 
-def come_back(room: Room, command: Rejoin, batch: RoomDraft) -> None:
-    known = known_participant(room, command.agent)
+def come_back(draft: RoomDraft, command: Rejoin) -> None:
+    """Bring a participant back online."""
+    known = known_participant(draft.room, command.agent)
     # In a sealed phase an agent tells the others nothing, not even what it can do now.
-    is_kept = command.capabilities is None or room.sessions.seals_of(known.id)
+    is_kept = command.capabilities is None or draft.room.sessions.seals_of(known.id)
     capabilities = known.capabilities if is_kept else command.capabilities
     is_new = command.launch not in ("", known.launch)
     if known.online and capabilities == known.capabilities and not is_new:
         return
-    fields = {
-        "name": known.name,
-        "kind": known.kind,
-        "role": known.role,
-        # What a sidecar that was killed has left running must not speak for the one after it.
-        "epoch": known.epoch + is_new,
-        "capabilities": capabilities,
-        "launch": command.launch,
-    }
-    batch.add(Joined, known.id, ALL, f"{known.id} is back", fields)
+    draft.emit(
+        Joined(
+            *draft.header(known.id, ALL, f"{known.id} is back"),
+            name=known.name,
+            kind=known.kind,
+            role=known.role,
+            # What a sidecar that was killed has left running must not speak for the one after it.
+            epoch=known.epoch + is_new,
+            capabilities=capabilities,
+            launch=command.launch,
+        )
+    )
     if is_new and known.share:
-        batch.add(StateChanged, known.id, ALL, f"{known.id}: {ControlVerb.SHARE}", {"share": True})
+        header = draft.header(known.id, ALL, f"{known.id}: {ControlVerb.SHARE}")
+        draft.emit(StateChanged(*header, share=True))
 
 
-def leave(room: Room, command: Leave, batch: RoomDraft) -> None:
-    participant = known_participant(room, command.agent)
+def leave(draft: RoomDraft, command: Leave) -> None:
+    participant = known_participant(draft.room, command.agent)
     if participant.online:
         text = f"{participant.id} left: {command.reason}"
-        batch.add(Left, participant.id, ALL, text, {"reason": command.reason})
+        draft.emit(Left(*draft.header(participant.id, ALL, text), reason=command.reason))
 
 
-def remove(room: Room, command: Remove, batch: RoomDraft) -> None:
-    participant = known_participant(room, command.agent)
+def remove(draft: RoomDraft, command: Remove) -> None:
+    participant = known_participant(draft.room, command.agent)
     for ids in (participant.controls, participant.queue):
-        for message in room.unfinished(ids):
+        for message in draft.room.unfinished(ids):
             if message.deliveries[participant.id].is_untouched:
-                batch.deliver(message, participant.id, DeliveryState.WITHDRAWN)
+                draft.move_delivery(message, participant.id, DeliveryState.WITHDRAWN)
             else:
-                batch.deliver(message, participant.id, DeliveryState.FAILED, "removed")
-    fields = {"reason": "removed", "removed": True}
-    batch.add(Left, participant.id, ALL, f"{participant.id} was removed", fields)
+                draft.move_delivery(message, participant.id, DeliveryState.FAILED, "removed")
+    header = draft.header(participant.id, ALL, f"{participant.id} was removed")
+    draft.emit(Left(*header, reason="removed", removed=True))
 
 
-def set_state(room: Room, command: SetState, batch: RoomDraft) -> None:
-    participant = known_participant(room, command.agent)
+def set_state(draft: RoomDraft, command: SetState) -> None:
+    participant = known_participant(draft.room, command.agent)
     if command.notice is not None:
-        _tell(participant, command.notice, batch)
-    seals = room.sessions.seals_of(command.agent) if command.detail else {}
+        _tell(draft, participant, command.notice)
+    seals = draft.room.sessions.seals_of(command.agent) if command.detail else {}
     if command.state is AgentState.OFFLINE:
         reason = "closed" if seals or not command.detail else command.detail
         if seals and participant.online:
-            batch.notice(HUMAN, f"{participant.id} left: {command.detail}")
-        leave(room, Leave(agent=command.agent, reason=reason), batch)
+            draft.notice(HUMAN, f"{participant.id} left: {command.detail}")
+        leave(draft, Leave(agent=command.agent, reason=reason))
         return
     new = (command.state, command.detail, command.until, command.dialog)
     if (participant.state, participant.detail, participant.until, participant.dialog) == new:
         return
     text = f"{participant.id} is {command.state}" + (f": {command.detail}" if command.detail else "")
-    fields = dict(zip(("state", "detail", "until", "dialog"), new, strict=True))
-    batch.add(StateChanged, participant.id, ALL, text, fields | {"seals": seals})
+    draft.emit(
+        StateChanged(
+            *draft.header(participant.id, ALL, text),
+            state=command.state,
+            detail=command.detail,
+            until=command.until,
+            dialog=command.dialog,
+            seals=seals,
+        )
+    )
 
 
-def _tell(participant: Participant, notice: AgentNotice, batch: RoomDraft) -> None:
-    """Tell people alone: what a detail says may be sealed for other agents."""
+def _tell(draft: RoomDraft, participant: Participant, notice: AgentNotice) -> None:
+    """Post a notice to people alone: what a detail says may be sealed for other agents."""
     text = _NOTICES[notice.kind].format(agent=participant.id, detail=notice.detail)
-    batch.notice(HUMAN, text)
+    draft.notice(HUMAN, text)
     if notice.kind is NoticeKind.FILE_ATTACHED and not participant.paused:
-        batch.add(StateChanged, participant.id, ALL, f"{participant.id}: pause", {"paused": True})
+        draft.emit(StateChanged(*draft.header(participant.id, ALL, f"{participant.id}: pause"), paused=True))
 
 
-def control(room: Room, command: ControlAgent, batch: RoomDraft) -> None:
-    participant = known_participant(room, command.agent)
-    lasting = LASTING.get(command.verb)
-    if lasting is None and not participant.online:
-        raise Refused(f"{participant.id} is offline, so nobody could {command.verb}", "see: csp agents")
-    if lasting is not None:
-        name, value = lasting
-        if getattr(participant, name) == value:
-            return
-        batch.add(StateChanged, participant.id, ALL, f"{participant.id}: {command.verb}", {name: value})
+def control(draft: RoomDraft, command: ControlAgent) -> None:
+    """Press a button for an agent."""
+    participant = known_participant(draft.room, command.agent)
+    paused, share = _PAUSED.get(command.verb), _SHARED.get(command.verb)
+    if paused is None and share is None:
+        if not participant.online:
+            raise Refused(f"{participant.id} is offline, so nobody could {command.verb}", "see: csp agents")
+    elif paused in (None, participant.paused) and share in (None, participant.share):
+        return
+    else:
+        header = draft.header(participant.id, ALL, f"{participant.id}: {command.verb}")
+        draft.emit(StateChanged(*header, paused=paused, share=share))
     if participant.online:
-        fields: dict[str, Any] = {"control": command.verb, "expires": batch.clock + CONTROL_TTL_S}
-        batch.add(ControlSent, HUMAN, participant.id, command.verb, fields | {"choice": command.choice})
+        header = draft.message_header(HUMAN, participant.id, command.verb)
+        expires = draft.clock + CONTROL_TTL_S
+        draft.emit(ControlSent(*header, control=command.verb, expires=expires, choice=command.choice))

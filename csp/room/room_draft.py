@@ -1,110 +1,163 @@
-"""The events of one command, numbered as they will stand in the journal."""
+"""The draft of a room: the events that a command causes, and the room after them."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from csp.protocol.enums import ALL, DEFAULT_THREAD, SYSTEM, AgentId, DeliveryState, MessageId, SessionId
-from csp.protocol.events import (
-    ControlSent,
-    DeliveryMoved,
-    KnownEvent,
-    Left,
-    MessageEvent,
-    NoticePosted,
-    StateChanged,
-)
+from csp.protocol.events import DeliveryMoved, KnownEvent, ModeChanged, NoticePosted
 from csp.protocol.notes import HitView
-from csp.room.room_state import Message, Room
-from csp.room.runs.run_state import ReviewRun, ReviewRuns
-from csp.room.sessions.session_registry import Sessions
+from csp.room.layered_dict import LayeredDict
+from csp.room.room_reducer import apply
+from csp.room.room_rules import DEFAULT_RULES, RoomRules
+from csp.room.room_state import Message, Participant, Room
+from csp.room.runs.run_state import ReviewRun
 
-_MESSAGES: Final = (MessageEvent, ControlSent)
+#: What every event begins with: seq, ts, id, sender, target, thread, text.
+Header = tuple[int, float, MessageId, AgentId, AgentId, str, str]
+#: What every event of a run begins with: the same, then the session and the id of the run.
+RunHeader = tuple[int, float, MessageId, AgentId, AgentId, str, str, SessionId, str]
+
+
+class RoomCopy(Room):
+    """A room to which events can be applied while the room that it was copied from stays as it is.
+
+    What may be large is layered, what is small is copied, and a participant or a message is copied when an
+    event changes it for the first time.
+    """
+
+    own_participants: set[AgentId] = msgspec.field(default_factory=set)
+    own_messages: set[MessageId] = msgspec.field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Use the asks as they were given: nothing has to be derived."""
+
+    @classmethod
+    def of(cls, room: Room) -> "RoomCopy":
+        """Return a copy of a room."""
+        return cls(
+            seq=room.seq,
+            ts=room.ts,
+            participants=dict(room.participants),
+            messages=LayeredDict(room.messages),
+            waiting=LayeredDict(room.waiting),
+            epochs=dict(room.epochs),
+            queries=dict(room.queries),
+            runs=room.runs.copy(),
+            sessions=room.sessions.copy(),
+            wakeups=room.wakeups.copy(),
+            boards=room.boards.copy(),
+            spent=room.spent,
+            under_way=room.under_way,
+            calls=dict(room.calls),
+            asks=LayeredDict(room.asks),
+        )
+
+    def participant_to_change(self, agent: AgentId) -> Participant | None:
+        known = self.participants.get(agent)
+        if known is not None and agent not in self.own_participants:
+            known = replace(known, queue=LayeredDict(known.queue), controls=dict(known.controls))
+            self.participants[agent] = known
+            self.own_participants.add(agent)
+        return known
+
+    def message_to_change(self, message_id: MessageId) -> Message | None:
+        known = self.message(message_id)
+        if known is not None and message_id not in self.own_messages:
+            known = replace(known, deliveries=dict(known.deliveries))
+            table = self.messages if message_id in self.messages else self.waiting
+            table[message_id] = known
+            self.own_messages.add(message_id)
+        return known
 
 
 class RoomDraft:
-    """Collect events; ids come from the journal's own counter."""
+    """Collect the events of one command; `room` is always the room after them.
 
-    def __init__(self, room: Room, now: float, hits: Mapping[str, tuple[HitView, ...]] | None = None) -> None:
-        self.events: list[KnownEvent] = []
-        self._room = room
-        self._sessions: Sessions | None = None
-        self._runs: ReviewRuns | None = None
-        self._seq = room.seq
-        #: Where deliveries moved to in this batch: the room does not know yet.
-        self.stepped: dict[tuple[MessageId, AgentId], DeliveryState] = {}
-        #: What became of participants in this batch.
-        self.news: dict[AgentId, Left | StateChanged] = {}
-        #: Why the orchestrator should hear of a session.
-        self.reasons: dict[SessionId, list[str]] = {}
-        #: What the whiteboard has for those who are asked in this batch.
-        self.hits: Mapping[str, tuple[HitView, ...]] = hits or {}
-        #: What the clock says, for deadlines; what the journal says, whose times never fall.
-        self.clock = now
-        self.now = max(now, room.ts)
+    An event is built by its own constructor: `draft.emit(Left(*draft.header(agent, ALL, text), reason=...))`.
+    The room that was given is never changed.
+    """
 
-    def add(
+    def __init__(
         self,
-        kind: type[KnownEvent],
-        sender: AgentId,
-        target: AgentId,
-        text: str,
-        fields: dict[str, Any],
-        *,
-        thread: str = DEFAULT_THREAD,
-        id: MessageId | None = None,
+        room: Room,
+        now: float,
+        rules: RoomRules = DEFAULT_RULES,
+        hits: Mapping[str, tuple[HitView, ...]] | None = None,
     ) -> None:
-        """Append an event; `fields` are those of its own kind."""
-        self._seq += 1
-        own = f"m-{self._seq}" if issubclass(kind, _MESSAGES) else f"e-{self._seq}"
-        event = kind(self._seq, self.now, id or MessageId(own), sender, target, thread, text, **fields)
-        self.events.append(event)
-        if isinstance(event, Left | StateChanged):
-            self.news[sender] = event
-        if self._sessions is not None:
-            self._sessions.take(event)
-        if self._runs is not None:
-            self._runs.take(event)
+        #: The room before the command.
+        self.before = room
+        self.rules = rules
+        self.events: list[KnownEvent] = []
+        #: Why the orchestrator should be woken, by session.
+        self.wake_reasons: dict[SessionId, list[str]] = {}
+        #: What the whiteboard has for the agents that this command asks.
+        self.hits: Mapping[str, tuple[HitView, ...]] = hits or {}
+        #: The time of the clock, for deadlines.
+        self.clock = now
+        #: The time of the journal, which never goes back.
+        self.now = max(now, room.ts)
+        self._room = room
+        self._applied = 0
 
     @property
-    def next_seq(self) -> int:
-        """The number of the event that comes next."""
-        return self._seq + 1
+    def room(self) -> Room:
+        """The room after the events so far."""
+        # Events are applied when somebody looks: after the last event of most commands nobody does.
+        if self._applied < len(self.events):
+            room = self._room if self._applied else RoomCopy.of(self.before)
+            for event in self.events[self._applied :]:
+                room = apply(room, event)
+            self._room = room
+            self._applied = len(self.events)
+        return self._room
 
     @property
     def has_sessions(self) -> bool:
         """Whether there is any session, over or not; most messages are sent where there is none."""
-        return bool((self._sessions or self._room.sessions).by_id)
+        return bool(self.before.sessions.by_id) or any(isinstance(one, ModeChanged) for one in self.events)
 
     @property
-    def sessions(self) -> Sessions:
-        """The sessions as they are after the events of the batch; the room's own stay as they were."""
-        if self._sessions is None:
-            self._sessions = self._room.sessions.copy()
-            for event in self.events:
-                self._sessions.take(event)
-        return self._sessions
+    def next_seq(self) -> int:
+        """The number of the next event."""
+        return self.before.seq + len(self.events) + 1
 
-    @property
-    def runs(self) -> ReviewRuns:
-        """The runs as they are after the events of the batch; the room's own stay as they were."""
-        if self._runs is None:
-            self._runs = self._room.runs.copy()
-            for event in self.events:
-                self._runs.take(event)
-        return self._runs
-
-    def add_run(
+    def header(
         self,
-        run: ReviewRun,
-        kind: type[KnownEvent],
+        sender: AgentId,
+        target: AgentId,
         text: str,
-        fields: dict[str, Any],
         *,
-        by: AgentId = SYSTEM,
-    ) -> None:
-        """Append an event of a run."""
-        known = {"session_id": run.session, "run": run.id}
-        self.add(kind, by, ALL, text, known | fields, thread=run.thread)
+        thread: str = DEFAULT_THREAD,
+        id: MessageId | None = None,
+    ) -> Header:
+        """Return the first fields of the next event."""
+        seq = self.next_seq
+        return seq, self.now, id or MessageId(f"e-{seq}"), sender, target, thread, text
+
+    def message_header(
+        self,
+        sender: AgentId,
+        target: AgentId,
+        text: str,
+        *,
+        thread: str = DEFAULT_THREAD,
+        id: MessageId | None = None,
+    ) -> Header:
+        """Return the first fields of the next event if it is a message or a control, which is delivered."""
+        seq = self.next_seq
+        return seq, self.now, id or MessageId(f"m-{seq}"), sender, target, thread, text
+
+    def run_header(self, run: ReviewRun, text: str, *, by: AgentId = SYSTEM) -> RunHeader:
+        """Return the first fields of the next event if it is one of a run."""
+        return (*self.header(by, ALL, text, thread=run.thread), run.session, run.id)
+
+    def emit(self, event: KnownEvent) -> None:
+        """Add an event; from now on `room` is the room after it."""
+        if event.seq != self.next_seq:
+            raise ValueError(f"event {event.seq} is emitted as number {self.next_seq}")
+        self.events.append(event)
 
     def notice(
         self,
@@ -115,25 +168,12 @@ class RoomDraft:
         thread: str = DEFAULT_THREAD,
         repeats: MessageId | None = None,
     ) -> None:
-        """Append a notice of the room."""
-        fields = {"session_id": session, "repeats": repeats}
-        self.add(NoticePosted, SYSTEM, target, text, fields, thread=thread)
+        """Emit a notice of the room."""
+        header = self.header(SYSTEM, target, text, thread=thread)
+        self.emit(NoticePosted(*header, session_id=session, repeats=repeats))
 
-    def deliver(self, message: Message, agent: AgentId, state: DeliveryState, reason: str = "") -> None:
-        """Append a step of `message` on its way to `agent`; whoever sent it is the one to be told."""
-        self.step(message.id, message.sender, message.thread, agent, state, reason)
-
-    def step(
-        self,
-        message: MessageId,
-        sender: AgentId,
-        thread: str,
-        agent: AgentId,
-        state: DeliveryState,
-        reason: str = "",
-    ) -> None:
-        """Append a step of a message that may be part of the batch itself."""
+    def move_delivery(self, message: Message, agent: AgentId, state: DeliveryState, reason: str = "") -> None:
+        """Emit a step of `message` on its way to `agent`; its target is the sender of the message."""
         text = f"{state}: {reason}" if reason else str(state)
-        fields = {"message": message, "agent": agent, "state": state, "reason": reason}
-        self.add(DeliveryMoved, agent, sender, text, fields, thread=thread)
-        self.stepped[message, agent] = state
+        header = self.header(agent, message.sender, text, thread=message.thread)
+        self.emit(DeliveryMoved(*header, message=message.id, agent=agent, state=state, reason=reason))

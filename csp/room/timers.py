@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from csp.protocol.enums import HUMAN, HeldReason, Mode, ParticipantKind
+from csp.protocol.enums import HUMAN, DeliveryState, HeldReason, Mode, ParticipantKind
 from csp.protocol.session_parts import TurnState
 from csp.room.messages import inbox, send
+from csp.room.messages.inbox import delivery_view
 from csp.room.orchestrator import wake
 from csp.room.room_draft import RoomDraft
 from csp.room.room_rules import RoomRules
@@ -79,50 +80,52 @@ def _timeout_s(room: Room, turn: Turn, rules: RoomRules) -> float:
     return rules.timeout_of(participant.kind if participant else ParticipantKind.CLI)
 
 
-def tick(room: Room, batch: RoomDraft, rules: RoomRules) -> None:
+def tick(draft: RoomDraft) -> None:
     """Let everything happen whose time has come."""
-    send.tick(room, batch)
-    for session in list(batch.sessions.live()):
-        desk = SessionDraft(room, batch, rules, session.id)
-        advance(desk)
-        while due := _due(desk):
+    send.tick(draft)
+    for session in list(draft.room.sessions.live()):
+        session_draft = SessionDraft(draft, session.id)
+        advance(session_draft)
+        while due := _due(session_draft):
             for turn in due:
-                _ring(desk, turn)
-            advance(desk)
-        if desk.session.is_running:
-            run_waits.remind(desk)
-    wake.tick(room, batch, rules)
+                _ring(session_draft, turn)
+            advance(session_draft)
+        if session_draft.session.is_running:
+            run_waits.remind(session_draft)
+    wake.tick(draft)
 
 
-def _due(desk: SessionDraft) -> list[Turn]:
-    turns = desk.session.turns.values() if desk.session.is_running else ()
-    return [turn for turn in turns if clock_of(desk.room, turn, desk.rules).at <= desk.batch.clock]
+def _due(draft: SessionDraft) -> list[Turn]:
+    turns = draft.session.turns.values() if draft.session.is_running else ()
+    return [turn for turn in turns if clock_of(draft.room, turn, draft.rules).at <= draft.clock]
 
 
-def _ring(desk: SessionDraft, turn: Turn) -> None:
+def _ring(draft: SessionDraft, turn: Turn) -> None:
     match turn.state:
         case TurnState.ASKED:
-            _ring_undelivered(desk, turn)
+            _ring_undelivered(draft, turn)
         case TurnState.BLOCKED:
-            fail(desk, turn, TurnState.FAILED, "it waited too long for a person")
-        case _ if clock_of(desk.room, turn, desk.rules).is_warning:
-            desk.move(turn, turn.state, "running late", warned=True)
-            desk.notice(f"{turn.agent} has been at its turn for {desk.rules.warn_s:g} s.")
+            fail(draft, turn, TurnState.FAILED, "it waited too long for a person")
+        case _ if clock_of(draft.room, turn, draft.rules).is_warning:
+            draft.move(turn, turn.state, "running late", warned=True)
+            draft.notice(f"{turn.agent} has been at its turn for {draft.rules.warn_s:g} s.")
         case _:
-            _time_out(desk, turn)
+            _time_out(draft, turn)
 
 
-def _ring_undelivered(desk: SessionDraft, turn: Turn) -> None:
-    reason = desk.delivery_of(turn)
+def _ring_undelivered(draft: SessionDraft, turn: Turn) -> None:
+    message = draft.room.message(turn.message)
+    view = delivery_view(draft.room, message, turn.agent) if message is not None else None
+    reason = (view.reason or view.state) if view is not None else DeliveryState.QUEUED
     if reason in _IN_THE_WAY and not turn.warned:
-        desk.move(turn, TurnState.ASKED, reason, warned=True)
-        desk.notice(f"The turn of {turn.agent} cannot be typed in: a {reason} is in the way.", HUMAN)
-        desk.wake(f"{turn.agent} is blocked: a {reason} is in the way of its turn")
+        draft.move(turn, TurnState.ASKED, reason, warned=True)
+        draft.notice(f"The turn of {turn.agent} cannot be typed in: a {reason} is in the way.", HUMAN)
+        draft.wake(f"{turn.agent} is blocked: a {reason} is in the way of its turn")
         return
-    fail(desk, turn, TurnState.FAILED, f"undelivered: {reason}")
-    desk.wake(f"{turn.agent} could not be asked")
+    fail(draft, turn, TurnState.FAILED, f"undelivered: {reason}")
+    draft.wake(f"{turn.agent} could not be asked")
 
 
-def _time_out(desk: SessionDraft, turn: Turn) -> None:
-    fail(desk, turn, TurnState.TIMED_OUT, f"no reply in {_timeout_s(desk.room, turn, desk.rules):g} s")
-    desk.wake(f"{turn.agent} timed out")
+def _time_out(draft: SessionDraft, turn: Turn) -> None:
+    fail(draft, turn, TurnState.TIMED_OUT, f"no reply in {_timeout_s(draft.room, turn, draft.rules):g} s")
+    draft.wake(f"{turn.agent} timed out")

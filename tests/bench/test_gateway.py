@@ -12,7 +12,8 @@ from csp.bench.process import ROOM, Server, run_load, start_gateway
 from csp.cli.parser import parse
 from csp.journal import snapshots
 from csp.protocol.events import decode_event
-from csp.room.room_state import dump, replay
+from csp.room.room_reducer import replay
+from csp.room.room_state import dump
 
 
 def test_every_watcher_gets_every_message(tmp_path: Path) -> None:

@@ -47,7 +47,9 @@ from csp.room.commands import (
 )
 from csp.room.decide import decide
 from csp.room.messages.inbox import next_deadline
-from csp.room.room_state import Room, replay
+from csp.room.room_draft import RoomDraft
+from csp.room.room_reducer import replay
+from csp.room.room_state import Room, dump, load
 
 T = TypeVar("T")
 S = DeliveryState
@@ -295,3 +297,16 @@ def play(script: bytes, decide: Decide = decide) -> Iterator[Step]:
 def journal_of(script: bytes) -> list[KnownEvent]:
     """Return all events of a script."""
     return [event for step in play(script) for event in step.events]
+
+
+def assert_draft_is_replay(before: Room, draft: RoomDraft) -> None:
+    """Check that the room of a draft is the given room after the events of the draft."""
+    after = replay(draft.events, load(dump(before)))
+    for name in Room.__struct_fields__:
+        assert getattr(draft.room, name) == getattr(after, name), name
+    # The order counts as well: the oldest goes first.
+    assert list(draft.room.messages) == list(after.messages)
+    assert list(draft.room.waiting) == list(after.waiting)
+    assert list(draft.room.sessions.by_id) == list(after.sessions.by_id)
+    for agent, participant in after.participants.items():
+        assert list(draft.room.participants[agent].queue) == list(participant.queue)

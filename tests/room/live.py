@@ -10,8 +10,9 @@ from csp.protocol.events import Event, KnownEvent, MessageEvent, decode_event, e
 from csp.room.commands import AnyCommand, Join, PostReply, ReportDelivery, Send
 from csp.room.decide import decide
 from csp.room.messages.inbox import delivery_view, pending
+from csp.room.room_reducer import apply
 from csp.room.room_rules import DEFAULT_RULES, RoomRules
-from csp.room.room_state import Participant, Room, apply, dump
+from csp.room.room_state import Participant, Room, dump
 
 E = TypeVar("E", bound=Event)
 X = TypeVar("X", bound=CspError)

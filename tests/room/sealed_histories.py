@@ -48,8 +48,9 @@ from csp.room.commands import (
 )
 from csp.room.decide import decide
 from csp.room.orchestrator.digest import log_text
+from csp.room.room_reducer import replay
 from csp.room.room_rules import RoomRules
-from csp.room.room_state import Room, replay
+from csp.room.room_state import Room
 from csp.room.sessions.session_state import Turn
 from csp.room.timers import next_deadline
 from csp.room.visibility import is_visible_to

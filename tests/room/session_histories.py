@@ -58,8 +58,9 @@ from csp.room.commands import (
     Tick,
 )
 from csp.room.decide import decide
+from csp.room.room_reducer import replay
 from csp.room.room_rules import RoomRules
-from csp.room.room_state import Room, replay
+from csp.room.room_state import Room
 from csp.room.runs.run_message_parser import read_message
 from csp.room.runs.run_protocol import TURN_OF
 from csp.room.runs.run_state import ReviewRun

@@ -127,7 +127,7 @@ def test_a_board_that_was_compacted_takes_notes_again() -> None:
 def test_a_board_that_is_full_again_says_so_again() -> None:
     boards = Boards({"s-4": Board(is_full=True, bytes=5)})
     head = (9, 1.0, MessageId("e-9"), HUMAN, HUMAN, "", "")
-    boards.take(
+    boards.apply(
         BoardChanged(*head, change=BoardChange.COMPACTED, session_id=SessionId("s-4"), upto=4, freed=9)
     )
 

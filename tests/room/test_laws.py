@@ -32,10 +32,11 @@ from csp.protocol.events import (
 from csp.room import decide as deciding
 from csp.room.commands import AnyCommand, PostReply, Prune, Send, Tick
 from csp.room.messages.inbox import next_deadline, pending
-from csp.room.room_state import Participant, Room, apply, dump, is_pending, load, replay, without_texts
+from csp.room.room_reducer import apply, replay
+from csp.room.room_state import Participant, Room, dump, is_pending, load, without_texts
 from csp.room.sessions.session_registry import Sessions
 from csp.room.visibility import is_visible_to
-from tests.room.histories import histories, journal_of, play
+from tests.room.histories import assert_draft_is_replay, histories, journal_of, play
 
 S = DeliveryState
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -50,7 +51,7 @@ half_as_many = settings(max_examples=settings().max_examples // 2)
 def _tight_limits() -> Iterator[None]:
     """Make every limit so small that a short history runs into it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("csp.room.room_state.WINDOW", SMALL_WINDOW)
+        patch.setattr("csp.room.room_reducer.WINDOW", SMALL_WINDOW)
         patch.setattr("csp.room.messages.send.MAX_HOPS", 2)
         patch.setattr("csp.room.messages.send.MAX_QUEUED", 12)
         patch.setattr("csp.room.membership.MAX_PARTICIPANTS", 5)
@@ -338,6 +339,17 @@ def test_deciding_never_changes_the_room(script: bytes) -> None:
             assert dump(room) == before
 
     for step in play(script, decide_and_compare):
+        assert step.refused is None or step.events == []
+
+
+@given(histories())
+def test_draft_is_the_room_after_its_events(script: bytes) -> None:
+    def draft_and_compare(room: Room, command: AnyCommand, now: float) -> list[KnownEvent]:
+        draft = deciding.draft_of(room, command, now)
+        assert_draft_is_replay(room, draft)
+        return draft.events
+
+    for step in play(script, draft_and_compare):
         assert step.refused is None or step.events == []
 
 

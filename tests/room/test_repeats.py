@@ -4,7 +4,8 @@ from csp.protocol.enums import HUMAN, ControlVerb, SessionAction
 from csp.protocol.events import CallRecorded
 from csp.protocol.review_messages import RunTerms
 from csp.room.commands import ControlAgent, NextTurn, SetMode, Steer, Stop
-from csp.room.room_state import KEPT_CALLS, dump, load, replay
+from csp.room.room_reducer import KEPT_CALLS, replay
+from csp.room.room_state import dump, load
 from tests.room.live import CLAUDE, CODEX, one
 from tests.room.playing import Play
 

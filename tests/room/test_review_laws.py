@@ -8,7 +8,8 @@ from csp.protocol.enums import SYSTEM
 from csp.protocol.events import KnownEvent, RunMoved, RunSaid
 from csp.protocol.review_messages import Decision, RunPhase, type_of_body
 from csp.room.commands import ActOnRun
-from csp.room.room_state import Room, apply
+from csp.room.room_reducer import apply
+from csp.room.room_state import Room
 from csp.room.runs.run_protocol import LEGAL
 from csp.room.runs.run_state import ReviewRun
 from tests.room.session_histories import play_sessions, session_histories

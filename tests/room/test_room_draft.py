@@ -1,91 +1,88 @@
-"""The tests of how the events of a command are numbered."""
+"""The tests of the draft of a room: its events are numbered, its room is the room after them."""
 
 import pytest
 
 from csp.protocol.enums import (
+    ALL,
     HUMAN,
     AgentId,
     ControlVerb,
     DeliveryState,
-    JoinRole,
     MessageId,
-    ParticipantKind,
 )
-from csp.protocol.events import (
-    AgentCall,
-    AgentResponse,
-    ControlSent,
-    DeliveryMoved,
-    HumanMessage,
-    Joined,
-    KnownEvent,
-    LateReply,
-    Left,
-    MessageEvent,
-    NoticePosted,
-    Pruned,
-    Redacted,
-    StateChanged,
-)
+from csp.protocol.events import AgentCall, ControlSent, DeliveryMoved, HumanMessage, Left
+from csp.room.commands import Join, Send
 from csp.room.room_draft import RoomDraft
-from csp.room.room_state import Delivery, Message, Room
-from tests.room.live import CLAUDE, CODEX
+from csp.room.room_state import Delivery, Message, Room, dump
+from tests.room.live import CLAUDE, CODEX, LiveRoom
 
-OWN_FIELDS: dict[type[KnownEvent], dict[str, object]] = {
-    HumanMessage: {"recipients": ()},
-    AgentCall: {"recipients": ()},
-    AgentResponse: {"recipients": ()},
-    ControlSent: {"control": ControlVerb.DENY, "expires": 1.0},
-    NoticePosted: {},
-    Joined: {"name": "claude", "kind": ParticipantKind.CLI, "role": JoinRole.AGENT, "epoch": 1},
-    Left: {"reason": "closed"},
-    StateChanged: {},
-    LateReply: {"turn": "t-1"},
-    Redacted: {"message": "m-1"},
-    Pruned: {"before": 1},
-}
+MESSAGE = Message(
+    id=MessageId("m-3"),
+    seq=3,
+    sender=CODEX,
+    target=CLAUDE,
+    thread="parser",
+    text="hi",
+    deliveries={CLAUDE: Delivery(DeliveryState.QUEUED, 1.0)},
+)
+
+
+@pytest.fixture
+def live() -> LiveRoom:
+    live = LiveRoom()
+    live.do(Join(name="claude"))
+    live.do(Join(name="codex"))
+    return live
 
 
 def test_events_are_numbered_after_the_room() -> None:
-    batch = RoomDraft(Room(seq=41), 1.0)
-    batch.notice(HUMAN, "one")
-    batch.notice(HUMAN, "two")
+    draft = RoomDraft(Room(seq=41), 1.0)
+    draft.notice(HUMAN, "one")
+    draft.notice(HUMAN, "two")
 
-    assert [(event.seq, event.id) for event in batch.events] == [(42, "e-42"), (43, "e-43")]
+    assert [(event.seq, event.id) for event in draft.events] == [(42, "e-42"), (43, "e-43")]
 
 
-@pytest.mark.parametrize("kind", OWN_FIELDS, ids=lambda kind: kind.__name__)
-def test_what_is_delivered_has_a_message_id(kind: type[KnownEvent]) -> None:
-    batch = RoomDraft(Room(seq=41), 1.0)
-    batch.add(kind, CLAUDE, CODEX, "text", OWN_FIELDS[kind])
+def test_what_is_delivered_has_a_message_id() -> None:
+    draft = RoomDraft(Room(seq=41), 1.0)
+    draft.emit(HumanMessage(*draft.message_header(HUMAN, CLAUDE, "text"), recipients=(CLAUDE,)))
+    header = draft.message_header(HUMAN, CLAUDE, "deny")
+    draft.emit(ControlSent(*header, control=ControlVerb.DENY, expires=1.0))
 
-    assert batch.events[0].id == ("m-42" if issubclass(kind, MessageEvent | ControlSent) else "e-42")
+    assert [event.id for event in draft.events] == ["m-42", "m-43"]
 
 
 def test_own_id_stays() -> None:
-    batch = RoomDraft(Room(seq=41), 1.0)
-    batch.add(AgentCall, CLAUDE, CODEX, "text", {"recipients": ()}, id=MessageId("mine"))
+    draft = RoomDraft(Room(seq=41), 1.0)
+    header = draft.message_header(CLAUDE, CODEX, "text", id=MessageId("mine"))
+    draft.emit(AgentCall(*header, recipients=()))
 
-    assert (batch.events[0].id, batch.events[0].seq) == ("mine", 42)
+    assert (draft.events[0].id, draft.events[0].seq) == ("mine", 42)
+
+
+def test_event_with_a_stale_header_is_refused() -> None:
+    draft = RoomDraft(Room(seq=41), 1.0)
+    stale = draft.header(CLAUDE, ALL, "claude left")
+    draft.notice(HUMAN, "one")
+
+    with pytest.raises(ValueError, match="event 42 is emitted as number 43"):
+        draft.emit(Left(*stale, reason="closed"))
 
 
 @pytest.mark.parametrize(("now", "expected"), [(2.0, 5.0), (5.0, 5.0), (6.5, 6.5)])
 def test_time_never_falls(now: float, expected: float) -> None:
-    batch = RoomDraft(Room(ts=5.0), now)
-    batch.notice(HUMAN, "one")
+    draft = RoomDraft(Room(ts=5.0), now)
+    draft.notice(HUMAN, "one")
 
-    assert batch.now == batch.events[0].ts == expected
+    assert draft.now == draft.events[0].ts == expected
 
 
 @pytest.mark.parametrize(("reason", "text"), [("", "failed"), ("gone", "failed: gone")])
-def test_delivery_is_told_to_whoever_sent_the_message(reason: str, text: str) -> None:
-    message = Message(
-        MessageId("m-3"), 3, CODEX, CLAUDE, "parser", "hi", {CLAUDE: Delivery(DeliveryState.QUEUED, 1.0)}
-    )
-    batch = RoomDraft(Room(seq=3), 1.0)
-    batch.deliver(message, CLAUDE, DeliveryState.FAILED, reason)
+def test_target_of_a_delivery_is_the_sender_of_the_message(reason: str, text: str) -> None:
+    draft = RoomDraft(Room(seq=3), 1.0)
+    draft.move_delivery(MESSAGE, CLAUDE, DeliveryState.FAILED, reason)
 
-    assert batch.events == [
+    assert draft.events == [
         DeliveryMoved(
             4,
             1.0,
@@ -100,3 +97,29 @@ def test_delivery_is_told_to_whoever_sent_the_message(reason: str, text: str) ->
             reason,
         )
     ]
+
+
+def test_room_of_a_new_draft_is_the_given_one(live: LiveRoom) -> None:
+    assert RoomDraft(live.room, 1.0).room is live.room
+
+
+def test_room_is_that_after_each_event(live: LiveRoom) -> None:
+    draft = RoomDraft(live.room, 1.0)
+    draft.emit(Left(*draft.header(CLAUDE, ALL, "claude left"), reason="closed"))
+    first = draft.room.participants[CLAUDE].online
+    draft.emit(Left(*draft.header(CLAUDE, ALL, "claude was removed"), reason="removed", removed=True))
+
+    assert (first, CLAUDE in draft.room.participants) == (False, False)
+
+
+def test_given_room_stays_as_it_is(live: LiveRoom) -> None:
+    live.do(Send(sender=HUMAN, to="claude", text="hello"))
+    before = dump(live.room)
+    (message,) = live.room.messages.values()
+    draft = RoomDraft(live.room, 1.0)
+    draft.move_delivery(message, CLAUDE, DeliveryState.CONFIRMED)
+    draft.emit(HumanMessage(*draft.message_header(HUMAN, CLAUDE, "more"), recipients=(CLAUDE,)))
+
+    assert list(draft.room.participants[CLAUDE].queue) == [draft.events[1].id]
+    assert draft.room.messages[message.id].deliveries[CLAUDE].state is DeliveryState.CONFIRMED
+    assert dump(live.room) == before

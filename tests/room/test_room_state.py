@@ -44,17 +44,8 @@ from csp.room.commands import (
     Tick,
 )
 from csp.room.messages.inbox import delivery_view, expired, first_held, next_deadline, oldest_waiting, pending
-from csp.room.room_state import (
-    WINDOW,
-    Participant,
-    Room,
-    apply,
-    dump,
-    is_pending,
-    load,
-    replay,
-    without_texts,
-)
+from csp.room.room_reducer import WINDOW, apply, replay
+from csp.room.room_state import Participant, Room, dump, is_pending, load, without_texts
 from tests.room.examples import EVENTS
 from tests.room.live import CLAUDE, CODEX, LiveRoom, one
 
@@ -68,7 +59,7 @@ def live() -> LiveRoom:
 
 @pytest.fixture
 def _small_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.room.room_state.WINDOW", 3)
+    monkeypatch.setattr("csp.room.room_reducer.WINDOW", 3)
 
 
 def text_of(live: LiveRoom, message: str) -> str:

@@ -33,14 +33,16 @@ from csp.protocol.events import (
 )
 from csp.protocol.session_parts import Change, PhaseKind, Status, TurnState
 from csp.room.commands import SetMode, Steer, Tick
-from csp.room.decide import decide
+from csp.room.decide import decide, draft_of
 from csp.room.messages.delivery import may_move
 from csp.room.messages.inbox import pending
-from csp.room.room_state import Room, dump, load, replay
+from csp.room.room_reducer import replay
+from csp.room.room_state import Room, dump, load
 from csp.room.sessions.modes import row_of
 from csp.room.sessions.session_state import OPEN, Session
 from csp.room.timers import next_deadline
 from csp.room.visibility import is_visible_to
+from tests.room.histories import assert_draft_is_replay
 from tests.room.session_histories import RULES, play_sessions, session_histories, step_of
 
 ONE_AT_A_TIME = (PhaseKind.RELAY, PhaseKind.SOLO, PhaseKind.REVIEW)
@@ -50,7 +52,7 @@ ONE_AT_A_TIME = (PhaseKind.RELAY, PhaseKind.SOLO, PhaseKind.REVIEW)
 def _small_window() -> Iterator[None]:
     """Make messages be forgotten so early that turns outlive their asks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("csp.room.room_state.WINDOW", 12)
+        patch.setattr("csp.room.room_reducer.WINDOW", 12)
         yield
 
 
@@ -167,6 +169,14 @@ def test_deciding_never_changes_the_room(script: bytes) -> None:
             with contextlib.suppress(CspError):
                 decide(step.room, command, now + 200, RULES)
             assert dump(step.room) == before
+
+
+@given(session_histories())
+def test_draft_is_the_room_after_its_events(script: bytes) -> None:
+    for step, now in play_sessions(script):
+        for command in (Tick(), SetMode(sender=HUMAN, mode="debate", rounds=1), step.command):
+            with contextlib.suppress(CspError):
+                assert_draft_is_replay(step.room, draft_of(step.room, command, now + 200, RULES))
 
 
 @given(session_histories())

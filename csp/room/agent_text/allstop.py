@@ -8,7 +8,6 @@ from csp.protocol.events import AgentCall, HumanMessage
 from csp.room.commands import Send, Stop
 from csp.room.messages.send import is_person, is_repeated
 from csp.room.room_draft import RoomDraft
-from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.sessions.steering import stop, threads_of
 
@@ -26,15 +25,15 @@ def is_allstop(room: Room, sender: AgentId, text: str) -> bool:
     return is_lead or is_person(room, sender)
 
 
-def allstop(room: Room, command: Send, batch: RoomDraft, rules: RoomRules) -> None:
+def allstop(draft: RoomDraft, command: Send) -> None:
     """Stop the session of the thread, then keep the word; it is typed into no pane."""
-    if command.id is not None and is_repeated(room, command.sender, command.id):
+    if command.id is not None and is_repeated(draft.room, command.sender, command.id):
         return
     thread = command.thread or DEFAULT_THREAD
-    is_needed = any(thread in threads_of(session) for session in batch.sessions.live())
-    stop(room, Stop(sender=command.sender, thread=thread), batch, rules)
-    kind = HumanMessage if is_person(room, command.sender) else AgentCall
-    fields = {"recipients": (), "seals": batch.sessions.seals_of(command.sender)}
-    batch.add(kind, command.sender, ALL, command.text, fields, thread=thread, id=command.id)
+    is_needed = any(thread in threads_of(session) for session in draft.room.sessions.live())
+    stop(draft, Stop(sender=command.sender, thread=thread))
+    kind = HumanMessage if is_person(draft.room, command.sender) else AgentCall
+    header = draft.message_header(command.sender, ALL, command.text, thread=thread, id=command.id)
+    draft.emit(kind(*header, recipients=(), seals=draft.room.sessions.seals_of(command.sender)))
     if not is_needed:
-        batch.notice(HUMAN, f"Allstop: no session is running in thread {thread}.")
+        draft.notice(HUMAN, f"Allstop: no session is running in thread {thread}.")

@@ -1,9 +1,9 @@
 """What is done to a board: notes are written, summaries asked for, the answers taken."""
 
-from typing import Any, Final
+from typing import Final
 
 from csp.errors import BadInput, NotFound, Refused
-from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, AgentId, DeliveryState, Ending, SessionId
+from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, SYSTEM, Ending, SessionId
 from csp.protocol.events import (
     AgentResponse,
     BoardChanged,
@@ -18,77 +18,58 @@ from csp.room.agent_text.envelope import Envelope
 from csp.room.board.board_state import Ask, note_id
 from csp.room.commands import CompactBoard, SetBoardProvider, Summarise, WriteNote
 from csp.room.membership import known_participant
-from csp.room.messages.send import OWN_ID, check_queues, hold_and_expiry
+from csp.room.messages.delivery import UNDELIVERED
+from csp.room.messages.send import OWN_ID, check_queues, expiry
 from csp.room.room_draft import RoomDraft
-from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.secrets import redact
 from csp.room.visibility import seals_on
 
-#: An ask that ends in one of these states will never be answered.
-_LOST: Final = frozenset({DeliveryState.FAILED, DeliveryState.WITHDRAWN, DeliveryState.EXPIRED})
 _REDACTED_TAG: Final = "redacted"
-_COUNTED: Final = (NoteAdded, AgentResponse)
 
 
-def place_on_board(room: Room, batch: RoomDraft, session: str | None) -> int:
-    """Return the index of the next note on a board, after those of the batch."""
-    here = [event for event in batch.events if isinstance(event, _COUNTED) and event.idx is not None]
-    new = sum(1 for event in here if (event.session_id or ROOM_BOARD) == (session or ROOM_BOARD))
-    return room.boards.of(session).next_idx + new
-
-
-def write(room: Room, command: WriteNote, batch: RoomDraft, rules: RoomRules) -> None:
+def write(draft: RoomDraft, command: WriteNote) -> None:
     """Write a note, without the secrets in it."""
-    if command.id is not None and _is_repeated(room, command):
+    if command.id is not None and _is_repeated(draft.room, command):
         return
     if not command.text.strip():
         raise BadInput("the note is blank", "say what should stand on the board")
+    rules = draft.rules
     text = redact(command.text, rules.secrets)
-    if not has_space(room, command.session, text, rules):
+    if not has_space(draft, command.session, text):
         what = f"the whiteboard of {command.session or ROOM_BOARD} is full ({rules.board_max_bytes} bytes)"
         raise Refused(what, "have it summed up: csp board summarise --by AGENT, or raise CSP_BOARD_MAX_KB")
-    tags = (_clean_tag(tag, rules) for tag in command.tags)
-    seals = batch.sessions.seals_of(command.sender) if batch.has_sessions else {}
-    fields = {"key": command.id or "", "tags": tuple(dict.fromkeys(tags)), "seals": seals}
-    _add(room, batch, command.sender, command.session, text, fields)
+    # A tag with a secret in it only says that it had one.
+    tags = (tag if redact(tag, rules.secrets) == tag else _REDACTED_TAG for tag in command.tags)
+    known, thread = _known_board(draft.room, command.session)
+    header = draft.header(command.sender, ALL, text, thread=thread, id=note_id(draft.next_seq))
+    draft.emit(
+        NoteAdded(
+            *header,
+            idx=draft.room.boards.of(known).next_idx,
+            session_id=known,
+            tags=tuple(dict.fromkeys(tags)),
+            key=command.id or "",
+            seals=draft.room.sessions.seals_of(command.sender),
+        )
+    )
 
 
-def has_space(room: Room, session: str | None, text: str, rules: RoomRules) -> bool:
+def has_space(draft: RoomDraft, session: str | None, text: str) -> bool:
     """Tell whether a text may still stand on a board."""
     size = len(text.encode(errors="replace"))
-    return room.boards.of(session).has_space(size, rules.board_max_bytes)
+    return draft.room.boards.of(session).has_space(size, draft.rules.board_max_bytes)
 
 
-def tell_full(room: Room, batch: RoomDraft, session: SessionId, thread: str) -> None:
-    """Tell people once that the replies of a session have no place on its board any more."""
-    if room.boards.of(session).is_full:
+def notice_full(draft: RoomDraft, session: SessionId, thread: str) -> None:
+    """Say once that the replies of a session have no place on its board any more."""
+    if draft.room.boards.of(session).is_full:
         return
     text = f"the whiteboard of {session} is full, so replies are no longer put on it"
-    _change(batch, session, BoardChange.FULL, text, {}, thread)
+    header = draft.header(SYSTEM, ALL, text, thread=thread)
+    draft.emit(BoardChanged(*header, change=BoardChange.FULL, session_id=session))
     hint = "have it summed up with csp board summarise, or raise CSP_BOARD_MAX_KB"
-    batch.notice(HUMAN, f"{text[0].upper()}{text[1:]}; {hint}.", session=session, thread=thread)
-
-
-def _clean_tag(tag: str, rules: RoomRules) -> str:
-    """Return a tag as it may be kept: one with a secret in it says only that it had one."""
-    return tag if redact(tag, rules.secrets) == tag else _REDACTED_TAG
-
-
-def _add(
-    room: Room, batch: RoomDraft, sender: AgentId, session: str | None, text: str, fields: dict[str, Any]
-) -> None:
-    known, thread = _known_board(room, session)
-    idx = place_on_board(room, batch, known)
-    batch.add(
-        NoteAdded,
-        sender,
-        ALL,
-        text,
-        {"idx": idx, "session_id": known, **fields},
-        thread=thread,
-        id=note_id(batch.next_seq),
-    )
+    draft.notice(HUMAN, f"{text[0].upper()}{text[1:]}; {hint}.", session=session, thread=thread)
 
 
 def _is_repeated(room: Room, command: WriteNote) -> bool:
@@ -114,98 +95,125 @@ def _known_board(room: Room, session: str | None) -> tuple[SessionId | None, str
 # --- summaries -----------------------------------------------------------------------------------
 
 
-def summarise(room: Room, command: Summarise, batch: RoomDraft) -> None:
+def summarise(draft: RoomDraft, command: Summarise) -> None:
     """Ask for a summary; only one is written of a board at a time."""
+    room = draft.room
     known, thread = _known_board(room, command.session)
     board, by = room.boards.of(known), known_participant(room, command.by).id
-    if board.ask is not None and board.awaits(batch.clock):
+    if board.ask is not None and board.awaits(draft.clock):
         hint = f"wait for it, or withdraw it with: csp cancel {board.ask.message}"
         raise Refused(f"{board.ask.by} is writing a summary of {command.session}", hint)
     if not command.stands_for:
         raise Refused(f"there is nothing new on the board of {command.session}", "see: csp board show")
-    check_queues(room, (by,), command.text, batch)
-    fields = {"recipients": (by,), **hold_and_expiry(batch, (by,), 0, command.ttl_s)}
-    batch.add(SystemReply, SYSTEM, by, command.text, fields, thread=thread)
-    asked = {"message": batch.events[-1].id, "by": by, "stands_for": command.stands_for}
+    check_queues(room, (by,), command.text)
+    expires = expiry(draft, (by,), command.ttl_s)
+    message = SystemReply(
+        *draft.message_header(SYSTEM, by, command.text, thread=thread), recipients=(by,), expires=expires
+    )
+    draft.emit(message)
     text = f"{by} was asked to sum up {len(command.stands_for)} notes of {command.session}"
-    _change(batch, known, BoardChange.ASKED, text, asked, thread)
+    draft.emit(
+        BoardChanged(
+            *draft.header(SYSTEM, ALL, text, thread=thread),
+            change=BoardChange.ASKED,
+            session_id=known,
+            message=message.id,
+            by=by,
+            stands_for=command.stands_for,
+        )
+    )
 
 
-def conclude(room: Room, batch: RoomDraft, rules: RoomRules) -> None:
-    """Take the summaries among the answers of a batch; note of those that will not come that they failed."""
-    if not room.boards.asks:
+def conclude(draft: RoomDraft) -> None:
+    """Put the summaries among the answers onto their boards; note those that will not come as failed."""
+    boards = draft.before.boards
+    if not boards.asks:
         return
-    boards = {name: room.boards.of(name).ask for name in room.boards.asks.values()}
-    asked = {ask.message: (name, ask) for name, ask in boards.items() if ask is not None}
-    for event in list(batch.events):
+    asks = {name: boards.of(name).ask for name in boards.asks.values()}
+    asked = {ask.message: (name, ask) for name, ask in asks.items() if ask is not None}
+    for event in list(draft.events):
         match event:
             case AgentResponse() if event.reply_to in asked:
-                _take(room, batch, rules, event, *asked.pop(event.reply_to))
-            case DeliveryMoved() if event.message in asked and event.state in _LOST:
-                _fail(room, batch, *asked.pop(event.message), f"it was {event.state}")
+                _accept_summary(draft, event, *asked.pop(event.reply_to))
+            case DeliveryMoved() if event.message in asked and event.state in UNDELIVERED:
+                _fail(draft, *asked.pop(event.message), f"it was {event.state}")
             case Left(removed=True):
                 for key in [key for key, (_, ask) in asked.items() if ask.by == event.sender]:
-                    _fail(room, batch, *asked.pop(key), "it was removed")
+                    _fail(draft, *asked.pop(key), "it was removed")
             case _:
                 pass
 
 
-def _take(room: Room, batch: RoomDraft, rules: RoomRules, reply: AgentResponse, name: str, ask: Ask) -> None:
+def _accept_summary(draft: RoomDraft, reply: AgentResponse, name: str, ask: Ask) -> None:
     if reply.sender != ask.by:
         return
-    text = redact(Envelope.parse(reply.text).message.strip(), rules.secrets)
+    text = redact(Envelope.parse(reply.text).message.strip(), draft.rules.secrets)
     if reply.ending is not Ending.DONE or not text:
-        _fail(room, batch, name, ask, f"it was {reply.ending}" if text else "it was blank")
+        _fail(draft, name, ask, f"it was {reply.ending}" if text else "it was blank")
         return
-    source = Source(seq=reply.seq, type=type_of(reply), id=reply.id)
-    fields = {"kind": NoteKind.SUMMARY, "stands_for": ask.stands_for, "source": source}
-    fields["seals"] = dict(seals_on(reply))
-    _add(room, batch, ask.by, name, text, fields)
+    known, thread = _known_board(draft.room, name)
+    draft.emit(
+        NoteAdded(
+            *draft.header(ask.by, ALL, text, thread=thread, id=note_id(draft.next_seq)),
+            idx=draft.room.boards.of(known).next_idx,
+            session_id=known,
+            kind=NoteKind.SUMMARY,
+            stands_for=ask.stands_for,
+            source=Source(seq=reply.seq, type=type_of(reply), id=reply.id),
+            seals=dict(seals_on(reply)),
+        )
+    )
 
 
-def _fail(room: Room, batch: RoomDraft, name: str, ask: Ask, why: str) -> None:
-    known, thread = _known_board(room, name)
+def _fail(draft: RoomDraft, name: str, ask: Ask, why: str) -> None:
+    known, thread = _known_board(draft.room, name)
     text = f"the summary of {name} by {ask.by} came to nothing: {why}"
-    _change(batch, known, BoardChange.FAILED, text, {"message": ask.message, "by": ask.by}, thread)
-    batch.notice(HUMAN, f"{text[0].upper()}{text[1:]}. The board is as it was.", session=known, thread=thread)
+    header = draft.header(SYSTEM, ALL, text, thread=thread)
+    draft.emit(
+        BoardChanged(*header, change=BoardChange.FAILED, session_id=known, message=ask.message, by=ask.by)
+    )
+    draft.notice(HUMAN, f"{text[0].upper()}{text[1:]}. The board is as it was.", session=known, thread=thread)
 
 
 # --- providers -----------------------------------------------------------------------------------
 
 
-def keep_notes(room: Room, command: SetBoardProvider, batch: RoomDraft) -> None:
-    """Note who keeps a board; nothing is said twice."""
-    known, thread = _known_board(room, command.session)
-    board = room.boards.of(known)
-    if (board.provider, board.store) != (command.provider, command.store):
-        fields = {"provider": command.provider, "store": command.store}
-        text = f"the board of {command.session} is kept by {command.provider}"
-        _change(batch, known, BoardChange.PROVIDER, text, fields, thread)
-        if command.notice:
-            batch.notice(HUMAN, command.notice, session=known, thread=thread)
+def keep_notes(draft: RoomDraft, command: SetBoardProvider) -> None:
+    """Note which provider keeps a board, unless that is known."""
+    known, thread = _known_board(draft.room, command.session)
+    board = draft.room.boards.of(known)
+    if (board.provider, board.store) == (command.provider, command.store):
+        return
+    draft.emit(
+        BoardChanged(
+            *draft.header(
+                SYSTEM, ALL, f"the board of {command.session} is kept by {command.provider}", thread=thread
+            ),
+            change=BoardChange.PROVIDER,
+            session_id=known,
+            provider=command.provider,
+            store=command.store,
+        )
+    )
+    if command.notice:
+        draft.notice(HUMAN, command.notice, session=known, thread=thread)
 
 
 # --- size ----------------------------------------------------------------------------------------
 
 
-def compact(room: Room, command: CompactBoard, batch: RoomDraft) -> None:
+def compact(draft: RoomDraft, command: CompactBoard) -> None:
     """Take notes off a board; only what a summary stands for goes, and only once."""
-    known, thread = _known_board(room, command.session)
-    board = room.boards.of(known)
+    known, thread = _known_board(draft.room, command.session)
+    board = draft.room.boards.of(known)
     if board.compacted < command.upto <= board.summed:
-        fields = {"upto": command.upto, "freed": command.freed}
         text = f"the notes of {command.session} up to {note_id(command.upto)} are left to its summaries"
-        _change(batch, known, BoardChange.COMPACTED, text, fields, thread)
-
-
-def _change(
-    batch: RoomDraft,
-    session: SessionId | None,
-    change: BoardChange,
-    text: str,
-    fields: dict[str, Any],
-    thread: str,
-) -> None:
-    batch.add(
-        BoardChanged, SYSTEM, ALL, text, {"change": change, "session_id": session, **fields}, thread=thread
-    )
+        draft.emit(
+            BoardChanged(
+                *draft.header(SYSTEM, ALL, text, thread=thread),
+                change=BoardChange.COMPACTED,
+                session_id=known,
+                upto=command.upto,
+                freed=command.freed,
+            )
+        )

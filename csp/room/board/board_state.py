@@ -1,7 +1,7 @@
 """The whiteboard of a room: notes, counted for each session, that everybody may search.
 
 A note is an event: one that somebody wrote, or a reply of a session that has its place there. Nothing is ever
-taken off a board, and no index is given twice: `Boards.take` only counts up.
+taken off a board, and no index is given twice: `Boards.apply` only counts up.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,6 +23,7 @@ from csp.protocol.notes import (
     Source,
 )
 from csp.protocol.responses import BoardsHealth
+from csp.room.layered_dict import LayeredDict
 from csp.room.secrets import redact
 from csp.room.sessions.session_state import WindowItem
 from csp.room.sessions.token_estimate import CHARS_PER_TOKEN, cut, tokens_in
@@ -99,11 +100,15 @@ class Boards(msgspec.Struct, omit_defaults=True):
     #: The boards of which a summary is being written, by the message that asks for it.
     asks: dict[MessageId, str] = msgspec.field(default_factory=dict)
 
+    def copy(self) -> "Boards":
+        """Return boards that can be changed by themselves."""
+        return Boards(LayeredDict(self.by_name), LayeredDict(self.keys), dict(self.asks))
+
     def of(self, session: str | None) -> Board:
         """Return a board; one that nobody has written on is empty."""
         return self.by_name.get(session or ROOM_BOARD, Board())
 
-    def take(self, event: AnyEvent) -> None:
+    def apply(self, event: AnyEvent) -> None:
         """Bring the board that an event is about up to date."""
         match event:
             case NoteAdded():

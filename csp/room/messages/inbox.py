@@ -35,8 +35,8 @@ def pending(room: Room, agent: AgentId, *, after: int = 0, upto: int | None = No
 def newer(queue: dict[MessageId, int], after: int) -> Iterable[MessageId]:
     """Return what came into a queue after a seq, oldest first."""
     # A queue may be long while a reader has seen nearly all of it, so the search starts at its end.
-    newest_first = takewhile(lambda entry: entry[1] > after, reversed(queue.items()))
-    return [message_id for message_id, _ in newest_first][::-1]
+    newest_first = takewhile(lambda message_id: queue[message_id] > after, reversed(queue))
+    return list(newest_first)[::-1]
 
 
 def first_held(room: Room, agent: AgentId, after: int = 0) -> int | None:

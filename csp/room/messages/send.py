@@ -1,7 +1,8 @@
 """The rules for messages, their routes, their deliveries."""
 
 import re
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from csp.errors import BadInput, NotFound, Refused, TooMany
 from csp.protocol.enums import (
@@ -12,9 +13,11 @@ from csp.protocol.enums import (
     AgentId,
     DeliverKind,
     DeliveryState,
+    Ending,
     HeldReason,
     MessageId,
     ParticipantKind,
+    SessionId,
 )
 from csp.protocol.events import (
     Activity,
@@ -25,6 +28,7 @@ from csp.protocol.events import (
     Pruned,
     Redacted,
 )
+from csp.protocol.requests import Handoff, Usage
 from csp.room.commands import (
     CancelMessage,
     PostReply,
@@ -37,7 +41,6 @@ from csp.room.commands import (
 from csp.room.identity import nearest
 from csp.room.messages.delivery import may_move
 from csp.room.messages.inbox import expired
-from csp.room.messages.session_fields import agent_session_fields, person_session_fields
 from csp.room.messages.tool_dedupe import Channel, find_duplicate
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import ROOM_HOLDS, Message, Room
@@ -55,30 +58,33 @@ AgentSpeech = AgentCall | AgentResponse | Activity
 SIDECAR_REASONS: Final = frozenset(HeldReason) - {HeldReason.OFFLINE, HeldReason.TURN, HeldReason.LOOP}
 
 
-def send(room: Room, command: Send, batch: RoomDraft) -> None:
+def send(draft: RoomDraft, command: Send) -> None:
+    """Post a message, unless it was posted before."""
+    room = draft.room
     if command.id is not None and is_repeated(room, command.sender, command.id):
         return
     asked = answered_message(room, command)
     target, recipients = route(room, command)
-    kind = AgentResponse if command.reply_to else AgentCall
     sender = room.participants.get(command.sender)
-    fields: dict[str, Any] = {"urgent": command.urgent, "reply_to": command.reply_to}
+    via = ""
     if sender is not None and not is_person(room, command.sender):
         if known := find_duplicate(sender.sent, Channel.WORDS, (target,), command.text):
-            notice_duplicate(batch, command.sender, f"the message to {target}", known)
+            notice_duplicate(draft, command.sender, f"the message to {target}", known)
             return
         # It speaks because of what it works on, as its words would.
         asked = asked or (room.message(sender.heard) if sender.heard else None)
-        fields["via"] = Channel.TOOL
+        via = Channel.TOOL
         check_share(room, recipients)
-    check_queues(room, recipients, command.text, batch)
-    confirm_delivery(asked, command, batch)
-    post_message(room, command, batch, kind, asked, target, recipients, fields)
+    check_queues(room, recipients, command.text)
+    confirm_delivery(draft, asked, command)
+    kind = AgentResponse if command.reply_to else AgentCall
+    words = AgentWords(reply_to=command.reply_to, urgent=command.urgent, via=via)
+    post_message(draft, command, kind, asked, target, recipients, words)
 
 
-def notice_duplicate(batch: RoomDraft, agent: AgentId, what: str, known: MessageId) -> None:
-    """Leave a mark where something is not sent, because the same was sent for the same prompt."""
-    batch.notice(agent, f"{agent}: {what} was not sent again: {known} has said the same", repeats=known)
+def notice_duplicate(draft: RoomDraft, agent: AgentId, what: str, known: MessageId) -> None:
+    """Post a notice where something is not sent, because the same was sent for the same prompt."""
+    draft.notice(agent, f"{agent}: {what} was not sent again: {known} has said the same", repeats=known)
 
 
 def answered_message(room: Room, command: Send | PostReply) -> Message | None:
@@ -89,29 +95,100 @@ def answered_message(room: Room, command: Send | PostReply) -> Message | None:
     return message if command.sender in message.deliveries else None
 
 
+class AgentWords(NamedTuple):
+    """What comes with the text of a message; see the fields of `MessageEvent`."""
+
+    reply_to: MessageId | None = None
+    urgent: bool = False
+    via: str = ""
+    handoff: Handoff | None = None
+    final: bool = False
+    usage: Usage | None = None
+    ending: Ending = Ending.DONE
+    repeats: MessageId | None = None
+
+
 def post_message(
-    room: Room,
+    draft: RoomDraft,
     command: Send | PostReply,
-    batch: RoomDraft,
     kind: type[AgentSpeech],
     asked: Message | None,
     target: AgentId,
     recipients: tuple[AgentId, ...],
-    fields: dict[str, Any],
+    words: AgentWords,
 ) -> None:
-    """Append what is said, because of `asked`; the caller has checked the queues of its recipients."""
-    is_human = is_person(room, command.sender)
-    fields["recipients"] = recipients
-    fields["hops"] = 0 if is_human else hops_after(asked)
-    fields |= hold_and_expiry(batch, recipients, fields["hops"], command.ttl_s)
+    """Emit a message, because of `asked`; the caller has checked the queues of its recipients."""
+    is_human = is_person(draft.room, command.sender)
+    hops = 0 if is_human else hops_after(asked)
     thread = command.thread or (asked.thread if asked else DEFAULT_THREAD)
+    marks = (
+        _marks_of_person(draft, thread)
+        if is_human
+        else _marks_of_agent(draft, command.sender, thread, recipients)
+    )
     speech = HumanMessage if is_human else kind
-    if is_human:
-        fields |= person_session_fields(batch, thread)
-    elif marks := agent_session_fields(batch, command.sender, thread, recipients):
-        fields |= marks | {"out_of_turn": speech is AgentResponse}
-    batch.add(speech, command.sender, target, command.text, fields, thread=thread, id=command.id)
-    ask_about_loop(batch)
+    draft.emit(
+        speech(
+            *draft.message_header(command.sender, target, command.text, thread=thread, id=command.id),
+            recipients=recipients,
+            reply_to=words.reply_to,
+            hops=hops,
+            urgent=words.urgent,
+            held=hold_reason(recipients, hops),
+            expires=expiry(draft, recipients, command.ttl_s),
+            handoff=words.handoff,
+            final=words.final,
+            usage=words.usage,
+            ending=words.ending,
+            session_id=marks.session,
+            sealed=marks.sealed,
+            waits=marks.waits,
+            out_of_turn=speech is AgentResponse and marks.session is not None,
+            via=words.via,
+            repeats=words.repeats,
+            seals=dict(marks.seals),
+        )
+    )
+    ask_about_loop(draft)
+
+
+class SessionMarks(NamedTuple):
+    """What makes a message beside all turns part of a session; see the fields of `MessageEvent`."""
+
+    session: SessionId | None = None
+    sealed: int = 0
+    seals: Mapping[SessionId, int] = {}
+    waits: tuple[AgentId, ...] = ()
+
+
+def _marks_of_person(draft: RoomDraft, thread: str) -> SessionMarks:
+    """Return what makes the message of a person part of the session of its thread."""
+    session = draft.room.sessions.live_in(thread) if draft.has_sessions else None
+    return SessionMarks() if session is None else SessionMarks(session.id)
+
+
+def _marks_of_agent(
+    draft: RoomDraft, sender: AgentId, thread: str, recipients: tuple[AgentId, ...]
+) -> SessionMarks:
+    """Return what makes the message of an agent part of a session that concerns it.
+
+    That is the sealed session that the sender is in, else that of the thread, else any session with the
+    sender or a recipient. What a member says in a sealed phase is sealed with it, so nobody gets it before
+    the phase ends; who is in two of them waits for both; outsiders know nothing that is sealed. Members of
+    the session get what agents say with their next turn: nobody is woken to be thanked.
+    """
+    if not draft.has_sessions:
+        return SessionMarks()
+    sessions = draft.room.sessions
+    them = {sender, *recipients}
+    found = [one for one in sessions.live() if one.binds(sender) or them & {*one.agents}]
+    if not found:
+        return SessionMarks()
+    session = min(found, key=lambda one: (not one.binds(sender), one.thread != thread))
+    members = () if session.setup.soft_turns else session.agents
+    seals = sessions.seals_of(sender)
+    waits = recipients if seals else tuple(one for one in recipients if one in members)
+    return SessionMarks(session.id, seals.pop(session.id, 0), seals, waits)
 
 
 def hops_after(asked: Message | None) -> int:
@@ -119,13 +196,14 @@ def hops_after(asked: Message | None) -> int:
     return asked.hops + 1 if asked else 1
 
 
-def hold_and_expiry(
-    batch: RoomDraft, recipients: tuple[AgentId, ...], hops: int, ttl_s: float | None
-) -> dict[str, Any]:
-    """Return whether a message is held, when it expires; both only matter to somebody who gets it."""
-    held = {"held": HeldReason.LOOP} if recipients and hops > MAX_HOPS else {}
-    expires = {"expires": batch.clock + ttl_s} if recipients and ttl_s is not None else {}
-    return {**held, **expires}
+def hold_reason(recipients: tuple[AgentId, ...], hops: int) -> str:
+    """Return why a message is held at first; only one that somebody gets is."""
+    return HeldReason.LOOP if recipients and hops > MAX_HOPS else ""
+
+
+def expiry(draft: RoomDraft, recipients: tuple[AgentId, ...], ttl_s: float | None) -> float | None:
+    """Return when a message expires; only one that somebody gets does."""
+    return draft.clock + ttl_s if recipients and ttl_s is not None else None
 
 
 def is_repeated(room: Room, sender: AgentId, message_id: str) -> bool:
@@ -177,18 +255,12 @@ def reply_recipients(room: Room, asked: Message | None, sender: AgentId) -> tupl
     return (asked.sender,) if delivery is not None and not delivery.answered else ()
 
 
-def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str, batch: RoomDraft) -> None:
-    """Refuse a message that one of its recipients has no room for, after what the batch has for it."""
+def check_queues(room: Room, recipients: tuple[AgentId, ...], text: str) -> None:
+    """Refuse a message that one of its recipients has no space for."""
     for agent in recipients:
         participant = room.participants[agent]
-        coming = [
-            event.text
-            for event in batch.events
-            if isinstance(event, MessageEvent) and agent in event.recipients
-        ]
-        waiting = len(participant.queue) + len(coming)
-        chars = participant.queued_chars + sum(map(len, coming)) + len(text)
-        if waiting >= MAX_QUEUED or chars > MAX_QUEUED_CHARS:
+        waiting = len(participant.queue)
+        if waiting >= MAX_QUEUED or participant.queued_chars + len(text) > MAX_QUEUED_CHARS:
             hint = f"see what it waits for with: csp status; drop it with: csp remove {agent}"
             raise TooMany(f"{agent} has {waiting} messages waiting, it takes no more", hint)
 
@@ -201,13 +273,13 @@ def check_share(room: Room, recipients: tuple[AgentId, ...]) -> None:
         raise TooMany(f"{waiting} messages wait in this room, it takes no more from agents", hint)
 
 
-def confirm_delivery(asked: Message | None, answer: Send | PostReply, batch: RoomDraft) -> None:
+def confirm_delivery(draft: RoomDraft, asked: Message | None, answer: Send | PostReply) -> None:
     """Note that what is answered has arrived: the answer proves it, unless it has no text."""
     delivery = asked.deliveries.get(answer.sender) if asked else None
     if asked is None or delivery is None or delivery.reason in ROOM_HOLDS:
         return
     if answer.text != NO_TEXT and may_move(delivery.state, DeliveryState.CONFIRMED):
-        batch.deliver(asked, answer.sender, DeliveryState.CONFIRMED)
+        draft.move_delivery(asked, answer.sender, DeliveryState.CONFIRMED)
 
 
 def is_person(room: Room, sender: AgentId) -> bool:
@@ -216,12 +288,12 @@ def is_person(room: Room, sender: AgentId) -> bool:
     return sender == HUMAN or (participant is not None and participant.kind is ParticipantKind.HUMAN)
 
 
-def ask_about_loop(batch: RoomDraft) -> None:
-    """Ask the human about the last message of the batch, if the loop guard holds it."""
-    said = batch.events[-1]
+def ask_about_loop(draft: RoomDraft) -> None:
+    """Ask the human about the last message of the draft, if the loop guard holds it."""
+    said = draft.events[-1]
     if not isinstance(said, MessageEvent) or said.held != HeldReason.LOOP:
         return
-    batch.notice(
+    draft.notice(
         HUMAN,
         f"{said.id} from {said.sender} to {said.target} is one more answer in a long row between agents, "
         f"so it is held. Release it with: csp continue {said.id}",
@@ -231,8 +303,8 @@ def ask_about_loop(batch: RoomDraft) -> None:
 # --- deliveries ----------------------------------------------------------------------------------
 
 
-def report(room: Room, command: ReportDelivery, batch: RoomDraft) -> None:
-    message = room.message(command.message)
+def report(draft: RoomDraft, command: ReportDelivery) -> None:
+    message = draft.room.message(command.message)
     delivery = message.deliveries.get(command.agent) if message else None
     if message is None or delivery is None:
         # The same words for both, so that nobody can find out which ids there are.
@@ -240,7 +312,7 @@ def report(room: Room, command: ReportDelivery, batch: RoomDraft) -> None:
             f"no message {command.message!r} for {command.agent}", "report on what your inbox holds"
         )
     reason = told = _checked_reason(command)
-    if command.state is DeliveryState.FAILED and room.sessions.seals_of(command.agent):
+    if command.state is DeliveryState.FAILED and draft.room.sessions.seals_of(command.agent):
         # In a sealed phase the words of an agent are for people alone, whatever it says them of.
         reason = SEALED
     if (delivery.state, delivery.reason) == (command.state, reason):
@@ -255,11 +327,11 @@ def report(room: Room, command: ReportDelivery, batch: RoomDraft) -> None:
             f"{message.id} to {command.agent} cannot go from {delivery.state} to {command.state}",
             "an end is an end; send it as a new message with: csp resend",
         )
-    batch.deliver(message, command.agent, command.state, reason)
+    draft.move_delivery(message, command.agent, command.state, reason)
     if command.state is DeliveryState.FAILED:
-        batch.notice(message.sender, f"{message.id} to {command.agent} failed: {reason}")
+        draft.notice(message.sender, f"{message.id} to {command.agent} failed: {reason}")
         if reason != told:
-            batch.notice(HUMAN, f"{message.id} to {command.agent} failed: {told}")
+            draft.notice(HUMAN, f"{message.id} to {command.agent} failed: {told}")
 
 
 def _checked_reason(command: ReportDelivery) -> str:
@@ -271,59 +343,59 @@ def _checked_reason(command: ReportDelivery) -> str:
     return command.reason or "unknown" if command.state is DeliveryState.FAILED else ""
 
 
-def cancel(room: Room, command: CancelMessage, batch: RoomDraft) -> None:
-    message = _known_message(room, command.message)
-    _withdraw(message, batch)
-    if not batch.events:
+def cancel(draft: RoomDraft, command: CancelMessage) -> None:
+    message = _known_message(draft.room, command.message)
+    _withdraw(draft, message)
+    if not draft.events:
         states = [f"{agent} has it {delivery.state}" for agent, delivery in message.deliveries.items()]
         why = ", ".join(states) or "nobody waits for it"
         raise Refused(f"{message.id} can no longer be withdrawn: {why}", "see what waits with: csp status")
 
 
-def _withdraw(message: Message, batch: RoomDraft) -> None:
+def _withdraw(draft: RoomDraft, message: Message) -> None:
     for agent, delivery in message.deliveries.items():
         if delivery.is_untouched:
-            batch.deliver(message, agent, DeliveryState.WITHDRAWN)
+            draft.move_delivery(message, agent, DeliveryState.WITHDRAWN)
 
 
-def release(room: Room, command: ReleaseMessage, batch: RoomDraft) -> None:
-    message = _known_message(room, command.message)
+def release(draft: RoomDraft, command: ReleaseMessage) -> None:
+    message = _known_message(draft.room, command.message)
     for agent, delivery in message.deliveries.items():
         if delivery.state is DeliveryState.HELD and delivery.reason == HeldReason.LOOP:
             # The loop guard lets it go; a seal does not.
-            is_sealed = room.sessions.is_sealed(message.seals)
+            is_sealed = draft.room.sessions.is_sealed(message.seals)
             held = (DeliveryState.HELD, HeldReason.TURN) if is_sealed else (DeliveryState.QUEUED, "")
-            batch.deliver(message, agent, *held)
-    if not batch.events:
+            draft.move_delivery(message, agent, *held)
+    if not draft.events:
         raise Refused(f"{message.id} is not held by the loop guard", "see what waits with: csp status")
 
 
-def tick(room: Room, batch: RoomDraft) -> None:
-    for message, agent in expired(room, batch.clock):
-        batch.deliver(message, agent, DeliveryState.EXPIRED)
+def tick(draft: RoomDraft) -> None:
+    for message, agent in expired(draft.room, draft.clock):
+        draft.move_delivery(message, agent, DeliveryState.EXPIRED)
         what = message.control if message.kind is DeliverKind.CONTROL else message.id
-        batch.notice(message.sender, f"{what} to {agent} expired: it was not taken in time")
+        draft.notice(message.sender, f"{what} to {agent} expired: it was not taken in time")
 
 
-def redact(room: Room, command: RedactMessage, batch: RoomDraft) -> None:
-    message = room.message(command.message)
+def redact(draft: RoomDraft, command: RedactMessage) -> None:
+    message = draft.room.message(command.message)
     if message is not None:
-        _withdraw(message, batch)
+        _withdraw(draft, message)
     message_id = MessageId(command.message)
     text = f"the text of {message_id} was removed"
-    batch.add(Redacted, HUMAN, ALL, text, {"message": message_id})
+    draft.emit(Redacted(*draft.header(HUMAN, ALL, text), message=message_id))
 
 
-def prune(room: Room, command: Prune, batch: RoomDraft) -> None:
-    if command.before > room.seq:
-        raise BadInput(f"the journal ends at {room.seq}", "give a smaller sequence number")
-    for participant in room.participants.values():
-        for message in room.unfinished(participant.queue):
+def prune(draft: RoomDraft, command: Prune) -> None:
+    if command.before > draft.room.seq:
+        raise BadInput(f"the journal ends at {draft.room.seq}", "give a smaller sequence number")
+    for participant in draft.room.participants.values():
+        for message in draft.room.unfinished(participant.queue):
             if message.seq < command.before:
                 hint = f"withdraw it with: csp cancel {message.id}"
                 raise Refused(f"{message.id} still waits for {participant.id}", hint)
     text = f"everything before {command.before} was removed from the history"
-    batch.add(Pruned, HUMAN, ALL, text, {"before": command.before})
+    draft.emit(Pruned(*draft.header(HUMAN, ALL, text), before=command.before))
 
 
 def _known_message(room: Room, message_id: str) -> Message:

@@ -10,19 +10,19 @@ from csp.room.room_state import Room
 from csp.room.sessions.session_draft import SessionDraft
 
 
-def wake(room: Room, batch: RoomDraft, rules: RoomRules) -> None:
+def wake(draft: RoomDraft) -> None:
     """Send one digest for each session that gave reason for it, however many reasons there are.
 
     Who takes turns in the session itself is not woken: it knows, and its turns are how it acts.
     """
-    for session_id, reasons in batch.reasons.items():
-        desk = SessionDraft(room, batch, rules, session_id)
-        session, orchestrator = desk.session, desk.orchestrator()
+    for session_id, reasons in draft.wake_reasons.items():
+        session_draft = SessionDraft(draft, session_id)
+        session, orchestrator = session_draft.session, session_draft.orchestrator()
         if orchestrator is None or orchestrator.id in (*session.agents, *session.turns):
             continue
-        fields = {"recipients": (orchestrator.id,), "session_id": session_id}
-        text = digest(rules.prompts, session, reasons)
-        batch.add(SystemReply, SYSTEM, orchestrator.id, text, fields, thread=session.thread)
+        text = digest(draft.rules.prompts, session, reasons)
+        header = draft.message_header(SYSTEM, orchestrator.id, text, thread=session.thread)
+        draft.emit(SystemReply(*header, recipients=(orchestrator.id,), session_id=session_id))
 
 
 def next_deadline(room: Room, rules: RoomRules) -> float | None:
@@ -31,14 +31,14 @@ def next_deadline(room: Room, rules: RoomRules) -> float | None:
     return min(times, default=None)
 
 
-def tick(room: Room, batch: RoomDraft, rules: RoomRules) -> None:
+def tick(draft: RoomDraft) -> None:
     """Tell the human once that an orchestrator leaves its wake-ups unanswered."""
-    for agent, silence in room.wakeups.by_agent.items():
-        if _is_news(silence) and _due_at(silence, rules) <= batch.clock:
-            participant = room.participants.get(agent)
+    for agent, silence in list(draft.room.wakeups.by_agent.items()):
+        if _is_news(silence) and _due_at(silence, draft.rules) <= draft.clock:
+            participant = draft.room.participants.get(agent)
             state = f" It is {participant.shown_state.replace('_', ' ')}." if participant else ""
             text = f"{agent} has left {ENOUGH} wake-ups unanswered.{state} The modes go on without it."
-            batch.add(NoticePosted, SYSTEM, HUMAN, text, {"silent": agent})
+            draft.emit(NoticePosted(*draft.header(SYSTEM, HUMAN, text), silent=agent))
 
 
 def _is_news(silence: UnansweredWakeups) -> bool:

@@ -29,7 +29,11 @@ class UnansweredWakeups(msgspec.Struct, frozen=True, array_like=True):
 class Wakeups(msgspec.Struct, omit_defaults=True):
     by_agent: dict[AgentId, UnansweredWakeups] = msgspec.field(default_factory=dict)
 
-    def take(self, event: AnyEvent) -> None:
+    def copy(self) -> "Wakeups":
+        """Return wake-ups that can be changed by themselves."""
+        return Wakeups(dict(self.by_agent))
+
+    def apply(self, event: AnyEvent) -> None:
         """Note a wake-up; whatever an orchestrator says or sets shows that it is awake."""
         match event:
             case SystemReply() if event.session_id is not None:

@@ -1,7 +1,7 @@
 """The course of a run: which message may follow which, what comes of it, what a person may do."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, assert_never
 
 from msgspec.structs import replace
 
@@ -73,39 +73,39 @@ MAX_STEPS: Final = 30
 _ROWS: Final = {row.name: at for at, row in enumerate(MODES[Mode.REVIEW].phases)}
 
 
-def ask_next(desk: SessionDraft) -> None:
+def ask_next(draft: SessionDraft) -> None:
     """Ask whoever the run needs next; called when nobody owes a reply."""
-    run, session = desk.run, desk.session
+    run, session = draft.run, draft.session
     if run is None:
         # Its beginning stood in a damaged line.
-        end(desk, EndReason.ALL_FAILED)
+        end(draft, EndReason.ALL_FAILED)
     elif session.stage.is_waiting:
         return
     elif run.phase is P.WATCH and session.done:
-        enter_phase(desk, P.EXECUTION)
+        enter_phase(draft, P.EXECUTION)
     elif session.asked_here < ASKS:
-        ask(desk, run.agent_of(TURN_OF[run.phase]))
+        ask(draft, run.agent_of(TURN_OF[run.phase]))
     else:
-        give_up(desk, f"in {ASKS} turns")
+        give_up(draft, f"in {ASKS} turns")
 
 
-def give_up(desk: SessionDraft, when: str) -> None:
+def give_up(draft: SessionDraft, when: str) -> None:
     """Ask nobody any more for the message of this phase; a person says how it goes on."""
-    run = desk.known_run
+    run = draft.known_run
     if run.phase is P.CLOSING:
         # The work is accepted already; the room writes the summary itself.
-        end(desk, EndReason.ACCEPTED)
+        end(draft, EndReason.ACCEPTED)
         return
     if run.phase is P.WATCH:
         # Nobody has to say something about a step on the way.
-        enter_phase(desk, P.EXECUTION)
+        enter_phase(draft, P.EXECUTION)
         return
     wanted = next(iter(LEGAL[run.phase]))
-    halt(desk, f"{run.agent_of(TURN_OF[run.phase])} gave no valid {wanted} {when}")
+    halt(draft, f"{run.agent_of(TURN_OF[run.phase])} gave no valid {wanted} {when}")
 
 
 def enter_phase(
-    desk: SessionDraft,
+    draft: SessionDraft,
     phase: RunPhase,
     why: str = "",
     *,
@@ -115,56 +115,60 @@ def enter_phase(
     by: AgentId | None = None,
 ) -> None:
     """Bring the run to a phase; a person that it waits for is told what to do."""
-    run, session = desk.known_run, desk.session
+    run, session = draft.known_run, draft.session
     role = TURN_OF.get(phase)
-    fields: dict[str, Any] = {
-        "phase": phase,
-        "why": why,
-        "cycle": run.cycle if cycle is None else cycle,
-        "revisions": run.revisions if revisions is None else revisions,
-        "back": back,
-    }
-    desk.add_run(RunMoved, phase, fields, by=by)
+    draft.room_draft.emit(
+        RunMoved(
+            *draft.run_header(phase, by=by),
+            phase=phase,
+            why=why,
+            cycle=run.cycle if cycle is None else cycle,
+            revisions=run.revisions if revisions is None else revisions,
+            back=back,
+        )
+    )
     stage = Stage(
         number=session.stage.number + 1,
         kind=PhaseKind.REVIEW,
         name=phase,
         row=_ROWS[phase],
-        round=desk.known_run.cycle,
+        round=draft.known_run.cycle,
         is_waiting=role is None or run.agent_of(role) == MAILBOX,
     )
-    desk.change(Change.PHASE, phase, {"stage": stage})
+    draft.change(Change.PHASE, phase, stage=stage)
     if phase in CALLS:
-        desk.notice(f"Run {run.id} waits for a person: {why}. Answer with: {CALLS[phase].format(run=run.id)}")
-        desk.wake(f"run {run.id} waits for a person: {why}")
+        draft.notice(
+            f"Run {run.id} waits for a person: {why}. Answer with: {CALLS[phase].format(run=run.id)}"
+        )
+        draft.wake(f"run {run.id} waits for a person: {why}")
 
 
-def halt(desk: SessionDraft, why: str, *, by: AgentId | None = None) -> None:
+def halt(draft: SessionDraft, why: str, *, by: AgentId | None = None) -> None:
     """Stop all work on the run until a person says how it goes on."""
-    back = desk.known_run.phase
-    for turn in list(desk.session.turns.values()):
-        if not cancel(desk, turn, "halted"):
-            desk.interrupt(turn)
-    enter_phase(desk, P.HALTED, why, back=back, by=by)
+    back = draft.known_run.phase
+    for turn in list(draft.session.turns.values()):
+        if not cancel(draft, turn, "halted"):
+            draft.interrupt(turn)
+    enter_phase(draft, P.HALTED, why, back=back, by=by)
 
 
 # --- messages --------------------------------------------------------------------------------------
 
 
-def handle_message(desk: SessionDraft, role: RunRole, body: AnyMessage, origin: str, key: str = "") -> None:
+def handle_message(draft: SessionDraft, role: RunRole, body: AnyMessage, origin: str, key: str = "") -> None:
     """Take a message of a role; one that is not expected is refused by its name."""
-    run = desk.known_run
+    run = draft.known_run
     wanted, body = body, check_message(run, role, body)
     if _decision_of(wanted) is not _decision_of(body):
-        desk.notice(f"Run {run.id}: all findings are minor, so the revise counts as an accept with notes.")
-    fields: dict[str, Any] = {"role": role, "body": body, "origin": origin, "key": key}
-    desk.add_run(RunSaid, _line_of(body), fields, by=run.agent_of(role))
-    turn = desk.session.turns.get(run.agent_of(role))
+        draft.notice(f"Run {run.id}: all findings are minor, so the revise counts as an accept with notes.")
+    header = draft.run_header(_line_of(body), by=run.agent_of(role))
+    draft.room_draft.emit(RunSaid(*header, role=role, body=body, origin=origin, key=key))
+    turn = draft.session.turns.get(run.agent_of(role))
     if turn is not None and not isinstance(body, ExecutionAlert):
         # It came another way than the one it was asked by.
-        desk.withdraw(turn)
-        desk.move(turn, TurnState.REPLIED, f"by {origin}")
-    _EFFECTS[type(body)](desk, body)
+        draft.withdraw(turn)
+        draft.move(turn, TurnState.REPLIED, f"by {origin}")
+    _continue_after(draft, body)
 
 
 def _decision_of(body: AnyMessage) -> Decision | None:
@@ -279,114 +283,101 @@ _FITTED: Final[dict[Decision, Callable[[ReviewRun, ReviewDecision], ReviewDecisi
 # --- what comes of each ----------------------------------------------------------------------------
 
 
-def _on_ack(desk: SessionDraft, body: Any) -> None:
-    enter_phase(desk, P.PLAN)
+def _continue_after(draft: SessionDraft, body: AnyMessage) -> None:
+    match body:
+        case SessionStart():
+            enter_phase(draft, P.START)
+        case SessionAck():
+            enter_phase(draft, P.PLAN)
+        case PlanProposed():
+            enter_phase(draft, P.FEEDBACK)
+        case PlanFeedback():
+            _on_feedback(draft, body)
+        case ExecutionUpdate():
+            enter_phase(draft, P.CHECKS)
+        case ExecutionAlert():
+            run = draft.known_run
+            if body.level is AlertLevel.CRITICAL:
+                halt(draft, f"critical alert of {run.reviewer}: {body.text}")
+            else:
+                draft.notice(f"Run {run.id}: {run.reviewer} notes: {body.text}")
+        case ReviewDecision():
+            _on_decision(draft, body)
+        case SessionEnd():
+            end(draft, EndReason.ACCEPTED)
+        case _:
+            assert_never(body)
 
 
-def _on_plan(desk: SessionDraft, body: Any) -> None:
-    enter_phase(desk, P.FEEDBACK)
-
-
-def _on_feedback(desk: SessionDraft, body: PlanFeedback) -> None:
-    run = desk.known_run
+def _on_feedback(draft: SessionDraft, body: PlanFeedback) -> None:
+    run = draft.known_run
     if body.alternative is not None and run.alternatives == 1:
-        enter_phase(desk, P.PLAN, "the reviewer proposes another plan")
+        enter_phase(draft, P.PLAN, "the reviewer proposes another plan")
     elif body.alternative is not None:
-        enter_phase(desk, P.APPROVAL, "builder and reviewer do not agree on a plan")
+        enter_phase(draft, P.APPROVAL, "builder and reviewer do not agree on a plan")
     elif body.risk is Risk.HIGH:
-        enter_phase(desk, P.APPROVAL, "the reviewer takes the risk for high")
+        enter_phase(draft, P.APPROVAL, "the reviewer takes the risk for high")
     elif run.terms.approve:
-        enter_phase(desk, P.APPROVAL, "the plan is to be approved")
+        enter_phase(draft, P.APPROVAL, "the plan is to be approved")
     else:
-        enter_phase(desk, P.EXECUTION)
+        enter_phase(draft, P.EXECUTION)
 
 
-def _on_update(desk: SessionDraft, body: Any) -> None:
-    enter_phase(desk, P.CHECKS)
-
-
-def _on_alert(desk: SessionDraft, body: ExecutionAlert) -> None:
-    run = desk.known_run
-    if body.level is AlertLevel.CRITICAL:
-        halt(desk, f"critical alert of {run.reviewer}: {body.text}")
-    else:
-        desk.notice(f"Run {run.id}: {run.reviewer} notes: {body.text}")
-
-
-def _on_decision(desk: SessionDraft, body: ReviewDecision) -> None:
-    run = desk.known_run
+def _on_decision(draft: SessionDraft, body: ReviewDecision) -> None:
+    run = draft.known_run
     if body.decision is Decision.ACCEPT:
-        enter_phase(desk, P.CLOSING)
+        enter_phase(draft, P.CLOSING)
     elif body.decision is Decision.ABORT:
-        desk.notice(f"Run {run.id}: {run.reviewer} aborts: {body.rationale}")
-        end(desk, EndReason.ABORTED, note=body.rationale)
-    elif run.revisions + 1 >= (desk.session.setup.rounds or 1):
-        enter_phase(desk, P.ESCALATED, f"not accepted after {run.revisions} revisions")
+        draft.notice(f"Run {run.id}: {run.reviewer} aborts: {body.rationale}")
+        end(draft, EndReason.ABORTED, note=body.rationale)
+    elif run.revisions + 1 >= (draft.session.setup.rounds or 1):
+        enter_phase(draft, P.ESCALATED, f"not accepted after {run.revisions} revisions")
     else:
-        revise(desk)
+        revise(draft)
 
 
-def revise(desk: SessionDraft, why: str = "", *, by: AgentId | None = None) -> None:
+def revise(draft: SessionDraft, why: str = "", *, by: AgentId | None = None) -> None:
     """Let the builder go over its work once more."""
-    run = desk.known_run
-    enter_phase(desk, P.EXECUTION, why, cycle=run.cycle + 1, revisions=run.revisions + 1, by=by)
+    run = draft.known_run
+    enter_phase(draft, P.EXECUTION, why, cycle=run.cycle + 1, revisions=run.revisions + 1, by=by)
 
 
-def _on_end(desk: SessionDraft, body: Any) -> None:
-    end(desk, EndReason.ACCEPTED)
-
-
-def _on_start(desk: SessionDraft, body: Any) -> None:
-    enter_phase(desk, P.START)
-
-
-_EFFECTS: Final[dict[type[Any], Callable[[SessionDraft, Any], None]]] = {
-    SessionStart: _on_start,
-    SessionAck: _on_ack,
-    PlanProposed: _on_plan,
-    PlanFeedback: _on_feedback,
-    ExecutionUpdate: _on_update,
-    ExecutionAlert: _on_alert,
-    ReviewDecision: _on_decision,
-    SessionEnd: _on_end,
-}
-
-
-def announce(desk: SessionDraft) -> None:
+def announce(draft: SessionDraft) -> None:
     """Say in the builder's name that the run begins; the place to work in is ready."""
-    run = desk.known_run
+    run = draft.known_run
     body = SessionStart(
         goal=run.goal or "(no goal was given)",
         context=run.context or SessionStart.context,
         test=run.terms.test,
         max_revisions=run.max_revisions,
     )
-    fields: dict[str, Any] = {"role": _BUILDER, "body": body, "origin": "room"}
-    desk.add_run(RunSaid, _line_of(body), fields, by=run.builder)
-    _on_start(desk, body)
+    header = draft.run_header(_line_of(body), by=run.builder)
+    draft.room_draft.emit(RunSaid(*header, role=_BUILDER, body=body, origin="room"))
+    enter_phase(draft, P.START)
 
 
-def record_check(desk: SessionDraft, update: ExecutionUpdate, note: str) -> None:
+def record_check(draft: SessionDraft, update: ExecutionUpdate, note: str) -> None:
     """Note what CSP has found out about the last step; the run goes on unless it was halted meanwhile."""
-    run = desk.known_run
-    desk.add_run(RunChecked, _line_of(update), {"cycle": run.cycle, "update": update, "note": note})
+    run = draft.known_run
+    header = draft.run_header(_line_of(update))
+    draft.room_draft.emit(RunChecked(*header, cycle=run.cycle, update=update, note=note))
     if note:
-        desk.notice(f"Run {run.id}: {note}.")
+        draft.notice(f"Run {run.id}: {note}.")
     if run.phase is P.CHECKS:
-        after_checks(desk)
+        after_checks(draft)
 
 
-def after_checks(desk: SessionDraft) -> None:
+def after_checks(draft: SessionDraft) -> None:
     """Go on from a step whose diff and tests are known."""
-    run = desk.known_run
+    run = draft.known_run
     if run.update is not None and run.update.final:
-        enter_phase(desk, P.DECISION)
+        enter_phase(draft, P.DECISION)
     elif run.steps >= MAX_STEPS:
-        enter_phase(desk, P.HALTED, f"{run.steps} steps without a submission", back=P.EXECUTION)
+        enter_phase(draft, P.HALTED, f"{run.steps} steps without a submission", back=P.EXECUTION)
     elif run.telemetry and run.reviewer != MAILBOX:
-        enter_phase(desk, P.WATCH)
+        enter_phase(draft, P.WATCH)
     else:
-        enter_phase(desk, P.EXECUTION)
+        enter_phase(draft, P.EXECUTION)
 
 
 def unknown_role(run: ReviewRun, agent: AgentId) -> BadInput:

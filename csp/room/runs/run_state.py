@@ -1,7 +1,7 @@
 """The state of the runs of a room: what was said in each of them, how far it has come.
 
-`Runs.take` is the one way from one state to the next. It decides nothing: which phase follows which stands
-in the events themselves.
+`ReviewRuns.apply` is the one way from one state to the next. It decides nothing: which phase follows which
+stands in the events themselves.
 """
 
 from typing import Final
@@ -138,7 +138,7 @@ class ReviewRuns(msgspec.Struct, omit_defaults=True):
         """Return the run of a session."""
         return next((run for run in self.by_id.values() if run.session == session), None)
 
-    def take(self, event: AnyEvent) -> None:
+    def apply(self, event: AnyEvent) -> None:
         """Bring the run that an event is about up to date."""
         if isinstance(event, RunStarted):
             self.by_id[event.run] = _started(event)

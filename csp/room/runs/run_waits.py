@@ -30,17 +30,17 @@ def remind_at(run: ReviewRun) -> float | None:
     return (run.since or run.started_at) + REMIND_S * float(2 ** (run.reminded + 1) - 1)
 
 
-def remind(desk: SessionDraft) -> None:
+def remind(draft: SessionDraft) -> None:
     """Say of a run that has waited for long that it still does, once even if many reminders were missed."""
-    run, now = desk.run, desk.batch.clock
+    run, now = draft.run, draft.clock
     at = None if run is None else remind_at(run)
     if run is None or at is None or at > now:
         return
     waited_s = now - (run.since or run.started_at)
     number = int(waited_s / REMIND_S + 1).bit_length() - 1
     what = f"Run {run.id} has waited for {_whom(run)} for {waited_s / 60:.0f} minutes"
-    desk.add_run(RunReminded, what, {"number": number})
-    desk.notice(f"{what}. {_call(run)}")
+    draft.room_draft.emit(RunReminded(*draft.run_header(what), number=number))
+    draft.notice(f"{what}. {_call(run)}")
 
 
 def _whom(run: ReviewRun) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -33,38 +33,36 @@ from csp.room.sessions.turns import cancel
 STYLES: Final = (Mode.ROUND_ROBIN, Mode.ORCHESTRATOR)
 STEPS: Final = 10
 _SESSION_ID: Final = re.compile(r"s-\d+\Z")
-#: What of the terms a command may set, by its names for them.
-_TERMS: Final = ("parallel", "step_s", "summarise_at")
 
 
-def collaborate(room: Room, command: Collaborate, batch: RoomDraft, rules: RoomRules) -> None:
+def collaborate(draft: RoomDraft, command: Collaborate) -> None:
     """Begin a collaboration, or go on with one that runs or is over."""
-    _check_caller(batch, command)
-    check_unsealed(batch, command.sender)
-    before = _known(batch, command.session)
+    _check_caller(draft, command)
+    check_unsealed(draft, command.sender)
+    before = _known(draft, command.session)
     if before is None:
-        _begin(room, command, batch, rules)
+        _begin(draft, command)
     else:
-        _go_on(SessionDraft(room, batch, rules, before.id), command)
+        _go_on(SessionDraft(draft, before.id), command)
 
 
-def _check_caller(batch: RoomDraft, command: Collaborate) -> None:
+def _check_caller(draft: RoomDraft, command: Collaborate) -> None:
     """Refuse one that takes part in a collaboration: it would wait for others of its kind without end."""
-    for session in batch.sessions.live_with(command.sender):
+    for session in draft.room.sessions.live_with(command.sender):
         if session.setup.collaboration is not None:
             hint = "finish your turn there; whoever began it can begin another one"
             raise Refused(f"{command.sender} takes part in collaboration {session.id}", hint)
 
 
-def _known(batch: RoomDraft, name: str | None) -> Session | None:
+def _known(draft: RoomDraft, name: str | None) -> Session | None:
     """Return the collaboration that is meant; None where there is to be a new one."""
     if name is None:
         return None
-    found = batch.sessions.find(name)
+    found = draft.room.sessions.find(name)
     if found is not None and found.setup.collaboration is None:
         raise Refused(f"{found.id} is no collaboration", "leave session_id out to begin one")
     if found is None and _SESSION_ID.match(name):
-        known = [str(one.id) for one in batch.sessions.by_id.values() if one.setup.collaboration]
+        known = [str(one.id) for one in draft.room.sessions.by_id.values() if one.setup.collaboration]
         hint = nearest(name, known) if known else "leave session_id out to begin one"
         raise NotFound(f"unknown collaboration {name!r}, or it ended too long ago", hint)
     if name == DEFAULT_THREAD:
@@ -75,12 +73,12 @@ def _known(batch: RoomDraft, name: str | None) -> Session | None:
 # --- a new one -------------------------------------------------------------------------------------
 
 
-def _begin(room: Room, command: Collaborate, batch: RoomDraft, rules: RoomRules) -> None:
+def _begin(draft: RoomDraft, command: Collaborate) -> None:
     mode = _style(command.mode or Mode.ROUND_ROBIN)
     if not command.objective.strip():
         raise BadInput("objective is empty", "say what they should work on")
-    agents = _named(room, command)
-    limits = _limits(command, agents, Limits(), rules)
+    agents = _named(draft.room, command)
+    limits = _limits(command, agents, Limits(), draft.rules)
     terms = _terms(command, Collaboration(thread=command.thread))
     wanted = SetMode(
         sender=command.sender,
@@ -96,7 +94,7 @@ def _begin(room: Room, command: Collaborate, batch: RoomDraft, rules: RoomRules)
         prices=command.prices,
         thread=command.session,
     )
-    set_mode(room, wanted, batch, rules)
+    set_mode(draft, wanted)
 
 
 def _style(mode: str) -> Mode:
@@ -114,8 +112,12 @@ def _named(room: Room, command: Collaborate) -> tuple[AgentId, ...]:
 
 
 def _terms(command: Collaborate, before: Collaboration) -> Collaboration:
-    given: dict[str, Any] = {name: getattr(command, name) for name in _TERMS}
-    return replace(before, **{name: value for name, value in given.items() if value is not None})
+    return replace(
+        before,
+        parallel=before.parallel if command.parallel is None else command.parallel,
+        step_s=before.step_s if command.step_s is None else command.step_s,
+        summarise_at=before.summarise_at if command.summarise_at is None else command.summarise_at,
+    )
 
 
 def _limits(command: Collaborate, agents: tuple[AgentId, ...], before: Limits, rules: RoomRules) -> Limits:
@@ -149,38 +151,38 @@ def _notes(
 # --- one that goes on ------------------------------------------------------------------------------
 
 
-def _go_on(desk: SessionDraft, command: Collaborate) -> None:
+def _go_on(draft: SessionDraft, command: Collaborate) -> None:
     """Give a collaboration more steps; its thread, its turn order, what was said and spent go on."""
-    before = desk.session
-    setup = _more(desk, command)
-    other = desk.batch.sessions.live_in(before.thread)
+    before = draft.session
+    setup = _more(draft, command)
+    other = draft.room.sessions.live_in(before.thread)
     if other is not None and other.id != before.id:
         raise Refused(f"{other.id} runs in thread {before.thread}", f"end it first, or go on with {other.id}")
-    check_free(desk.room, desk.batch, setup, before)
+    check_free(draft.room_draft, setup, before)
     text = f"goes on for {(setup.rounds or 0) - before.steps} steps at most"
-    desk.change(Change.CONTINUED, text, {"setup": setup}, by=command.sender)
-    desk.notice(f"{setup.mode.upper()} {text}.")
-    for note in _notes(setup.mode, setup.agents, desk.terms, setup.limits, setup.prices):
-        desk.notice(note)
-    say_first(desk, command.sender, command.said)
+    draft.change(Change.CONTINUED, text, by=command.sender, setup=setup)
+    draft.notice(f"{setup.mode.upper()} {text}.")
+    for note in _notes(setup.mode, setup.agents, draft.terms, setup.limits, setup.prices):
+        draft.notice(note)
+    say_first(draft, command.sender, command.said)
     is_at_rest = before.is_over or before.stage.kind is PhaseKind.SOLO
-    for turn in list(desk.session.turns.values()):
+    for turn in list(draft.session.turns.values()):
         if is_at_rest or turn.agent not in setup.agents:
-            cancel(desk, turn, "it goes on without this turn")
+            cancel(draft, turn, "it goes on without this turn")
     if is_at_rest:
-        begin(desk)
+        begin(draft)
     else:
-        advance(desk)
+        advance(draft)
 
 
-def _more(desk: SessionDraft, command: Collaborate) -> Setup:
+def _more(draft: SessionDraft, command: Collaborate) -> Setup:
     """Return what a collaboration goes on with."""
-    session, setup = desk.session, desk.session.setup
+    session, setup = draft.session, draft.session.setup
     mode = _style(command.mode or setup.mode)
-    named = agents_of(desk.room, command) if command.agents is not None else _still_here(desk)
+    named = agents_of(draft.room, command) if command.agents is not None else _still_here(draft)
     if len(named) < MODES[mode].fewest:
         raise BadInput(f"{mode} takes at least {MODES[mode].fewest} agents, got {len(named)}", "name models")
-    lead = lead_of(desk.room, MODES[mode], named, command)
+    lead = lead_of(draft.room, MODES[mode], named, command)
     done = session.steps if session.is_over else setup.rounds or session.steps
     return replace(
         setup,
@@ -190,11 +192,11 @@ def _more(desk: SessionDraft, command: Collaborate) -> Setup:
         rounds=done + (command.steps or STEPS),
         lead=lead,
         synth=setup.synth if setup.synth in named else named[0],
-        limits=_limits(command, named, setup.limits, desk.rules),
+        limits=_limits(command, named, setup.limits, draft.rules),
         prices={**setup.prices, **command.prices},
-        collaboration=_terms(command, desk.terms),
+        collaboration=_terms(command, draft.terms),
     )
 
 
-def _still_here(desk: SessionDraft) -> tuple[AgentId, ...]:
-    return tuple(agent for agent in desk.session.agents if agent in desk.room.participants)
+def _still_here(draft: SessionDraft) -> tuple[AgentId, ...]:
+    return tuple(agent for agent in draft.session.agents if agent in draft.room.participants)

@@ -1,7 +1,7 @@
 """The course of a session: from turn to turn, from phase to phase, to its end."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from csp.protocol.enums import AgentId, DeliveryState
 from csp.protocol.session_parts import Candidate, Change, EndReason, PhaseKind, Stage, TurnState
@@ -20,54 +20,54 @@ from csp.room.sessions.votes import candidates, tally_of
 STALLS: Final = 3
 
 
-def begin(desk: SessionDraft) -> None:
+def begin(draft: SessionDraft) -> None:
     """Ask for the first turns of a session."""
-    _enter(desk, 0, 1)
-    advance(desk)
+    _enter(draft, 0, 1)
+    advance(draft)
 
 
-def advance(desk: SessionDraft) -> None:
+def advance(draft: SessionDraft) -> None:
     """Go on until somebody owes a reply, or the session is over; a session that is paused waits."""
-    reason = limit_hit(desk.session, desk.batch.clock)
-    if desk.session.is_running and reason is not None:
-        _cut_short(desk, reason, limit_text(desk.session, reason))
-    while desk.session.is_running and not desk.session.turns and not desk.session.stage.is_waiting:
-        _OVER[desk.session.stage.kind](desk)
+    reason = limit_hit(draft.session, draft.clock)
+    if draft.session.is_running and reason is not None:
+        _cut_short(draft, reason, limit_text(draft.session, reason))
+    while draft.session.is_running and not draft.session.turns and not draft.session.stage.is_waiting:
+        _OVER[draft.session.stage.kind](draft)
 
 
-def _cut_short(desk: SessionDraft, reason: EndReason, text: str) -> None:
+def _cut_short(draft: SessionDraft, reason: EndReason, text: str) -> None:
     """Stop what goes on because of a limit; a synthesis may still be asked for."""
-    desk.notice(text)
-    for turn in list(desk.session.turns.values()):
-        if not cancel(desk, turn, reason):
+    draft.notice(text)
+    for turn in list(draft.session.turns.values()):
+        if not cancel(draft, turn, reason):
             # Whoever is at it would go on spending for nothing.
-            desk.interrupt(turn)
-    _phase_over(desk, reason)
+            draft.interrupt(turn)
+    _phase_over(draft, reason)
 
 
 # --- phases --------------------------------------------------------------------------------------
 
 
-def _phase_over(desk: SessionDraft, reason: EndReason) -> None:
+def _phase_over(draft: SessionDraft, reason: EndReason) -> None:
     """Enter the next phase, or end where there is none."""
-    session = desk.session
+    session = draft.session
     final = session.winding or reason
-    following = None if session.winding else _following(desk, reason)
+    following = None if session.winding else _following(draft, reason)
     if following is None:
-        end(desk, final)
+        end(draft, final)
         return
     row, cycle = following
     round_before = session.stage.round
-    _enter(desk, row, cycle, reason=reason)
-    if not row_of(session.setup).is_round_a_turn and desk.session.stage.round > round_before:
-        desk.wake(f"round {round_before} is over")
+    _enter(draft, row, cycle, reason=reason)
+    if not row_of(session.setup).is_round_a_turn and draft.session.stage.round > round_before:
+        draft.wake(f"round {round_before} is over")
 
 
-def _following(desk: SessionDraft, reason: EndReason) -> tuple[int, int] | None:
+def _following(draft: SessionDraft, reason: EndReason) -> tuple[int, int] | None:
     """Return which row of the mode comes next, for the how-many-eth time."""
-    session = desk.session
+    session = draft.session
     setup, stage = session.setup, session.stage
-    has_synth = bool(desk.synthesisers())
+    has_synth = bool(draft.synthesisers())
     phases = row_of(setup).phases
     runs = [repetitions(phase, setup, reason, has_synth=has_synth) for phase in phases]
     is_cut = reason in EMERGENCIES
@@ -88,14 +88,14 @@ def _is_agreed(session: Session) -> bool:
 
 
 def _enter(
-    desk: SessionDraft,
+    draft: SessionDraft,
     row: int,
     cycle: int,
     *,
     reason: EndReason = EndReason.DONE,
     tied: tuple[Candidate, ...] = (),
 ) -> None:
-    session = desk.session
+    session = draft.session
     phase = row_of(session.setup).phases[row]
     number = session.stage.number + 1
     is_ballot = phase.kind is PhaseKind.BALLOT
@@ -114,21 +114,23 @@ def _enter(
     )
     if session.seal:
         members = () if session.setup.soft_turns else session.agents
-        release_held(desk, DeliveryState.QUEUED, but=members)
-    _announce(desk, stage, reason)
-    _ASKS[phase.kind](desk)
+        release_held(draft, DeliveryState.QUEUED, but=members)
+    _announce(draft, stage, reason)
+    _ASKS[phase.kind](draft)
 
 
-def _announce(desk: SessionDraft, stage: Stage, reason: EndReason) -> None:
-    before = desk.session.stage
-    is_last_word = stage.kind is PhaseKind.SOLO
-    fields: dict[str, Any] = {"stage": stage, "reason": reason if is_last_word else None}
-    if stage.candidates:
+def _announce(draft: SessionDraft, stage: Stage, reason: EndReason) -> None:
+    before = draft.session.stage
+    draft.change(
+        Change.PHASE,
+        stage.name,
+        stage=stage,
+        reason=reason if stage.kind is PhaseKind.SOLO else None,
         # Which proposal is whose is nobody's business until the votes are in.
-        fields["sealed"] = stage.number
-    desk.change(Change.PHASE, stage.name, fields)
-    if not row_of(desk.session.setup).is_round_a_turn and stage.round > before.round:
-        desk.notice(f"Round {stage.round}")
+        sealed=stage.number if stage.candidates else 0,
+    )
+    if not row_of(draft.session.setup).is_round_a_turn and stage.round > before.round:
+        draft.notice(f"Round {stage.round}")
 
 
 def _round_of(session: Session, row: int, cycle: int) -> int:
@@ -140,37 +142,37 @@ def _round_of(session: Session, row: int, cycle: int) -> int:
     return row + cycle
 
 
-def _ask_all(desk: SessionDraft) -> None:
-    for agent in desk.session.agents:
-        ask(desk, agent)
+def _ask_all(draft: SessionDraft) -> None:
+    for agent in draft.session.agents:
+        ask(draft, agent)
 
 
-def _ask_synth(desk: SessionDraft) -> None:
-    for agent in desk.synthesisers():
-        ask(desk, agent)
+def _ask_synth(draft: SessionDraft) -> None:
+    for agent in draft.synthesisers():
+        ask(draft, agent)
 
 
 # --- what follows when nobody owes a reply -------------------------------------------------------
 
 
-def _relay_goes_on(desk: SessionDraft) -> None:
+def _relay_goes_on(draft: SessionDraft) -> None:
     """Ask who comes next; where several may speak at once, as many as that."""
-    while len(desk.session.turns) < desk.session.width:
-        following = _next_in_relay(desk.session, desk.phase.speaker)
-        why_not = following if isinstance(following, EndReason) else ask(desk, following)
+    while len(draft.session.turns) < draft.session.width:
+        following = _next_in_relay(draft.session, draft.phase.speaker)
+        why_not = following if isinstance(following, EndReason) else ask(draft, following)
         if why_not:
-            if not desk.session.turns:
-                _relay_over(desk, why_not)
+            if not draft.session.turns:
+                _relay_over(draft, why_not)
             return
 
 
-def _relay_over(desk: SessionDraft, why: EndReason | str) -> None:
+def _relay_over(draft: SessionDraft, why: EndReason | str) -> None:
     if why is EndReason.ALL_FAILED:
-        end(desk, EndReason.ALL_FAILED)
+        end(draft, EndReason.ALL_FAILED)
     elif isinstance(why, EndReason):
-        _phase_over(desk, why)
+        _phase_over(draft, why)
     else:
-        _cut_short(desk, EndReason.EMERGENCY_COST, f"Cost limit: {why}, so it is not made.")
+        _cut_short(draft, EndReason.EMERGENCY_COST, f"Cost limit: {why}, so it is not made.")
 
 
 def _next_in_relay(session: Session, speaker: NextSpeaker) -> AgentId | EndReason:
@@ -246,39 +248,39 @@ _SPEAKERS: Final[dict[NextSpeaker, Callable[[Session], AgentId | EndReason]]] = 
 }
 
 
-def _gather_over(desk: SessionDraft) -> None:
-    states = {done.state for done in desk.session.done}
+def _gather_over(draft: SessionDraft) -> None:
+    states = {done.state for done in draft.session.done}
     if TurnState.REPLIED not in states and states & FAILED:
-        end(desk, EndReason.ALL_FAILED)
+        end(draft, EndReason.ALL_FAILED)
     else:
-        _phase_over(desk, EndReason.DONE)
+        _phase_over(draft, EndReason.DONE)
 
 
-def _ballot_over(desk: SessionDraft) -> None:
-    session = desk.session
+def _ballot_over(draft: SessionDraft) -> None:
+    session = draft.session
     result = tally_of(session)
     is_tie = result.is_quorate and len(result.leaders) > 1
     is_open = is_tie and not session.stage.is_again
     tied = ", ".join(one.label for one in result.leaders)
     # Who proposed what stays unknown as long as it can be voted on.
-    desk.notice(f"Tied: {tied}. One more ballot among them." if is_open else tally_text(session))
+    draft.notice(f"Tied: {tied}. One more ballot among them." if is_open else tally_text(session))
     if is_open:
-        _enter(desk, session.stage.row, session.stage.cycle, tied=result.leaders)
+        _enter(draft, session.stage.row, session.stage.cycle, tied=result.leaders)
     elif not row_of(session.setup).is_decided_by_vote or result.winner is not None:
-        _phase_over(desk, EndReason.DONE)
+        _phase_over(draft, EndReason.DONE)
     elif is_tie:
-        desk.notice("The vote is tied: the human or the orchestrator decides.")
-        _phase_over(desk, EndReason.TIE)
+        draft.notice("The vote is tied: the human or the orchestrator decides.")
+        _phase_over(draft, EndReason.TIE)
     else:
-        end(desk, EndReason.NO_QUORUM)
+        end(draft, EndReason.NO_QUORUM)
 
 
-def _solo_over(desk: SessionDraft) -> None:
-    session = desk.session
+def _solo_over(draft: SessionDraft) -> None:
+    session = draft.session
     if session.setup.collaboration is not None and not session.synthesis:
         stands = "the last one stands" if session.result else "a summary takes its place"
-        desk.notice(f"No synthesis was written: {stands}.")
-    end(desk, desk.session.winding or EndReason.DONE)
+        draft.notice(f"No synthesis was written: {stands}.")
+    end(draft, draft.session.winding or EndReason.DONE)
 
 
 _ASKS: Final[dict[PhaseKind, Callable[[SessionDraft], None]]] = {

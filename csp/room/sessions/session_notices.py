@@ -11,32 +11,32 @@ _RUNNING = "Autopilot running. Say 'Allstop' to end."
 _SUGGESTS = "Agent suggests finish: press ALLSTOP to end or let them continue."
 
 
-def remind(desk: SessionDraft, agent: AgentId) -> None:
+def remind(draft: SessionDraft, agent: AgentId) -> None:
     """Say after a reply of `agent` what a person may want to act on."""
-    session = desk.session
+    session = draft.session
     is_open = row_of(session.setup).is_limited and not respects_final(session.setup)
     if is_open and session.last is not None and session.last.final:
-        desk.notice(f"{_SUGGESTS} ({agent})")
+        draft.notice(f"{_SUGGESTS} ({agent})")
     _, repeats = session.echoes[agent]
     if repeats == 1:
-        desk.notice(f"{agent} said the same as before.")
-        desk.wake(f"it stalls: {agent} said the same as before")
-    warn_of_limits(desk)
-    due = _reminders_due(desk, session)
+        draft.notice(f"{agent} said the same as before.")
+        draft.wake(f"it stalls: {agent} said the same as before")
+    warn_of_limits(draft)
+    due = _reminders_due(draft, session)
     if due > session.reminders:
-        desk.change(Change.REMINDED, "reminded", {"rounds": due})
-        desk.notice(_RUNNING)
+        draft.change(Change.REMINDED, "reminded", rounds=due)
+        draft.notice(_RUNNING)
 
 
-def warn_of_limits(desk: SessionDraft) -> None:
+def warn_of_limits(draft: SessionDraft) -> None:
     """Say once of each limit that it is nearly used up."""
-    for reason in limits_near(desk.session):
-        if reason not in desk.session.warned:
-            desk.change(Change.WARNED, "warned", {"reason": reason})
-            desk.notice(near_text(desk.session, reason))
+    for reason in limits_near(draft.session):
+        if reason not in draft.session.warned:
+            draft.change(Change.WARNED, "warned", reason=reason)
+            draft.notice(near_text(draft.session, reason))
 
 
-def _reminders_due(desk: SessionDraft, session: Session) -> int:
+def _reminders_due(draft: SessionDraft, session: Session) -> int:
     if session.setup.mode is not Mode.AUTOPILOT:
         return 0
-    return max(session.replies // desk.rules.soft_turns, session.used.new // desk.rules.soft_tokens)
+    return max(session.replies // draft.rules.soft_turns, session.used.new // draft.rules.soft_tokens)

@@ -58,7 +58,7 @@ class Sessions(msgspec.Struct, omit_defaults=True):
         """Return the sealed phases that an agent is in; what it says belongs to all of them."""
         return {session.id: session.seal for session in self.live() if session.binds(agent)}
 
-    def take(self, event: AnyEvent) -> None:
+    def apply(self, event: AnyEvent) -> None:
         """Bring the session that an event is about up to date."""
         if isinstance(event, Redacted):
             self.by_id = {key: without_message(session, event) for key, session in self.by_id.items()}

@@ -1,7 +1,5 @@
 """The beginning of a session: who takes part, on which terms."""
 
-from msgspec.structs import replace
-
 from csp.errors import BadInput, Refused
 from csp.protocol.enums import ALL, HUMAN, AgentId, JoinRole, Mode, ParticipantKind, SessionId
 from csp.protocol.events import AgentCall, HumanMessage, ModeChanged, RunStarted
@@ -20,77 +18,81 @@ from csp.room.sessions.session_engine import begin
 from csp.room.sessions.session_state import Session
 
 
-def set_mode(room: Room, command: SetMode, batch: RoomDraft, rules: RoomRules) -> None:
+def set_mode(draft: RoomDraft, command: SetMode) -> None:
     """Begin a session; what ran in its thread makes way for it."""
     mode = known_mode(command.mode)
-    thread = command.thread or f"s-{batch.next_seq}"
-    before = batch.sessions.live_in(thread)
+    thread = command.thread or f"s-{draft.next_seq}"
+    before = draft.room.sessions.live_in(thread)
     if mode is Mode.FREEFORM:
-        _to_freeform(room, batch, rules, before, command.sender)
+        _to_freeform(draft, before, command.sender)
         return
-    check_unsealed(batch, command.sender, before)
-    setup = _setup(room, command, mode, rules)
+    check_unsealed(draft, command.sender, before)
+    setup = _setup(draft.room, command, mode, draft.rules)
     if mode is Mode.REVIEW and command.terms is not None:
-        _check_run_id(batch, command.terms.run_id)
-    check_free(room, batch, setup, before)
+        _check_run_id(draft, command.terms.run_id)
+    check_free(draft, setup, before)
     if before is not None:
-        end(SessionDraft(room, batch, rules, before.id), EndReason.SUPERSEDED, by=command.sender)
-    session_id = SessionId(f"s-{batch.next_seq}")
-    fields = {"session_id": session_id, "change": Change.STARTED, "setup": setup}
-    batch.add(ModeChanged, command.sender, ALL, f"{mode} started", fields, thread=thread)
-    desk = SessionDraft(room, batch, rules, session_id)
-    desk.notice(f"Mode: {mode.upper()}")
+        end(SessionDraft(draft, before.id), EndReason.SUPERSEDED, by=command.sender)
+    session_id = SessionId(f"s-{draft.next_seq}")
+    header = draft.header(command.sender, ALL, f"{mode} started", thread=thread)
+    draft.emit(ModeChanged(*header, session_id=session_id, change=Change.STARTED, setup=setup))
+    session_draft = SessionDraft(draft, session_id)
+    session_draft.notice(f"Mode: {mode.upper()}")
     if setup.topic:
-        desk.notice(f"Topic: {setup.topic}")
+        session_draft.notice(f"Topic: {setup.topic}")
     if mode is Mode.AUTOPILOT and command.rounds is not None:
-        desk.notice("Autopilot has no rounds, so theirs are ignored. Say 'Allstop' to end.")
+        session_draft.notice("Autopilot has no rounds, so theirs are ignored. Say 'Allstop' to end.")
     if mode is Mode.REVIEW:
-        _start_run(desk, command)
+        _start_run(session_draft, command)
     for note in command.notes:
-        desk.notice(note)
-    say_first(desk, command.sender, command.said)
-    begin(desk)
+        session_draft.notice(note)
+    say_first(session_draft, command.sender, command.said)
+    begin(session_draft)
 
 
-def check_unsealed(batch: RoomDraft, sender: AgentId, before: Session | None = None) -> None:
+def check_unsealed(draft: RoomDraft, sender: AgentId, before: Session | None = None) -> None:
     """Refuse to put the words of one who is in a sealed phase into the prompts of others."""
-    seals = [session for session in batch.sessions.seals_of(sender) if before is None or session != before.id]
+    seals = [
+        session for session in draft.room.sessions.seals_of(sender) if before is None or session != before.id
+    ]
     if seals:
         raise Refused(f"{sender} is in a sealed phase of {seals[0]}", "wait for its end, or stop it first")
 
 
-def say_first(desk: SessionDraft, sender: AgentId, text: str) -> None:
+def say_first(draft: SessionDraft, sender: AgentId, text: str) -> None:
     """Put what somebody says into the window of all, before anybody is asked."""
     if text.strip():
-        kind = HumanMessage if is_person(desk.room, sender) else AgentCall
-        fields = {"recipients": (), "session_id": desk.session.id}
-        desk.batch.add(kind, sender, ALL, text, fields, thread=desk.session.thread)
+        kind = HumanMessage if is_person(draft.room, sender) else AgentCall
+        header = draft.room_draft.message_header(sender, ALL, text, thread=draft.session.thread)
+        draft.room_draft.emit(kind(*header, recipients=(), session_id=draft.session.id))
 
 
-def _check_run_id(batch: RoomDraft, run_id: str | None) -> None:
+def _check_run_id(draft: RoomDraft, run_id: str | None) -> None:
     if run_id is None:
         return
     if not is_run_id(run_id):
         hint = "use small letters, digits, . _ - but neither two dots nor . or .lock at the end, 64 at most"
         raise BadInput(f"{run_id[:80]!r} cannot be the id of a run", hint)
-    if run_id in batch.runs.by_id:
+    if run_id in draft.room.runs.by_id:
         raise Refused(f"there is a run {run_id!r} already", "choose another id, or leave it out")
 
 
-def _start_run(desk: SessionDraft, command: SetMode) -> None:
+def _start_run(draft: SessionDraft, command: SetMode) -> None:
     """Begin the run of a session; whoever does the work waits until its place is made."""
-    terms = command.terms or RunTerms()
-    builder, reviewer = desk.session.setup.agents
-    fields = {
-        "session_id": desk.session.id,
-        "run": terms.run_id or f"run-{desk.batch.next_seq}",
-        "builder": builder,
-        "reviewer": reviewer,
-        "max_revisions": (desk.session.setup.rounds or 1) - 1,
-        "terms": terms,
-    }
-    desk.batch.add(RunStarted, command.sender, ALL, command.topic, fields, thread=desk.session.thread)
-    desk.notice(f"Run {fields['run']}: {builder} builds, {reviewer} reviews.")
+    terms, session = command.terms or RunTerms(), draft.session
+    builder, reviewer = session.setup.agents
+    run_id = terms.run_id or f"run-{draft.room_draft.next_seq}"
+    draft.room_draft.emit(
+        RunStarted(
+            *draft.header(command.sender, command.topic),
+            run=run_id,
+            builder=builder,
+            reviewer=reviewer,
+            max_revisions=(session.setup.rounds or 1) - 1,
+            terms=terms,
+        )
+    )
+    draft.notice(f"Run {run_id}: {builder} builds, {reviewer} reviews.")
 
 
 def known_mode(mode: str) -> Mode:
@@ -100,11 +102,11 @@ def known_mode(mode: str) -> Mode:
     return Mode(mode)
 
 
-def _to_freeform(room: Room, batch: RoomDraft, rules: RoomRules, before: Session | None, by: AgentId) -> None:
+def _to_freeform(draft: RoomDraft, before: Session | None, by: AgentId) -> None:
     if before is not None:
-        desk = SessionDraft(room, batch, rules, before.id)
-        end(desk, EndReason.CANCELED, by=by)
-        desk.notice(f"Mode: {Mode.FREEFORM.upper()}")
+        session_draft = SessionDraft(draft, before.id)
+        end(session_draft, EndReason.CANCELED, by=by)
+        session_draft.notice(f"Mode: {Mode.FREEFORM.upper()}")
 
 
 def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
@@ -193,16 +195,20 @@ def _rounds(row: ModeRow, command: SetMode) -> int | None:
 
 
 def _limits(wanted: Limits, house: Limits) -> Limits:
-    own = {name: getattr(wanted, name) for name in Limits.__struct_fields__}
-    return replace(house, **{name: value for name, value in own.items() if value is not None})
+    return Limits(
+        turns=house.turns if wanted.turns is None else wanted.turns,
+        tokens=house.tokens if wanted.tokens is None else wanted.tokens,
+        minutes=house.minutes if wanted.minutes is None else wanted.minutes,
+        cost=house.cost if wanted.cost is None else wanted.cost,
+    )
 
 
-def check_free(room: Room, batch: RoomDraft, setup: Setup, before: Session | None) -> None:
+def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
     """Refuse an agent that is in another session; only a model behind an API can be in two."""
     for agent in (*setup.agents, *([setup.synth] if setup.synth else [])):
-        if agent == MAILBOX or room.participants[agent].kind is ParticipantKind.API:
+        if agent == MAILBOX or draft.room.participants[agent].kind is ParticipantKind.API:
             continue
-        others = [session for session in batch.sessions.live_with(agent) if session is not before]
+        others = [session for session in draft.room.sessions.live_with(agent) if session is not before]
         if others:
             hint = f"end that one first with: csp stop, or choose others than {agent}"
             raise Refused(f"{agent} is in session {others[0].id} ({others[0].setup.mode})", hint)

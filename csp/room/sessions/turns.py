@@ -1,23 +1,20 @@
 """The turns of a session: who is asked, with what, how a turn goes on until its reply."""
 
-from typing import Any, Final
+from typing import Final
 
 from csp.protocol.enums import (
-    ALL,
     HUMAN,
     SYSTEM,
     AgentId,
     AgentState,
     DeliveryState,
-    HeldReason,
     MessageId,
     ParticipantKind,
     TurnId,
 )
-from csp.protocol.events import MessageEvent, TurnSignal, Voted
+from csp.protocol.events import DeliveryMoved, TurnSignal, Voted
 from csp.protocol.session_parts import PhaseKind, TurnState
 from csp.room.board.board_state import hits_as_items
-from csp.room.messages.delivery import may_move
 from csp.room.room_state import Participant
 from csp.room.runs.run_prompts import run_values
 from csp.room.sessions.cost_estimate import CostEstimate, OverBudget, estimate_cost
@@ -31,232 +28,204 @@ from csp.room.sessions.turn_prompt import max_rounds, prompt, prompt_values, ren
 WAITS_FOR_PERSON: Final = frozenset({AgentState.NEEDS_APPROVAL, AgentState.NEEDS_HUMAN})
 
 
-def ask(desk: SessionDraft, agent: AgentId) -> str:
+def ask(draft: SessionDraft, agent: AgentId) -> str:
     """Give the turn to `agent`; where it cannot take it, note why.
 
     Return why it is too dear to be asked, where something else has to become of that.
     """
-    participant = desk.participant(agent)
-    reason = _why_not(desk, agent, participant)
+    participant = draft.participant(agent)
+    reason = _why_not(draft, agent, participant)
     if reason:
-        _pass_over(desk, agent, reason)
+        _pass_over(draft, agent, reason)
         return ""
-    text = _text(desk, agent, _template(desk, agent), _round(desk))
-    cost = estimate_cost(desk.session, agent, text)
+    is_led = draft.phase.speaker is NextSpeaker.LEAD and agent != draft.session.setup.lead
+    text = _text(draft, agent, "assist" if is_led else draft.phase.prompt, _round(draft))
+    cost = estimate_cost(draft.session, agent, text)
     if isinstance(cost, OverBudget):
-        if desk.phase.kind is PhaseKind.RELAY:
+        if draft.phase.kind is PhaseKind.RELAY:
             return cost.why
-        _pass_over(desk, agent, cost.why)
+        _pass_over(draft, agent, cost.why)
         return ""
-    _signal(desk, agent, text, cost, _round(desk))
-    desk.notice(f"@{agent} - Your turn.")
+    _signal(draft, agent, text, cost, _round(draft))
+    draft.notice(f"@{agent} - Your turn.")
     return ""
 
 
-def ask_again(desk: SessionDraft, turn: Turn, template: str, problem: str = "") -> None:
+def ask_again(draft: SessionDraft, turn: Turn, template: str, problem: str = "") -> None:
     """Ask once more for an answer in the form that was asked for, unless that is too dear."""
-    text = _text(desk, turn.agent, template, turn.round, problem)
-    cost = estimate_cost(desk.session, turn.agent, text, turn.prompt_tokens)
+    text = _text(draft, turn.agent, template, turn.round, problem)
+    cost = estimate_cost(draft.session, turn.agent, text, turn.prompt_tokens)
     if isinstance(cost, OverBudget):
-        fail(desk, turn, TurnState.FAILED, cost.why)
+        fail(draft, turn, TurnState.FAILED, cost.why)
     else:
-        _signal(desk, turn.agent, text, cost, turn.round, is_repair=True)
+        _signal(draft, turn.agent, text, cost, turn.round, is_repair=True)
 
 
-def can_pay_again(desk: SessionDraft, turn: Turn) -> bool:
+def can_pay_again(draft: SessionDraft, turn: Turn) -> bool:
     """Tell whether the limit of money lets a turn be asked for once more."""
-    cost = estimate_cost(desk.session, turn.agent, "", 2 * turn.prompt_tokens, turn.foreseen_usd)
+    cost = estimate_cost(draft.session, turn.agent, "", 2 * turn.prompt_tokens, turn.foreseen_usd)
     return not isinstance(cost, OverBudget)
 
 
-def _why_not(desk: SessionDraft, agent: AgentId, participant: Participant | None) -> str:
+def _why_not(draft: SessionDraft, agent: AgentId, participant: Participant | None) -> str:
     if participant is None:
         return "it has left the room"
     if participant.kind is ParticipantKind.API and not participant.online:
         # A model that nobody runs takes up nothing; a CLI may just be starting again.
         return "it is offline"
-    if participant.state is AgentState.LIMITED and not _is_past(participant.until, desk.batch.clock):
+    is_past = participant.until is not None and participant.until <= draft.clock
+    if participant.state is AgentState.LIMITED and not is_past:
         return "it has reached its limit"
-    if desk.session.is_benched(agent):
+    if draft.session.is_benched(agent):
         return "it is benched until it speaks"
-    most = desk.session.setup.limits.turns
-    is_spent = most is not None and desk.session.asked >= most
-    return "no turns are left" if is_spent and desk.phase.kind is not PhaseKind.SOLO else ""
+    most = draft.session.setup.limits.turns
+    is_spent = most is not None and draft.session.asked >= most
+    return "no turns are left" if is_spent and draft.phase.kind is not PhaseKind.SOLO else ""
 
 
-def _is_past(until: float | None, now: float) -> bool:
-    return until is not None and until <= now
-
-
-def _pass_over(desk: SessionDraft, agent: AgentId, reason: str) -> None:
-    seq = desk.batch.next_seq
+def _pass_over(draft: SessionDraft, agent: AgentId, reason: str) -> None:
+    """Note a turn that is over before it was asked for; no message stands for it."""
+    seq = draft.room_draft.next_seq
     never = Turn(
         id=TurnId(f"t-{seq}"),
         agent=agent,
-        message=MessageId(f"m-{seq}"),
-        round=_round(desk),
+        message=MessageId(""),
+        round=_round(draft),
         state=TurnState.ASKED,
-        asked_at=desk.batch.now,
-        since=desk.batch.now,
+        asked_at=draft.now,
+        since=draft.now,
     )
-    desk.move(never, TurnState.FAILED, reason)
-    desk.notice(f"{agent} is passed over: {reason}.")
+    draft.move(never, TurnState.FAILED, reason)
+    draft.notice(f"{agent} is passed over: {reason}.")
 
 
-def _round(desk: SessionDraft) -> int:
-    session = desk.session
-    is_counted = row_of(session.setup).is_round_a_turn and desk.phase.speaker is not NextSpeaker.EACH
+def _round(draft: SessionDraft) -> int:
+    session = draft.session
+    is_counted = row_of(session.setup).is_round_a_turn and draft.phase.speaker is not NextSpeaker.EACH
     return session.steps + 1 if is_counted else session.stage.round
 
 
-def _template(desk: SessionDraft, agent: AgentId) -> str:
-    is_led = desk.phase.speaker is NextSpeaker.LEAD and agent != desk.session.setup.lead
-    return "assist" if is_led else desk.phase.prompt
-
-
-def _text(desk: SessionDraft, agent: AgentId, template: str, round: int, problem: str = "") -> str:
-    session = desk.session
-    participant = desk.room.participants[agent]
-    values = prompt_values(session, agent, participant.kind, round, desk.rules.window, desk.batch.sessions)
-    values["board"] = _from_board(desk, agent)
+def _text(draft: SessionDraft, agent: AgentId, template: str, round: int, problem: str = "") -> str:
+    """Return the whole prompt of a turn."""
+    session, room, size = draft.session, draft.room, draft.rules.window
+    kind = room.participants[agent].kind
+    values = prompt_values(session, agent, kind, round, size, room.sessions)
+    # What the whiteboard has beside the window; it takes no more space however much there is.
+    found = draft.hits.get(session.id) or draft.hits.get("") or ()
+    known = [item.id for item in window(session, agent, size, room.sessions)] if found else []
+    items = hits_as_items(found, known=known)
+    hits = {"hits": visible_items(items, size)}
+    values["board"] = render(draft.rules.prompts, "board", hits) if items else ""
     # In a second ballot, whose proposal is whose would show.
     is_counted = bool(session.counted) and not session.stage.candidates
     values["votes"] = tally_text(session) if is_counted else ""
-    if desk.run is not None:
-        values |= run_values(desk.run, agent)
+    if draft.run is not None:
+        values |= run_values(draft.run, agent)
     values["problem"] = problem
-    return prompt(desk.rules.prompts, template, values)
-
-
-def _from_board(desk: SessionDraft, agent: AgentId) -> str:
-    """Return what the whiteboard has beside the window; it takes no more room however much there is."""
-    session, size = desk.session, desk.rules.window
-    found = desk.batch.hits.get(session.id) or desk.batch.hits.get("") or ()
-    known = [item.id for item in window(session, agent, size, desk.batch.sessions)] if found else []
-    items = hits_as_items(found, known=known)
-    return render(desk.rules.prompts, "board", {"hits": visible_items(items, size)}) if items else ""
+    return prompt(draft.rules.prompts, template, values)
 
 
 def _signal(
-    desk: SessionDraft, agent: AgentId, text: str, cost: CostEstimate, round: int, *, is_repair: bool = False
+    draft: SessionDraft, agent: AgentId, text: str, cost: CostEstimate, round: int, *, is_repair: bool = False
 ) -> None:
-    session = desk.session
-    turn = TurnId(f"t-{desk.batch.next_seq}")
-    fields: dict[str, Any] = {
-        "recipients": (agent,),
-        "turn": turn,
-        "call_id": turn,
-        "session_id": session.id,
-        "round": round,
-        "max_rounds": max_rounds(session),
-        "is_repair": is_repair,
-        "foreseen_usd": cost.cost_usd,
-        "allowed_usd": cost.allowed_usd,
-        "max_output": cost.max_output,
-        "current_agent": agent,
-        "waiting_for": tuple(dict.fromkeys((*session.waiting_for, agent))),
+    """Ask an agent for its turn; what was held for the turn stands in its window."""
+    session, room_draft = draft.session, draft.room_draft
+    turn = TurnId(f"t-{room_draft.next_seq}")
+    read = [item.id for item in window(session, agent, draft.rules.window, draft.room.sessions)]
+    room_draft.emit(
+        TurnSignal(
+            *room_draft.message_header(SYSTEM, agent, text, thread=session.thread),
+            recipients=(agent,),
+            turn=turn,
+            call_id=turn,
+            session_id=session.id,
+            round=round,
+            max_rounds=max_rounds(session),
+            is_repair=is_repair,
+            foreseen_usd=cost.cost_usd,
+            allowed_usd=cost.allowed_usd,
+            max_output=cost.max_output,
+            current_agent=agent,
+            waiting_for=tuple(dict.fromkeys((*session.waiting_for, agent))),
+        )
+    )
+    # The end of a sealed phase, a moment ago, may have released some of it.
+    released = {
+        event.message
+        for event in room_draft.events
+        if isinstance(event, DeliveryMoved) and (event.agent, event.state) == (agent, DeliveryState.QUEUED)
     }
-    read = [item.id for item in window(session, agent, desk.rules.window, desk.batch.sessions)]
-    desk.batch.add(TurnSignal, SYSTEM, agent, text, fields, thread=session.thread)
-    _take_in(desk, agent, read, turn)
-
-
-def _take_in(desk: SessionDraft, agent: AgentId, read: list[MessageId], turn: TurnId) -> None:
-    """End the deliveries of messages that were held for the turn: they stand in its window."""
-    reason = f"it came with {turn}"
-    known = [message for message in map(desk.room.message, read) if message is not None]
-    for message in known:
+    for message in filter(None, map(draft.room.message, read)):
         delivery = message.deliveries.get(agent)
-        is_held = delivery and (delivery.state, delivery.reason) == (DeliveryState.HELD, HeldReason.TURN)
-        if is_held and _may_withdraw(desk, message.id, agent):
-            desk.batch.deliver(message, agent, DeliveryState.WITHDRAWN, reason)
-    if len(known) < len(read):
-        _take_in_new(desk, agent, read, reason)
-
-
-def _take_in_new(desk: SessionDraft, agent: AgentId, read: list[MessageId], reason: str) -> None:
-    """Do the same for messages of this batch, which the room does not know yet."""
-    new = [event for event in desk.batch.events if isinstance(event, MessageEvent) and agent in event.waits]
-    for event in new:
-        if event.id in read and not event.held and _may_withdraw(desk, event.id, agent):
-            desk.batch.step(event.id, event.sender, event.thread, agent, DeliveryState.WITHDRAWN, reason)
-
-
-def _may_withdraw(desk: SessionDraft, message: MessageId, agent: AgentId) -> bool:
-    """Tell whether a delivery that was held has not ended in this batch; it may have been let go."""
-    now = desk.batch.stepped.get((message, agent), DeliveryState.HELD)
-    return may_move(now, DeliveryState.WITHDRAWN)
+        if delivery is not None and (
+            delivery.is_held_for_turn or (delivery.state is DeliveryState.QUEUED and message.id in released)
+        ):
+            room_draft.move_delivery(message, agent, DeliveryState.WITHDRAWN, f"it came with {turn}")
 
 
 # --- on the way to a reply -----------------------------------------------------------------------
 
 
-def delivered(desk: SessionDraft, turn: Turn) -> None:
+def delivered(draft: SessionDraft, turn: Turn) -> None:
     """Start the clock of a turn whose prompt has arrived."""
     if turn.state is TurnState.ASKED:
-        desk.move(turn, TurnState.DELIVERED)
+        draft.move(turn, TurnState.DELIVERED)
 
 
-def working(desk: SessionDraft, turn: Turn, note: str = "") -> None:
+def working(draft: SessionDraft, turn: Turn, note: str = "") -> None:
     """Start the clock of a turn again; in a sealed phase the note is nobody else's business."""
-    desk.move(turn, TurnState.WORKING, "" if desk.session.seal else note)
+    draft.move(turn, TurnState.WORKING, "" if draft.session.seal else note)
 
 
-def keep_open(desk: SessionDraft, turn: Turn, note: str = "") -> None:
+def keep_open(draft: SessionDraft, turn: Turn, note: str = "") -> None:
     """Start the clock of a turn again, for as long as a turn may be kept open."""
-    began = desk.batch.now if turn.delivered_at is None else turn.delivered_at
-    is_spent = desk.batch.now - began >= desk.rules.longest_s
-    if not is_spent and (turn.state is not TurnState.BLOCKED or not _waits_for_person(desk, turn.agent)):
-        working(desk, turn, note)
+    began = draft.now if turn.delivered_at is None else turn.delivered_at
+    is_spent = draft.now - began >= draft.rules.longest_s
+    participant = draft.participant(turn.agent)
+    waits_for_person = participant is not None and participant.state in WAITS_FOR_PERSON
+    if not is_spent and (turn.state is not TurnState.BLOCKED or not waits_for_person):
+        working(draft, turn, note)
 
 
-def _waits_for_person(desk: SessionDraft, agent: AgentId) -> bool:
-    """Tell whether an agent can do nothing now, whatever is said of its work."""
-    participant = desk.participant(agent)
-    return participant is not None and participant.state in WAITS_FOR_PERSON
-
-
-def cast(desk: SessionDraft, turn: Turn, vote: BallotVote) -> None:
+def cast(draft: SessionDraft, turn: Turn, vote: BallotVote) -> None:
     """Note the vote of a turn's agent; the same one again, by tool or in words, is no second vote."""
-    session = desk.session
+    session = draft.session
     if session.votes.get(turn.agent) == vote:
         return
     text = f"VOTE: [{vote.label}]" + (f" REASON: {vote.reason}" if vote.reason else "")
-    fields: dict[str, Any] = {"label": vote.label, "reason": vote.reason, "turn": turn.id}
-    fields |= {"session_id": session.id, "sealed": session.seal}
-    desk.batch.add(Voted, turn.agent, ALL, text, fields, thread=session.thread)
+    header = draft.header(turn.agent, text)
+    draft.room_draft.emit(
+        Voted(*header, turn=turn.id, label=vote.label, reason=vote.reason, sealed=session.seal)
+    )
 
 
-def blocked(desk: SessionDraft, turn: Turn, detail: str) -> None:
+def blocked(draft: SessionDraft, turn: Turn, detail: str) -> None:
     """Stop the clock of a turn: it waits for a person."""
     if turn.state in (TurnState.DELIVERED, TurnState.WORKING):
-        desk.move(turn, TurnState.BLOCKED)
+        draft.move(turn, TurnState.BLOCKED)
         # What it wants to do is between the agent and the people of the room.
-        desk.notice(f"{turn.agent} waits for a person" + (f": {detail}" if detail else "."), HUMAN)
-        desk.wake(f"{turn.agent} is blocked: it waits for a person")
+        draft.notice(f"{turn.agent} waits for a person" + (f": {detail}" if detail else "."), HUMAN)
+        draft.wake(f"{turn.agent} is blocked: it waits for a person")
 
 
-def fail(desk: SessionDraft, turn: Turn, state: TurnState, reason: str) -> None:
+def fail(draft: SessionDraft, turn: Turn, state: TurnState, reason: str) -> None:
     """End a turn that nobody answers."""
-    desk.withdraw(turn)
-    desk.move(turn, state, reason)
-    desk.notice(f"{turn.agent}: {_said(state)}, {reason}. The turn passes on.")
-    if desk.session.strikes.get(turn.agent) == STRIKES:
-        desk.notice(f"{turn.agent} is benched: it is not asked again until it speaks.")
+    draft.withdraw(turn)
+    draft.move(turn, state, reason)
+    what = "timed out" if state is TurnState.TIMED_OUT else "its turn failed"
+    draft.notice(f"{turn.agent}: {what}, {reason}. The turn passes on.")
+    if draft.session.strikes.get(turn.agent) == STRIKES:
+        draft.notice(f"{turn.agent} is benched: it is not asked again until it speaks.")
 
 
-def cancel(desk: SessionDraft, turn: Turn, reason: str) -> bool:
+def cancel(draft: SessionDraft, turn: Turn, reason: str) -> bool:
     """End a turn because somebody said so; tell whether nobody has begun with it."""
-    is_back = desk.withdraw(turn)
-    desk.move(turn, TurnState.CANCELLED, reason)
+    is_back = draft.withdraw(turn)
+    draft.move(turn, TurnState.CANCELLED, reason)
     return is_back
 
 
-def _said(state: TurnState) -> str:
-    return "timed out" if state is TurnState.TIMED_OUT else "its turn failed"
-
-
-def is_api(desk: SessionDraft, agent: AgentId) -> bool:
+def is_api(draft: SessionDraft, agent: AgentId) -> bool:
     """Tell whether an agent has to answer in an envelope."""
-    participant = desk.participant(agent)
+    participant = draft.participant(agent)
     return participant is not None and participant.kind is ParticipantKind.API

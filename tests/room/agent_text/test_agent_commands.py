@@ -35,7 +35,8 @@ from csp.room.agent_text.agent_commands import MAX_COMMANDS
 from csp.room.commands import AnswerQuery, ControlAgent, Join, Leave, PostReply, Remove, Send
 from csp.room.messages.inbox import pending
 from csp.room.messages.send import MAX_HOPS
-from csp.room.room_state import Room, dump, load, replay
+from csp.room.room_reducer import replay
+from csp.room.room_state import Room, dump, load
 from tests.room.live import CLAUDE, CODEX, GEMINI, LiveRoom, one
 
 S = DeliveryState

@@ -22,7 +22,8 @@ from csp.room.board.board_state import (
     summary_prompt,
 )
 from csp.room.commands import WriteNote
-from csp.room.room_state import dump, load, replay
+from csp.room.room_reducer import replay
+from csp.room.room_state import dump, load
 from csp.room.sessions.token_estimate import CHARS_PER_TOKEN
 from tests.room.live import CLAUDE, CODEX, LiveRoom
 from tests.room.playing import RULES, Play
@@ -128,8 +129,8 @@ def test_lost_line_never_makes_an_index_come_again() -> None:
 
 def test_provider_is_kept_with_the_board() -> None:
     boards = Boards()
-    boards.take(_changed(BoardChange.PROVIDER, provider=Provider.OPENAI, store="vs_1"))
-    boards.take(_changed(BoardChange.ASKED))
+    boards.apply(_changed(BoardChange.PROVIDER, provider=Provider.OPENAI, store="vs_1"))
+    boards.apply(_changed(BoardChange.ASKED))
 
     board = boards.of("s-4")
     assert (board.provider, board.store) == (Provider.OPENAI, "vs_1")
@@ -139,14 +140,14 @@ def test_provider_is_kept_with_the_board() -> None:
 
 def test_provider_that_is_not_named_is_the_local_one() -> None:
     boards = Boards()
-    boards.take(_changed(BoardChange.PROVIDER))
+    boards.apply(_changed(BoardChange.PROVIDER))
 
     assert boards.of("s-4").provider is Provider.LOCAL
 
 
 def test_change_of_no_known_kind_is_a_fault_of_ours() -> None:
     with pytest.raises(AssertionError):
-        Boards().take(_changed(cast(Any, "odd")))
+        Boards().apply(_changed(cast(Any, "odd")))
 
 
 def _changed(change: BoardChange, provider: Provider | None = None, store: str = "") -> BoardChanged:

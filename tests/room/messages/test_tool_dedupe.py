@@ -15,7 +15,8 @@ from csp.protocol.events import (
 from csp.room.commands import PostReply, RedactMessage, ReportDelivery, Send
 from csp.room.messages.send import MAX_HOPS
 from csp.room.messages.tool_dedupe import KEPT, fingerprints
-from csp.room.room_state import dump, load, replay
+from csp.room.room_reducer import replay
+from csp.room.room_state import dump, load
 from tests.room.live import CLAUDE, CODEX, LiveRoom, one
 from tests.room.playing import Play
 

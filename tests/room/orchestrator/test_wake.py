@@ -5,7 +5,7 @@ import pytest
 from csp.protocol.enums import HUMAN, AgentId, AgentState, DeliveryState, HeldReason, JoinRole, MessageId
 from csp.protocol.events import DeliveryMoved, KeptPrivate, NoticePosted, SystemReply, TurnSignal
 from csp.room.commands import Join, Leave, PostReply, Rejoin, ReportDelivery, SetState, Stop, Tick
-from csp.room.room_state import replay
+from csp.room.room_reducer import replay
 from csp.room.timers import next_deadline
 from tests.room.live import CLAUDE, CODEX
 from tests.room.playing import BOSS, Play

@@ -17,7 +17,8 @@ from csp.protocol.events import (
 )
 from csp.protocol.session_parts import Change
 from csp.room.orchestrator.wake_state import UnansweredWakeups, Wakeups
-from csp.room.room_state import dump, load, replay
+from csp.room.room_reducer import replay
+from csp.room.room_state import dump, load
 from tests.room.playing import BOSS
 
 SESSION = SessionId("s-1")
@@ -35,7 +36,7 @@ def woken(ts: float = 5.0) -> AnyEvent:
 def after(*events: AnyEvent) -> dict[AgentId, UnansweredWakeups]:
     wakeups = Wakeups()
     for one in events:
-        wakeups.take(one)
+        wakeups.apply(one)
     return wakeups.by_agent
 
 

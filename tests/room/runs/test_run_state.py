@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from csp.protocol.enums import SessionId
 from csp.protocol.events import RunEnded, RunEvent, RunSaid, RunStarted
 from csp.protocol.review_messages import AlertLevel, ExecutionAlert, RunPhase, RunRole
-from csp.room.room_state import dump, load, replay, without_texts
+from csp.room.room_reducer import replay
+from csp.room.room_state import dump, load, without_texts
 from csp.room.runs.run_state import KEPT_ENDED, KEPT_KEYS, ReviewRuns
 from tests.room.live import CLAUDE, CODEX
 from tests.room.reviewing import Reviewing
@@ -34,7 +35,7 @@ def test_event_of_no_known_kind_changes_nothing_but_the_number() -> None:
     run = Reviewing().to(P.PLAN)
     before, event = run.run, run.all(RunSaid)[-1]
     plain = RunEvent(99, 1.0, event.id, event.sender, event.target, "", "", before.session, before.id)
-    run.room.runs.take(plain)  # type: ignore[arg-type]  # as one of a newer version would be
+    run.room.runs.apply(plain)  # type: ignore[arg-type]  # as one of a newer version would be
 
     assert run.run == replace(before, seq=99)
 
@@ -70,10 +71,10 @@ def ended() -> Reviewing:
 
 def test_many_runs_that_have_ended_are_forgotten(ended: Reviewing) -> None:
     runs, first, last = ReviewRuns(), ended.all(RunStarted)[0], ended.all(RunEnded)[0]
-    runs.take(replace(first, run="live"))
+    runs.apply(replace(first, run="live"))
     for number in range(KEPT_ENDED + 2):
-        runs.take(replace(first, run=f"r{number}"))
-        runs.take(replace(last, run=f"r{number}"))
+        runs.apply(replace(first, run=f"r{number}"))
+        runs.apply(replace(last, run=f"r{number}"))
 
     assert len(runs.by_id) == KEPT_ENDED + 1
     assert "live" in runs.by_id and "r1" not in runs.by_id and "r2" in runs.by_id

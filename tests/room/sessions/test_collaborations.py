@@ -25,7 +25,8 @@ from csp.room.commands import (
     Stop,
     Tick,
 )
-from csp.room.room_state import Room, dump, load, replay
+from csp.room.room_reducer import replay
+from csp.room.room_state import Room, dump, load
 from csp.room.sessions.session_reducer import KEPT_COURSE
 from csp.room.sessions.session_registry import KEPT_COLLABORATIONS, KEPT_ENDED
 from csp.room.sessions.session_views import collaboration_view

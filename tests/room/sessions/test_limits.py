@@ -10,8 +10,9 @@ from csp.protocol.events import AgentResponse, ControlSent, KnownEvent, UsageSee
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import EndReason, Limits, Price, Status, TurnState
 from csp.room.commands import ExtendTurn, Stop
+from csp.room.room_reducer import replay
 from csp.room.room_rules import RoomRules
-from csp.room.room_state import dump, load, replay
+from csp.room.room_state import dump, load
 from csp.room.sessions.limits import limit_text, near_text
 from csp.room.sessions.spending import MOST_UNDER_WAY, Spent
 from tests.room.live import CLAUDE, CODEX, GEMINI

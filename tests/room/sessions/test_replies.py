@@ -116,7 +116,7 @@ def test_words_out_of_turn_may_use_up_a_limit() -> None:
 
 @pytest.mark.parametrize("by", ["turn", "message"])
 def test_turn_outlives_the_memory_of_its_ask(play: Play, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
-    monkeypatch.setattr("csp.room.room_state.WINDOW", 2)
+    monkeypatch.setattr("csp.room.room_reducer.WINDOW", 2)
     turn = play.turn(CLAUDE)
     play.deliver(CLAUDE)
     for _ in range(4):
@@ -129,7 +129,7 @@ def test_turn_outlives_the_memory_of_its_ask(play: Play, monkeypatch: pytest.Mon
 
 
 def test_turn_whose_ask_is_forgotten_is_not_taken_back(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.room.room_state.WINDOW", 2)
+    monkeypatch.setattr("csp.room.room_reducer.WINDOW", 2)
     play.deliver(CLAUDE)
     for _ in range(4):
         play.say(HUMAN, GEMINI)

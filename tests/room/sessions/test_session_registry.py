@@ -61,7 +61,7 @@ def test_lost_beginning_of_a_session_is_passed_over() -> None:
     sessions = Sessions()
     for event in play.journal:
         if not isinstance(event, ModeChanged) or event.change is not Change.STARTED:
-            sessions.take(event)
+            sessions.apply(event)
 
     assert sessions == Sessions()
 

@@ -1,11 +1,10 @@
 """Sessions are steered from outside."""
 
 import pytest
-from msgspec.structs import replace
 
 from csp.errors import BadInput, NotFound, Refused
-from csp.protocol.enums import ALL, HUMAN, AgentState, ControlVerb, DeliveryState, MessageId, SessionAction
-from csp.protocol.events import AgentResponse, ControlSent, TurnSignal
+from csp.protocol.enums import ALL, HUMAN, AgentState, ControlVerb, DeliveryState, SessionAction
+from csp.protocol.events import AgentResponse, ControlSent, DeliveryMoved, TurnSignal
 from csp.protocol.requests import Handoff
 from csp.protocol.session_parts import Limits, Status, TurnState
 from csp.room.commands import (
@@ -19,8 +18,6 @@ from csp.room.commands import (
     Steer,
     Stop,
 )
-from csp.room.room_draft import RoomDraft
-from csp.room.sessions.session_draft import SessionDraft
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import BOSS, Play
 
@@ -366,11 +363,13 @@ def test_agent_whose_coming_stood_in_a_lost_line_is_passed_over(play: Play) -> N
     assert "codex is passed over: it has left the room." in play.notices
 
 
-def test_ask_that_has_not_left_yet_is_queued(play: Play) -> None:
-    desk = SessionDraft(play.room, RoomDraft(play.room, play.now), play.rules, play.session.id)
-    unsent = replace(play.turn(CLAUDE), message=MessageId("m-999"))
+def test_ask_that_is_not_remembered_cannot_be_withdrawn(play: Play) -> None:
+    message = play.turn(CLAUDE).message
+    del play.room.messages[message], play.room.participants[CLAUDE].queue[message]
+    events = play.do(Stop(sender=HUMAN))
 
-    assert desk.delivery_of(unsent) == "queued"
+    assert [event for event in events if isinstance(event, DeliveryMoved)] == []
+    assert play.ended == "stopped_by_user"
 
 
 def test_typed_ask_is_not_delivered_yet(play: Play) -> None:

@@ -1,0 +1,360 @@
+"""What an event does to a room.
+
+`apply` is the one way to change a room. It updates the room in place and returns it: the gateway owns
+one room, and a copy per event would cost more than the event. Nothing else may change a room.
+It never fails: an event about somebody unknown, whose own event stood in a damaged line, is passed over.
+"""
+
+from collections.abc import Iterable
+from typing import Final, assert_never
+
+from msgspec.structs import replace
+
+from csp.protocol.enums import (
+    AgentId,
+    AgentState,
+    DeliverKind,
+    DeliveryState,
+    HeldReason,
+    MessageId,
+)
+from csp.protocol.events import (
+    AgentResponse,
+    AnyEvent,
+    BoardChanged,
+    CallRecorded,
+    ControlSent,
+    DeliveryMoved,
+    Joined,
+    KeptPrivate,
+    LateReply,
+    Left,
+    LogRequested,
+    MessageEvent,
+    ModeChanged,
+    NoteAdded,
+    NoticePosted,
+    Pruned,
+    PrunedBase,
+    Redacted,
+    RunEvent,
+    StateChanged,
+    SystemReply,
+    TurnMoved,
+    TurnSignal,
+    Unknown,
+    UsageSeen,
+    Voted,
+)
+from csp.protocol.session_parts import TurnState
+from csp.room.messages.delivery import PENDING
+from csp.room.messages.tool_dedupe import KEPT, Channel, SentMessage, fingerprints
+from csp.room.room_state import Delivery, Message, Participant, Query, Room, is_pending, load
+from csp.room.sessions.spending import (
+    MOST_UNDER_WAY,
+    RunningUsage,
+    spend,
+    without,
+)
+from csp.room.visibility import seals_on
+
+#: How many messages are remembered for dedupe, and for their states without a look at the disk.
+WINDOW: Final = 10_000
+#: How many calls of each caller are remembered, to answer one that comes again.
+KEPT_CALLS: Final = 200
+
+
+def replay(events: Iterable[AnyEvent], room: Room | None = None) -> Room:
+    """Return the room after `events`."""
+    current = Room() if room is None else room
+    for event in events:
+        current = apply(current, event)
+    return current
+
+
+def apply(room: Room, event: AnyEvent) -> Room:
+    """Return the room after `event`; the given room is used up."""
+    match event:
+        case MessageEvent():
+            _said(room, event)
+        case DeliveryMoved():
+            _delivered(room, event)
+        case Joined():
+            _joined(room, event)
+        case Left():
+            _left(room, event)
+        case StateChanged():
+            _state_changed(room, event)
+        case ControlSent():
+            _control_sent(room, event)
+        case Redacted():
+            _redacted(room, event)
+        case LogRequested():
+            _queried(room, event)
+        case PrunedBase():
+            room = load(bytes(event.state))
+        case RunEvent():
+            room.runs.apply(event)
+        case LateReply():
+            _paid(room, event)
+        case NoticePosted():
+            _noticed(room, event)
+        case UsageSeen():
+            _seen(room, event)
+        case TurnMoved():
+            if event.state is TurnState.REPLIED:
+                _prompt_is_over(room, event.agent)
+        case CallRecorded():
+            _called(room, event)
+        case Pruned() | Unknown() | ModeChanged() | Voted() | NoteAdded() | BoardChanged():
+            pass
+        case _:
+            assert_never(event)
+    room.sessions.apply(event)
+    room.boards.apply(event)
+    room.wakeups.apply(event)
+    room.seq = event.seq
+    room.ts = event.ts
+    return room
+
+
+def _said(room: Room, event: MessageEvent) -> None:
+    state = DeliveryState.HELD if event.held else DeliveryState.QUEUED
+    message = Message(
+        id=event.id,
+        seq=event.seq,
+        sender=event.sender,
+        target=event.target,
+        thread=event.thread,
+        text=event.text,
+        deliveries={agent: Delivery(state, event.ts, event.held) for agent in event.recipients},
+        hops=event.hops,
+        urgent=event.urgent,
+        reply_to=event.reply_to,
+        expires=event.expires,
+        ending=event.ending,
+        kind=DeliverKind.TURN if isinstance(event, TurnSignal) else DeliverKind.MESSAGE,
+        turn=event.turn if isinstance(event, TurnSignal) else None,
+        session=event.session_id,
+        seals=dict(seals_on(event)),
+    )
+    for agent in event.waits:
+        message.deliveries[agent] = Delivery(DeliveryState.HELD, event.ts, event.held or HeldReason.TURN)
+    if isinstance(event, SystemReply) and event.query is not None:
+        room.queries.pop(event.query, None)
+    _paid(room, event)
+    _mark_answered(room, event)
+    _note_sender(room, event)
+    _remember(room, message)
+
+
+def _note_sender(room: Room, event: MessageEvent) -> None:
+    """Remember what an agent sends in the midst of its work; with its answer that is over."""
+    sender = room.participant_to_change(event.sender) if event.via else None
+    if sender is not None:
+        one = SentMessage(event.id, event.target, Channel(event.via), fingerprints(event.text))
+        sender.sent = (*sender.sent, one)[-KEPT:]
+    elif isinstance(event, AgentResponse | KeptPrivate):
+        _prompt_is_over(room, event.sender)
+
+
+def _prompt_is_over(room: Room, agent: AgentId) -> None:
+    participant = room.participant_to_change(agent)
+    if participant is not None:
+        participant.heard, participant.sent = None, ()
+
+
+def _noticed(room: Room, event: NoticePosted) -> None:
+    """Match a message with what was not sent again because of it, once."""
+    participant = room.participant_to_change(event.target) if event.repeats is not None else None
+    if participant is not None:
+        participant.sent = tuple(one for one in participant.sent if one.id != event.repeats)
+
+
+def _called(room: Room, event: CallRecorded) -> None:
+    known = {**room.calls.get(event.sender, {}), event.key: event.answer}
+    if len(known) > KEPT_CALLS:
+        del known[next(iter(known))]
+    room.calls[event.sender] = known
+
+
+def _paid(room: Room, event: MessageEvent | LateReply) -> None:
+    if event.usage is not None:
+        room.spent = spend(room.spent, event.sender, event.usage)
+        room.under_way = without(room.under_way, event.turn)
+
+
+def _seen(room: Room, event: UsageSeen) -> None:
+    room.under_way = room.under_way | {event.turn: RunningUsage(event.sender, event.usage)}
+    if len(room.under_way) > MOST_UNDER_WAY:
+        oldest, lost = next(iter(room.under_way.items()))
+        room.spent = spend(room.spent, lost.agent, lost.usage)
+        room.under_way = without(room.under_way, oldest)
+
+
+def _mark_answered(room: Room, event: MessageEvent) -> None:
+    asked = room.message(event.reply_to) if event.reply_to else None
+    if asked is None or event.sender not in asked.deliveries or asked.sender not in event.recipients:
+        return
+    asked = room.message_to_change(asked.id) or asked
+    asked.deliveries[event.sender] = replace(asked.deliveries[event.sender], answered=True)
+
+
+def _control_sent(room: Room, event: ControlSent) -> None:
+    message = Message(
+        id=event.id,
+        seq=event.seq,
+        sender=event.sender,
+        target=event.target,
+        thread=event.thread,
+        text=event.text,
+        deliveries={event.target: Delivery(DeliveryState.QUEUED, event.ts)},
+        kind=DeliverKind.CONTROL,
+        urgent=True,
+        expires=event.expires,
+        control=event.control,
+        choice=event.choice,
+        turn=event.turn,
+    )
+    _remember(room, message)
+
+
+def _remember(room: Room, message: Message) -> None:
+    _forget(room, message.id)
+    room.messages[message.id] = message
+    if message.turn and message.kind is DeliverKind.TURN:
+        room.asks[message.turn] = message.id
+    for agent in message.deliveries:
+        participant = room.participant_to_change(agent)
+        if participant is None:
+            continue
+        if message.kind is DeliverKind.CONTROL:
+            participant.controls[message.id] = message.seq
+        else:
+            participant.queue[message.id] = message.seq
+            participant.queued_chars += len(message.text)
+    if not message.deliveries:
+        message.text = ""
+    if len(room.messages) > WINDOW:
+        oldest = next(iter(room.messages))
+        old = room.messages.pop(oldest)
+        if is_pending(old):
+            room.waiting[oldest] = old
+        else:
+            _forget_ask(room, old)
+
+
+def _forget(room: Room, message_id: MessageId) -> None:
+    """Drop an older message of the same id, which only a damaged line can have left behind."""
+    stale = room.message_to_change(message_id)
+    if stale is not None:
+        if room.messages.pop(message_id, None) is None:
+            del room.waiting[message_id]
+        for agent in stale.deliveries:
+            _take_off_queue(room, stale, agent)
+
+
+def _forget_ask(room: Room, message: Message) -> None:
+    if message.turn and room.asks.get(message.turn) == message.id:
+        del room.asks[message.turn]
+
+
+def _delivered(room: Room, event: DeliveryMoved) -> None:
+    message = room.message_to_change(event.message)
+    delivery = message.deliveries.get(event.agent) if message else None
+    if message is None or delivery is None:
+        return
+    if delivery.reason == HeldReason.LOOP and (
+        event.state is DeliveryState.QUEUED or event.reason == HeldReason.TURN
+    ):
+        message.hops = 0
+    message.deliveries[event.agent] = Delivery(event.state, event.ts, event.reason, delivery.answered)
+    _note_prompt(room, message, event)
+    if event.state not in PENDING:
+        _take_off_queue(room, message, event.agent)
+
+
+def _note_prompt(room: Room, message: Message, event: DeliveryMoved) -> None:
+    """Remember what was typed to an agent, which works on that; what it did before is over.
+
+    Who merely says that it has a message, a script for example, may speak of anything next.
+    """
+    if event.state is DeliveryState.TYPED and message.kind is not DeliverKind.CONTROL:
+        participant = room.participant_to_change(event.agent)
+        if participant is not None:
+            participant.heard, participant.sent = message.id, ()
+
+
+def _take_off_queue(room: Room, message: Message, agent: AgentId) -> None:
+    participant = room.participant_to_change(agent)
+    if participant is not None:
+        participant.controls.pop(message.id, None)
+        if participant.queue.pop(message.id, None) is not None:
+            participant.queued_chars -= len(message.text)
+    if not is_pending(message):
+        message.text = ""
+        if room.waiting.pop(message.id, None) is not None:
+            _forget_ask(room, message)
+
+
+def _joined(room: Room, event: Joined) -> None:
+    known = room.participant_to_change(event.sender)
+    if known is None:
+        room.epochs.pop(event.sender, None)
+        known = Participant(event.sender, event.name, event.kind, event.role, event.epoch, event.ts)
+        room.participants[event.sender] = known
+    if event.epoch != known.epoch:
+        # A new owner has not been asked whether it wants to be overheard.
+        known.share, known.launch = False, ""
+    known.name, known.kind, known.role, known.epoch = event.name, event.kind, event.role, event.epoch
+    known.capabilities, known.online, known.seen = event.capabilities, True, event.ts
+    known.launch = event.launch or known.launch
+    # What a launch shows until its sidecar says something itself.
+    state, detail = (AgentState.STARTING, "joining") if event.launch else (AgentState.IDLE, "")
+    known.state, known.detail, known.until, known.dialog = state, detail, None, None
+    known.seals = {}
+
+
+def _left(room: Room, event: Left) -> None:
+    participant = room.participant_to_change(event.sender)
+    if participant is None:
+        return
+    participant.online, participant.seen = False, event.ts
+    if event.removed:
+        room.epochs[event.sender] = participant.epoch
+        del room.participants[event.sender]
+        for query in [key for key, query in room.queries.items() if query.agent == event.sender]:
+            del room.queries[query]
+
+
+def _queried(room: Room, event: LogRequested) -> None:
+    if event.sender in room.participants:
+        room.queries[event.id] = Query(
+            event.seq, event.sender, event.thread, event.count, event.reply_to, event.hops
+        )
+
+
+def _state_changed(room: Room, event: StateChanged) -> None:
+    participant = room.participant_to_change(event.sender)
+    if participant is None:
+        return
+    if event.state is not None:
+        participant.state, participant.detail = event.state, event.detail
+        participant.until, participant.dialog = event.until, event.dialog
+        participant.seals = event.seals
+    if event.paused is not None:
+        participant.paused = event.paused
+    if event.share is not None:
+        participant.share = event.share
+
+
+def _redacted(room: Room, event: Redacted) -> None:
+    message = room.message_to_change(event.message)
+    for agent in list(room.participants):
+        participant = room.participant_to_change(agent)
+        if participant is not None:
+            participant.sent = tuple(one for one in participant.sent if one.id != event.message)
+            if message is not None and message.id in participant.queue:
+                participant.queued_chars -= len(message.text)
+    if message is not None:
+        message.text = ""
