@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import uuid4
 
+from csp.clis import version_check
+from csp.clis.profile import Profile, checked, load_profile, profile_for
+from csp.clis.version_check import ask_version, untested
+from csp.clis.wiring import Wired, hook_command, unwire, wire
 from csp.config import Settings, process_environment
 from csp.fast_start.child_environment import TOOL, USER, child_environment
 from csp.panes.find_program import find
-from csp.sidecar import version_check
-from csp.sidecar.profile import Profile, checked, load_profile, profile_for
-from csp.sidecar.version_check import ask_version, untested
-from csp.sidecar.wiring import Wired, hook_command, unwire, wire
 
 _HOOKED: Final = ("claude", "gemini")
 _FLAG: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")

@@ -80,11 +80,11 @@ def is_plain(env: "Mapping[str, str]") -> bool:
 def _profile(name: str) -> "ChosenProfile | None":
     if name not in PROFILES:
         return None
-    from csp import sidecar
+    from csp import clis
     from csp.sidecar.launch import ChosenProfile
 
-    folder = os.path.join(sidecar.__path__[0], "profiles")
-    return ChosenProfile(name=name, capture=name, source=os.path.join(folder, f"{name}.toml"))
+    source = os.path.join(clis.__path__[0], name, "profile.toml")
+    return ChosenProfile(name=name, capture=name, source=source)
 
 
 def _room(chosen: str, env: "Mapping[str, str]") -> "RoomAddress | None":

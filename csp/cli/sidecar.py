@@ -10,8 +10,8 @@ from csp.errors import BadInput, Refused
 
 def sidecar(call: VerbCall) -> int:
     """Start the CLI behind a sidecar; this process becomes its relay."""
+    from csp.clis.profile import load_profile, load_profile_file, profile_for
     from csp.sidecar.launch import ChosenProfile, LaunchOrder, RoomAddress, launch
-    from csp.sidecar.profile import load_profile, load_profile_file, profile_for
 
     args = call.args
     command = _command(call)

@@ -207,7 +207,7 @@ def renamed(member: PaneMember, agent: str) -> PaneMember:
 
 def _check_profile(name: str, profile: str) -> None:
     """Refuse a profile that there is not, before anything is started for it."""
-    from csp.sidecar.profile import profile_names
+    from csp.clis.profile import profile_names
 
     known = profile_names()
     if profile and profile not in known:

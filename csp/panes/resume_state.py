@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from csp.clis.profile import profile_name
+from csp.clis.wiring import resume
 from csp.panes.members import PaneMember
 from csp.sidecar.run_record import SidecarRecord, agents_dir
-from csp.sidecar.wiring import resume
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _GEMINI_SESSION: Final = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')
@@ -132,7 +133,7 @@ def _conversation(run: SidecarRecord) -> SavedConversation:
     newest = max(paths, key=lambda path: path.stat().st_mtime, default=None)
     session = _session_of(newest) if newest else ""
     return SavedConversation(
-        profile=Path(run.profile).stem,
+        profile=profile_name(Path(run.profile)),
         cwd=run.cwd,
         token=run.token,
         session=session,
@@ -169,7 +170,7 @@ def _session_of(transcript: Path) -> str:
 
 def resumed(member: PaneMember, cwd: Path, known: Mapping[str, SavedConversation]) -> tuple[str, ...]:
     """Return the command of an agent, going on with its conversation if it had one in this directory."""
-    from csp.sidecar.profile import load_profile, profile_for
+    from csp.clis.profile import load_profile, profile_for
 
     before = known.get(member.agent)
     if member.provider or before is None or before.cwd != str(cwd) or set(member.command) & set(_CHOSEN):

@@ -7,25 +7,25 @@ import os
 import sys
 import time
 
+from csp.clis.mcp_entry import CLIS
+from csp.clis.wiring import unwire, wire
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
 from csp.fast_start.child_environment import HELPER, USER, child_environment
 from csp.fast_start.room_files import agents_dir, make_private_dir, read_running, save_token
 from csp.http_client import GatewayClient, field
 from csp.mcp.sdk_check import is_installed
-from csp.sidecar.job_control import open_life
-from csp.sidecar.mcp_entry import CLIS
-from csp.sidecar.pty_processes import SpawnPlan, exec_relay, start_child
 from csp.sidecar.record_file import begin_to_join, end_to_join, left_behind, write_record
+from csp.sidecar.relay.job_control import open_life
+from csp.sidecar.relay.pty_processes import SpawnPlan, exec_relay, start_child
+from csp.sidecar.relay.user_terminal import mend
 from csp.sidecar.start_rules import rules_text
-from csp.sidecar.user_terminal import mend
-from csp.sidecar.wiring import unwire, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from csp.clis.wiring import Wired
     from csp.sidecar.record_file import Record
-    from csp.sidecar.wiring import Wired
 
 DEFAULT_SIZE = (24, 80)
 DEFAULT_INJECTION_TIMEOUT_S = 10.0
@@ -178,7 +178,7 @@ def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired", *
         life=end,
     )
     if is_light:
-        from csp.sidecar.relay_loop import relay
+        from csp.sidecar.relay.relay_loop import relay
 
         os._exit(relay(plan))
     exec_relay(plan, child_environment(HELPER, order.env), f"csp-sidecar-{seat.agent}")

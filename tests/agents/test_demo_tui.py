@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pytest
 
+from csp.clis.profile import load_profile_file
 from csp.sidecar.emulator import make_emulator
-from csp.sidecar.profile import load_profile_file
 from csp.terminal.screen import Screen
 from csp.terminal.screen_reader import Reading, read_screen
 from tests.clis.terminal import CTRL_C, ENTER, ESCAPE, CspTerminal, Terminal

@@ -8,9 +8,9 @@ import pytest
 
 from csp.cli import cli_checks
 from csp.cli.cli_checks import Cli
+from csp.clis.profile import load_profile
+from csp.clis.wiring import Wired
 from csp.config import AgentSpec, Settings
-from csp.sidecar.profile import load_profile
-from csp.sidecar.wiring import Wired
 
 CLAUDE = Cli("claude", ("claude",), "npm install it")
 ENV = {"PATH": os.environ["PATH"]}

@@ -11,12 +11,12 @@ import pytest
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import ReportedAgentState
 from csp.protocol.events import StateChanged
-from csp.sidecar import brain as brain_module
-from csp.sidecar import pane_commands
-from csp.sidecar.brain_handover import BrainHandover
-from csp.sidecar.reconnect import RoomConnection
-from csp.sidecar.reply_poster import ReplyPoster
+from csp.sidecar.brain import brain as brain_module
+from csp.sidecar.brain import pane_commands
+from csp.sidecar.brain.reconnect import RoomConnection
+from csp.sidecar.capture.reply_poster import ReplyPoster
 from csp.sidecar.run_record import SidecarRecord
+from csp.sidecar.state.brain_handover import BrainHandover
 from tests.sidecar.virtual import Desk, body, desk, on_virtual_time, said_by, until
 
 
@@ -75,7 +75,7 @@ async def test_a_word_of_a_person_is_said_to_the_room(tmp_path: Path, word: str)
     room = RoomConnection(url="http://127.0.0.1:9", token="human's", history="")
     with (
         mock.patch.object(pane_commands, "running_room", return_value=room),
-        mock.patch.object(pane_commands, "Gateway", FakeGateway),
+        mock.patch.object(pane_commands, "GatewayClient", FakeGateway),
     ):
         async with desk(tmp_path) as scene:
             await scene.wait_state("idle")
@@ -92,7 +92,7 @@ async def test_a_word_does_no_harm_without_a_room_or_where_it_is_refused(tmp_pat
     room = RoomConnection(url="http://127.0.0.1:9", token="", history="")
     refusing = mock.Mock()
     refusing.return_value.post.side_effect = CspError("no")
-    with mock.patch.object(pane_commands, "Gateway", refusing):
+    with mock.patch.object(pane_commands, "GatewayClient", refusing):
         async with desk(tmp_path) as scene:
             await scene.wait_state("idle")
             with mock.patch.object(pane_commands, "running_room", return_value=None):

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from csp.clis.profile import load_profile
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
-from csp.sidecar.brain_handover import AwaitedReply, BrainHandover
-from csp.sidecar.brain_init import BrainStart, follower_of, pane_of, stands_in
-from csp.sidecar.profile import load_profile
-from csp.sidecar.prompt_tags import KEPT, PromptTags, TaggedMessage
+from csp.sidecar.brain.brain_init import BrainStart, follower_of, pane_of, stands_in
 from csp.sidecar.run_record import SidecarRecord
+from csp.sidecar.state.brain_handover import AwaitedReply, BrainHandover
+from csp.sidecar.state.prompt_tags import KEPT, PromptTags, TaggedMessage
 
 GREETING = b'{"pid": 7, "rows": 30, "cols": 90, "starts": 2, "held_keys": true}'
 NOTE = BrainHandover(

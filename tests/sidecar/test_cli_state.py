@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from csp.clis.profile import load_profile
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
 from csp.sidecar.brain_socket import RelayPort
-from csp.sidecar.cli_state import AWAITED_S, PROVEN_KEPT, CliState
-from csp.sidecar.pane_state import PaneState
-from csp.sidecar.profile import load_profile
+from csp.sidecar.state.cli_state import AWAITED_S, PROVEN_KEPT, CliState
+from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.paste_locator import PasteContext, PastePlace
 from csp.terminal.prompt import prompt_for
 from csp.terminal.reply_tracker import Prompted, Tracker

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from csp.clis.profile import load_profile
 from csp.protocol.enums import HeldReason
 from csp.sidecar.brain_socket import RelayPort
-from csp.sidecar.cli_state import CliState
-from csp.sidecar.pane_state import PaneState
-from csp.sidecar.profile import load_profile
+from csp.sidecar.state.cli_state import CliState
+from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.gates import closed_gate
 from csp.terminal.reply_tracker import Tracker
 from tests.rooms import free_port
@@ -171,7 +171,7 @@ async def test_awkward_texts_arrive_as_they_are(tmp_path: Path) -> None:
 
 def _exact(folder: Path) -> Path:
     path = folder / "exact.toml"
-    source = Path("csp/sidecar/profiles/generic.toml").read_text()
+    source = Path("csp/clis/generic/profile.toml").read_text()
     path.write_text(source.replace('neutralise_at = "\\u2060"', 'neutralise_at = ""'))
     return path
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from csp.clis.hook_spool import Hook, HookEvent
+from csp.clis.transcript_reader import Line
 from csp.protocol.enums import Ending
-from csp.sidecar.hook_spool import Hook, HookEvent
-from csp.sidecar.transcripts import Line
-from csp.sidecar.transcripts import follower as follow
-from csp.sidecar.transcripts.follower import FollowedRun, Follower
+from csp.sidecar.capture import follower as follow
+from csp.sidecar.capture.follower import FollowedRun, Follower
 from csp.terminal.reply_tracker import Asked, CapturedReply, Confirmed, Ended, Outcome, TurnState
 
 

@@ -6,11 +6,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from csp.clis.gemini.transcript import GeminiReader
+from csp.clis.hook_spool import Hook, HookEvent
+from csp.clis.transcript_reader import Line
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.hook_spool import Hook, HookEvent
-from csp.sidecar.transcripts import Line
-from csp.sidecar.transcripts.gemini import GeminiReader
 from csp.terminal.reply_tracker import (
     Asked,
     Attached,

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.gemini_home import bring_home, build, without_comments
+from csp.clis.gemini.gemini_home import bring_home, build, without_comments
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from csp.sidecar import hook_spool as spool_module
-from csp.sidecar.hook_spool import HookSpool
-from csp.sidecar.wiring import hook_command
+from csp.clis import hook_spool as spool_module
+from csp.clis.hook_spool import HookSpool
+from csp.clis.wiring import hook_command
 
 
 @pytest.fixture

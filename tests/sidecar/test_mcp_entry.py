@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from csp.sidecar.mcp_entry import CLIS, ENV, codex_options, toml_string, with_permission, with_server
+from csp.clis.mcp_entry import CLIS, ENV, codex_options, toml_string, with_permission, with_server
 
 NEEDED = {
     *("CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"),

@@ -6,9 +6,9 @@ from unittest import mock
 import pytest
 
 from csp.errors import CspError
-from csp.sidecar import pane_commands
-from csp.sidecar.pane_commands import PaneCommands
-from csp.sidecar.reconnect import RoomConnection
+from csp.sidecar.brain import pane_commands
+from csp.sidecar.brain.pane_commands import PaneCommands
+from csp.sidecar.brain.reconnect import RoomConnection
 from tests.sidecar.test_run_record import RUN
 
 
@@ -25,7 +25,7 @@ async def _take(room: RoomConnection | None, gateway: mock.Mock) -> None:
     words = PaneCommands(RUN, lambda _: None)
     with (
         mock.patch.object(pane_commands, "running_room", return_value=room) as asked,
-        mock.patch.object(pane_commands, "Gateway", gateway),
+        mock.patch.object(pane_commands, "GatewayClient", gateway),
     ):
         words.take(b"/pause")
         await asyncio.gather(*words._tasks)

@@ -7,9 +7,17 @@ from typing import Any, Final
 
 import pytest
 
-from csp.sidecar import pane_state as module
-from csp.sidecar.pane_state import ANIMATED_S, ASKING_S, DRAWN_S, PLACEHOLDERS, SESSION_S, UNREAD_S, PaneState
-from csp.sidecar.profile import load_profile
+from csp.clis.profile import load_profile
+from csp.sidecar.state import pane_state as module
+from csp.sidecar.state.pane_state import (
+    ANIMATED_S,
+    ASKING_S,
+    DRAWN_S,
+    PLACEHOLDERS,
+    SESSION_S,
+    UNREAD_S,
+    PaneState,
+)
 from csp.terminal.gates import ECHO_S, PaneFacts
 
 RULE: Final = "─" * 60

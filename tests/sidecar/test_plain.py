@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from csp.clis.plain.transcript import PlainReader
+from csp.clis.transcript_reader import Line
 from csp.protocol.enums import Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.transcripts import Line
-from csp.sidecar.transcripts.plain import PlainReader
 from csp.terminal.reply_tracker import (
     CapturedActivity,
     CapturedReply,

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from csp.sidecar.profile import load_profile
+from csp.clis.profile import load_profile
 from csp.terminal.screen_rules import ScreenRules, SignPlace
 
 RULES: Final = {

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.errors import BadInput, NotFound
-from csp.sidecar.profile import (
+from csp.clis.profile import (
     DeliverySettings,
     DialogAnswer,
     ProfileKeys,
@@ -17,6 +16,7 @@ from csp.sidecar.profile import (
     profile_for,
     profile_names,
 )
+from csp.errors import BadInput, NotFound
 from csp.terminal.screen_reader import read_screen
 from csp.terminal.screen_rules import Frame, SignPlace
 from tests.terminal.drawn import drawn
@@ -552,7 +552,7 @@ def test_usage_limits_of_claude(notice: str, until: str | None) -> None:
 
 def test_the_launcher_gets_a_profile_without_heavy_imports() -> None:
     code = (
-        "import sys; from csp.sidecar.profile import profile_for; p = profile_for('claude'); p.delivery;"
+        "import sys; from csp.clis.profile import profile_for; p = profile_for('claude'); p.delivery;"
         "print(*sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,8 +9,8 @@ from unittest import mock
 import pytest
 
 from csp.errors import Refused, Unreachable
-from csp.sidecar import reconnect as module
-from csp.sidecar.reconnect import (
+from csp.sidecar.brain import reconnect as module
+from csp.sidecar.brain.reconnect import (
     RoomConnection,
     find_room,
     has_moved,
@@ -130,7 +130,7 @@ class FakeGateway:
 
 
 def test_an_agent_that_was_removed_does_not_join_again(run: SidecarRecord, room: RoomConnection) -> None:
-    with at(room), mock.patch.object(module, "Gateway", FakeGateway([])) as gateway:
+    with at(room), mock.patch.object(module, "GatewayClient", FakeGateway([])) as gateway:
         known = find_room(run)
         assert not rejoin(known)
         assert gateway.bodies == []
@@ -146,7 +146,7 @@ def test_a_room_that_forgot_us_is_joined_anew(
             | {"journal": journal}
         )
     )
-    with at(room), mock.patch.object(module, "Gateway", FakeGateway(agents)) as gateway:
+    with at(room), mock.patch.object(module, "GatewayClient", FakeGateway(agents)) as gateway:
         assert rejoin(known)
 
     body = {"agentId": "ada", "kind": "cli", "role": "orchestrator", "capabilities": ["claude"]}
@@ -161,7 +161,7 @@ def test_without_a_room_nobody_joins(run: SidecarRecord, room: RoomConnection) -
         rejoin(run)
     with (
         at(room),
-        mock.patch.object(module, "Gateway", FakeGateway([], Refused("full"))),
+        mock.patch.object(module, "GatewayClient", FakeGateway([], Refused("full"))),
         pytest.raises(Refused),
     ):
         rejoin(run)
@@ -172,5 +172,5 @@ def test_a_room_whose_journal_nobody_can_read_is_joined_anew(
 ) -> None:
     """Two journals that are not known are not the same one."""
     (tmp_path / "journal.jsonl").unlink()
-    with at(room), mock.patch.object(module, "Gateway", FakeGateway([])):
+    with at(room), mock.patch.object(module, "GatewayClient", FakeGateway([])):
         assert rejoin(run)

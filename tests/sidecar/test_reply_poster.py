@@ -11,8 +11,8 @@ from csp.client import Client
 from csp.errors import BadInput, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import MAX_TEXT_BYTES, Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.prompt_tags import PromptTags, TaggedMessage
-from csp.sidecar.reply_poster import RETRY_S, WORKING_S, ReplyPoster
+from csp.sidecar.capture.reply_poster import RETRY_S, WORKING_S, ReplyPoster
+from csp.sidecar.state.prompt_tags import PromptTags, TaggedMessage
 from csp.terminal.reply_tracker import CapturedActivity, CapturedReply
 from tests.sidecar.virtual import FakeClient, FakeRoom, on_virtual_time, until
 

@@ -8,8 +8,8 @@ from unittest import mock
 
 from csp.errors import CspError
 from csp.protocol.events import Left
-from csp.sidecar import roster_notice as module
-from csp.sidecar.roster_notice import MAX_NAMES, RosterNotice
+from csp.sidecar.inject import roster_notice as module
+from csp.sidecar.inject.roster_notice import MAX_NAMES, RosterNotice
 from tests.sidecar.test_state_reporter import joined
 from tests.sidecar.virtual import said_by
 
@@ -50,7 +50,7 @@ def test_not_too_many_are_named() -> None:
 
 def test_those_who_are_online_are_here_from_the_start(tmp_path: Path) -> None:
     here = company()
-    with mock.patch.object(module, "Gateway") as gateway:
+    with mock.patch.object(module, "GatewayClient") as gateway:
         gateway.return_value.get.return_value = [
             {"id": "bob", "online": True}, {"id": "cyd", "online": False}, {"id": "ada", "online": True}, 7,
         ]  # fmt: skip

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.transcript_files import (
+from csp.clis.codex.rollouts import (
     gemini_chat,
     newest_folders,
     open_rollouts,
@@ -181,12 +181,12 @@ def test_a_rollout_that_is_only_read_belongs_to_another_run(folder: Path) -> Non
 def test_what_only_looks_like_a_rollout_is_none(folder: Path) -> None:
     path = rollout(folder, "main")
     other = path.rename(path.with_suffix(".jsonl.bak"))
-    with mock.patch("csp.sidecar.transcript_files.written_files", return_value={other}):
+    with mock.patch("csp.clis.codex.rollouts.written_files", return_value={other}):
         assert open_rollouts(1) == set()
 
 
 def test_without_proc_lsof_tells_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.sidecar.transcript_files.sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setattr("csp.clis.codex.rollouts.sys", SimpleNamespace(platform="darwin"))
     said = (
         "p7\nfcwd\na \nn/work\nf1\naw\nn->0x1\nf2\nau\nnpipe\n"
         "f3\naw\nn/a/rollout-1.jsonl\nf4\nau\nn/a/rollout-2.jsonl\n"

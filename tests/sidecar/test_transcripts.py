@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from csp.sidecar.hook_spool import Hook, HookEvent
-from csp.sidecar.transcripts import Line, Reader, seconds, until
-from csp.sidecar.transcripts.follower import READERS
+from csp.clis.hook_spool import Hook, HookEvent
+from csp.clis.transcript_reader import Line, Reader, seconds, until
+from csp.sidecar.capture.follower import READERS
 from csp.terminal.reply_tracker import (
     Asked,
     CapturedActivity,

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
-from csp.sidecar.agent_controls import AgentControls
+from csp.sidecar.brain.agent_controls import AgentControls
 from csp.terminal.dialogs import ScreenDialog
 from tests.sidecar.panes import Brains, Pane, launcher, python
 from tests.sidecar.test_relay import RAW
@@ -74,13 +74,13 @@ async def pressed(screen: Screen) -> tuple[str, list[bytes]]:
 
 
 async def test_a_key_that_was_read_in_vain_is_pressed_again(monkeypatch: Any) -> None:
-    monkeypatch.setattr("csp.sidecar.agent_controls.ANSWERED_S", 0.02)
+    monkeypatch.setattr("csp.sidecar.brain.agent_controls.ANSWERED_S", 0.02)
 
     assert await pressed(Screen(is_read=True)) == ("the dialog stayed open", [b"1", b"1"])
 
 
 async def test_a_key_that_was_not_read_is_not_pressed_again(monkeypatch: Any) -> None:
     """The second would answer the next dialog, which nobody has seen."""
-    monkeypatch.setattr("csp.sidecar.agent_controls.ANSWERED_S", 0.02)
+    monkeypatch.setattr("csp.sidecar.brain.agent_controls.ANSWERED_S", 0.02)
 
     assert await pressed(Screen(is_read=False)) == ("the dialog stayed open", [b"1"])

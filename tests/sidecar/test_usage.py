@@ -10,19 +10,19 @@ import msgspec
 import pytest
 
 from csp.client import Client
+from csp.clis.claude.transcript import ClaudeReader
+from csp.clis.codex.transcript import CodexReader
+from csp.clis.gemini.transcript import GeminiReader
+from csp.clis.hook_spool import Hook, HookEvent
+from csp.clis.profile import load_profile
+from csp.clis.transcript_reader import Line, Reader
 from csp.protocol.requests import Usage
+from csp.sidecar.brain.turn_keepalive import Meter
 from csp.sidecar.brain_socket import RelayPort
-from csp.sidecar.cli_state import CliState
-from csp.sidecar.hook_spool import Hook, HookEvent
-from csp.sidecar.pane_state import PaneState
-from csp.sidecar.profile import load_profile
-from csp.sidecar.prompt_tags import PromptTags, TaggedMessage
-from csp.sidecar.transcripts import Line, Reader
-from csp.sidecar.transcripts.claude import ClaudeReader
-from csp.sidecar.transcripts.codex import CodexReader
-from csp.sidecar.transcripts.follower import FollowedRun, Follower
-from csp.sidecar.transcripts.gemini import GeminiReader
-from csp.sidecar.turn_keepalive import Meter
+from csp.sidecar.capture.follower import FollowedRun, Follower
+from csp.sidecar.state.cli_state import CliState
+from csp.sidecar.state.pane_state import PaneState
+from csp.sidecar.state.prompt_tags import PromptTags, TaggedMessage
 from csp.terminal.reply_tracker import CapturedReply, Counted, Tracker
 
 SINCE: Final = 1_000_000.0

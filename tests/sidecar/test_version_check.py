@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.profile import load_profile
-from csp.sidecar.version_check import TIMEOUT_S, ask_version, untested
+from csp.clis.profile import load_profile
+from csp.clis.version_check import TIMEOUT_S, ask_version, untested
 
 CLAUDE: Final = load_profile("claude")
 
@@ -62,7 +62,7 @@ def test_a_cli_that_is_not_there_has_no_version(tmp_path: Path) -> None:
 
 
 def test_a_cli_that_hangs_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.sidecar.version_check.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("csp.clis.version_check.TIMEOUT_S", 0.2)
 
     assert asked([program(tmp_path, "exec sleep 60")]) == ""
     assert TIMEOUT_S >= 120, "a slow start on a busy machine is not a hang"

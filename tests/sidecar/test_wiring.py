@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from csp.sidecar.start_rules import rules_text
-from csp.sidecar.wiring import (
+from csp.clis.wiring import (
     CLAUDE_EVENTS,
     GEMINI_EVENTS,
     RULES_FILE,
@@ -23,6 +22,7 @@ from csp.sidecar.wiring import (
     unwire,
     wire,
 )
+from csp.sidecar.start_rules import rules_text
 from tests.clis.install import BIN
 
 SESSION = "11111111-1111-4111-8111-111111111111"
@@ -523,10 +523,18 @@ def test_a_resumed_run_is_wired_for_its_session(run_dir: Path, home: Path) -> No
 
 
 def test_the_launcher_can_import_it_for_little() -> None:
-    code = "import sys, csp.sidecar.wiring; print(*sys.modules)"
+    code = "import sys, csp.clis.wiring; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    heavy = {"asyncio", "msgspec", "websockets", "subprocess", "tomllib", "shutil", "csp.sidecar.gemini_home"}
+    heavy = {
+        "asyncio",
+        "msgspec",
+        "websockets",
+        "subprocess",
+        "tomllib",
+        "shutil",
+        "csp.clis.gemini.gemini_home",
+    }
     assert heavy & set(run.stdout.split()) == set()
 
 

@@ -1,0 +1,1 @@
+"""The CLIs that CSP knows, one folder each."""

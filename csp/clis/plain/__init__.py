@@ -1,0 +1,1 @@
+"""Programs that write a transcript in our own format."""

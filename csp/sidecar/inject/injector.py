@@ -1,0 +1,356 @@
+"""Types the room's messages into the pane, one after the other."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from csp.client import Client
+from csp.errors import CspError, StorageFull, TooMany, Unreachable
+from csp.protocol.enums import DeliveryState, HeldReason, ReportedState
+from csp.protocol.responses import Deliver
+from csp.sidecar.inject.roster_notice import RosterNotice
+from csp.sidecar.state.cli_state import CliState
+from csp.sidecar.state.prompt_tags import PromptTags
+from csp.terminal.gates import PaneFacts, closed_gate
+from csp.terminal.paste_locator import PasteContext, PasteLocator, PastePlace
+from csp.terminal.prompt import Prompt, prompt_for
+from csp.terminal.submit_machine import (
+    ENDED,
+    KeyAction,
+    PasteObservation,
+    ReportState,
+    Step,
+    SubmitMachine,
+    SubmitPhase,
+)
+
+log = logging.getLogger(__name__)
+
+UNPROVEN_KEPT: Final = 100
+LOOK_S: Final = 0.5
+RETRY_S: Final = 2.0
+#: In a profile's clear key: as many backspaces as the prompt has characters.
+BACKSPACES: Final = "{backspaces}"
+GIVEN_UP: Final = "its turn is over"
+#: What is said when the screen of a CLI without a record has shown a sign of work for very long.
+WORKING: Final = (
+    "its screen has shown {sign!r} without a break for {minutes:.0f} minutes, so it was not typed"
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class InjectionJob:
+    """One message on its way into the composer."""
+
+    item: Deliver
+    prompt: Prompt
+    typing: SubmitMachine
+    begun: float
+    told: "asyncio.Task[None] | None" = None
+    written: "asyncio.Future[bool] | None" = None
+    #: When the last keys were sent to the relay, and when the CLI had read them.
+    pressed_at: float = 0.0
+    written_at: float | None = None
+    is_refused: bool = False
+    is_gone: bool = False
+    was_interrupted: bool = False
+    clears: int = 0
+    pasted_at: float = 0.0
+    see_at: float | None = None
+    is_resumed: bool = False
+    #: Follows the prompt on a screen whose composer no rule describes.
+    landing: PasteLocator | None = None
+    reports: "list[asyncio.Task[None]]" = field(default_factory=list)
+
+
+class Injector:
+    """Takes deliveries in the order of the journal; an urgent one goes before those that still wait."""
+
+    def __init__(
+        self,
+        sight: CliState,
+        client: Client,
+        tags: PromptTags,
+        company: RosterNotice,
+        leave_note: Callable[[], None],
+    ) -> None:
+        self._sight = sight
+        self._company = company
+        self._client = client
+        self._tags = tags
+        self._leave_note = leave_note
+        #: Called with each prompt that was submitted without a proof to come.
+        self.on_submitted: Callable[[Prompt], None] = lambda _: None
+        #: Called before each paste, while the screen still shows what came before it.
+        self.on_pasting: Callable[[], None] = lambda: None
+        #: Called after each Enter.
+        self.on_entered: Callable[[], None] = lambda: None
+        self._queue: dict[str, Deliver] = {}
+        self._arrived = asyncio.Event()
+        self._job: InjectionJob | None = None
+        self._unproven: dict[str, InjectionJob] = {}
+        self._is_begun = False
+
+    @property
+    def is_begun(self) -> bool:
+        """Tell whether the initial prompt has been typed."""
+        return self._is_begun
+
+    def take(self, item: Deliver) -> None:
+        """Have a message typed as soon as the gates are open."""
+        self._queue[item.id] = item
+        self._arrived.set()
+        self._sight.changed()
+
+    def drop(self, message: str) -> None:
+        """Forget a message that the room has ended."""
+        self._queue.pop(message, None)
+        if self._job is not None and self._job.item.id == message:
+            self._job.is_gone = True
+            self._sight.changed()
+
+    def is_at(self, turn: str) -> bool:
+        """Tell whether the prompt of a turn is on its way into the composer."""
+        return self._job is not None and self._job.item.turn == turn
+
+    def give_up(self, turn: str) -> bool:
+        """Do not send the prompt of a turn that is over; tell whether it was on its way."""
+        if self._job is None or not self.is_at(turn):
+            return False
+        self._job.typing.give_up(GIVEN_UP)
+        self._sight.changed()
+        return True
+
+    def note_proof(self, tag: str) -> None:
+        """Tell the room of a proof that came after all."""
+        job = self._unproven.pop(tag, None)
+        if job is not None:
+            self._tell(job, ReportState(state=DeliveryState.CONFIRMED))
+
+    def start_over(self) -> None:
+        """Type again what stood in the composer of a CLI that has ended, unless that CLI had taken it."""
+        job = self._job
+        if job is not None and job.typing.has_touched and not self._sight.is_proven(job.prompt.tag):
+            may_be_taken = job.typing.may_be_taken
+            job.typing = SubmitMachine(rules=job.typing.rules)
+            if may_be_taken and not job.typing.rules.proof_s:
+                # Nobody can say whether the CLI had taken it: typed again, it could arrive twice.
+                job.typing.give_up(ENDED)
+            job.written = job.written_at = None
+            job.is_refused = False
+
+    @property
+    def is_touching(self) -> bool:
+        """Tell whether something of ours may stand in the composer."""
+        return self._job is not None and self._job.typing.has_touched
+
+    @property
+    def typing(self) -> tuple[str, str] | None:
+        """Return the message that is being typed, with its phase, for the brain after this one."""
+        return None if self._job is None else (self._job.item.id, self._job.typing.phase.name)
+
+    async def run(self) -> None:
+        """Type what comes, until cancelled."""
+        while True:
+            while not self._queue:
+                self._arrived.clear()
+                await self._arrived.wait()
+            await self._deliver(self._next())
+
+    def _next(self) -> Deliver:
+        return min(self._queue.values(), key=lambda item: (not item.urgent, item.seq))
+
+    async def _deliver(self, item: Deliver) -> None:
+        job = self._begin(item)
+        self._job = job
+        try:
+            while not job.typing.is_done and not job.is_gone:
+                if self._may_be_overtaken(job):
+                    self._company.forget()
+                    return
+                await self._step(job)
+        finally:
+            self._job = None
+            if job.is_gone:
+                self._sight.port.release_keys()
+        if not self._sight.is_proven(job.prompt.tag):
+            self._company.forget()
+        self._queue.pop(item.id, None)
+        self._is_begun = self._is_begun or not item.id
+        while len(self._unproven) > UNPROVEN_KEPT:
+            del self._unproven[next(iter(self._unproven))]
+
+    def _may_be_overtaken(self, job: InjectionJob) -> bool:
+        return job.typing.phase is SubmitPhase.WAITING and self._next() is not job.item
+
+    def _begin(self, item: Deliver) -> InjectionJob:
+        sight = self._sight
+        now = time.monotonic()
+        delivery = sight.profile.delivery
+        here = self._company.news() if delivery.proof != "none" else ()
+        prompt = prompt_for(item, after_at=delivery.neutralise_at, here=here)
+        typing = SubmitMachine(rules=sight.typing_rules(prompt))
+        is_resumed = sight.may_stand_there(item)
+        if is_resumed:
+            typing = SubmitMachine.resumed(typing.rules, now)
+        job = InjectionJob(item=item, prompt=prompt, typing=typing, begun=now, is_resumed=is_resumed)
+        if is_resumed:
+            job.written_at = job.pressed_at = job.pasted_at = now
+            job.landing = sight.land(prompt, is_resumed=True)
+        return job
+
+    async def _step(self, job: InjectionJob) -> None:
+        now = time.monotonic()
+        seen = self._see(job, now)
+        steps = job.typing.step(seen, now)
+        # Before any note is left of its end: a brain after this one must not type it again.
+        self._is_begun = self._is_begun or (job.typing.is_done and not job.item.id)
+        for step in steps:
+            self._do(job, step)
+        if job.typing.is_done:
+            await self._finish(job)
+            return
+        # Time alone may open a gate in more ways than can be foreseen.
+        times = (job.typing.wake_at, self._sight.next_look(now), job.see_at, now + LOOK_S)
+        await self._sight.wait(min(at for at in times if at is not None and at > now))
+
+    def _see(self, job: InjectionJob, now: float) -> PasteObservation:
+        sight = self._sight
+        facts = sight.facts(now)
+        waived = sight.is_waived(job.begun, now)
+        gate = closed_gate(facts, sight.gate_rules, now, is_urgent=job.item.urgent, is_waived=waived)
+        if gate is None and job.item.urgent and job.typing.phase is SubmitPhase.WAITING and sight.is_working:
+            gate = HeldReason.BUSY
+            if not job.was_interrupted:
+                job.was_interrupted = True
+                sight.interrupt()
+        if gate is HeldReason.BUSY and job.typing.phase is SubmitPhase.WAITING and sight.works_too_long(now):
+            job.typing.give_up(_too_long(sight, facts, now))
+        place = self._place_of(job, now)
+        return PasteObservation(
+            gate=gate,
+            is_announced=job.told is not None and job.told.done() and not job.told.cancelled(),
+            written_at=job.written_at,
+            is_in_composer=place is PastePlace.HERE,
+            is_composer_empty=place is PastePlace.EMPTY,
+            has_left=place is PastePlace.GONE,
+            is_unseen=job.landing is not None and place is PastePlace.UNSEEN,
+            has_dialog=facts.has_dialog or facts.is_asking,
+            is_proven=sight.is_proven(job.prompt.tag),
+            is_refused=job.is_refused,
+            has_reacted=self._has_reacted(job),
+        )
+
+    def _has_reacted(self, job: InjectionJob) -> bool:
+        last_output = self._sight.pane.last_output
+        return job.written_at is None or (last_output is not None and last_output > job.pressed_at)
+
+    def _place_of(self, job: InjectionJob, now: float) -> PastePlace:
+        if job.landing is None:
+            return self._sight.place_of(job.prompt, job.pasted_at)
+        if job.see_at is None and job.written_at is not None and not job.typing.has_entered:
+            job.see_at = job.written_at + self._sight.profile.delivery.shown_s
+        known = PasteContext(
+            is_entered=job.typing.has_entered,
+            is_clearing=job.clears > 0,
+            is_late=job.see_at is not None and now >= job.see_at,
+        )
+        return self._sight.place_by(job.landing, known, job.pasted_at)
+
+    def _do(self, job: InjectionJob, step: Step) -> None:
+        match step:
+            case ReportState():
+                self._tell(job, step)
+            case KeyAction.PASTE:
+                self._paste(job)
+            case KeyAction.ENTER:
+                self._press(job, self._sight.profile.keys.submit.encode())
+                self.on_entered()
+            case KeyAction.CLEAR:
+                self._clear(job)
+            case KeyAction.RELEASE:
+                self._sight.port.release_keys()
+
+    def _paste(self, job: InjectionJob) -> None:
+        sight = self._sight
+        self._tags.remember(job.item)
+        job.pasted_at = time.monotonic()
+        sight.disregard_work()
+        sight.pane.was_asked = True
+        job.landing, job.see_at = sight.land(job.prompt), None
+        self.on_pasting()
+        # Whoever takes over must know that this may stand in the composer, before it does.
+        self._leave_note()
+        sight.port.hold_keys()
+        keys = job.prompt.keys(is_pasted=sight.pane.screen.bracketed_paste)
+        self._await_written(job, sight.port.write_unless(sight.pane.keys_seen, keys))
+
+    def _press(self, job: InjectionJob, keys: bytes) -> None:
+        self._await_written(job, self._sight.port.write(keys))
+
+    def _clear(self, job: InjectionJob) -> None:
+        """Press the clear key, the next one where there are several: what did not help once will not."""
+        keys = self._sight.profile.keys.clear
+        if keys:
+            chosen = keys[job.clears % len(keys)]
+            backspaces = "\x7f" * len(job.prompt.text)
+            self._press(job, chosen.replace(BACKSPACES, backspaces).encode())
+            job.clears += 1
+
+    def _await_written(self, job: InjectionJob, written: "asyncio.Future[bool]") -> None:
+        job.written, job.written_at, job.is_refused = written, None, False
+        job.pressed_at = time.monotonic()
+
+        def note(done: "asyncio.Future[bool]") -> None:
+            if done is not job.written or done.cancelled():
+                return
+            if done.result():
+                job.written_at = time.monotonic()
+            else:
+                job.is_refused = True
+            self._sight.changed()
+
+        written.add_done_callback(note)
+
+    def _tell(self, job: InjectionJob, tell: ReportState) -> None:
+        report = asyncio.ensure_future(self._report(job, ReportedState(tell.state), tell.reason))
+        job.reports.append(report)
+        if tell.state is DeliveryState.TYPED:
+            job.told = report
+        if tell.state is DeliveryState.SUBMITTED:
+            self._unproven[job.prompt.tag] = job
+            self.on_submitted(job.prompt)
+        log.info("delivery moved", extra={"message_id": job.item.id, "state": tell.state, "why": tell.reason})
+
+    async def _report(self, job: InjectionJob, state: ReportedState, reason: str) -> None:
+        try:
+            # The initial prompt is no message of the room.
+            if job.item.id:
+                await self._client.report(job.item.id, state, reason)
+        except Unreachable:
+            raise
+        except (StorageFull, TooMany) as error:
+            log.warning("room could not write", extra={"message_id": job.item.id, "why": error.message})
+            await asyncio.sleep(RETRY_S)
+            await self._report(job, state, reason)
+        except CspError as error:
+            # The room knows better: it has ended the message meanwhile.
+            log.warning("report was refused", extra={"message_id": job.item.id, "why": error.message})
+            if state is not ReportedState.HELD:
+                job.is_gone = not job.typing.is_done
+        finally:
+            self._sight.changed()
+
+    async def _finish(self, job: InjectionJob) -> None:
+        """Wait for the room to know the end, so that the next message is typed after it."""
+        with contextlib.suppress(CspError):
+            await asyncio.gather(*job.reports)
+
+
+def _too_long(sight: CliState, facts: PaneFacts, now: float) -> str:
+    sign = next(iter(sight.pane.reading.work), "a title that says so")
+    return WORKING.format(sign=sign, minutes=(now - (facts.worked_since or now)) / 60)
