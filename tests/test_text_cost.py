@@ -17,7 +17,7 @@ import pytest
 
 import csp
 from csp.agents.api import call_errors, reply_stream
-from csp.clis import mcp_entry
+from csp.clis.codex.wiring import toml_string
 from csp.clis.gemini import gemini_home
 from csp.clis.transcript_reader import until as until_words
 from csp.errors import CspError
@@ -108,7 +108,7 @@ READERS: Final[dict[str, Reader]] = {
     "a blank reply": reply_stream.is_blank,
     "the end of a limit": lambda text: limit_reset.until_time(text, 0.0),
     "words of a limit": until_words,
-    "a TOML string": mcp_entry.toml_string,
+    "a TOML string": toml_string,
     "JSON with comments": gemini_home.without_comments,
 }
 

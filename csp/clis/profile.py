@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from csp.clis.profile_schema import check_tables
+from csp.clis.registry import PROFILE, profile_names, profile_paths
 from csp.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from csp.terminal.screen_rules import ScreenRules
 
-DIRECTORY: Final = Path(__file__).parent
-FILE: Final = "profile.toml"
 GENERIC: Final = "generic"
 _WRAPPERS: Final = frozenset(
     ("bun", "bunx", "env", "exec", "nice", "node", "nohup", "npx", "pnpm", "pnpx", "uvx", "yarn")
@@ -141,9 +140,10 @@ class Profile:
 
 def load_profile(name: str) -> Profile:
     """Load one of the profiles that come with CSP."""
-    if name not in profile_names():
+    known = profile_paths()
+    if name not in known:
         raise NotFound(f"unknown profile {name!r}, expected one of: {', '.join(profile_names())}")
-    return _profile(DIRECTORY / name / FILE)
+    return _profile(Path(known[name]))
 
 
 def load_profile_file(path: Path) -> Profile:
@@ -159,11 +159,7 @@ def checked(profile: Profile) -> Profile:
 
 def profile_name(source: Path) -> str:
     """Return the name of the profile in a file: one of ours has that of its folder."""
-    return source.parent.name if source.name == FILE else source.stem
-
-
-def profile_names() -> list[str]:
-    return sorted(path.parent.name for path in DIRECTORY.glob(f"*/{FILE}"))
+    return source.parent.name if source.name == PROFILE else source.stem
 
 
 def profile_for(*command: str) -> Profile:

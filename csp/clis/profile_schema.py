@@ -1,8 +1,9 @@
 """The keys a profile may have, with the kind of value each takes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from csp.clis.registry import adapter_names
 from csp.errors import BadInput
 
 _STRING: Final = "a string"
@@ -23,7 +24,6 @@ _REQUIRED: Final = {
 _CHOICES: Final = {
     "kind": ("agent", "shell"),
     "delivery.proof": ("hook", "transcript", "screen", "none"),
-    "capture.kind": ("claude", "codex", "gemini", "plain", "screen", "none"),
     "signals.state": ("idle", "busy", "dialog"),
     "screen.composer.frame": ("borders", "shaded", "sign", "cursor", "none"),
     "screen.blocked.place": ("above", "below", "dialog", "bare"),
@@ -128,8 +128,12 @@ def _check_value(value: Any, kind: Any, path: str, source: str) -> None:
             _check(row, kind[0], path, source)
     elif not _is(value, kind):
         raise BadInput(f"{source}: {path!r} is {value!r}, expected {kind}")
-    elif path in _CHOICES and value not in _CHOICES[path]:
-        raise BadInput(f"{source}: {path!r} is {value!r}, expected one of: {', '.join(_CHOICES[path])}")
+    elif (choices := _choices(path)) and value not in choices:
+        raise BadInput(f"{source}: {path!r} is {value!r}, expected one of: {', '.join(choices)}")
+
+
+def _choices(path: str) -> Sequence[str]:
+    return (*adapter_names(), "screen", "none") if path == "capture.kind" else _CHOICES.get(path, ())
 
 
 def _is(value: Any, kind: str) -> bool:

@@ -1,9 +1,10 @@
-"""Turn the records that the CLIs keep of themselves into the items of csp.terminal.reply_tracker."""
+"""What the readers of transcripts share: they turn lines and hook events into items of the reply tracker."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final, Protocol
 
 from csp.clis.hook_spool import HookEvent
@@ -22,7 +23,16 @@ class Line:
     is_side: bool = False
 
 
-class Reader(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTranscripts:
+    """The transcripts of a run, those of its subagents, and folders where another one may appear."""
+
+    main: list[Path] = field(default_factory=list)
+    subagents: list[Path] = field(default_factory=list)
+    folders: list[Path] = field(default_factory=list)
+
+
+class TranscriptReader(Protocol):
     """Reads what one kind of CLI writes down.
 
     A batch is consistent: with a hook event come all lines that were written before it, with a line all
@@ -33,20 +43,20 @@ class Reader(Protocol):
         """Return the items of a batch, in the order in which they happened."""
 
     def end(self) -> None:
-        """Take it that the turn is over, which the record may never say."""
+        """Regard the turn as over, which the record may never say."""
 
     def due(self) -> float | None:
         """Return when `read` wants to be called again, even with nothing new."""
 
     def dump(self) -> bytes:
-        """Return all that is known, for a reader that takes over."""
+        """Return the state, for a reader that continues."""
 
     def load(self, dumped: bytes) -> None:
-        """Take over what another reader of this kind has dumped."""
+        """Continue with what another reader of this kind has dumped."""
 
 
 def seconds(timestamp: str) -> float:
-    """Return the Unix seconds of an ISO time; 0 where it is none."""
+    """Return the Unix seconds of an ISO time; 0 for any other text."""
     try:
         moment = datetime.fromisoformat(timestamp)
     except ValueError:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from csp.clis.mcp_entry import CLIS
+from csp.clis.registry import find_adapter
 from csp.clis.wiring import unwire, wire
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
 from csp.fast_start.child_environment import HELPER, USER, child_environment
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from csp.clis.wiring import Wired
+    from csp.clis.adapter import Wired
     from csp.sidecar.record_file import Record
 
 DEFAULT_SIZE = (24, 80)
@@ -62,14 +62,14 @@ class LaunchOrder:
         initial_prompt: str = "",
         allow_shell: bool = False,
         injection_timeout_s: float = DEFAULT_INJECTION_TIMEOUT_S,
-        has_claude_peers: bool = False,
+        has_peers: bool = False,
     ) -> None:
         self.name, self.role = name, role
         self.command, self.cwd, self.env = command, cwd, env
         self.profile = profile
         self.initial_prompt, self.allow_shell = initial_prompt, allow_shell
         self.injection_timeout_s = injection_timeout_s
-        self.has_claude_peers = has_claude_peers
+        self.has_peers = has_peers
 
 
 class _Seat:
@@ -123,7 +123,7 @@ def _wire_and_start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: st
         cwd=order.cwd,
         worktrees=_worktrees(room),
         server=server,
-        has_peers=order.has_claude_peers,
+        has_peers=order.has_peers,
     )
     _start(order, room, seat, wired, is_light=is_light)
 
@@ -143,7 +143,7 @@ def _worktrees(room: RoomAddress) -> str:
 
 def _server(order: LaunchOrder) -> list[str]:
     """Return the command of the MCP server for a CLI that can have one, if its packages are here."""
-    if order.profile.capture not in CLIS or not is_installed():
+    if not find_adapter(order.profile.capture).has_mcp or not is_installed():
         return []
     # -P: a folder named csp in the user's directory must not be taken for ours.
     return [sys.executable, "-P", "-m", "csp.cli", "mcp"]

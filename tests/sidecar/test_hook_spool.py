@@ -12,7 +12,7 @@ import pytest
 
 from csp.clis import hook_spool as spool_module
 from csp.clis.hook_spool import HookSpool
-from csp.clis.wiring import hook_command
+from csp.clis.wiring_parts import hook_command
 
 
 @pytest.fixture

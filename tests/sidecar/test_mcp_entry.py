@@ -4,7 +4,11 @@ import tomllib
 
 import pytest
 
-from csp.clis.mcp_entry import CLIS, ENV, codex_options, toml_string, with_permission, with_server
+from csp.clis.claude.wiring import with_permission
+from csp.clis.codex.wiring import mcp_options, toml_string
+from csp.clis.gemini.wiring import with_server
+from csp.clis.mcp_entry import ENV
+from csp.clis.registry import find_adapter, profile_names
 
 NEEDED = {
     *("CSP_AUTH_TOKEN", "CSP_AGENT", "CSP_GATEWAY_URL", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"),
@@ -13,12 +17,14 @@ NEEDED = {
 
 
 def test_each_cli_that_knows_mcp_gets_the_server() -> None:
-    assert CLIS == ("claude", "codex", "gemini")
+    having = [name for name in profile_names() if find_adapter(name).has_mcp]
+
+    assert having == ["claude", "codex", "gemini"]
 
 
 def test_the_server_is_given_all_that_it_needs_to_find_the_room() -> None:
     assert set(ENV) == NEEDED
-    options = codex_options(["python", "-P"])
+    options = mcp_options(["python", "-P"])
     table = tomllib.loads("\n".join(options[1::2]))["mcp_servers"]["csp"]
     assert set(options[::2]) == {"-c"}
     assert set(table["env_vars"]) == NEEDED

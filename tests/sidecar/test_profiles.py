@@ -14,14 +14,14 @@ from csp.clis.profile import (
     load_profile,
     load_profile_file,
     profile_for,
-    profile_names,
 )
+from csp.clis.registry import profile_names
 from csp.errors import BadInput, NotFound
 from csp.terminal.screen_reader import read_screen
 from csp.terminal.screen_rules import Frame, SignPlace
 from tests.terminal.drawn import drawn
 
-NAMES = ["claude", "codex", "demo", "gemini", "generic", "shell"]
+NAMES = ["claude", "codex", "gemini", "demo", "generic", "shell"]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_every_pattern_of_a_profile_compiles(name: str) -> None:
 
 
 def test_an_unknown_profile_is_refused_with_the_names() -> None:
-    with pytest.raises(NotFound, match="unknown profile 'claud', expected one of: claude, codex, demo"):
+    with pytest.raises(NotFound, match="unknown profile 'claud', expected one of: claude, codex, gemini"):
         load_profile("claud")
 
 

@@ -12,13 +12,8 @@ from unittest import mock
 
 import pytest
 
-from csp.clis.codex.rollouts import (
-    gemini_chat,
-    newest_folders,
-    open_rollouts,
-    process_family,
-    written_files,
-)
+from csp.clis.codex.rollouts import find_rollouts, newest_folders, process_family, written_files
+from csp.clis.gemini.transcript import find_chat
 from tests.waiting import wait_until_sync
 
 #: Becomes as many generations as it is told; the last one holds the files open, and waits to be killed.
@@ -45,6 +40,10 @@ class Holder:
     def stop(self) -> None:
         os.killpg(self.process.pid, 9)
         self.process.communicate()
+
+
+def open_rollouts(pid: int) -> set[Path]:
+    return set(find_rollouts(Path("none"), pid).main)
 
 
 @pytest.fixture
@@ -151,9 +150,9 @@ def test_a_chat_of_gemini_is_found_by_its_session(tmp_path: Path) -> None:
     for path in (mine, chats / "session-2026-11-16T10-12-33333333.jsonl"):
         path.write_text("{}\n")
 
-    assert gemini_chat(tmp_path, "22222222-1111-4111-8111-111111111111") == mine
-    assert gemini_chat(tmp_path, "44444444-1111-4111-8111-111111111111") is None
-    assert gemini_chat(tmp_path, "") is None
+    assert find_chat(tmp_path, "22222222-1111-4111-8111-111111111111") == mine
+    assert find_chat(tmp_path, "44444444-1111-4111-8111-111111111111") is None
+    assert find_chat(tmp_path, "") is None
 
 
 def test_the_newest_of_two_chats_of_a_session_counts(tmp_path: Path) -> None:
@@ -164,7 +163,7 @@ def test_the_newest_of_two_chats_of_a_session_counts(tmp_path: Path) -> None:
         path.touch()
         os.utime(path, (1000 - at, 1000 - at))
 
-    found = gemini_chat(tmp_path, "22222222-1111-4111-8111-111111111111")
+    found = find_chat(tmp_path, "22222222-1111-4111-8111-111111111111")
     assert found is not None and found.parent.parent.name == "new"
 
 

@@ -15,7 +15,7 @@ from csp.clis.codex.transcript import CodexReader
 from csp.clis.gemini.transcript import GeminiReader
 from csp.clis.hook_spool import Hook, HookEvent
 from csp.clis.profile import load_profile
-from csp.clis.transcript_reader import Line, Reader
+from csp.clis.transcript_reader import Line, TranscriptReader
 from csp.protocol.requests import Usage
 from csp.sidecar.brain.turn_keepalive import Meter
 from csp.sidecar.brain_socket import RelayPort
@@ -55,7 +55,7 @@ class Record:
     def __init__(self, kind: str) -> None:
         kinds: dict[str, Any] = {"claude": ClaudeReader, "codex": CodexReader, "gemini": GeminiReader}
         self.kind, self.tracker = kind, Tracker()
-        self.reader: Reader = kinds[kind](SINCE, "s", PATHS[kind] if kind != "codex" else "")
+        self.reader: TranscriptReader = kinds[kind](SINCE, "s", PATHS[kind] if kind != "codex" else "")
         self.at = SINCE + 1
         self.replies: list[CapturedReply] = []
 

@@ -12,16 +12,12 @@ from typing import Any
 
 import pytest
 
-from csp.clis.wiring import (
-    CLAUDE_EVENTS,
-    GEMINI_EVENTS,
-    RULES_FILE,
-    Wired,
-    is_session,
-    resume,
-    unwire,
-    wire,
-)
+from csp.clis.adapter import Wired
+from csp.clis.claude import wiring as claude_wiring
+from csp.clis.gemini import wiring as gemini_wiring
+from csp.clis.gemini.wiring import RULES_FILE
+from csp.clis.registry import find_adapter
+from csp.clis.wiring import unwire, wire
 from csp.sidecar.start_rules import rules_text
 from tests.clis.install import BIN
 
@@ -105,7 +101,7 @@ def test_what_is_no_session_is_left_as_it_is(command: str, run_dir: Path, home: 
     ],
 )
 def test_what_is_a_session_is_wired(command: str) -> None:
-    assert is_session(command.split()[0], command.split())
+    assert find_adapter(command.split()[0]).is_session(command.split())
 
 
 def test_a_command_without_a_wiring_is_left_as_it_is(run_dir: Path, home: Path) -> None:
@@ -121,7 +117,7 @@ def test_claude_gets_hooks_session_rules(run_dir: Path, home: Path) -> None:
     assert value(run.argv, "--session-id") == run.session_id == SESSION
     assert value(run.argv, "--append-system-prompt") == RULES
     assert set(settings(run)) == {"hooks", "crossSessionInbound", "permissions"}
-    assert set(settings(run)["hooks"]) == set(CLAUDE_EVENTS)
+    assert set(settings(run)["hooks"]) == set(claude_wiring.EVENTS)
     assert run.env == {"HOME": str(home)}
     project = str(home / "my.project").replace("/", "-").replace(".", "-").replace("_", "-")
     assert run.transcript_hint == str(home / ".claude" / "projects" / project / f"{SESSION}.jsonl")
@@ -272,7 +268,7 @@ def test_codex_may_write_where_the_runs_of_the_room_work(run_dir: Path, home: Pa
 
 
 def test_codex_hooks_are_wired_where_they_are_trusted(run_dir: Path, home: Path) -> None:
-    run = wire("codex", run_dir, ["codex"], {"HOME": str(home)}, SESSION, has_codex_hooks=True)
+    run = wire("codex", run_dir, ["codex"], {"HOME": str(home)}, SESSION, is_hook_trusted=True)
     (text,) = [one for one in run.argv if one.startswith("hooks.")]
     (entry,) = tomllib.loads(text)["hooks"]["PermissionRequest"]
     subprocess.run(entry["hooks"][0]["command"], shell=True, input=b"{}", check=True)
@@ -364,7 +360,7 @@ def test_geminis_settings_are_merged(run_dir: Path, home: Path, gemini: Path) ->
     assert merged["context"] == {"fileName": ["A.md", RULES_FILE], "x": 1}
     assert merged["hooks"]["AfterAgent"][0] == {"hooks": ["mine"]}
     assert len(merged["hooks"]["AfterAgent"]) == 2
-    assert set(merged["hooks"]) == set(GEMINI_EVENTS)
+    assert set(merged["hooks"]) == set(gemini_wiring.EVENTS)
 
 
 def test_gemini_without_a_home_gets_one(run_dir: Path, home: Path) -> None:
@@ -511,11 +507,11 @@ def test_half_an_overlay_is_just_removed(run_dir: Path) -> None:
 def test_a_session_can_be_gone_on_with(command: str, expected: str) -> None:
     argv = shlex.split(command)
 
-    assert resume(argv[0], argv, OTHER) == shlex.split(expected)
+    assert find_adapter(argv[0]).resume(argv, OTHER) == shlex.split(expected)
 
 
 def test_a_resumed_run_is_wired_for_its_session(run_dir: Path, home: Path) -> None:
-    argv = resume("claude", ["claude", "--model", "opus"], OTHER)
+    argv = find_adapter("claude").resume(["claude", "--model", "opus"], OTHER)
     run = wire("claude", run_dir, argv, {"HOME": str(home)}, SESSION, cwd="/p")
 
     assert run.session_id == OTHER
@@ -523,7 +519,7 @@ def test_a_resumed_run_is_wired_for_its_session(run_dir: Path, home: Path) -> No
 
 
 def test_the_launcher_can_import_it_for_little() -> None:
-    code = "import sys, csp.clis.wiring; print(*sys.modules)"
+    code = "import sys, csp.clis.wiring, csp.clis.claude.wiring, csp.clis.codex.wiring; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     heavy = {
@@ -544,8 +540,8 @@ def test_the_launcher_can_import_it_for_little() -> None:
 def test_what_is_added_is_known_to_the_installed_cli(name: str, run_dir: Path, home: Path) -> None:
     """In every run the scenes with the real CLIs start and resume them with these very words."""
     run = subprocess.run([BIN / name, "--help"], capture_output=True, text=True, check=True, timeout=240)
-    ours = wire(name, run_dir, [name], {"HOME": str(home)}, SESSION, "Rules.", has_codex_hooks=True).argv
-    words = [*ours, *resume(name, [name], SESSION)]
+    ours = wire(name, run_dir, [name], {"HOME": str(home)}, SESSION, "Rules.", is_hook_trusted=True).argv
+    words = [*ours, *find_adapter(name).resume([name], SESSION)]
     added = {word for word in words if word.startswith("-") or word == "resume"}
 
     assert added
@@ -688,14 +684,16 @@ NO_SESSION = {
 
 @pytest.mark.parametrize("name", NO_SESSION)
 def test_each_command_of_a_cli_is_known(name: str) -> None:
-    assert [word for word in NO_SESSION[name].split() if is_session(name, [name, word])] == []
+    assert [word for word in NO_SESSION[name].split() if find_adapter(name).is_session([name, word])] == []
 
 
 def test_the_value_of_each_option_of_codex_is_no_command() -> None:
     options = "-c --config --enable --disable --remote --remote-auth-token-env -i --image -m --model"
     options += " --local-provider -p --profile -s --sandbox -C --cd --add-dir -a --ask-for-approval"
 
-    assert [one for one in options.split() if not is_session("codex", ["codex", one, "exec"])] == []
+    assert [
+        one for one in options.split() if not find_adapter("codex").is_session(["codex", one, "exec"])
+    ] == []
 
 
 def test_the_hooks_are_those_that_nothing_else_tells_of(run_dir: Path, home: Path, gemini: Path) -> None:

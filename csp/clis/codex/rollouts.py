@@ -1,7 +1,7 @@
-"""Find the transcript that belongs to one running CLI.
+"""Find the rollouts of one running Codex.
 
 Codex has no flag for its session: the rollouts of a run are those that its own processes hold open for
-writing, which tells two in one directory apart. Codex also reads the rollouts of others, as it starts.
+writing, which distinguishes two runs in one directory. Codex also reads the rollouts of others as it starts.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from csp.clis.transcript_reader import FoundTranscripts
 from csp.fast_start.child_environment import TOOL, child_environment
 from csp.fast_start.process_environment import process_environment
 
@@ -96,17 +97,16 @@ def _listed(pids: Iterable[int]) -> set[Path]:
     return found
 
 
-def open_rollouts(pid: int) -> set[Path]:
-    """Return the rollouts that a Codex writes, but for those of its subagents."""
-    return split_rollouts(pid)[0]
-
-
-def split_rollouts(pid: int) -> tuple[set[Path], set[Path]]:
-    """Return the rollouts that a Codex writes, those of its subagents apart."""
+def find_rollouts(sessions: Path, pid: int) -> FoundTranscripts:
+    """Return the rollouts that a Codex writes, and the folders where it will put new ones."""
     files = written_files(process_family(pid))
     found = [path for path in files if path.name.startswith("rollout-") and path.suffix == ".jsonl"]
     begin = {path: _source(path)[:1] for path in found}
-    return {path for path in found if begin[path] == b'"'}, {path for path in found if begin[path] == b"{"}
+    return FoundTranscripts(
+        main=sorted(path for path in found if begin[path] == b'"'),
+        subagents=sorted(path for path in found if begin[path] == b"{"),
+        folders=newest_folders(sessions),
+    )
 
 
 def _source(path: Path) -> bytes:
@@ -117,14 +117,6 @@ def _source(path: Path) -> bytes:
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return b""
     return bytes(first.payload.source) if first.payload else b""
-
-
-def subagent_records(kind: str, main: Path) -> list[Path]:
-    """Return what the subagents of a conversation of Claude or Gemini have written, by its own record."""
-    if kind == "claude":
-        return sorted(main.with_suffix("").glob("subagents/*.jsonl"))
-    # A folder with the whole id of the session, of which the record's name has the beginning.
-    return sorted(main.parent.glob(f"{main.stem[-8:]}*/*.jsonl")) if kind == "gemini" else []
 
 
 def newest_folders(sessions: Path) -> list[Path]:
@@ -139,12 +131,6 @@ def newest_folders(sessions: Path) -> list[Path]:
             break
         folders.append(folders[-1] / max(names))
     return folders
-
-
-def gemini_chat(tmp: Path, session: str) -> Path | None:
-    """Return the chat file of a session of Gemini, wherever below `tmp` its project has it."""
-    found = tmp.glob(f"*/chats/session-*-{session[:8]}.jsonl") if session else []
-    return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
 def _read(path: str) -> str:

@@ -10,7 +10,9 @@ its own line in the chat file, so it is that line which says whose answer follow
 or after it.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -45,6 +47,21 @@ _FILES: Final = "\n--- Content from referenced files ---"
 _FILE: Final = "Content from @"
 _LIMITS: Final = ("RESOURCE_EXHAUSTED", "quota", "rate limit", "usage limit", '"code":429')
 _NOTHING: Final = msgspec.Raw(b"{}")
+_SESSION: Final = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')
+_HEAD_BYTES: Final = 4096
+
+
+def find_chat(tmp: Path, session: str) -> Path | None:
+    """Return the chat file of a session, in the folder of whichever project below `tmp`."""
+    found = tmp.glob(f"*/chats/session-*-{session[:8]}.jsonl") if session else []
+    return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
+
+
+def session_in(chat: Path) -> str:
+    """Return the session of a chat file, which has its id in its head."""
+    with chat.open("rb") as file:
+        found = _SESSION.search(file.read(_HEAD_BYTES))
+    return found[1].decode("ascii") if found else ""
 
 
 class _Tokens(msgspec.Struct):

@@ -19,8 +19,9 @@ import msgspec
 
 from csp.client import Client, Live
 from csp.clis.profile import Profile
+from csp.clis.registry import find_adapter
 from csp.clis.version_check import ask_version, untested
-from csp.clis.wiring import resume, unwire
+from csp.clis.wiring import unwire
 from csp.errors import CspError, Unreachable
 from csp.protocol.enums import DeliverKind, DeliveryState, Ending, NoticeKind, ReportedState
 from csp.protocol.events import AnyEvent, DeliveryMoved, Joined, StateChanged
@@ -411,7 +412,8 @@ class Brain:
         """Start the CLI again, with its conversation where it has one."""
         run, session = self._run, self._session
         is_begun = self._follower is not None and bool(self._follower.files)
-        argv = resume(self._sight.profile.capture, run.argv, session) if session and is_begun else run.argv
+        adapter = find_adapter(self._sight.profile.capture)
+        argv = adapter.resume(run.argv, session) if session and is_begun else run.argv
         self._restarted = asyncio.get_running_loop().create_future()
         if self._tracker.is_open:
             self._take_items([Ended(how=Ending.INTERRUPTED, text="the CLI was started again")])

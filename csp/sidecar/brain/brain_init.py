@@ -1,13 +1,15 @@
 """What a brain is told at its start, by its relay, by the brain before it."""
 
 import logging
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 import msgspec
 
 from csp.clis.profile import Profile
+from csp.clis.registry import adapter_names
 from csp.sidecar.capture import follower
 from csp.sidecar.relay import relay_frames
 from csp.sidecar.run_record import SidecarRecord
@@ -15,6 +17,8 @@ from csp.sidecar.state.brain_handover import BrainHandover
 from csp.sidecar.state.pane_state import PaneState
 
 log = logging.getLogger(__name__)
+
+_VARIABLE: Final = re.compile(r"\$(\w+)")
 
 
 class BrainStart(msgspec.Struct, frozen=True):
@@ -44,9 +48,9 @@ class BrainStart(msgspec.Struct, frozen=True):
 
 def has_credentials(profile: Profile, env: Mapping[str, str]) -> bool:
     """Tell whether a variable or a file says that the CLI is logged in."""
-    home, config = env.get("HOME", ""), env.get("CLAUDE_CONFIG_DIR", "")
     for name in profile.credentials:
-        path = name.replace("~", home, 1).replace("$CLAUDE_CONFIG_DIR", config)
+        path = name.replace("~", env.get("HOME", ""), 1)
+        path = _VARIABLE.sub(lambda found: env.get(found[1], ""), path)
         if Path(path).is_file() if "/" in name else env.get(name):
             return True
     return False
@@ -67,7 +71,7 @@ def pane_of(start: BrainStart, profile: Profile, env: Mapping[str, str]) -> Pane
 
 def follower_of(capture: str, run: SidecarRecord, dumped: bytes) -> follower.Follower | None:
     """Return what follows the CLI's own record, going on where the brain before ended."""
-    if capture not in follower.READERS or not run.spool:
+    if not run.spool or capture not in adapter_names():
         return None
     followed = follower.FollowedRun(
         kind=capture,

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -10,13 +10,9 @@ from typing import Final
 
 import msgspec
 
-from csp.clis.claude.transcript import ClaudeReader
-from csp.clis.codex import rollouts
-from csp.clis.codex.transcript import CodexReader
-from csp.clis.gemini.transcript import GeminiReader
 from csp.clis.hook_spool import HookEvent, HookSpool
-from csp.clis.plain.transcript import PlainReader
-from csp.clis.transcript_reader import Line, Reader, seconds
+from csp.clis.registry import find_adapter
+from csp.clis.transcript_reader import Line, seconds
 from csp.sidecar.capture.file_tail import FileWatcher, Tail, new_watcher
 from csp.terminal.reply_tracker import Ended, Item, Outcome, Switched, Tracker
 
@@ -27,13 +23,6 @@ LOOK_S: Final = 1.0
 _SOON_S: Final = 0.02
 _SOON_TIMES: Final = 5
 _BATCH_LINES: Final = 2000
-
-READERS: Final[dict[str, Callable[[float, str, str], Reader]]] = {
-    "claude": ClaudeReader,
-    "codex": CodexReader,
-    "gemini": GeminiReader,
-    "plain": PlainReader,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +64,9 @@ class Follower:
         """Go on where the follower ended that was `dumped`, else from the start of the run."""
         self.run = run
         self.tracker = Tracker()
-        path = run.transcript_hint if run.kind in ("claude", "plain") else ""
-        self._reader = READERS[run.kind](run.since, run.session_id, path)
+        self._adapter = find_adapter(run.kind)
+        path = run.transcript_hint if self._adapter.knows_transcript else ""
+        self._reader = self._adapter.new_reader(run.since, run.session_id, path)
         self._positions: dict[str, tuple[int, int]] = {}
         self._tails: dict[str, Tail] = {}
         self._held: dict[str, list[Line]] = {}
@@ -187,7 +177,7 @@ class Follower:
                 lines = self._hold_back(lines, events[-1])
             items = self._reader.read(events, lines, time.time())
             for item in items:
-                if isinstance(item, Switched) and self.run.kind != "codex":
+                if isinstance(item, Switched) and not self._adapter.has_several_transcripts:
                     self._move(item.path)
                 outcomes += self.tracker.feed(item)
             has_news = has_news or bool(events or lines or items)
@@ -213,7 +203,7 @@ class Follower:
         if not self.tracker.is_open:
             return []
         for main in self._tails:
-            for path in rollouts.subagent_records(self.run.kind, Path(main)):
+            for path in self._adapter.find_subagents(Path(main)):
                 self._sides.setdefault(str(path), Tail(path))
         lines = []
         for name, tail in self._sides.items():
@@ -225,7 +215,7 @@ class Follower:
     def _until_switch(self, events: list[HookEvent]) -> tuple[list[HookEvent], list[HookEvent]]:
         """Part events behind the one that leads to another transcript: its lines are still to be read."""
         path = next(iter(self._tails), "")
-        for at, event in enumerate(events if self.run.kind != "codex" else []):
+        for at, event in enumerate([] if self._adapter.has_several_transcripts else events):
             if event.hook.transcript_path not in (None, "", path):
                 return events[: at + 1], events[at + 1 :]
         return events, []
@@ -269,23 +259,18 @@ class Follower:
         self._looks, self._look_at = _SOON_TIMES, time.time() + _SOON_S
 
     def _needs_looks(self) -> bool:
-        return self.run.kind == "codex" or not self._tails
+        return self._adapter.has_several_transcripts or not self._tails
 
     def _locate(self) -> None:
         """Look for the transcripts that no hook names."""
         self._looks = max(0, self._looks - 1)
         self._look_at = time.time() + (_SOON_S if self._looks else LOOK_S)
-        hint = Path(self.run.transcript_hint)
-        if self.run.kind == "codex":
-            found, sides = rollouts.split_rollouts(self.run.child_pid)
-            for path in sorted(found):
-                self._tail(str(path))
-            for path in sorted(sides):
-                self._sides.setdefault(str(path), Tail(path))
-            if self._watcher:
-                for folder in rollouts.newest_folders(hint):
-                    self._watcher.watch(folder)
-        elif self.run.kind == "gemini":
-            chat = rollouts.gemini_chat(hint, self.run.session_id)
-            if chat:
-                self._tail(str(chat))
+        run = self.run
+        found = self._adapter.find_transcripts(Path(run.transcript_hint), run.session_id, run.child_pid)
+        for path in found.main:
+            self._tail(str(path))
+        for path in found.subagents:
+            self._sides.setdefault(str(path), Tail(path))
+        if self._watcher:
+            for folder in found.folders:
+                self._watcher.watch(folder)
