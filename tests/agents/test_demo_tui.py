@@ -22,7 +22,7 @@ from tests.forks import run as run_csp
 from tests.waiting import wait_until_sync
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PROFILE: Final = ROOT / "csp" / "sidecar" / "profiles" / "demo.toml"
+PROFILE: Final = ROOT / "csp" / "clis" / "demo" / "profile.toml"
 PLACEHOLDER: Final = r"^❯ Say something to"
 BUSY: Final = r"^[·✢✳✶✻✽] .*… \(\d+s · esc to interrupt\)$"
 MESSAGE: Final = "[from human #418]\nShould we paint the bike shed green?\n[end #418]"

@@ -100,14 +100,18 @@ async def test_a_draft_that_is_gone_closes_no_gate_after_half_a_second(clear: by
         sight = CliState(profile, pane, RelayPort(line, lambda kind, payload: None), Tracker())
         draw_composer(pane, "oops")
         pane.take_keys(b"oops")
-        assert sight.facts(time.monotonic()).draft
+        sight.observe()
+        assert sight.snapshot(time.monotonic()).draft
         pane.take_keys(clear)
         draw_composer(pane, "")
         cleared = time.monotonic()
-        sight.facts(cleared)
+        sight.observe(cleared)
 
-        assert closed_gate(sight.facts(cleared + 0.4), sight.gate_rules, cleared + 0.4) is HeldReason.TYPING
-        assert closed_gate(sight.facts(cleared + 0.5), sight.gate_rules, cleared + 0.5) is None
+        gates = []
+        for now in (cleared + 0.4, cleared + 0.5):
+            sight.observe(now)
+            gates.append(closed_gate(sight.snapshot(now), sight.gate_rules, now))
+        assert gates == [HeldReason.TYPING, None]
 
 
 def draw_composer(pane: PaneState, text: str) -> None:

@@ -60,7 +60,8 @@ class Screen:
             written.set_result(True)
         return written
 
-    def look(self) -> Any:
+    @property
+    def reading(self) -> Any:
         return SimpleNamespace(dialog=self.dialog)
 
     async def wait(self, until: float) -> None:

@@ -84,6 +84,7 @@ class AgentControls:
 
     async def _act(self, item: Deliver) -> str:
         """Do it; return what went wrong, or nothing."""
+        self._sight.observe()
         keys = self._sight.profile.keys
         match item.control:
             case ControlVerb.APPROVE:
@@ -101,14 +102,14 @@ class AgentControls:
     @property
     def _dialog(self) -> ScreenDialog | None:
         """The dialog on the screen now: a tool's question or a start screen."""
-        reading = self._sight.look()
+        reading = self._sight.pane.reading
         return reading.dialog or reading.blocking
 
     async def _answer(
         self, answer: DialogAnswer | None, choice: int | None, label: re.Pattern[str] | None
     ) -> str:
         dialog = self._dialog
-        facts = self._sight.facts(time.monotonic())
+        facts = self._sight.snapshot(time.monotonic())
         if not (dialog or facts.has_dialog or facts.is_asking):
             return "no dialog is open"
         if answer is None:
@@ -179,6 +180,7 @@ class AgentControls:
     async def _drawn(self) -> ScreenDialog | None:
         await self._until(lambda: self._dialog is not None, ANSWERED_S)
         await asyncio.sleep(DRAWN_S)
+        self._sight.observe()
         return self._dialog
 
     async def _is_closed(self, dialog: ScreenDialog) -> bool:
@@ -196,7 +198,7 @@ class AgentControls:
             if turn not in self._sight.tracker.tags:
                 # What a person has begun in the pane meanwhile is not the room's to stop.
                 return "" if was_typed else f"it is not at work on {turn}"
-        if not self._sight.is_busy and self._sight.look().dialog is None:
+        if not self._sight.is_busy and self._sight.pane.reading.dialog is None:
             return "nothing is running"
         if not self._sight.profile.keys.interrupt:
             return f"profile {self._sight.profile.name} has no key for that"

@@ -402,7 +402,7 @@ class Brain:
 
     def _clear_returned_prompt(self) -> None:
         """Take a prompt of ours out of the composer that the CLI has put back there."""
-        composer = self._sight.look().composer
+        composer = self._pane.reading.composer
         tag = tag_in(composer.text) or tag_at_end(composer.text) if composer else None
         keys = self._sight.profile.keys.clear
         if tag is not None and self._sight.is_proven(tag) and keys:

@@ -81,6 +81,7 @@ class StateReporter:
     async def run(self) -> None:
         """Report each change, until cancelled."""
         while True:
+            self.observe()
             shown = self.shown()
             if self._notices:
                 await self._tell(shown, self._notices[0])
@@ -88,6 +89,7 @@ class StateReporter:
             if shown != self._told:
                 # The first word is that we are here at all, so it does not wait.
                 await asyncio.sleep(STANDS_S if self._told else 0)
+                self.observe()
                 now = self.shown()
                 if now == shown or self._is_freed(shown, now):
                     await self._tell(now)
@@ -118,14 +120,30 @@ class StateReporter:
         self._told = None
         self._sight.changed()
 
-    def shown(self) -> ShownState:
-        """Return what the room should see now."""
-        now = time.monotonic()
-        facts, reading = self._sight.facts(now), self._sight.pane.reading
+    def observe(self) -> None:
+        """Bring what `shown` is made of up to date."""
+        self._sight.observe()
         self._is_alarmed = self._is_alarmed and self._sight.is_paused
+        if self.limit is not None and self.limit[1] is not None and self.limit[1] <= time.time():
+            self.limit = None
+        limit = self._sight.pane.reading.limit
+        if limit is not None and limit != self._read_limit:
+            # Once for each notice: tomorrow the same words mean another time.
+            self._read_limit, self._read_until = limit, until_time(limit.until_text, time.time())
+
+    @property
+    def holding_limit(self) -> tuple[str, float | None] | None:
+        """The limit of the account that holds, by the CLI's own word or by its screen, with its end."""
+        shown = self._sight.pane.reading.limit
+        return self.limit if self.limit or shown is None else (shown.text, self._read_until)
+
+    def shown(self) -> ShownState:
+        """Return what the room should see, as of the last observation."""
+        now = time.monotonic()
+        facts, reading = self._sight.snapshot(now), self._sight.pane.reading
         if self._is_alarmed:
             return ShownState(state=ReportedAgentState.NEEDS_HUMAN, detail=ATTACHED)
-        limit = self._limit(reading)
+        limit = self.holding_limit
         state = agent_state(
             facts,
             self._sight.gate_rules,
@@ -150,21 +168,6 @@ class StateReporter:
                 return ShownState(state=state, detail=_cut(f'its screen shows "{reading.work[0]}"'))
             case _:
                 return ShownState(state=state)
-
-    def _limit(self, reading: Reading) -> tuple[str, float | None] | None:
-        """Return a limit of the account that still holds, by the CLI's own word or by its screen."""
-        if self.limit is not None and self.limit[1] is not None and self.limit[1] <= time.time():
-            self.limit = None
-        if self.limit is not None or reading.limit is None:
-            return self.limit
-        return reading.limit.text, self._until(reading.limit)
-
-    def _until(self, limit: Limit) -> float | None:
-        """Reckon the end of a limit once for each notice: tomorrow the same words mean another time."""
-        if limit != self._read_limit:
-            self._read_limit = limit
-            self._read_until = until_time(limit.until_text, time.time())
-        return self._read_until
 
     def _question(self, dialog: ScreenDialog | None) -> DialogBody:
         """Return what is asked: by the CLI's own word where there is one, else as the screen shows it."""

@@ -31,13 +31,14 @@ class TurnKeepalive:
         """Tell of all work on a turn of the room, until cancelled."""
         while True:
             await asyncio.sleep(PERIOD_S)
-            if self.gets_on() and self._is_in_turn:
+            if self.check_progress() and self._is_in_turn:
                 await self._tell()
 
-    def gets_on(self) -> bool:
+    def check_progress(self) -> bool:
         """Tell whether there was work since the last look; who waits for a person does none."""
         since, self._looked_at = self._looked_at, time.monotonic()
-        facts = self._sight.facts(self._looked_at)
+        self._sight.observe(self._looked_at)
+        facts = self._sight.snapshot(self._looked_at)
         if facts.has_dialog or facts.is_asking:
             return False
         return self._sight.tracker.runs_tool or self._was_written(since)

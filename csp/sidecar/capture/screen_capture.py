@@ -63,12 +63,13 @@ class ScreenCapture:
         """Hand over one reply for each prompt, until cancelled."""
         if self.awaited is not None:
             self._on_items([Submitted(text=self.awaited.header)])
+        self._sight.observe()
         while True:
             if self.awaited is None:
                 await self._sight.wait(None)
                 continue
             self._look_for_echo(self.awaited)
-            if self._is_over(self.awaited):
+            if self._check_end(self.awaited):
                 self._finish(self.awaited)
             else:
                 await self._sight.wait(time.monotonic() + LOOK_S)
@@ -79,13 +80,14 @@ class ScreenCapture:
             before, after = self._outputs()
             self._was_echoed = has_echo(before, after, prompt.footer)
 
-    def _is_over(self, prompt: AwaitedReply) -> bool:
+    def _check_end(self, prompt: AwaitedReply) -> bool:
         """Tell whether there is an answer; silence or a screen that never rests counts after a long time."""
         if self._sight.is_waived(self._began, time.monotonic()):
             return self._sight.is_at_rest or not self._sight.pane.looks_busy
-        return self._sight.is_at_rest and self._has_answered(prompt)
+        return self._sight.is_at_rest and self._check_answer(prompt)
 
-    def _has_answered(self, prompt: AwaitedReply) -> bool:
+    def _check_answer(self, prompt: AwaitedReply) -> bool:
+        """Tell whether there is an answer, looking once at each state of the screen."""
         if self._looked_at == self._sight.pane.generation:
             return False
         self._looked_at = self._sight.pane.generation
@@ -101,7 +103,7 @@ class ScreenCapture:
 
     def _answer(self, prompt: AwaitedReply) -> str:
         """Return what is new, from behind the echo of the prompt, without the composer."""
-        reading, rules = self._sight.look(), self._sight.profile.rules
+        reading, rules = self._sight.pane.reading, self._sight.profile.rules
         before, after = self._outputs()
         text = settled_text(
             before,
@@ -121,7 +123,8 @@ class ScreenCapture:
 
     def _conversation(self) -> list[str]:
         """Return what the program has written, without the composer and what is below it."""
-        pane, composer = self._sight.pane, self._sight.look().composer
+        pane = self._sight.pane
+        composer = pane.reading.composer
         lines = _without_blank_end(pane.history())
         if composer is not None:
             # Counted from the end: further up a line may take several rows.

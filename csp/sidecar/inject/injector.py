@@ -199,14 +199,29 @@ class Injector:
             typing = SubmitMachine.resumed(typing.rules, now)
         job = InjectionJob(item=item, prompt=prompt, typing=typing, begun=now, is_resumed=is_resumed)
         if is_resumed:
-            job.written_at = job.pressed_at = job.pasted_at = now
+            job.pressed_at = job.pasted_at = now
             job.landing = sight.land(prompt, is_resumed=True)
+            self._note_written(job, now)
         return job
 
     async def _step(self, job: InjectionJob) -> None:
         now = time.monotonic()
-        seen = self._see(job, now)
-        steps = job.typing.step(seen, now)
+        sight = self._sight
+        sight.observe(now)
+        facts = sight.snapshot(now)
+        is_waived = sight.is_waived(job.begun, now)
+        gate = closed_gate(facts, sight.gate_rules, now, is_urgent=job.item.urgent, is_waived=is_waived)
+        if job.typing.phase is SubmitPhase.WAITING:
+            if gate is None and job.item.urgent and sight.is_working:
+                gate = HeldReason.BUSY
+                if not job.was_interrupted:
+                    job.was_interrupted = True
+                    sight.interrupt()
+            if gate is HeldReason.BUSY and sight.works_too_long(now):
+                sign = next(iter(sight.pane.reading.work), "a title that says so")
+                minutes = (now - (facts.worked_since or now)) / 60
+                job.typing.give_up(WORKING.format(sign=sign, minutes=minutes))
+        steps = job.typing.step(self._observation(job, facts, gate, now), now)
         # Before any note is left of its end: a brain after this one must not type it again.
         self._is_begun = self._is_begun or (job.typing.is_done and not job.item.id)
         for step in steps:
@@ -215,22 +230,15 @@ class Injector:
             await self._finish(job)
             return
         # Time alone may open a gate in more ways than can be foreseen.
-        times = (job.typing.wake_at, self._sight.next_look(now), job.see_at, now + LOOK_S)
-        await self._sight.wait(min(at for at in times if at is not None and at > now))
+        times = (job.typing.wake_at, sight.next_look(now), job.see_at, now + LOOK_S)
+        await sight.wait(min(at for at in times if at is not None and at > now))
 
-    def _see(self, job: InjectionJob, now: float) -> PasteObservation:
-        sight = self._sight
-        facts = sight.facts(now)
-        waived = sight.is_waived(job.begun, now)
-        gate = closed_gate(facts, sight.gate_rules, now, is_urgent=job.item.urgent, is_waived=waived)
-        if gate is None and job.item.urgent and job.typing.phase is SubmitPhase.WAITING and sight.is_working:
-            gate = HeldReason.BUSY
-            if not job.was_interrupted:
-                job.was_interrupted = True
-                sight.interrupt()
-        if gate is HeldReason.BUSY and job.typing.phase is SubmitPhase.WAITING and sight.works_too_long(now):
-            job.typing.give_up(_too_long(sight, facts, now))
+    def _observation(
+        self, job: InjectionJob, facts: PaneFacts, gate: HeldReason | None, now: float
+    ) -> PasteObservation:
+        """Return what the submit machine has to know now."""
         place = self._place_of(job, now)
+        last_output = self._sight.pane.last_output
         return PasteObservation(
             gate=gate,
             is_announced=job.told is not None and job.told.done() and not job.told.cancelled(),
@@ -240,20 +248,14 @@ class Injector:
             has_left=place is PastePlace.GONE,
             is_unseen=job.landing is not None and place is PastePlace.UNSEEN,
             has_dialog=facts.has_dialog or facts.is_asking,
-            is_proven=sight.is_proven(job.prompt.tag),
+            is_proven=self._sight.is_proven(job.prompt.tag),
             is_refused=job.is_refused,
-            has_reacted=self._has_reacted(job),
+            has_reacted=job.written_at is None or (last_output is not None and last_output > job.pressed_at),
         )
-
-    def _has_reacted(self, job: InjectionJob) -> bool:
-        last_output = self._sight.pane.last_output
-        return job.written_at is None or (last_output is not None and last_output > job.pressed_at)
 
     def _place_of(self, job: InjectionJob, now: float) -> PastePlace:
         if job.landing is None:
             return self._sight.place_of(job.prompt, job.pasted_at)
-        if job.see_at is None and job.written_at is not None and not job.typing.has_entered:
-            job.see_at = job.written_at + self._sight.profile.delivery.shown_s
         known = PasteContext(
             is_entered=job.typing.has_entered,
             is_clearing=job.clears > 0,
@@ -309,12 +311,18 @@ class Injector:
             if done is not job.written or done.cancelled():
                 return
             if done.result():
-                job.written_at = time.monotonic()
+                self._note_written(job, time.monotonic())
             else:
                 job.is_refused = True
             self._sight.changed()
 
         written.add_done_callback(note)
+
+    def _note_written(self, job: InjectionJob, at: float) -> None:
+        """Note when the CLI had read our keys; a paste must show on its screen some time after that."""
+        job.written_at = at
+        if job.landing is not None and job.see_at is None and not job.typing.has_entered:
+            job.see_at = at + self._sight.profile.delivery.shown_s
 
     def _tell(self, job: InjectionJob, tell: ReportState) -> None:
         report = asyncio.ensure_future(self._report(job, ReportedState(tell.state), tell.reason))
@@ -349,8 +357,3 @@ class Injector:
         """Wait for the room to know the end, so that the next message is typed after it."""
         with contextlib.suppress(CspError):
             await asyncio.gather(*job.reports)
-
-
-def _too_long(sight: CliState, facts: PaneFacts, now: float) -> str:
-    sign = next(iter(sight.pane.reading.work), "a title that says so")
-    return WORKING.format(sign=sign, minutes=(now - (facts.worked_since or now)) / 60)

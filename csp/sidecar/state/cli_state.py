@@ -1,4 +1,4 @@
-"""All that is known of one CLI, for those who act on it."""
+"""The state of one CLI: its screen, its transcript, the keys of the person, what was sent to it."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,6 @@ from csp.terminal.gates import GateRules, PaneFacts, is_busy, is_waived, next_lo
 from csp.terminal.paste_locator import PasteContext, PasteLocator, PastePlace
 from csp.terminal.prompt import Prompt
 from csp.terminal.reply_tracker import Tracker
-from csp.terminal.screen_reader import Reading
 from csp.terminal.screen_rules import Frame
 from csp.terminal.submit_machine import SubmitRules
 
@@ -29,7 +28,11 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 class CliState:
-    """Joins the pane, the CLI's own record, the line to the relay; `wait` returns on the next change."""
+    """Joins the pane, the CLI's own record and the connection to the relay.
+
+    `observe` brings the state up to date, and `wait` does so before it returns; all other questions are
+    answered from what was observed last and change nothing.
+    """
 
     def __init__(self, profile: Profile, pane: PaneState, port: RelayPort, tracker: Tracker) -> None:
         self.profile = profile
@@ -70,44 +73,38 @@ class CliState:
             self._blink = asyncio.get_running_loop().call_later(BLINK_S, self.changed)
 
     async def wait(self, until: float | None) -> None:
-        """Return on the next change, or at `until`."""
+        """Return on the next change or at `until`, with the pane observed."""
         change = self._change
         timeout_s = None if until is None else max(0.0, until - time.monotonic())
         # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the change.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await change.wait()
+        self.observe()
 
     # --- looking ---------------------------------------------------------------------------------
 
-    def look(self) -> Reading:
-        """Return what the screen says now."""
-        return self.pane.look(time.monotonic())
-
-    @property
-    def is_restless(self) -> bool:
-        """Tell whether time alone may change what is seen."""
-        now = time.monotonic()
-        return self.next_look(now) is not None or self.pane.is_asking or not self.pane.is_ready
-
-    def facts(self, now: float) -> PaneFacts:
-        """Return what the gates ask for."""
-        facts = self.pane.facts(
-            now,
-            is_turn_open=self.tracker.is_open or self._is_turn_awaited(now),
-            is_end_known=self.is_end_known and not self._was_typed_in_turn(),
-            is_paused=self.is_paused,
-        )
-        self._note_draft(facts.draft, now)
-        return replace(facts, emptied_at=self._emptied_at)
-
-    def _note_draft(self, draft: bool | None, now: float) -> None:
+    def observe(self, now: float | None = None) -> None:
+        """Read what has come in until `now`."""
+        now = time.monotonic() if now is None else now
+        self.pane.observe(now)
+        draft = self.pane.draft(now)
         if draft is not False:
             self._emptied_at = None
         elif self._had_draft:
             self._emptied_at = now
         # A composer that cannot be read for a moment keeps what it held.
         self._had_draft = self._had_draft if draft is None else draft
+
+    def snapshot(self, now: float) -> PaneFacts:
+        """Return what the gates ask for, as of the last `observe`."""
+        facts = self.pane.snapshot(
+            now,
+            is_turn_open=self.tracker.is_open or self._is_turn_awaited(now),
+            is_end_known=self.is_end_known and not self._was_typed_in_turn(),
+            is_paused=self.is_paused,
+        )
+        return replace(facts, emptied_at=self._emptied_at)
 
     def _is_turn_awaited(self, now: float) -> bool:
         """Tell whether a person has sent a prompt that the CLI has said nothing of yet."""
@@ -123,7 +120,7 @@ class CliState:
 
     def next_look(self, now: float) -> float | None:
         """Return when time alone may open a gate."""
-        times = [next_look(self.facts(now), self.gate_rules, now)]
+        times = [next_look(self.snapshot(now), self.gate_rules, now)]
         if self._is_turn_awaited(now) and self.pane.ledger.last_sent is not None:
             times.append(self.pane.ledger.last_sent + AWAITED_S)
         return min((at for at in times if at is not None), default=None)
@@ -131,22 +128,22 @@ class CliState:
     @property
     def is_busy(self) -> bool:
         now = time.monotonic()
-        return is_busy(self.facts(now), self.gate_rules, now)
+        return is_busy(self.snapshot(now), self.gate_rules, now)
 
     def is_waived(self, since: float, now: float) -> bool:
         """Tell whether rest has been waited for `since` so long ago that a guess of work counts no more."""
-        return is_waived(self.facts(now), now, waited_s=now - since, timeout_s=self.injection_timeout_s)
+        return is_waived(self.snapshot(now), now, waited_s=now - since, timeout_s=self.injection_timeout_s)
 
     def disregard_work(self) -> None:
         """Let a sign of work count no more that has shown since before anybody asked anything."""
-        facts = self.facts(time.monotonic())
+        facts = self.snapshot(time.monotonic())
         if facts.is_unasked and facts.worked_since is not None:
             self.pane.disregard_work()
 
     def works_too_long(self, now: float) -> bool:
         """Tell whether a mere guess of work has held for so long that nothing waits for its end."""
         is_guess = self.gate_rules.guesses_idle
-        return is_guess and works_too_long(self.facts(now), now, timeout_s=self.injection_timeout_s)
+        return is_guess and works_too_long(self.snapshot(now), now, timeout_s=self.injection_timeout_s)
 
     @property
     def is_working(self) -> bool:
@@ -157,7 +154,7 @@ class CliState:
     def is_at_rest(self) -> bool:
         """Tell whether the screen alone looks like the end of a turn."""
         now = time.monotonic()
-        facts = replace(self.facts(now), is_turn_open=False, is_end_known=False)
+        facts = replace(self.snapshot(now), is_turn_open=False, is_end_known=False)
         return not is_busy(facts, self.gate_rules, now) and not facts.has_dialog
 
     def place_of(self, prompt: Prompt, pasted_at: float) -> PastePlace:
@@ -224,7 +221,7 @@ class CliState:
     def has_rested(self, for_s: float, since: float | None = None) -> bool:
         """Tell whether a turn is open, but the screen has shown no work for so long, or `since` a moment."""
         now = time.monotonic()
-        facts = self.facts(now)
+        facts = self.snapshot(now)
         if not facts.is_turn_open or facts.has_dialog or facts.is_asking or facts.quiet_since is None:
             return False
         return now - max(facts.quiet_since, since or self.turn_began or 0.0) >= for_s

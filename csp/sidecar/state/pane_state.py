@@ -37,7 +37,7 @@ _TITLES: Final = frozenset({0, 2})
 
 
 class PaneState:
-    """Takes in what the relay says; `facts` is all of it at one moment."""
+    """The pane of the CLI. `observe` reads what has come in; `snapshot` returns what is known of it."""
 
     def __init__(self, profile: Profile, rows: int, cols: int) -> None:
         self.profile = profile
@@ -177,8 +177,8 @@ class PaneState:
     def history(self) -> list[str]:
         return self._emulator.history(unwrap=True)
 
-    def look(self, now: float) -> Reading:
-        """Read the screen anew if anything came in since the last look."""
+    def observe(self, now: float) -> None:
+        """Read the screen if anything came in since the last time, and note what has changed by now."""
         if self._emulator.dirty != self._read_at:
             self._read_at = self._emulator.dirty
             self._take_signs()
@@ -190,7 +190,10 @@ class PaneState:
         self._note_dialog(now)
         if not self.is_ready:
             self.is_ready = self._looks_ready(now)
-        return self._reading
+        composer = self._reading.composer
+        self.has_had_composer = self.has_had_composer or composer is not None
+        if composer is not None and composer.is_empty and self._is_echoed(now):
+            self.ledger.clear()
 
     def _read(self) -> Reading:
         """Read the screen; where no rule helps, a text behind the caret that nobody has typed is no draft."""
@@ -296,13 +299,9 @@ class PaneState:
             self._asked_at = None
         self._was_dialog_shown = is_shown
 
-    def facts(self, now: float, *, is_turn_open: bool, is_end_known: bool, is_paused: bool) -> PaneFacts:
-        """Return all that the gates ask for."""
-        reading = self.look(now)
-        composer = reading.composer
-        self.has_had_composer = self.has_had_composer or composer is not None
-        if composer is not None and composer.is_empty and self._is_echoed(now):
-            self.ledger.clear()
+    def snapshot(self, now: float, *, is_turn_open: bool, is_end_known: bool, is_paused: bool) -> PaneFacts:
+        """Return all that the gates ask for, as of the last `observe`."""
+        reading = self._reading
         return PaneFacts(
             is_stopped=self.is_stopped,
             is_ready=self.is_ready and not self.is_leaving,
@@ -318,7 +317,7 @@ class PaneState:
             is_asking=self._asked_at is not None,
             is_composer_gone=self._is_composer_gone(),
             last_key=self.ledger.last_key,
-            draft=self._draft(now),
+            draft=self.draft(now),
             may_hold_draft=self.ledger.may_hold_draft,
             is_paused=is_paused,
         )
@@ -334,7 +333,7 @@ class PaneState:
         last_key = self.ledger.last_key
         return last_key is None or (now - last_key >= ECHO_S and not self._is_unread(now))
 
-    def _draft(self, now: float) -> bool | None:
+    def draft(self, now: float) -> bool | None:
         """Tell whether the composer shows a draft; None: nothing is known by the screen."""
         composer = self._reading.composer
         if composer is None or (composer.is_empty and self._is_unread(now)):
