@@ -12,7 +12,7 @@ from csp.clis.profile import load_profile
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
 from csp.sidecar.brain_socket import RelayPort
-from csp.sidecar.state.cli_state import AWAITED_S, PROVEN_KEPT, CliState
+from csp.sidecar.state.cli_state import AWAITED_S, CliState
 from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.paste_locator import PasteContext, PastePlace
 from csp.terminal.prompt import prompt_for
@@ -135,15 +135,6 @@ async def test_a_composer_that_came_after_the_paste_is_empty_until_enter() -> No
         assert loading is PastePlace.EMPTY
         assert seen.place_by(landing, PasteContext(), 0.0) is PastePlace.EMPTY
         assert seen.place_by(landing, PasteContext(is_entered=True), 0.0) is PastePlace.GONE
-
-
-async def test_the_proofs_that_are_kept_are_the_newest() -> None:
-    async with sight() as seen:
-        for number in range(PROVEN_KEPT + 1):
-            seen.prove(str(number))
-
-        assert not seen.is_proven("0")
-        assert seen.is_proven("1") and seen.is_proven(str(PROVEN_KEPT))
 
 
 async def test_the_rules_of_typing_are_the_profiles() -> None:

@@ -14,9 +14,9 @@ from csp.clis.profile import load_profile
 from csp.clis.transcript_reader import Line
 from csp.sidecar.brain.turn_keepalive import TurnKeepalive
 from csp.sidecar.brain_socket import RelayPort
+from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
 from csp.sidecar.state.pane_state import PaneState
-from csp.sidecar.state.prompt_tags import PromptTags
 from csp.terminal.reply_tracker import Item, Prompted, Returned, ToolCalled, Tracker, Using
 
 RULE = "─" * 60
@@ -32,7 +32,7 @@ class Desk:
         self.tracker = Tracker()
         sight = CliState(known, self.pane, RelayPort(line, lambda kind, payload: None), self.tracker)
         client = Client("http://127.0.0.1:9", "room.token")
-        self.diligence = TurnKeepalive(sight, client, PromptTags())
+        self.diligence = TurnKeepalive(sight, client, MessageProgress())
         self.draw("")
         self.diligence.check_progress()
 

@@ -69,7 +69,9 @@ class Screen:
 
 
 async def pressed(screen: Screen) -> tuple[str, list[bytes]]:
-    controls = AgentControls(*cast("tuple[Any, Any, Any, Any, Any]", (screen, None, None, None, None)))
+    controls = AgentControls(
+        *cast("tuple[Any, Any, Any, Any, Any, Any]", (screen, None, None, None, None, None))
+    )
     problem = await controls._press("1", screen.dialog)
     return problem, screen.pressed
 

@@ -20,9 +20,9 @@ from csp.protocol.requests import Usage
 from csp.sidecar.brain.turn_keepalive import Meter
 from csp.sidecar.brain_socket import RelayPort
 from csp.sidecar.capture.follower import FollowedRun, Follower
+from csp.sidecar.inject.message_progress import MessageProgress, SentPrompt
 from csp.sidecar.state.cli_state import CliState
 from csp.sidecar.state.pane_state import PaneState
-from csp.sidecar.state.prompt_tags import PromptTags, TaggedMessage
 from csp.terminal.reply_tracker import CapturedReply, Counted, Tracker
 
 SINCE: Final = 1_000_000.0
@@ -341,7 +341,7 @@ async def test_the_room_is_told_of_each_change_of_its_own_turns_once() -> None:
     with socket.socket() as line:
         port = RelayPort(line, lambda kind, payload: None)
         sight = CliState(profile, PaneState(profile, 24, 80), port, record.tracker)
-        tags = PromptTags({"t-7": TaggedMessage("m7", "t-7"), "8": TaggedMessage("m8")})
+        tags = MessageProgress({"t-7": SentPrompt("m7", "t-7"), "8": SentPrompt("m8")})
         meter = Meter(sight, Client("http://127.0.0.1:9", "room.token"), tags)
         assert meter.news() is None
         record.ask("t-7")

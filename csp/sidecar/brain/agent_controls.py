@@ -14,6 +14,7 @@ from csp.errors import CspError, Unreachable
 from csp.protocol.enums import ControlVerb, ReportedState
 from csp.protocol.responses import Deliver
 from csp.sidecar.inject.injector import Injector
+from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
 from csp.terminal.dialogs import ENTERED, ScreenDialog
 from csp.terminal.submit_machine import UNKNOWN
@@ -42,6 +43,7 @@ class AgentControls:
         self,
         sight: CliState,
         client: Client,
+        progress: MessageProgress,
         typist: Injector,
         restart: Callable[[], Awaitable[str]],
         leave_note: Callable[[], None],
@@ -49,6 +51,7 @@ class AgentControls:
     ) -> None:
         self._sight = sight
         self._client = client
+        self._progress = progress
         self._typist = typist
         self._restart = restart
         self._leave_note = leave_note
@@ -194,7 +197,7 @@ class AgentControls:
     async def _interrupt(self, turn: str | None) -> str:
         if turn is not None:
             was_typed = self._typist.give_up(turn)
-            await self._until(lambda: not self._typist.is_at(turn), GIVEN_UP_S)
+            await self._until(lambda: not self._progress.is_at(turn), GIVEN_UP_S)
             if turn not in self._sight.tracker.tags:
                 # What a person has begun in the pane meanwhile is not the room's to stop.
                 return "" if was_typed else f"it is not at work on {turn}"

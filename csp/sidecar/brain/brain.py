@@ -27,6 +27,7 @@ from csp.protocol.enums import DeliverKind, DeliveryState, Ending, NoticeKind, R
 from csp.protocol.events import AnyEvent, DeliveryMoved, Joined, StateChanged
 from csp.protocol.responses import Deliver
 from csp.sidecar.brain.agent_controls import AgentControls
+from csp.sidecar.brain.brain_handover import BrainHandover
 from csp.sidecar.brain.brain_init import BrainStart, follower_of, pane_of, stands_in
 from csp.sidecar.brain.disk_space import is_full
 from csp.sidecar.brain.limit_reset import until_time
@@ -39,12 +40,11 @@ from csp.sidecar.brain_socket import RelayPort
 from csp.sidecar.capture.reply_poster import ReplyPoster
 from csp.sidecar.capture.screen_capture import ScreenCapture
 from csp.sidecar.inject.injector import Injector
+from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.inject.roster_notice import RosterNotice
 from csp.sidecar.relay import relay_frames
 from csp.sidecar.run_record import SidecarRecord
-from csp.sidecar.state.brain_handover import BrainHandover
 from csp.sidecar.state.cli_state import CliState
-from csp.sidecar.state.prompt_tags import PromptTags
 from csp.terminal.prompt import Prompt, tag_at_end, tag_in, tag_of
 from csp.terminal.reply_tracker import (
     Asked,
@@ -98,9 +98,9 @@ class Brain:
         self._sight = CliState(profile, self._pane, port, self._tracker)
         self._sight.injection_timeout_s = run.injection_timeout_s
         self._sight.is_paused = note.is_paused
+        self._progress = MessageProgress(note.tags)
         for tag in self._tracker.confirmed:
-            self._sight.prove(tag)
-        self._tags = PromptTags(dict(note.tags))
+            self._progress.prove(tag)
         self._followed = note.follower
         self._is_begun = note.is_begun
         #: Whether a person has been told that the disk is full.
@@ -112,13 +112,19 @@ class Brain:
         self._drawing = Frames()
         self._draw_timer: asyncio.TimerHandle | None = None
         self._company = RosterNotice(run)
-        self._typist = Injector(self._sight, client, self._tags, self._company, self._leave_note)
+        self._typist = Injector(self._sight, client, self._progress, self._company, self._leave_note)
         self._typist.on_entered = self._look_for_transcripts
-        self._poster = ReplyPoster(client, self._tags, run.agent, self._on_posted)
+        self._poster = ReplyPoster(client, self._progress, run.agent, self._on_posted)
         self._reporter = StateReporter(self._sight, client)
         self._shower = ScreenStream(self._sight, client)
         self._controls = AgentControls(
-            self._sight, client, self._typist, self._restart_cli, self._leave_note, note.controls
+            self._sight,
+            client,
+            self._progress,
+            self._typist,
+            self._restart_cli,
+            self._leave_note,
+            note.controls,
         )
         self._settler = ScreenCapture(self._sight, self._take_items, note.unsettled, note.surround)
         self._unsettled = note.unsettled
@@ -153,8 +159,8 @@ class Brain:
             self._settler.run(),
             self._watch_for_stops(),
             self._shower.run(),
-            TurnKeepalive(self._sight, self._client, self._tags).run(),
-            Meter(self._sight, self._client, self._tags).run(),
+            TurnKeepalive(self._sight, self._client, self._progress).run(),
+            Meter(self._sight, self._client, self._progress).run(),
             self._check_version(),
             self._watch_room(),
             self._watch_space(),
@@ -206,7 +212,7 @@ class Brain:
             if kind not in (relay_frames.OUTPUT, relay_frames.KEYS):
                 self._draw(self._drawing.release())
             taker(payload)
-            is_awaited = kind != relay_frames.OUTPUT or self._typist.is_touching
+            is_awaited = kind != relay_frames.OUTPUT or self._progress.is_touching
             self._sight.changed() if is_awaited else self._sight.drawn()
 
     def _take_output(self, data: bytes) -> None:
@@ -289,7 +295,7 @@ class Brain:
         if not self._start.is_new_cli:
             is_unknown = note is None and is_begun
             if is_unknown or (note is not None and note.stands(item.id)):
-                self._sight.left_standing = item.id
+                self._progress.left_standing = item.id
             return True
         known = stands_in(self._run.earlier, tag_of(item)) if is_begun else False
         if known is False:
@@ -350,8 +356,7 @@ class Brain:
     def _take_outcome(self, outcome: Outcome) -> None:
         match outcome:
             case Confirmed(tag=tag) if self._sight.profile.delivery.proof != "none":
-                self._sight.prove(tag)
-                self._typist.note_proof(tag)
+                self._typist.prove(tag)
             case TurnState(is_open=is_open):
                 self._note_turn(is_open=is_open)
             case Started():
@@ -405,7 +410,7 @@ class Brain:
         composer = self._pane.reading.composer
         tag = tag_in(composer.text) or tag_at_end(composer.text) if composer else None
         keys = self._sight.profile.keys.clear
-        if tag is not None and self._sight.is_proven(tag) and keys:
+        if tag is not None and self._progress.is_proven(tag) and keys:
             self._port.write(keys[0].encode())
 
     async def _restart_cli(self) -> str:
@@ -490,8 +495,8 @@ class Brain:
             unsettled=self._unsettled,
             surround=self._settler.surround,
             follower=self._followed,
-            tags=self._tags.known,
-            typing=self._typist.typing,
+            tags=self._progress.sent,
+            typing=self._progress.typing,
             is_disk_full=self._is_disk_full,
             is_paused=self._sight.is_paused,
             is_ready=self._pane.is_ready,

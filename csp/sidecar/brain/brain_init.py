@@ -10,10 +10,10 @@ import msgspec
 
 from csp.clis.profile import Profile
 from csp.clis.registry import adapter_names
+from csp.sidecar.brain.brain_handover import BrainHandover
 from csp.sidecar.capture import follower
 from csp.sidecar.relay import relay_frames
 from csp.sidecar.run_record import SidecarRecord
-from csp.sidecar.state.brain_handover import BrainHandover
 from csp.sidecar.state.pane_state import PaneState
 
 log = logging.getLogger(__name__)

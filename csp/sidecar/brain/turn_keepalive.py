@@ -8,8 +8,8 @@ from typing import Final
 from csp.client import Client
 from csp.errors import CspError, Unreachable
 from csp.protocol.requests import Usage
+from csp.sidecar.inject.message_progress import MessageProgress
 from csp.sidecar.state.cli_state import CliState
-from csp.sidecar.state.prompt_tags import PromptTags
 
 log = logging.getLogger(__name__)
 
@@ -21,10 +21,10 @@ METER_S: Final = 1.0
 class TurnKeepalive:
     """Looks now and then whether a tool runs or text comes: a model that is silent gets no more time."""
 
-    def __init__(self, sight: CliState, client: Client, tags: PromptTags) -> None:
+    def __init__(self, sight: CliState, client: Client, progress: MessageProgress) -> None:
         self._sight = sight
         self._client = client
-        self._tags = tags
+        self._progress = progress
         self._looked_at = time.monotonic()
 
     async def run(self) -> None:
@@ -50,7 +50,7 @@ class TurnKeepalive:
 
     @property
     def _is_in_turn(self) -> bool:
-        asked = [self._tags.find(tag) for tag in self._sight.tracker.tags]
+        asked = [self._progress.find(tag) for tag in self._sight.tracker.tags]
         return any(one is not None and one.turn is not None for one in asked)
 
     async def _tell(self) -> None:
@@ -65,10 +65,10 @@ class TurnKeepalive:
 class Meter:
     """Tells the room what a turn has used so far, as the CLI's own record grows."""
 
-    def __init__(self, sight: CliState, client: Client, tags: PromptTags) -> None:
+    def __init__(self, sight: CliState, client: Client, progress: MessageProgress) -> None:
         self._sight = sight
         self._client = client
-        self._tags = tags
+        self._progress = progress
         self._told: tuple[str, Usage] | None = None
 
     async def run(self) -> None:
@@ -82,7 +82,7 @@ class Meter:
     def news(self) -> tuple[str, Usage] | None:
         """Return the turn of the room that is under way with what it has used, if that has changed."""
         usage, tags = self._sight.tracker.usage, self._sight.tracker.tags
-        asked = self._tags.find(tags[-1]) if tags else None
+        asked = self._progress.find(tags[-1]) if tags else None
         if usage is None or asked is None or asked.turn is None or (asked.turn, usage) == self._told:
             return None
         return asked.turn, usage

@@ -11,7 +11,7 @@ from csp.client import Client
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import MAX_TEXT_BYTES, NO_TEXT, Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.state.prompt_tags import PromptTags
+from csp.sidecar.inject.message_progress import MessageProgress
 from csp.terminal.reply_tracker import CapturedActivity, CapturedReply
 
 log = logging.getLogger(__name__)
@@ -29,9 +29,11 @@ _SAYS_WHY: Final = frozenset({Ending.FAILED, Ending.LIMITED})
 class ReplyPoster:
     """Posts pieces one after the other; what fails for good is logged, never in the way of the next."""
 
-    def __init__(self, client: Client, tags: PromptTags, agent: str, on_posted: Callable[[], None]) -> None:
+    def __init__(
+        self, client: Client, progress: MessageProgress, agent: str, on_posted: Callable[[], None]
+    ) -> None:
         self._client = client
-        self._tags = tags
+        self._progress = progress
         self._agent = agent
         self._on_posted = on_posted
         self._waiting: asyncio.Queue[CapturedActivity | CapturedReply] = asyncio.Queue()
@@ -77,7 +79,7 @@ class ReplyPoster:
 
     async def _post_activity(self, piece: CapturedActivity) -> None:
         if piece.text.strip():
-            asked = self._tags.find(piece.tag)
+            asked = self._progress.find(piece.tag)
             await self._client.output(
                 _fitting(piece.text),
                 turn=asked.turn if asked else None,
@@ -91,7 +93,7 @@ class ReplyPoster:
             await self._client.working(f"{piece.tool} {piece.arguments}"[:200])
 
     async def _post_reply(self, piece: CapturedReply, tag: str | None) -> None:
-        asked = self._tags.find(tag)
+        asked = self._progress.find(tag)
         text = _fitting(piece.text) or (piece.reason if piece.how in _SAYS_WHY else "")
         if not text.strip() and piece.how is Ending.DONE:
             text = NO_TEXT

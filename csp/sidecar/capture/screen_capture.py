@@ -4,13 +4,24 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from csp.sidecar.state.brain_handover import AwaitedReply
+import msgspec
+
 from csp.sidecar.state.cli_state import CliState
 from csp.terminal.prompt import Prompt
 from csp.terminal.reply_tracker import Ended, Item, Prompted, Submitted, Wrote
 from csp.terminal.screen_reply import Surround, has_echo, settled_text, without_last, without_scrollbar
 
 LOOK_S: Final = 0.1
+
+
+class AwaitedReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt whose answer is still to be read from the screen."""
+
+    tag: str
+    header: str
+    footer: str
+    #: How many bytes the program had written when the prompt was pasted.
+    mark: int
 
 
 class ScreenCapture:

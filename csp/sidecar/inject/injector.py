@@ -5,18 +5,17 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 from csp.client import Client
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import DeliveryState, HeldReason, ReportedState
 from csp.protocol.responses import Deliver
+from csp.sidecar.inject.message_progress import Injection, MessageProgress
 from csp.sidecar.inject.roster_notice import RosterNotice
 from csp.sidecar.state.cli_state import CliState
-from csp.sidecar.state.prompt_tags import PromptTags
 from csp.terminal.gates import PaneFacts, closed_gate
-from csp.terminal.paste_locator import PasteContext, PasteLocator, PastePlace
+from csp.terminal.paste_locator import PasteContext, PastePlace
 from csp.terminal.prompt import Prompt, prompt_for
 from csp.terminal.submit_machine import (
     ENDED,
@@ -30,7 +29,6 @@ from csp.terminal.submit_machine import (
 
 log = logging.getLogger(__name__)
 
-UNPROVEN_KEPT: Final = 100
 LOOK_S: Final = 0.5
 RETRY_S: Final = 2.0
 #: In a profile's clear key: as many backspaces as the prompt has characters.
@@ -42,31 +40,6 @@ WORKING: Final = (
 )
 
 
-@dataclass(slots=True, kw_only=True)
-class InjectionJob:
-    """One message on its way into the composer."""
-
-    item: Deliver
-    prompt: Prompt
-    typing: SubmitMachine
-    begun: float
-    told: "asyncio.Task[None] | None" = None
-    written: "asyncio.Future[bool] | None" = None
-    #: When the last keys were sent to the relay, and when the CLI had read them.
-    pressed_at: float = 0.0
-    written_at: float | None = None
-    is_refused: bool = False
-    is_gone: bool = False
-    was_interrupted: bool = False
-    clears: int = 0
-    pasted_at: float = 0.0
-    see_at: float | None = None
-    is_resumed: bool = False
-    #: Follows the prompt on a screen whose composer no rule describes.
-    landing: PasteLocator | None = None
-    reports: "list[asyncio.Task[None]]" = field(default_factory=list)
-
-
 class Injector:
     """Takes deliveries in the order of the journal; an urgent one goes before those that still wait."""
 
@@ -74,14 +47,14 @@ class Injector:
         self,
         sight: CliState,
         client: Client,
-        tags: PromptTags,
+        progress: MessageProgress,
         company: RosterNotice,
         leave_note: Callable[[], None],
     ) -> None:
         self._sight = sight
         self._company = company
         self._client = client
-        self._tags = tags
+        self._progress = progress
         self._leave_note = leave_note
         #: Called with each prompt that was submitted without a proof to come.
         self.on_submitted: Callable[[Prompt], None] = lambda _: None
@@ -91,8 +64,7 @@ class Injector:
         self.on_entered: Callable[[], None] = lambda: None
         self._queue: dict[str, Deliver] = {}
         self._arrived = asyncio.Event()
-        self._job: InjectionJob | None = None
-        self._unproven: dict[str, InjectionJob] = {}
+        self._late_reports: set[asyncio.Task[None]] = set()
         self._is_begun = False
 
     @property
@@ -109,32 +81,32 @@ class Injector:
     def drop(self, message: str) -> None:
         """Forget a message that the room has ended."""
         self._queue.pop(message, None)
-        if self._job is not None and self._job.item.id == message:
-            self._job.is_gone = True
+        job = self._progress.current
+        if job is not None and job.item.id == message:
+            job.is_gone = True
             self._sight.changed()
-
-    def is_at(self, turn: str) -> bool:
-        """Tell whether the prompt of a turn is on its way into the composer."""
-        return self._job is not None and self._job.item.turn == turn
 
     def give_up(self, turn: str) -> bool:
         """Do not send the prompt of a turn that is over; tell whether it was on its way."""
-        if self._job is None or not self.is_at(turn):
+        job = self._progress.current
+        if job is None or not self._progress.is_at(turn):
             return False
-        self._job.typing.give_up(GIVEN_UP)
+        job.typing.give_up(GIVEN_UP)
         self._sight.changed()
         return True
 
-    def note_proof(self, tag: str) -> None:
-        """Tell the room of a proof that came after all."""
-        job = self._unproven.pop(tag, None)
-        if job is not None:
-            self._tell(job, ReportState(state=DeliveryState.CONFIRMED))
+    def prove(self, tag: str) -> None:
+        """Note that the CLI has a prompt; report it if the room already knows the message as unproven."""
+        late = self._progress.prove(tag)
+        if late is not None:
+            report = asyncio.ensure_future(self._report(late.id, ReportedState.CONFIRMED, ""))
+            self._late_reports.add(report)
+            report.add_done_callback(self._late_reports.discard)
 
     def start_over(self) -> None:
         """Type again what stood in the composer of a CLI that has ended, unless that CLI had taken it."""
-        job = self._job
-        if job is not None and job.typing.has_touched and not self._sight.is_proven(job.prompt.tag):
+        job = self._progress.current
+        if job is not None and job.typing.has_touched and not self._progress.is_proven(job.prompt.tag):
             may_be_taken = job.typing.may_be_taken
             job.typing = SubmitMachine(rules=job.typing.rules)
             if may_be_taken and not job.typing.rules.proof_s:
@@ -142,16 +114,6 @@ class Injector:
                 job.typing.give_up(ENDED)
             job.written = job.written_at = None
             job.is_refused = False
-
-    @property
-    def is_touching(self) -> bool:
-        """Tell whether something of ours may stand in the composer."""
-        return self._job is not None and self._job.typing.has_touched
-
-    @property
-    def typing(self) -> tuple[str, str] | None:
-        """Return the message that is being typed, with its phase, for the brain after this one."""
-        return None if self._job is None else (self._job.item.id, self._job.typing.phase.name)
 
     async def run(self) -> None:
         """Type what comes, until cancelled."""
@@ -166,7 +128,7 @@ class Injector:
 
     async def _deliver(self, item: Deliver) -> None:
         job = self._begin(item)
-        self._job = job
+        self._progress.current = job
         try:
             while not job.typing.is_done and not job.is_gone:
                 if self._may_be_overtaken(job):
@@ -174,37 +136,35 @@ class Injector:
                     return
                 await self._step(job)
         finally:
-            self._job = None
+            self._progress.current = None
             if job.is_gone:
                 self._sight.port.release_keys()
-        if not self._sight.is_proven(job.prompt.tag):
+        if not self._progress.is_proven(job.prompt.tag):
             self._company.forget()
         self._queue.pop(item.id, None)
         self._is_begun = self._is_begun or not item.id
-        while len(self._unproven) > UNPROVEN_KEPT:
-            del self._unproven[next(iter(self._unproven))]
 
-    def _may_be_overtaken(self, job: InjectionJob) -> bool:
+    def _may_be_overtaken(self, job: Injection) -> bool:
         return job.typing.phase is SubmitPhase.WAITING and self._next() is not job.item
 
-    def _begin(self, item: Deliver) -> InjectionJob:
+    def _begin(self, item: Deliver) -> Injection:
         sight = self._sight
         now = time.monotonic()
         delivery = sight.profile.delivery
         here = self._company.news() if delivery.proof != "none" else ()
         prompt = prompt_for(item, after_at=delivery.neutralise_at, here=here)
         typing = SubmitMachine(rules=sight.typing_rules(prompt))
-        is_resumed = sight.may_stand_there(item)
+        is_resumed = self._progress.left_standing == item.id
         if is_resumed:
             typing = SubmitMachine.resumed(typing.rules, now)
-        job = InjectionJob(item=item, prompt=prompt, typing=typing, begun=now, is_resumed=is_resumed)
+        job = Injection(item=item, prompt=prompt, typing=typing, begun=now)
         if is_resumed:
             job.pressed_at = job.pasted_at = now
             job.landing = sight.land(prompt, is_resumed=True)
             self._note_written(job, now)
         return job
 
-    async def _step(self, job: InjectionJob) -> None:
+    async def _step(self, job: Injection) -> None:
         now = time.monotonic()
         sight = self._sight
         sight.observe(now)
@@ -234,26 +194,26 @@ class Injector:
         await sight.wait(min(at for at in times if at is not None and at > now))
 
     def _observation(
-        self, job: InjectionJob, facts: PaneFacts, gate: HeldReason | None, now: float
+        self, job: Injection, facts: PaneFacts, gate: HeldReason | None, now: float
     ) -> PasteObservation:
         """Return what the submit machine has to know now."""
         place = self._place_of(job, now)
         last_output = self._sight.pane.last_output
         return PasteObservation(
             gate=gate,
-            is_announced=job.told is not None and job.told.done() and not job.told.cancelled(),
+            is_announced=job.announced is not None and job.announced.done() and not job.announced.cancelled(),
             written_at=job.written_at,
             is_in_composer=place is PastePlace.HERE,
             is_composer_empty=place is PastePlace.EMPTY,
             has_left=place is PastePlace.GONE,
             is_unseen=job.landing is not None and place is PastePlace.UNSEEN,
             has_dialog=facts.has_dialog or facts.is_asking,
-            is_proven=self._sight.is_proven(job.prompt.tag),
+            is_proven=self._progress.is_proven(job.prompt.tag),
             is_refused=job.is_refused,
             has_reacted=job.written_at is None or (last_output is not None and last_output > job.pressed_at),
         )
 
-    def _place_of(self, job: InjectionJob, now: float) -> PastePlace:
+    def _place_of(self, job: Injection, now: float) -> PastePlace:
         if job.landing is None:
             return self._sight.place_of(job.prompt, job.pasted_at)
         known = PasteContext(
@@ -263,10 +223,10 @@ class Injector:
         )
         return self._sight.place_by(job.landing, known, job.pasted_at)
 
-    def _do(self, job: InjectionJob, step: Step) -> None:
+    def _do(self, job: Injection, step: Step) -> None:
         match step:
             case ReportState():
-                self._tell(job, step)
+                self._report_step(job, step)
             case KeyAction.PASTE:
                 self._paste(job)
             case KeyAction.ENTER:
@@ -277,9 +237,9 @@ class Injector:
             case KeyAction.RELEASE:
                 self._sight.port.release_keys()
 
-    def _paste(self, job: InjectionJob) -> None:
+    def _paste(self, job: Injection) -> None:
         sight = self._sight
-        self._tags.remember(job.item)
+        self._progress.remember(job.item)
         job.pasted_at = time.monotonic()
         sight.disregard_work()
         sight.pane.was_asked = True
@@ -291,10 +251,10 @@ class Injector:
         keys = job.prompt.keys(is_pasted=sight.pane.screen.bracketed_paste)
         self._await_written(job, sight.port.write_unless(sight.pane.keys_seen, keys))
 
-    def _press(self, job: InjectionJob, keys: bytes) -> None:
+    def _press(self, job: Injection, keys: bytes) -> None:
         self._await_written(job, self._sight.port.write(keys))
 
-    def _clear(self, job: InjectionJob) -> None:
+    def _clear(self, job: Injection) -> None:
         """Press the clear key, the next one where there are several: what did not help once will not."""
         keys = self._sight.profile.keys.clear
         if keys:
@@ -303,7 +263,7 @@ class Injector:
             self._press(job, chosen.replace(BACKSPACES, backspaces).encode())
             job.clears += 1
 
-    def _await_written(self, job: InjectionJob, written: "asyncio.Future[bool]") -> None:
+    def _await_written(self, job: Injection, written: "asyncio.Future[bool]") -> None:
         job.written, job.written_at, job.is_refused = written, None, False
         job.pressed_at = time.monotonic()
 
@@ -318,42 +278,50 @@ class Injector:
 
         written.add_done_callback(note)
 
-    def _note_written(self, job: InjectionJob, at: float) -> None:
+    def _note_written(self, job: Injection, at: float) -> None:
         """Note when the CLI had read our keys; a paste must show on its screen some time after that."""
         job.written_at = at
         if job.landing is not None and job.see_at is None and not job.typing.has_entered:
             job.see_at = at + self._sight.profile.delivery.shown_s
 
-    def _tell(self, job: InjectionJob, tell: ReportState) -> None:
-        report = asyncio.ensure_future(self._report(job, ReportedState(tell.state), tell.reason))
+    def _report_step(self, job: Injection, step: ReportState) -> None:
+        report = asyncio.ensure_future(self._report(job.item.id, ReportedState(step.state), step.reason, job))
         job.reports.append(report)
-        if tell.state is DeliveryState.TYPED:
-            job.told = report
-        if tell.state is DeliveryState.SUBMITTED:
-            self._unproven[job.prompt.tag] = job
+        if step.state is DeliveryState.TYPED:
+            job.announced = report
+        if step.state is DeliveryState.SUBMITTED:
+            self._progress.note_submitted(job.prompt.tag)
             self.on_submitted(job.prompt)
-        log.info("delivery moved", extra={"message_id": job.item.id, "state": tell.state, "why": tell.reason})
+        log.info(
+            "delivery state changed",
+            extra={"message_id": job.item.id, "state": step.state, "why": step.reason},
+        )
 
-    async def _report(self, job: InjectionJob, state: ReportedState, reason: str) -> None:
+    async def _report(
+        self, message: str, state: ReportedState, reason: str, job: Injection | None = None
+    ) -> None:
+        """Report a delivery state until the room has it; a refusal ends the injection that it is about."""
+        # The initial prompt is not a message of the room.
+        is_reported = not message
         try:
-            # The initial prompt is no message of the room.
-            if job.item.id:
-                await self._client.report(job.item.id, state, reason)
+            while not is_reported:
+                try:
+                    await self._client.report(message, state, reason)
+                    is_reported = True
+                except (StorageFull, TooMany) as error:
+                    log.warning("report was not stored", extra={"message_id": message, "why": error.message})
+                    await asyncio.sleep(RETRY_S)
         except Unreachable:
             raise
-        except (StorageFull, TooMany) as error:
-            log.warning("room could not write", extra={"message_id": job.item.id, "why": error.message})
-            await asyncio.sleep(RETRY_S)
-            await self._report(job, state, reason)
         except CspError as error:
-            # The room knows better: it has ended the message meanwhile.
-            log.warning("report was refused", extra={"message_id": job.item.id, "why": error.message})
-            if state is not ReportedState.HELD:
+            # The room has ended the message meanwhile.
+            log.warning("report was refused", extra={"message_id": message, "why": error.message})
+            if job is not None and state is not ReportedState.HELD:
                 job.is_gone = not job.typing.is_done
         finally:
             self._sight.changed()
 
-    async def _finish(self, job: InjectionJob) -> None:
+    async def _finish(self, job: Injection) -> None:
         """Wait for the room to know the end, so that the next message is typed after it."""
         with contextlib.suppress(CspError):
             await asyncio.gather(*job.reports)

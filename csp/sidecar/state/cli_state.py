@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Final
 
 from csp.clis.profile import Profile
-from csp.protocol.responses import Deliver
 from csp.sidecar.brain_socket import MAX_HOLD_S, RelayPort
 from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.gates import GateRules, PaneFacts, is_busy, is_waived, next_look, works_too_long
@@ -18,7 +17,6 @@ from csp.terminal.reply_tracker import Tracker
 from csp.terminal.screen_rules import Frame
 from csp.terminal.submit_machine import SubmitRules
 
-PROVEN_KEPT: Final = 1000
 #: How long a busy CLI may take to say that it has a prompt of a person's.
 AWAITED_S: Final = 4.0
 #: Reading a screen takes milliseconds; the word of the CLI itself, which comes with its last drawing, must
@@ -46,10 +44,6 @@ class CliState:
         self.turn_began: float | None = None
         self.injection_timeout_s = 10.0
         self.gate_rules = _gate_rules(profile)
-        #: Tags of prompts that the CLI itself said it has taken.
-        self.proven: dict[str, None] = {}
-        #: A message that a brain before this one had begun to paste into the CLI that still runs.
-        self.left_standing: str | None = None
         #: When we last pressed the key that stops an answer.
         self.interrupted_at: float | None = None
         self._had_draft = False
@@ -206,12 +200,6 @@ class CliState:
         last_key, now = self.pane.ledger.last_key, time.monotonic()
         return last_key is None or last_key < pasted_at or now - pasted_at < MAX_HOLD_S
 
-    def prove(self, tag: str) -> None:
-        """Note that the CLI itself said it has taken the prompt `tag`."""
-        self.proven[tag] = None
-        if len(self.proven) > PROVEN_KEPT:
-            del self.proven[next(iter(self.proven))]
-
     def was_stopped(self, for_s: float) -> bool:
         """Tell whether an open turn has been stopped without a word: a stop key, then a long rest."""
         began = self.turn_began or 0.0
@@ -225,13 +213,6 @@ class CliState:
         if not facts.is_turn_open or facts.has_dialog or facts.is_asking or facts.quiet_since is None:
             return False
         return now - max(facts.quiet_since, since or self.turn_began or 0.0) >= for_s
-
-    def is_proven(self, tag: str) -> bool:
-        return tag in self.proven
-
-    def may_stand_there(self, item: Deliver) -> bool:
-        """Tell whether a brain before this one may have pasted `item` into the CLI that still runs."""
-        return self.left_standing == item.id
 
     # --- acting ----------------------------------------------------------------------------------
 

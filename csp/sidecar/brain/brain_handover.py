@@ -4,26 +4,17 @@ from typing import Final, Self
 
 import msgspec
 
-from csp.sidecar.state.prompt_tags import TaggedMessage
+from csp.sidecar.capture.screen_capture import AwaitedReply
+from csp.sidecar.inject.message_progress import SentPrompt
 from csp.terminal.screen_reply import Surround
 
 _TOUCHED: Final = frozenset({"PASTED", "SHOWN", "SENT", "CLEARING", "STUCK"})
 
 
-class AwaitedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt whose answer is still to be read from the screen."""
-
-    tag: str
-    header: str
-    footer: str
-    #: How many bytes the program had written when the prompt was pasted.
-    mark: int
-
-
 class BrainHandover(msgspec.Struct, frozen=True):
     #: What the follower knew when the room had everything that followed from it.
     follower: bytes = b""
-    tags: dict[str, TaggedMessage] = {}
+    tags: dict[str, SentPrompt] = {}
     #: The message that was being typed, with the phase it was in.
     typing: tuple[str, str] | None = None
     is_ready: bool = False
