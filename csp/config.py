@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from csp.clis.registry import cli_names, find_adapter
 from csp.errors import BadInput
 from csp.fast_start import process_environment as places
 from csp.fast_start.process_environment import process_environment as process_environment
@@ -37,6 +38,11 @@ from csp.setting_types import (
 from csp.trust import Accepted, Ask, Untrusted, examine, harmless
 
 DEFAULT: Final = "default"
+#: Each CLI that CSP knows, by its name.
+CLIS: Final = {name: find_adapter(name) for name in cli_names()}
+_ORCHESTRATOR: Final = next(
+    (name, *cli.orchestrator_options) for name, cli in CLIS.items() if cli.orchestrator_options
+)
 
 
 # --- the table -----------------------------------------------------------------------------------
@@ -76,12 +82,8 @@ class Settings:
     durability: str = "fsync"
     config_file: Path | None = None
     orchestrator: bool = False
-    orch_cmd: tuple[str, ...] = ("claude", "--model", "haiku")
-    claude_cmd: tuple[str, ...] = ("claude",)
-    codex_cmd: tuple[str, ...] = ("codex",)
-    gemini_cmd: tuple[str, ...] = ("gemini",)
+    orch_cmd: tuple[str, ...] = _ORCHESTRATOR
     strict_cli_check: bool = False
-    claude_peers: bool = False
     injection_timeout_s: float = 10.0
     offline_after_s: float = 60.0
     message_ttl_s: float = 604800.0
@@ -100,6 +102,8 @@ class Settings:
     board_summariser: str = ""
     board_max_kb: int = 65536
     board_provider: str = "local"
+    #: Settings that come with the CLIs, by their names, such as `claude_cmd`, where they are not the default.
+    of_clis: Mapping[str, Any] = field(default_factory=dict)
     agents: tuple[AgentSpec, ...] = ()
     state_dir: Path = Path()
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -109,6 +113,19 @@ class Settings:
     def is_set(self, name: str) -> bool:
         """Tell whether somebody chose this value, be it the same as the default."""
         return self.sources.get(name, DEFAULT) != DEFAULT
+
+    def value(self, name: str) -> Any:
+        """Return the value of a setting by its name in ROWS."""
+        return {**CLI_DEFAULTS, **self.of_clis}[name] if name in CLI_DEFAULTS else getattr(self, name)
+
+    def command_of(self, cli: str) -> tuple[str, ...]:
+        """Return the command of a CLI that CSP knows."""
+        command: tuple[str, ...] = self.value(command_setting(cli))
+        return command
+
+    def has_peers(self, cli: str) -> bool:
+        """Tell whether a CLI may write to other agents of its own kind."""
+        return bool(self.of_clis.get(_peers_setting(cli)))
 
 
 class Row(NamedTuple):
@@ -127,6 +144,30 @@ class Row(NamedTuple):
 
 _LOCAL: Final = "history in a clone, else ~/.local/share/csp/history"
 _NEXT: Final = "8765, else the next free one"
+
+
+def command_setting(cli: str) -> str:
+    """Return the name of the setting that has the command of a CLI."""
+    return f"{cli}_cmd"
+
+
+def _peers_setting(cli: str) -> str:
+    return f"{cli}_peers"
+
+
+def _cli_row(name: str, kind: SettingType[Any], help: str) -> Row:
+    return Row(name, f"CSP_{name.upper()}", f"room.{name}", "", kind, "", help)
+
+
+_COMMAND_ROWS: Final = tuple(
+    _cli_row(command_setting(name), COMMAND, f"command of {cli.label}") for name, cli in CLIS.items()
+)
+_PEERS_ROWS: Final = tuple(
+    _cli_row(_peers_setting(name), BOOLEAN, cli.peers_help) for name, cli in CLIS.items() if cli.peers_help
+)
+CLI_DEFAULTS: Final[dict[str, Any]] = {command_setting(name): (name,) for name in CLIS} | {
+    row.name: False for row in _PEERS_ROWS
+}
 
 # fmt: off
 ROWS: Final = (
@@ -148,13 +189,10 @@ ROWS: Final = (
     Row("orchestrator", "CSP_ORCHESTRATOR", "room.orchestrator", "", BOOLEAN, "",
         "start an orchestrator too"),
     Row("orch_cmd", "CSP_ORCH_CMD", "room.orch_cmd", "", COMMAND, "", "command of the orchestrator"),
-    Row("claude_cmd", "CSP_CLAUDE_CMD", "room.claude_cmd", "", COMMAND, "", "command of Claude Code"),
-    Row("codex_cmd", "CSP_CODEX_CMD", "room.codex_cmd", "", COMMAND, "", "command of Codex"),
-    Row("gemini_cmd", "CSP_GEMINI_CMD", "room.gemini_cmd", "", COMMAND, "", "command of Gemini CLI"),
+    *_COMMAND_ROWS,
     Row("strict_cli_check", "CSP_STRICT_CLI_CHECK", "room.strict_cli_check", "", BOOLEAN, "",
         "fail, instead of going on without, when a CLI is not installed"),
-    Row("claude_peers", "CSP_CLAUDE_PEERS", "room.claude_peers", "", BOOLEAN, "",
-        "leave Claude Code its SendMessage and ListAgents, by which it writes to its agents"),
+    *_PEERS_ROWS,
     Row("injection_timeout_s", "CSP_INJECTION_TIMEOUT", "room.injection_timeout_s", "", NUMBER, "seconds",
         "wait for an unknown CLI to look idle"),
     Row("offline_after_s", "CSP_OFFLINE_AFTER_S", "room.offline_after_s", "", NUMBER, "seconds",
@@ -246,7 +284,8 @@ def load_settings(
         if found:
             values[row.name] = found[0]
     values["history_dir"] = Path(os.path.abspath(cwd / values["history_dir"]))
-    return Settings(**values, agents=_read_agents(files), sources=sources, withheld=withheld)
+    of_clis = {name: values.pop(name) for name in CLI_DEFAULTS if name in values}
+    return Settings(**values, of_clis=of_clis, agents=_read_agents(files), sources=sources, withheld=withheld)
 
 
 def _with_trust(
@@ -451,7 +490,7 @@ def show(value: object) -> str:
 
 def shown(settings: Settings, row: Row) -> str:
     """Return the value of a row for people's eyes: a secret only says that it is there."""
-    value = getattr(settings, row.name)
+    value = settings.value(row.name)
     return "********" if row.secret and value else show(value)
 
 
@@ -460,7 +499,7 @@ def settings_markdown() -> str:
     lines = ["| variable | csp.toml | flag | default | meaning |", "|---|---|---|---|---|"]
     defaults = Settings()
     for row in ROWS:
-        default = row.default or show(getattr(defaults, row.name))
+        default = row.default or show(defaults.value(row.name))
         unit = f" ({row.unit})" if row.unit else ""
         code = [f"`{cell}`" if cell else "" for cell in (row.env, row.key, row.flag)]
         lines.append(f"| {' | '.join(code)} | {default} | {row.help}{unit} |")

@@ -17,6 +17,9 @@ import pytest
 
 import csp
 from csp.agents.api import call_errors, reply_stream
+from csp.clis.codex.wiring import toml_string
+from csp.clis.gemini import gemini_home
+from csp.clis.transcript_reader import until as until_words
 from csp.errors import CspError
 from csp.human import completion, event_lines
 from csp.human import safe_text as pane_text
@@ -31,8 +34,7 @@ from csp.room.board import identifiers
 from csp.room.messages import tool_dedupe
 from csp.room.runs import run_message_parser
 from csp.room.sessions import token_estimate, turn_prompt
-from csp.sidecar import gemini_home, limit_reset, mcp_entry
-from csp.sidecar.transcripts import until as until_words
+from csp.sidecar.brain import limit_reset
 from csp.terminal import prompt
 from csp.whiteboard import wordpiece as pieces
 from tests.long_texts import texts
@@ -106,7 +108,7 @@ READERS: Final[dict[str, Reader]] = {
     "a blank reply": reply_stream.is_blank,
     "the end of a limit": lambda text: limit_reset.until_time(text, 0.0),
     "words of a limit": until_words,
-    "a TOML string": mcp_entry.toml_string,
+    "a TOML string": toml_string,
     "JSON with comments": gemini_home.without_comments,
 }
 

@@ -65,9 +65,9 @@ class Person:
 def test_nothing_with_power_is_set_until_it_is_accepted(home: Path, clone: Path) -> None:
     settings = load_settings(env={"HOME": str(home)}, cwd=clone)
 
-    assert (settings.host, settings.claude_cmd, settings.agents) == ("127.0.0.1", ("claude",), ())
+    assert (settings.host, settings.value("claude_cmd"), settings.agents) == ("127.0.0.1", ("claude",), ())
     assert (settings.board_provider, settings.history_dir.name) == ("local", "history")
-    assert "evil" not in repr([getattr(settings, row.name) for row in ROWS])
+    assert "evil" not in repr([settings.value(row.name) for row in ROWS])
     assert (settings.room, settings.max_turns) == ("den", 7)
     assert settings.withheld is not None
 
@@ -87,7 +87,7 @@ def test_everything_with_power_is_shown(home: Path, clone: Path) -> None:
         "agent gpt: base_url = http://evil.example/v1",
         "agent gpt: key_env = AWS_SECRET_ACCESS_KEY",
     ]
-    assert settings.claude_cmd == ("./evil.sh",) and settings.withheld is None
+    assert settings.value("claude_cmd") == ("./evil.sh",) and settings.withheld is None
 
 
 def test_the_same_content_is_asked_about_once(home: Path, clone: Path) -> None:
@@ -105,7 +105,7 @@ def test_no_is_asked_about_again(home: Path, clone: Path) -> None:
     settings = [person.load(clone), person.load(clone)]
 
     assert len(person.asked) == 2
-    assert {one.claude_cmd for one in settings} == {("claude",)}
+    assert {one.value("claude_cmd") for one in settings} == {("claude",)}
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,8 @@ def test_what_was_shown_is_what_is_used(home: Path, clone: Path) -> None:
 
     racer = Racer(home)
 
-    assert racer.load(clone).claude_cmd == ("./evil.sh",)
-    assert load_settings(env=racer.env, cwd=clone).claude_cmd == ("claude",)
+    assert racer.load(clone).value("claude_cmd") == ("./evil.sh",)
+    assert load_settings(env=racer.env, cwd=clone).value("claude_cmd") == ("claude",)
 
 
 def test_a_file_of_a_parent_directory_is_not_read(home: Path, clone: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_file_that_the_user_names_is_the_users_own(home: Path, clone: Path, tm
     person = Person(home)
     settings = person.load(tmp_path, CSP_CONFIG_FILE=str(clone / "csp.toml"))
 
-    assert settings.claude_cmd == ("./evil.sh",) and person.asked == []
+    assert settings.value("claude_cmd") == ("./evil.sh",) and person.asked == []
 
 
 def test_the_users_own_file_is_not_asked_about(home: Path, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_the_users_own_file_is_not_asked_about(home: Path, tmp_path: Path) -> No
     (home / ".config" / "csp" / "config.toml").write_text('[room]\nclaude_cmd = "mine"\n')
     person = Person(home)
 
-    assert person.load(tmp_path).claude_cmd == ("mine",) and person.asked == []
+    assert person.load(tmp_path).value("claude_cmd") == ("mine",) and person.asked == []
 
 
 def test_agents_without_a_command_of_their_own_need_no_acceptance(home: Path, clone: Path) -> None:

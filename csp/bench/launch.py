@@ -6,7 +6,7 @@ import termios
 
 def become_relay(folder: str, argv: list[str], brain_argv: list[str]) -> None:
     """Do what `csp sidecar` does once it knows what to run; for a process of its own."""
-    from csp.sidecar.pty_processes import SpawnPlan, exec_relay, start_child
+    from csp.sidecar.relay.pty_processes import SpawnPlan, exec_relay, start_child
 
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     env = {"PATH": os.defpath, "TERM": "xterm-256color", "PYTHONPATH": root}
@@ -27,8 +27,8 @@ def become_relay(folder: str, argv: list[str], brain_argv: list[str]) -> None:
 def keep_screen() -> None:
     """Be a brain that does nothing but feed its emulator."""
     from csp.sidecar.emulator import Emulator, make_emulator
-    from csp.sidecar.pty_processes import HANDED_FD
-    from csp.sidecar.relay_frames import GAP, OUTPUT, SIZE, Decoder
+    from csp.sidecar.relay.pty_processes import HANDED_FD
+    from csp.sidecar.relay.relay_frames import GAP, OUTPUT, SIZE, Decoder
 
     decoder = Decoder()
     emulator: Emulator = make_emulator(24, 80)

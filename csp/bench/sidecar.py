@@ -14,8 +14,8 @@ from csp.bench import emulator, stand_in
 from csp.bench.figures import Figures
 from csp.bench.relay import Alone, Tmux, Way, bare_memory_mb, bare_start_s, echo, flood
 from csp.bench.scene import Scene, Seat, answered, delivered, family_memory_mb, left, state_of
+from csp.clis.profile import load_profile
 from csp.errors import Broken, NotFound
-from csp.sidecar.profile import load_profile
 
 #: How long a sidecar has nothing to do before its memory is taken.
 IDLE_S: Final = 1.0

@@ -7,11 +7,11 @@ import socket
 from pathlib import Path
 
 from csp.cli.logging_setup import configure
+from csp.clis.profile import load_profile_file
 from csp.errors import Broken, Forbidden, Unauthenticated
-from csp.sidecar.brain_main import run_brain
-from csp.sidecar.profile import load_profile_file
-from csp.sidecar.pty_processes import HANDED_FD
-from csp.sidecar.reconnect import find_room, rejoin
+from csp.sidecar.brain.brain_main import run_brain
+from csp.sidecar.brain.reconnect import find_room, rejoin
+from csp.sidecar.relay.pty_processes import HANDED_FD
 from csp.sidecar.run_record import SidecarRecord
 
 log = logging.getLogger(__name__)

@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from csp.config import Settings, process_environment
+from csp.clis import version_check
+from csp.clis.adapter import Wired
+from csp.clis.profile import Profile, checked, load_profile, profile_for
+from csp.clis.registry import find_adapter
+from csp.clis.version_check import ask_version, untested
+from csp.clis.wiring import unwire, wire
+from csp.clis.wiring_parts import hook_command
+from csp.config import CLIS, Settings, command_setting, process_environment
 from csp.fast_start.child_environment import TOOL, USER, child_environment
 from csp.panes.find_program import find
-from csp.sidecar import version_check
-from csp.sidecar.profile import Profile, checked, load_profile, profile_for
-from csp.sidecar.version_check import ask_version, untested
-from csp.sidecar.wiring import Wired, hook_command, unwire, wire
 
-_HOOKED: Final = ("claude", "gemini")
 _FLAG: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
 
@@ -66,23 +68,18 @@ def _missing(settings: Settings, cli: Cli) -> CheckResult:
 
 
 def _clis(settings: Settings) -> list[Cli]:
-    from csp.panes.members import CLIS
-
     if settings.agents:
-        known = {name: getattr(settings, row.setting) for name, row in CLIS.items()}
+        known = {name: settings.command_of(name) for name in CLIS}
         named = [
             (spec.name, spec.command or known.get(spec.profile or spec.name, ())) for spec in settings.agents
         ]
         return [Cli(name, command) for name, command in named if command]
-    return [
-        Cli(
-            name,
-            getattr(settings, row.setting),
-            row.install,
-            settings.sources[row.setting] if settings.is_set(row.setting) else "",
-        )
-        for name, row in CLIS.items()
-    ]
+    found = []
+    for name, adapter in CLIS.items():
+        setting = command_setting(name)
+        source = settings.sources[setting] if settings.is_set(setting) else ""
+        found.append(Cli(name, settings.command_of(name), adapter.install, source))
+    return found
 
 
 def _check_cli(
@@ -125,7 +122,7 @@ def _check_wiring(
         )
         return
     yield _check_flags(cli, path, argv, wired, env)
-    if profile.capture in _HOOKED:
+    if find_adapter(profile.capture).has_hooks:
         yield _check_hook(cli, Path(wired.spool_dir))
     yield _check_transcripts(cli, wired)
 

@@ -6,6 +6,7 @@ choice among rooms, a mistake) is left to the long way, which comes to the same 
 
 import os
 
+from csp.clis.registry import cli_names, profile_paths
 from csp.fast_start import process_environment
 from csp.fast_start.room_files import is_name, read_running
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
     from csp.sidecar.launch import ChosenProfile, RoomAddress
 
-#: The CLIs whose profile can be told from their name alone; each is captured in its own way.
-PROFILES = ("claude", "codex", "gemini")
 ROLES = ("agent", "orchestrator")
 _OPTIONS = ("--name", "--profile", "--role", "--room")
 #: The variables of ours that are understood here, or are no settings.
@@ -78,13 +77,12 @@ def is_plain(env: "Mapping[str, str]") -> bool:
 
 
 def _profile(name: str) -> "ChosenProfile | None":
-    if name not in PROFILES:
+    """Return the profile of a CLI that is known by its name alone and has an adapter of the same name."""
+    if name not in cli_names():
         return None
-    from csp import sidecar
     from csp.sidecar.launch import ChosenProfile
 
-    folder = os.path.join(sidecar.__path__[0], "profiles")
-    return ChosenProfile(name=name, capture=name, source=os.path.join(folder, f"{name}.toml"))
+    return ChosenProfile(name=name, capture=name, source=profile_paths()[name])
 
 
 def _room(chosen: str, env: "Mapping[str, str]") -> "RoomAddress | None":

@@ -10,8 +10,8 @@ from csp.errors import BadInput, Refused
 
 def sidecar(call: VerbCall) -> int:
     """Start the CLI behind a sidecar; this process becomes its relay."""
+    from csp.clis.profile import load_profile, load_profile_file, profile_for
     from csp.sidecar.launch import ChosenProfile, LaunchOrder, RoomAddress, launch
-    from csp.sidecar.profile import load_profile, load_profile_file, profile_for
 
     args = call.args
     command = _command(call)
@@ -29,7 +29,7 @@ def sidecar(call: VerbCall) -> int:
         initial_prompt=_prompt(call, args.initial_prompt_file),
         allow_shell=args.allow_shell,
         injection_timeout_s=call.settings.injection_timeout_s,
-        has_claude_peers=call.settings.claude_peers,
+        has_peers=call.settings.has_peers(profile.capture),
     )
     address, state_dir = call.address, str(call.settings.state_dir)
     _check_room_token(call)

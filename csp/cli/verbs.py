@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from csp.clis.registry import profile_names
 from csp.errors import BadInput
 from csp.setting_types import COUNT, FROM_ZERO, NUMBER, PORT, SettingType, read_text
 
@@ -80,9 +81,15 @@ _UP: Final = (
     _JSON,
 )
 _DOWN: Final = (_switch("--purge", "remove the room's history too"), _YES, _JSON)
+_PROFILES: Final = profile_names()
+_PROFILE: Final = _value(
+    "--profile",
+    "P",
+    f"{', '.join(_PROFILES[:-1])} or {_PROFILES[-1]}; default: by the command's name",
+)
 _ADD: Final = (
     Arg(("name",), "name of the agent in the room", {"metavar": "NAME"}),
-    _value("--profile", "P", "claude, codex, gemini, demo, generic or shell; default: by the command's name"),
+    _PROFILE,
     _value("--dir", "DIR", "directory the agent works in; default: the room's"),
     _value("--provider", "P", "a model behind an API instead of a command: anthropic, openai, gemini, ..."),
     _value("--model", "M", "with --provider: the model's name there"),
@@ -127,7 +134,7 @@ _GATEWAY: Final = (
 
 _SIDECAR: Final = (
     Arg(("--name",), "name of the agent in the room", {"metavar": "N", "required": True}),
-    _value("--profile", "P", "claude, codex, gemini, demo, generic or shell; default: by the command's name"),
+    _PROFILE,
     _value("--profile-file", "F", "a profile of your own, as toml"),
     _value("--role", "R", "agent or orchestrator", choices=("agent", "orchestrator"), default="agent"),
     _value("--initial-prompt-file", "F", "text to type in once the CLI is ready"),

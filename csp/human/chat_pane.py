@@ -37,7 +37,7 @@ from csp.human.safe_text import count
 from csp.human.saved_state import SavedState
 from csp.human.status_bar import bottom_text
 from csp.human.theme import Theme
-from csp.sidecar.job_control import has_shell_above
+from csp.sidecar.relay.job_control import has_shell_above
 
 FLUSH_S: Final = 0.08
 #: One write may not hold up the keyboard for long, however slow the terminal is.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from csp.clis.wiring import unwire
 from csp.errors import Refused
 from csp.panes.pane_borders import MARK
 from csp.panes.processes import Process, alive, end, family, matching
@@ -17,7 +18,6 @@ from csp.panes.tmux_session import TmuxSession, room_key
 from csp.panes.worktrees import remove_worktrees
 from csp.room_registry import RunningRoom
 from csp.sidecar.run_record import SidecarRecord, agents_dir
-from csp.sidecar.wiring import unwire
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from csp.clis.profile import GENERIC, profile_for
 from csp.fast_start.child_environment import USER, child_environment
-from csp.sidecar.profile import GENERIC, profile_for
 
 #: How long the start-up files of a shell may take; how much of its answer is read.
 ALIASES_S: Final = 5.0

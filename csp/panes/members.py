@@ -5,10 +5,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from csp.agents.api import packages
-from csp.config import AgentSpec, Settings, nearest
+from csp.clis.registry import profile_names
+from csp.config import CLIS, AgentSpec, Settings, command_setting, nearest
 from csp.errors import BadInput, NotFound
 from csp.panes.find_program import find
 from csp.protocol.enums import JoinRole
@@ -22,19 +23,6 @@ CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
 DEMO: Final = ("ada", "bob", "cy")
 CONDUCTOR: Final = "conductor"
 DEMO_PROFILE: Final = "demo"
-
-
-class _Cli(NamedTuple):
-    setting: str
-    install: str
-
-
-#: The CLIs that are looked for where csp.toml names no agents.
-CLIS: Final = {
-    "claude": _Cli("claude_cmd", "npm install -g @anthropic-ai/claude-code"),
-    "codex": _Cli("codex_cmd", "npm install -g @openai/codex"),
-    "gemini": _Cli("gemini_cmd", "npm install -g @google/gemini-cli"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +103,7 @@ def member_for(
 ) -> PaneMember:
     """Return one agent; a known CLI needs no command."""
     setting = _setting(name, profile, role) if not command else ""
-    words = tuple(command) or (getattr(settings, setting) if setting else ())
+    words = tuple(command) or (settings.value(setting) if setting else ())
     if not words:
         raise BadInput(f"agent {name!r} has no command", f"give it one: csp add {name} -- COMMAND")
     _check_profile(name, profile)
@@ -207,8 +195,6 @@ def renamed(member: PaneMember, agent: str) -> PaneMember:
 
 def _check_profile(name: str, profile: str) -> None:
     """Refuse a profile that there is not, before anything is started for it."""
-    from csp.sidecar.profile import profile_names
-
     known = profile_names()
     if profile and profile not in known:
         hint = nearest(profile, known) or f"there are: {', '.join(known)}"
@@ -219,8 +205,8 @@ def _setting(name: str, profile: str, role: str) -> str:
     """Return the setting that has the command of an agent whose own is not given, if there is one."""
     if role == ORCHESTRATOR:
         return "orch_cmd"
-    cli = CLIS.get(profile or to_id(name, JoinRole.AGENT))
-    return cli.setting if cli else ""
+    cli = profile or to_id(name, JoinRole.AGENT)
+    return command_setting(cli) if cli in CLIS else ""
 
 
 def _only(members: list[PaneMember], wish: MemberRequest) -> list[PaneMember]:
@@ -258,7 +244,7 @@ def _demo_instead(
     if lineup.members[0].role == ORCHESTRATOR and settings.is_set("orch_cmd"):
         first = member_for(ORCHESTRATOR, (), settings, wish.dir, role=ORCHESTRATOR)
         chosen += [] if startable(first, env) else [first]
-    why = "none of claude, codex, gemini is installed, so the demo agents come instead"
+    why = f"none of {', '.join(CLIS)} is installed, so the demo agents come instead"
     return replace(lineup, notes=(*map(_going_on, chosen), why))
 
 
@@ -316,9 +302,10 @@ def _problem(member: PaneMember) -> str:
 def _advice(member: PaneMember) -> str:
     if member.provider:
         return f"install it: {packages.how_to_install(_provider(member.provider))}"
-    cli = CLIS.get(member.command[0])
-    if cli:
-        return f"install it: {cli.install}; or say where it is: CSP_{cli.setting.upper()}=PATH"
+    program = member.command[0]
+    if program in CLIS:
+        variable = f"CSP_{command_setting(program).upper()}"
+        return f"install it: {CLIS[program].install}; or say where it is: {variable}=PATH"
     return "check its spelling" if "/" in member.command[0] else "check its spelling, or give its path"
 
 

@@ -6,21 +6,17 @@ journal, so that `down` or a restart of the machine may take everything else awa
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from csp.clis.profile import profile_name
+from csp.clis.registry import find_adapter
 from csp.panes.members import PaneMember
 from csp.sidecar.run_record import SidecarRecord, agents_dir
-from csp.sidecar.wiring import resume
 
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_GEMINI_SESSION: Final = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')
 _HEAD_BYTES: Final = 4096
-#: Flags by which a person chooses the conversation; theirs stands.
-_CHOSEN: Final = ("-r", "--resume", "-c", "--continue", "--session-id", "resume", "fork")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +126,14 @@ def _conversation(run: SidecarRecord) -> SavedConversation:
     """Return what can be gone on with: only what the CLI has written something of."""
     paths = [path for path in map(Path, run.transcripts) if path.is_file()] or _unrecorded(run)
     newest = max(paths, key=lambda path: path.stat().st_mtime, default=None)
-    session = _session_of(newest) if newest else ""
+    profile = profile_name(Path(run.profile))
+    session = find_adapter(profile).session_of(newest) if newest else ""
     return SavedConversation(
-        profile=Path(run.profile).stem,
+        profile=profile,
         cwd=run.cwd,
         token=run.token,
         session=session,
-        # Gemini's is known by its way through the overlay home, which goes with the run.
+        # It may be known by a path through a home of the run, which is removed with the run.
         transcript=str(newest.resolve()) if newest and session else "",
     )
 
@@ -146,7 +143,7 @@ def _unrecorded(run: SidecarRecord) -> list[Path]:
     hint = Path(run.transcript)
     if not run.transcript or hint.is_file():
         return [hint] if run.transcript else []
-    # Gemini has its session's id in the head of a chat; Codex has the directory in that of a rollout.
+    # A transcript has the id of its session, or else its directory, in its head.
     mark = (run.session_id or json.dumps(run.cwd)).encode()
     fresh = (path for path in hint.rglob("*.json*") if path.stat().st_mtime >= run.started)
     found = [path for path in fresh if mark in _head(path)]
@@ -158,25 +155,18 @@ def _head(path: Path) -> bytes:
         return file.read(_HEAD_BYTES)
 
 
-def _session_of(transcript: Path) -> str:
-    """Return the session a transcript is of: Claude and Codex have it in the name, Gemini in the head."""
-    named = _UUID.findall(transcript.stem)
-    if named:
-        return str(named[-1])
-    found = _GEMINI_SESSION.search(_head(transcript))
-    return found[1].decode("ascii") if found else ""
-
-
 def resumed(member: PaneMember, cwd: Path, known: Mapping[str, SavedConversation]) -> tuple[str, ...]:
     """Return the command of an agent, going on with its conversation if it had one in this directory."""
-    from csp.sidecar.profile import load_profile, profile_for
+    from csp.clis.profile import load_profile, profile_for
 
     before = known.get(member.agent)
-    if member.provider or before is None or before.cwd != str(cwd) or set(member.command) & set(_CHOSEN):
+    if member.provider or before is None or before.cwd != str(cwd):
         return member.command
     if not Path(before.transcript).is_file():
         return member.command
     profile = load_profile(member.profile) if member.profile else profile_for(*member.command)
-    if profile.name != before.profile:
+    adapter = find_adapter(profile.capture)
+    # A conversation that the person has chosen stands.
+    if profile.name != before.profile or adapter.has_chosen_session(member.command):
         return member.command
-    return tuple(resume(profile.capture, member.command, before.session))
+    return tuple(adapter.resume(member.command, before.session))

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from csp.sidecar import relay_frames
+from csp.sidecar.relay import relay_frames
 
 log = logging.getLogger(__name__)
 

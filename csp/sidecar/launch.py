@@ -7,25 +7,25 @@ import os
 import sys
 import time
 
+from csp.clis.registry import find_adapter
+from csp.clis.wiring import unwire, wire
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
 from csp.fast_start.child_environment import HELPER, USER, child_environment
 from csp.fast_start.room_files import agents_dir, make_private_dir, read_running, save_token
 from csp.http_client import GatewayClient, field
 from csp.mcp.sdk_check import is_installed
-from csp.sidecar.job_control import open_life
-from csp.sidecar.mcp_entry import CLIS
-from csp.sidecar.pty_processes import SpawnPlan, exec_relay, start_child
 from csp.sidecar.record_file import begin_to_join, end_to_join, left_behind, write_record
+from csp.sidecar.relay.job_control import open_life
+from csp.sidecar.relay.pty_processes import SpawnPlan, exec_relay, start_child
+from csp.sidecar.relay.user_terminal import mend
 from csp.sidecar.start_rules import rules_text
-from csp.sidecar.user_terminal import mend
-from csp.sidecar.wiring import unwire, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from csp.clis.adapter import Wired
     from csp.sidecar.record_file import Record
-    from csp.sidecar.wiring import Wired
 
 DEFAULT_SIZE = (24, 80)
 DEFAULT_INJECTION_TIMEOUT_S = 10.0
@@ -62,14 +62,14 @@ class LaunchOrder:
         initial_prompt: str = "",
         allow_shell: bool = False,
         injection_timeout_s: float = DEFAULT_INJECTION_TIMEOUT_S,
-        has_claude_peers: bool = False,
+        has_peers: bool = False,
     ) -> None:
         self.name, self.role = name, role
         self.command, self.cwd, self.env = command, cwd, env
         self.profile = profile
         self.initial_prompt, self.allow_shell = initial_prompt, allow_shell
         self.injection_timeout_s = injection_timeout_s
-        self.has_claude_peers = has_claude_peers
+        self.has_peers = has_peers
 
 
 class _Seat:
@@ -123,7 +123,7 @@ def _wire_and_start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: st
         cwd=order.cwd,
         worktrees=_worktrees(room),
         server=server,
-        has_peers=order.has_claude_peers,
+        has_peers=order.has_peers,
     )
     _start(order, room, seat, wired, is_light=is_light)
 
@@ -143,7 +143,7 @@ def _worktrees(room: RoomAddress) -> str:
 
 def _server(order: LaunchOrder) -> list[str]:
     """Return the command of the MCP server for a CLI that can have one, if its packages are here."""
-    if order.profile.capture not in CLIS or not is_installed():
+    if not find_adapter(order.profile.capture).has_mcp or not is_installed():
         return []
     # -P: a folder named csp in the user's directory must not be taken for ours.
     return [sys.executable, "-P", "-m", "csp.cli", "mcp"]
@@ -178,7 +178,7 @@ def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired", *
         life=end,
     )
     if is_light:
-        from csp.sidecar.relay_loop import relay
+        from csp.sidecar.relay.relay_loop import relay
 
         os._exit(relay(plan))
     exec_relay(plan, child_environment(HELPER, order.env), f"csp-sidecar-{seat.agent}")

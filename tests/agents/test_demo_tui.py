@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pytest
 
+from csp.clis.profile import load_profile_file
 from csp.sidecar.emulator import make_emulator
-from csp.sidecar.profile import load_profile_file
 from csp.terminal.screen import Screen
 from csp.terminal.screen_reader import Reading, read_screen
 from tests.clis.terminal import CTRL_C, ENTER, ESCAPE, CspTerminal, Terminal
@@ -22,7 +22,7 @@ from tests.forks import run as run_csp
 from tests.waiting import wait_until_sync
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PROFILE: Final = ROOT / "csp" / "sidecar" / "profiles" / "demo.toml"
+PROFILE: Final = ROOT / "csp" / "clis" / "demo" / "profile.toml"
 PLACEHOLDER: Final = r"^❯ Say something to"
 BUSY: Final = r"^[·✢✳✶✻✽] .*… \(\d+s · esc to interrupt\)$"
 MESSAGE: Final = "[from human #418]\nShould we paint the bike shed green?\n[end #418]"

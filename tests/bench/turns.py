@@ -17,8 +17,8 @@ from typing import Final
 
 from csp.bench.figures import short
 from csp.bench.scene import Ear, answered, delivered
+from csp.clis.profile import load_profile
 from csp.errors import NotFound
-from csp.sidecar.profile import load_profile
 from tests.bench.results import Rounds, Taken
 from tests.bench.setting import Setting
 from tests.clis.bringup import RealCli, SetUp, bring_up

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from csp.clis.hook_spool import HookSpool
 from csp.config import load_settings
 from csp.errors import CspError
 from csp.human.saved_state import SavedState
@@ -20,7 +21,6 @@ from csp.review.mailbox import Mailbox
 from csp.review.run_folders import RunFolders
 from csp.review.run_git import Git
 from csp.room_registry import find_room, running_rooms
-from csp.sidecar.hook_spool import HookSpool
 from csp.sidecar.record_file import left_behind, read_record
 from csp.sidecar.run_record import SidecarRecord
 from tests.chaos.cases import Outcome

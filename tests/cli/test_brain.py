@@ -11,7 +11,7 @@ import pytest
 from csp.cli import brain as module
 from csp.cli.brain import brain
 from csp.errors import Broken, Forbidden, Unauthenticated, Unreachable
-from csp.sidecar.pty_processes import HANDED_FD
+from csp.sidecar.relay.pty_processes import HANDED_FD
 
 
 class Handed:

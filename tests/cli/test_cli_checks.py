@@ -8,9 +8,9 @@ import pytest
 
 from csp.cli import cli_checks
 from csp.cli.cli_checks import Cli
+from csp.clis.adapter import Wired
+from csp.clis.profile import load_profile
 from csp.config import AgentSpec, Settings
-from csp.sidecar.profile import load_profile
-from csp.sidecar.wiring import Wired
 
 CLAUDE = Cli("claude", ("claude",), "npm install it")
 ENV = {"PATH": os.environ["PATH"]}
@@ -42,7 +42,7 @@ def test_an_agent_without_a_command_has_that_of_its_profile() -> None:
         AgentSpec(name="own", command=("own", "-x")),
         AgentSpec(name="gpt", provider="openai"),
     )
-    found = cli_checks._clis(Settings(agents=specs, gemini_cmd=("gemini", "--fast")))
+    found = cli_checks._clis(Settings(agents=specs, of_clis={"gemini_cmd": ("gemini", "--fast")}))
 
     assert [(cli.name, cli.command) for cli in found] == [
         ("codex", ("codex",)),

@@ -13,10 +13,10 @@ import pytest
 
 from csp.cli import doctor
 from csp.cli.doctor import check_machine
+from csp.clis import version_check
 from csp.config import Settings, load_settings
 from csp.errors import Unreachable
 from csp.room_registry import RunningRoom
-from csp.sidecar import version_check
 from tests.cli.live import Place
 from tests.cli.recording import Recorded, call_of, with_settings
 from tests.clis.install import BIN, node_path
@@ -171,7 +171,7 @@ def test_an_unknown_terminal_is_found(place: Place) -> None:
 
 
 def test_a_cli_that_never_answers_is_given_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csp.sidecar.version_check.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("csp.clis.version_check.TIMEOUT_S", 0.2)
     found = findings(place, PATH=program(place, "claude", "exec sleep 60"))
 
     assert (found["profile claude"]["ok"], found["wiring claude"]["ok"]) == (False, False)

@@ -13,11 +13,12 @@ import pytest
 
 from csp.bench.scene import Scene, left, state_of
 from csp.cli import fast_sidecar
-from csp.cli.fast_sidecar import PROFILES, _profile, is_plain, read_words
+from csp.cli.fast_sidecar import _profile, is_plain, read_words
 from csp.cli.parser import parse
+from csp.clis.profile import profile_for
+from csp.clis.registry import cli_names
 from csp.config import ROWS, Row
 from csp.sidecar.launch import LaunchOrder, RoomAddress, find_command, new_session
-from csp.sidecar.profile import profile_for
 
 #: What the launcher can do without; each costs a tenth of a bare Python's start or more.
 SLOW = {
@@ -103,7 +104,7 @@ def test_no_setting_is_overlooked(row: Row) -> None:
     assert is_plain({row.env: "x"}) is (row.name in ("room", "auth_token"))
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", cli_names())
 def test_a_profile_is_the_one_that_its_file_describes(name: str) -> None:
     quick, profile = _profile(name), profile_for(f"/opt/bin/{name}")
 
@@ -117,7 +118,8 @@ def test_other_programs_are_left_to_their_profiles(program: str) -> None:
 
 
 def test_the_launcher_loads_next_to_nothing() -> None:
-    modules = "csp.cli, csp.cli.fast_sidecar, csp.sidecar.launch, csp.sidecar.relay_loop"
+    modules = "csp.cli, csp.cli.fast_sidecar, csp.sidecar.launch, csp.sidecar.relay.relay_loop"
+    modules += ", csp.clis.claude.wiring, csp.clis.codex.wiring"
     code = f"import sys, {modules}; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     bare = subprocess.run(

@@ -68,14 +68,14 @@ def _strictness(found: Found) -> object:
     return "refused"
 
 
-def _ordered(found: Found) -> Any:
+def _ordered(found: Found, profile: str = "generic") -> Any:
     """Return what the sidecar's command hands to whoever starts the sidecar."""
     import csp.sidecar.launch as launch_module
 
     orders: list[Any] = []
     arguments: dict[str, Any] = {
         "profile_file": "",
-        "profile": "generic",
+        "profile": profile,
         "name": "a",
         "role": "agent",
         "cmd": "cat",
@@ -129,7 +129,7 @@ ACTS = {
     "gemini_cmd": Acts("ge -x", _command("gemini"), ("ge", "-x")),
     "strict_cli_check": Acts("true", _strictness, "refused"),
     "injection_timeout_s": Acts("7.5", lambda found: _ordered(found).injection_timeout_s, 7.5),
-    "claude_peers": Acts("true", lambda found: _ordered(found).has_claude_peers, True),
+    "claude_peers": Acts("true", lambda found: _ordered(found, "claude").has_peers, True),
 }
 #: Those that say where a room is, and from where the others come, have tests of their own below.
 BELOW = {"port", "gateway_url", "agent", "history_dir", "config_file"}
@@ -151,9 +151,9 @@ async def found(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> A
 
 @pytest.mark.parametrize("name", ACTS)
 async def test_setting_reaches_the_place_where_it_acts(name: str, found: Found) -> None:
-    default = getattr(Settings(), name)
+    default = Settings().value(name)
 
-    assert getattr(found.settings, name) != default
+    assert found.settings.value(name) != default
     assert ACTS[name].find(found) == ACTS[name].found
 
 

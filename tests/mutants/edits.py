@@ -5,7 +5,7 @@ A mutant names a symbol and not a path or a line, so that it survives moved file
 - `room._take_off_queue`, `Typist.run`: a Python function, class, method or constant. As many leading parts
   of the dotted name as make it unique in csp/ are needed, and no more.
 - `modes.js chipText`, `modes.js`: a function, class, method or constant of the page, or a whole file that
-  is not Python (`claude.toml`, `collaborate.md`), found by its file name.
+  is not Python (`claude/profile.toml`, `collaborate.md`), found by its file name, or by its folder too.
 
 The old text is one fragment of a line, or several whole lines; how far they are indented does not matter.
 """

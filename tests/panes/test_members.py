@@ -45,7 +45,7 @@ def test_the_clis_that_are_installed_take_part(tmp_path: Path, env: dict[str, st
 
 def test_a_variable_overrides_the_command_of_a_cli(tmp_path: Path, env: dict[str, str]) -> None:
     install(env, "mine")
-    lineup = choose(Settings(codex_cmd=("mine", "--fast")), MemberRequest(dir=tmp_path), env)
+    lineup = choose(Settings(of_clis={"codex_cmd": ("mine", "--fast")}), MemberRequest(dir=tmp_path), env)
 
     assert [(member.agent, member.command) for member in lineup.members] == [("codex", ("mine", "--fast"))]
 
@@ -167,7 +167,7 @@ def test_a_script_beside_the_agents_directory_is_found(tmp_path: Path, env: dict
 
 
 def test_a_command_comes_from_the_setting_of_its_cli_or_of_the_orchestrator(tmp_path: Path) -> None:
-    settings = Settings(claude_cmd=("c", "-1"), gemini_cmd=("g",), orch_cmd=("o",))
+    settings = Settings(of_clis={"claude_cmd": ("c", "-1"), "gemini_cmd": ("g",)}, orch_cmd=("o",))
 
     assert member_for("Claude", (), settings, tmp_path).command == ("c", "-1")
     assert member_for("x", (), settings, tmp_path, profile="gemini").command == ("g",)
@@ -178,7 +178,7 @@ def test_a_command_comes_from_the_setting_of_its_cli_or_of_the_orchestrator(tmp_
 def test_the_variable_that_names_a_missing_command_is_named_first(
     tmp_path: Path, env: dict[str, str]
 ) -> None:
-    settings = Settings(gemini_cmd=("no-such",), sources={"gemini_cmd": "CSP_GEMINI_CMD"})
+    settings = Settings(of_clis={"gemini_cmd": ("no-such",)}, sources={"gemini_cmd": "CSP_GEMINI_CMD"})
     with pytest.raises(NotFound, match="CSP_GEMINI_CMD: the command 'no-such' of agent 'gemini'"):
         choose(replace(settings, strict_cli_check=True), MemberRequest(dir=tmp_path), env)
     lineup = choose(settings, MemberRequest(dir=tmp_path), env)

@@ -175,14 +175,36 @@ def test_a_conversation_of_before_this_run_is_not_its_own(tmp_path: Path) -> Non
 
 def test_what_a_person_chose_for_the_conversation_stands(tmp_path: Path) -> None:
     path = transcript(tmp_path, "t.jsonl", 1)
-    known = {"a": SavedConversation(session=NEW, profile="claude", cwd="/p", token="t", transcript=str(path))}
-    for flag in ("-r", "--resume", "-c", "--continue", "--session-id", "resume", "fork"):
-        member = PaneMember(name="a", agent="a", command=("claude", flag), cwd=Path("/p"))
+    flags = {
+        "claude": ["-r", "--resume", "-c", "--continue", "--session-id"],
+        "codex": ["resume", "fork"],
+        "gemini": ["-r", "--resume", "--session-id"],
+    }
+    for cli, chosen in flags.items():
+        before = SavedConversation(session=NEW, profile=cli, cwd="/p", token="t", transcript=str(path))
+        for flag in chosen:
+            member = PaneMember(name="a", agent="a", command=(cli, flag), cwd=Path("/p"))
 
-        assert resumed(member, Path("/p"), known) == ("claude", flag)
-    plain = PaneMember(name="a", agent="a", command=("claude",), cwd=Path("/p"))
-    assert resumed(plain, Path("/p"), known) == ("claude", "--resume", NEW)
-    assert resumed(replace(plain, provider="openai"), Path("/p"), known) == ("claude",)
+            assert resumed(member, Path("/p"), {"a": before}) == (cli, flag)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["claude"], ["claude", "--resume", NEW]),
+        (["claude", "resume"], ["claude", "--resume", NEW, "resume"]),
+        (["codex", "-c", "a=b"], ["codex", "-c", "a=b", "resume", NEW]),
+    ],
+)
+def test_a_conversation_that_nobody_chose_is_resumed(
+    command: list[str], expected: list[str], tmp_path: Path
+) -> None:
+    path = transcript(tmp_path, "t.jsonl", 1)
+    before = SavedConversation(session=NEW, profile=command[0], cwd="/p", token="t", transcript=str(path))
+    member = PaneMember(name="a", agent="a", command=tuple(command), cwd=Path("/p"))
+
+    assert resumed(member, Path("/p"), {"a": before}) == tuple(expected)
+    assert resumed(replace(member, provider="openai"), Path("/p"), {"a": before}) == tuple(command)
 
 
 def test_a_room_that_was_never_up_gets_no_file(tmp_path: Path) -> None:

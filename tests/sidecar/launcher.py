@@ -8,9 +8,9 @@ import os
 import sys
 import termios
 
-from csp.sidecar.job_control import open_life
-from csp.sidecar.pty_processes import SpawnPlan, exec_relay, start_child
-from csp.sidecar.user_terminal import mend
+from csp.sidecar.relay.job_control import open_life
+from csp.sidecar.relay.pty_processes import SpawnPlan, exec_relay, start_child
+from csp.sidecar.relay.user_terminal import mend
 
 
 def launch(wanted: dict[str, object]) -> None:

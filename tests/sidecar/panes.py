@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from csp.sidecar.relay_frames import Decoder, encode
+from csp.sidecar.relay.relay_frames import Decoder, encode
 from tests.waiting import wait_until_sync
 
 ROOT: Final = Path(__file__).resolve().parents[2]

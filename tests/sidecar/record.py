@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from csp.sidecar.hook_spool import HookEvent
-from csp.sidecar.transcripts import Line
+from csp.clis.hook_spool import HookEvent
+from csp.clis.transcript_reader import Line
 from csp.terminal.reply_tracker import Item
 from tests.clis.bringup import SetUp
 from tests.clis.terminal import ENTER, ESCAPE

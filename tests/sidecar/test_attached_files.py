@@ -13,7 +13,7 @@ from tests.sidecar.stage import Seat
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("newest clis")]
 
-PROFILES: Final = Path(__file__).parents[2] / "csp" / "sidecar" / "profiles"
+PROFILES: Final = Path(__file__).parents[2] / "csp" / "clis"
 
 #: How a path can stand in a text, with the folder that its file is in; each form has a file of its own.
 FORMS: Final = {
@@ -84,7 +84,7 @@ class Files:
 
 def unprotected(name: str, folder: Path) -> Path:
     """Return a profile without its sign: a version of the CLI that no longer respects it."""
-    text = (PROFILES / f"{name}.toml").read_text("utf-8")
+    text = (PROFILES / name / "profile.toml").read_text("utf-8")
     text, changes = re.subn(r'neutralise_at = ".*"', 'neutralise_at = ""', text)
     assert changes == 1
     profile = folder / f"{name}.toml"

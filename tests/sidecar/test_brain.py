@@ -11,11 +11,11 @@ import pytest
 from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import ReportedAgentState
 from csp.protocol.events import StateChanged
-from csp.sidecar import brain as brain_module
-from csp.sidecar import pane_commands
-from csp.sidecar.brain_handover import BrainHandover
-from csp.sidecar.reconnect import RoomConnection
-from csp.sidecar.reply_poster import ReplyPoster
+from csp.sidecar.brain import brain as brain_module
+from csp.sidecar.brain import pane_commands
+from csp.sidecar.brain.brain_handover import BrainHandover
+from csp.sidecar.brain.reconnect import RoomConnection
+from csp.sidecar.capture.reply_poster import ReplyPoster
 from csp.sidecar.run_record import SidecarRecord
 from tests.sidecar.virtual import Desk, body, desk, on_virtual_time, said_by, until
 

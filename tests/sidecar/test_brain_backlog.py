@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.sidecar.brain_backlog import MAX_OUTPUT_BYTES, BrainBacklog
-from csp.sidecar.relay_frames import Decoder
+from csp.sidecar.relay.brain_backlog import MAX_OUTPUT_BYTES, BrainBacklog
+from csp.sidecar.relay.relay_frames import Decoder
 
 
 def told(backlog: BrainBacklog) -> list[tuple[bytes, bytes]]:

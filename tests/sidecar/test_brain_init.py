@@ -5,17 +5,16 @@ from typing import Any
 
 import pytest
 
-from csp.protocol.enums import DeliverKind
-from csp.protocol.responses import Deliver
-from csp.sidecar.brain_handover import AwaitedReply, BrainHandover
-from csp.sidecar.brain_init import BrainStart, follower_of, pane_of, stands_in
-from csp.sidecar.profile import load_profile
-from csp.sidecar.prompt_tags import KEPT, PromptTags, TaggedMessage
+from csp.clis.profile import load_profile
+from csp.sidecar.brain.brain_handover import BrainHandover
+from csp.sidecar.brain.brain_init import BrainStart, follower_of, pane_of, stands_in
+from csp.sidecar.capture.screen_capture import AwaitedReply
+from csp.sidecar.inject.message_progress import SentPrompt
 from csp.sidecar.run_record import SidecarRecord
 
 GREETING = b'{"pid": 7, "rows": 30, "cols": 90, "starts": 2, "held_keys": true}'
 NOTE = BrainHandover(
-    tags={"7": TaggedMessage("m7", "t-1")}, typing=("m7", "PASTED"), is_ready=True, is_begun=True,
+    tags={"7": SentPrompt("m7", "t-1")}, typing=("m7", "PASTED"), is_ready=True, is_begun=True,
     has_had_composer=True, is_disk_full=True, is_paused=True,
     unsettled=AwaitedReply(tag="7", header="h", footer="f", mark=9),
     controls=("c1",), modes=(True, True), typed=5, follower=b"{}",
@@ -92,19 +91,3 @@ def test_a_prompt_is_looked_for_in_the_transcripts_there_are(tmp_path: Path) -> 
     assert stands_in([gone, there], "7") is True
     assert stands_in([there], "71") is False
     assert stands_in([gone], "7") is None and stands_in([], "7") is None
-
-
-def test_tags_remember_the_newest_and_whose_turn_it_is() -> None:
-    tags = PromptTags()
-    assert KEPT == 500
-    for seq in range(KEPT + 1):
-        kind = DeliverKind.TURN if seq == KEPT else DeliverKind.MESSAGE
-        tags.remember(
-            Deliver(id=f"m{seq}", seq=seq, kind=kind, sender="h", text="", urgent=False, turn=f"t-{seq}")
-        )
-    tags.remember(Deliver(id="", seq=9999, kind=DeliverKind.MESSAGE, sender="csp", text="", urgent=False))
-
-    assert tags.find("0") is None and tags.find("1") is None
-    assert tags.find("2") == TaggedMessage("m2", None)
-    assert tags.find(f"t-{KEPT}") == TaggedMessage(f"m{KEPT}", f"t-{KEPT}")
-    assert tags.find("9999") is None and tags.find(None) is None

@@ -10,9 +10,9 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar import relay_frames
 from csp.sidecar.brain_socket import MAX_HOLD_S, RelayPort
-from csp.sidecar.relay_frames import Decoder, encode
+from csp.sidecar.relay import relay_frames
+from csp.sidecar.relay.relay_frames import Decoder, encode
 
 
 class Line:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.sidecar import gemini_home
-from csp.sidecar.wiring import unwire
+from csp.clis.gemini import gemini_home
+from csp.clis.wiring import unwire
 from tests.sidecar.stage import Seat, Stage
 from tests.waiting import wait_until_sync
 

@@ -11,8 +11,8 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.child_process import ChildProcess
-from csp.sidecar.input_queue import NEVER
+from csp.sidecar.relay.child_process import ChildProcess
+from csp.sidecar.relay.input_queue import NEVER
 
 #: No process has so high a number.
 GONE = 2**22 + 1

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from csp.clis.profile import load_profile
 from csp.protocol.enums import DeliverKind
 from csp.protocol.responses import Deliver
 from csp.sidecar.brain_socket import RelayPort
-from csp.sidecar.cli_state import AWAITED_S, PROVEN_KEPT, CliState
-from csp.sidecar.pane_state import PaneState
-from csp.sidecar.profile import load_profile
+from csp.sidecar.state.cli_state import AWAITED_S, CliState
+from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.paste_locator import PasteContext, PastePlace
 from csp.terminal.prompt import prompt_for
 from csp.terminal.reply_tracker import Prompted, Tracker
@@ -37,7 +37,7 @@ def draw(seen: CliState, *rows: str) -> None:
     """Draw Claude Code with these rows in its composer."""
     inner = "\r\n".join(f"{'❯' if not at else ' '}\xa0{row}" for at, row in enumerate(rows))
     seen.pane.take_output(f"\x1b[2J\x1b[H{RULE}\r\n{inner}\r\n{RULE}\x1b[{1 + len(rows)};3H".encode())
-    seen.look()
+    seen.observe()
 
 
 @on_virtual_time
@@ -115,35 +115,26 @@ async def test_a_paste_that_a_person_may_have_added_to_is_not_ours() -> None:
 async def test_without_a_composer_the_prompt_is_looked_for_at_the_cursor() -> None:
     async with sight() as seen:
         seen.pane.take_output(b"[from human #7]\r\nhello\r\n[end #7]")
-        seen.look()
+        seen.observe()
         assert seen.place_of(prompt_for(ITEM), time.monotonic()) is PastePlace.HERE
         seen.pane.take_output(b" more")
-        seen.look()
+        seen.observe()
         assert seen.place_of(prompt_for(ITEM), time.monotonic()) is PastePlace.UNSEEN
 
 
 async def test_a_composer_that_came_after_the_paste_is_empty_until_enter() -> None:
     async with sight("generic") as seen:
         seen.pane.take_output(b"\x1b[?25lloading")
-        seen.look()
+        seen.observe()
         landing = seen.land(prompt_for(ITEM))
         assert landing is not None
         loading = seen.place_by(landing, PasteContext(), 0.0)
         seen.pane.take_output(b"\r\n> \x1b[?25h")
-        seen.look()
+        seen.observe()
 
         assert loading is PastePlace.EMPTY
         assert seen.place_by(landing, PasteContext(), 0.0) is PastePlace.EMPTY
         assert seen.place_by(landing, PasteContext(is_entered=True), 0.0) is PastePlace.GONE
-
-
-async def test_the_proofs_that_are_kept_are_the_newest() -> None:
-    async with sight() as seen:
-        for number in range(PROVEN_KEPT + 1):
-            seen.prove(str(number))
-
-        assert not seen.is_proven("0")
-        assert seen.is_proven("1") and seen.is_proven(str(PROVEN_KEPT))
 
 
 async def test_the_rules_of_typing_are_the_profiles() -> None:
@@ -174,13 +165,36 @@ async def test_a_prompt_that_a_person_sent_counts_as_a_turn_until_the_cli_had_ti
         sent = seen.pane.ledger.last_sent
         assert sent is not None
         opened = [
-            one.facts(sent + after).is_turn_open for one in (seen, silent) for after in (1, AWAITED_S + 0.1)
+            one.snapshot(sent + after).is_turn_open
+            for one in (seen, silent)
+            for after in (1, AWAITED_S + 0.1)
         ]
 
         assert opened == [True, False, False, False]
         assert seen.next_look(sent + AWAITED_S - 0.5) == sent + AWAITED_S
         seen.turn_began = sent + 0.1
-        assert not seen.facts(sent + 1).is_turn_open
+        assert not seen.snapshot(sent + 1).is_turn_open
+
+
+@on_virtual_time
+async def test_no_question_changes_what_is_known() -> None:
+    async with sight() as seen:
+        draw(seen, "a draft")
+        seen.pane.take_keys(b"a draft")
+        seen.observe()
+        seen.pane.take_output(b"\x1b[2J\x1b[H")
+        state = {**vars(seen), "pane": dict(vars(seen.pane)), "typed": seen.pane.ledger.typed}
+        now = time.monotonic()
+        for later in (now, now + 100):
+            seen.snapshot(later)
+            seen.next_look(later)
+            seen.is_waived(now, later)
+            seen.works_too_long(later)
+        _ = seen.is_busy, seen.is_at_rest, seen.is_working, seen.was_stopped(1.0), seen.has_rested(1.0)
+
+        assert {**vars(seen), "pane": dict(vars(seen.pane)), "typed": seen.pane.ledger.typed} == state
+        seen.observe()
+        assert seen.pane.reading.composer is None
 
 
 @on_virtual_time
@@ -188,11 +202,11 @@ async def test_the_known_end_of_a_turn_is_doubted_if_a_person_typed_in_it() -> N
     async with sight() as seen:
         draw(seen, "")
         seen.turn_began, seen.is_end_known = time.monotonic(), True
-        known = seen.facts(time.monotonic()).is_end_known
+        known = seen.snapshot(time.monotonic()).is_end_known
         seen.pane.take_keys(b"x")
 
         assert known
-        assert not seen.facts(time.monotonic()).is_end_known
+        assert not seen.snapshot(time.monotonic()).is_end_known
 
 
 @on_virtual_time

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from csp.clis.profile import load_profile
 from csp.protocol.enums import HeldReason
 from csp.sidecar.brain_socket import RelayPort
-from csp.sidecar.cli_state import CliState
-from csp.sidecar.pane_state import PaneState
-from csp.sidecar.profile import load_profile
+from csp.sidecar.state.cli_state import CliState
+from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.gates import closed_gate
 from csp.terminal.reply_tracker import Tracker
 from tests.rooms import free_port
@@ -100,14 +100,18 @@ async def test_a_draft_that_is_gone_closes_no_gate_after_half_a_second(clear: by
         sight = CliState(profile, pane, RelayPort(line, lambda kind, payload: None), Tracker())
         draw_composer(pane, "oops")
         pane.take_keys(b"oops")
-        assert sight.facts(time.monotonic()).draft
+        sight.observe()
+        assert sight.snapshot(time.monotonic()).draft
         pane.take_keys(clear)
         draw_composer(pane, "")
         cleared = time.monotonic()
-        sight.facts(cleared)
+        sight.observe(cleared)
 
-        assert closed_gate(sight.facts(cleared + 0.4), sight.gate_rules, cleared + 0.4) is HeldReason.TYPING
-        assert closed_gate(sight.facts(cleared + 0.5), sight.gate_rules, cleared + 0.5) is None
+        gates = []
+        for now in (cleared + 0.4, cleared + 0.5):
+            sight.observe(now)
+            gates.append(closed_gate(sight.snapshot(now), sight.gate_rules, now))
+        assert gates == [HeldReason.TYPING, None]
 
 
 def draw_composer(pane: PaneState, text: str) -> None:
@@ -171,7 +175,7 @@ async def test_awkward_texts_arrive_as_they_are(tmp_path: Path) -> None:
 
 def _exact(folder: Path) -> Path:
     path = folder / "exact.toml"
-    source = Path("csp/sidecar/profiles/generic.toml").read_text()
+    source = Path("csp/clis/generic/profile.toml").read_text()
     path.write_text(source.replace('neutralise_at = "\\u2060"', 'neutralise_at = ""'))
     return path
 

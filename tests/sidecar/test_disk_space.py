@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar import disk_space
+from csp.sidecar.brain import disk_space
 
 
 @pytest.mark.parametrize(

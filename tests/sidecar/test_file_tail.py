@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from asyncinotify import Mask
 
-from csp.sidecar.file_tail import (
+from csp.sidecar.capture.file_tail import (
     MAX_LINE_BYTES,
     POLL_S,
     FileWatcher,
@@ -356,7 +356,7 @@ async def test_the_kernel_wakes_within_milliseconds(path: Path) -> None:
 async def test_polling_stands_in_where_the_kernel_refuses(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("csp.sidecar.file_tail.InotifyWatcher.__init__", _refuse)
+    monkeypatch.setattr("csp.sidecar.capture.file_tail.InotifyWatcher.__init__", _refuse)
 
     assert isinstance(new_watcher(), PollingWatcher)
     assert "polling" in caplog.text
@@ -368,7 +368,7 @@ def _refuse(self: object) -> None:
 
 WITHOUT_WATCHES = """
 import asyncio, logging, pathlib, sys
-from csp.sidecar.file_tail import Tail, new_watcher
+from csp.sidecar.capture.file_tail import Tail, new_watcher
 
 async def main():
     watcher, spool, transcript = new_watcher(), pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])

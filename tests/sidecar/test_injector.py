@@ -8,10 +8,10 @@ import pytest
 from csp.errors import Refused, StorageFull, TooMany
 from csp.protocol.enums import ControlVerb, DeliveryState
 from csp.protocol.events import DeliveryMoved
-from csp.sidecar import relay_frames
-from csp.sidecar.brain_handover import BrainHandover
-from csp.sidecar.injector import RETRY_S
-from csp.sidecar.relay_frames import MAX_NOTE_BYTES
+from csp.sidecar.brain.brain_handover import BrainHandover
+from csp.sidecar.inject.injector import RETRY_S
+from csp.sidecar.relay import relay_frames
+from csp.sidecar.relay.relay_frames import MAX_NOTE_BYTES
 from tests.sidecar.virtual import Desk, body, changed_profile, desk, on_virtual_time, said_by, until
 
 

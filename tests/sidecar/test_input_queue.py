@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from csp.sidecar.input_queue import MAX_HOLD_S, MAX_KEYS_BYTES, InputQueue
+from csp.sidecar.relay.input_queue import MAX_HOLD_S, MAX_KEYS_BYTES, InputQueue
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar import job_control
+from csp.sidecar.relay import job_control
 
 GROUP, SESSION = 500, 400
 
@@ -67,7 +67,7 @@ def test_the_parent_is_read_whatever_a_process_is_called() -> None:
 
 def test_those_who_stand_by_hear_no_signal_and_hold_nothing_but_the_pipe() -> None:
     with (
-        mock.patch("csp.sidecar.job_control.signal.signal") as handled,
+        mock.patch("csp.sidecar.relay.job_control.signal.signal") as handled,
         mock.patch.object(os, "open", return_value=77),
         mock.patch.object(os, "dup2") as placed,
         mock.patch.object(os, "closerange") as closed,

@@ -15,7 +15,7 @@ from tests.sidecar.stage import Seat
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("newest clis")]
 
-PROFILE: Final = Path(__file__).parents[2] / "csp" / "sidecar" / "profiles" / "gemini.toml"
+PROFILE: Final = Path(__file__).parents[2] / "csp" / "clis" / "gemini" / "profile.toml"
 OWN: Final = "my own question"
 HELLO: Final = "hello there"
 

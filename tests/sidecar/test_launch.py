@@ -9,6 +9,7 @@ from unittest import mock
 
 import pytest
 
+from csp.clis.wiring import wire
 from csp.errors import Broken, CspError, Forbidden, NotFound, Refused, Unauthenticated
 from csp.sidecar import launch as module
 from csp.sidecar.launch import (
@@ -24,7 +25,6 @@ from csp.sidecar.launch import (
 )
 from csp.sidecar.run_record import SidecarRecord
 from csp.sidecar.start_rules import rules_text
-from csp.sidecar.wiring import wire
 
 
 class FakeGateway:
@@ -364,7 +364,7 @@ def test_the_child_has_the_persons_terminal_and_can_be_stopped_while_the_relay_l
         mock.patch.object(module, "mend") as mended,
         mock.patch.object(module, "terminal_size", return_value=(33, 77)),
         mock.patch.object(module, "exec_relay") as relayed,
-        mock.patch("csp.sidecar.relay_loop.relay", return_value=5) as relay,
+        mock.patch("csp.sidecar.relay.relay_loop.relay", return_value=5) as relay,
         mock.patch.object(os, "_exit", side_effect=SystemExit) as exited,
     ):
         try:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from csp.sidecar.limit_reset import until_time
+from csp.sidecar.brain.limit_reset import until_time
 
 NOW = datetime(2026, 11, 16, 14, 30, 20)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.sidecar.line_interceptor import LineInterceptor
+from csp.sidecar.relay.line_interceptor import LineInterceptor
 from tests.sidecar.stage import Stage, tui
 from tests.waiting import wait_until_sync
 

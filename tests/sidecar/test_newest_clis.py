@@ -12,7 +12,7 @@ from tests.sidecar.newest import PATIENCE_S, addresses, scene
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("newest clis")]
 
-PROFILE: Final = Path(__file__).parents[2] / "csp" / "sidecar" / "profiles" / "claude.toml"
+PROFILE: Final = Path(__file__).parents[2] / "csp" / "clis" / "claude" / "profile.toml"
 
 
 def test_a_file_that_claude_attaches_all_the_same_pauses_it(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from unittest import mock
 import pytest
 
 from csp.errors import CspError
-from csp.sidecar import pane_commands
-from csp.sidecar.pane_commands import PaneCommands
-from csp.sidecar.reconnect import RoomConnection
+from csp.sidecar.brain import pane_commands
+from csp.sidecar.brain.pane_commands import PaneCommands
+from csp.sidecar.brain.reconnect import RoomConnection
 from tests.sidecar.test_run_record import RUN
 
 

@@ -7,10 +7,19 @@ from typing import Any, Final
 
 import pytest
 
-from csp.sidecar import pane_state as module
-from csp.sidecar.pane_state import ANIMATED_S, ASKING_S, DRAWN_S, PLACEHOLDERS, SESSION_S, UNREAD_S, PaneState
-from csp.sidecar.profile import load_profile
+from csp.clis.profile import load_profile
+from csp.sidecar.state import pane_state as module
+from csp.sidecar.state.pane_state import (
+    ANIMATED_S,
+    ASKING_S,
+    DRAWN_S,
+    PLACEHOLDERS,
+    SESSION_S,
+    UNREAD_S,
+    PaneState,
+)
 from csp.terminal.gates import ECHO_S, PaneFacts
+from csp.terminal.screen_reader import Composer
 
 RULE: Final = "─" * 60
 PASTES: Final = "\x1b[?2004h"
@@ -39,11 +48,17 @@ class Scene:
 
     def after(self, seconds: float) -> "Scene":
         self.now += seconds
-        self.pane.look(self.now)
+        self.pane.observe(self.now)
         return self
 
     def facts(self) -> PaneFacts:
-        return self.pane.facts(self.now, is_turn_open=False, is_end_known=True, is_paused=False)
+        self.pane.observe(self.now)
+        return self.pane.snapshot(self.now, is_turn_open=False, is_end_known=True, is_paused=False)
+
+
+def composer_at(pane: PaneState, now: float) -> Composer | None:
+    pane.observe(now)
+    return pane.reading.composer
 
 
 @pytest.fixture
@@ -347,13 +362,13 @@ def test_a_text_behind_the_caret_that_nobody_typed_is_no_draft_also_when_it_come
     pane = PaneState(load_profile("generic"), 24, 80)
     empty = b"\x1b[2J\x1b[H> Type your message\x1b[1;3H"
     pane.take_output(empty)
-    at_first = pane.look(1.0).composer
+    at_first = composer_at(pane, 1.0)
     pane.take_keys(b"\x1b[D")
     pane.take_keys(b"Type")
     pane.take_output(b"\x1b[2J\x1b[H> Type me\x1b[1;3H")
-    typed = pane.look(2.0).composer
+    typed = composer_at(pane, 2.0)
     pane.take_output(empty)
-    again = pane.look(3.0).composer
+    again = composer_at(pane, 3.0)
 
     assert at_first is not None and at_first.is_empty
     assert typed is not None and typed.text == "Type me"
@@ -363,7 +378,7 @@ def test_a_text_behind_the_caret_that_nobody_typed_is_no_draft_also_when_it_come
 def test_a_dialog_under_the_cursor_is_no_placeholder() -> None:
     pane = PaneState(load_profile("generic"), 24, 80)
     pane.take_output(b"Do you want to proceed?\r\n> 1. Yes\r\n  2. No\x1b[2;3H")
-    composer = pane.look(1.0).composer
+    composer = composer_at(pane, 1.0)
 
     assert composer is None or not composer.is_empty
 
@@ -372,6 +387,6 @@ def test_the_placeholders_that_are_remembered_are_the_newest() -> None:
     pane = PaneState(load_profile("generic"), 24, 80)
     for number in range(PLACEHOLDERS + 1):
         pane.take_output(f"\x1b[2J\x1b[H> Try this {number}\x1b[1;3H".encode())
-        pane.look(float(number))
+        pane.observe(float(number))
 
     assert "Try this 0" not in pane._placeholders and len(pane._placeholders) == PLACEHOLDERS

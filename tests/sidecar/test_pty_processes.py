@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pytest
 
-from csp.sidecar.pty_processes import start_brain, start_child
+from csp.sidecar.relay.pty_processes import start_brain, start_child
 
 SH: Final = "/bin/sh"
 WITHIN_S: Final = 60.0
@@ -181,7 +181,7 @@ def test_a_brain_that_cannot_be_started_leaves_nothing_behind(program: str, log:
 
 HAND_OVER: Final = """
 import json, os, sys
-from csp.sidecar import pty_processes
+from csp.sidecar.relay import pty_processes
 state = sys.argv[1]
 os.dup2(0, 100)
 fds = [os.open(os.devnull, os.O_RDONLY) for _ in range(4)]

@@ -9,8 +9,8 @@ from unittest import mock
 import pytest
 
 from csp.errors import Refused, Unreachable
-from csp.sidecar import reconnect as module
-from csp.sidecar.reconnect import (
+from csp.sidecar.brain import reconnect as module
+from csp.sidecar.brain.reconnect import (
     RoomConnection,
     find_room,
     has_moved,

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from csp.sidecar.user_terminal import RESET
+from csp.sidecar.relay.user_terminal import RESET
 from tests.sidecar.panes import IDLE_BRAIN, ROOT, Brains, Pane, launcher, python
 from tests.waiting import wait_until_sync
 

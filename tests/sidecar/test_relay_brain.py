@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from csp.sidecar.input_queue import MAX_HOLD_S
-from csp.sidecar.user_terminal import RESET
+from csp.sidecar.relay.input_queue import MAX_HOLD_S
+from csp.sidecar.relay.user_terminal import RESET
 from tests.sidecar.panes import TIMEOUT_S, Brain, Brains, Pane, launcher, python
 from tests.sidecar.test_relay import RAW
 from tests.waiting import wait_until_sync

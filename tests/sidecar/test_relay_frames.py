@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.sidecar.relay_frames import MAX_NOTE_BYTES, MAX_PAYLOAD_BYTES, Decoder, encode
+from csp.sidecar.relay.relay_frames import MAX_NOTE_BYTES, MAX_PAYLOAD_BYTES, Decoder, encode
 
 FRAMES = st.lists(st.tuples(st.sampled_from([b"O", b"K", b"I"]), st.binary(max_size=40)))
 

@@ -16,12 +16,12 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar import relay_frames, relay_loop
-from csp.sidecar.input_queue import NEVER
-from csp.sidecar.pty_processes import SpawnPlan
-from csp.sidecar.relay_frames import Decoder, encode
-from csp.sidecar.relay_loop import Relay
-from csp.sidecar.user_terminal import CLEAR, RESET, Attributes, UserTerminal
+from csp.sidecar.relay import relay_frames, relay_loop
+from csp.sidecar.relay.input_queue import NEVER
+from csp.sidecar.relay.pty_processes import SpawnPlan
+from csp.sidecar.relay.relay_frames import Decoder, encode
+from csp.sidecar.relay.relay_loop import Relay
+from csp.sidecar.relay.user_terminal import CLEAR, RESET, Attributes, UserTerminal
 
 CHILD: Final = 2**22 + 1
 WITHIN_S: Final = 60.0

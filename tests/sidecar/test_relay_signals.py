@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from csp.sidecar import user_terminal
-from csp.sidecar.user_terminal import RESET
+from csp.sidecar.relay import user_terminal
+from csp.sidecar.relay.user_terminal import RESET
 from tests.sidecar.panes import Brains, Pane, launcher, python
 from tests.waiting import wait_until_sync
 

@@ -6,10 +6,10 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.brain_backlog import BrainBacklog
-from csp.sidecar.input_queue import NEVER
-from csp.sidecar.relay_frames import MAX_NOTE_BYTES, Decoder, encode
-from csp.sidecar.relay_socket import BrainLink
+from csp.sidecar.relay.brain_backlog import BrainBacklog
+from csp.sidecar.relay.input_queue import NEVER
+from csp.sidecar.relay.relay_frames import MAX_NOTE_BYTES, Decoder, encode
+from csp.sidecar.relay.relay_socket import BrainLink
 
 
 def test_each_wait_for_a_brain_is_longer_up_to_five_seconds_and_short_again_after_a_minute() -> None:

@@ -11,8 +11,8 @@ from csp.client import Client
 from csp.errors import BadInput, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import MAX_TEXT_BYTES, Ending
 from csp.protocol.requests import Usage
-from csp.sidecar.prompt_tags import PromptTags, TaggedMessage
-from csp.sidecar.reply_poster import RETRY_S, WORKING_S, ReplyPoster
+from csp.sidecar.capture.reply_poster import RETRY_S, WORKING_S, ReplyPoster
+from csp.sidecar.inject.message_progress import MessageProgress, SentPrompt
 from csp.terminal.reply_tracker import CapturedActivity, CapturedReply
 from tests.sidecar.virtual import FakeClient, FakeRoom, on_virtual_time, until
 
@@ -35,7 +35,7 @@ class Posting:
 @asynccontextmanager
 async def posting() -> AsyncIterator[Posting]:
     room, posted = FakeRoom(), list[int]()
-    tags = PromptTags({"7": TaggedMessage("m7", None), "t-1": TaggedMessage("m8", "t-1")})
+    tags = MessageProgress({"7": SentPrompt("m7", None), "t-1": SentPrompt("m8", "t-1")})
     note: Callable[[], None] = lambda: posted.append(1)  # noqa: E731
     poster = ReplyPoster(cast(Client, FakeClient(room)), tags, "ada", note)
     task = asyncio.ensure_future(poster.run())

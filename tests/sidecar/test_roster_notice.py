@@ -8,8 +8,8 @@ from unittest import mock
 
 from csp.errors import CspError
 from csp.protocol.events import Left
-from csp.sidecar import roster_notice as module
-from csp.sidecar.roster_notice import MAX_NAMES, RosterNotice
+from csp.sidecar.inject import roster_notice as module
+from csp.sidecar.inject.roster_notice import MAX_NAMES, RosterNotice
 from tests.sidecar.test_state_reporter import joined
 from tests.sidecar.virtual import said_by
 

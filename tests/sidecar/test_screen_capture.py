@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.sidecar.pane_state import PaneState
-from csp.sidecar.profile import load_profile
+from csp.clis.profile import load_profile
+from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.screen_reply import SCROLLED
 from tests.sidecar.stage import Seat, Stage, tui
 from tests.sidecar.virtual import body, desk, on_virtual_time, until

@@ -9,7 +9,7 @@ import msgspec
 
 from csp.client import Live
 from csp.protocol.screen_frames import RunView, ScreenView, StyleView
-from csp.sidecar.screen_stream import ScreenStream, screen_view
+from csp.sidecar.brain.screen_stream import ScreenStream, screen_view
 from csp.terminal.screen import Screen, ScreenRow, Style, StyledText
 from tests.sidecar.test_cli_state import sight
 from tests.sidecar.virtual import on_virtual_time

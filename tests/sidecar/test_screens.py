@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
+from csp.clis.profile import load_profile
 from csp.sidecar.emulator import KINDS, make_emulator
-from csp.sidecar.profile import load_profile
 from csp.terminal.screen import Screen
 from csp.terminal.screen_reader import Reading, read_screen
 from tests.sidecar.recordings import recording

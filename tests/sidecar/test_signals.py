@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.signals import Signals
+from csp.sidecar.relay.signals import Signals
 
 
 @pytest.fixture
@@ -23,13 +23,13 @@ def test_a_signal_that_came_often_is_given_once_in_its_order(signals: Signals) -
 
 def test_a_flood_of_signals_neither_blocks_nor_says_a_word(signals: Signals) -> None:
     assert not os.get_blocking(signals._woken)
-    with mock.patch("csp.sidecar.signals.signal") as system:
+    with mock.patch("csp.sidecar.relay.signals.signal") as system:
         signals.hear([15])
     system.set_wakeup_fd.assert_called_once_with(signals._woken, warn_on_full_buffer=False)
 
 
 def test_every_signal_that_is_to_be_heard_gets_our_handler(signals: Signals) -> None:
-    with mock.patch("csp.sidecar.signals.signal") as system:
+    with mock.patch("csp.sidecar.relay.signals.signal") as system:
         signals.hear([15, 28])
 
     assert system.signal.call_args_list == [mock.call(15, signals._note), mock.call(28, signals._note)]
@@ -45,7 +45,7 @@ def test_a_stop_tells_whether_somebody_continued_us(signals: Signals, is_continu
             signals._note(signal.SIGCONT, None)
 
     with (
-        mock.patch("csp.sidecar.signals.signal.signal") as handled,
+        mock.patch("csp.sidecar.relay.signals.signal.signal") as handled,
         mock.patch.object(os, "killpg", stopped),
     ):
         assert signals.stop() is is_continued

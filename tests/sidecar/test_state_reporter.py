@@ -11,7 +11,7 @@ import pytest
 from csp.errors import Refused, Unreachable
 from csp.protocol.enums import JoinRole, ParticipantKind
 from csp.protocol.events import Joined
-from csp.sidecar.state_reporter import MAX_DETAIL, StateReporter, _cut, _to_minute
+from csp.sidecar.brain.state_reporter import MAX_DETAIL, StateReporter, _cut, _to_minute
 from csp.terminal.dialogs import DialogChoice as Shown
 from csp.terminal.dialogs import ScreenDialog
 from tests.sidecar.virtual import changed_profile, desk, on_virtual_time, said_by, until
@@ -120,47 +120,57 @@ async def test_a_screen_that_blocks_is_named(tmp_path: Path) -> None:
 
 class FakePane:
     is_asking = False
-    reading = SimpleNamespace(limit=None, blocked=None, dialog=None)
+
+    def __init__(self, limit: object) -> None:
+        self.reading = SimpleNamespace(limit=limit, blocked=None, dialog=None)
 
 
 class FakeSight:
-    pane = FakePane()
+    is_paused = False
+
+    def __init__(self, limit: object) -> None:
+        self.pane = FakePane(limit)
+
+    def observe(self) -> None:
+        """Nothing changes."""
 
 
-def reporter() -> StateReporter:
-    return StateReporter(FakeSight(), None)  # type: ignore[arg-type]  # of the sight, only its pane is asked
+def reporter(limit: object = None) -> StateReporter:
+    return StateReporter(FakeSight(limit), None)  # type: ignore[arg-type]  # only its pane is asked
+
+
+def holding_limit(one: StateReporter) -> tuple[str, float | None] | None:
+    one.observe()
+    return one.holding_limit
 
 
 def test_a_limit_that_the_cli_told_holds_until_its_end() -> None:
     one = reporter()
-    reading: Any = SimpleNamespace(limit=None)
     one.limit = ("Out of tokens", time.time() + 60)
-    holds = one._limit(reading)
+    holds = holding_limit(one)
     one.limit = ("Out of tokens", time.time() - 1)
 
     assert holds is not None and holds[0] == "Out of tokens"
-    assert one._limit(reading) is None
+    assert holding_limit(one) is None
     one.limit = ("Out of tokens", None)
-    assert one._limit(reading) == ("Out of tokens", None)
+    assert holding_limit(one) == ("Out of tokens", None)
 
 
 def test_the_end_of_a_limit_on_the_screen_is_reckoned_once() -> None:
-    one = reporter()
-    reading: Any = SimpleNamespace(limit=SimpleNamespace(text="limit reached", until_text="in 2h"))
-    first = one._limit(reading)
+    one = reporter(SimpleNamespace(text="limit reached", until_text="in 2h"))
+    first = holding_limit(one)
     time.sleep(0.002)
 
     assert first is not None and first[1] is not None
     assert abs(first[1] - time.time() - 7200) < 60
-    assert one._limit(reading) == first
+    assert holding_limit(one) == first
 
 
 def test_the_clis_own_word_of_a_limit_goes_before_the_screen() -> None:
-    one = reporter()
+    one = reporter(SimpleNamespace(text="the screen's", until_text=""))
     one.limit = ("the CLI's", None)
-    reading: Any = SimpleNamespace(limit=SimpleNamespace(text="the screen's", until_text=""))
 
-    assert one._limit(reading) == ("the CLI's", None)
+    assert holding_limit(one) == ("the CLI's", None)
 
 
 def test_what_the_cli_itself_asked_goes_before_what_the_screen_shows() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from csp.sidecar.transcripts.follower import Follower
+from csp.sidecar.capture.follower import Follower
 from csp.terminal.reply_tracker import CapturedReply
 from tests.sidecar.test_transcripts_follow import RECORDS, Written, check
 from tests.waiting import wait_until_sync

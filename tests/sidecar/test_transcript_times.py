@@ -2,8 +2,8 @@
 
 import pytest
 
-from csp.sidecar.transcripts import Line, seconds, until
-from csp.sidecar.transcripts.plain import PlainReader
+from csp.clis.plain.transcript import PlainReader
+from csp.clis.transcript_reader import Line, seconds, until
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from csp.sidecar.hook_spool import Hook, HookEvent
-from csp.sidecar.transcripts import Line, Reader, seconds, until
-from csp.sidecar.transcripts.follower import READERS
+from csp.clis.gemini.transcript import GeminiReader
+from csp.clis.hook_spool import Hook, HookEvent
+from csp.clis.registry import find_adapter
+from csp.clis.transcript_reader import Line, TranscriptReader, seconds, until
 from csp.terminal.reply_tracker import (
     Asked,
     CapturedActivity,
@@ -48,8 +49,9 @@ class Record:
     path: str
     replies: list[dict[str, Any]]
 
-    def reader(self, since: float | None = None) -> Reader:
-        return READERS[self.kind](self.since if since is None else since, self.session, self.path)
+    def reader(self, since: float | None = None) -> TranscriptReader:
+        since = self.since if since is None else since
+        return find_adapter(self.kind).new_reader(since, self.session, self.path)
 
 
 def load(folder: Path) -> Record:
@@ -332,9 +334,7 @@ def test_a_prompt_that_gemini_took_in_the_midst_of_a_turn_has_an_answer_of_its_o
     records = [{"id": f"r{ms}", "type": kind, "content": content} | _at(ms) for ms, kind, content in lines]
     read = [Line(path="chat", data=json.dumps(record).encode()) for record in records]
     tracker = Tracker()
-    outcomes = [
-        one for item in READERS["gemini"](0.0, "", "").read(events, read, 0.0) for one in tracker.feed(item)
-    ]
+    outcomes = [one for item in GeminiReader(0.0).read(events, read, 0.0) for one in tracker.feed(item)]
 
     replies = [(one.tag, one.text) for one in outcomes if isinstance(one, CapturedReply)]
     assert replies == [("35", "an answer"), (None, "ok")]

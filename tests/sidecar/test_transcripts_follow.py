@@ -12,7 +12,7 @@ from typing import IO, Any, Final
 import pytest
 
 from csp.protocol.enums import Ending
-from csp.sidecar.transcripts.follower import FollowedRun, Follower
+from csp.sidecar.capture.follower import FollowedRun, Follower
 from csp.terminal.reply_tracker import CapturedReply, Ended, Outcome, TurnState
 from tests.sidecar.record import DATA
 from tests.waiting import wait_until

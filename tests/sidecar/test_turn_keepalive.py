@@ -7,16 +7,16 @@ import msgspec
 import pytest
 
 from csp.client import Client
+from csp.clis.codex.transcript import CodexReader
+from csp.clis.gemini.transcript import GeminiReader
+from csp.clis.hook_spool import Hook, HookEvent
+from csp.clis.profile import load_profile
+from csp.clis.transcript_reader import Line
+from csp.sidecar.brain.turn_keepalive import TurnKeepalive
 from csp.sidecar.brain_socket import RelayPort
-from csp.sidecar.cli_state import CliState
-from csp.sidecar.hook_spool import Hook, HookEvent
-from csp.sidecar.pane_state import PaneState
-from csp.sidecar.profile import load_profile
-from csp.sidecar.prompt_tags import PromptTags
-from csp.sidecar.transcripts import Line
-from csp.sidecar.transcripts.codex import CodexReader
-from csp.sidecar.transcripts.gemini import GeminiReader
-from csp.sidecar.turn_keepalive import TurnKeepalive
+from csp.sidecar.inject.message_progress import MessageProgress
+from csp.sidecar.state.cli_state import CliState
+from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.reply_tracker import Item, Prompted, Returned, ToolCalled, Tracker, Using
 
 RULE = "─" * 60
@@ -32,17 +32,17 @@ class Desk:
         self.tracker = Tracker()
         sight = CliState(known, self.pane, RelayPort(line, lambda kind, payload: None), self.tracker)
         client = Client("http://127.0.0.1:9", "room.token")
-        self.diligence = TurnKeepalive(sight, client, PromptTags())
+        self.diligence = TurnKeepalive(sight, client, MessageProgress())
         self.draw("")
-        self.diligence.gets_on()
+        self.diligence.check_progress()
 
     def draw(self, said: str, spinner: str = "") -> None:
         """Draw Claude Code with these words above its composer."""
         rows = f"{said}\r\n{spinner}\r\n{RULE}\r\n❯\xa0\r\n{RULE}"
         self.pane.take_output(f"\x1b[2J\x1b[H{rows}\x1b[4;3H".encode())
 
-    def gets_on(self) -> bool:
-        return self.diligence.gets_on()
+    def check_progress(self) -> bool:
+        return self.diligence.check_progress()
 
 
 @pytest.fixture
@@ -53,41 +53,41 @@ async def desk() -> AsyncIterator[Desk]:
 
 async def test_text_that_comes_is_work(desk: Desk) -> None:
     desk.draw("● Four")
-    assert desk.gets_on()
-    assert not desk.gets_on()
+    assert desk.check_progress()
+    assert not desk.check_progress()
     desk.draw("● Four score")
-    assert desk.gets_on()
+    assert desk.check_progress()
 
 
 async def test_a_clock_is_no_work_but_a_count_of_tokens_is(desk: Desk) -> None:
     desk.draw("", "✻ Gusting… (3s)")
-    desk.gets_on()
+    desk.check_progress()
     desk.draw("", "✶ Gusting… (4s)")
-    assert not desk.gets_on()
+    assert not desk.check_progress()
     desk.draw("", "✶ Gusting… (5s · ↓ 12 tokens)")
-    assert desk.gets_on()
+    assert desk.check_progress()
 
 
 async def test_a_tool_is_work_until_it_returns(desk: Desk) -> None:
     desk.tracker.feed(Prompted(id="p", text="[YOUR TURN #t-7]"))
     desk.tracker.feed(CALL)
-    assert desk.gets_on() and desk.gets_on()
+    assert desk.check_progress() and desk.check_progress()
     desk.tracker.feed(Returned(id="c1"))
-    assert not desk.gets_on()
+    assert not desk.check_progress()
 
 
 async def test_who_waits_for_a_person_does_not_work(desk: Desk) -> None:
     desk.tracker.feed(CALL)
     desk.pane.note_asked()
 
-    assert not desk.gets_on()
+    assert not desk.check_progress()
 
 
 async def test_what_moves_on_an_unknown_screen_may_be_a_spinner() -> None:
     with socket.socket() as line:
         desk = Desk("generic", line)
         desk.draw("working |")
-        assert not desk.gets_on()
+        assert not desk.check_progress()
 
 
 # --- what the records say of tools ---------------------------------------------------------------

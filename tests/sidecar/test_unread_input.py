@@ -1,7 +1,7 @@
 """Inputs count as read when the child has read them; looks become rarer while it does not."""
 
-from csp.sidecar.input_queue import NEVER
-from csp.sidecar.unread_input import UnreadInput
+from csp.sidecar.relay.input_queue import NEVER
+from csp.sidecar.relay.unread_input import UnreadInput
 
 
 def test_nothing_is_looked_for_before_something_is_written() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
-from csp.sidecar.agent_controls import AgentControls
+from csp.sidecar.brain.agent_controls import AgentControls
 from csp.terminal.dialogs import ScreenDialog
 from tests.sidecar.panes import Brains, Pane, launcher, python
 from tests.sidecar.test_relay import RAW
@@ -60,7 +60,8 @@ class Screen:
             written.set_result(True)
         return written
 
-    def look(self) -> Any:
+    @property
+    def reading(self) -> Any:
         return SimpleNamespace(dialog=self.dialog)
 
     async def wait(self, until: float) -> None:
@@ -68,19 +69,21 @@ class Screen:
 
 
 async def pressed(screen: Screen) -> tuple[str, list[bytes]]:
-    controls = AgentControls(*cast("tuple[Any, Any, Any, Any, Any]", (screen, None, None, None, None)))
+    controls = AgentControls(
+        *cast("tuple[Any, Any, Any, Any, Any, Any]", (screen, None, None, None, None, None))
+    )
     problem = await controls._press("1", screen.dialog)
     return problem, screen.pressed
 
 
 async def test_a_key_that_was_read_in_vain_is_pressed_again(monkeypatch: Any) -> None:
-    monkeypatch.setattr("csp.sidecar.agent_controls.ANSWERED_S", 0.02)
+    monkeypatch.setattr("csp.sidecar.brain.agent_controls.ANSWERED_S", 0.02)
 
     assert await pressed(Screen(is_read=True)) == ("the dialog stayed open", [b"1", b"1"])
 
 
 async def test_a_key_that_was_not_read_is_not_pressed_again(monkeypatch: Any) -> None:
     """The second would answer the next dialog, which nobody has seen."""
-    monkeypatch.setattr("csp.sidecar.agent_controls.ANSWERED_S", 0.02)
+    monkeypatch.setattr("csp.sidecar.brain.agent_controls.ANSWERED_S", 0.02)
 
     assert await pressed(Screen(is_read=False)) == ("the dialog stayed open", [b"1"])

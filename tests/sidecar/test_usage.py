@@ -10,19 +10,19 @@ import msgspec
 import pytest
 
 from csp.client import Client
+from csp.clis.claude.transcript import ClaudeReader
+from csp.clis.codex.transcript import CodexReader
+from csp.clis.gemini.transcript import GeminiReader
+from csp.clis.hook_spool import Hook, HookEvent
+from csp.clis.profile import load_profile
+from csp.clis.transcript_reader import Line, TranscriptReader
 from csp.protocol.requests import Usage
+from csp.sidecar.brain.turn_keepalive import Meter
 from csp.sidecar.brain_socket import RelayPort
-from csp.sidecar.cli_state import CliState
-from csp.sidecar.hook_spool import Hook, HookEvent
-from csp.sidecar.pane_state import PaneState
-from csp.sidecar.profile import load_profile
-from csp.sidecar.prompt_tags import PromptTags, TaggedMessage
-from csp.sidecar.transcripts import Line, Reader
-from csp.sidecar.transcripts.claude import ClaudeReader
-from csp.sidecar.transcripts.codex import CodexReader
-from csp.sidecar.transcripts.follower import FollowedRun, Follower
-from csp.sidecar.transcripts.gemini import GeminiReader
-from csp.sidecar.turn_keepalive import Meter
+from csp.sidecar.capture.follower import FollowedRun, Follower
+from csp.sidecar.inject.message_progress import MessageProgress, SentPrompt
+from csp.sidecar.state.cli_state import CliState
+from csp.sidecar.state.pane_state import PaneState
 from csp.terminal.reply_tracker import CapturedReply, Counted, Tracker
 
 SINCE: Final = 1_000_000.0
@@ -55,7 +55,7 @@ class Record:
     def __init__(self, kind: str) -> None:
         kinds: dict[str, Any] = {"claude": ClaudeReader, "codex": CodexReader, "gemini": GeminiReader}
         self.kind, self.tracker = kind, Tracker()
-        self.reader: Reader = kinds[kind](SINCE, "s", PATHS[kind] if kind != "codex" else "")
+        self.reader: TranscriptReader = kinds[kind](SINCE, "s", PATHS[kind] if kind != "codex" else "")
         self.at = SINCE + 1
         self.replies: list[CapturedReply] = []
 
@@ -341,7 +341,7 @@ async def test_the_room_is_told_of_each_change_of_its_own_turns_once() -> None:
     with socket.socket() as line:
         port = RelayPort(line, lambda kind, payload: None)
         sight = CliState(profile, PaneState(profile, 24, 80), port, record.tracker)
-        tags = PromptTags({"t-7": TaggedMessage("m7", "t-7"), "8": TaggedMessage("m8")})
+        tags = MessageProgress({"t-7": SentPrompt("m7", "t-7"), "8": SentPrompt("m8")})
         meter = Meter(sight, Client("http://127.0.0.1:9", "room.token"), tags)
         assert meter.news() is None
         record.ask("t-7")

@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.user_terminal import RESET, UserTerminal, mend
+from csp.sidecar.relay.user_terminal import RESET, UserTerminal, mend
 
 
 @pytest.fixture

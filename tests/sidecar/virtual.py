@@ -22,15 +22,17 @@ from unittest import mock
 import msgspec
 
 from csp.client import Live
+from csp.clis.profile import Profile, load_profile, load_profile_file
 from csp.errors import CspError
 from csp.protocol.enums import ControlVerb, DeliverKind, DeliveryState, ReportedState
 from csp.protocol.events import AnyEvent
 from csp.protocol.requests import AgentNotice
 from csp.protocol.responses import Deliver
-from csp.sidecar import brain_main, relay_frames, roster_notice
-from csp.sidecar.brain_backlog import BrainBacklog
-from csp.sidecar.line_interceptor import LineInterceptor
-from csp.sidecar.profile import Profile, load_profile, load_profile_file
+from csp.sidecar.brain import brain_main
+from csp.sidecar.inject import roster_notice
+from csp.sidecar.relay import relay_frames
+from csp.sidecar.relay.brain_backlog import BrainBacklog
+from csp.sidecar.relay.line_interceptor import LineInterceptor
 from csp.sidecar.run_record import SidecarRecord
 from tests.tui.drawing import Drawing
 from tests.tui.knobs import parse
@@ -494,7 +496,7 @@ class Desk:
                 self._line.transport.write(data)
 
     def obey(self, kind: bytes, payload: bytes) -> None:
-        """Do what the brain wants, as csp.sidecar.relay_loop does."""
+        """Do what the brain wants, as csp.sidecar.relay.relay_loop does."""
         if kind == relay_frames.INPUT:
             self._insert(payload[:4], payload[4:])
         elif kind == relay_frames.INPUT_UNLESS:
@@ -627,7 +629,7 @@ _PLAIN: Final = ('[capture]\nkind = "screen"', '[capture]\nkind = "plain"')
 
 def changed_profile(folder: Path, *changes: tuple[str, str]) -> Path:
     """Write the generic profile with other words in it."""
-    text = Path("csp/sidecar/profiles/generic.toml").read_text("utf-8")
+    text = Path("csp/clis/generic/profile.toml").read_text("utf-8")
     for old, new in changes:
         assert old in text, old
         text = text.replace(old, new)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
+from csp.clis.adapter import Wired
+from csp.clis.wiring import unwire, wire
 from csp.protocol.enums import Ending
-from csp.sidecar.transcripts.follower import FollowedRun, Follower
-from csp.sidecar.wiring import Wired, unwire, wire
+from csp.sidecar.capture.follower import FollowedRun, Follower
 from csp.terminal.reply_tracker import CapturedReply, Confirmed, Ended, Outcome, Switched, TurnState
 from tests.clis.bringup import RealCli, SetUp, bring_up
 from tests.clis.loopback import Loopback

@@ -21,7 +21,7 @@ FEW: Final = 5
 #: Files that are not Python are covered by the tests of the module that reads them.
 READ_BY: Final = {
     "csp/web/page/": ("tests/web/", "tests/gateway/test_page_files.py"),
-    "csp/sidecar/profiles/": ("csp/sidecar/profile.py", "csp/sidecar/profile_screen.py"),
+    "csp/clis/": ("csp/clis/profile.py", "csp/clis/profile_screen.py"),
     "prompts/": ("tests/gateway/test_prompt_words.py", "csp/gateway/room_rules_loader.py"),
     "bin/": ("tests/panes/test_start.py", "tests/suite/"),
 }

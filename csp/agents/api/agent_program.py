@@ -24,7 +24,7 @@ from csp.protocol.session_parts import Status
 from csp.room.room_rules import WindowSize
 from csp.room.sessions.session_state import WindowItem
 from csp.room.sessions.turn_prompt import render
-from csp.sidecar.reconnect import RoomConnection, has_moved, running_room, try_to_save
+from csp.sidecar.brain.reconnect import RoomConnection, has_moved, running_room, try_to_save
 from csp.sidecar.record_file import left_behind
 from csp.sidecar.run_record import SidecarRecord, agents_dir
 

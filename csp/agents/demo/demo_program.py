@@ -2,7 +2,7 @@
 
 Two variables of the environment matter: CSP_DEMO_SPEED says how many times as fast as usual it thinks; with 0
 its answers are there at once. CSP_TRANSCRIPT names a file that gets a transcript in the form that
-csp.sidecar.transcripts.plain describes.
+csp.clis.plain.transcript describes.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Write the transcript that csp.sidecar.transcripts.plain describes."""
+"""Write the transcript that csp.clis.plain.transcript describes."""
 
 import json
 import os

@@ -1,0 +1,130 @@
+"""The interface between CSP and one CLI."""
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from csp.clis.transcript_reader import FoundTranscripts, TranscriptReader
+
+
+class CliRun:
+    """A run of a CLI that is to be wired."""
+
+    def __init__(
+        self,
+        *,
+        folder: str,
+        argv: list[str],
+        env: dict[str, str],
+        session_id: str,
+        rules: str,
+        cwd: str,
+        worktrees: str,
+        server: list[str],
+        is_hook_trusted: bool,
+        has_peers: bool,
+    ) -> None:
+        self.folder, self.argv, self.env, self.cwd = folder, argv, env, cwd
+        #: A new UUID, used where the user has not chosen a session.
+        self.session_id = session_id
+        #: What the agent is told about the room, in addition to its user's own instructions.
+        self.rules = rules
+        #: Where the agent is asked to build, outside of its own directory.
+        self.worktrees = worktrees
+        #: The command of our MCP server; empty where there is none.
+        self.server = server
+        #: Whether the user trusts our hooks, for a CLI that asks for that.
+        self.is_hook_trusted = is_hook_trusted
+        #: Whether the CLI may write to other agents of its own kind.
+        self.has_peers = has_peers
+        self.spool = os.path.join(folder, "spool")
+
+    def home(self, variable: str, *parts: str) -> str:
+        """Return a folder that a variable names, or else one in the home directory."""
+        return self.env.get(variable) or os.path.join(self.env.get("HOME") or os.path.expanduser("~"), *parts)
+
+
+class Wired:
+    """A run as it is to be started; without a spool it is not an interactive session of ours."""
+
+    def __init__(
+        self,
+        *,
+        argv: list[str],
+        env: dict[str, str],
+        session_id: str = "",
+        transcript_hint: str = "",
+        spool_dir: str = "",
+    ) -> None:
+        self.argv, self.env, self.session_id, self.spool_dir = argv, env, session_id, spool_dir
+        #: The file that the CLI will write, or a folder in which it will be.
+        self.transcript_hint = transcript_hint
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Wired) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]  # its lists may change
+
+    def __repr__(self) -> str:
+        return f"Wired({vars(self)})"
+
+
+class CliAdapter:
+    """What is known about one CLI beside its profile; this one knows nothing and changes nothing."""
+
+    #: Its name for people.
+    label = ""
+    #: The command line that installs it.
+    install = ""
+    #: The options with which it serves as the orchestrator if nobody has chosen another command.
+    orchestrator_options: tuple[str, ...] = ()
+    #: Whether it can use our MCP server.
+    has_mcp = False
+    #: Whether it runs our hooks without being asked to trust them.
+    has_hooks = False
+    #: What the setting `<name>_peers` allows; empty for a CLI that has no tools to reach its own kind.
+    peers_help = ""
+    #: Whether the wiring knows the very file of the transcript.
+    knows_transcript = False
+    #: Whether a process may write to several transcripts at the same time, which no hook names.
+    has_several_transcripts = False
+
+    def is_session(self, argv: "Sequence[str]") -> bool:
+        """Tell whether a command line starts an interactive session that can be wired."""
+        return False
+
+    def wire(self, run: CliRun) -> Wired:
+        """Return a run with our hooks, rules and tools; its own files go to `run.folder`."""
+        return Wired(argv=run.argv, env=run.env)
+
+    def unwire(self, home: str, owner: int | None) -> None:
+        """Put away `<name>-home`, a folder that a run has left; with an `owner` only that of this process."""
+
+    def has_chosen_session(self, argv: "Sequence[str]") -> bool:
+        """Tell whether the user has chosen the session to continue."""
+        return False
+
+    def resume(self, argv: "Sequence[str]", session_id: str) -> list[str]:
+        """Return the command line that continues a session; the user's other arguments stay."""
+        return list(argv)
+
+    def session_of(self, transcript: "Path") -> str:
+        """Return the session that a transcript belongs to; empty where that is unknown."""
+        return ""
+
+    def new_reader(self, since: float, session_id: str, path: str) -> "TranscriptReader":
+        """Return a reader of what the CLI writes from `since` on, in Unix seconds."""
+        raise NotImplementedError
+
+    def find_transcripts(self, hint: "Path", session_id: str, pid: int) -> "FoundTranscripts":
+        """Return the transcripts of a run that no hook has named."""
+        from csp.clis.transcript_reader import FoundTranscripts
+
+        return FoundTranscripts()
+
+    def find_subagents(self, transcript: "Path") -> "list[Path]":
+        """Return the transcripts of the subagents of a conversation."""
+        return []

@@ -1,0 +1,492 @@
+"""Read the transcript that Claude Code keeps, with its hooks.
+
+The transcript is the truth; hooks are sooner. Claude writes it a tenth of a second behind, so a Stop hook may
+come before the last lines of its turn: the end then waits for them. The first lines of a session may even
+stand in the wrong order; each names the line before it, and waits for that one.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from csp.clis.hook_spool import Hook, HookEvent
+from csp.clis.transcript_reader import Line, seconds, until
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.terminal.reply_tracker import (
+    Asked,
+    Attached,
+    Bypassed,
+    Counted,
+    Ended,
+    Item,
+    Prompted,
+    Reopened,
+    Returned,
+    Started,
+    Submitted,
+    Switched,
+    ToolCalled,
+    Wrote,
+)
+
+#: How long the end of a turn waits for the lines of that turn, a line for the line before it.
+WAIT_S: Final = 3.0
+_INTERRUPTED: Final = "[Request interrupted by user"
+_REJECTED: Final = b'"User rejected tool use"'
+_BLOCKED: Final = b'"UserPromptSubmit operation blocked'
+_ORIGINAL: Final = "Original prompt: "
+_FEEDBACK: Final = "Stop hook feedback"
+_SYNTHETIC: Final = "<synthetic>"
+_UNSAID: Final = "No response requested."
+_NOTHING: Final = msgspec.Raw(b"{}")
+#: Lines of the harness itself that stand in a user's place.
+_HARNESS: Final = ("<local-command", "<bash-stdout", "<bash-stderr", "<system-reminder")
+#: Not prompts in themselves, but the model may answer them.
+_COMMANDS: Final = ("<command-", "<bash-input", "<task-notification")
+_REMEMBERED: Final = 512
+#: What Claude adds to a prompt because its text names it behind an `@`.
+_MENTIONS: Final = frozenset(
+    (
+        *("file", "already_read_file", "at_mention_reference", "pdf_reference", "directory"),
+        *("mcp_resource", "agent_mention", "peer_mention", "skill_mention"),
+    )
+)
+#: The tool that writes to another agent: one of this session, or another session on the machine.
+_SEND: Final = "SendMessage"
+_DELEGATE: Final = ("Agent", "Task")
+#: How it calls the agent that has started this one.
+_MAIN: Final = "main"
+
+
+class _Tokens(msgspec.Struct):
+    input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class _Part(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+    id: str = ""
+    name: str = ""
+    input: msgspec.Raw = _NOTHING
+    tool_use_id: str = ""
+
+
+class _Message(msgspec.Struct):
+    id: str = ""
+    model: str = ""
+    content: str | list[_Part] = ""
+    stop_reason: str | None = None
+    usage: _Tokens | None = None
+
+    @property
+    def parts(self) -> list[_Part]:
+        return [_Part(type="text", text=self.content)] if isinstance(self.content, str) else self.content
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.parts if part.type == "text")
+
+
+class _Origin(msgspec.Struct):
+    kind: str = ""
+
+
+class _Attachment(msgspec.Struct):
+    type: str = ""
+    prompt: str | list[_Part] = ""
+    commandMode: str = "prompt"
+    filename: str = ""
+    path: str = ""
+    uri: str = ""
+    agentType: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.filename or self.path or self.uri or self.agentType or self.type
+
+
+class _Delegated(msgspec.Struct):
+    """What is known of an agent of this session: the name it was given, the id it got."""
+
+    name: str = ""
+    agentId: str = ""
+
+
+class _Sent(msgspec.Struct):
+    to: str = ""
+
+
+class _Record(msgspec.Struct):
+    type: str = ""
+    subtype: str = ""
+    uuid: str = ""
+    parentUuid: str | None = None
+    promptId: str = ""
+    promptSource: str | None = None
+    timestamp: str = ""
+    isSidechain: bool = False
+    isMeta: bool = False
+    isCompactSummary: bool = False
+    isApiErrorMessage: bool = False
+    error: str | None = None
+    origin: _Origin | None = None
+    toolUseResult: msgspec.Raw = _NOTHING
+    content: msgspec.Raw = _NOTHING
+    message: _Message | None = None
+    attachment: _Attachment | None = None
+
+
+class _Stop(msgspec.Struct):
+    """An end that a hook has told, and that waits for the transcript."""
+
+    prompt_id: str
+    text: str
+    how: Ending
+    due: float
+
+
+class _State(msgspec.Struct):
+    since: float
+    session: str = ""
+    path: str = ""
+    prompt_id: str = ""
+    is_ended: bool = True
+    #: Ids of the lines of this turn: an end that hangs on none of them is another turn's.
+    uuids: list[str] = []
+    last_text: str | None = None
+    last_stop: str | None = None
+    #: A slash command, which is a prompt only if the model answers it.
+    command: tuple[str, str, str] | None = None
+    stop: _Stop | None = None
+    ended: dict[str, None] = {}
+    seen: dict[str, None] = {}
+    #: Lines that came before the line they follow, each with the time until which it waits for that one.
+    parked: list[tuple[float, _Record]] = []
+    #: The prompt that a hook of the user's sent Claude back to; its first Stop hook counts no more.
+    reopened: str = ""
+    #: Text that was taken from a hook because its line did not come, with the prompt that it answers.
+    forestalled: str | None = None
+    forestalled_of: str = ""
+    #: A prompt was the last thing: what is attached now belongs to it.
+    is_prompted: bool = False
+    #: What the agents of this session are called.
+    agents: dict[str, None] = {}
+
+
+class ClaudeReader:
+    """Reads one run of Claude Code, over all its sessions."""
+
+    def __init__(self, since: float, session: str = "", path: str = "") -> None:
+        self._state = _State(since=since, session=session, path=path)
+
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
+        items: list[Item] = []
+        left = list(lines)
+        for group in self._by_session(events):
+            for event in group:
+                items += self._before(event)
+            for line in left:
+                items += self._line(line, now)
+            for event in group:
+                items += self._after(event.hook, now)
+            left = []
+        return [*items, *self._unpark(now), *self._expire(now)]
+
+    def _by_session(self, events: Sequence[HookEvent]) -> Iterator[list[HookEvent]]:
+        """Part events where the session changes: the lines at hand are those of the first part."""
+        group: list[HookEvent] = []
+        path = self._state.path
+        for event in events:
+            if event.hook.transcript_path and event.hook.transcript_path != path:
+                if path:
+                    yield group
+                    group = []
+                path = event.hook.transcript_path
+            group.append(event)
+        yield group
+
+    def end(self) -> None:
+        list(self._end(Ended()))
+
+    def due(self) -> float | None:
+        waiting = [due for due, _ in self._state.parked]
+        return min([*waiting, self._state.stop.due] if self._state.stop else waiting, default=None)
+
+    def dump(self) -> bytes:
+        return msgspec.json.encode(self._state)
+
+    def load(self, dumped: bytes) -> None:
+        self._state = msgspec.json.decode(dumped, type=_State)
+
+    def _before(self, event: HookEvent) -> Iterator[Item]:
+        """Take what a hook says that comes before the lines of its batch."""
+        hook, state = event.hook, self._state
+        if hook.agent_id or not hook.transcript_path:
+            return
+        if hook.transcript_path != state.path:
+            is_first = not state.path
+            yield from self._unpark(math.inf)
+            yield from self._expire(math.inf)
+            state.session, state.path = hook.session_id, hook.transcript_path
+            # A resumed transcript begins with what was said before.
+            state.since = state.since if is_first else event.at - 0.2
+            state.is_ended, state.stop, state.command = True, None, None
+            yield Switched(session=state.session, path=state.path)
+        if hook.hook_event_name == "SessionStart" and hook.source != "compact":
+            yield Started()
+        if hook.hook_event_name == "UserPromptSubmit" and not self._is_known(hook.prompt_id):
+            yield Submitted(text=hook.prompt)
+
+    def _after(self, hook: Hook, now: float) -> Iterator[Item]:
+        match hook.hook_event_name:
+            case "PermissionRequest":
+                yield Asked(tool=hook.tool_name, arguments=bytes(hook.tool_input).decode())
+            case "PostToolUse" | "PostToolUseFailure":
+                yield Returned(id=hook.tool_use_id)
+            case "Stop" if not hook.agent_id:
+                yield from self._stop(hook, Ending.DONE, now)
+            case "StopFailure" if not hook.agent_id:
+                yield from self._stop(hook, _failure(hook.error or ""), now)
+
+    def _is_known(self, prompt_id: str) -> bool:
+        return bool(prompt_id) and (prompt_id in self._state.ended or prompt_id == self._state.prompt_id)
+
+    def _stop(self, hook: Hook, how: Ending, now: float) -> Iterator[Item]:
+        state = self._state
+        is_old = hook.prompt_id == state.reopened and not hook.stop_hook_active
+        if hook.prompt_id in state.ended or is_old:
+            return
+        if state.stop and state.stop.prompt_id != hook.prompt_id:
+            yield from self._expire(math.inf)
+        text = (hook.last_assistant_message or "").strip()
+        state.stop = _Stop(hook.prompt_id, text, how, now + WAIT_S)
+        yield from self._match()
+
+    def _match(self) -> Iterator[Item]:
+        """End the turn if its Stop hook has come, and its last text stands in the transcript."""
+        state = self._state
+        stop = state.stop
+        if stop is None or stop.prompt_id != state.prompt_id or stop.how is not Ending.DONE:
+            return
+        if (state.last_text or "").strip() == stop.text:
+            yield from self._end(Ended(how=stop.how))
+
+    def _expire(self, now: float) -> Iterator[Item]:
+        state = self._state
+        stop = state.stop
+        if stop is None or now < stop.due:
+            return
+        state.stop = None
+        is_failed = stop.how is not Ending.DONE
+        is_missing = stop.prompt_id != state.prompt_id or (state.last_text or "").strip() != stop.text
+        if is_missing and stop.text and not is_failed:
+            state.forestalled, state.forestalled_of = stop.text, stop.prompt_id
+            yield Wrote(id=f"{stop.prompt_id}:last", text=stop.text)
+        _remember(state.ended, stop.prompt_id)
+        reason = stop.text if is_failed else ""
+        yield from self._end(Ended(how=stop.how, text=reason, until=until(reason)))
+
+    def _end(self, ended: Ended) -> Iterator[Item]:
+        state = self._state
+        _remember(state.ended, state.prompt_id)
+        if state.stop and state.stop.prompt_id == state.prompt_id:
+            state.stop = None
+        state.is_ended = True
+        yield ended
+
+    def _line(self, line: Line, now: float) -> Iterator[Item]:
+        try:
+            record = msgspec.json.decode(line.data, type=_Record)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        if line.is_side or (record.isSidechain and line.path == self._state.path):
+            yield from self._side(record)
+            return
+        if line.path != self._state.path or record.uuid in self._state.seen:
+            return
+        if seconds(record.timestamp) < self._state.since:
+            _remember(self._state.seen, record.uuid)
+        elif record.parentUuid is None or record.parentUuid in self._state.seen:
+            yield from self._record(record)
+            yield from self._unpark(now)
+        else:
+            self._state.parked.append((now + WAIT_S, record))
+
+    def _side(self, record: _Record) -> Iterator[Item]:
+        """Count what a subagent has used; what it says is between it and Claude."""
+        message = record.message
+        is_old = seconds(record.timestamp) < self._state.since
+        if message and message.usage and message.model != _SYNTHETIC and not is_old:
+            yield Counted(id=message.id or record.uuid, usage=_usage(message.usage, message.model))
+
+    def _unpark(self, now: float) -> Iterator[Item]:
+        """Take the lines whose time has come, or whose waiting is over, in their order."""
+        state = self._state
+        while True:
+            ready = [
+                (record.timestamp, at)
+                for at, (due, record) in enumerate(state.parked)
+                if record.parentUuid in state.seen or due <= now
+            ]
+            if not ready:
+                return
+            yield from self._record(state.parked.pop(min(ready)[1])[1])
+
+    def _record(self, record: _Record) -> Iterator[Item]:
+        state = self._state
+        _remember(state.seen, record.uuid)
+        if record.parentUuid in state.uuids:
+            state.uuids = [*state.uuids[-_REMEMBERED:], record.uuid]
+        if record.type == "user" and record.message:
+            yield from self._user(record, record.message)
+        elif record.type == "assistant" and record.message:
+            yield from self._assistant(record, record.message)
+        elif record.type == "attachment" and record.attachment:
+            yield from self._attachment(record, record.attachment)
+        elif record.subtype == "turn_duration" and record.parentUuid in state.uuids:
+            yield from [] if state.is_ended else self._end(Ended())
+        elif record.type == "system" and bytes(record.content).startswith(_BLOCKED) and state.is_ended:
+            # The hook that told us of the prompt could not know that a hook of the user's would refuse it.
+            reason, _, text = msgspec.json.decode(record.content, type=str).partition(_ORIGINAL)
+            yield Prompted(id=record.uuid, text=text)
+            yield Ended(how=Ending.FAILED, text=reason.strip())
+        yield from self._match()
+
+    def _user(self, record: _Record, message: _Message) -> Iterator[Item]:
+        is_list = not isinstance(message.content, str)
+        results = [part.tool_use_id for part in message.parts if part.type == "tool_result"]
+        if results:
+            is_refused = bytes(record.toolUseResult) == _REJECTED
+            _remember(self._state.agents, _decode(record.toolUseResult, _Delegated).agentId)
+            for call in results:
+                yield Returned(id=call, is_refused=is_refused)
+        elif is_list and not record.promptSource and message.text.startswith(_INTERRUPTED):
+            yield from [] if self._state.is_ended else self._end(Ended(how=Ending.INTERRUPTED))
+        elif record.isMeta:
+            if record.promptId == self._state.prompt_id and message.text.startswith(_FEEDBACK):
+                yield from self._reopen(record)
+        elif record.isCompactSummary:
+            # Files that were read before are attached again.
+            self._state.is_prompted = False
+        elif not message.text.startswith(_HARNESS):
+            yield from self._prompt(record, message.text)
+
+    def _reopen(self, record: _Record) -> Iterator[Item]:
+        """Go on after an end that a hook of the user's did not accept."""
+        state = self._state
+        yield from [] if state.is_ended else self._end(Ended())
+        state.is_ended, state.last_text, state.last_stop = False, None, None
+        state.uuids.append(record.uuid)
+        state.ended.pop(state.prompt_id, None)
+        state.reopened = state.prompt_id
+        yield Reopened()
+
+    def _prompt(self, record: _Record, text: str) -> Iterator[Item]:
+        if text.startswith(_COMMANDS) and not record.promptSource:
+            self._state.command = (record.uuid, record.promptId, text)
+        else:
+            yield from self._begin(record.uuid, record.promptId, text)
+
+    def _begin(self, uuid: str, prompt_id: str, text: str) -> Iterator[Item]:
+        state = self._state
+        is_joining = not state.is_ended and prompt_id == state.prompt_id
+        if not is_joining:
+            if not state.is_ended:
+                is_done = state.last_stop == "end_turn"
+                yield from self._end(Ended(how=Ending.DONE if is_done else Ending.INTERRUPTED))
+            state.prompt_id, state.uuids = prompt_id, []
+            # What a `!` command makes Claude say has the id of the prompt before it.
+            state.ended.pop(prompt_id, None)
+            state.is_ended, state.last_text, state.last_stop = False, None, None
+        if prompt_id != state.forestalled_of:
+            # The line will not come any more; another answer may have the same words.
+            state.forestalled = None
+        state.command, state.is_prompted = None, True
+        state.uuids.append(uuid)
+        yield Prompted(id=uuid, text=text)
+
+    def _attachment(self, record: _Record, attachment: _Attachment) -> Iterator[Item]:
+        """Take a prompt that was queued while Claude worked, and handed over between two tool calls."""
+        if attachment.type in _MENTIONS and self._state.is_prompted:
+            yield Attached(id=record.uuid, path=attachment.name)
+        if attachment.type == "queued_command" and attachment.commandMode == "prompt":
+            text = _Message(content=attachment.prompt).text
+            if not text.startswith((*_HARNESS, *_COMMANDS)):
+                self._state.is_prompted = True
+                yield Prompted(id=record.uuid, text=text)
+
+    def _assistant(self, record: _Record, message: _Message) -> Iterator[Item]:
+        state = self._state
+        if state.command:
+            yield from self._begin(*state.command)
+        state.uuids.append(record.uuid)
+        state.is_prompted = False
+        if record.isApiErrorMessage:
+            ended = Ended(
+                how=_failure(record.error or "", message.text),
+                text=message.text,
+                until=until(message.text),
+            )
+            yield from [] if state.is_ended else self._end(ended)
+            return
+        if message.usage and message.model != _SYNTHETIC:
+            yield Counted(id=message.id or record.uuid, usage=_usage(message.usage, message.model))
+        state.last_stop = message.stop_reason
+        for index, part in enumerate(message.parts):
+            yield from self._part(f"{record.uuid}:{index}" if index else record.uuid, part, message.model)
+
+    def _part(self, name: str, part: _Part, model: str) -> Iterator[Item]:
+        state = self._state
+        if part.type == "text" and not (model == _SYNTHETIC and part.text == _UNSAID):
+            is_forestalled, state.forestalled = part.text.strip() == state.forestalled, None
+            state.last_text = part.text
+            if not is_forestalled:
+                yield Wrote(id=name, text=part.text)
+        elif part.type.endswith("tool_use"):
+            state.last_text = None
+            if part.name in _DELEGATE:
+                _remember(state.agents, _decode(part.input, _Delegated).name)
+            yield ToolCalled(id=part.id, tool=part.name, arguments=bytes(part.input).decode())
+            to = _decode(part.input, _Sent).to if part.name == _SEND else _MAIN
+            if to not in (_MAIN, *state.agents):
+                yield Bypassed(id=f"{part.id} past", to=to or "another session")
+
+
+_T = TypeVar("_T")
+
+
+def _decode(raw: msgspec.Raw, kind: type[_T]) -> _T:
+    """Return what a tool was given or has returned; nothing of it where it has another shape."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return kind()
+
+
+def _remember(names: dict[str, None], name: str) -> None:
+    if name:
+        names[name] = None
+    if len(names) > _REMEMBERED:
+        del names[next(iter(names))]
+
+
+def _usage(tokens: _Tokens, model: str) -> Usage:
+    written, read = tokens.cache_creation_input_tokens, tokens.cache_read_input_tokens
+    return Usage(
+        input=tokens.input_tokens + written + read,
+        output=tokens.output_tokens,
+        cache_read=read,
+        cache_write=written,
+        model=model[:128] or None,
+    )
+
+
+def _failure(error: str, text: str = "") -> Ending:
+    is_limit = error == "rate_limit" or ("limit" in text.lower() and "reset" in text.lower())
+    return Ending.LIMITED if is_limit else Ending.FAILED

@@ -1,0 +1,138 @@
+"""Find the rollouts of one running Codex.
+
+Codex has no flag for its session: the rollouts of a run are those that its own processes hold open for
+writing, which distinguishes two runs in one directory. Codex also reads the rollouts of others as it starts.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from csp.clis.transcript_reader import FoundTranscripts
+from csp.fast_start.child_environment import TOOL, child_environment
+from csp.fast_start.process_environment import process_environment
+
+_LSOF_TIMEOUT_S: Final = 5.0
+_FIRST_LINE_BYTES: Final = 1 << 20
+
+
+class _Meta(msgspec.Struct):
+    #: "cli" or the like; an object for a thread that the CLI runs for itself.
+    source: msgspec.Raw = msgspec.Raw(b'""')
+    thread_source: str | None = None
+
+
+class _First(msgspec.Struct):
+    type: str = ""
+    payload: _Meta | None = None
+
+
+def process_family(pid: int) -> list[int]:
+    """Return a process with all that descend from it."""
+    found, waiting = [], [pid]
+    while waiting:
+        parent = waiting.pop()
+        found.append(parent)
+        waiting += _children(parent)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    if sys.platform != "linux":
+        command, own = ["pgrep", "-P", str(pid)], child_environment(TOOL, process_environment())
+        run = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
+        return [int(word) for word in run.stdout.split()]
+    children = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                children += [int(word) for word in _read(f"/proc/{pid}/task/{thread}/children").split()]
+    return children
+
+
+def written_files(pids: Iterable[int]) -> set[Path]:
+    """Return the files that processes hold open for writing; those that cannot be looked into have none."""
+    if sys.platform != "linux":
+        return _listed(pids)
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if _is_for_writing(_read(f"/proc/{pid}/fdinfo/{fd}")):
+                        found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return {Path(name) for name in found if name.startswith("/")}
+
+
+def _is_for_writing(info: str) -> bool:
+    """Read the flags of an open file, which the kernel prints in octal."""
+    flags = next((line.split()[1] for line in info.splitlines() if line.startswith("flags:")), "0")
+    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
+
+
+def _listed(pids: Iterable[int]) -> set[Path]:
+    command = ["lsof", "-w", "-Fan", "-p", ",".join(map(str, pids))]
+    own = child_environment(TOOL, process_environment())
+    try:
+        run = subprocess.run(
+            command, env=own, capture_output=True, text=True, check=False, timeout=_LSOF_TIMEOUT_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return set()
+    found, access = set(), ""
+    for line in run.stdout.splitlines():
+        match line[:1]:
+            case "f":
+                access = ""
+            case "a":
+                access = line[1:]
+            case "n" if line.startswith("n/") and access in ("w", "u"):
+                found.add(Path(line[1:]))
+    return found
+
+
+def find_rollouts(sessions: Path, pid: int) -> FoundTranscripts:
+    """Return the rollouts that a Codex writes, and the folders where it will put new ones."""
+    files = written_files(process_family(pid))
+    found = [path for path in files if path.name.startswith("rollout-") and path.suffix == ".jsonl"]
+    begin = {path: _source(path)[:1] for path in found}
+    return FoundTranscripts(
+        main=sorted(path for path in found if begin[path] == b'"'),
+        subagents=sorted(path for path in found if begin[path] == b"{"),
+        folders=newest_folders(sessions),
+    )
+
+
+def _source(path: Path) -> bytes:
+    """Return where a thread comes from, as its rollout has it; nothing where that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            first = msgspec.json.decode(file.readline(_FIRST_LINE_BYTES), type=_First)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return b""
+    return bytes(first.payload.source) if first.payload else b""
+
+
+def newest_folders(sessions: Path) -> list[Path]:
+    """Return the folder of Codex' sessions with the newest year, month, day below it."""
+    folders = [sessions]
+    for _ in ("year", "month", "day"):
+        try:
+            names = [entry.name for entry in os.scandir(folders[-1]) if entry.name.isdigit()]
+        except OSError:
+            break
+        if not names:
+            break
+        folders.append(folders[-1] / max(names))
+    return folders
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()

@@ -1,0 +1,82 @@
+"""Gemini CLI."""
+
+from csp.clis.adapter import CliAdapter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from csp.clis.adapter import CliRun, Wired
+    from csp.clis.gemini.transcript import GeminiReader
+    from csp.clis.transcript_reader import FoundTranscripts
+
+#: Subcommands and options that start something other than an interactive session.
+_NO_SESSION = frozenset(
+    (
+        *("mcp", "extensions", "extension", "skills", "skill", "hooks", "hook", "gemma", "-p"),
+        *("--prompt", "--acp", "--experimental-acp", "-l", "--list-extensions", "--list-sessions"),
+        *("--delete-session", "-v", "--version", "-h", "--help"),
+    )
+)
+SESSION_FLAGS = ("--session-id", "-r", "--resume", "--session-file")
+
+
+class GeminiAdapter(CliAdapter):
+    """Gemini CLI: wired by a home of its own for the run, followed by its chat file and its hooks."""
+
+    label = "Gemini CLI"
+    install = "npm install -g @google/gemini-cli"
+    has_mcp = True
+    has_hooks = True
+
+    def is_session(self, argv: "Sequence[str]") -> bool:
+        from csp.clis.wiring_parts import option_names
+
+        return not _NO_SESSION & {*option_names(argv), *argv[1:2]}
+
+    def wire(self, run: "CliRun") -> "Wired":
+        from csp.clis.gemini.wiring import wire_gemini
+
+        return wire_gemini(run)
+
+    def unwire(self, home: str, owner: int | None) -> None:
+        from pathlib import Path
+
+        from csp.clis.gemini.gemini_home import bring_home
+
+        bring_home(Path(home), owner)
+
+    def has_chosen_session(self, argv: "Sequence[str]") -> bool:
+        from csp.clis.wiring_parts import chosen_session
+
+        return chosen_session(argv, SESSION_FLAGS) is not None
+
+    def resume(self, argv: "Sequence[str]", session_id: str) -> list[str]:
+        from csp.clis.wiring_parts import with_resume
+
+        return with_resume(argv, SESSION_FLAGS, session_id)
+
+    def session_of(self, transcript: "Path") -> str:
+        from csp.clis.gemini.transcript import session_in
+
+        return session_in(transcript)
+
+    def new_reader(self, since: float, session_id: str, path: str) -> "GeminiReader":
+        from csp.clis.gemini.transcript import GeminiReader
+
+        return GeminiReader(since, session_id, path)
+
+    def find_transcripts(self, hint: "Path", session_id: str, pid: int) -> "FoundTranscripts":
+        from csp.clis.gemini.transcript import find_chat
+        from csp.clis.transcript_reader import FoundTranscripts
+
+        chat = find_chat(hint, session_id)
+        return FoundTranscripts(main=[chat] if chat else [])
+
+    def find_subagents(self, transcript: "Path") -> "list[Path]":
+        # Their folder has the whole id of the session, of which the chat's name has the beginning.
+        return sorted(transcript.parent.glob(f"{transcript.stem[-8:]}*/*.jsonl"))
+
+
+ADAPTER = GeminiAdapter()

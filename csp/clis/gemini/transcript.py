@@ -1,0 +1,325 @@
+"""Read the chat file that Gemini CLI keeps, with its hooks.
+
+Gemini writes a line before it runs the hook that tells of it, so the times of both put them in order. It
+records old messages again under new ids; prompts are therefore taken from the hook, and only a message of
+the model whose content is plain text is one that has just been written.
+
+Two prompts that are sent at nearly the same time are both taken, and BeforeAgent runs for both before either
+is answered; AfterAgent may then run for the last one alone. They are answered one after the other, each after
+its own line in the chat file, so it is that line which says whose answer follows, be it read before the hook
+or after it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from csp.clis.hook_spool import HookEvent
+from csp.clis.transcript_reader import Line, seconds, until
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.terminal.prompt import tags_in
+from csp.terminal.reply_tracker import (
+    Asked,
+    Attached,
+    Counted,
+    Ended,
+    Item,
+    Prompted,
+    Returned,
+    Started,
+    Submitted,
+    Switched,
+    ToolCalled,
+    Using,
+    Wrote,
+)
+
+#: How long the end of a failed turn waits for the hook that tells of it.
+FAILURE_WAIT_S: Final = 1.0
+_CANCELLED: Final = "Request cancelled."
+_CONTEXT: Final = "<session_context>"
+#: The part after a prompt behind which the files stand that its text has named.
+_FILES: Final = "\n--- Content from referenced files ---"
+_FILE: Final = "Content from @"
+_LIMITS: Final = ("RESOURCE_EXHAUSTED", "quota", "rate limit", "usage limit", '"code":429')
+_NOTHING: Final = msgspec.Raw(b"{}")
+_SESSION: Final = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')
+_HEAD_BYTES: Final = 4096
+
+
+def find_chat(tmp: Path, session: str) -> Path | None:
+    """Return the chat file of a session, in the folder of whichever project below `tmp`."""
+    found = tmp.glob(f"*/chats/session-*-{session[:8]}.jsonl") if session else []
+    return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
+
+
+def session_in(chat: Path) -> str:
+    """Return the session of a chat file, which has its id in its head."""
+    with chat.open("rb") as file:
+        found = _SESSION.search(file.read(_HEAD_BYTES))
+    return found[1].decode("ascii") if found else ""
+
+
+class _Tokens(msgspec.Struct):
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    thoughts: int = 0
+    tool: int = 0
+
+
+class _Call(msgspec.Struct):
+    id: str = ""
+    name: str = ""
+    args: msgspec.Raw = _NOTHING
+    status: str = ""
+
+
+class _Part(msgspec.Struct):
+    text: str = ""
+
+
+class _Record(msgspec.Struct):
+    id: str = ""
+    timestamp: str = ""
+    type: str = ""
+    content: str | list[_Part] = ""
+    tokens: _Tokens | None = None
+    model: str | None = None
+    toolCalls: list[_Call] = []
+
+
+class _Prompt(msgspec.Struct, array_like=True):
+    id: str
+    text: str
+    has_answer: bool = False
+
+
+class _State(msgspec.Struct):
+    since: float
+    session: str = ""
+    path: str = ""
+    has_hooks: bool = False
+    #: What is being answered, and what Gemini has taken besides.
+    prompt: _Prompt | None = None
+    waiting: list[_Prompt] = []
+    #: The last line of a user's, if no hook has told of it yet and nothing was answered since.
+    written: str = ""
+    #: The files that came with it, by its id, until the prompt that they belong to has begun.
+    files: tuple[str, str] | None = None
+    fault: str = ""
+    fault_due: float | None = None
+    #: Tools that were begun: name, id.
+    tools: list[tuple[str, str]] = []
+
+    @property
+    def is_open(self) -> bool:
+        return self.prompt is not None or bool(self.waiting)
+
+
+class GeminiReader:
+    """Reads one run of Gemini CLI, over all its sessions."""
+
+    def __init__(self, since: float, session: str = "", path: str = "") -> None:
+        self._state = _State(since=since, session=session, path=path)
+
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
+        happened: list[tuple[float, int, HookEvent | _Record]] = []
+        items: list[Item] = [item for line in lines if line.is_side for item in self._side(line.data)]
+        records = [_record(line.data) for line in lines if not line.is_side]
+        happened += [(seconds(record.timestamp), 0, record) for record in records if record]
+        happened += [(seconds(event.hook.timestamp) or event.at, 1, event) for event in events]
+        # The sort keeps the order of what has the same time; lines go before hooks.
+        for at, _, what in sorted(happened, key=lambda one: one[:2]):
+            items += self._event(what, at) if isinstance(what, HookEvent) else self._message(what, at, now)
+        if self._state.fault_due is not None and now >= self._state.fault_due:
+            items += self._end(_failed(self._state.fault))
+        return items
+
+    def _side(self, data: bytes) -> Iterator[Item]:
+        """Count what a subagent has used; what it says is between it and Gemini."""
+        record = _record(data)
+        if record and record.tokens and seconds(record.timestamp) >= self._state.since:
+            yield Counted(id=record.id, usage=_usage(record.tokens, record.model))
+
+    def end(self) -> None:
+        self._forget_turns()
+
+    def due(self) -> float | None:
+        return self._state.fault_due
+
+    def dump(self) -> bytes:
+        return msgspec.json.encode(self._state)
+
+    def load(self, dumped: bytes) -> None:
+        self._state = msgspec.json.decode(dumped, type=_State)
+
+    def _event(self, event: HookEvent, at: float) -> Iterator[Item]:
+        hook, state = event.hook, self._state
+        state.has_hooks = True
+        if hook.transcript_path and hook.transcript_path != state.path:
+            # A resumed chat begins with what was said before.
+            state.since = at if state.path else state.since
+            state.session, state.path = hook.session_id, hook.transcript_path
+            self._forget_turns()
+            yield Switched(session=state.session, path=state.path)
+        match hook.hook_event_name:
+            case "SessionStart":
+                yield Started()
+            case "BeforeAgent":
+                yield from self._take(f"{hook.session_id}@{hook.timestamp or at}", hook.prompt)
+            case "AfterAgent":
+                yield from self._begin(hook.prompt)
+                yield from self._end(_failed(state.fault) if state.fault else Ended())
+            case "Notification" if hook.notification_type == "ToolPermission":
+                yield Asked(tool=_title(hook.details), arguments=bytes(hook.details).decode())
+            case "BeforeTool":
+                # The hooks do not say which call it was; the chat file does, when it is over.
+                tool = f"{hook.tool_name}@{hook.timestamp or at}"
+                state.tools.append((hook.tool_name, tool))
+                yield Using(id=tool)
+            case "AfterTool":
+                yield Returned(id=self._begun(hook.tool_name) or f"{hook.tool_name}@{hook.timestamp or at}")
+
+    def _begun(self, tool: str) -> str:
+        """Return the id of the first tool of that name that was begun."""
+        found = next((one for one in self._state.tools if one[0] == tool), ("", ""))
+        if found[1]:
+            self._state.tools.remove(found)
+        return found[1]
+
+    def _take(self, name: str, text: str) -> Iterator[Item]:
+        # A prompt of one turn may have gone through BeforeAgent already, for each model it was tried on.
+        state = self._state
+        known = [*state.waiting, *([state.prompt] if state.prompt else [])]
+        if not any(_is_same(text, prompt.text) for prompt in known):
+            state.waiting.append(_Prompt(name, text))
+            yield Submitted(text=text)
+            if state.prompt and _is_same(text, state.written):
+                yield from self._begin(text)
+
+    def _begin(self, text: str | None = None) -> Iterator[Item]:
+        """Turn to the prompt with that text if it waits; without a text to the first, if none is answered."""
+        state = self._state
+        if text is None and state.prompt:
+            return
+        following = next((one for one in state.waiting if text is None or _is_same(one.text, text)), None)
+        if following:
+            answered = state.prompt and state.prompt.has_answer
+            if state.prompt:
+                yield from self._end(Ended(how=Ending.DONE if answered else Ending.INTERRUPTED))
+            state.waiting.remove(following)
+            state.prompt, state.fault, state.fault_due = following, "", None
+            yield Prompted(id=following.id, text=following.text)
+        yield from self._attach()
+
+    def _attach(self) -> Iterator[Item]:
+        """Tell of the files of the prompt that is being answered; its line may come before its hook."""
+        state = self._state
+        if state.files and state.prompt and _is_same(state.prompt.text, state.written):
+            name, path = state.files
+            state.files = None
+            yield Attached(id=f"{name} files", path=path)
+
+    def _end(self, ended: Ended) -> Iterator[Item]:
+        state = self._state
+        yield from self._begin()
+        if state.prompt:
+            state.prompt, state.fault, state.fault_due, state.tools = None, "", None, []
+            yield ended
+
+    def _forget_turns(self) -> None:
+        state = self._state
+        state.prompt, state.waiting, state.fault, state.fault_due = None, [], "", None
+        state.written, state.files, state.tools = "", None, []
+
+    def _message(self, record: _Record, at: float, now: float) -> Iterator[Item]:
+        state = self._state
+        if at < state.since:
+            return
+        match record.type:
+            case "user":
+                parts = [part.text for part in record.content if isinstance(part, _Part)]
+                at = parts.index(_FILES) if _FILES in parts else len(parts)
+                text = "".join(parts[:at])
+                if not state.has_hooks and text and not text.startswith(_CONTEXT):
+                    yield from self._take(record.id, text)
+                state.written = text or state.written
+                state.files = (record.id, _files(parts[at:])) if at < len(parts) else None
+                yield from self._begin(text)
+            case "gemini" if state.is_open and isinstance(record.content, str):
+                yield from self._begin()
+                yield from self._answer(record)
+            case "info" if record.content == _CANCELLED:
+                yield from self._end(Ended(how=Ending.INTERRUPTED))
+            case "error" if state.is_open and isinstance(record.content, str):
+                state.fault, state.fault_due = record.content, now + FAILURE_WAIT_S
+
+    def _answer(self, record: _Record) -> Iterator[Item]:
+        state = self._state
+        state.fault, state.fault_due, state.written = "", None, ""
+        if state.prompt and record.content and not record.toolCalls:
+            state.prompt.has_answer = True
+        yield from _answer(record)
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Tell whether two texts are one prompt: Gemini writes down other paths than those that were typed."""
+    return one == other or (bool(tags := tags_in(one)) and tags == tags_in(other))
+
+
+def _record(data: bytes) -> _Record | None:
+    try:
+        record = msgspec.json.decode(data, type=_Record)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return record if record.type else None
+
+
+def _usage(tokens: _Tokens, model: str | None) -> Usage:
+    return Usage(
+        input=tokens.input + tokens.tool,
+        output=tokens.output + tokens.thoughts,
+        cache_read=tokens.cached,
+        reasoning=tokens.thoughts,
+        model=model[:128] if model else None,
+    )
+
+
+def _answer(record: _Record) -> Iterator[Item]:
+    if record.tokens:
+        yield Counted(id=record.id, usage=_usage(record.tokens, record.model))
+    if isinstance(record.content, str):
+        yield Wrote(id=record.id, text=record.content)
+    for call in record.toolCalls:
+        yield ToolCalled(id=call.id, tool=call.name, arguments=bytes(call.args).decode())
+        yield Returned(id=call.id, is_refused=call.status == "cancelled")
+
+
+def _files(parts: list[str]) -> str:
+    names = [part.strip().removesuffix(":").removeprefix(_FILE) for part in parts if _FILE in part[:20]]
+    return ", ".join(names) or "a file"
+
+
+def _failed(fault: str) -> Ended:
+    is_limit = any(word.lower() in fault.lower() for word in _LIMITS)
+    how = Ending.LIMITED if is_limit else Ending.FAILED
+    return Ended(how=how, text=fault, until=until(fault))
+
+
+class _Details(msgspec.Struct):
+    title: str = ""
+    rootCommand: str = ""
+    toolName: str = ""
+
+
+def _title(details: msgspec.Raw) -> str:
+    try:
+        found = msgspec.json.decode(details, type=_Details)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    return found.toolName or found.title

@@ -1,0 +1,120 @@
+"""Read the transcript that any tool may write to be followed exactly.
+
+A tool takes part by a profile with `proof = "transcript"` in [delivery], `kind = "plain"` in [capture]. It is
+started with the name of a file in CSP_TRANSCRIPT, to which it appends events: one JSON object a line, each
+line written at once when it happens, none ever changed. A tool that is not given that name writes nothing.
+
+    {"type": "start", "ts": 1789.5}                      the composer takes keys from now on
+    {"type": "prompt", "ts": 1790.0, "text": "..."}      a prompt was submitted: all of its text
+    {"type": "attached", "text": "/a/file"}              a file was added to that prompt because of its text
+    {"type": "text", "ts": 1791.0, "text": "..."}        one whole block of the answer, as Markdown
+    {"type": "tool", "name": "run", "arguments": {...}}  a tool is called; text before it is no answer yet
+    {"type": "usage", "input": 9, "output": 4, "model": "m"}    tokens, as often as they are known
+    {"type": "end", "how": "done", "text": "..."}        the tool is idle again
+
+`ts` is the time in Unix seconds; a line without it is as old as the line before. What is older than the run
+is passed over, so a file may go on over several runs. `how` is done, interrupted, failed or limited; its
+`text` says why, its `until` when a limit ends, in words. Between a prompt and its end the tool counts as
+busy; a second prompt in between is taken into the same answer. Other types, other fields (such as an `id` for
+the tool's own use) are passed over, too, as is a line that is no JSON object.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from csp.clis.hook_spool import HookEvent
+from csp.clis.transcript_reader import Line, until
+from csp.protocol.enums import Ending
+from csp.protocol.requests import Usage
+from csp.terminal.reply_tracker import Attached, Counted, Ended, Item, Prompted, Started, ToolCalled, Wrote
+
+MAX_MODEL: Final = 128
+_NOTHING: Final = msgspec.Raw(b"")
+_ENDINGS: Final = {ending.value: ending for ending in Ending}
+
+
+class _Record(msgspec.Struct):
+    type: str = ""
+    ts: float | None = None
+    text: str = ""
+    name: str = ""
+    arguments: msgspec.Raw = _NOTHING
+    input: int = 0
+    output: int = 0
+    model: str | None = None
+    how: str = Ending.DONE.value
+    until: str | None = None
+
+
+class _State(msgspec.Struct):
+    since: float
+    lines: int = 0
+    ts: float | None = None
+
+
+class PlainReader:
+    """Reads one transcript; a line is known by its place in the file, its time."""
+
+    def __init__(self, since: float, session: str = "", path: str = "") -> None:
+        self._state = _State(since=since)
+
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
+        return [item for line in lines for item in self._line(line.data)]
+
+    def end(self) -> None:
+        """Do nothing: the tool says of each turn how it ended."""
+
+    def due(self) -> float | None:
+        return None
+
+    def dump(self) -> bytes:
+        return msgspec.json.encode(self._state)
+
+    def load(self, dumped: bytes) -> None:
+        self._state = msgspec.json.decode(dumped, type=_State)
+
+    def _line(self, data: bytes) -> Iterator[Item]:
+        state = self._state
+        state.lines += 1
+        try:
+            record = msgspec.json.decode(data, type=_Record)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        state.ts = state.ts if record.ts is None else record.ts
+        if state.ts is not None and state.ts < state.since:
+            return
+        # The room knows an answer by this: neither another run nor another file may have the same.
+        yield from _items(record, f"{state.lines} {state.ts or state.since}")
+
+
+def _items(record: _Record, line: str) -> Iterator[Item]:
+    match record.type:
+        case "start":
+            yield Started()
+        case "prompt":
+            yield Prompted(id=line, text=record.text)
+        case "attached":
+            yield Attached(id=line, path=record.text)
+        case "text":
+            yield Wrote(id=line, text=record.text)
+        case "tool":
+            yield ToolCalled(id=line, tool=record.name, arguments=_words(record.arguments))
+        case "usage":
+            yield Counted(id=line, usage=_usage(record))
+        case "end":
+            how = _ENDINGS.get(record.how, Ending.FAILED)
+            yield Ended(how=how, text=record.text, until=record.until or until(record.text))
+
+
+def _usage(record: _Record) -> Usage:
+    """Return what the room can take of a count, whatever the tool has counted."""
+    model = record.model[:MAX_MODEL] if record.model else None
+    return Usage(input=max(0, record.input), output=max(0, record.output), model=model)
+
+
+def _words(arguments: msgspec.Raw) -> str:
+    """Return arguments as text: a string as it is, anything else as JSON."""
+    raw = bytes(arguments)
+    return str(msgspec.json.decode(raw)) if raw.startswith(b'"') else raw.decode()

@@ -1,0 +1,260 @@
+"""Profiles: what is known about each kind of CLI, read from data files.
+
+The launcher loads one before the child starts, so this module imports little, and patterns are compiled late.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from csp.clis.profile_schema import check_tables
+from csp.clis.registry import PROFILE, profile_names, profile_paths
+from csp.errors import BadInput, NotFound
+
+if TYPE_CHECKING:
+    from csp.terminal.screen_rules import ScreenRules
+
+GENERIC: Final = "generic"
+_WRAPPERS: Final = frozenset(
+    ("bun", "bunx", "env", "exec", "nice", "node", "nohup", "npx", "pnpm", "pnpx", "uvx", "yarn")
+)
+_VERSION: Final = re.compile(r"\d+(?:\.\d+)+")
+_BOUND: Final = re.compile(r"(>=|<=|==|>|<)(\d+(?:\.\d+)*)\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialogAnswer:
+    """The keys that answer a dialog: `key`, or the number of the choice that was asked for."""
+
+    key: str
+    by_number: bool = True
+
+    def keys_for(self, choice: int | None) -> str:
+        return str(choice) if choice is not None and self.by_number else self.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileKeys:
+    """What to type for each act, as the bytes a terminal would send."""
+
+    submit: str = "\r"
+    interrupt: str = ""
+    clear: tuple[str, ...] = ()
+    """Tried one after the other until the composer is empty."""
+    queue: str = ""
+    approve: DialogAnswer | None = None
+    deny: DialogAnswer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverySettings:
+    """How a message is typed in, and what proves that it went."""
+
+    gap_ms: int = 150
+    gap_per_kb_ms: int = 0
+    proof: str = "none"
+    proof_s: float = 5.0
+    shown_s: float = 2.0
+    enter_retry_ms: tuple[int, ...] = ()
+    neutralise_at: str = ""
+    multiline: bool = True
+    typing_quiet_ms: int = 500
+    idle_stands_ms: int = 300
+
+    def gap_s(self, size: int) -> float:
+        """Give the seconds to wait between a paste of so many bytes and Enter."""
+        return (self.gap_ms + self.gap_per_kb_ms * size / 1024) / 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """A sign the CLI gives outside its screen: a window title, or an operating system command."""
+
+    osc: tuple[int, ...]
+    pattern: re.Pattern[str]
+    state: str
+
+    def says(self, number: int, text: str) -> bool:
+        return number in self.osc and self.pattern.search(text) is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """All that is known about one kind of CLI."""
+
+    name: str
+    commands: tuple[str, ...] = ()
+    installs: tuple[str, ...] = ()
+    """Where its own installers put it, outside of the PATH; `~` is the home of the user."""
+    credentials: tuple[str, ...] = ()
+    """Variables or files of which one is there if the user is logged in; that none is there says nothing."""
+    versions: str = ""
+    version_args: tuple[str, ...] = ("--version",)
+    kind: str = "agent"
+    ready_s: float = 30.0
+    keys: ProfileKeys = field(default_factory=ProfileKeys)
+    delivery: DeliverySettings = field(default_factory=DeliverySettings)
+    capture: str = "screen"
+    tables: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    source: str = ""
+
+    @property
+    def is_shell(self) -> bool:
+        return self.kind == "shell"
+
+    @cached_property
+    def rules(self) -> "ScreenRules":
+        from csp.clis.profile_screen import screen_rules
+
+        return screen_rules(self.tables.get("screen", {}), self.source)
+
+    @cached_property
+    def signals(self) -> tuple[Signal, ...]:
+        return tuple(
+            Signal(
+                osc=tuple(row["osc"]),
+                pattern=compiled(row["pattern"], f"{self.source}: [[signals]]"),
+                state=row["state"],
+            )
+            for row in self.tables.get("signals", ())
+        )
+
+    def state_of(self, number: int, text: str) -> str | None:
+        """Give idle, busy or dialog if this operating system command says so."""
+        return next((signal.state for signal in self.signals if signal.says(number, text)), None)
+
+    def is_tested_version(self, text: str) -> bool:
+        """Tell whether the version in what the CLI printed is in the range this profile was tested with."""
+        if not self.versions:
+            return True
+        found = _VERSION.search(text)
+        return found is not None and all(
+            _holds(_numbers(found.group()), sign, bound)
+            for sign, bound in _bounds(self.versions, self.source)
+        )
+
+
+def load_profile(name: str) -> Profile:
+    """Load one of the profiles that come with CSP."""
+    known = profile_paths()
+    if name not in known:
+        raise NotFound(f"unknown profile {name!r}, expected one of: {', '.join(profile_names())}")
+    return _profile(Path(known[name]))
+
+
+def load_profile_file(path: Path) -> Profile:
+    """Load a user's own profile, with all its patterns checked."""
+    return checked(_profile(path))
+
+
+def checked(profile: Profile) -> Profile:
+    """Compile every pattern now, so that a mistake shows before anything is started."""
+    _ = profile.rules, profile.signals
+    return profile
+
+
+def profile_name(source: Path) -> str:
+    """Return the name of the profile in a file: one of ours has that of its folder."""
+    return source.parent.name if source.name == PROFILE else source.stem
+
+
+def profile_for(*command: str) -> Profile:
+    """Choose the profile of a command line: `claude`, `/opt/bin/codex`, `npx @openai/codex@latest`."""
+    names = [name for name in profile_names() if name != GENERIC]
+    for word in _program_words(command):
+        stem = _stem(word)
+        for name in sorted(names, key=lambda name: name != stem):
+            profile = load_profile(name)
+            if any(_is_called(word, called) for called in profile.commands):
+                return profile
+    return load_profile(GENERIC)
+
+
+def _program_words(command: Sequence[str]) -> list[str]:
+    """Give the first word, and for a wrapper such as npx those behind it that may name the program."""
+    if not command:
+        return []
+    if _stem(command[0]) not in _WRAPPERS:
+        return [command[0]]
+    return [word for word in command[1:] if not word.startswith("-") and "=" not in word][:3]
+
+
+def _stem(word: str) -> str:
+    return word.rpartition("/")[2].removeprefix("-").removesuffix(".exe")
+
+
+def _is_called(word: str, called: str) -> bool:
+    if "/" in called:  # a package, by its name or inside a path
+        return re.sub(r"(?<=.)@[\w.^~-]+\Z", "", word) == called or f"/{called}/" in word
+    return _stem(word) == called
+
+
+def _profile(path: Path) -> Profile:
+    try:
+        tables = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as exc:
+        raise BadInput(f"profile {path} cannot be read: {exc}") from exc
+    except tomllib.TOMLDecodeError as exc:
+        raise BadInput(f"profile {path} is not TOML: {exc}") from exc
+    check_tables(tables, str(path))
+    keys = dict(tables.get("keys", {}))
+    answers: dict[str, Any] = {
+        act: DialogAnswer(**keys.pop(act)) for act in ("approve", "deny") if act in keys
+    }
+    top = {name: _frozen(value) for name, value in tables.items() if not isinstance(value, dict | list)}
+    lists = ("commands", "installs", "credentials", "version_args")
+    top |= {name: tuple(tables[name]) for name in lists if name in tables}
+    profile = Profile(
+        **top,
+        keys=ProfileKeys(**{name: _frozen(value) for name, value in keys.items()}, **answers),
+        delivery=DeliverySettings(
+            **{name: _frozen(value) for name, value in tables.get("delivery", {}).items()}
+        ),
+        capture=tables.get("capture", {}).get("kind", "screen"),
+        tables={name: tables[name] for name in ("screen", "signals") if name in tables},
+        source=str(path),
+    )
+    _bounds(profile.versions, profile.source)
+    return profile
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def compiled(pattern: str, where: str) -> re.Pattern[str]:
+    """Compile a pattern of a profile; a bad one is the profile's fault, and says where."""
+    try:
+        return re.compile(pattern)
+    except re.error as exc:
+        raise BadInput(f"{where}: pattern {pattern!r} is not a regular expression: {exc}") from exc
+
+
+def _bounds(text: str, where: str) -> list[tuple[str, tuple[int, ...]]]:
+    bounds = []
+    for part in filter(None, text.replace(" ", "").split(",")):
+        match = _BOUND.match(part)
+        if match is None:
+            raise BadInput(f"{where}: versions {text!r} is not a range, expected the form '>=2.1,<2.2'")
+        bounds.append((match[1], _numbers(match[2])))
+    return bounds
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _holds(version: tuple[int, ...], sign: str, bound: tuple[int, ...]) -> bool:
+    size = max(len(version), len(bound))
+    left, right = (numbers + (0,) * (size - len(numbers)) for numbers in (version, bound))
+    return {
+        ">=": left >= right,
+        "<=": left <= right,
+        "==": left == right,
+        ">": left > right,
+        "<": left < right,
+    }[sign]

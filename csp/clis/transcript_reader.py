@@ -1,0 +1,70 @@
+"""What the readers of transcripts share: they turn lines and hook events into items of the reply tracker."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Protocol
+
+from csp.clis.hook_spool import HookEvent
+from csp.terminal.reply_tracker import Item
+
+_UNTIL: Final = re.compile(r"(?:\bresets?(?: at| in)?|\btry again (?:at|in)) ([^.\n]{1,60})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One whole line of a transcript."""
+
+    path: str
+    data: bytes
+    #: Whether a subagent wrote it: only what it used matters.
+    is_side: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTranscripts:
+    """The transcripts of a run, those of its subagents, and folders where another one may appear."""
+
+    main: list[Path] = field(default_factory=list)
+    subagents: list[Path] = field(default_factory=list)
+    folders: list[Path] = field(default_factory=list)
+
+
+class TranscriptReader(Protocol):
+    """Reads what one kind of CLI writes down.
+
+    A batch is consistent: with a hook event come all lines that were written before it, with a line all
+    events. What was written before `since` (Unix seconds) is history, and gives no item.
+    """
+
+    def read(self, events: Sequence[HookEvent], lines: Sequence[Line], now: float) -> list[Item]:
+        """Return the items of a batch, in the order in which they happened."""
+
+    def end(self) -> None:
+        """Regard the turn as over, which the record may never say."""
+
+    def due(self) -> float | None:
+        """Return when `read` wants to be called again, even with nothing new."""
+
+    def dump(self) -> bytes:
+        """Return the state, for a reader that continues."""
+
+    def load(self, dumped: bytes) -> None:
+        """Continue with what another reader of this kind has dumped."""
+
+
+def seconds(timestamp: str) -> float:
+    """Return the Unix seconds of an ISO time; 0 for any other text."""
+    try:
+        moment = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return 0.0
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def until(text: str) -> str | None:
+    """Return when a limit ends, in the words of the CLI."""
+    found = _UNTIL.search(text)
+    return found[1].strip() if found else None

@@ -1,0 +1,1 @@
+"""The brain: connects the room with the CLI."""

@@ -1,0 +1,219 @@
+"""Presses a button for the person: approve, deny, interrupt, restart."""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Final
+
+from csp.client import Client
+from csp.clis.profile import DialogAnswer
+from csp.errors import CspError, Unreachable
+from csp.protocol.enums import ControlVerb, ReportedState
+from csp.protocol.responses import Deliver
+from csp.sidecar.inject.injector import Injector
+from csp.sidecar.inject.message_progress import MessageProgress
+from csp.sidecar.state.cli_state import CliState
+from csp.terminal.dialogs import ENTERED, ScreenDialog
+from csp.terminal.submit_machine import UNKNOWN
+
+log = logging.getLogger(__name__)
+
+#: How long a dialog has to go away, an answer to stop.
+ANSWERED_S: Final = 5.0
+PRESSES: Final = 2
+STOPPED_S: Final = 8.0
+#: How long it may take to get a prompt out of the composer.
+GIVEN_UP_S: Final = 15.0
+BEGUN_KEPT: Final = 50
+#: A dialog that is only just being drawn may not take keys yet.
+DRAWN_S: Final = 0.15
+UP: Final = b"\x1b[A"
+DOWN: Final = b"\x1b[B"
+#: How often the mark of a list may be moved to get where it is wanted.
+MOVES: Final = 12
+
+
+class AgentControls:
+    """Obeys the room's controls, each with a proof or a reason."""
+
+    def __init__(
+        self,
+        sight: CliState,
+        client: Client,
+        progress: MessageProgress,
+        typist: Injector,
+        restart: Callable[[], Awaitable[str]],
+        leave_note: Callable[[], None],
+        begun: Iterable[str] = (),
+    ) -> None:
+        self._sight = sight
+        self._client = client
+        self._progress = progress
+        self._typist = typist
+        self._restart = restart
+        self._leave_note = leave_note
+        #: Controls that were begun, by this brain or by those before it.
+        self.begun = dict.fromkeys(list(begun)[-BEGUN_KEPT:])
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def take(self, item: Deliver) -> None:
+        """Obey a control now, whatever else is going on."""
+        if item.id in self.begun:
+            # Whoever pressed it before us is gone; pressing it again could answer another dialog.
+            task = asyncio.ensure_future(self._tell(item, UNKNOWN))
+        else:
+            self.begun[item.id] = None
+            self._leave_note()
+            task = asyncio.ensure_future(self._obey(item))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _obey(self, item: Deliver) -> None:
+        problem = await self._act(item)
+        log.info("control obeyed", extra={"control": item.control, "problem": problem})
+        await self._tell(item, problem)
+
+    async def _tell(self, item: Deliver, problem: str) -> None:
+        state = ReportedState.FAILED if problem else ReportedState.CONFIRMED
+        try:
+            await self._client.control_done(item.id, state, problem)
+        except Unreachable:
+            pass  # the room lets it expire
+        except CspError as error:
+            log.warning("control was refused", extra={"message_id": item.id, "why": error.message})
+
+    async def _act(self, item: Deliver) -> str:
+        """Do it; return what went wrong, or nothing."""
+        self._sight.observe()
+        keys = self._sight.profile.keys
+        match item.control:
+            case ControlVerb.APPROVE:
+                return await self._answer(keys.approve, item.choice, self._sight.profile.rules.dialog.yes)
+            case ControlVerb.DENY:
+                return await self._answer(keys.deny, item.choice, self._sight.profile.rules.dialog.no)
+            case ControlVerb.INTERRUPT:
+                return await self._interrupt(item.turn)
+            case ControlVerb.RESTART:
+                return await self._restart()
+            case _:
+                # The others are the room's own affair; it only tells us.
+                return ""
+
+    @property
+    def _dialog(self) -> ScreenDialog | None:
+        """The dialog on the screen now: a tool's question or a start screen."""
+        reading = self._sight.pane.reading
+        return reading.dialog or reading.blocking
+
+    async def _answer(
+        self, answer: DialogAnswer | None, choice: int | None, label: re.Pattern[str] | None
+    ) -> str:
+        dialog = self._dialog
+        facts = self._sight.snapshot(time.monotonic())
+        if not (dialog or facts.has_dialog or facts.is_asking):
+            return "no dialog is open"
+        if answer is None:
+            return f"profile {self._sight.profile.name} has no key for that"
+        dialog = dialog or await self._drawn()
+        if dialog is None:
+            return "the dialog did not appear on the screen"
+        if choice is not None and choice > 9:
+            return "only the choices 1 to 9 have a key"
+        numbers = [each.number for each in dialog.choices]
+        if choice is not None and (numbers or dialog.kind == ENTERED) and choice not in numbers:
+            return f"the dialog has no choice {choice}, only {len(numbers)}"
+        chosen = choice or dialog.choice_for(label)
+        if chosen and not dialog.is_numbered:
+            return await self._select(dialog, dialog.choices[chosen - 1].label)
+        is_entered = dialog.kind == ENTERED and answer is self._sight.profile.keys.approve
+        keys = self._sight.profile.keys.submit if is_entered else answer.keys_for(chosen or None)
+        is_there = not keys.isdigit() or int(keys) in numbers
+        if not is_there or (not chosen and dialog == self._sight.pane.reading.blocking):
+            return "no choice of the dialog is plainly that; name one by its number"
+        return await self._press(keys, dialog)
+
+    async def _select(self, dialog: ScreenDialog, label: str) -> str:
+        """Move the mark to a choice, press Enter only when it stands there."""
+        for attempt in range(PRESSES):
+            if attempt:
+                # After a paste, Claude takes no Enter before the mark has been moved.
+                await self._move(UP if dialog.choices[0].label != label else DOWN)
+            if problem := await self._mark(dialog, label):
+                return problem
+            self._sight.port.write(self._sight.profile.keys.submit.encode())
+            if await self._is_closed(dialog):
+                return ""
+        return "the dialog stayed open"
+
+    async def _mark(self, dialog: ScreenDialog, label: str) -> str:
+        """Move the mark to a choice; return what went wrong, or nothing when it was seen there."""
+        for _ in range(MOVES):
+            now = self._dialog
+            if now is None or not dialog.is_same(now):
+                return "the dialog has changed"
+            wanted = next((each.number for each in now.choices if each.label == label), 0)
+            if now.selected == wanted:
+                return ""
+            await self._move(DOWN if now.selected < wanted else UP)
+        return f"the choice {label!r} could not be selected"
+
+    async def _move(self, key: bytes) -> None:
+        selected = self._dialog.selected if self._dialog else 0
+        self._sight.port.write(key)
+        await self._until(partial(self._has_moved, selected), ANSWERED_S / PRESSES)
+
+    def _has_moved(self, selected: int) -> bool:
+        now = self._dialog
+        return now is None or now.selected != selected
+
+    async def _press(self, keys: str, dialog: ScreenDialog) -> str:
+        """Press until this dialog is gone: one that has only just been drawn swallows its keys."""
+        pressed: asyncio.Future[bool] | None = None
+        for _ in range(PRESSES):
+            # Two keys that a slow CLI reads at once would answer the next dialog too.
+            if pressed is None or pressed.done():
+                pressed = self._sight.port.write(keys.encode())
+            if await self._is_closed(dialog):
+                return ""
+        return "the dialog stayed open"
+
+    async def _drawn(self) -> ScreenDialog | None:
+        await self._until(lambda: self._dialog is not None, ANSWERED_S)
+        await asyncio.sleep(DRAWN_S)
+        self._sight.observe()
+        return self._dialog
+
+    async def _is_closed(self, dialog: ScreenDialog) -> bool:
+        """Wait until this dialog is gone; the next one may already stand in its place."""
+
+        is_closed = await self._until(lambda: not dialog.is_same(self._dialog), ANSWERED_S / PRESSES)
+        if is_closed:
+            self._sight.pane.note_answered()
+        return is_closed
+
+    async def _interrupt(self, turn: str | None) -> str:
+        if turn is not None:
+            was_typed = self._typist.give_up(turn)
+            await self._until(lambda: not self._progress.is_at(turn), GIVEN_UP_S)
+            if turn not in self._sight.tracker.tags:
+                # What a person has begun in the pane meanwhile is not the room's to stop.
+                return "" if was_typed else f"it is not at work on {turn}"
+        if not self._sight.is_busy and self._sight.pane.reading.dialog is None:
+            return "nothing is running"
+        if not self._sight.profile.keys.interrupt:
+            return f"profile {self._sight.profile.name} has no key for that"
+        self._sight.interrupt()
+        is_over = await self._until(lambda: not self._sight.is_busy, STOPPED_S)
+        return "" if is_over else "it goes on: the key had no effect that could be seen"
+
+    async def _until(self, is_true: Callable[[], bool], for_s: float) -> bool:
+        deadline = time.monotonic() + for_s
+        while not is_true():
+            now = time.monotonic()
+            if now >= deadline:
+                return False
+            await self._sight.wait(min(deadline, now + 0.1))
+        return True

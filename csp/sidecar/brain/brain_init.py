@@ -1,0 +1,97 @@
+"""What a brain is told at its start, by its relay, by the brain before it."""
+
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from csp.clis.profile import Profile
+from csp.clis.registry import adapter_names
+from csp.sidecar.brain.brain_handover import BrainHandover
+from csp.sidecar.capture import follower
+from csp.sidecar.relay import relay_frames
+from csp.sidecar.run_record import SidecarRecord
+from csp.sidecar.state.pane_state import PaneState
+
+log = logging.getLogger(__name__)
+
+_VARIABLE: Final = re.compile(r"\$(\w+)")
+
+
+class BrainStart(msgspec.Struct, frozen=True):
+    """How the relay greeted this brain."""
+
+    pid: int
+    rows: int
+    cols: int
+    starts: int
+    held_keys: bool = False
+    #: The child's end of its terminal.
+    tty: str = ""
+    note: BrainHandover | None = None
+
+    @property
+    def is_new_cli(self) -> bool:
+        return self.starts == 1
+
+    @classmethod
+    def read(cls, early: list[tuple[bytes, bytes]]) -> Self:
+        """Read the greeting among the first frames of a relay."""
+        found = dict(early)
+        start = msgspec.json.decode(found[relay_frames.START], type=cls)
+        note = BrainHandover.load(found[relay_frames.NOTE]) if relay_frames.NOTE in found else None
+        return msgspec.structs.replace(start, note=note)
+
+
+def has_credentials(profile: Profile, env: Mapping[str, str]) -> bool:
+    """Tell whether a variable or a file says that the CLI is logged in."""
+    for name in profile.credentials:
+        path = name.replace("~", env.get("HOME", ""), 1)
+        path = _VARIABLE.sub(lambda found: env.get(found[1], ""), path)
+        if Path(path).is_file() if "/" in name else env.get(name):
+            return True
+    return False
+
+
+def pane_of(start: BrainStart, profile: Profile, env: Mapping[str, str]) -> PaneState:
+    """Return the pane as the brain before knew it."""
+    note = start.note or BrainHandover()
+    pane = PaneState(profile, start.rows, start.cols)
+    pane.is_login_known = has_credentials(profile, env)
+    pane.is_ready, pane.has_had_composer = note.is_ready, note.has_had_composer
+    pane.was_asked, pane.idle_rows = note.was_asked, note.idle_rows
+    pane.set_modes(note.modes)
+    pane.ledger.typed = note.typed
+    pane.tty = start.tty
+    return pane
+
+
+def follower_of(capture: str, run: SidecarRecord, dumped: bytes) -> follower.Follower | None:
+    """Return what follows the CLI's own record, going on where the brain before ended."""
+    if not run.spool or capture not in adapter_names():
+        return None
+    followed = follower.FollowedRun(
+        kind=capture,
+        # The relay's whole family: a CLI that was started again is another process.
+        child_pid=run.pid,
+        since=run.started,
+        session_id=run.session_id,
+        transcript_hint=run.transcript,
+        spool_dir=run.spool,
+    )
+    try:
+        return follower.Follower(followed, dumped)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        log.warning("note of the brain before could not be read")
+        return follower.Follower(followed)
+
+
+def stands_in(paths: list[str], tag: str) -> bool | None:
+    """Tell whether one of these transcripts has the prompt `tag`; None where there is none to look at."""
+    files = [path for path in map(Path, paths) if path.is_file()]
+    if not files:
+        return None
+    return any(f"#{tag}]".encode() in path.read_bytes() for path in files)

@@ -1,0 +1,108 @@
+"""Finds the room again: at another address, or as one that no longer knows our token."""
+
+import logging
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from csp.clis.profile import profile_name
+from csp.errors import CspError, Unreachable
+from csp.fast_start.room_files import read_running
+from csp.http_client import GatewayClient, field
+from csp.sidecar.record_file import read_record
+from csp.sidecar.run_record import SidecarRecord
+
+log = logging.getLogger(__name__)
+
+_FIRST_BYTES: Final = 4096
+
+
+class RoomConnection(NamedTuple):
+    """The room of a sidecar as it runs now; `history` is its own folder."""
+
+    url: str
+    token: str
+    history: str
+
+
+def running_room(run: SidecarRecord) -> RoomConnection | None:
+    """Return the room of a sidecar, if it runs on this machine."""
+    state_dir = Path(run.folder).parent.parent
+    found = read_running(str(state_dir / f"{run.room}.json")) or {}
+    try:
+        return RoomConnection(url=found["url"], token=found["token"], history=found["history"])
+    except KeyError:
+        return None
+
+
+def has_moved(run: SidecarRecord) -> bool:
+    """Tell whether the room runs at another address; the next brain will go there."""
+    room = running_room(run)
+    return room is not None and room.url != run.url
+
+
+def journal_of(run: SidecarRecord) -> int:
+    """Return which journal the room has now, by its first line; a room that begins anew has another one."""
+    room = running_room(run)
+    try:
+        with open(os.path.join(room.history, "journal.jsonl") if room else os.devnull, "rb") as file:
+            return crc32(file.readline(_FIRST_BYTES))
+    except OSError:
+        return 0
+
+
+def find_room(run: SidecarRecord) -> SidecarRecord:
+    """Return the record with the room's address as it is now, with the journal that it has.
+
+    The journal tells a new room from one that has removed us.
+    """
+    room = running_room(run)
+    found = replace(run, url=room.url if room else run.url, journal=run.journal or journal_of(run))
+    if found != run:
+        try_to_save(found)
+    return found
+
+
+def try_to_save(run: SidecarRecord, *, is_first: bool = False) -> bool:
+    """Write the record if that is possible; a sidecar also runs without one.
+
+    Only the first one of a sidecar may take the place of another's. A brain whose relay was killed would put
+    a token that is no longer valid in the place of the next sidecar's.
+    """
+    found = None if is_first else read_record(run.folder)
+    if found and found["pid"] != run.pid:
+        log.warning("record belongs to another sidecar", extra={"pid": found["pid"]})
+        return False
+    try:
+        run.save(Path(run.folder))
+    except OSError as exc:
+        log.warning("record could not be written", extra={"reason": str(exc)})
+        return False
+    return True
+
+
+def rejoin(run: SidecarRecord) -> bool:
+    """Join anew for a brain that comes after this one, unless the room has removed us."""
+    room = running_room(run)
+    if room is None:
+        raise Unreachable(f"room {run.room!r} is not running")
+    known = [field(agent, "id", str) for agent in GatewayClient(room.url, room.token).get("/agents")]
+    if run.agent not in known and run.journal and run.journal == journal_of(run):
+        return False
+    body = {
+        "agentId": run.name,
+        "kind": "cli",
+        "role": run.role,
+        "capabilities": [profile_name(Path(run.profile))],
+    }
+    try:
+        answer = GatewayClient(room.url, room.token).post("/register", body)
+    except CspError as error:
+        log.error("room took us no more", extra={"why": error.message})
+        raise
+    token = field(answer, "token", str)
+    agent = field(answer, "agentId", str)
+    try_to_save(replace(run, url=room.url, agent=agent, token=token, journal=0))
+    return True

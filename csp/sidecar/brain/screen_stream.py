@@ -1,0 +1,83 @@
+"""Shows the pane to those who watch it; costs nothing while nobody does."""
+
+import asyncio
+import logging
+import time
+from typing import Final
+
+from csp.client import Client, Live
+from csp.errors import BadInput
+from csp.protocol.codec import parse
+from csp.protocol.screen_frames import LiveView, RunView, ScreenView, StyleView
+from csp.sidecar.state.cli_state import CliState
+from csp.terminal.screen import PLAIN, Screen, ScreenRow, Style
+
+log = logging.getLogger(__name__)
+
+#: The least time between two screens.
+PERIOD_S: Final = 0.1
+_PLAIN_VIEW: Final = StyleView()
+
+
+class ScreenStream:
+    """Sends the screen whenever it has changed, as long as somebody watches."""
+
+    def __init__(self, sight: CliState, client: Client) -> None:
+        self._sight = sight
+        self._client = client
+        self._is_watched = False
+        self._shown = -1
+        self._wanted = asyncio.Event()
+
+    def take(self, live: Live) -> None:
+        """Take the room's word for whether anybody watches."""
+        try:
+            view = parse(LiveView, bytes(live.data))
+        except BadInput:
+            return
+        if view.watch is not None:
+            self._is_watched = view.watch
+            # Whoever comes to watch has not seen anything yet.
+            self._shown = -1
+            self._wanted.set() if view.watch else self._wanted.clear()
+
+    async def run(self) -> None:
+        """Show what changes, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            if self._sight.pane.generation == self._shown:
+                await self._sight.wait(time.monotonic() + 1.0)
+                continue
+            self._shown = self._sight.pane.generation
+            await self._client.show(screen=screen_view(self._sight.pane.screen))
+            await asyncio.sleep(PERIOD_S)
+
+
+def screen_view(screen: Screen) -> ScreenView:
+    """Return a screen in the form it travels in."""
+    cursor = (screen.cursor_row, screen.cursor_col) if screen.cursor_visible else None
+    return ScreenView(
+        rows=tuple(_row_view(row) for row in screen.rows),
+        cols=screen.cols,
+        cursor=cursor,
+        title=screen.title[:1000],
+        alternate=screen.alternate,
+    )
+
+
+def _row_view(row: ScreenRow) -> tuple[RunView, ...]:
+    return tuple(RunView(run.text, _style_view(run.style)) for run in row.runs)
+
+
+def _style_view(style: Style) -> StyleView:
+    if style == PLAIN:
+        return _PLAIN_VIEW
+    return StyleView(
+        fg=style.fg,
+        bg=style.bg,
+        bold=style.bold,
+        faint=style.faint,
+        italic=style.italic,
+        underline=style.underline,
+        reverse=style.reverse,
+    )

@@ -1,0 +1,1 @@
+"""Reads what the CLI writes: its transcripts, its screen."""

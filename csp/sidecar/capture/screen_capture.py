@@ -1,0 +1,149 @@
+"""Takes the reply of a CLI that keeps no record: what its screen shows when it has come to rest."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from csp.sidecar.state.cli_state import CliState
+from csp.terminal.prompt import Prompt
+from csp.terminal.reply_tracker import Ended, Item, Prompted, Submitted, Wrote
+from csp.terminal.screen_reply import Surround, has_echo, settled_text, without_last, without_scrollbar
+
+LOOK_S: Final = 0.1
+
+
+class AwaitedReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt whose answer is still to be read from the screen."""
+
+    tag: str
+    header: str
+    footer: str
+    #: How many bytes the program had written when the prompt was pasted.
+    mark: int
+
+
+class ScreenCapture:
+    """Waits for rest after each prompt, then hands over what is new on the screen."""
+
+    def __init__(
+        self,
+        sight: CliState,
+        on_items: Callable[[list[Item]], None],
+        left: AwaitedReply | None = None,
+        surround: Surround | None = None,
+    ) -> None:
+        """Go on with the prompt that a brain before this one has `left`; its output is yet to come again."""
+        self._sight = sight
+        self._on_items = on_items
+        #: The prompt whose answer is awaited.
+        self.awaited = left
+        self._began = time.monotonic()
+        self._looked_at = self._seen_at = -1
+        self._mark = 0
+        #: What stands around the conversation, as far as it is known.
+        self.surround = surround
+        #: Whether the screen has shown the echo of the prompt.
+        self._was_echoed = False
+        if left is not None:
+            self._mark = left.mark
+            sight.pane.remember_at(left.mark)
+
+    def note_paste(self) -> None:
+        """Take what there is for the last answer: what comes from now on belongs to another prompt."""
+        if self.awaited is not None:
+            self._finish(self.awaited)
+        pane = self._sight.pane
+        self._mark = pane.written
+        pane.remember_at(self._mark)
+        rows = self._conversation()[-len(pane.screen.rows) :]
+        known = self.surround or Surround(above=tuple(rows), below=tuple(rows))
+        self.surround = known.shared_with(rows)
+
+    def begin(self, prompt: Prompt) -> None:
+        """Take what has come since the paste for the answer to `prompt`."""
+        self.awaited = AwaitedReply(
+            tag=prompt.tag, header=prompt.header, footer=prompt.footer, mark=self._mark
+        )
+        self._began = time.monotonic()
+        self._was_echoed = False
+        self._on_items([Submitted(text=prompt.header)])
+
+    async def run(self) -> None:
+        """Hand over one reply for each prompt, until cancelled."""
+        if self.awaited is not None:
+            self._on_items([Submitted(text=self.awaited.header)])
+        self._sight.observe()
+        while True:
+            if self.awaited is None:
+                await self._sight.wait(None)
+                continue
+            self._look_for_echo(self.awaited)
+            if self._check_end(self.awaited):
+                self._finish(self.awaited)
+            else:
+                await self._sight.wait(time.monotonic() + LOOK_S)
+
+    def _look_for_echo(self, prompt: AwaitedReply) -> None:
+        if not self._was_echoed and self._seen_at != self._sight.pane.generation:
+            self._seen_at = self._sight.pane.generation
+            before, after = self._outputs()
+            self._was_echoed = has_echo(before, after, prompt.footer)
+
+    def _check_end(self, prompt: AwaitedReply) -> bool:
+        """Tell whether there is an answer; silence or a screen that never rests counts after a long time."""
+        if self._sight.is_waived(self._began, time.monotonic()):
+            return self._sight.is_at_rest or not self._sight.pane.looks_busy
+        return self._sight.is_at_rest and self._check_answer(prompt)
+
+    def _check_answer(self, prompt: AwaitedReply) -> bool:
+        """Tell whether there is an answer, looking once at each state of the screen."""
+        if self._looked_at == self._sight.pane.generation:
+            return False
+        self._looked_at = self._sight.pane.generation
+        return bool(self._answer(prompt))
+
+    def _finish(self, prompt: AwaitedReply) -> None:
+        self.awaited = None
+        text = self._answer(prompt)
+        items: list[Item] = [Prompted(id=f"#{prompt.tag}", text=prompt.header)]
+        if text:
+            items.append(Wrote(id=f"#{prompt.tag} text", text=text))
+        self._on_items([*items, Ended()])
+
+    def _answer(self, prompt: AwaitedReply) -> str:
+        """Return what is new, from behind the echo of the prompt, without the composer."""
+        reading, rules = self._sight.pane.reading, self._sight.profile.rules
+        before, after = self._outputs()
+        text = settled_text(
+            before,
+            after,
+            prompt.footer,
+            surround=self.surround,
+            furniture=rules.furniture,
+            # A screen without a history of its own keeps nothing that has scrolled off.
+            is_cut=self._was_echoed and self._sight.pane.screen.alternate,
+        )
+        return without_last(text, [sign.pattern for sign in rules.busy] if reading.is_busy else [])
+
+    def _outputs(self) -> tuple[list[str], list[str]]:
+        """Return what the program had written at the paste, and what it has by now."""
+        pane = self._sight.pane
+        return without_scrollbar(pane.remembered, pane.screen.cols), self._conversation()
+
+    def _conversation(self) -> list[str]:
+        """Return what the program has written, without the composer and what is below it."""
+        pane = self._sight.pane
+        composer = pane.reading.composer
+        lines = _without_blank_end(pane.history())
+        if composer is not None:
+            # Counted from the end: further up a line may take several rows.
+            below = _without_blank_end([row.text for row in pane.screen.rows[composer.first_row :]])
+            lines = lines[: len(lines) - len(below)]
+        return without_scrollbar(lines, pane.screen.cols)
+
+
+def _without_blank_end(lines: list[str]) -> list[str]:
+    last = max((at for at, line in enumerate(lines) if line.strip()), default=-1)
+    return lines[: last + 1]

@@ -1,0 +1,1 @@
+"""Types messages into the CLI."""

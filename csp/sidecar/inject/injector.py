@@ -1,0 +1,327 @@
+"""Types the room's messages into the pane, one after the other."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from csp.client import Client
+from csp.errors import CspError, StorageFull, TooMany, Unreachable
+from csp.protocol.enums import DeliveryState, HeldReason, ReportedState
+from csp.protocol.responses import Deliver
+from csp.sidecar.inject.message_progress import Injection, MessageProgress
+from csp.sidecar.inject.roster_notice import RosterNotice
+from csp.sidecar.state.cli_state import CliState
+from csp.terminal.gates import PaneFacts, closed_gate
+from csp.terminal.paste_locator import PasteContext, PastePlace
+from csp.terminal.prompt import Prompt, prompt_for
+from csp.terminal.submit_machine import (
+    ENDED,
+    KeyAction,
+    PasteObservation,
+    ReportState,
+    Step,
+    SubmitMachine,
+    SubmitPhase,
+)
+
+log = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.5
+RETRY_S: Final = 2.0
+#: In a profile's clear key: as many backspaces as the prompt has characters.
+BACKSPACES: Final = "{backspaces}"
+GIVEN_UP: Final = "its turn is over"
+#: What is said when the screen of a CLI without a record has shown a sign of work for very long.
+WORKING: Final = (
+    "its screen has shown {sign!r} without a break for {minutes:.0f} minutes, so it was not typed"
+)
+
+
+class Injector:
+    """Takes deliveries in the order of the journal; an urgent one goes before those that still wait."""
+
+    def __init__(
+        self,
+        sight: CliState,
+        client: Client,
+        progress: MessageProgress,
+        company: RosterNotice,
+        leave_note: Callable[[], None],
+    ) -> None:
+        self._sight = sight
+        self._company = company
+        self._client = client
+        self._progress = progress
+        self._leave_note = leave_note
+        #: Called with each prompt that was submitted without a proof to come.
+        self.on_submitted: Callable[[Prompt], None] = lambda _: None
+        #: Called before each paste, while the screen still shows what came before it.
+        self.on_pasting: Callable[[], None] = lambda: None
+        #: Called after each Enter.
+        self.on_entered: Callable[[], None] = lambda: None
+        self._queue: dict[str, Deliver] = {}
+        self._arrived = asyncio.Event()
+        self._late_reports: set[asyncio.Task[None]] = set()
+        self._is_begun = False
+
+    @property
+    def is_begun(self) -> bool:
+        """Tell whether the initial prompt has been typed."""
+        return self._is_begun
+
+    def take(self, item: Deliver) -> None:
+        """Have a message typed as soon as the gates are open."""
+        self._queue[item.id] = item
+        self._arrived.set()
+        self._sight.changed()
+
+    def drop(self, message: str) -> None:
+        """Forget a message that the room has ended."""
+        self._queue.pop(message, None)
+        job = self._progress.current
+        if job is not None and job.item.id == message:
+            job.is_gone = True
+            self._sight.changed()
+
+    def give_up(self, turn: str) -> bool:
+        """Do not send the prompt of a turn that is over; tell whether it was on its way."""
+        job = self._progress.current
+        if job is None or not self._progress.is_at(turn):
+            return False
+        job.typing.give_up(GIVEN_UP)
+        self._sight.changed()
+        return True
+
+    def prove(self, tag: str) -> None:
+        """Note that the CLI has a prompt; report it if the room already knows the message as unproven."""
+        late = self._progress.prove(tag)
+        if late is not None:
+            report = asyncio.ensure_future(self._report(late.id, ReportedState.CONFIRMED, ""))
+            self._late_reports.add(report)
+            report.add_done_callback(self._late_reports.discard)
+
+    def start_over(self) -> None:
+        """Type again what stood in the composer of a CLI that has ended, unless that CLI had taken it."""
+        job = self._progress.current
+        if job is not None and job.typing.has_touched and not self._progress.is_proven(job.prompt.tag):
+            may_be_taken = job.typing.may_be_taken
+            job.typing = SubmitMachine(rules=job.typing.rules)
+            if may_be_taken and not job.typing.rules.proof_s:
+                # Nobody can say whether the CLI had taken it: typed again, it could arrive twice.
+                job.typing.give_up(ENDED)
+            job.written = job.written_at = None
+            job.is_refused = False
+
+    async def run(self) -> None:
+        """Type what comes, until cancelled."""
+        while True:
+            while not self._queue:
+                self._arrived.clear()
+                await self._arrived.wait()
+            await self._deliver(self._next())
+
+    def _next(self) -> Deliver:
+        return min(self._queue.values(), key=lambda item: (not item.urgent, item.seq))
+
+    async def _deliver(self, item: Deliver) -> None:
+        job = self._begin(item)
+        self._progress.current = job
+        try:
+            while not job.typing.is_done and not job.is_gone:
+                if self._may_be_overtaken(job):
+                    self._company.forget()
+                    return
+                await self._step(job)
+        finally:
+            self._progress.current = None
+            if job.is_gone:
+                self._sight.port.release_keys()
+        if not self._progress.is_proven(job.prompt.tag):
+            self._company.forget()
+        self._queue.pop(item.id, None)
+        self._is_begun = self._is_begun or not item.id
+
+    def _may_be_overtaken(self, job: Injection) -> bool:
+        return job.typing.phase is SubmitPhase.WAITING and self._next() is not job.item
+
+    def _begin(self, item: Deliver) -> Injection:
+        sight = self._sight
+        now = time.monotonic()
+        delivery = sight.profile.delivery
+        here = self._company.news() if delivery.proof != "none" else ()
+        prompt = prompt_for(item, after_at=delivery.neutralise_at, here=here)
+        typing = SubmitMachine(rules=sight.typing_rules(prompt))
+        is_resumed = self._progress.left_standing == item.id
+        if is_resumed:
+            typing = SubmitMachine.resumed(typing.rules, now)
+        job = Injection(item=item, prompt=prompt, typing=typing, begun=now)
+        if is_resumed:
+            job.pressed_at = job.pasted_at = now
+            job.landing = sight.land(prompt, is_resumed=True)
+            self._note_written(job, now)
+        return job
+
+    async def _step(self, job: Injection) -> None:
+        now = time.monotonic()
+        sight = self._sight
+        sight.observe(now)
+        facts = sight.snapshot(now)
+        is_waived = sight.is_waived(job.begun, now)
+        gate = closed_gate(facts, sight.gate_rules, now, is_urgent=job.item.urgent, is_waived=is_waived)
+        if job.typing.phase is SubmitPhase.WAITING:
+            if gate is None and job.item.urgent and sight.is_working:
+                gate = HeldReason.BUSY
+                if not job.was_interrupted:
+                    job.was_interrupted = True
+                    sight.interrupt()
+            if gate is HeldReason.BUSY and sight.works_too_long(now):
+                sign = next(iter(sight.pane.reading.work), "a title that says so")
+                minutes = (now - (facts.worked_since or now)) / 60
+                job.typing.give_up(WORKING.format(sign=sign, minutes=minutes))
+        steps = job.typing.step(self._observation(job, facts, gate, now), now)
+        # Before any note is left of its end: a brain after this one must not type it again.
+        self._is_begun = self._is_begun or (job.typing.is_done and not job.item.id)
+        for step in steps:
+            self._do(job, step)
+        if job.typing.is_done:
+            await self._finish(job)
+            return
+        # Time alone may open a gate in more ways than can be foreseen.
+        times = (job.typing.wake_at, sight.next_look(now), job.see_at, now + LOOK_S)
+        await sight.wait(min(at for at in times if at is not None and at > now))
+
+    def _observation(
+        self, job: Injection, facts: PaneFacts, gate: HeldReason | None, now: float
+    ) -> PasteObservation:
+        """Return what the submit machine has to know now."""
+        place = self._place_of(job, now)
+        last_output = self._sight.pane.last_output
+        return PasteObservation(
+            gate=gate,
+            is_announced=job.announced is not None and job.announced.done() and not job.announced.cancelled(),
+            written_at=job.written_at,
+            is_in_composer=place is PastePlace.HERE,
+            is_composer_empty=place is PastePlace.EMPTY,
+            has_left=place is PastePlace.GONE,
+            is_unseen=job.landing is not None and place is PastePlace.UNSEEN,
+            has_dialog=facts.has_dialog or facts.is_asking,
+            is_proven=self._progress.is_proven(job.prompt.tag),
+            is_refused=job.is_refused,
+            has_reacted=job.written_at is None or (last_output is not None and last_output > job.pressed_at),
+        )
+
+    def _place_of(self, job: Injection, now: float) -> PastePlace:
+        if job.landing is None:
+            return self._sight.place_of(job.prompt, job.pasted_at)
+        known = PasteContext(
+            is_entered=job.typing.has_entered,
+            is_clearing=job.clears > 0,
+            is_late=job.see_at is not None and now >= job.see_at,
+        )
+        return self._sight.place_by(job.landing, known, job.pasted_at)
+
+    def _do(self, job: Injection, step: Step) -> None:
+        match step:
+            case ReportState():
+                self._report_step(job, step)
+            case KeyAction.PASTE:
+                self._paste(job)
+            case KeyAction.ENTER:
+                self._press(job, self._sight.profile.keys.submit.encode())
+                self.on_entered()
+            case KeyAction.CLEAR:
+                self._clear(job)
+            case KeyAction.RELEASE:
+                self._sight.port.release_keys()
+
+    def _paste(self, job: Injection) -> None:
+        sight = self._sight
+        self._progress.remember(job.item)
+        job.pasted_at = time.monotonic()
+        sight.disregard_work()
+        sight.pane.was_asked = True
+        job.landing, job.see_at = sight.land(job.prompt), None
+        self.on_pasting()
+        # Whoever takes over must know that this may stand in the composer, before it does.
+        self._leave_note()
+        sight.port.hold_keys()
+        keys = job.prompt.keys(is_pasted=sight.pane.screen.bracketed_paste)
+        self._await_written(job, sight.port.write_unless(sight.pane.keys_seen, keys))
+
+    def _press(self, job: Injection, keys: bytes) -> None:
+        self._await_written(job, self._sight.port.write(keys))
+
+    def _clear(self, job: Injection) -> None:
+        """Press the clear key, the next one where there are several: what did not help once will not."""
+        keys = self._sight.profile.keys.clear
+        if keys:
+            chosen = keys[job.clears % len(keys)]
+            backspaces = "\x7f" * len(job.prompt.text)
+            self._press(job, chosen.replace(BACKSPACES, backspaces).encode())
+            job.clears += 1
+
+    def _await_written(self, job: Injection, written: "asyncio.Future[bool]") -> None:
+        job.written, job.written_at, job.is_refused = written, None, False
+        job.pressed_at = time.monotonic()
+
+        def note(done: "asyncio.Future[bool]") -> None:
+            if done is not job.written or done.cancelled():
+                return
+            if done.result():
+                self._note_written(job, time.monotonic())
+            else:
+                job.is_refused = True
+            self._sight.changed()
+
+        written.add_done_callback(note)
+
+    def _note_written(self, job: Injection, at: float) -> None:
+        """Note when the CLI had read our keys; a paste must show on its screen some time after that."""
+        job.written_at = at
+        if job.landing is not None and job.see_at is None and not job.typing.has_entered:
+            job.see_at = at + self._sight.profile.delivery.shown_s
+
+    def _report_step(self, job: Injection, step: ReportState) -> None:
+        report = asyncio.ensure_future(self._report(job.item.id, ReportedState(step.state), step.reason, job))
+        job.reports.append(report)
+        if step.state is DeliveryState.TYPED:
+            job.announced = report
+        if step.state is DeliveryState.SUBMITTED:
+            self._progress.note_submitted(job.prompt.tag)
+            self.on_submitted(job.prompt)
+        log.info(
+            "delivery state changed",
+            extra={"message_id": job.item.id, "state": step.state, "why": step.reason},
+        )
+
+    async def _report(
+        self, message: str, state: ReportedState, reason: str, job: Injection | None = None
+    ) -> None:
+        """Report a delivery state until the room has it; a refusal ends the injection that it is about."""
+        # The initial prompt is not a message of the room.
+        is_reported = not message
+        try:
+            while not is_reported:
+                try:
+                    await self._client.report(message, state, reason)
+                    is_reported = True
+                except (StorageFull, TooMany) as error:
+                    log.warning("report was not stored", extra={"message_id": message, "why": error.message})
+                    await asyncio.sleep(RETRY_S)
+        except Unreachable:
+            raise
+        except CspError as error:
+            # The room has ended the message meanwhile.
+            log.warning("report was refused", extra={"message_id": message, "why": error.message})
+            if job is not None and state is not ReportedState.HELD:
+                job.is_gone = not job.typing.is_done
+        finally:
+            self._sight.changed()
+
+    async def _finish(self, job: Injection) -> None:
+        """Wait for the room to know the end, so that the next message is typed after it."""
+        with contextlib.suppress(CspError):
+            await asyncio.gather(*job.reports)

@@ -1,0 +1,111 @@
+"""The program in the pseudo-terminal."""
+
+import fcntl
+import os
+import struct
+import sys
+import termios
+
+from csp.sidecar.relay.input_queue import NEVER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal
+
+_WINSIZE = struct.Struct("HHHH")
+_NUDGE_S = 0.1
+#: What a system calls the other end of a pseudo-terminal; before 3.13 Python has no word for it.
+_TIOCGPTN = 0x80045430
+_TIOCPTYGNAME = 0x40807453
+#: How a child is ended: each signal so long after the first.
+_ENDING = ((0.0, signal.SIGHUP), (0.5, signal.SIGTERM), (3.0, signal.SIGKILL))
+
+
+class ChildProcess:
+    """One process with our end of its terminal. `status` is None while it lives."""
+
+    def __init__(self, pid: int, master: int) -> None:
+        self.pid = pid
+        self.master = master
+        self.status: int | None = None
+        #: The next thing to be done to it by the clock.
+        self.due_at = NEVER
+        self._ending: list[tuple[float, int]] = []
+        self._is_nudged = False
+        self._size = fcntl.ioctl(master, termios.TIOCGWINSZ, bytes(_WINSIZE.size))
+        self.other_end = _other_end(master)
+
+    @property
+    def rows_cols(self) -> tuple[int, int]:
+        rows, cols, _, _ = _WINSIZE.unpack(self._size)
+        return rows, cols
+
+    def has_read(self) -> bool:
+        """Tell whether the child has read all that was written to it; True where nobody can know."""
+        try:
+            other_end = os.open(self.other_end, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:
+            return True
+        try:
+            return not any(fcntl.ioctl(other_end, termios.FIONREAD, bytes(4)))
+        except OSError:
+            return True
+        finally:
+            os.close(other_end)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the child's process group, if there still is one."""
+        if self.status is None:
+            try:
+                os.killpg(self.pid, number)
+            except (OSError, ValueError, OverflowError):
+                return
+
+    def resize(self, size: bytes) -> bool:
+        """Give the child's terminal a size, a struct winsize; say whether it is another one."""
+        is_new, self._size = size != self._size, size
+        self._is_nudged = False
+        self._set_size(size)
+        return is_new
+
+    def _set_size(self, size: bytes) -> None:
+        try:
+            fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
+        except OSError:
+            return  # the terminal has no other end any more
+
+    def nudge(self, now: float) -> None:
+        """Make the child redraw: one row less, then the old size, late enough that it sees both."""
+        rows, *others = _WINSIZE.unpack(self._size)
+        self._set_size(_WINSIZE.pack(rows - 1 if rows > 1 else rows + 1, *others))
+        self._is_nudged = True
+        self.due_at = min(self.due_at, now + _NUDGE_S)
+
+    def end(self, now: float) -> None:
+        """Begin to end the child, harder and harder."""
+        self.signal(signal.SIGCONT)
+        self._ending = [(now + after_s, number) for after_s, number in _ENDING]
+        self.due_at = now
+
+    def do_what_is_due(self, now: float) -> None:
+        """Do what `due_at` stands for."""
+        self.due_at = NEVER
+        if self._is_nudged:
+            self.resize(self._size)
+        while self._ending and self._ending[0][0] <= now:
+            self.signal(self._ending.pop(0)[1])
+        if self._ending:
+            self.due_at = self._ending[0][0]
+
+
+def _other_end(master: int) -> str:
+    """Return the path of the child's end of a terminal; nothing where it cannot be known."""
+    try:
+        if sys.platform == "darwin":
+            return os.fsdecode(fcntl.ioctl(master, _TIOCPTYGNAME, bytes(128)).rstrip(b"\0"))
+        number = int.from_bytes(fcntl.ioctl(master, _TIOCGPTN, bytes(4)), sys.byteorder)
+        return f"/dev/pts/{number}"
+    except OSError:
+        return ""

@@ -1,0 +1,1 @@
+"""What the brain knows about its CLI."""
