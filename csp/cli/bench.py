@@ -7,7 +7,7 @@ from csp.cli.verb_call import VerbCall
 from csp.errors import BadInput
 
 if TYPE_CHECKING:
-    from csp.bench.figures import Figures
+    from tests.bench.machine.figures import Figures
 
 
 def bench(call: VerbCall) -> int:
@@ -29,7 +29,7 @@ def bench(call: VerbCall) -> int:
 def _measure_gateway(call: VerbCall, progress: Progress) -> "tuple[Figures, int, list[str]]":
     from dataclasses import replace
 
-    from csp.bench.gateway import FULL, QUICK, measure
+    from tests.bench.machine.gateway import FULL, QUICK, measure
 
     effort = QUICK if call.args.quick else FULL
     if call.args.seconds is not None:
@@ -38,7 +38,7 @@ def _measure_gateway(call: VerbCall, progress: Progress) -> "tuple[Figures, int,
 
 
 def _measure_sidecar(call: VerbCall, progress: Progress) -> "tuple[Figures, int, list[str]]":
-    from csp.bench.sidecar import FULL, QUICK, measure
+    from tests.bench.machine.sidecar import FULL, QUICK, measure
 
     effort = QUICK if call.args.quick else FULL
     figures, missing = measure(effort, progress.show)
@@ -46,14 +46,14 @@ def _measure_sidecar(call: VerbCall, progress: Progress) -> "tuple[Figures, int,
 
 
 def _measure_modes(call: VerbCall, progress: Progress) -> "tuple[Figures, int, list[str]]":
-    from csp.bench.modes import FULL, QUICK, measure
+    from tests.bench.machine.modes import FULL, QUICK, measure
 
     effort = QUICK if call.args.quick else FULL
     return measure(effort, progress.show), effort.rounds, []
 
 
 def _show(call: VerbCall, figures: "Figures", rounds: int, missing: list[str]) -> None:
-    from csp.bench.figures import table
+    from tests.bench.machine.figures import table
 
     if call.is_json:
         found = [figure.as_json() for figure in figures.all()]

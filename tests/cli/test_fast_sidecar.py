@@ -11,13 +11,13 @@ from uuid import UUID
 
 import pytest
 
-from csp.bench.scene import Scene, left, state_of
 from csp.cli import fast_sidecar
 from csp.cli.fast_sidecar import PROFILES, _profile, is_plain, read_words
 from csp.cli.parser import parse
 from csp.config import ROWS, Row
 from csp.sidecar.launch import LaunchOrder, RoomAddress, find_command, new_session
 from csp.sidecar.profile import profile_for
+from tests.bench.machine.scene import Scene, left, state_of
 
 #: What the launcher can do without; each costs a tenth of a bare Python's start or more.
 SLOW = {

@@ -18,21 +18,30 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from csp.bench import emulator, journals, load, modes, process, scene
-from csp.bench import gateway as gateways
-from csp.bench import sidecar as sidecars
-from csp.bench.figures import Figure, Figures, short, table
-from csp.bench.modes import _Engine
-from csp.bench.peers import Client, Listener, Sender, Watcher, connect, register, serve
-from csp.bench.plans import MARK, NUMBER, Found, Plan, client_frame, numbered, post_request, watch_request
-from csp.bench.relay import Alone, command
-from csp.bench.stand_in import StandIn
-from csp.bench.usage import cpu_s, load_average, memory_mb
 from csp.cli import bench
 from csp.errors import BadInput, Broken, NotFound
 from csp.journal import JsonlJournal
 from csp.protocol.enums import HUMAN
 from csp.room.commands import SetMode
+from tests.bench.machine import emulator, journals, load, modes, process, scene
+from tests.bench.machine import gateway as gateways
+from tests.bench.machine import sidecar as sidecars
+from tests.bench.machine.figures import Figure, Figures, short, table
+from tests.bench.machine.modes import _Engine
+from tests.bench.machine.peers import Client, Listener, Sender, Watcher, connect, register, serve
+from tests.bench.machine.plans import (
+    MARK,
+    NUMBER,
+    Found,
+    Plan,
+    client_frame,
+    numbered,
+    post_request,
+    watch_request,
+)
+from tests.bench.machine.relay import Alone, command
+from tests.bench.machine.stand_in import StandIn
+from tests.bench.machine.usage import cpu_s, load_average, memory_mb
 from tests.cli.recording import call_of
 
 #: A number that no process has.
@@ -519,7 +528,7 @@ def test_samples_are_as_long_as_was_asked_and_all_of_it_is_fed(monkeypatch: pyte
     found = emulator.samples(40_000)
     fed: list[bytes] = []
     times = iter([1.0, 1.5])
-    monkeypatch.setattr("csp.bench.emulator.time.process_time", lambda: next(times))
+    monkeypatch.setattr("tests.bench.machine.emulator.time.process_time", lambda: next(times))
 
     assert {name: len(data) for name, data in found.items()} == dict.fromkeys(
         ("text", "SGR", "redraw"), 40_000
@@ -625,9 +634,9 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         figures.add("POST", "req/s", 5.0)
         return figures
 
-    monkeypatch.setattr("csp.bench.gateway.measure", measure)
-    monkeypatch.setattr("csp.bench.modes.measure", measure)
-    monkeypatch.setattr("csp.bench.sidecar.measure", lambda *words: (measure(*words), ["no tmux"]))
+    monkeypatch.setattr("tests.bench.machine.gateway.measure", measure)
+    monkeypatch.setattr("tests.bench.machine.modes.measure", measure)
+    monkeypatch.setattr("tests.bench.machine.sidecar.measure", lambda *words: (measure(*words), ["no tmux"]))
     return efforts
 
 
