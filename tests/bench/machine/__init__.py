@@ -1,1 +1,1 @@
-"""Measure the gateway on the machine it runs on."""
+"""Measure the gateway, the sidecar and the modes on this machine: what `csp bench` runs."""

@@ -1,4 +1,4 @@
-"""csp bench: what its parts count, without a gateway or a sidecar; tests/bench measures real ones."""
+"""What the parts of the bench count, without a gateway or a sidecar; tests/bench measures real ones."""
 
 import asyncio
 import json
@@ -18,15 +18,12 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from csp.cli import bench
-from csp.errors import BadInput, Broken, NotFound
+from csp.errors import Broken, NotFound
 from csp.journal import JsonlJournal
 from csp.protocol.enums import HUMAN
 from csp.room.commands import SetMode
-from tests.bench.machine import emulator, journals, load, modes, process, scene
-from tests.bench.machine import gateway as gateways
-from tests.bench.machine import sidecar as sidecars
-from tests.bench.machine.figures import Figure, Figures, short, table
+from tests.bench.machine import emulator, gateway, journals, load, modes, process, scene, sidecar
+from tests.bench.machine.figures import Figures, short, table
 from tests.bench.machine.modes import _Engine
 from tests.bench.machine.peers import Client, Listener, Sender, Watcher, connect, register, serve
 from tests.bench.machine.plans import (
@@ -42,7 +39,6 @@ from tests.bench.machine.plans import (
 from tests.bench.machine.relay import Alone, command
 from tests.bench.machine.stand_in import StandIn
 from tests.bench.machine.usage import cpu_s, load_average, memory_mb
-from tests.cli.recording import call_of
 
 #: A number that no process has.
 NOBODY: Final = 2**22 + 1
@@ -431,14 +427,14 @@ def test_the_gateway_is_measured_in_every_durability_and_length(monkeypatch: pyt
         return Found(sent=10, seconds=2.0, cpu_s=1.01, latencies=[0.004])
 
     made: list[int] = []
-    monkeypatch.setattr(gateways, "start_gateway", start)
-    monkeypatch.setattr(gateways, "run_load", run)
+    monkeypatch.setattr(gateway, "start_gateway", start)
+    monkeypatch.setattr(gateway, "run_load", run)
     monkeypatch.setattr(process.Server, "settle", lambda server: None)
-    monkeypatch.setattr(gateways, "make_journal", lambda folder, lines: made.append(lines))
-    monkeypatch.setattr(gateways, "search_ms", lambda server, needle: 7.0)
-    monkeypatch.setattr(gateways, "memory_mb", lambda pid: 50.0)
+    monkeypatch.setattr(gateway, "make_journal", lambda folder, lines: made.append(lines))
+    monkeypatch.setattr(gateway, "search_ms", lambda server, needle: 7.0)
+    monkeypatch.setattr(gateway, "memory_mb", lambda pid: 50.0)
     steps: list[str] = []
-    figures = gateways.measure(gateways.Effort(seconds=0.5, lines=1000, rounds=1), steps.append)
+    figures = gateway.measure(gateway.Effort(seconds=0.5, lines=1000, rounds=1), steps.append)
     found = {figure.name: figure.middle for figure in figures.all()}
 
     assert started == ["none", "flush", "fsync", "fsync", "fsync"] and made == [10, 1000]
@@ -457,7 +453,7 @@ def test_the_gateway_is_measured_in_every_durability_and_length(monkeypatch: pyt
     assert found["burst to 100 watchers, fsync, CPU per delivery"] == pytest.approx(1000.0)
     assert (found["start, 10 lines"], found["memory, 1,000 lines"]) == (250.0, 50.0)
     assert [name for name in found if name.startswith("search")] == [
-        f"search, 1,000 lines, {name}" for name in gateways.NEEDLES
+        f"search, 1,000 lines, {name}" for name in gateway.NEEDLES
     ]
     assert steps[0] == "round 1 of 1: messages, durability none"
 
@@ -539,7 +535,7 @@ def test_samples_are_as_long_as_was_asked_and_all_of_it_is_fed(monkeypatch: pyte
 
 def test_values_of_a_round_have_their_ratios_to_one() -> None:
     figures = Figures()
-    run = sidecars._Run(sidecars.QUICK, SimpleNamespace(), figures, lambda step: None)  # type: ignore[arg-type]
+    run = sidecar._Run(sidecar.QUICK, SimpleNamespace(), figures, lambda step: None)  # type: ignore[arg-type]
     run._add_all("flood", "MB/s", "direct", {"direct": 4.0, "relay": 2.0})
 
     assert {figure.name: (figure.unit, figure.middle) for figure in figures.all()} == {
@@ -547,14 +543,14 @@ def test_values_of_a_round_have_their_ratios_to_one() -> None:
         "flood, relay": ("MB/s", 2.0),
         "flood, relay / direct": ("x", 0.5),
     }
-    taken = sidecars.Delivery(confirmed_s=3.0, floor_s=1.0, reply_s=0.0, signal_s=0.0)
+    taken = sidecar.Delivery(confirmed_s=3.0, floor_s=1.0, reply_s=0.0, signal_s=0.0)
     assert taken.over_s == 2.0
 
 
 def test_ways_take_turns_in_being_first() -> None:
     found: Any = {"a": 1, "b": 2}
 
-    assert [list(dict(sidecars._in_turn(found, turn))) for turn in (0, 1)] == [["a", "b"], ["b", "a"]]
+    assert [list(dict(sidecar._in_turn(found, turn))) for turn in (0, 1)] == [["a", "b"], ["b", "a"]]
 
 
 def test_what_the_machine_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -563,11 +559,11 @@ def test_what_the_machine_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch) -> 
     def lacks(run: object) -> None:
         raise NotFound("tmux was not found", "install it")
 
-    monkeypatch.setattr(sidecars, "Scene", lambda folder: nullcontext())
-    monkeypatch.setattr(sidecars._Run, "panes", lacks)
+    monkeypatch.setattr(sidecar, "Scene", lambda folder: nullcontext())
+    monkeypatch.setattr(sidecar._Run, "panes", lacks)
     for part in ("screens", "starts", "deliveries"):
-        monkeypatch.setattr(sidecars._Run, part, lambda run, part=part: done.append(part))
-    _, missing = sidecars.measure(sidecars.QUICK, lambda step: None)
+        monkeypatch.setattr(sidecar._Run, part, lambda run, part=part: done.append(part))
+    _, missing = sidecar.measure(sidecar.QUICK, lambda step: None)
 
     assert (done, missing) == (["screens", "starts", "deliveries"], ["tmux was not found; install it"])
 
@@ -618,57 +614,3 @@ def test_a_stand_in_takes_whole_pastes_and_enters(tmp_path: Path, monkeypatch: p
     assert [line["type"] for line in lines] == ["user", "assistant"]
     assert (lines[0]["message"]["content"], lines[1]["parentUuid"]) == ("one\ntwo", lines[0]["uuid"])
     assert lines[1]["message"]["content"][0]["text"] == "ok, 7 characters"
-
-
-# --- the command -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Measure nothing; return how much would have been measured."""
-    efforts: list[Any] = []
-
-    def measure(effort: Any, on_step: object) -> Figures:
-        efforts.append(effort)
-        figures = Figures()
-        figures.add("POST", "req/s", 5.0)
-        return figures
-
-    monkeypatch.setattr("tests.bench.machine.gateway.measure", measure)
-    monkeypatch.setattr("tests.bench.machine.modes.measure", measure)
-    monkeypatch.setattr("tests.bench.machine.sidecar.measure", lambda *words: (measure(*words), ["no tmux"]))
-    return efforts
-
-
-@pytest.mark.parametrize("module", [gateways, sidecars, modes])
-def test_quick_is_less_than_all(measured: list[Any], module: Any) -> None:
-    subject = module.__name__.rpartition(".")[2]
-    assert bench.bench(call_of("bench", subject)) == bench.bench(call_of("bench", subject, "--quick")) == 0
-
-    assert measured == [module.FULL, module.QUICK]
-
-
-def test_seconds_are_for_the_gateway_alone(measured: list[Any]) -> None:
-    bench.bench(call_of("bench", "gateway", "--seconds", "2.5"))
-    assert (measured[0].seconds, measured[0].lines) == (2.5, gateways.FULL.lines)
-    with pytest.raises(BadInput, match="--seconds: expected only for the gateway"):
-        bench.bench(call_of("bench", "modes", "--seconds", "2.5"))
-
-
-def test_figures_are_printed_and_what_was_left_out_is_said(
-    measured: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench.bench(call_of("bench", "sidecar", "--quick"))
-    shown = capsys.readouterr()
-    bench.bench(call_of("bench", "sidecar", "--quick", "--json"))
-    found = json.loads(capsys.readouterr().out)
-    bench.bench(call_of("bench", "modes", "--json"))
-
-    assert shown.out.splitlines()[1].startswith("POST    5.00  req/s")
-    assert shown.err.startswith("left out: no tmux\nload average ")
-    assert shown.err.endswith(f"; the spread is over {sidecars.QUICK.rounds} rounds\n")
-    assert (found["missing"], found["figures"][0]) == (
-        ["no tmux"],
-        Figure("POST", "req/s", [5.0]).as_json(),
-    )
-    assert "missing" not in json.loads(capsys.readouterr().out)
