@@ -11,9 +11,10 @@ from uuid import UUID
 
 import pytest
 
-from csp.cli import fast_sidecar
-from csp.cli.fast_sidecar import PROFILES, _profile, is_plain, read_words
+from csp.cli import fast_sidecar, plain_call
+from csp.cli.fast_sidecar import PROFILES, _profile, read_words
 from csp.cli.parser import parse
+from csp.cli.plain_call import is_plain
 from csp.config import ROWS, Row
 from csp.sidecar.launch import LaunchOrder, RoomAddress, find_command, new_session
 from csp.sidecar.profile import profile_for
@@ -159,7 +160,7 @@ class Machine:
         monkeypatch.chdir(home)
         monkeypatch.setattr("csp.fast_start.process_environment.process_environment", lambda: self.env)
         monkeypatch.setattr(
-            fast_sidecar, "read_running", lambda path: json.loads(Path(path).read_text() or "null")
+            plain_call, "read_running", lambda path: json.loads(Path(path).read_text() or "null")
         )
         monkeypatch.setattr("csp.sidecar.launch.launch", self._launch)
 
