@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from csp.errors import Broken
 from csp.fast_start import process_environment
+from csp.fast_start.atomic_files import replace_file
 
 #: The settings that nobody has to accept. Whatever is not here needs it, so a new one does too.
 HARMLESS: Final = frozenset(
@@ -178,13 +179,9 @@ class Accepted:
         if self._folder is None:
             raise Broken("there is no home directory to remember this in", "set HOME")
         file = self._file(found.path)
-        fresh = file.with_name(f".{file.name}.{os.getpid()}")
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh.unlink(missing_ok=True)
-            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
-                json.dump({"path": str(found.path), "sha256": found.digest}, opened)
-            os.replace(fresh, file)
+            replace_file(file, json.dumps({"path": str(found.path), "sha256": found.digest}).encode())
         except OSError as exc:
             raise Broken(f"cannot write to {self._folder}: {(exc.strerror or '').lower()}") from exc
 

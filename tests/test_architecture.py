@@ -24,7 +24,7 @@ BASE: Final = {"protocol", "errors", "config", "fast_start", "trust", "setting_t
 CORES: Final = {"room", "terminal"}
 ADAPTERS: Final = {"clis"}
 SHELLS: Final = {
-    *("agents", "bench", "cli", "client", "gateway", "human", "journal", "mcp", "http_client", "panes"),
+    *("agents", "cli", "client", "gateway", "human", "journal", "mcp", "http_client", "panes"),
     *("price_list", "review", "room_registry", "sidecar", "web", "whiteboard"),
 }
 # A shell without a row here may use any shell but those that run the others.
@@ -38,9 +38,8 @@ SHELL_MAY_USE: Final[dict[str, set[str]]] = {
     "gateway": {"journal", "mcp", "price_list", "review", "room_registry", "whiteboard"},
     "whiteboard": {"journal"},
     "cli": SHELLS,
-    "bench": SHELLS - {"cli"},
 }
-ORDINARY_SHELL_MAY_USE: Final = SHELLS - {"cli", "bench"}
+ORDINARY_SHELL_MAY_USE: Final = SHELLS - {"cli"}
 
 # Nothing here has a clock, does I/O or is random.
 CORE_MAY_IMPORT: Final = {
@@ -64,7 +63,7 @@ CORE_MAY_NOT_CALL: Final = {
 
 #: Reads the environment for csp.config, or for who cannot wait until that is loaded.
 ENVIRONMENT: Final = "csp.fast_start.process_environment"
-MAY_PRINT: Final = {"cli", "bench", "human"}
+MAY_PRINT: Final = {"cli", "human"}
 MAY_EXIT: Final = {"cli"}
 HEAVY: Final = {"aiohttp", "websockets", "msgspec", "sqlite3"}
 MAX_MODULE_LINES: Final = 520
@@ -82,8 +81,8 @@ NEVER: Final = re.compile(
 )
 MAKER: Final = "child_environment"
 #: Not theirs to decide: `spawn` is handed what `launch` has made, `confined` has what `testing` has made for
-#: it, `stand_in` plays a CLI of somebody else.
-HANDED: Final = {"csp.sidecar.relay.pty_processes", "csp.review.confined_command", "csp.bench.stand_in"}
+#: it.
+HANDED: Final = {"csp.sidecar.relay.pty_processes", "csp.review.confined_command"}
 
 # Written apart, so that this file does not trip over itself.
 FOREIGN_PATH: Final = re.compile(rb"(?<![\w.])/(?:" + b"work|" + b"root)/")
@@ -365,7 +364,6 @@ def test_our_own_programs_never_load_a_module_of_the_callers_directory() -> None
     strays = [
         module.at(node)
         for module in modules()
-        if module.part != "bench"
         for node in module.nodes
         if isinstance(node, ast.List | ast.Tuple | ast.Call)
         for words in [node.args if isinstance(node, ast.Call) else node.elts]

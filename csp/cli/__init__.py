@@ -50,6 +50,11 @@ def _run(argv: list[str]) -> int:
         from csp.cli.fast_sidecar import start_plain_sidecar
 
         start_plain_sidecar(argv[1:])
+    if argv[:1] == ["stop"]:
+        from csp.cli.fast_stop import stop_plainly
+
+        if stop_plainly(argv[1:]):
+            return DONE
     from csp.cli.parser import parse, setting_flags
     from csp.config import current_dir, load_settings
 

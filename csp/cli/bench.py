@@ -1,66 +1,24 @@
 """Measure this machine."""
 
-from typing import TYPE_CHECKING
+import sys
+from importlib import import_module
+from pathlib import Path
 
-from csp.cli.output import Progress, put, put_json, talk
 from csp.cli.verb_call import VerbCall
-from csp.errors import BadInput
+from csp.errors import BadInput, NotFound
 
-if TYPE_CHECKING:
-    from csp.bench.figures import Figures
+CLONE = Path(__file__).resolve().parents[2]
 
 
 def bench(call: VerbCall) -> int:
-    """Print the figures of what is started for this alone."""
+    """Print the figures of processes that are started for this alone; the bench is part of a clone only."""
     if call.args.seconds is not None and call.args.subject != "gateway":
         raise BadInput("--seconds: expected only for the gateway", "use --quick for a shorter run")
-    measure = {"gateway": _measure_gateway, "sidecar": _measure_sidecar, "modes": _measure_modes}[
-        call.args.subject
-    ]
-    progress = Progress()
-    try:
-        figures, rounds, missing = measure(call, progress)
-    finally:
-        progress.clear()
-    _show(call, figures, rounds, missing)
-    return 0
-
-
-def _measure_gateway(call: VerbCall, progress: Progress) -> "tuple[Figures, int, list[str]]":
-    from dataclasses import replace
-
-    from csp.bench.gateway import FULL, QUICK, measure
-
-    effort = QUICK if call.args.quick else FULL
-    if call.args.seconds is not None:
-        effort = replace(effort, seconds=call.args.seconds)
-    return measure(effort, progress.show), effort.rounds, []
-
-
-def _measure_sidecar(call: VerbCall, progress: Progress) -> "tuple[Figures, int, list[str]]":
-    from csp.bench.sidecar import FULL, QUICK, measure
-
-    effort = QUICK if call.args.quick else FULL
-    figures, missing = measure(effort, progress.show)
-    return figures, effort.rounds, missing
-
-
-def _measure_modes(call: VerbCall, progress: Progress) -> "tuple[Figures, int, list[str]]":
-    from csp.bench.modes import FULL, QUICK, measure
-
-    effort = QUICK if call.args.quick else FULL
-    return measure(effort, progress.show), effort.rounds, []
-
-
-def _show(call: VerbCall, figures: "Figures", rounds: int, missing: list[str]) -> None:
-    from csp.bench.figures import table
-
-    if call.is_json:
-        found = [figure.as_json() for figure in figures.all()]
-        put_json({"load": figures.load(), "figures": found} | ({"missing": missing} if missing else {}))
-        return
-    for line in table(figures.all()):
-        put(line)
-    for problem in missing:
-        talk(f"left out: {problem}")
-    talk(f"{figures.load()}; the spread is over {rounds} rounds")
+    if not (CLONE / "tests" / "bench" / "machine").is_dir():
+        raise NotFound(
+            "csp bench needs a clone of the CSP repository: the installed package does not contain the bench",
+            f"run in a clone: uv run csp bench {call.args.subject}",
+        )
+    # Ahead of a package of this name that something else has installed.
+    sys.path.insert(0, str(CLONE))
+    return int(import_module("tests.bench.machine.command").run(call))

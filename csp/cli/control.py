@@ -3,6 +3,7 @@
 import time
 from typing import Final
 
+from csp.cli.fast_stop import stopped_line
 from csp.cli.output import Progress, put_json, talk
 from csp.cli.verb_call import VerbCall
 from csp.errors import Unreachable
@@ -104,12 +105,7 @@ def stop(call: VerbCall) -> int:
     if call.is_json:
         put_json(answer)
         return 0
-    stopped = field(answer, "stopped", list)
-    talk(
-        f"stopped {', '.join(map(str, stopped))}"
-        if stopped
-        else "no mode was running; csp interrupt AGENT stops an agent"
-    )
+    talk(stopped_line(answer))
     return 0
 
 

@@ -4,6 +4,7 @@ import fcntl
 import os
 
 from csp.errors import BadInput, Broken
+from csp.fast_start.atomic_files import replace_file
 from csp.fast_start.fast_json import loads
 
 TYPE_CHECKING = False
@@ -115,15 +116,10 @@ def token_path(state_dir: str, room: str, agent: str, kind: str = "token") -> st
 def save_token(state_dir: str, room: str, agent: str, token: str, kind: str = "token") -> str:
     """Leave the token of an agent for those who will speak as it, readable for its user alone; say where."""
     path = token_path(state_dir, room, agent, kind)
-    folder, name = os.path.split(path)
-    draft = os.path.join(folder, f".{name}.{os.getpid()}")
     try:
         make_private_dir(state_dir)
-        make_private_dir(folder)
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(fd, "w", encoding="ascii") as file:
-            file.write(token)
-        os.replace(draft, path)
+        make_private_dir(os.path.dirname(path))
+        replace_file(path, token.encode("ascii"), is_durable=False)
     except OSError as exc:
         raise Broken(f"cannot write {path!r}: {(exc.strerror or '').lower()}") from exc
     return path

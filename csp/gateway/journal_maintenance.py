@@ -17,11 +17,11 @@ from typing import Final
 import msgspec
 
 from csp.errors import BadInput, Broken, CspError, NotFound, Refused
+from csp.fast_start.atomic_files import read_plain, replace_file
 from csp.fast_start.child_environment import HELPER, child_environment
 from csp.fast_start.process_environment import process_environment
 from csp.gateway.gateway import Gateway
 from csp.journal import rewrite
-from csp.journal.atomic_files import read_plain, replace_file
 from csp.journal.history_query import HistoryQuery
 from csp.journal.jsonl_journal import JsonlJournal, storage_error
 from csp.journal.line_reader import intact_seq

@@ -27,8 +27,8 @@ from typing import Final
 import msgspec
 
 from csp.errors import StorageFull, Unauthenticated
+from csp.fast_start.atomic_files import read_plain, replace_file
 from csp.gateway.auth import PAGE_TOKEN, Caller
-from csp.journal.atomic_files import read_plain, replace_file
 from csp.protocol.enums import HUMAN, Role
 
 log = logging.getLogger(__name__)

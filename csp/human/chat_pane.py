@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, TextIO
 
 from prompt_toolkit.application import Application, get_app
@@ -25,14 +25,13 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VerticalAlign, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
-from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from csp.human.chat import Chat
 from csp.human.completion import LineCompleter, choices_row, common_start, completions, last_word
 from csp.human.interfaces import ChatOrder
+from csp.human.pane_output import PaneOutput
 from csp.human.safe_text import count
 from csp.human.saved_state import SavedState
 from csp.human.status_bar import bottom_text
@@ -50,36 +49,6 @@ _BURST_KEYS: Final = 200
 _BURST_S: Final = 0.3
 _ENTERS: Final = (Keys.ControlM, Keys.ControlJ)
 _STYLE: Final = Style.from_dict({"bottom": "reverse", "prompt": "bold", "chosen": "bold underline"})
-
-
-class _Output(Vt100_Output):
-    """A terminal that can be told to wait, so that what belongs together arrives in one write."""
-
-    def __init__(
-        self, stdout: TextIO, get_size: Callable[[], Size], term: str | None, *, has_colour: bool
-    ) -> None:
-        depth = None if has_colour else ColorDepth.DEPTH_1_BIT
-        # A terminal that must answer where its cursor is would answer into what is being typed.
-        super().__init__(stdout, get_size, term=term, default_color_depth=depth, enable_cpr=False)
-        self.is_held = False
-
-    def flush(self) -> None:
-        """Write what was drawn, unless more belongs to it."""
-        if not self.is_held:
-            super().flush()
-
-    def erase_down(self) -> None:
-        """Erase from the start of a line to the end of the screen.
-
-        tmux takes an erasure of the whole screen for `clear`, so it would move the prompt into the
-        scrollback whenever it stands in the first row; from the second column on it is none.
-        """
-        self.write_raw("\x1b[K \x1b[J\b")
-
-    def disable_bracketed_paste(self) -> None:
-        """Leave it on between two drawings: a paste may begin at any moment."""
-        if not self.is_held:
-            super().disable_bracketed_paste()
 
 
 class _Typed(History):
@@ -111,7 +80,7 @@ class ChatPane:
         self._burst_until = 0.0
         look.columns = lambda: self._size().columns
         self.chat = Chat(order, self, look)
-        self._output = _Output(stdout, self._size, order.env.get("TERM"), has_colour=look.has_colour)
+        self._output = PaneOutput(stdout, self._size, order.env.get("TERM"), has_colour=look.has_colour)
         self._buffer = Buffer(
             history=_Typed(order.memory),
             completer=LineCompleter(lambda: self.chat.roster.ids),
@@ -222,24 +191,13 @@ class ChatPane:
             self._news.clear()
 
     def _show_batch(self) -> None:
-        """Write a batch above the prompt, all in one go.
-
-        prompt_toolkit's own way would switch the terminal to cooked mode in between: keys typed just then
-        would be echoed into the text, and a paste would fall apart.
-        """
+        """Write a batch above the prompt, all in one go."""
         text = self._next_batch()
         if not self._app.is_running or self._app.is_done:
             self._stdout.write(text)
             self._stdout.flush()
             return
-        self._output.is_held = True
-        try:
-            self._app.renderer.erase()
-            self._output.write_raw(text.replace("\n", "\r\n"))
-        finally:
-            self._output.is_held = False
-        self._app._redraw()
-        self._output.flush()
+        self._output.write_above(self._app, text)
 
     def _next_batch(self) -> str:
         size = taken = 0

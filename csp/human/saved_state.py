@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from csp.fast_start.atomic_files import replace_file
 from csp.room_registry import make_private_dir
 
 MAX_TYPED: Final = 500
@@ -38,11 +39,10 @@ class SavedState:
         if seq == self._saved_seq:
             return
         self._saved_seq = seq
-        draft = self._folder / f".seen.{os.getpid()}"
         with contextlib.suppress(OSError):
-            self._make_folder()
-            _write(draft, str(seq), os.O_TRUNC)
-            draft.replace(self._seen)
+            make_private_dir(self._folder)
+            # Often, while a person types: not worth a wait for the disk.
+            replace_file(self._seen, str(seq).encode(), is_durable=False)
 
     # --- what was typed --------------------------------------------------------------------------
 
@@ -54,23 +54,18 @@ class SavedState:
             return []
         lines = [text for line in raw if (text := _read(line))]
         if len(lines) > 2 * MAX_TYPED:
-            self._cut(lines[-MAX_TYPED:])
+            kept = "".join(f"{json.dumps(text)}\n" for text in lines[-MAX_TYPED:])
+            with contextlib.suppress(OSError):
+                replace_file(self._typed, kept.encode("ascii"), is_durable=False)
         return lines[-MAX_TYPED:]
 
     def add_typed(self, text: str) -> None:
         """Remember a line."""
         with contextlib.suppress(OSError):
-            self._make_folder()
-            _write(self._typed, f"{json.dumps(text)}\n", os.O_APPEND)
-
-    def _cut(self, lines: list[str]) -> None:
-        draft = self._folder / f".typed.{os.getpid()}"
-        with contextlib.suppress(OSError):
-            _write(draft, "".join(f"{json.dumps(text)}\n" for text in lines), os.O_TRUNC)
-            draft.replace(self._typed)
-
-    def _make_folder(self) -> None:
-        make_private_dir(self._folder)
+            make_private_dir(self._folder)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_APPEND
+            with open(os.open(self._typed, flags, 0o600), "w", encoding="ascii") as file:
+                file.write(f"{json.dumps(text)}\n")
 
 
 def _read(line: bytes) -> str:
@@ -79,9 +74,3 @@ def _read(line: bytes) -> str:
     except (ValueError, RecursionError):
         return ""
     return text if isinstance(text, str) else ""
-
-
-def _write(path: Path, text: str, how: int) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | how, 0o600)
-    with open(fd, "w", encoding="ascii") as file:
-        file.write(text)

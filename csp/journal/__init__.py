@@ -7,9 +7,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from csp.journal.atomic_files import load_secret
 from csp.journal.journal_view import Chunk, Cursor
 from csp.journal.jsonl_journal import JsonlJournal
+from csp.journal.room_secret import load_secret
 
 __all__ = ["Chunk", "Cursor", "Journal", "JsonlJournal", "load_secret"]
 

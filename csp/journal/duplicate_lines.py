@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from csp.journal.atomic_files import create_private, sync_data, sync_folder, write_all
+from csp.fast_start.atomic_files import create_private, sync_data, sync_folder, write_all
 from csp.journal.line_reader import blocks_forward, intact_seq, line_at, read_at, split, type_and_seq
 from csp.journal.tail_repair import TORN_NAME, find_last_seq, keep_torn
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from csp.errors import Broken, JournalLocked, StorageFailed, StorageFull
-from csp.journal.atomic_files import (
+from csp.fast_start.atomic_files import (
     PRIVATE_FILE,
     PRIVATE_FOLDER,
     create_private,

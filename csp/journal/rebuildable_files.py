@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from csp.journal.atomic_files import PRIVATE_FILE
+from csp.fast_start.atomic_files import PRIVATE_FILE
 from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import FULL_ERRNOS
 from csp.journal.line_reader import line_at, read_at

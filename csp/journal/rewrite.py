@@ -15,8 +15,8 @@ from zlib import crc32
 import msgspec
 
 from csp.errors import Broken
+from csp.fast_start.atomic_files import create_private, sync_data, sync_folder, write_all
 from csp.journal import snapshots
-from csp.journal.atomic_files import create_private, sync_data, sync_folder, write_all
 from csp.journal.history_query import facets_of
 from csp.journal.journal_view import JournalFile, JournalView
 from csp.journal.jsonl_journal import REWRITE_NAME, JsonlJournal, storage_error

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from csp.journal.atomic_files import PRIVATE_FILE, sync_data, write_all
+from csp.fast_start.atomic_files import PRIVATE_FILE, sync_data, write_all
 from csp.journal.line_reader import BLOCK_BYTES, blocks_back, intact_seq, read_at, seqs_lost
 from csp.protocol.events import is_intact
 

@@ -5,7 +5,6 @@ journal, so that `down` or a restart of the machine may take everything else awa
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 from csp.clis.profile import profile_name
 from csp.clis.registry import find_adapter
+from csp.fast_start.atomic_files import replace_file
 from csp.panes.members import PaneMember
 from csp.sidecar.run_record import SidecarRecord, agents_dir
 
@@ -35,11 +35,7 @@ class SavedConversation:
 
 def write_private(path: Path, value: object) -> None:
     """Write JSON for its user alone, whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1)
-    draft.replace(path)
+    replace_file(path, json.dumps(value, indent=1).encode())
 
 
 def _read(path: Path) -> Any:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from csp.errors import BadInput, CspError
-from csp.journal.atomic_files import read_plain, replace_file
+from csp.fast_start.atomic_files import read_plain, replace_file
 from csp.protocol.codec import encode, parse_request
 from csp.protocol.review_messages import (
     AnyMessage,

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from csp.errors import BadInput, Broken
-from csp.journal.atomic_files import read_plain, replace_file
+from csp.fast_start.atomic_files import read_plain, replace_file
 from csp.protocol.codec import encode, parse, parse_request
 from csp.protocol.events import KnownEvent, RunChecked, RunEnded, RunSaid
 from csp.protocol.review_messages import (

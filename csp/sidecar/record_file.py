@@ -5,6 +5,7 @@ What stands in it is `Run`; the launcher, which must load little, has it as a pl
 
 import os
 
+from csp.fast_start.atomic_files import replace_file
 from csp.fast_start.fast_json import dumps, loads
 from csp.fast_start.room_files import agents_dir
 
@@ -23,15 +24,8 @@ _JOINING = ".joining-"
 def write_record(folder: str, record: "Mapping[str, object]") -> None:
     """Write a record whole or not at all."""
     os.makedirs(folder, 0o700, exist_ok=True)
-    fresh = os.path.join(folder, f".{_FILE}.{record['pid']}")
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with open(fd, "w", encoding="ascii") as file:
-            file.write(dumps(record))
-        os.replace(fresh, os.path.join(folder, _FILE))
-    except OSError:
-        os.unlink(fresh)
-        raise
+    # It says what runs, so nobody needs it after a power cut.
+    replace_file(os.path.join(folder, _FILE), dumps(record).encode("ascii"), is_durable=False)
 
 
 def read_record(folder: str) -> "Record | None":

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from csp.journal.atomic_files import PRIVATE_FILE, write_all
+from csp.fast_start.atomic_files import PRIVATE_FILE, write_all
 
 log = logging.getLogger(__name__)
 

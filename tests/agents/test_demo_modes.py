@@ -2,17 +2,20 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from csp.agents.demo.prompt_parser import Kind, hear
+from csp.agents.demo.demo_prompt import DemoPrompt, Kind, Said, asked, message
 from csp.agents.demo.responder import reply
 from csp.gateway.room_rules_loader import load_prompts
-from csp.protocol.enums import ALL, HUMAN, AgentId
+from csp.protocol.enums import ALL, HUMAN, ROUTER, AgentId
 from csp.room.agent_text.grammar import Finish, HandOver, Noop, Working, parse_commands
 from csp.room.agent_text.grammar import ModeRequest as ModeSet
 from csp.room.room_rules import RoomRules
+from csp.room.sessions.session_views import mode_view
+from csp.room.visibility import can_see_item
 from tests.room.playing import BOSS, Play
 
 ADA, BOB, CY = (AgentId(name) for name in ("ada", "bob", "cy"))
@@ -35,14 +38,23 @@ class Room(Play):
     def begin(self, mode: str, **options: Any) -> None:
         self.start(mode, topic=options.pop("topic", TOPIC), **options)
 
-    def asked(self, agent: AgentId) -> str:
-        """Return what stands in the pane of an agent that owes a reply."""
+    def asked(self, agent: AgentId) -> DemoPrompt:
+        """Return what an agent that owes a reply gets to know."""
         ask = self.asks(agent)[-1]
-        return f"[YOUR TURN #{ask.turn}]\n{ask.text}\n[end #{ask.turn}]"
+        text = f"[YOUR TURN #{ask.turn}]\n{ask.text}\n[end #{ask.turn}]"
+        said: list[Said] = []
+        for one in self.session.items:
+            if not can_see_item(self.session, one, agent, self.room.sessions):
+                continue
+            if one.sender == ROUTER and said:
+                said[-1] = replace(said[-1], to=one.target, task=one.text)
+            else:
+                said.append(Said(name=one.sender, text=one.text))
+        return asked(text, agent, mode_view(self.room, self.session, self.rules), tuple(said))
 
     def speak(self, agent: AgentId) -> str:
         """Let an agent answer its turn."""
-        said = reply(PERSONA[agent], self.asked(agent), self.counts[agent], agent)
+        said = reply(PERSONA[agent], self.asked(agent), self.counts[agent])
         self.counts[agent] += 1
         self.reply(agent, said)
         return said
@@ -104,7 +116,7 @@ def test_a_word_of_the_human_is_no_position(room: Room) -> None:
     room.begin("debate")
     room.say(HUMAN, ALL, "Please think of the tests.")
 
-    assert hear(room.asked(ADA), "ada").kind is Kind.POSITION
+    assert room.asked(ADA).kind is Kind.POSITION
 
 
 def test_a_head_in_somebodys_words_is_no_part_of_the_prompt(room: Room) -> None:
@@ -113,7 +125,7 @@ def test_a_head_in_somebodys_words_is_no_part_of_the_prompt(room: Room) -> None:
     room.reply(BOB, "I say yes to it.")
     room.reply(CY, "I say nothing to it.")
     room.speak(ADA)
-    heard = hear(room.asked(BOB), "bob")
+    heard = room.asked(BOB)
 
     assert heard.topic == "Shall we?\n\nTopic:\n\nsomething else"
     assert (heard.kind, heard.options) == (Kind.REBUTTAL, ())
@@ -264,13 +276,14 @@ def test_the_conductor_sums_a_debate_up(room: Room) -> None:
 def test_the_conductor_has_nothing_to_say_to_a_digest() -> None:
     digest = "[from system #9]\n[CSP: debate s-4: round 1 is over. - ada: Tabs let every reader]\n[end #9]"
 
-    assert parse_commands(reply("conductor", digest, 0)) == (Noop(),)
+    assert parse_commands(reply("conductor", message(digest, "conductor"), 0)) == (Noop(),)
 
 
 def test_the_conductor_sets_the_mode_a_person_asks_for() -> None:
-    asked = '[from human #9]\nStart a debate about "tabs or spaces" in 2 rounds.\n[end #9]'
-    (command,) = parse_commands(reply("conductor", asked, 0))
+    wish = '[from human #9]\nStart a debate about "tabs or spaces" in 2 rounds.\n[end #9]'
+    (command,) = parse_commands(reply("conductor", message(wish, "conductor"), 0))
 
     assert command == ModeSet(mode="debate", topic="tabs or spaces", rounds=2)
-    assert parse_commands(reply("ada", asked, 0)) == ()
-    assert parse_commands(reply("conductor", asked.replace("human", "bob"), 0)) == ()
+    assert parse_commands(reply("ada", message(wish, "ada"), 0)) == ()
+    by_bob = message(wish.replace("human", "bob"), "conductor")
+    assert parse_commands(reply("conductor", by_bob, 0)) == ()

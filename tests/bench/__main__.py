@@ -7,8 +7,8 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from csp.bench.usage import load_average
 from tests.bench.cases import CASES
+from tests.bench.machine.usage import load_average
 from tests.bench.results import Result, markdown_table, text_table
 from tests.bench.setting import Setting
 

@@ -14,10 +14,10 @@ from typing import Final, cast
 
 import msgspec
 
-from csp.bench.load import Crowd, Meter, make_senders, summed
-from csp.bench.peers import Sender
-from csp.bench.plans import HOST, Found, Plan, numbered
-from csp.bench.process import TOKEN
+from tests.bench.machine.load import Crowd, Meter, make_senders, summed
+from tests.bench.machine.peers import Sender
+from tests.bench.machine.plans import HOST, Found, Plan, numbered
+from tests.bench.machine.process import TOKEN
 
 _NUMBER: Final = re.compile(rb"@(\d{7})@")
 _ARRIVE_S: Final = 60.0

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from csp.bench.process import TOKEN, Server, start_gateway
 from tests.bench.flood import HOST, Plan
+from tests.bench.machine.process import TOKEN, Server, start_gateway
 from tests.bench.rivals import start_bare
 from tests.bench.stops import Journal, Place, Press, all_ways, start_up_s
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
-from csp.bench.gateway import NEEDLES
 from csp.errors import NotFound
 from tests.bench import journals, messages, modes, sidecar, turns
+from tests.bench.machine.gateway import NEEDLES
 from tests.bench.results import Limit, Result, Taken
 from tests.bench.setting import Setting
 from tests.clis.bringup import CLIS

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import msgspec
 
-from csp.bench.figures import short
-from csp.bench.gateway import NEEDLES, WATCH, WATCH_ALL, closed_plan, search_ms
-from csp.bench.plans import Plan
-from csp.bench.process import ROOM, Server, finish_load, run_load, start_gateway, start_load
-from csp.bench.usage import memory_mb
 from csp.errors import NotFound
 from csp.journal.jsonl_journal import JOURNAL_NAME
+from tests.bench.machine.figures import short
+from tests.bench.machine.gateway import NEEDLES, WATCH, WATCH_ALL, closed_plan, search_ms
+from tests.bench.machine.plans import Plan
+from tests.bench.machine.process import ROOM, Server, finish_load, run_load, start_gateway, start_load
+from tests.bench.machine.usage import memory_mb
 from tests.bench.results import Rounds, Taken
 from tests.bench.setting import LONG, SHORT, Setting
 from tests.waiting import wait_until_sync

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from csp.bench.gateway import BURST_WATCHERS, burst_plan, closed_plan, lone_plan, paced_plan
-from csp.bench.plans import Plan
-from csp.bench.process import Server, run_load
+from tests.bench.machine.gateway import BURST_WATCHERS, burst_plan, closed_plan, lone_plan, paced_plan
+from tests.bench.machine.plans import Plan
+from tests.bench.machine.process import Server, run_load
 from tests.bench.results import Rounds, Taken, Variant
 from tests.bench.rivals import (
     NATS_GREETED,

@@ -3,8 +3,8 @@
 from statistics import median
 from typing import Final
 
-from csp.bench.figures import short
-from csp.bench.modes import relay_turn
+from tests.bench.machine.figures import short
+from tests.bench.machine.modes import relay_turn
 from tests.bench.results import Taken
 from tests.bench.setting import Setting
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any, Final, NamedTuple, Self
 
-from csp.bench.figures import short
+from tests.bench.machine.figures import short
 
 BEGIN: Final = "<!-- bench -->"
 END: Final = "<!-- /bench -->"

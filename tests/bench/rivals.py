@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from csp.bench.plans import HOST, TEXT
-from csp.bench.process import Process, Server, start, stop
 from csp.errors import Broken, NotFound
+from tests.bench.machine.plans import HOST, TEXT
+from tests.bench.machine.process import Process, Server, start, stop
 
 _START_S: Final = 30.0
 NATS_PATHS: Final = "/usr/sbin:/usr/local/bin:/usr/bin:/opt/homebrew/bin"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from csp.bench.journals import make_journal
-from csp.bench.process import Server, start_gateway
+from tests.bench.machine.journals import make_journal
+from tests.bench.machine.process import Server, start_gateway
 
 LONG: Final = 1_000_000
 SHORT: Final = 10

@@ -6,11 +6,11 @@ from functools import partial
 from statistics import median
 from typing import Final
 
-from csp.bench import emulator
-from csp.bench.figures import short
-from csp.bench.relay import Tmux, Way, bare_memory_mb, bare_start_s, echo, flood
-from csp.bench.scene import Scene
-from csp.bench.sidecar import FULL, Started, idle_memory_mb, start_once, ways
+from tests.bench.machine import emulator
+from tests.bench.machine.figures import short
+from tests.bench.machine.relay import Tmux, Way, bare_memory_mb, bare_start_s, echo, flood
+from tests.bench.machine.scene import Scene
+from tests.bench.machine.sidecar import FULL, Started, idle_memory_mb, start_once, ways
 from tests.bench.results import Rounds, Taken
 from tests.bench.setting import Setting
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from playwright.sync_api import Page, sync_playwright
 
-from csp.bench.process import ROOM, TOKEN, Server
 from csp.fast_start.child_environment import HELPER, child_environment
+from tests.bench.machine.process import ROOM, TOKEN, Server
 from tests.clis.terminal import Terminal
 from tests.web.browser import FLAGS, find_chromium
 

@@ -5,15 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from csp.bench.figures import short, table
-from csp.bench.gateway import Effort, burst_plan, closed_plan, lone_plan, measure, paced_plan, search_ms
-from csp.bench.journals import COMMON, RARE, make_journal
-from csp.bench.process import ROOM, Server, run_load, start_gateway
 from csp.cli.parser import parse
 from csp.journal import snapshots
 from csp.protocol.events import decode_event
 from csp.room.room_reducer import replay
 from csp.room.room_state import dump
+from tests.bench.machine.figures import short, table
+from tests.bench.machine.gateway import (
+    Effort,
+    burst_plan,
+    closed_plan,
+    lone_plan,
+    measure,
+    paced_plan,
+    search_ms,
+)
+from tests.bench.machine.journals import COMMON, RARE, make_journal
+from tests.bench.machine.process import ROOM, Server, run_load, start_gateway
 
 
 def test_every_watcher_gets_every_message(tmp_path: Path) -> None:

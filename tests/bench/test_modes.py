@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from csp.bench import modes
 from tests.bench import modes as bench
 from tests.bench.cases import CASES
+from tests.bench.machine import modes
 from tests.bench.setting import Setting
 
 

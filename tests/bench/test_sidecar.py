@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from csp.bench import scene as scenes
-from csp.bench import sidecar as bench
-from csp.bench.figures import table
-from csp.bench.relay import Tmux, bare_memory_mb, bare_start_s, flood
-from csp.bench.scene import Scene, delivered, left, state_of
-from csp.bench.sidecar import Effort, Seated, idle_memory_mb, measure, post, start_once
 from csp.cli import main
 from csp.cli.parser import parse
 from csp.errors import Broken, NotFound
 from tests.bench import turns
 from tests.bench.__main__ import read_saved
 from tests.bench.cases import CASES
+from tests.bench.machine import scene as scenes
+from tests.bench.machine import sidecar as bench
+from tests.bench.machine.figures import table
+from tests.bench.machine.relay import Tmux, bare_memory_mb, bare_start_s, flood
+from tests.bench.machine.scene import Scene, delivered, left, state_of
+from tests.bench.machine.sidecar import Effort, Seated, idle_memory_mb, measure, post, start_once
 from tests.bench.results import Limit, Result, Rounds, said
 from tests.bench.setting import Setting
 from tests.clis.bringup import CLIS, RealCli

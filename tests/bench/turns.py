@@ -15,10 +15,10 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from csp.bench.figures import short
-from csp.bench.scene import Ear, answered, delivered
 from csp.clis.profile import load_profile
 from csp.errors import NotFound
+from tests.bench.machine.figures import short
+from tests.bench.machine.scene import Ear, answered, delivered
 from tests.bench.results import Rounds, Taken
 from tests.bench.setting import Setting
 from tests.clis.bringup import RealCli, SetUp, bring_up

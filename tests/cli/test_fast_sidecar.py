@@ -11,14 +11,15 @@ from uuid import UUID
 
 import pytest
 
-from csp.bench.scene import Scene, left, state_of
-from csp.cli import fast_sidecar
-from csp.cli.fast_sidecar import _profile, is_plain, read_words
+from csp.cli import fast_sidecar, plain_call
+from csp.cli.fast_sidecar import _profile, read_words
 from csp.cli.parser import parse
+from csp.cli.plain_call import is_plain
 from csp.clis.profile import profile_for
 from csp.clis.registry import cli_names
 from csp.config import ROWS, Row
 from csp.sidecar.launch import LaunchOrder, RoomAddress, find_command, new_session
+from tests.bench.machine.scene import Scene, left, state_of
 
 #: What the launcher can do without; each costs a tenth of a bare Python's start or more.
 SLOW = {
@@ -161,7 +162,7 @@ class Machine:
         monkeypatch.chdir(home)
         monkeypatch.setattr("csp.fast_start.process_environment.process_environment", lambda: self.env)
         monkeypatch.setattr(
-            fast_sidecar, "read_running", lambda path: json.loads(Path(path).read_text() or "null")
+            plain_call, "read_running", lambda path: json.loads(Path(path).read_text() or "null")
         )
         monkeypatch.setattr("csp.sidecar.launch.launch", self._launch)
 

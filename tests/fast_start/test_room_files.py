@@ -10,6 +10,7 @@ import pytest
 
 from csp.errors import BadInput, Broken
 from csp.fast_start import room_files
+from csp.fast_start.atomic_files import draft_of
 from csp.fast_start.room_files import is_name, make_private_dir, read_running, save_token, token_path
 
 
@@ -109,11 +110,18 @@ def test_a_token_is_never_written_through_a_link(tmp_path: Path) -> None:
     folder, other = tmp_path / "default.agents", tmp_path / "other"
     folder.mkdir()
     other.write_text("not ours")
-    (folder / f".ada.token.{os.getpid()}").symlink_to(other)
-    with pytest.raises(Broken, match="cannot write"):
-        room_files.save_token(str(tmp_path), "default", "ada", "secret")
+    (folder / "ada.token").symlink_to(other)
+    Path(draft_of(folder / "ada.token")).symlink_to(other)
+    room_files.save_token(str(tmp_path), "default", "ada", "secret")
 
-    assert other.read_text() == "not ours"
+    assert (other.read_text(), (folder / "ada.token").read_text()) == ("not ours", "secret")
+
+
+def test_a_token_that_cannot_be_written_is_said_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "default.agents" / "ada.token").mkdir(parents=True)
+
+    with pytest.raises(Broken, match=r"cannot write .*ada\.token': is a directory"):
+        room_files.save_token(str(tmp_path), "default", "ada", "secret")
 
 
 def test_a_file_that_was_removed_meanwhile_is_not_at_its_path(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from csp.cli import main
+from csp.fast_start.atomic_files import sync_data
 from csp.journal import jsonl_journal
-from csp.journal.atomic_files import sync_data
 
 
 def run(trigger: Path, arguments: list[str]) -> int:

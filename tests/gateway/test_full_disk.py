@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from csp.errors import CspError, StorageFull
+from csp.fast_start.atomic_files import sync_data, write_all
 from csp.journal import jsonl_journal
-from csp.journal.atomic_files import sync_data, write_all
 from tests.gateway.processes import SmallDisk
 from tests.gateway.served import ServedRoom
 from tests.waiting import wait_until, wait_until_sync

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from csp.errors import BadInput
+from csp.fast_start.atomic_files import draft_of
 from csp.gateway import page_routes
 from csp.gateway.auth import PAGE_TOKEN, TokenStore
 from csp.gateway.page_routes import addresses
@@ -300,7 +301,7 @@ async def test_a_damaged_file_costs_the_pages_not_the_room(room: ServedRoom, con
 
 async def test_nobody_gets_in_who_cannot_be_remembered(room: ServedRoom) -> None:
     page = await room.enter()
-    (room.folder / f"{FILE}.tmp").mkdir()
+    Path(draft_of(room.folder / FILE)).mkdir()
 
     answer = await _enter(room, await _code(room))
 
@@ -311,7 +312,7 @@ async def test_nobody_gets_in_who_cannot_be_remembered(room: ServedRoom) -> None
 
 async def test_a_page_that_cannot_be_forgotten_is_out_all_the_same(room: ServedRoom) -> None:
     page = await room.enter()
-    (room.folder / f"{FILE}.tmp").mkdir()
+    Path(draft_of(room.folder / FILE)).mkdir()
     answer = await room.call("POST", "/page/leave", {}, token=page)
     await room.restart()
 

@@ -173,7 +173,7 @@ async def test_a_note_that_finds_no_space_promises_nothing(
 ) -> None:
     path = removal.path.format(await _fill(room))
     with monkeypatch.context() as full:
-        full.setattr("csp.journal.atomic_files.write_all", _no_space)
+        full.setattr("csp.fast_start.atomic_files.write_all", _no_space)
         answer = await room.call("POST", path, removal.body)
 
     assert answer.status == 507

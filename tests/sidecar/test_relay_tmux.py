@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from csp.bench import relay
-from csp.bench.relay import KINDS, Kind, Tmux
+from tests.bench.machine import relay
+from tests.bench.machine.relay import KINDS, Kind, Tmux
 
 
 @pytest.mark.parametrize("kind", KINDS)

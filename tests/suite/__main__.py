@@ -21,7 +21,9 @@ WORKERS: Final = max(2, min(8, 2 * (os.cpu_count() or 1)))
 #: The rules of the room and of the terminal: pure, so their tests run apart, with a gate on coverage.
 PURE_TESTS: Final = ("tests/room", "tests/terminal")
 PURE_SOURCES: Final = "csp/room,csp/terminal"
-NOT_IN_THE_MAIN_PART: Final = (*(f"--ignore={path}" for path in PURE_TESTS), "--ignore=tests/bench")
+#: These measure; those of the parts of the bench lie in a folder of it.
+WITHOUT_THE_BENCH: Final = "--ignore-glob=tests/bench/test_*"
+NOT_IN_THE_MAIN_PART: Final = (*(f"--ignore={path}" for path in PURE_TESTS), WITHOUT_THE_BENCH)
 BY_GROUP: Final = ("--dist", "loadgroup", "--no-loadscope-reorder")
 
 
@@ -126,7 +128,7 @@ def pytest_part(name: str, *words: str) -> Part:
 def with_bench_ignored(words: Sequence[str]) -> list[str]:
     """The bench needs packages that the tests do without, so it runs only when it is named."""
     is_named = any("tests/bench" in word for word in words)
-    return [*words] if is_named else ["--ignore=tests/bench", *words]
+    return [*words] if is_named else [WITHOUT_THE_BENCH, *words]
 
 
 if __name__ == "__main__":

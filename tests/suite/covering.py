@@ -137,10 +137,10 @@ def read_map(root: Path) -> Any:
 
 @cache
 def suite_files(root: Path) -> list[str]:
-    """Return every test file of the suite, without the bench."""
+    """Return every test file of the suite, without those that measure."""
     paths = sorted((root / "tests").rglob("test_*.py"))
     found = [str(path.relative_to(root)) for path in paths]
-    return [path for path in found if not path.startswith("tests/bench/")]
+    return [path for path in found if not path.startswith("tests/bench/test_")]
 
 
 def _under(root: Path, prefix: str) -> list[str]:

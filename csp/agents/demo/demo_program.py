@@ -1,27 +1,27 @@
-"""Be a demo agent in a terminal.
+"""Run a demo agent in a terminal.
 
 Two variables of the environment matter: CSP_DEMO_SPEED says how many times as fast as usual it thinks; with 0
 its answers are there at once. CSP_TRANSCRIPT names a file that gets a transcript in the form that
 csp.clis.plain.transcript describes.
 """
 
+import asyncio
 import contextlib
 import os
 import re
-import select
 import signal
-import termios
+import sys
 import time
-import tty
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from csp.agents.demo.composer import Composer
-from csp.agents.demo.conversation import Busy, Conversation
-from csp.agents.demo.demo_screen import Screen
-from csp.agents.demo.key_decoder import ESCAPE_S, Key, Keys, Text
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+from csp.agents.demo.demo_pane import DemoPane
 from csp.agents.demo.personas import PERSONAS
 from csp.agents.demo.transcript import Record
 from csp.errors import BadInput
@@ -35,283 +35,213 @@ NO_COLOUR: Final = "NO_COLOR"
 STREAM_S: Final = 0.06
 WORDS_AT_ONCE: Final = 3
 LEAVE_S: Final = 2.0
-_TICK_S: Final = 0.12
-_READ_BYTES: Final = 65536
-_WORD: Final = re.compile(r"\s*\S+")
-_ENDED_BY: Final = (signal.SIGTERM, signal.SIGHUP)
+_FRAME_S: Final = 0.12
+_SPINNER: Final = "·✢✳✶✻✽✻✶✳✢"
+_WORDS: Final = re.compile(rf"(?:\s*\S+){{1,{WORDS_AT_ONCE}}}\s*")
 
 
 @dataclass(slots=True, kw_only=True)
 class _Answer:
-    """An answer on its way: `shown` of its characters are on the screen."""
+    """An answer that is being given: `shown` of its characters are on the screen."""
 
     prompt: str
-    text: str
     what: str
     began: float
-    next_at: float
+    text: str = ""
     shown: int = 0
-
-    @property
-    def is_whole(self) -> bool:
-        return self.shown >= len(self.text)
-
-    def reveal(self) -> None:
-        """Show a few words more."""
-        for _ in range(WORDS_AT_ONCE):
-            word = _WORD.match(self.text, self.shown)
-            self.shown = word.end() if word else len(self.text)
 
 
 class Program:
     """One run, from the first screen to the exit code."""
 
-    def __init__(self, persona: str, env: Mapping[str, str], fd: int = 0) -> None:
+    def __init__(self, persona: str, env: Mapping[str, str]) -> None:
         if persona not in PERSONAS:
             raise BadInput(f"unknown persona {persona!r}, expected one of: {', '.join(PERSONAS)}")
-        if not os.isatty(fd) or not os.isatty(1):
+        if not os.isatty(0) or not os.isatty(1):
             raise BadInput("a demo agent needs a terminal", "run it in one, or behind csp sidecar")
-        self._fd = fd
+        self._env = env
         self._persona = PERSONAS[persona]
         self._name = env.get(AGENT) or persona
         self._speed = _speed(env.get(SPEED, ""))
         self._record = Record(env.get(TRANSCRIPT, ""))
-        self._keys = Keys()
-        self._composer = Composer()
-        self._screen = Screen(1)
-        has_colour = not env.get(NO_COLOUR)
-        self._conversation = Conversation(self._persona, self._name, self._screen, has_colour=has_colour)
         self._answer: _Answer | None = None
-        self._waiting: deque[str] = deque()
+        self._answering: asyncio.Future[None] | None = None
+        self._prompts: asyncio.Queue[str] = asyncio.Queue()
         self._turns = 0
         self._leave_until = 0.0
-        self._escape_at: float | None = None
-        self._exit_code: int | None = None
-        self._mode: list[Any] = []
 
     def run(self) -> int:
         """Talk until the person leaves or the terminal has gone; return the exit code."""
-        self._mode = termios.tcgetattr(self._fd)
-        woken, wake = os.pipe()
-        os.set_blocking(wake, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        for number in (signal.SIGWINCH, signal.SIGCONT, *_ENDED_BY):
-            signal.signal(number, lambda *_: None)
         try:
-            self._take_terminal()
-            self._conversation.greet()
-            self._draw()
-            self._write("start", model="demo")
-            while self._exit_code is None:
-                self._step(woken)
+            return asyncio.run(self._run())
         except OSError:
             # The terminal has gone, so there is nobody to talk to.
-            self._exit_code = 128 + signal.SIGHUP
+            return 128 + signal.SIGHUP
         finally:
-            self._leave()
-        return self._exit_code or 0
+            if self._answer:
+                self._tell(self._answer, "interrupted")
+            self._record.close()
 
-    # --- the terminal ----------------------------------------------------------------------------
-
-    def _take_terminal(self) -> None:
-        tty.setraw(self._fd, termios.TCSANOW)
-        self._screen.open()
-        self._fit()
-
-    def _fit(self) -> None:
-        size = os.get_terminal_size(1)
-        self._conversation.fit(size.lines or 24, size.columns or 80)
-
-    def _give_terminal_back(self, last: str) -> None:
+    async def _run(self) -> int:
+        loop = asyncio.get_running_loop()
+        colour = None if self._env.get(NO_COLOUR) else self._persona.colour
+        self._pane = DemoPane(
+            self._name,
+            colour,
+            self._keys(),
+            self._busy,
+            self._hint,
+            self._env.get("TERM"),
+            sys.stdout,
+            create_input(sys.stdin),
+        )
+        app = self._pane.app
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._exit, 128 + number)
+        loop.add_signal_handler(signal.SIGCONT, self._continue)
+        self._greet()
+        # Its composer takes keys from the first screen on.
+        app.after_render += self._started
+        worker = asyncio.ensure_future(self._answer_all())
+        worker.add_done_callback(lambda task: self._exit(1))
         try:
-            self._screen.close(last)
-            termios.tcsetattr(self._fd, termios.TCSANOW, self._mode)
-        except (OSError, termios.error):
-            pass  # it has gone
+            code = await app.run_async(set_exception_handler=False)
+        except EOFError:
+            code = 0
+        finally:
+            worker.cancel()
+        self._pane.add("plain", f"{self._name} has left.")
+        if worker.done() and not worker.cancelled():
+            worker.result()
+        return code
 
-    def _leave(self) -> None:
-        if self._answer:
-            self._tell(self._answer, "interrupted")
-        self._give_terminal_back(f"{self._name} has left.")
-        self._record.close()
+    def _greet(self) -> None:
+        persona = self._persona
+        who = persona.name if self._name == persona.name else f"{self._name} ({persona.name})"
+        self._pane.add(
+            "plain",
+            f"{who}: {persona.motto}\n"
+            "A scripted demo agent of CSP. There is no model behind it, no key, no network: fixed rules make "
+            "its answers from your words.",
+        )
 
-    def _stop(self) -> None:
-        """Stop as Ctrl-Z asks; go on when somebody says so."""
-        self._give_terminal_back("")
-        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)
-        self._take_terminal()
-        self._conversation.show_again()
+    def _started(self, app: object) -> None:
+        self._pane.app.after_render -= self._started
+        self._write("start", model="demo")
 
-    # --- one step --------------------------------------------------------------------------------
+    def _exit(self, code: int) -> None:
+        if self._pane.app.is_running and not self._pane.app.is_done:
+            self._pane.app.exit(result=code)
 
-    def _step(self, woken: int) -> None:
-        ready, _, _ = select.select([self._fd, woken], [], [], self._pause_s())
-        if woken in ready:
-            self._take_signals(os.read(woken, 64))
-        if self._fd in ready:
-            data = os.read(self._fd, _READ_BYTES)
-            if not data:
-                self._exit_code = 0
-            for key in self._keys.feed(data):
-                self._take(key)
-            self._escape_at = time.monotonic() + ESCAPE_S if self._keys.is_waiting else None
-        if self._escape_at is not None and time.monotonic() >= self._escape_at:
-            self._escape_at = None
-            for key in self._keys.flush():
-                self._take(key)
-        self._go_on()
-        self._draw()
+    def _continue(self) -> None:
+        """Take the terminal back; a shell may have used it meanwhile."""
+        self._pane.app.input.raw_mode().__enter__()
+        self._pane.show_again()
 
-    def _pause_s(self) -> float | None:
-        """Return how long nothing happens by itself."""
-        now = time.monotonic()
-        times = [self._escape_at] if self._escape_at is not None else []
-        if self._answer:
-            times += [self._answer.next_at, now + _TICK_S]
-        if self._leave_until > now:
-            times.append(self._leave_until)
-        return max(0.0, min(times) - now) if times else None
+    # --- the bottom ------------------------------------------------------------------------------
 
-    def _take_signals(self, numbers: bytes) -> None:
-        if signal.SIGCONT in numbers:
-            # A shell may have used the terminal meanwhile.
-            self._take_terminal()
-        if signal.SIGWINCH in numbers or signal.SIGCONT in numbers:
-            self._show_again()
-        ended = [number for number in numbers if number in _ENDED_BY]
-        if ended:
-            self._exit_code = 128 + ended[0]
+    def _busy(self) -> str:
+        if self._answer is None:
+            return ""
+        elapsed_s = time.monotonic() - self._answer.began
+        mark = _SPINNER[int(elapsed_s / _FRAME_S) % len(_SPINNER)]
+        return f"{mark} {self._answer.what}… ({int(elapsed_s)}s · esc to interrupt)"
 
-    def _draw(self) -> None:
-        now, busy = time.monotonic(), None
-        if self._answer:
-            busy = Busy(what=self._answer.what, elapsed_s=now - self._answer.began)
-        hint = f"{self._name} · scripted demo, no model · ctrl-d leaves"
-        if self._leave_until > now:
-            hint = "press ctrl-c again to leave"
-        elif self._waiting:
-            hint = f"{len(self._waiting)} waiting · {hint}"
-        self._conversation.draw(self._composer, busy, hint)
+    def _hint(self) -> str:
+        if self._leave_until > time.monotonic():
+            return "press ctrl-c again to leave"
+        waiting = f"{self._prompts.qsize()} waiting · " if self._prompts.qsize() else ""
+        return f"{waiting}{self._name} · scripted demo, no model · ctrl-d leaves"
 
     # --- keys ------------------------------------------------------------------------------------
 
-    def _take(self, key: Text | Key) -> None:
-        act = self._acts.get(key.name) if isinstance(key, Key) else None
-        if act is not None:
-            act(self)
-            return
-        self._leave_until = 0.0
-        self._composer.take(key)
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        is_empty = Condition(lambda: not self._pane.composer.text)
+        keys.add("enter")(self._enter)
+        keys.add("c-j")(lambda event: event.current_buffer.insert_text("\n"))
+        keys.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
+        keys.add("escape", "c-j")(lambda event: event.current_buffer.insert_text("\n"))
+        keys.add(Keys.BracketedPaste)(_paste)
+        keys.add("escape")(lambda event: self._interrupt())
+        keys.add("c-c")(self._ctrl_c)
+        keys.add("<sigint>")(self._ctrl_c)
+        keys.add("c-d", filter=is_empty)(lambda event: self._exit(0))
+        keys.add("c-l")(lambda event: self._pane.show_again())
+        keys.add("c-z")(lambda event: event.app.suspend_to_background())
+        return keys
 
-    def _enter(self) -> None:
-        prompt = self._composer.send()
+    def _enter(self, event: KeyPressEvent) -> None:
+        prompt = event.current_buffer.text
+        event.current_buffer.reset(append_to_history=bool(prompt.strip()))
         if prompt.strip():
-            self._waiting.append(prompt)
-        self._go_on()
+            self._prompts.put_nowait(prompt)
 
-    def _escape(self) -> None:
-        if self._answer:
-            self._interrupt()
-
-    def _ctrl_c(self) -> None:
+    def _ctrl_c(self, event: KeyPressEvent) -> None:
         """Clear, else interrupt, else leave at the second time."""
-        if self._composer.text:
-            self._composer.clear()
+        if event.current_buffer.text:
+            event.current_buffer.reset()
         elif self._answer:
             self._interrupt()
         elif self._leave_until > time.monotonic():
-            self._exit_code = 0
+            self._exit(0)
         else:
             self._leave_until = time.monotonic() + LEAVE_S
+            asyncio.get_running_loop().call_later(LEAVE_S, self._pane.app.invalidate)
 
-    def _ctrl_d(self) -> None:
-        if self._composer.text:
-            self._composer.take(Key("delete"))
-        else:
-            self._exit_code = 0
-
-    def _show_again(self) -> None:
-        self._fit()
-        self._conversation.show_again()
-
-    _acts: Final[Mapping[str, Callable[["Program"], None]]] = {
-        "enter": _enter,
-        "escape": _escape,
-        "ctrl-c": _ctrl_c,
-        "ctrl-d": _ctrl_d,
-        "ctrl-l": _show_again,
-        "ctrl-z": _stop,
-    }
+    def _interrupt(self) -> None:
+        if self._answering:
+            self._answering.cancel()
 
     # --- answers ---------------------------------------------------------------------------------
 
-    def _go_on(self) -> None:
-        """Do what is due of the answer, then of those that wait."""
+    async def _answer_all(self) -> None:
+        """Answer one prompt after the other."""
         while True:
-            if self._answer is None:
-                if not self._waiting:
-                    return
-                self._begin(self._waiting.popleft())
-            elif not self._is_due(self._answer):
-                return
+            prompt = await self._prompts.get()
+            what = self._persona.busy[self._turns % len(self._persona.busy)]
+            self._answer = answer = _Answer(prompt=prompt, what=what, began=time.monotonic())
+            self._turns += 1
+            # It is on the screen before anybody reads of it in the transcript.
+            self._pane.add("prompt", prompt)
+            self._write("prompt", id=str(self._turns), text=prompt)
+            self._answering = asyncio.ensure_future(self._give(answer))
+            while not self._answering.done():
+                await asyncio.wait([self._answering], timeout=_FRAME_S)
+                self._pane.app.invalidate()
+            is_whole = not self._answering.cancelled()
+            if is_whole:
+                self._answering.result()
+            self._answer = self._answering = None
+            self._pane.finish()
+            if not is_whole:
+                self._pane.add("note", "Interrupted by you")
+            self._tell(answer, "done" if is_whole else "interrupted")
 
-    def _begin(self, prompt: str) -> None:
+    async def _give(self, answer: _Answer) -> None:
+        """Find an answer, do the work that it speaks of, and show it as somebody would write it."""
         # The first screen does not wait for what only an answer needs.
+        from csp.agents.demo.demo_prompt import read_prompt
         from csp.agents.demo.responder import reply
-
-        now = time.monotonic()
-        think_s = self._persona.think_s / self._speed if self._speed else 0.0
-        self._build(prompt)
-        text = reply(self._persona.name, prompt, self._turns, self._name)
-        busy = self._persona.busy
-        self._answer = _Answer(
-            prompt=prompt, text=text, what=busy[self._turns % len(busy)], began=now, next_at=now + think_s
-        )
-        self._turns += 1
-        self._conversation.ask(prompt)
-        # Whoever reads of it shall find it done on the screen, too.
-        self._draw()
-        self._write("prompt", id=str(self._turns), text=prompt)
-
-    @staticmethod
-    def _build(prompt: str) -> None:
-        """Write the file that the builder of a run says it has written."""
         from csp.agents.demo.review_script import work_of
 
-        work = work_of(prompt)
+        asked = await asyncio.to_thread(read_prompt, answer.prompt, self._name, self._env)
+        work = work_of(asked.run) if asked.run else None
         if work is not None:
             with contextlib.suppress(OSError):
                 work.path.write_text(work.text, "utf-8")
-
-    def _is_due(self, answer: _Answer) -> bool:
-        """Show more of an answer when it is time to; tell whether there was anything to do."""
-        now = time.monotonic()
-        if now < answer.next_at:
-            return False
-        if not self._speed:
-            answer.shown = len(answer.text)
-        else:
-            answer.reveal()
-            answer.next_at = now + STREAM_S / self._speed
-        self._conversation.stream(answer.text[: answer.shown])
-        if answer.is_whole:
-            self._end("done")
-        return True
-
-    def _interrupt(self) -> None:
-        self._end("interrupted")
-        self._conversation.note("Interrupted by you")
-
-    def _end(self, how: str) -> None:
-        answer, self._answer = self._answer, None
-        if answer is not None:
-            self._conversation.finish()
-            self._draw()
-            self._tell(answer, how)
+        answer.text = reply(self._persona.name, asked, self._turns - 1)
+        if self._speed:
+            await asyncio.sleep(self._persona.think_s / self._speed)
+        while answer.shown < len(answer.text):
+            words = _WORDS.match(answer.text, answer.shown) if self._speed else None
+            answer.shown = words.end() if words else len(answer.text)
+            self._pane.stream(answer.text[: answer.shown])
+            if self._speed:
+                await asyncio.sleep(STREAM_S / self._speed)
 
     def _tell(self, answer: _Answer, how: str) -> None:
-        """Write down what an answer has come to."""
+        """Write down what came of an answer."""
         said = answer.text[: answer.shown]
         if said:
             self._write("text", id=str(self._turns), text=said)
@@ -324,7 +254,14 @@ class Program:
             self._record.write(kind, **fields)
         except OSError as error:
             self._record.close()
-            self._conversation.note(f"the transcript ends here: {error.strerror or error}")
+            self._pane.add("note", f"the transcript ends here: {error.strerror or error}")
+
+
+def _paste(event: KeyPressEvent) -> None:
+    """Insert a paste without anything that could act on a terminal."""
+    text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+    kept = (char for char in text if char in "\n\t" or (char >= " " and not "\x7f" <= char <= "\x9f"))
+    event.current_buffer.insert_text("".join(kept))
 
 
 def _speed(text: str) -> float:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from csp.agents.demo import review_script
+from csp.agents.demo.demo_prompt import DemoPrompt, Kind, Said
 from csp.agents.demo.goal_hints import mode_command, shaped, wanted_cap, wants_end, wants_no_end, wants_time
 from csp.agents.demo.personas import CONDUCTOR, PERSONAS, Persona
-from csp.agents.demo.prompt_parser import Heard, Kind, Said, first_paragraph, hear
 from csp.room.agent_text.grammar import Finish, HandOver
 
 T = TypeVar("T")
@@ -26,6 +26,7 @@ ENOUGH_ROUNDS: Final = 3
 
 _CLAUSE: Final = re.compile(r"[^.!?;:,\n\r\"“”`*_#>|\[\](){}]+")
 _WORD: Final = re.compile(r"\S+")
+_BLANK: Final = re.compile(r"\n[ \t]*\n")
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _MARKS: Final = re.compile(r"[`*_#<>\[\]\"“”]+")
 _GREETING: Final = re.compile(
@@ -45,17 +46,16 @@ _LEAD: Final = re.compile(
 _TRAIL: Final = re.compile(r"[ \t]+(?:in|for|on|at|of|with|when|if|as)\b", re.IGNORECASE)
 
 
-def reply(persona_name: str, prompt: str, turn_count: int, me: str = "") -> str:
-    """Return what a demo agent says to `prompt`; `me` is its name in the room, if that is another one."""
-    if review_script.is_run(prompt):
-        return review_script.say(prompt)
+def reply(persona_name: str, heard: DemoPrompt, turn_count: int) -> str:
+    """Return the answer of a demo agent to a prompt."""
+    if heard.run is not None:
+        return review_script.answer(heard.run)
     persona = PERSONAS[persona_name]
-    heard = hear(prompt, me or persona_name)
     if persona is CONDUCTOR and heard.kind in (Kind.POSITION, Kind.PROPOSAL, Kind.REBUTTAL):
         return _synthesis(persona, heard, turn_count)
     if heard.is_turn and wants_time(heard.topic):
         return f"@working on turn {turn_count + 1} of mine, taking my time"
-    return _ANSWERS[heard.kind](persona, heard, turn_count)
+    return _ANSWERS.get(heard.kind, _talk)(persona, heard, turn_count)
 
 
 # --- choosing ------------------------------------------------------------------------------------
@@ -75,7 +75,8 @@ def quote(text: str, *seed: object, among: int = 4) -> str:
 
     They come from one of the first clauses, as many as `among` says.
     """
-    spoken = _CONTROLS.sub("\n", first_paragraph(text))
+    first_paragraph = _BLANK.split(text.strip(), maxsplit=1)[0]
+    spoken = _CONTROLS.sub("\n", first_paragraph)
     clauses = [clause.strip(" \t-'’") for clause in _CLAUSE.findall(spoken)]
     long_enough = [clause for clause in clauses if len(clause.split()) >= FEWEST_WORDS]
     if long_enough:
@@ -95,7 +96,7 @@ def _shortened(clause: str) -> str:
     return clause[chosen[0].start() : chosen[-1].end()] if chosen else ""
 
 
-def _topic(heard: Heard) -> str:
+def _topic(heard: DemoPrompt) -> str:
     """Return the topic as a part of a sentence."""
     plain = " ".join(_MARKS.sub("", _CONTROLS.sub(" ", heard.topic)).split()).rstrip(".?!:;,")
     if len(plain) > MAX_TOPIC:
@@ -103,7 +104,7 @@ def _topic(heard: Heard) -> str:
     return f'"{plain}"' if plain else "this"
 
 
-def _sides(persona: Persona, heard: Heard) -> tuple[str, str]:
+def _sides(persona: Persona, heard: DemoPrompt) -> tuple[str, str]:
     """Return what this agent is for, what it is against: the better liked of two, else yes or no."""
     found = _SIDES.search(_topic(heard).strip('"'))
     if not found:
@@ -123,7 +124,7 @@ def _side(words: str, *, last: bool) -> str:
     return " ".join(parts[-3:] if last else parts[:3]) or "it"
 
 
-def _fill(phrase: str, persona: Persona, heard: Heard, *, quoted: str = "", name: str = "") -> str:
+def _fill(phrase: str, persona: Persona, heard: DemoPrompt, *, quoted: str = "", name: str = "") -> str:
     side, other = _sides(persona, heard)
     return phrase.format(side=side, other=other, topic=_topic(heard), quote=quoted, name=name)
 
@@ -131,7 +132,10 @@ def _fill(phrase: str, persona: Persona, heard: Heard, *, quoted: str = "", name
 # --- one answer for each kind of prompt ----------------------------------------------------------
 
 
-def _talk(persona: Persona, heard: Heard, turn: int) -> str:
+def _talk(persona: Persona, heard: DemoPrompt, turn: int) -> str:
+    if heard.text.startswith("[CSP:"):
+        # A digest or an answer of the room, not somebody's words.
+        return "NOOP"
     command = mode_command(heard.text) if persona is CONDUCTOR and heard.sender == "human" else ""
     if command:
         return command
@@ -149,7 +153,7 @@ def _talk(persona: Persona, heard: Heard, turn: int) -> str:
     return f"{said}\n\n{extra}" if extra else said
 
 
-def _extra(persona: Persona, heard: Heard, quoted: str) -> str:
+def _extra(persona: Persona, heard: DemoPrompt, quoted: str) -> str:
     """Return a small block of code or a list, where the prompt gives reason for it."""
     if persona is CONDUCTOR:
         return ""
@@ -163,12 +167,12 @@ def _extra(persona: Persona, heard: Heard, quoted: str) -> str:
     return ""
 
 
-def _reasons(persona: Persona, heard: Heard, count: int) -> list[str]:
+def _reasons(persona: Persona, heard: DemoPrompt, count: int) -> list[str]:
     ranked = sorted(persona.reasons, key=lambda reason: _number(persona.name, reason, heard.topic))
     return ranked[:count]
 
 
-def _position(persona: Persona, heard: Heard, turn: int) -> str:
+def _position(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     opening = _fill(_pick(persona.positions, heard.topic), persona, heard)
     _, other = _sides(persona, heard)
     reasons = _reasons(persona, heard, 1 if persona.is_brief else 2)
@@ -178,7 +182,7 @@ def _position(persona: Persona, heard: Heard, turn: int) -> str:
     return f"{opening} On {_topic(heard)}, against {other}:\n\n{listed}"
 
 
-def _rebuttal(persona: Persona, heard: Heard, turn: int) -> str:
+def _rebuttal(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     speakers = _latest(heard.theirs)
     chosen = _pick(speakers, persona.name, heard.text)
     said = [_answer_to(persona, heard, chosen)]
@@ -191,14 +195,14 @@ def _rebuttal(persona: Persona, heard: Heard, turn: int) -> str:
     return f"{' '.join(said)}\n\nWhat stands: {reason}."
 
 
-def _answer_to(persona: Persona, heard: Heard, one: Said) -> str:
+def _answer_to(persona: Persona, heard: DemoPrompt, one: Said) -> str:
     phrase = _pick(persona.rebuttals, persona.name, one.text, heard.round)
     return _fill(
         phrase, persona, heard, quoted=_words_of(one.text, heard, persona.name, one.text), name=one.name
     )
 
 
-def _words_of(text: str, heard: Heard, *seed: object, among: int = 4) -> str:
+def _words_of(text: str, heard: DemoPrompt, *seed: object, among: int = 4) -> str:
     """Return words of a speaker's own, not of the topic it speaks about."""
     return quote(text.replace(_topic(heard), "\n"), *seed, among=among)
 
@@ -213,13 +217,13 @@ def _latest(said: Sequence[Said]) -> list[Said]:
     return agents or list(last.values())
 
 
-def _proposal(persona: Persona, heard: Heard, turn: int) -> str:
+def _proposal(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     phrase = _pick(persona.proposals, persona.name, heard.topic)
     reason = _reasons(persona, heard, 1)[0]
     return f"{_fill(phrase, persona, heard)} Why: {reason}."
 
 
-def _vote(persona: Persona, heard: Heard, turn: int) -> str:
+def _vote(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     label, text = max(heard.options, key=lambda option: _liking(persona, option[1]))
     why = (
         f'"{_words_of(text, heard, among=1)}": {_pick(persona.verdicts, text)}'
@@ -236,7 +240,7 @@ def _liking(persona: Persona, text: str) -> tuple[bool, int, int]:
     return not is_own, sum(word in words for word in persona.likes), _number(persona.name, text)
 
 
-def _work(persona: Persona, heard: Heard, turn: int) -> str:
+def _work(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     """Return a step of common work, then who goes on with it; each step reads differently."""
     number = heard.round if heard.round is not None else turn + 1
     step = _pick(persona.steps, heard.text, turn)
@@ -250,12 +254,12 @@ def _work(persona: Persona, heard: Heard, turn: int) -> str:
     return _handed_on(said, _next(persona, heard, turn, number), heard)
 
 
-def _handed_on(said: str, command: HandOver | Finish | None, heard: Heard) -> str:
+def _handed_on(said: str, command: HandOver | Finish | None, heard: DemoPrompt) -> str:
     line = f"@handoff.{command.to} {command.task}" if isinstance(command, HandOver) else "@final"
     return shaped(heard.topic, said, command, line if command else "")
 
 
-def _next(persona: Persona, heard: Heard, turn: int, number: int) -> HandOver | Finish | None:
+def _next(persona: Persona, heard: DemoPrompt, turn: int, number: int) -> HandOver | Finish | None:
     if heard.can_finish and _is_done(heard, turn, number):
         return Finish()
     is_free = heard.is_autopilot and _number("next", heard.text, turn) % 2
@@ -265,7 +269,7 @@ def _next(persona: Persona, heard: Heard, turn: int, number: int) -> HandOver | 
     return HandOver(to=to, task=_fill(_pick(persona.tasks, heard.text, turn), persona, heard))
 
 
-def _is_done(heard: Heard, turn: int, number: int) -> bool:
+def _is_done(heard: DemoPrompt, turn: int, number: int) -> bool:
     if wants_end(heard.topic):
         return True
     if wants_no_end(heard.topic) or heard.is_autopilot:
@@ -277,7 +281,7 @@ def _is_done(heard: Heard, turn: int, number: int) -> bool:
     return number >= ENOUGH_ROUNDS and _number("final", heard.text, turn) % 4 == 0
 
 
-def _lead(persona: Persona, heard: Heard, turn: int) -> str:
+def _lead(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     """Hand the next task to one who has not reported yet; sum up when all have."""
     reported = {one.name for one in heard.theirs}
     idle = [name for name in heard.others if name not in reported]
@@ -287,7 +291,7 @@ def _lead(persona: Persona, heard: Heard, turn: int) -> str:
     return f"{idle[0]} has not been heard yet.\n\n@handoff.{idle[0]} {task}"
 
 
-def _synthesis(persona: Persona, heard: Heard, turn: int) -> str:
+def _synthesis(persona: Persona, heard: DemoPrompt, turn: int) -> str:
     speakers = list({one.name: one for one in heard.theirs}.values())
     if not speakers:
         return f"On {_topic(heard)} nobody has spoken yet; I wait for the first word."
@@ -298,17 +302,7 @@ def _synthesis(persona: Persona, heard: Heard, turn: int) -> str:
     )
 
 
-def _digest(persona: Persona, heard: Heard, turn: int) -> str:
-    if heard.text.startswith("[CSP:"):
-        return "NOOP"
-    speakers = list({one.name: one for one in heard.said}.values())
-    if not speakers:
-        return f'Noted: "{quote(heard.text, turn)}". Nothing for me to do.'
-    heard_of = "; ".join(f'{one.name} "{_words_of(one.text, heard, among=1)}"' for one in speakers[:4])
-    return f"Noted: {heard_of}. The room is doing fine."
-
-
-_ANSWERS: Final[dict[Kind, Callable[[Persona, Heard, int], str]]] = {
+_ANSWERS: Final[dict[Kind, Callable[[Persona, DemoPrompt, int], str]]] = {
     Kind.TALK: _talk,
     Kind.POSITION: _position,
     Kind.PROPOSAL: _proposal,
@@ -317,5 +311,4 @@ _ANSWERS: Final[dict[Kind, Callable[[Persona, Heard, int], str]]] = {
     Kind.WORK: _work,
     Kind.LEAD: _lead,
     Kind.SYNTHESIS: _synthesis,
-    Kind.DIGEST: _digest,
 }

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from csp.fast_start.atomic_files import replace_file
+
 SETTINGS: Final = "settings.json"
 _WRITTEN: Final = "settings.written.json"
 _USER: Final = "user-home"
@@ -126,7 +128,8 @@ def _merge_back(overlay: Path, path: Path) -> None:
         # With comments in it the file is the user's handwork: it is left as it is.
         return
     if isinstance(theirs, dict):
-        _replace(path, json.dumps(_changed(was, now, theirs), ensure_ascii=False, indent=2) + "\n")
+        text = json.dumps(_changed(was, now, theirs), ensure_ascii=False, indent=2) + "\n"
+        replace_file(path, text.encode(), mode=_mode(path))
 
 
 def _changed(was: dict[str, Any], now: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
@@ -150,7 +153,7 @@ def _move(source: Path, target: Path) -> None:
         if not target.exists():
             shutil.move(source, target)
     elif not target.exists() or target.stat().st_mtime_ns < source.stat().st_mtime_ns:
-        _replace(target, source.read_bytes(), source.stat().st_mode & 0o777)
+        replace_file(target, source.read_bytes(), mode=_mode(target, source.stat().st_mode & 0o777))
 
 
 def _write(path: Path, text: str) -> None:
@@ -158,8 +161,6 @@ def _write(path: Path, text: str) -> None:
     path.chmod(0o600)
 
 
-def _replace(path: Path, content: str | bytes, mode: int = 0o600) -> None:
-    fresh = path.with_name(f".{path.name}.csp-{os.getpid()}")
-    fresh.write_bytes(content.encode() if isinstance(content, str) else content)
-    fresh.chmod(path.stat().st_mode & 0o777 if path.exists() else mode)
-    fresh.replace(path)
+def _mode(path: Path, new: int = 0o600) -> int:
+    """Return who may read a file that is there already; `new` for one that is not."""
+    return path.stat().st_mode & 0o777 if path.exists() else new

@@ -6,7 +6,7 @@ import uvicorn
 from fastapi import FastAPI, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel
 
-from csp.bench.plans import MARK
+from tests.bench.machine.plans import MARK
 
 app = FastAPI()
 connections: list[WebSocket] = []

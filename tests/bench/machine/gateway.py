@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from csp.bench.figures import Figures
-from csp.bench.journals import CJK, COMMON, EMOJI, MISSING, RARE, make_journal
-from csp.bench.peers import Client
-from csp.bench.plans import TEXT, Plan, post_request, watch_request
-from csp.bench.process import TOKEN, Server, run_load, start_gateway
-from csp.bench.usage import memory_mb
+from tests.bench.machine.figures import Figures
+from tests.bench.machine.journals import CJK, COMMON, EMOJI, MISSING, RARE, make_journal
+from tests.bench.machine.peers import Client
+from tests.bench.machine.plans import TEXT, Plan, post_request, watch_request
+from tests.bench.machine.process import TOKEN, Server, run_load, start_gateway
+from tests.bench.machine.usage import memory_mb
 
 POST: Final = post_request("/message", TOKEN, {"to": "all", "content": TEXT})
 WATCH: Final = watch_request("/ws", TOKEN)

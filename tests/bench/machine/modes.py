@@ -12,9 +12,6 @@ from typing import Final
 
 from websockets.sync.client import ClientConnection, connect
 
-from csp.bench.figures import Figures
-from csp.bench.peers import Client
-from csp.bench.process import TOKEN, start_gateway
 from csp.config import Settings
 from csp.errors import Broken
 from csp.gateway.room_rules_loader import load_rules
@@ -27,6 +24,9 @@ from csp.room.decide import decide
 from csp.room.room_reducer import apply
 from csp.room.room_state import Room
 from csp.room.sessions.session_state import Session
+from tests.bench.machine.figures import Figures
+from tests.bench.machine.peers import Client
+from tests.bench.machine.process import TOKEN, start_gateway
 
 CROWDS: Final = (2, 10, 100)
 WORDS: Final = "the parser now keeps the order of its arguments, see the test beside it. " * 4

@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
-from csp.bench.peers import Listener, Sender, Watcher, connect, register, serve
-from csp.bench.plans import Found, Plan, client_frame, numbered
-from csp.bench.usage import cpu_s
 from csp.errors import Broken
+from tests.bench.machine.peers import Listener, Sender, Watcher, connect, register, serve
+from tests.bench.machine.plans import Found, Plan, client_frame, numbered
+from tests.bench.machine.usage import cpu_s
 
 #: How long the last messages may take to arrive.
 _ARRIVE_S: Final = 60.0

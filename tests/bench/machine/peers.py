@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from csp.bench.plans import HOST, MARK, get_request, numbered
 from csp.errors import Broken
+from tests.bench.machine.plans import HOST, MARK, get_request, numbered
 
 _READ_BYTES: Final = 1024 * 1024
 _TIMEOUT_S: Final = 60.0

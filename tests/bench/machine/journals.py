@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from csp.bench.process import ROOM
 from csp.journal import JsonlJournal, snapshots
 from csp.journal.search_index import SearchIndex
 from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole, MessageId, ParticipantKind
 from csp.protocol.events import AgentCall, AgentResponse, HumanMessage, Joined, KnownEvent, encode_event
 from csp.room.room_reducer import WINDOW, apply
 from csp.room.room_state import Room, dump
+from tests.bench.machine.process import ROOM
 
 #: Stands in every second message, in one of about fifty thousand, in none, in one of a thousand, likewise.
 COMMON: Final = "parser"

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from csp.bench.figures import Figures
 from csp.sidecar.emulator import make_emulator
+from tests.bench.machine.figures import Figures
 
 ROWS: Final = 50
 COLS: Final = 120

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from csp.bench.peers import Client, Listener, Sender, Watcher
-from csp.bench.plans import MARK, TEXT, client_frame, numbered
 from csp.errors import Broken
+from tests.bench.machine.peers import Client, Listener, Sender, Watcher
+from tests.bench.machine.plans import MARK, TEXT, client_frame, numbered
 
 Pair = tuple[socket.socket, socket.socket]
 

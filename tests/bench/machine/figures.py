@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from statistics import median
 
-from csp.bench.usage import load_average
+from tests.bench.machine.usage import load_average
 
 
 @dataclass(frozen=True, slots=True)

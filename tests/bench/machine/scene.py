@@ -15,17 +15,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from csp.bench.peers import connect
-from csp.bench.plans import watch_request
-from csp.bench.process import ROOM, TOKEN, start_gateway
-from csp.bench.usage import memory_mb
 from csp.errors import Broken
 from csp.fast_start.child_environment import HELPER, child_environment
 from csp.http_client import GatewayClient
+from tests.bench.machine.peers import connect
+from tests.bench.machine.plans import watch_request
+from tests.bench.machine.process import ROOM, TOKEN, start_gateway
+from tests.bench.machine.usage import memory_mb
 
 ROWS: Final = 40
 COLUMNS: Final = 120
-_ROOT: Final = Path(__file__).resolve().parents[2]
+_ROOT: Final = Path(__file__).resolve().parents[3]
 _TIMEOUT_S: Final = 60.0
 _READ_BYTES: Final = 1 << 16
 _SHOWN_BYTES: Final = 300

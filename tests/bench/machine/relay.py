@@ -16,10 +16,10 @@ from pathlib import Path
 from statistics import median
 from typing import Final, Literal, Protocol, Self
 
-from csp.bench.usage import memory_mb
 from csp.errors import Broken, NotFound
 from csp.fast_start.child_environment import HELPER, TOOL, child_environment
 from csp.fast_start.process_environment import process_environment
+from tests.bench.machine.usage import memory_mb
 
 #: What stands between the program and the terminal: nothing, a relay whose brain only reads, or one whose
 #: brain keeps the screen.
@@ -28,7 +28,7 @@ KINDS: Final[tuple[Kind, ...]] = ("direct", "relay", "screen")
 
 ROWS: Final = 50
 COLUMNS: Final = 200
-_ROOT: Final = Path(__file__).resolve().parents[2]
+_ROOT: Final = Path(__file__).resolve().parents[3]
 _TIMEOUT_S: Final = 60.0
 _GLANCE_S: Final = 0.02
 #: A brain without a room does not say that it is there.
@@ -66,11 +66,11 @@ os.rename(sys.argv[2] + ".new", sys.argv[2])
 _ECHO: Final = _RAW + "while (keys := os.read(0, 100)) and keys != b'!': os.write(1, keys)"
 _LAUNCH: Final = (
     "import sys; sys.path.append({root!r})\n"
-    "from csp.bench.launch import become_relay; become_relay({folder!r}, {argv!r}, {brain!r})"
+    "from tests.bench.machine.launch import become_relay; become_relay({folder!r}, {argv!r}, {brain!r})"
 )
 #: Reads what it is told, does nothing with it.
 _READER: Final = ["/bin/sh", "-c", "exec cat <&3"]
-_SCREEN: Final = [sys.executable, "-c", "from csp.bench.launch import keep_screen; keep_screen()"]
+_SCREEN: Final = [sys.executable, "-c", "from tests.bench.machine.launch import keep_screen; keep_screen()"]
 
 
 def command(kind: Kind, folder: Path, argv: list[str]) -> list[str]:

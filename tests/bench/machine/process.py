@@ -14,15 +14,15 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from csp.bench.peers import Client
-from csp.bench.plans import Found, Plan
 from csp.errors import Broken
 from csp.fast_start.child_environment import HELPER, child_environment
 from csp.fast_start.process_environment import process_environment
+from tests.bench.machine.peers import Client
+from tests.bench.machine.plans import Found, Plan
 
 TOKEN: Final = "bench-token"
 ROOM: Final = "bench"
-_ROOT: Final = Path(__file__).resolve().parents[2]
+_ROOT: Final = Path(__file__).resolve().parents[3]
 _START_S: Final = 120.0
 _STOP_S: Final = 60.0
 _POLL_S: Final = 0.001
@@ -124,8 +124,8 @@ def _announced_port(process: Process, announcement: Path) -> int:
 
 
 def start_load(plan: Plan, *generator: str) -> Process:
-    """Start a load generator, by default the one of csp.bench.load."""
-    command = [sys.executable, "-m", *(generator or ["csp.bench.load"])]
+    """Start a load generator, by default the one of tests.bench.machine.load."""
+    command = [sys.executable, "-m", *(generator or ["tests.bench.machine.load"])]
     with tempfile.TemporaryFile() as written:
         written.write(msgspec.json.encode(plan))
         written.seek(0)

@@ -10,12 +10,12 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from csp.bench import emulator, stand_in
-from csp.bench.figures import Figures
-from csp.bench.relay import Alone, Tmux, Way, bare_memory_mb, bare_start_s, echo, flood
-from csp.bench.scene import Scene, Seat, answered, delivered, family_memory_mb, left, state_of
 from csp.clis.profile import load_profile
 from csp.errors import Broken, NotFound
+from tests.bench.machine import emulator, stand_in
+from tests.bench.machine.figures import Figures
+from tests.bench.machine.relay import Alone, Tmux, Way, bare_memory_mb, bare_start_s, echo, flood
+from tests.bench.machine.scene import Scene, Seat, answered, delivered, family_memory_mb, left, state_of
 
 #: How long a sidecar has nothing to do before its memory is taken.
 IDLE_S: Final = 1.0

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from csp.errors import Broken
-from csp.journal.atomic_files import create_private, load_secret, replace_file, sync_data, write_all
+from csp.fast_start.atomic_files import create_private, draft_of, replace_file, sync_data, write_all
 
 
 def noting(monkeypatch: pytest.MonkeyPatch, names: list[str]) -> list[str]:
@@ -40,7 +39,7 @@ def test_a_file_is_on_the_disk_before_it_has_its_name_and_the_name_after(
 
 
 def test_a_leftover_of_a_crash_is_in_nobodys_way(tmp_path: Path) -> None:
-    (tmp_path / "a.tmp").write_bytes(b"half of something longer")
+    Path(draft_of(tmp_path / "a")).write_bytes(b"half of something longer")
     replace_file(tmp_path / "a", b"new")
 
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"new")]
@@ -100,70 +99,54 @@ def test_data_is_synced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert calls == ["fdatasync"]
 
 
-def test_a_secret_stays_the_same_and_is_private(tmp_path: Path) -> None:
-    made = load_secret(tmp_path)
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_a_file_is_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        replace_file(tmp_path / "a", b"new")
+        fd = os.open(tmp_path / "open", os.O_CREAT | os.O_WRONLY, 0o644)
+        os.close(fd)
+        replace_file(tmp_path / "open", b"new")
+    finally:
+        os.umask(before)
 
-    assert len(made) == 32 and made == load_secret(tmp_path)
-    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_secret_of_before_has_no_checksum(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_bytes(b"x" * 32)
-
-    assert load_secret(tmp_path) == b"x" * 32
-
-
-@pytest.mark.parametrize("size", [0, 31, 33, 39, 41])
-def test_a_secret_of_another_size_is_damaged(tmp_path: Path, size: int) -> None:
-    load_secret(tmp_path)
-    path = tmp_path / "secret"
-    path.write_bytes((path.read_bytes() * 2)[:size])
-    with pytest.raises(Broken, match=r"secret .* is damaged"):
-        load_secret(tmp_path)
-
-    assert path.stat().st_size == size
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("a", "open")] == [0o600, 0o600]
 
 
-@pytest.mark.parametrize("at", [0, 31, 32, 39])
-def test_a_flipped_bit_in_a_secret_is_damage(tmp_path: Path, at: int) -> None:
-    load_secret(tmp_path)
-    path = tmp_path / "secret"
-    data = bytearray(path.read_bytes())
-    data[at] ^= 1
-    path.write_bytes(data)
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_bytes(b"theirs")
+    (tmp_path / "a").symlink_to(tmp_path / "theirs")
+    Path(draft_of(tmp_path / "a")).symlink_to(tmp_path / "theirs")
+    replace_file(tmp_path / "a", b"new")
 
-    with pytest.raises(Broken, match=r"secret .* is damaged"):
-        load_secret(tmp_path)
+    assert (tmp_path / "theirs").read_bytes() == b"theirs"
+    assert not (tmp_path / "a").is_symlink() and (tmp_path / "a").read_bytes() == b"new"
 
 
-def test_a_folder_that_is_made_for_a_secret_is_private(tmp_path: Path) -> None:
-    load_secret(tmp_path / "room")
+def test_two_processes_do_not_share_a_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = draft_of(tmp_path / "a")
+    monkeypatch.setattr(os, "getpid", lambda: 1)
 
-    assert (tmp_path / "room").stat().st_mode & 0o777 == 0o700
-
-
-@pytest.mark.parametrize("kind", ["a pipe", "a folder", "a link to itself"])
-def test_a_secret_that_cannot_be_read_is_said_to_be_so(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "secret"
-    match kind:
-        case "a pipe":
-            os.mkfifo(path)
-        case "a folder":
-            path.mkdir()
-        case _:
-            path.symlink_to("secret")
-
-    with pytest.raises(Broken, match=r"secret .* cannot be read"):
-        load_secret(tmp_path)
+    assert draft_of(tmp_path / "a") != own
 
 
-def test_a_secret_that_cannot_be_written_is_said_to_be_so(
+def test_what_need_not_be_durable_does_not_wait_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+    calls = noting(monkeypatch, ["pwrite", "fdatasync", "replace", "fsync"])
+    replace_file(tmp_path / "a", b"new", is_durable=False)
 
-    monkeypatch.setattr("csp.journal.atomic_files.write_all", fail)
+    assert calls == ["pwrite", "replace"]
 
-    with pytest.raises(Broken, match=r"secret .* cannot be written: No space left"):
-        load_secret(tmp_path)
+
+def test_a_file_may_be_given_another_mode(tmp_path: Path) -> None:
+    replace_file(tmp_path / "a", b"new", mode=0o640)
+
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_of_the_current_folder_needs_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    replace_file("a", b"new")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -1,1 +1,0 @@
-"""Measure the gateway on the machine it runs on."""

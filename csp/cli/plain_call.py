@@ -1,0 +1,64 @@
+"""What a plain command line needs, without what reads any other: no parser, no table of settings.
+
+A person waits for these commands. Whatever is not plain (a rare option, a settings file, a choice among
+rooms, a mistake) is left to the long way, which comes to the same where both can go.
+"""
+
+import os
+
+from csp.fast_start import process_environment
+from csp.fast_start.room_files import is_name, read_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: The variables of ours that are understood here, or are no settings.
+_VARIABLES = ("CSP_ROOM", "CSP_AUTH_TOKEN", "CSP_PANES")
+
+
+def is_plain(env: "Mapping[str, str]") -> bool:
+    """Tell whether the environment has nothing to say that a table of settings would have to check."""
+    ours = {name for name, value in env.items() if name.startswith("CSP_") and value}
+    return ours.issubset(_VARIABLES) and env.get("CSP_AUTH_TOKEN", "").isprintable()
+
+
+def plain_folder(env: "Mapping[str, str]") -> str:
+    """Return the current folder; nothing where it has gone, or where a file may have settings."""
+    user = process_environment.xdg(env, "XDG_CONFIG_HOME", ".config")
+    try:
+        cwd = os.getcwd()
+    except FileNotFoundError:
+        return ""
+    return "" if not user or any(map(_may_be, (f"{cwd}/csp.toml", f"{user}/csp/config.toml"))) else cwd
+
+
+def _may_be(path: str) -> bool:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def plain_room(chosen: str, env: "Mapping[str, str]") -> tuple[str, str, str] | None:
+    """Return the url, the token and the name of the room that is named, or of the only one that runs."""
+    state_dir = process_environment.state_dir(env)
+    name = chosen or env.get("CSP_ROOM", "")
+    try:
+        files = [f"{name}.json"] if name else os.listdir(state_dir)
+    except OSError:
+        return None
+    names = [file.removesuffix(".json") for file in files if file.endswith(".json")]
+    if not all(map(is_name, names)):
+        return None
+    paths = [os.path.join(state_dir, f"{name}.json") for name in names]
+    running = [found for path in paths if (found := read_running(path))]
+    if len(running) != 1:
+        return None
+    url, token, room = (running[0].get(key) for key in ("url", "token", "room"))
+    if not isinstance(url, str) or not isinstance(token, str) or not isinstance(room, str):
+        return None
+    return url, env.get("CSP_AUTH_TOKEN") or token, room
