@@ -34,7 +34,7 @@ from csp.room.sessions import token_estimate, turn_prompt
 from csp.sidecar import gemini_home, limit_reset, mcp_entry
 from csp.sidecar.transcripts import until as until_words
 from csp.terminal import prompt
-from csp.whiteboard import wordpiece as pieces
+from csp.whiteboard import word_vectors
 from tests.long_texts import texts
 
 SIZE: Final = 8 * 1024
@@ -43,6 +43,12 @@ LIMIT: Final = 100.0
 _EACH: Final = re.compile(r".", re.DOTALL)
 
 Reader = Callable[[str], Any]
+
+
+def embed(text: str) -> Any:
+    model = word_vectors.load_word_vectors()
+    assert model is not None
+    return model.embed(text)
 
 
 def _lenient(read: Reader) -> Reader:
@@ -94,7 +100,7 @@ READERS: Final[dict[str, Reader]] = {
     "the nearest name": lambda text: identity.nearest(text, ["claude", "codex"]),
     "words of the history": words.tokens_of_text,
     "a match": lambda text: history_query.matches(text, "zebra quagga"),
-    "words of the board": lambda text: list(pieces.words_of(text)),
+    "meaning of a note": embed,
     "a terminal's text": pane_text.visible,
     "one line": lambda text: pane_text.one_line(text, 80),
     "a folded text": lambda text: pane_text.folded(text, "how to see it"),
