@@ -1,4 +1,4 @@
-"""Write small files so that a crash leaves the old one or the new one, never half of one."""
+"""Write small files atomically: after a crash there is the old file or the new one, never a part."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ _TEMPORARY: Final = ".tmp"
 
 
 def sync_data(fd: int) -> None:
-    """Return when the bytes of `fd` are on the disk, not only in its cache."""
+    """Return when the bytes of `fd` are on the disk and not only in a cache."""
     if sys.platform == "darwin":
         import fcntl
 
@@ -32,7 +32,7 @@ def sync_data(fd: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames and new names in `folder` survive a power cut."""
+    """Make renames and new files in `folder` survive a power cut."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -41,7 +41,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_all(fd: int, data: bytes, offset: int) -> None:
-    """Write `data` at `offset`, however many calls the kernel makes of it."""
+    """Write all of `data` at `offset`, in as many calls as the kernel needs."""
     rest = memoryview(data)
     while rest:
         written = os.pwrite(fd, rest, offset)
@@ -49,13 +49,13 @@ def write_all(fd: int, data: bytes, offset: int) -> None:
 
 
 def create_private(path: Path) -> int:
-    """Open a new file that only its owner may read; FileExistsError if there is one."""
+    """Create a file that only its owner may read; FileExistsError if it exists."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     return os.open(path, flags, PRIVATE_FILE)
 
 
 def read_plain(path: Path, max_bytes: int = -1) -> bytes:
-    """Return the content of a file, or its first bytes; a pipe is an OSError, because it would block."""
+    """Return the content of a regular file, or its first bytes; OSError for a pipe, which would block."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -67,7 +67,7 @@ def read_plain(path: Path, max_bytes: int = -1) -> bytes:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put `data` in the place of `path` at once; on OSError the old file stands, nothing else is left."""
+    """Replace `path` by `data` atomically; on OSError the old file stays and nothing else is left."""
     temporary = path.with_name(path.name + _TEMPORARY)
     temporary.unlink(missing_ok=True)
     try:
@@ -86,7 +86,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def load_secret(folder: Path) -> bytes:
-    """Return the room's 32 secret bytes, made at the first call and the same ever after.
+    """Return the room's 32 secret bytes, created by the first call and stable from then on.
 
     Raise Broken if the file is damaged: a new secret would silently lock out every agent and page.
     """
@@ -98,7 +98,7 @@ def load_secret(folder: Path) -> bytes:
     except OSError as exc:
         raise Broken(f"the room's secret {str(path)!r} cannot be read: {exc.strerror}", _RESTORE) from exc
     secret = kept[:_SECRET_BYTES]
-    # Rooms of before have no checksum.
+    # Secrets of older rooms have no checksum.
     if len(kept) != _SECRET_BYTES and kept != _with_checksum(secret):
         raise Broken(f"the room's secret {str(path)!r} is damaged", _RESTORE)
     return secret
