@@ -36,7 +36,7 @@ from csp.room.runs import run_message_parser
 from csp.room.sessions import token_estimate, turn_prompt
 from csp.sidecar.brain import limit_reset
 from csp.terminal import prompt
-from csp.whiteboard import wordpiece as pieces
+from csp.whiteboard import word_vectors
 from tests.long_texts import texts
 
 SIZE: Final = 8 * 1024
@@ -45,6 +45,12 @@ LIMIT: Final = 100.0
 _EACH: Final = re.compile(r".", re.DOTALL)
 
 Reader = Callable[[str], Any]
+
+
+def embed(text: str) -> Any:
+    model = word_vectors.load_word_vectors()
+    assert model is not None
+    return model.embed(text)
 
 
 def _lenient(read: Reader) -> Reader:
@@ -96,7 +102,7 @@ READERS: Final[dict[str, Reader]] = {
     "the nearest name": lambda text: identity.nearest(text, ["claude", "codex"]),
     "words of the history": words.tokens_of_text,
     "a match": lambda text: history_query.matches(text, "zebra quagga"),
-    "words of the board": lambda text: list(pieces.words_of(text)),
+    "meaning of a note": embed,
     "a terminal's text": pane_text.visible,
     "one line": lambda text: pane_text.one_line(text, 80),
     "a folded text": lambda text: pane_text.folded(text, "how to see it"),

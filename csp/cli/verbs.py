@@ -308,7 +308,7 @@ _BOARD: Final = (
     _value("--kind", "K", "only notes of this kind", choices=("note", "reply", "summary")),
     _value("--tag", "T", "only notes with this tag; add: tags for the note, as A,B"),
     _value("--limit", "N", "how many notes; default: 50, of a search 10", type=_WHOLE),
-    _switch("--rerank", "search: let the larger model read the best hits"),
+    _switch("--rerank", "search: compare more notes word by word"),
     _value("--id", "ID", "add: id to give it; the same id is never written twice"),
     _value("--by", "AGENT", "summarise: who writes it"),
     _JSON,

@@ -1,7 +1,13 @@
-"""The room's events on disk: written once, in order; read back from any place.
+"""The room's events on disk: appended in order, read from any position.
 
-`Journal` is what the writer of a room asks of a store. `history`, `index` and `rewrite` read the file of
-`JsonlJournal` itself: another store brings its own.
+`JsonlJournal` is one file of JSON lines with a checksum per line. `append` writes a batch, `sync` brings it
+to the disk and `commit` shows it to readers, so many messages share one sync. `tail_repair` and
+`duplicate_lines` repair the file when it is opened, `rewrite` removes text from it, `scrub` looks for damage
+and `snapshots` shorten the next start. `history` answers queries, from memory or with the help of
+`search_index`, an SQLite file that can always be rebuilt.
+
+`Journal` is the interface that the writer of a room needs. `history`, `search_index` and `rewrite` read the
+file of `JsonlJournal` directly.
 """
 
 from collections.abc import Sequence
@@ -15,9 +21,9 @@ __all__ = ["Chunk", "Cursor", "Journal", "JsonlJournal", "load_secret"]
 
 
 class Journal(Protocol):
-    """An ordered, durable list of encoded events that one writer extends.
+    """An ordered, durable list of encoded events with one writer.
 
-    `last_seq` is that of the last event appended.
+    `last_seq` is the seq of the last event appended.
     """
 
     last_seq: int
@@ -27,16 +33,16 @@ class Journal(Protocol):
         """The seq of the last event committed."""
 
     def append(self, lines: Sequence[bytes], first_seq: int) -> None:
-        """Add a batch whose first event has the seq after `last_seq`; all of it or nothing."""
+        """Add a batch whose first event has the seq after `last_seq`; all of it or none."""
 
     def sync(self) -> None:
         """Return when everything appended would survive a power cut."""
 
     def commit(self) -> None:
-        """Show readers everything appended."""
+        """Make everything appended visible to readers."""
 
     def rollback(self) -> None:
-        """Take back everything appended since the last commit."""
+        """Remove everything appended since the last commit."""
 
     def can_grow(self) -> bool:
         """Tell, after StorageFull, whether there is space again."""
@@ -45,4 +51,4 @@ class Journal(Protocol):
         """Return the next committed lines with a higher seq."""
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Release the store."""

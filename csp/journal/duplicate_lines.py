@@ -1,9 +1,9 @@
-"""Take lines out of a journal that stand in it for a second time, put others back into their order.
+"""Remove duplicate lines from a journal and sort lines that are out of order.
 
-That is how a restore or a copy by hand may leave it. The numbers of a journal grow from line to line, and
-everything that searches it relies on that. A sound one has as many lines as numbers, which is quickly
-counted; only where it has not, or where numbers go back, every line is looked at. Of two lines with one
-number the first is the journal's, because it was there when the next number was given out.
+A restore or a manual copy can leave a journal in that state. Everything that searches a journal relies on
+seqs that grow from line to line. A sound journal has as many lines as seqs, which is quick to count; every
+line is examined only if the counts differ or a seq goes back. Of two lines with the same seq the first one
+is kept, because it was there when the next seq was assigned.
 """
 
 import os
@@ -16,78 +16,76 @@ from csp.journal.line_reader import blocks_forward, intact_seq, line_at, read_at
 from csp.journal.tail_repair import TORN_NAME, find_last_seq, keep_torn
 
 _BLOCK_BYTES: Final = 1 << 20
-#: Of a longer journal only the line after each block is looked at: a start must not take long.
-_LOOKED_THROUGH: Final = 16 << 20
-_NEAR_BYTES: Final = 64 << 10
+#: In a longer journal only one line per block is examined, because a start must not take long.
+_FULL_CHECK_BYTES: Final = 16 << 20
+_SAMPLE_BYTES: Final = 64 << 10
 
 
-class _Stretch(NamedTuple):
-    """Bytes of whole lines, from `start` up to `end`."""
+class _Range(NamedTuple):
+    """The bytes of whole lines, from `start` up to `end`."""
 
     start: int
     end: int
 
 
-class _Lines(NamedTuple):
-    """The lines of a journal in the order of their numbers, and those that stood there twice."""
+class _SortedLines(NamedTuple):
+    """The lines of a journal in the order of their seqs, the duplicates apart."""
 
-    own: list[_Stretch]
-    doubled: list[_Stretch]
-    is_ordered: bool
+    kept: list[_Range]
+    duplicates: list[_Range]
+    was_ordered: bool
 
 
-def take_out_doubled(path: Path, fresh: Path, fd: int, end: int) -> str:
-    """Put a journal in order, without doubled lines, in the place of `path`; return what was done, or "".
+def repair_line_order(path: Path, fresh: Path, fd: int, end: int) -> str:
+    """Replace `path` by a sorted journal without duplicates; return what was done, or "".
 
-    The caller must open the file again. The duplicates are kept in `journal.torn`.
+    `fresh` is the name of the temporary file. If something was done, the caller must reopen the file. The
+    duplicates are kept in `journal.torn`.
     """
-    if _has_a_line_for_each_number(fd, end) and _is_ascending(fd, end):
+    if _is_complete(fd, end) and _is_ascending(fd, end):
         return ""
-    lines = _read(fd, end)
-    if lines.is_ordered and not lines.doubled:
+    lines = _sort_lines(fd, end)
+    if lines.was_ordered and not lines.duplicates:
         return ""
     fresh.unlink(missing_ok=True)
     copy = create_private(fresh)
     try:
         size = 0
-        for stretch in lines.own:
-            size += _copy(fd, copy, stretch, size)
+        for start, stop in lines.kept:
+            for at in range(start, stop, _BLOCK_BYTES):
+                data = read_at(fd, at, min(_BLOCK_BYTES, stop - at))
+                write_all(copy, data, size)
+                size += len(data)
         sync_data(copy)
     finally:
         os.close(copy)
-    for stretch in lines.doubled:
-        keep_torn(path.parent, read_at(fd, stretch.start, stretch.end - stretch.start - 1))
+    for start, stop in lines.duplicates:
+        keep_torn(path.parent, read_at(fd, start, stop - start - 1))
     os.replace(fresh, path)
     sync_folder(path.parent)
-    return _said(lines)
+    done = [] if lines.was_ordered else ["sorted journal lines that were out of order"]
+    if lines.duplicates:
+        done.append(f"removed {len(lines.duplicates)} duplicate journal lines; kept them in {TORN_NAME}")
+    return ", ".join(done)
 
 
-def _said(lines: _Lines) -> str:
-    said = [] if lines.is_ordered else ["the journal lines were out of order; put them back"]
-    if lines.doubled:
-        said.append(
-            f"{len(lines.doubled)} journal lines stood there twice; took them out, kept in {TORN_NAME}"
-        )
-    return ", and ".join(said)
-
-
-def _has_a_line_for_each_number(fd: int, end: int) -> bool:
+def _is_complete(fd: int, end: int) -> bool:
+    """Tell whether the journal has exactly one line for each seq from its first to its last."""
     if not end:
         return True
     first = intact_seq(line_at(fd, 0, end))
     last, damaged = find_last_seq(fd, end)
-    return first is not None and not damaged and _count_lines(fd, end) == last - first + 1
-
-
-def _count_lines(fd: int, end: int) -> int:
-    places = range(0, end, _BLOCK_BYTES)
-    return sum(read_at(fd, at, min(_BLOCK_BYTES, end - at)).count(b"\n") for at in places)
+    if first is None or damaged:
+        return False
+    blocks = range(0, end, _BLOCK_BYTES)
+    count = sum(read_at(fd, at, min(_BLOCK_BYTES, end - at)).count(b"\n") for at in blocks)
+    return count == last - first + 1
 
 
 def _is_ascending(fd: int, end: int) -> bool:
-    """Tell whether no number is below the one before, as far as is looked."""
+    """Tell whether no examined line has a lower seq than the one before it."""
     highest = -1
-    for line in _all_lines(fd, end) if end <= _LOOKED_THROUGH else _some_lines(fd, end):
+    for line in _lines_to_check(fd, end):
         head = type_and_seq(line)
         if head is not None:
             if head[1] < highest:
@@ -96,52 +94,39 @@ def _is_ascending(fd: int, end: int) -> bool:
     return True
 
 
-def _all_lines(fd: int, end: int) -> Iterator[bytes]:
-    for _, data in blocks_forward(fd, 0, end):
-        yield from data.split(b"\n")
-
-
-def _some_lines(fd: int, end: int) -> Iterator[bytes]:
-    """Yield the first line that begins in each block, if its end is near."""
+def _lines_to_check(fd: int, end: int) -> Iterator[bytes]:
+    if end <= _FULL_CHECK_BYTES:
+        for _, data in blocks_forward(fd, 0, end):
+            yield from data.split(b"\n")
+        return
     for at in range(0, end, _BLOCK_BYTES):
-        yield read_at(fd, at, min(_NEAR_BYTES, end - at)).partition(b"\n")[2].partition(b"\n")[0]
+        # The first whole line of the block, if it is short enough.
+        yield read_at(fd, at, min(_SAMPLE_BYTES, end - at)).partition(b"\n")[2].partition(b"\n")[0]
 
 
-def _read(fd: int, end: int) -> _Lines:
-    """Look at every line; damaged ones have no number and stay behind the line that they stand behind."""
-    placed: list[tuple[int, bool, _Stretch]] = []
-    doubled: list[_Stretch] = []
+def _sort_lines(fd: int, end: int) -> _SortedLines:
+    """Examine every line; a damaged line has no seq and stays after the line that it follows."""
+    placed: list[tuple[int, bool, _Range]] = []
+    duplicates: list[_Range] = []
     known: set[int] = set()
     last = -1
     for offset, data in blocks_forward(fd, 0, end):
         for at, line in split(offset, data):
-            stretch = _Stretch(at, at + len(line) + 1)
+            place = _Range(at, at + len(line) + 1)
             seq = intact_seq(line)
             if seq in known:
-                doubled.append(stretch)
+                duplicates.append(place)
                 continue
             if seq is not None:
                 known.add(seq)
                 last = seq
-            placed.append((last, seq is None, stretch))
+            placed.append((last, seq is None, place))
     ordered = sorted(placed, key=lambda line: line[:2])
-    return _Lines(_joined([stretch for _, _, stretch in ordered]), doubled, ordered == placed)
-
-
-def _joined(stretches: list[_Stretch]) -> list[_Stretch]:
-    """Return the same bytes in as few stretches as can be."""
-    found: list[_Stretch] = []
-    for stretch in stretches:
-        if found and found[-1].end == stretch.start:
-            found[-1] = _Stretch(found[-1].start, stretch.end)
+    kept: list[_Range] = []
+    for _, _, place in ordered:
+        # Neighbours are copied together.
+        if kept and kept[-1].end == place.start:
+            kept[-1] = _Range(kept[-1].start, place.end)
         else:
-            found.append(stretch)
-    return found
-
-
-def _copy(source: int, copy: int, stretch: _Stretch, to: int) -> int:
-    """Copy a stretch; return its size."""
-    for at in range(stretch.start, stretch.end, _BLOCK_BYTES):
-        data = read_at(source, at, min(_BLOCK_BYTES, stretch.end - at))
-        write_all(copy, data, to + at - stretch.start)
-    return stretch.end - stretch.start
+            kept.append(place)
+    return _SortedLines(kept, duplicates, ordered == placed)

@@ -1,4 +1,4 @@
-"""Answer questions about what was said: the newest from memory, the rest from the journal."""
+"""Answer queries of the history: the newest items from memory, the rest from the journal."""
 
 import asyncio
 import logging
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
-from csp.errors import BadInput
 from csp.journal.history_query import (
     HIDDEN_TYPES,
     Concerns,
     Facets,
     HistoryQuery,
     admits,
+    event_of,
     facets_of,
     facets_of_event,
 )
@@ -22,19 +22,19 @@ from csp.journal.journal_view import JournalView
 from csp.journal.jsonl_journal import JsonlJournal
 from csp.journal.line_reader import blocks_forward
 from csp.journal.line_scan import Hit, Scanner
-from csp.journal.search_index import SearchIndex, SearchPlan
+from csp.journal.search_index import SearchIndex
 from csp.journal.search_tokens import clauses_of, clauses_of_message, clauses_of_types
 from csp.protocol.enums import MessageId
-from csp.protocol.events import AnyEvent, DeliveryMoved, decode_event, type_of
+from csp.protocol.events import AnyEvent, DeliveryMoved, type_of
 
 log = logging.getLogger(__name__)
 
 _RECENT_BYTES: Final = 4 * 1024 * 1024
-# Reading this much is quicker than asking the index something broad.
+# Reading this much is quicker than a broad query of the index.
 _NEAR_BYTES: Final = 512 * 1024
-# A page without any condition is nearly always within this; beyond lies much of the room's machinery.
+# A page without conditions is nearly always within this; if not, there are many internal events.
 _FAR_BYTES: Final = 1024 * 1024
-# A few more than asked for, because some will not stand the check; then more and more.
+# The index is asked for a few more lines than needed, because some fail the check; then for more and more.
 _SPARE: Final = 16
 _GROWTH: Final = 4
 _MOST_DELIVERIES: Final = 100_000
@@ -42,7 +42,7 @@ _MOST_DELIVERIES: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryPage:
-    """Items oldest first; `next` is the seq to go on from, None where nothing older is left."""
+    """Items oldest first; `next` is the seq to continue from, None if nothing older is left."""
 
     lines: list[bytes]
     next: int | None
@@ -50,7 +50,7 @@ class HistoryPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageHistory:
-    """A message with everything that happened to it on its way."""
+    """A message and all states of its deliveries."""
 
     line: bytes
     event: AnyEvent
@@ -63,9 +63,9 @@ class _Recent(NamedTuple):
 
 
 class History:
-    """The items of one room's history; `page` and `find` may be asked at any time.
+    """The history of one room.
 
-    `concerns` is the room's rule of what an agent may read.
+    `concerns` is the room's rule for what an agent may read.
     """
 
     def __init__(self, journal: JsonlJournal, index: SearchIndex, cap: int, concerns: Concerns) -> None:
@@ -76,11 +76,11 @@ class History:
         self._recent: deque[_Recent] = deque()
         self._recent_bytes = 0
         self._generation = journal.generation
-        # Every item with a higher seq is in memory.
+        # All items with a higher seq are in memory.
         self._floor = journal.last_seq
 
     def load_recent(self) -> None:
-        """Fill the memory from the journal's end; its cost does not grow with the journal."""
+        """Fill the memory from the end of the journal; the cost does not grow with the journal."""
         self._recent.clear()
         self._recent_bytes = 0
         self._generation = self._journal.generation
@@ -91,13 +91,13 @@ class History:
             if read > _RECENT_BYTES or len(self._recent) >= self._cap:
                 self._floor = seq
                 return
-            facets = _item(line)
-            if facets is not None:
+            facets = facets_of(line)
+            if facets is not None and facets.type not in HIDDEN_TYPES:
                 self._recent.appendleft(_Recent(line, facets))
                 self._recent_bytes += len(line)
 
     def remember(self, line: bytes, event: AnyEvent) -> None:
-        """Take a committed event into the memory; the oldest item makes room for it."""
+        """Add a committed event to the memory and drop the oldest items if it is full."""
         if type_of(event) in HIDDEN_TYPES:
             return
         self._recent.append(_Recent(line, facets_of_event(event)))
@@ -108,7 +108,7 @@ class History:
             self._floor = gone.facets.seq
 
     async def page(self, query: HistoryQuery) -> HistoryPage:
-        """Return one page; what memory cannot answer is read in a thread."""
+        """Return one page; what is not in memory is read in a thread."""
         hits = self._from_memory(query)
         if hits is None:
             hits = await asyncio.to_thread(self._from_disk, query)
@@ -119,13 +119,13 @@ class History:
         return HistoryPage(lines=[hit.line for hit in shown], next=shown[0].seq if more else None)
 
     async def find(self, message_id: MessageId) -> MessageHistory | None:
-        """Return a message of any age with its deliveries, None if there is no such message."""
+        """Return a message of any age with its deliveries, or None if there is no such message."""
         return await asyncio.to_thread(self._find, message_id)
 
     # --- in memory -------------------------------------------------------------------------------
 
     def _from_memory(self, query: HistoryQuery) -> list[Hit] | None:
-        """Return the hits if memory holds all of them; a search reads much text, so it goes to a thread."""
+        """Return the hits if all of them are in memory; a text search is slow, so it runs in a thread."""
         if self._generation != self._journal.generation:
             self.load_recent()
         if query.q.strip():
@@ -133,13 +133,12 @@ class History:
         if query.after is not None:
             if query.after < self._floor:
                 return None
-            return list(islice(self._remembered(query, self._newer_than(query.after)), query.limit))
+            after = query.after
+            # Readers that are up to date ask for a few new items very often, so start from the newest.
+            newer = list(takewhile(lambda item: item.facets.seq > after, reversed(self._recent)))
+            return list(islice(self._remembered(query, reversed(newer)), query.limit))
         hits = list(islice(self._remembered(query, reversed(self._recent)), query.limit + 1))
         return hits if len(hits) > query.limit or self._floor == 0 else None
-
-    def _newer_than(self, seq: int) -> Iterator[_Recent]:
-        """Yield what came after `seq` in order; readers that are up to date ask for it all the time."""
-        return reversed(list(takewhile(lambda item: item.facets.seq > seq, reversed(self._recent))))
 
     def _remembered(self, query: HistoryQuery, recent: Iterable[_Recent]) -> Iterator[Hit]:
         for line, facets in recent:
@@ -164,7 +163,9 @@ class History:
             clauses = clauses_of_types(query.types)
         plan = self._index.plan(view, clauses) if border > 0 else None
         if plan is not None:
-            border = yield from _read_down(scanner, view, border, _scan_goal(plan, border))
+            # A broad query of the index starts slowly, so the nearest lines are read first.
+            goal = min(plan.covered, border - _NEAR_BYTES) if plan.is_broad else plan.covered
+            border = yield from _read_down(scanner, view, border, goal)
         count = query.limit + _SPARE
         while plan is not None:
             found = self._index.offsets(view, plan, 0, border, count, newest_first=True)
@@ -191,7 +192,7 @@ class History:
             if found is None:
                 break
             yield from _checked(scanner, view, found)
-            # Past the start of a line already seen: should the rest be scanned, its tail is no line.
+            # One byte past the start of a line already seen: a scan of the rest skips the remainder of it.
             start = found[-1] + 1 if len(found) == count else border
             count *= _GROWTH
         yield from _read_up(scanner, view, start, end, end)
@@ -200,17 +201,15 @@ class History:
         message: tuple[bytes, AnyEvent] | None = None
         deliveries: list[DeliveryMoved] = []
         for line in self._lines_naming(self._journal.view, message_id):
-            event = _decoded(line)
+            event = event_of(line)
             if isinstance(event, DeliveryMoved):
                 if event.message == message_id:
                     deliveries.append(event)
             elif message is None and event is not None and event.id == message_id:
                 message = line, event
-        return (
-            None
-            if message is None
-            else MessageHistory(line=message[0], event=message[1], deliveries=deliveries)
-        )
+        if message is None:
+            return None
+        return MessageHistory(line=message[0], event=message[1], deliveries=deliveries)
 
     def _lines_naming(self, view: JournalView, message_id: MessageId) -> Iterator[bytes]:
         start = 0
@@ -226,13 +225,8 @@ class History:
                 yield from (line for line in data.split(b"\n") if needle in line)
 
 
-def _scan_goal(plan: SearchPlan, border: int) -> int:
-    """Return down to which offset to read before the index is asked."""
-    return min(plan.covered, border - _NEAR_BYTES) if plan.is_broad else plan.covered
-
-
 def _read_down(scanner: Scanner, view: JournalView, border: int, goal: int) -> Generator[Hit, None, int]:
-    """Yield the hits before `border` newest first, down to `goal` or somewhat further; return how far."""
+    """Yield the hits before `border` newest first, down to about `goal`; return the offset reached."""
     if border > goal:
         for offset, hits in scanner.newest_first(view, border):
             yield from hits
@@ -245,7 +239,7 @@ def _read_down(scanner: Scanner, view: JournalView, border: int, goal: int) -> G
 def _read_up(
     scanner: Scanner, view: JournalView, start: int, end: int, goal: int
 ) -> Generator[Hit, None, int]:
-    """Yield the hits in [start, end) in order, up to `goal` or somewhat further; return how far."""
+    """Yield the hits in [start, end) in order, up to about `goal`; return the offset reached."""
     for offset, hits in scanner.oldest_first(view, start, end):
         yield from hits
         start = offset
@@ -258,15 +252,3 @@ def _checked(scanner: Scanner, view: JournalView, offsets: list[int]) -> Iterato
     for at in offsets:
         if (hit := scanner.check(view.line_at(at))) is not None:
             yield hit
-
-
-def _item(line: bytes) -> Facets | None:
-    facets = facets_of(line)
-    return None if facets is None or facets.type in HIDDEN_TYPES else facets
-
-
-def _decoded(line: bytes) -> AnyEvent | None:
-    try:
-        return decode_event(line)
-    except BadInput:
-        return None

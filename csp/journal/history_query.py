@@ -1,4 +1,4 @@
-"""What a question to the history is, with the rules by which a line answers it."""
+"""A query of the history, and the rules that decide which lines match it."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from csp.protocol.events import HISTORY_TYPES, AnyEvent, MessageEvent, decode_ev
 
 Concerns = Callable[[AnyEvent, AgentId], bool]
 
-#: The machinery of the room: in the journal, never in its history.
+#: Internal events: in the journal, but not part of the history.
 HIDDEN_TYPES: Final = frozenset(
     {"base", "board", "call", "control", "delivery", "joined", "left", "pruned", "redacted", "state"}
 )
@@ -23,7 +23,7 @@ _WORD: Final = re.compile(r"[a-z0-9_]+\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryQuery:
-    """Which items of the history are wanted; `audience` limits them to what concerns that agent."""
+    """Which items of the history to return; `audience` limits them to what that agent may read."""
 
     limit: int = 50
     after: int | None = None
@@ -36,7 +36,7 @@ class HistoryQuery:
 
 
 class Facets(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a line that filters look at."""
+    """The fields of a line that filters use."""
 
     seq: int
     type: str
@@ -57,7 +57,7 @@ _text: Final = msgspec.json.Decoder(_Text)
 
 
 def facets_of(line: bytes) -> Facets | None:
-    """Read the facets of a line; None where they are not of the shape all events share."""
+    """Read the facets of a line; None if it lacks the fields that all events share."""
     try:
         return _facets.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -65,35 +65,43 @@ def facets_of(line: bytes) -> Facets | None:
 
 
 def facets_of_event(event: AnyEvent) -> Facets:
-    """Return the facets of an event at hand, without reading its line again."""
+    """Return the facets of a decoded event."""
     recipients = event.recipients if isinstance(event, MessageEvent) else ()
     session_id = getattr(event, "session_id", None)
     return Facets(event.seq, type_of(event), event.id, event.sender, event.target, "", session_id, recipients)
 
 
 def text_of(line: bytes) -> str:
-    """Return the text of a line, empty where it has none."""
+    """Return the text of a line, or "" if it has none."""
     try:
         return _text.decode(line).text
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
 
 
+def event_of(line: bytes) -> AnyEvent | None:
+    """Decode a line; None if it is damaged."""
+    try:
+        return decode_event(line)
+    except BadInput:
+        return None
+
+
 @lru_cache(maxsize=256)
 def pieces(q: str) -> tuple[str, ...]:
-    """Split what a person typed into the pieces that must all be found, folded for comparing."""
+    """Split a search text into case-folded pieces, all of which must match."""
     return tuple(q.casefold().split())
 
 
 def is_word(piece: str) -> bool:
-    """Tell whether a piece is matched at the start of a word; others are matched anywhere."""
+    """Tell whether a piece must match at the start of a word; other pieces match anywhere."""
     return _WORD.match(piece) is not None
 
 
 def matches(text: str, q: str) -> bool:
-    """Tell whether `text` holds every piece of `q`, whatever the case.
+    """Tell whether `text` contains every piece of `q`, ignoring case.
 
-    A piece of ASCII letters, digits and underscores must begin a word; any other may stand anywhere.
+    A piece of ASCII letters, digits and underscores must start a word; any other may be anywhere.
     """
     folded = text.casefold()
     return all(_piece_test(piece)(folded) for piece in pieces(q))
@@ -107,16 +115,8 @@ def _piece_test(piece: str) -> Callable[[str], object]:
 
 
 def admits(query: HistoryQuery, line: bytes, facets: Facets, concerns: Concerns) -> bool:
-    """Tell whether a line is an answer, the place given by `after` and `before` included."""
-    return (
-        _fits(query, facets)
-        and (query.audience is None or _concerns(line, query.audience, concerns))
-        and (not query.q or matches(text_of(line), query.q))
-    )
-
-
-def _fits(query: HistoryQuery, facets: Facets) -> bool:
-    return (
+    """Tell whether a line matches a query, including its `after` and `before`."""
+    fits = (
         facets.type in query.types
         and facets.type not in HIDDEN_TYPES
         and (query.before is None or facets.seq < query.before)
@@ -124,10 +124,10 @@ def _fits(query: HistoryQuery, facets: Facets) -> bool:
         and (query.session is None or facets.session_id == query.session)
         and (query.agent is None or query.agent in (facets.sender, facets.target, *facets.recipients))
     )
-
-
-def _concerns(line: bytes, audience: AgentId, concerns: Concerns) -> bool:
-    try:
-        return concerns(decode_event(line), audience)
-    except BadInput:
+    if not fits:
         return False
+    if query.audience is not None:
+        event = event_of(line)
+        if event is None or not concerns(event, query.audience):
+            return False
+    return not query.q or matches(text_of(line), query.q)

@@ -1,4 +1,4 @@
-"""What readers may see of a journal at one moment, safe to use in any thread."""
+"""The committed part of a journal at one moment, safe to read in any thread."""
 
 import contextlib
 import os
@@ -10,9 +10,9 @@ from csp.journal.line_reader import blocks_back, blocks_forward, intact_seq, lin
 
 
 class JournalFile:
-    """A descriptor that stays open for as long as anybody holds this object.
+    """A descriptor that stays open as long as this object is referenced.
 
-    A rewrite swaps the file under readers in other threads; each finishes on the one it began.
+    A rewrite swaps the file while other threads read it; each thread finishes with the file it started on.
     """
 
     __slots__ = ("fd",)
@@ -26,7 +26,7 @@ class JournalFile:
 
 
 class Cursor(NamedTuple):
-    """A place between two lines; it is worth nothing once a rewrite has begun a new generation."""
+    """A position between two lines; invalid after a rewrite, which starts a new generation."""
 
     generation: int
     offset: int
@@ -34,7 +34,7 @@ class Cursor(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Intact lines in order; `end` says that nothing more is committed."""
+    """Intact lines in order; `end` is true if nothing more is committed."""
 
     lines: list[bytes]
     last_seq: int
@@ -51,18 +51,18 @@ class JournalView(NamedTuple):
     generation: int
 
     def offset_after(self, seq: int) -> int:
-        """Return where the first intact line with a higher seq starts; `end` if there is none."""
-        # Readers that are up to date ask this all the time.
+        """Return the offset of the first intact line with a higher seq, or `end`."""
+        # The usual case: the reader is up to date.
         if seq >= self.seq:
             return self.end
         return seek_after(self.file.fd, self.end, seq)
 
     def line_at(self, offset: int) -> bytes:
-        """Return the line that starts at `offset`, whole or damaged."""
+        """Return the line that starts at `offset`, intact or damaged."""
         return line_at(self.file.fd, offset, self.end)
 
     def read_after(self, seq: int, max_bytes: int, cursor: Cursor | None) -> Chunk:
-        """Return the lines after `seq`; damaged ones are passed over."""
+        """Return the lines after `seq`; damaged lines are skipped."""
         known = cursor is not None and cursor.generation == self.generation
         start = cursor.offset if cursor is not None and known else self.offset_after(seq)
         lines: list[bytes] = []

@@ -1,6 +1,5 @@
-"""A journal in one file of JSON lines, with one writer."""
+"""A journal in one file of JSON lines that one process writes."""
 
-import contextlib
 import errno
 import fcntl
 import logging
@@ -19,10 +18,10 @@ from csp.fast_start.atomic_files import (
     sync_folder,
     write_all,
 )
-from csp.journal.duplicate_lines import take_out_doubled
+from csp.journal.duplicate_lines import repair_line_order
 from csp.journal.journal_view import Chunk, Cursor, JournalFile, JournalView
 from csp.journal.line_reader import BLOCK_BYTES
-from csp.journal.tail_repair import find_last_seq, mend_tail
+from csp.journal.tail_repair import find_last_seq, repair_tail
 
 log = logging.getLogger(__name__)
 
@@ -31,19 +30,19 @@ REWRITE_NAME: Final = "journal.jsonl.new"
 _LOCK_NAME: Final = "journal.lock"
 _PROBE_NAME: Final = "journal.probe"
 _PROBE_BYTES: Final = 256 * 1024
-#: Why nothing is written, and what to do about it.
+#: Why nothing can be written, and what to do about it.
 MOVED: Final = (
     "the journal was deleted or moved under the running gateway, the room is read-only",
     "put its folder back, or restart the gateway to begin a new room",
 )
-#: What the system says where there is no space.
+#: The system's error numbers for a full disk.
 FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class JsonlJournal:
-    """The journal of one room; the folder's lock is held from `open` to `close`.
+    """The journal of one room; the folder stays locked from `open` to `close`.
 
-    One thread appends. `sync` and everything that reads may run in any thread.
+    One thread appends. `sync` and all reading methods may run in any thread.
     """
 
     def __init__(self, folder: Path, lock_fd: int, file: JournalFile, end: int, warnings: list[str]) -> None:
@@ -59,9 +58,9 @@ class JsonlJournal:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Lock the room's folder and mend the journal's end; JournalLocked if another gateway has it.
+        """Lock the room's folder and repair the journal; JournalLocked if another gateway holds it.
 
-        The journal is locked as well, because people delete lock files.
+        The journal itself is locked as well, because people delete lock files.
         """
         try:
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
@@ -82,21 +81,21 @@ class JsonlJournal:
         file = _locked(path)
         for leftover in (REWRITE_NAME, _PROBE_NAME):
             (folder / leftover).unlink(missing_ok=True)
-        end, warnings = mend_tail(file.fd, folder)
-        if doubled := take_out_doubled(path, folder / REWRITE_NAME, file.fd, end):
+        end, warnings = repair_tail(file.fd, folder)
+        if done := repair_line_order(path, folder / REWRITE_NAME, file.fd, end):
             file = _locked(path)
             end = os.fstat(file.fd).st_size
-            warnings.append(doubled)
-        # The last lines may have been written just before a kill: who asks again is told that they are safe.
+            warnings.append(done)
+        # The last lines may have been written just before a kill, and callers that ask again rely on them.
         sync_data(file.fd)
         journal = cls(folder, lock_fd, file, end, warnings)
         for warning in journal.warnings:
-            log.warning("journal mended", extra={"folder": str(folder), "problem": warning})
+            log.warning("journal repaired", extra={"folder": str(folder), "problem": warning})
         return journal
 
     @property
     def committed(self) -> int:
-        """How many bytes readers may see."""
+        """The number of bytes that readers may see."""
         return self._view.end
 
     @property
@@ -106,7 +105,7 @@ class JsonlJournal:
 
     @property
     def generation(self) -> int:
-        """Grows whenever a rewrite has put another file in the place of this one."""
+        """Grows by one whenever a rewrite replaces the file."""
         return self._view.generation
 
     @property
@@ -121,7 +120,7 @@ class JsonlJournal:
     # --- writing ---------------------------------------------------------------------------------
 
     def append(self, lines: Sequence[bytes], first_seq: int) -> None:
-        """Write the lines of one batch; on StorageFull or StorageFailed none of it is in the file."""
+        """Write the lines of one batch; on StorageFull or StorageFailed none of them is in the file."""
         if first_seq != self.last_seq + 1:
             raise Broken(f"journal is at seq {self.last_seq}, got a batch that starts at {first_seq}")
         if not lines:
@@ -145,24 +144,24 @@ class JsonlJournal:
             raise storage_error("sync the journal", exc) from exc
 
     def commit(self) -> None:
-        """Show readers everything appended so far."""
+        """Make everything appended so far visible to readers."""
         self._view = self._view._replace(end=self._end, seq=self.last_seq)
 
     def rollback(self) -> None:
-        """Take back everything appended since the last commit."""
+        """Remove everything appended since the last commit."""
         self._truncate(self._view.end)
         self._end = self._view.end
         self.last_seq = self._view.seq
 
     def is_in_place(self) -> bool:
-        """Tell whether the next start would find what is written now; the file may be deleted, or moved."""
+        """Tell whether the file is still at its path; it may have been deleted or moved."""
         try:
             return os.path.samestat(os.stat(self.path), os.fstat(self._view.file.fd))
         except OSError:
             return False
 
     def can_grow(self) -> bool:
-        """Tell whether the disk takes bytes again, by writing some and removing them."""
+        """Tell whether the disk has space again, by writing a probe file and removing it."""
         if not self.is_in_place():
             return False
         path = self.folder / _PROBE_NAME
@@ -180,12 +179,12 @@ class JsonlJournal:
         return True
 
     def adopt(self, file: JournalFile, end: int) -> None:
-        """Go on with a rewritten file that holds everything committed; for csp.journal.rewrite."""
+        """Switch to a rewritten file that holds everything committed; for csp.journal.rewrite."""
         self._end = end
         self._view = JournalView(file, end, self.last_seq, self._view.generation + 1)
 
     def close(self) -> None:
-        """Release the locks; readers still at work in other threads may finish."""
+        """Release the locks; readers in other threads may finish."""
         if self._lock_fd >= 0:
             fcntl.flock(self._view.file.fd, fcntl.LOCK_UN)
             os.close(self._lock_fd)
@@ -202,7 +201,7 @@ class JsonlJournal:
     def read_after(self, seq: int, max_bytes: int = BLOCK_BYTES, cursor: Cursor | None = None) -> Chunk:
         """Read on after `seq`: at least one line unless the end is reached, else about `max_bytes`.
 
-        Pass the last chunk's `cursor` back to spare the search for the place.
+        Pass the last chunk's `cursor` back to avoid a search for the position.
         """
         return self._view.read_after(seq, max_bytes, cursor)
 
@@ -212,7 +211,13 @@ class JsonlJournal:
 
 
 def _locked(path: Path) -> JournalFile:
-    file = JournalFile(_open_or_create(path))
+    try:
+        file = JournalFile(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+    except FileNotFoundError:
+        file = JournalFile(create_private(path))
+        sync_folder(path.parent)
+    if not stat.S_ISREG(os.fstat(file.fd).st_mode):
+        raise OSError(errno.EINVAL, f"{path.name} is not a regular file")
     try:
         fcntl.flock(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as exc:
@@ -221,18 +226,6 @@ def _locked(path: Path) -> JournalFile:
             "stop that gateway, or choose another room with --room",
         ) from exc
     return file
-
-
-def _open_or_create(path: Path) -> int:
-    with contextlib.suppress(FileNotFoundError):
-        fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        if stat.S_ISREG(os.fstat(fd).st_mode):
-            return fd
-        os.close(fd)
-        raise OSError(errno.EINVAL, f"{path.name} is not a regular file")
-    fd = create_private(path)
-    sync_folder(path.parent)
-    return fd
 
 
 def _lock(folder: Path) -> int:
@@ -255,7 +248,7 @@ def _lock(folder: Path) -> int:
 
 
 def storage_error(act: str, exc: OSError) -> StorageFull | StorageFailed:
-    """Return what to raise for `exc`: a full disk is waited out, anything else stops the gateway."""
+    """Return the error to raise for `exc`: a full disk may pass, anything else stops the gateway."""
     if exc.errno in FULL_ERRNOS:
-        return StorageFull(f"cannot {act}: {exc.strerror}", "free some space; the room goes on by itself")
+        return StorageFull(f"cannot {act}: {exc.strerror}", "free some space; the room resumes by itself")
     return StorageFailed(f"cannot {act}: {exc.strerror}", "look at the disk and the folder's permissions")

@@ -1,6 +1,6 @@
-"""Read whole lines out of a journal file by position.
+"""Read whole lines of a journal file by position.
 
-Everything here uses pread on a given descriptor, so any number of threads may read one file.
+All functions use pread on a given descriptor, so any number of threads may read the same file.
 """
 
 import os
@@ -18,24 +18,24 @@ _LINE_START: Final = b'{"v":1,"type":"'
 
 
 def type_and_seq(line: bytes) -> tuple[bytes, int] | None:
-    """Read type and seq off the head of a line without decoding it; its checksum is not looked at."""
+    """Read the type and the seq of a line without decoding it or verifying its checksum."""
     head = HEAD.match(line)
     return None if head is None else (head[1], int(head[2]))
 
 
 def intact_seq(line: bytes) -> int | None:
-    """Return the seq of a line whose checksum is right, else None."""
+    """Return the seq of a line with a valid checksum, else None."""
     head = HEAD.match(line)
     return int(head[2]) if head is not None and is_intact(line) else None
 
 
 def seqs_lost(damaged: bytes) -> int:
-    """Return how many events a damaged line stands for: a lost newline makes one line of two."""
+    """Return how many events a damaged line held: a lost newline joins two lines."""
     return max(1, damaged.count(_LINE_START))
 
 
 def read_at(fd: int, offset: int, size: int) -> bytes:
-    """Read `size` bytes at `offset`, fewer only where the file ends."""
+    """Read `size` bytes at `offset`; fewer only at the end of the file."""
     data = os.pread(fd, size, offset)
     while len(data) < size:
         more = os.pread(fd, size - len(data), offset + len(data))
@@ -50,7 +50,7 @@ def blocks_forward(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (offset, bytes) pieces of whole lines from `start`, the start of a line, up to `end`.
 
-    Only the last piece may lack its newline, and only where the file itself does.
+    Only the last piece may lack its newline, and only if the file itself does.
     """
     size = block_bytes
     while start < end:
@@ -76,7 +76,7 @@ def blocks_back(
         at = max(start, end - size)
         data = read_at(fd, at, end - at)
         if at > start:
-            # What stands before the first newline belongs to a line that began before `at`.
+            # The bytes before the first newline belong to a line that began before `at`.
             cut = data.find(b"\n") + 1
             if cut in (0, len(data)):
                 size *= 2
@@ -111,7 +111,7 @@ def line_at(fd: int, offset: int, end: int) -> bytes:
 
 
 def seek_after(fd: int, end: int, seq: int) -> int:
-    """Return the offset of the first intact line with a higher seq, or `end`; a binary search."""
+    """Return the offset of the first intact line with a higher seq, or `end`, by binary search."""
     low, high = 0, end
     while high - low > _PROBE_BYTES:
         middle = (low + high) // 2

@@ -1,12 +1,11 @@
-"""Look for lines in a stretch of the journal by reading it, in either direction.
+"""Find matching lines by reading a part of the journal, in either direction.
 
-A block is searched as a whole for bytes every answer must hold; only lines that have them are decoded.
+Each block is first searched for bytes that every match must contain; only lines with these are decoded.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from csp.journal.history_query import HIDDEN_TYPES, Concerns, HistoryQuery, admits, facets_of, pieces
@@ -15,14 +14,14 @@ from csp.journal.line_reader import blocks_back, blocks_forward, type_and_seq
 from csp.protocol.events import is_intact
 
 _HIDDEN: Final = frozenset(name.encode() for name in HIDDEN_TYPES)
-# Small, because the answer to most questions is near, yet worth a system call.
+# Small, because most matches are near the start, but large enough for a system call.
 _SCAN_BYTES: Final = 64 * 1024
 _PLAIN: Final = re.compile(r"[!#-\[\]-~]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An item that answers a query."""
+    """An item that matches a query."""
 
     seq: int
     line: bytes
@@ -30,7 +29,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Scanner:
-    """One query, prepared for the reading of many lines."""
+    """One query, prepared for reading many lines."""
 
     query: HistoryQuery
     concerns: Concerns
@@ -42,13 +41,13 @@ class Scanner:
             yield offset, self._checked(reversed(screen(data)))
 
     def oldest_first(self, view: JournalView, start: int, end: int) -> Iterator[tuple[int, Iterator[Hit]]]:
-        """Yield (offset behind, hits in order) for one block after another, from `start` up to `end`."""
+        """Yield (end offset, hits in order) for one block after another, from `start` up to `end`."""
         screen = _screen(self.query.q)
         for offset, data in blocks_forward(view.file.fd, start, end, _SCAN_BYTES):
             yield offset + len(data), self._checked(screen(data))
 
     def check(self, line: bytes) -> Hit | None:
-        """Return the line as a hit, if it answers the query and is intact."""
+        """Return the line as a hit if it matches the query and is intact."""
         head = type_and_seq(line)
         if head is None or head[0] in _HIDDEN:
             return None
@@ -64,26 +63,20 @@ class Scanner:
 
 
 def _screen(q: str) -> Callable[[bytes], list[bytes]]:
-    """Return what picks the lines of a block that may match `q`, by their bytes alone."""
+    """Return a function that picks the lines of a block that may match `q`, judging by their bytes alone."""
     wanted = pieces(q)
     if any(not piece.isascii() for piece in wanted):
-        return _beyond_ascii
-    # The longest run that JSON writes as it is.
+        return lambda data: (
+            [] if data.isascii() else [line for line in data.split(b"\n") if not line.isascii()]
+        )
+    # The longest run of characters that JSON does not escape.
     runs = [run for piece in wanted for run in _PLAIN.findall(piece)]
     needle = max(runs, key=len, default="").encode()
-    return partial(_holding, needle) if needle else _all
 
+    def lines_with_needle(data: bytes) -> list[bytes]:
+        if data.isascii() and needle not in data.lower():
+            return []
+        # Case folding turns some other characters into ASCII, so lines with such characters always pass.
+        return [line for line in data.split(b"\n") if not line.isascii() or needle in line.lower()]
 
-def _all(data: bytes) -> list[bytes]:
-    return data.split(b"\n")
-
-
-def _beyond_ascii(data: bytes) -> list[bytes]:
-    return [] if data.isascii() else [line for line in data.split(b"\n") if not line.isascii()]
-
-
-def _holding(needle: bytes, data: bytes) -> list[bytes]:
-    if data.isascii() and needle not in data.lower():
-        return []
-    # Case folding makes ASCII of some characters beyond it, so lines with such go by unscreened.
-    return [line for line in data.split(b"\n") if not line.isascii() or needle in line.lower()]
+    return lines_with_needle if needle else lambda data: data.split(b"\n")

@@ -1,4 +1,4 @@
-"""Files beside a journal that can always be made again from it, most of them databases of SQLite."""
+"""Files beside a journal that can always be rebuilt from it, mostly SQLite databases."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ BOARD_NAME: Final = "board.sqlite"
 VECTORS_NAME: Final = "board.vectors"
 _SIDE_FILES: Final = ("", "-wal", "-shm", "-journal")
 _MARK_BYTES: Final = 64
-#: What SQLite says where there is no space; of the files that it keeps beside a database it says I/O error.
+#: SQLite's error codes for a full disk; for the files beside a database it reports I/O errors.
 _FULL_CODES: Final = frozenset(
     {
         sqlite3.SQLITE_FULL,
@@ -32,7 +32,7 @@ _FULL_CODES: Final = frozenset(
 
 
 class JournalPlace(NamedTuple):
-    """Which journal was read how far; the bytes at both ends tell it from any other."""
+    """How far which journal was read; the bytes at both ends identify the journal."""
 
     inode: int
     first: bytes
@@ -41,7 +41,7 @@ class JournalPlace(NamedTuple):
 
 
 def place_of(view: JournalView, upto: int) -> JournalPlace:
-    """Return the place of somebody who has read `view` up to an offset."""
+    """Return the place of a reader that has read `view` up to an offset."""
     first = line_at(view.file.fd, 0, upto)[-_MARK_BYTES:]
     start = max(0, upto - _MARK_BYTES)
     return JournalPlace(
@@ -50,13 +50,13 @@ def place_of(view: JournalView, upto: int) -> JournalPlace:
 
 
 def is_of(view: JournalView, place: JournalPlace) -> bool:
-    """Tell whether a place is one in this very journal."""
+    """Tell whether a place belongs to this journal."""
     is_number = isinstance(place.upto, int)
     return is_number and 0 < place.upto <= view.end and place_of(view, place.upto) == place
 
 
 def delete_files(folder: Path) -> None:
-    """Remove everything that was made from a journal; it is made again when it is next asked for."""
+    """Delete everything derived from a journal; it is rebuilt when it is next needed."""
     for name in (SEARCH_NAME, BOARD_NAME):
         delete_database(folder / name)
     with contextlib.suppress(OSError):
@@ -64,21 +64,21 @@ def delete_files(folder: Path) -> None:
 
 
 def delete_database(path: Path) -> None:
-    """Remove a database with the files that SQLite keeps beside it."""
+    """Delete a database and the files that SQLite keeps beside it."""
     for suffix in _SIDE_FILES:
         with contextlib.suppress(OSError):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a database that is for its owner alone; what cannot be opened is an error of SQLite."""
+    """Open a database that only its owner may read; raise sqlite3.Error if that fails."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
     except OSError as exc:
         raise sqlite3.OperationalError(str(exc)) from exc
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
-        # A kill or a power cut must not leave an index that quietly lacks lines.
+        # After a kill or a power cut the index must not silently lack lines.
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
     except sqlite3.Error:
@@ -88,7 +88,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def is_full(exc: sqlite3.Error) -> bool:
-    """Tell whether there was no space; of files SQLite itself could not open, the cause knows."""
+    """Tell whether the disk was full; for a file that could not be opened, its cause tells."""
     cause = exc.__cause__
     if isinstance(cause, OSError):
         return cause.errno in FULL_ERRNOS
@@ -97,7 +97,7 @@ def is_full(exc: sqlite3.Error) -> bool:
 
 @contextlib.contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Make the changes within one; on an error the caller rolls back or closes."""
+    """Run the block in a transaction; on an error the caller rolls back or closes."""
     db.execute("BEGIN IMMEDIATE")
     yield
     db.execute("COMMIT")

@@ -1,7 +1,7 @@
-"""Take text out of a journal for good, while its room goes on.
+"""Remove text from a journal permanently while its room keeps running.
 
-`prepare` copies what is committed into a new file; `finish` adds what came meanwhile and puts the
-new file in the old one's place. A crash leaves one of them whole: the rename is the one step that counts.
+`prepare` copies everything committed into a new file; `finish` adds what was committed since and replaces the
+journal by the new file. A crash leaves one of them complete, because the rename is atomic.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ from csp.journal.tail_repair import TORN_NAME
 from csp.protocol.enums import MessageId
 
 REDACTED: Final = "[redacted]"
-# Nobody can tell what a damaged line says, so only its place in the count is carried over.
+# The content of a damaged line is unknown, so only its place in the sequence is kept.
 _DAMAGED: Final = b"damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transform:
-    """What becomes of the line with a given seq (None: it is dropped), with a line to begin with."""
+    """A change of each line, given its seq (None drops the line), and an optional new first line."""
 
     change: Callable[[int, bytes], bytes | None]
     first: bytes | None = None
@@ -40,7 +40,7 @@ class Transform:
 
 @dataclass(slots=True, kw_only=True)
 class Rewrite:
-    """A new file that holds the old one up to `copied` bytes."""
+    """A new file with the content of the old one up to `copied` bytes."""
 
     journal: JsonlJournal
     transform: Transform
@@ -52,7 +52,7 @@ class Rewrite:
 
 
 def redaction(ids: Iterable[MessageId]) -> Transform:
-    """Replace the text of these messages, and drop the task of a handoff, the tags of a note."""
+    """Replace the text of these messages; drop the task of a handoff and the tags of a note."""
     wanted = frozenset(ids)
     needles = tuple(b'"%b"' % message_id.encode() for message_id in wanted)
 
@@ -66,7 +66,7 @@ def redaction(ids: Iterable[MessageId]) -> Transform:
 
 
 def pruning(before_seq: int, base_line: bytes) -> Transform:
-    """Drop every line before `before_seq` and begin with `base_line`, an encoded Base of the seq before."""
+    """Drop every line before `before_seq`; start with `base_line`, an encoded Base with the seq before it."""
     if intact_seq(base_line) != before_seq - 1:
         raise Broken(f"base line of a journal pruned before {before_seq} must have seq {before_seq - 1}")
 
@@ -77,7 +77,7 @@ def pruning(before_seq: int, base_line: bytes) -> Transform:
 
 
 def prepare(journal: JsonlJournal, transform: Transform) -> Rewrite:
-    """Copy everything committed so far; slow, so call it in a thread while the room goes on."""
+    """Copy everything committed so far; slow, so call it in a thread while the room keeps running."""
     view = journal.view
     path = journal.folder / REWRITE_NAME
     if transform.first is not None and (intact_seq(transform.first) or 0) > view.seq:
@@ -85,7 +85,7 @@ def prepare(journal: JsonlJournal, transform: Transform) -> Rewrite:
     try:
         path.unlink(missing_ok=True)
         file = JournalFile(create_private(path))
-        # Before the rename, so that the journal is never without its lock.
+        # Lock it before the rename, so that the journal is never unlocked.
         fcntl.flock(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:
         raise storage_error("rewrite the journal", exc) from exc
@@ -99,10 +99,10 @@ def prepare(journal: JsonlJournal, transform: Transform) -> Rewrite:
 
 
 def finish(rewrite: Rewrite) -> None:
-    """Put the new file in the old one's place; short, and no append may run meanwhile.
+    """Replace the journal by the new file; quick, and no append may run meanwhile.
 
-    On StorageFull the old journal stands. Afterwards neither the folder nor its snapshots, which are
-    all gone, hold anything of what was taken out.
+    On StorageFull the old journal stays. Afterwards no file in the folder holds any of the removed text; all
+    snapshots are deleted.
     """
     journal = rewrite.journal
     if journal.generation != rewrite.source.generation or not journal.is_settled:
@@ -111,7 +111,7 @@ def finish(rewrite: Rewrite) -> None:
     with _storage_errors(rewrite):
         _copy(rewrite, journal.view)
         sync_data(rewrite.file.fd)
-        # Before the rename: a crash may cost a slow start, but leaves no copy of what was taken out.
+        # Before the rename: a crash may cost a slow start, but it leaves no copy of the removed text.
         snapshots.delete_all(journal.folder)
         delete_files(journal.folder)
         (journal.folder / TORN_NAME).unlink(missing_ok=True)
@@ -121,7 +121,7 @@ def finish(rewrite: Rewrite) -> None:
 
 
 def discard(rewrite: Rewrite) -> None:
-    """Give a prepared rewrite up; the journal stays as it is."""
+    """Abandon a prepared rewrite; the journal stays as it is."""
     with contextlib.suppress(OSError):
         (rewrite.journal.folder / REWRITE_NAME).unlink(missing_ok=True)
 
@@ -136,26 +136,24 @@ def _storage_errors(rewrite: Rewrite) -> Iterator[None]:
 
 
 def _copy(rewrite: Rewrite, view: JournalView) -> None:
-    """Take the lines from `copied` to the end of `view` through the transform into the new file."""
+    """Copy the lines from `copied` to the end of `view`, transformed, into the new file."""
     for offset, data in blocks_forward(view.file.fd, rewrite.copied, view.end):
         kept: list[bytes] = []
         for _, line in split(offset, data):
-            for seq, whole in _seqs(line, rewrite.last_seq):
+            known = intact_seq(line)
+            if known is not None:
+                numbered = [(known, line)]
+            else:
+                # A damaged line becomes as many lines as it held events.
+                first = rewrite.last_seq + 1
+                numbered = [(seq, _DAMAGED) for seq in range(first, first + seqs_lost(line))]
+            for seq, content in numbered:
                 rewrite.last_seq = seq
-                changed = rewrite.transform.change(seq, whole)
+                changed = rewrite.transform.change(seq, content)
                 if changed is not None:
                     kept.append(changed + b"\n")
         _put(rewrite, b"".join(kept))
         rewrite.copied = offset + len(data)
-
-
-def _seqs(line: bytes, last_seq: int) -> Iterator[tuple[int, bytes]]:
-    seq = intact_seq(line)
-    if seq is not None:
-        yield seq, line
-        return
-    for lost in range(seqs_lost(line)):
-        yield last_seq + 1 + lost, _DAMAGED
 
 
 def _put(rewrite: Rewrite, data: bytes) -> None:
@@ -164,7 +162,7 @@ def _put(rewrite: Rewrite, data: bytes) -> None:
 
 
 def _redacted(line: bytes) -> bytes:
-    # Field by field rather than as an event, so that an event of a newer CSP keeps all it has.
+    # As fields rather than as an event, so that an event of a newer CSP keeps all its fields.
     fields: dict[str, object] = msgspec.json.decode(line)
     if fields.get("text"):
         fields["text"] = REDACTED

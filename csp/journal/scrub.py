@@ -1,7 +1,7 @@
-"""Report every line of a journal, or snapshot beside it, that is not what was written.
+"""Find damaged lines of a journal and damaged snapshots beside it.
 
-The work holds up every other thread, so a gateway leaves a journal that is not small to `csp doctor
---journal`, a process of its own.
+The check blocks every other thread, so a gateway runs it in a separate process (`csp doctor --journal`)
+unless the journal is small.
 """
 
 import os
@@ -20,7 +20,7 @@ _MOST_DAMAGE: Final = 1000
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing wrong: in the journal at a line (from 1), or in a snapshot (line 0)."""
+    """One problem: in a line of the journal (counted from 1), or in a snapshot (line 0)."""
 
     line_number: int
     offset: int
@@ -29,7 +29,7 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScrubReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How many lines were read, and what is wrong; the list ends after a thousand, `problems` does not."""
+    """The number of lines read and the problems found; the list holds a thousand, `problems` counts all."""
 
     checked: int
     problems: int
@@ -48,24 +48,21 @@ class _Scrub:
         self.checked += 1
         head = type_and_seq(line)
         if head is None or not is_intact(line):
-            self.note(offset, "line does not match its checksum")
+            self.report(offset, "line does not match its checksum")
             self.after_damage = True
             return
         kind, seq = head
         if seq != self.last_seq + 1:
-            self._check_jump(offset, kind, seq)
+            if seq <= self.last_seq and self.last_seq:
+                self.report(offset, f"seq {seq} is not above {self.last_seq}")
+            elif self.checked > 1 and not self.after_damage:
+                self.report(offset, f"seqs {self.last_seq + 1} to {seq - 1} are missing")
+            elif self.checked == 1 and kind != b"base":
+                self.report(offset, f"journal starts at seq {seq} without a base")
         self.last_seq = seq
         self.after_damage = False
 
-    def _check_jump(self, offset: int, kind: bytes, seq: int) -> None:
-        if seq <= self.last_seq and self.last_seq:
-            self.note(offset, f"seq {seq} is not above {self.last_seq}")
-        elif self.checked > 1 and not self.after_damage:
-            self.note(offset, f"seqs {self.last_seq + 1} to {seq - 1} are missing")
-        elif self.checked == 1 and kind != b"base":
-            self.note(offset, f"journal starts at seq {seq} without a base")
-
-    def note(self, offset: int, problem: str, line_number: int | None = None) -> None:
+    def report(self, offset: int, problem: str, line_number: int | None = None) -> None:
         self.problems += 1
         if len(self.damaged) < _MOST_DAMAGE:
             number = self.checked if line_number is None else line_number
@@ -74,27 +71,30 @@ class _Scrub:
 
 
 def scrub(path: Path, patience_s: float = 1.0) -> ScrubReport:
-    """Check the journal file at `path`, up to the size it has now, with the snapshots beside it.
+    """Check the journal file at `path`, up to its present size, and the snapshots beside it.
 
-    A last line without its newline may be one that a gateway is just writing: it gets `patience_s`.
+    If the last line has no newline, a gateway may be writing it: wait up to `patience_s` for the rest.
     """
     state = _Scrub()
-    _scrub_snapshots(state, path.parent)
+    for snapshot in snapshot_files(path.parent):
+        try:
+            read_snapshot(snapshot)
+        except FileNotFoundError:
+            # A newer snapshot replaced it in the meantime.
+            continue
+        except (OSError, ValueError) as exc:
+            state.report(0, f"{snapshot.name}: {exc}", line_number=0)
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        _scrub_lines(state, fd, patience_s)
+        for offset, data in blocks_forward(fd, 0, os.fstat(fd).st_size):
+            if not data.endswith(b"\n"):
+                data = _last_lines(fd, offset, patience_s)
+                if data and not data.endswith(b"\n"):
+                    state.report(offset, "the last line lacks its newline")
+            _scrub_block(state, offset, data)
     finally:
         os.close(fd)
     return ScrubReport(checked=state.checked, problems=state.problems, damaged=state.damaged)
-
-
-def _scrub_lines(state: _Scrub, fd: int, patience_s: float) -> None:
-    for offset, data in blocks_forward(fd, 0, os.fstat(fd).st_size):
-        if not data.endswith(b"\n"):
-            data = _last_lines(fd, offset, patience_s)
-            if data and not data.endswith(b"\n"):
-                state.note(offset, "the last line lacks its newline")
-        _scrub_block(state, offset, data)
 
 
 def _last_lines(fd: int, offset: int, patience_s: float) -> bytes:
@@ -107,7 +107,7 @@ def _last_lines(fd: int, offset: int, patience_s: float) -> bytes:
 
 
 def _scrub_block(state: _Scrub, offset: int, data: bytes) -> None:
-    # A million lines come by here, so the usual case is kept bare.
+    # This runs for a million lines, so the usual case does as little as possible.
     head_of, checked, seq, usual = HEAD.match, 0, state.last_seq, not state.after_damage
     for at, line in split(offset, data):
         head = head_of(line)
@@ -119,14 +119,3 @@ def _scrub_block(state: _Scrub, offset: int, data: bytes) -> None:
         state.check(at, line)
         seq, usual = state.last_seq, not state.after_damage
     state.checked, state.last_seq = state.checked + checked, seq
-
-
-def _scrub_snapshots(state: _Scrub, folder: Path) -> None:
-    for path in snapshot_files(folder):
-        try:
-            read_snapshot(path)
-        except FileNotFoundError:
-            # A newer snapshot took its place while we were reading.
-            continue
-        except (OSError, ValueError) as exc:
-            state.note(0, f"{path.name}: {exc}", line_number=0)

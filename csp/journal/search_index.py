@@ -1,7 +1,7 @@
-"""Find lines by their tokens, in an SQLite file beside the journal that can always be made again.
+"""Find lines by their tokens, in an SQLite file beside the journal that can always be rebuilt.
 
-A row's id is the offset of its line, so a hit costs one read. What the index says is only where to
-look; whoever asks checks the line. It may lack the newest lines, never any other.
+The id of a row is the offset of its line, so a hit costs one read. The index only says where to look; the
+caller checks the line. It may lack the newest lines, but no others.
 """
 
 import contextlib
@@ -40,20 +40,20 @@ _SCHEMA: Final = (
     "CREATE TABLE place (inode INTEGER, first BLOB, upto INTEGER, last BLOB)",
     f"PRAGMA user_version = {_SCHEMA_VERSION}",
 )
-# Joining the lists of a few hundred words takes milliseconds; SQLite's own search by prefix first
-# copies the lists of all words whole, so it is left for beginnings that more words share.
+# Joining the lists of a few hundred words takes milliseconds. SQLite's own prefix search first copies the
+# lists of all words, so it is used only for prefixes that more words share.
 _MAX_WORDS: Final = 256
 _BATCH_TOKENS: Final = 200_000
 _BATCH_BYTES: Final = 1024 * 1024
 _MAX_FAILURES: Final = 3
-# Neither a full disk nor one that spoils every index again lasts for ever.
+# A full disk, or a disk that damages every new index, may recover.
 _PAUSE_S: Final = 30.0
 
 
 class SearchPlan(NamedTuple):
-    """A condition in the words of FTS5 (empty: no line meets it), good for the first `covered` bytes.
+    """An FTS5 query (empty: no line matches) that is valid for the first `covered` bytes.
 
-    A broad one begins slowly, so it is worth looking for answers nearby first.
+    A broad query starts slowly, so it is worth reading the nearest lines first.
     """
 
     covered: int
@@ -62,7 +62,7 @@ class SearchPlan(NamedTuple):
 
 
 class SearchIndex:
-    """The search index of one journal; any thread may call any method, and none raises sqlite3.Error."""
+    """The search index of one journal; any thread may call any method. No method raises sqlite3.Error."""
 
     def __init__(self, journal: JsonlJournal) -> None:
         self._journal = journal
@@ -77,12 +77,12 @@ class SearchIndex:
 
     @property
     def lag_bytes(self) -> int:
-        """How much of the journal is not in the index yet, as far as can be told without opening it."""
+        """How many bytes of the journal are not indexed yet, as far as known without opening the index."""
         view = self._journal.view
         return view.end - (self._upto if self._generation == view.generation else 0)
 
     def catch_up(self, max_lines: int = 1000) -> int:
-        """Take in the next lines; return how many bytes of the journal are still to do, 0 if it must wait."""
+        """Index the next lines; return how many bytes of the journal are left, 0 if it must wait."""
         with self._lock:
             if time.monotonic() < self._grows_from:
                 return 0
@@ -98,7 +98,7 @@ class SearchIndex:
             return view.end - self._upto
 
     def plan(self, view: JournalView, clauses: Sequence[Clause]) -> SearchPlan | None:
-        """Return how to find the lines of `view` that meet all clauses; None if they must be read."""
+        """Return how to find the lines of `view` that meet all clauses; None if the journal must be read."""
         with self._lock:
             try:
                 db = self._attached(view)
@@ -110,27 +110,32 @@ class SearchIndex:
     def offsets(
         self, view: JournalView, plan: SearchPlan, low: int, high: int, count: int, *, newest_first: bool
     ) -> list[int] | None:
-        """Return where the first `count` such lines start in [low, high); None if they must be read."""
+        """Return the offsets of the first `count` such lines in [low, high); None if they must be read."""
         if not plan.expression:
             return []
         with self._lock:
             if self._db is None or self._generation != view.generation:
                 return None
             try:
-                return _select(self._db, plan.expression, low, high, count, newest_first=newest_first)
+                rows = self._db.execute(
+                    "SELECT rowid FROM lines WHERE lines MATCH ? AND rowid >= ? AND rowid < ? "
+                    f"ORDER BY rowid {'DESC' if newest_first else 'ASC'} LIMIT ?",
+                    (plan.expression, low, high, count),
+                )
+                return [row[0] for row in rows]
             except sqlite3.Error as exc:
                 self._give_up(exc)
                 return None
 
     def close(self) -> None:
-        """Close the file; the index goes on with it when it is asked again."""
+        """Close the file; the next call opens it again."""
         with self._lock:
             self._detach()
 
     # --- with the lock held ----------------------------------------------------------------------
 
     def _attached(self, view: JournalView) -> sqlite3.Connection | None:
-        """Return the database made for this very file, a new one if need be; None while it must wait."""
+        """Return the database of this journal file, a new one if necessary; None while it must wait."""
         if time.monotonic() < self._paused_until:
             return None
         if self._db is None or self._generation != view.generation:
@@ -156,7 +161,16 @@ class SearchIndex:
 
     def _give_up(self, exc: sqlite3.Error) -> None:
         if is_full(exc):
-            self._wait_for_space(exc)
+            # Keep the index as it is; what it has so far can still be found.
+            log.warning("search index has no space", extra={"path": str(self._path), "problem": str(exc)})
+            self._grows_from = time.monotonic() + _PAUSE_S
+            if self._db is None:
+                self._paused_until = self._grows_from
+                return
+            try:
+                self._db.rollback()
+            except sqlite3.Error:
+                self._detach()
             return
         log.warning("search index dropped", extra={"path": str(self._path), "problem": str(exc)})
         self._detach()
@@ -165,18 +179,6 @@ class SearchIndex:
         if self._failures >= _MAX_FAILURES:
             self._failures = 0
             self._paused_until = time.monotonic() + _PAUSE_S
-
-    def _wait_for_space(self, exc: sqlite3.Error) -> None:
-        """Leave the index as it stands; what it has so far can still be found."""
-        log.warning("search index has no space", extra={"path": str(self._path), "problem": str(exc)})
-        self._grows_from = time.monotonic() + _PAUSE_S
-        if self._db is None:
-            self._paused_until = self._grows_from
-            return
-        try:
-            self._db.rollback()
-        except sqlite3.Error:
-            self._detach()
 
     def _detach(self) -> None:
         if self._db is not None:
@@ -187,7 +189,7 @@ class SearchIndex:
 
 
 def _open(path: Path, view: JournalView) -> tuple[sqlite3.Connection, int]:
-    """Return a database that fits the journal, with the offset it has reached."""
+    """Return a database that belongs to the journal, and the offset that it has reached."""
     try:
         db = connect(path)
     except sqlite3.Error as exc:
@@ -219,7 +221,7 @@ def _create(path: Path) -> sqlite3.Connection:
 
 
 def _next_rows(view: JournalView, upto: int, max_lines: int) -> tuple[list[tuple[int, frozenset[str]]], int]:
-    """Return (offset, tokens) of lines from `upto` on, with the offset after the last one looked at."""
+    """Return (offset, tokens) of the lines from `upto` on, and the offset after the last line read."""
     rows: list[tuple[int, frozenset[str]]] = []
     seen = weight = size = 0
     for offset, data in blocks_forward(view.file.fd, upto, view.end):
@@ -236,18 +238,6 @@ def _next_rows(view: JournalView, upto: int, max_lines: int) -> tuple[list[tuple
     return rows, upto
 
 
-def _select(
-    db: sqlite3.Connection, expression: str, low: int, high: int, count: int, *, newest_first: bool
-) -> list[int]:
-    order = "DESC" if newest_first else "ASC"
-    rows = db.execute(
-        "SELECT rowid FROM lines WHERE lines MATCH ? AND rowid >= ? AND rowid < ? "
-        f"ORDER BY rowid {order} LIMIT ?",
-        (expression, low, high, count),
-    )
-    return [row[0] for row in rows]
-
-
 def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> SearchPlan:
     exact: list[str] = []
     broad: list[str] = []
@@ -260,16 +250,12 @@ def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> Se
         else:
             exact.append("(" + " OR ".join(map(_quoted, tokens)) + ")")
     expression = " AND ".join(exact or broad)
-    # Half a character, as a broken client may send it, stands in no line and SQLite will not have it.
-    return SearchPlan(covered, expression if _is_utf8(expression) else "", is_broad=not exact)
-
-
-def _is_utf8(text: str) -> bool:
     try:
-        text.encode()
+        expression.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        # A lone surrogate from a broken client is in no line, and SQLite rejects it.
+        expression = ""
+    return SearchPlan(covered, expression, is_broad=not exact)
 
 
 def _words_from(db: sqlite3.Connection, prefix: str) -> Sequence[str]:

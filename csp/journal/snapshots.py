@@ -1,4 +1,4 @@
-"""Keep copies of the room's state beside the journal, so that a start need not read all of it."""
+"""Store copies of the room's state beside the journal, so that a start does not read all of it."""
 
 import contextlib
 import logging
@@ -25,14 +25,14 @@ _NAME: Final = re.compile(r"snapshot-(\d{1,19})\.json\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The room's encoded state as it stood after the event `seq`."""
+    """The room's encoded state after the event `seq`."""
 
     seq: int
     state: bytes
 
 
 class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`line` is the checksum of the journal's line `seq`; snapshots of before have none."""
+    """`line` is the checksum of the journal's line `seq`; older snapshots have none."""
 
     v: int
     seq: int
@@ -48,10 +48,10 @@ def save(
     sync: Callable[[], None] | None = None,
     view: JournalView | None = None,
 ) -> None:
-    """Write a snapshot at once and drop all but the newest two; a failure is only logged.
+    """Write a snapshot atomically and delete all but the newest two; a failure is only logged.
 
-    `sync` brings the journal to the disk first: a snapshot must not survive what it was made from.
-    With the `view` of a journal it is taken for a snapshot of that journal alone.
+    `sync` writes the journal to the disk first: a snapshot must not outlive the lines it was made from.
+    With `view` the snapshot is valid for that journal only.
     """
     try:
         line = "" if view is None else _line_checksum(view, seq)
@@ -63,13 +63,15 @@ def save(
             path.unlink(missing_ok=True)
     except (OSError, Broken) as exc:
         log.warning("snapshot not saved", extra={"folder": str(folder), "problem": str(exc)})
-    _sweep(folder)
+    with contextlib.suppress(OSError):
+        for path in folder.glob("snapshot-*.tmp"):
+            path.unlink(missing_ok=True)
 
 
 def load(folder: Path, last_seq: int, view: JournalView | None = None) -> Snapshot | None:
-    """Return the newest intact snapshot that is not ahead of the journal; those that are, are deleted.
+    """Return the newest intact snapshot of this journal; delete snapshots that are ahead of it.
 
-    One that was made from another journal than that of `view` is passed over.
+    A snapshot that was made from another journal than `view` is skipped.
     """
     _delete_ahead(folder, last_seq)
     for path in snapshot_files(folder):
@@ -78,12 +80,12 @@ def load(folder: Path, last_seq: int, view: JournalView | None = None) -> Snapsh
         try:
             return read_snapshot(path, view)
         except (OSError, ValueError) as exc:
-            log.warning("snapshot passed over", extra={"path": str(path), "problem": str(exc)})
+            log.warning("snapshot skipped", extra={"path": str(path), "problem": str(exc)})
     return None
 
 
 def read_snapshot(path: Path, view: JournalView | None = None) -> Snapshot:
-    """Read one snapshot file; ValueError says what is damaged."""
+    """Read one snapshot file; raise ValueError if it is damaged."""
     head_line, _, rest = read_plain(path).partition(b"\n")
     try:
         head = msgspec.json.decode(head_line, type=_Head)
@@ -96,14 +98,14 @@ def read_snapshot(path: Path, view: JournalView | None = None) -> Snapshot:
     state = rest[:-1]
     if rest[-1:] != b"\n" or head.crc != _checksum(state):
         raise ValueError("snapshot does not match its checksum")
-    # A line that is damaged or gone contradicts nothing: the snapshot may be all that is left of it.
+    # A damaged or missing line proves nothing: the snapshot may be all that is left of it.
     if view is not None and head.line and _line_checksum(view, head.seq) not in ("", head.line):
         raise ValueError("snapshot was made from another journal")
     return Snapshot(seq=head.seq, state=state)
 
 
 def delete_all(folder: Path) -> None:
-    """Remove every snapshot, whole or not."""
+    """Delete every snapshot, complete or not."""
     for path in (*snapshot_files(folder), *folder.glob("snapshot-*.tmp")):
         path.unlink(missing_ok=True)
 
@@ -114,7 +116,7 @@ def snapshot_files(folder: Path) -> list[Path]:
 
 
 def _delete_ahead(folder: Path, last_seq: int) -> None:
-    """Remove snapshots of lines the journal has lost, before it grows past them with other lines."""
+    """Delete snapshots of lines that the journal has lost, before other lines take their seqs."""
     ahead = [path for path in snapshot_files(folder) if _seq(path) > last_seq]
     if not ahead:
         return
@@ -132,7 +134,7 @@ def _checksum(data: bytes) -> str:
 
 
 def _line_checksum(view: JournalView, seq: int) -> str:
-    """Return the checksum of the line with this number, or nothing if there is no such line intact."""
+    """Return the checksum of the line with this seq, or "" if there is no such intact line."""
     line = view.line_at(view.offset_after(seq - 1))
     return _checksum(line) if intact_seq(line) == seq else ""
 
@@ -143,9 +145,3 @@ def _name(seq: int) -> str:
 
 def _seq(path: Path) -> int:
     return int(path.stem.removeprefix("snapshot-"))
-
-
-def _sweep(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        for path in folder.glob("snapshot-*.tmp"):
-            path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Bring the end of a journal file into order after a crash."""
+"""Repair the end of a journal file after a crash."""
 
 import contextlib
 import os
@@ -12,33 +12,40 @@ from csp.protocol.events import is_intact
 TORN_NAME: Final = "journal.torn"
 
 
-def mend_tail(fd: int, folder: Path) -> tuple[int, list[str]]:
-    """End the file with a newline; return its size and what there is to say about it.
+def repair_tail(fd: int, folder: Path) -> tuple[int, list[str]]:
+    """Make the file end with a newline; return its size and the warnings to report.
 
-    A last piece that lacks only its newline is an event and stays. Any other was never
-    acknowledged: it is cut, and kept in `journal.torn` for a person to look at.
+    A last piece that lacks only its newline is an event and stays. Any other piece was never acknowledged:
+    it is cut off and kept in `journal.torn` for inspection.
     """
-    size = os.fstat(fd).st_size
-    start = _start_of_last_piece(fd, size)
+    end = size = os.fstat(fd).st_size
+    start = 0
+    while end > 0:
+        at = max(0, end - BLOCK_BYTES)
+        newline = read_at(fd, at, end - at).rfind(b"\n")
+        if newline >= 0:
+            start = at + newline + 1
+            break
+        end = at
     if start == size:
         return size, []
     piece = read_at(fd, start, size - start)
     if is_intact(piece):
-        return _end_with_newline(fd, size), ["the last journal line lacked its newline; added it"]
+        return _end_with_newline(fd, size), ["the last journal line had no newline; added it"]
     if is_intact(piece[:-1]):
         return _end_with_newline(fd, size - 1), [
-            "the newline of the last journal line was damaged; mended it"
+            "the newline of the last journal line was damaged; repaired it"
         ]
     keep_torn(folder, piece)
     os.ftruncate(fd, start)
     sync_data(fd)
-    return start, [f"the last journal line was torn; cut {len(piece)} bytes, kept in {TORN_NAME}"]
+    return start, [f"the last journal line was incomplete; cut {len(piece)} bytes, kept in {TORN_NAME}"]
 
 
 def find_last_seq(fd: int, end: int) -> tuple[int, int]:
-    """Return the seq of the last event and how many damaged lines stand at the very end.
+    """Return the seq of the last event and the number of damaged lines at the very end.
 
-    A damaged line counts as the events it was, so that no seq is ever given out twice.
+    A damaged line counts as the events that it held, so that no seq is ever assigned twice.
     """
     lost = damaged = 0
     for _, data in blocks_back(fd, end):
@@ -51,17 +58,6 @@ def find_last_seq(fd: int, end: int) -> tuple[int, int]:
     return lost, damaged
 
 
-def _start_of_last_piece(fd: int, size: int) -> int:
-    end = size
-    while end > 0:
-        at = max(0, end - BLOCK_BYTES)
-        newline = read_at(fd, at, end - at).rfind(b"\n")
-        if newline >= 0:
-            return at + newline + 1
-        end = at
-    return 0
-
-
 def _end_with_newline(fd: int, offset: int) -> int:
     write_all(fd, b"\n", offset)
     sync_data(fd)
@@ -69,10 +65,10 @@ def _end_with_newline(fd: int, offset: int) -> int:
 
 
 def keep_torn(folder: Path, piece: bytes) -> None:
-    """Put what is taken out of a journal beside it, for a person to look at."""
-    # Best effort: on a full disk the cut matters more than the copy.
+    """Append a piece removed from a journal to `journal.torn`, for inspection."""
+    # Best effort: on a full disk the repair matters more than the copy.
     with contextlib.suppress(OSError):
-        # A pipe in its place must not hold up the start.
+        # If a pipe is in its place, opening it must not block the start.
         how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
         fd = os.open(folder / TORN_NAME, how, PRIVATE_FILE)
         try:

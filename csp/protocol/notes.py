@@ -102,7 +102,7 @@ class BoardParams(Struct, frozen=True):
 
 
 class SearchParams(Struct, frozen=True):
-    """What to look for; `since` and `until` are times, `rerank` asks the larger model too."""
+    """What to look for; `since` and `until` are times, `rerank` compares more notes word by word."""
 
     q: Annotated[str, Meta(min_length=1, max_length=1000, examples=["parser"])]
     session: BoardName | None = None

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 LINES: Final = 1000
 #: How many notes each way of finding them brings forward; some may not be for whoever asks.
 _CANDIDATES: Final = 200
-#: How many notes the larger model reads again.
-RERANKED: Final = 30
+#: How many notes are compared word by word.
+COMPARED: Final = 30
 #: What the words of a note count beside its meaning, measured on the labelled set.
 WORDS_SHARE: Final = 0.2
 #: Notes that mean something less near than this have nothing to do with the question.
@@ -46,27 +46,32 @@ Concerns = Callable[[AnyEvent, AgentId], bool]
 
 
 class MeaningSearch(Protocol):
-    """Notes by what they mean."""
+    """A search of notes by meaning."""
 
     def missing(self, index: NoteIndex) -> int: ...
-    def take(self, index: NoteIndex, text_of: Callable[[Entry], str], most: int) -> None: ...
+    def add(self, index: NoteIndex, text_of: Callable[[Entry], str], most: int) -> None: ...
     def nearest(self, q: str, rows: Sequence[int] | None, count: int) -> dict[int, float]: ...
-    def among(self, q: str, rows: Sequence[int]) -> dict[int, float]: ...
-    def read(self, q: str, texts: Sequence[str]) -> list[float]: ...
+    def compare(self, q: str, texts: Sequence[str]) -> list[float]: ...
     def close(self) -> None: ...
 
 
 def meaning_of(folder: Path) -> MeaningSearch | None:
     """Return the search by meaning, if the extra for it is installed."""
-    # Threads that wait for each other on a busy machine make numpy many times slower than one alone.
+    # On a busy machine numpy's threads wait for each other and are many times slower than one thread.
     before = set_variable(_THREADS, "1")
+    # WordLlama configures the root logger when it is imported, unless that has a handler.
+    no_output = logging.NullHandler()
+    logging.getLogger().addHandler(no_output)
     try:
-        from csp.whiteboard.semantic_search import Meanings, load_model
+        from csp.whiteboard.semantic_search import Meanings
+        from csp.whiteboard.word_vectors import load_word_vectors
+
+        model = load_word_vectors()
     except ImportError:
         return None
     finally:
+        logging.getLogger().removeHandler(no_output)
         set_variable(_THREADS, before)
-    model = load_model()
     return None if model is None else Meanings(folder, model)
 
 
@@ -164,7 +169,7 @@ class Whiteboard:
             return True
         missing = self._meaning.missing(self._index)
         if missing:
-            self._meaning.take(self._index, lambda entry: self._text(view, entry), most)
+            self._meaning.add(self._index, lambda entry: self._text(view, entry), most)
         return missing <= most
 
     def _text(self, view: JournalView, entry: Entry) -> str:
@@ -259,15 +264,18 @@ class Whiteboard:
     def search(
         self, q: str, wanted: Filter, limit: int, audience: AgentId | None, *, rerank: bool = False
     ) -> list[HitView]:
-        """Return the notes that answer `q` best, the best first; names that it holds are found exactly."""
+        """Return the notes that answer `q` best, best first; names in `q` are found exactly.
+
+        The best hits are compared with `q` word by word; with `rerank` more of them are.
+        """
 
         def ranked(view: JournalView) -> list[tuple[_Found, NoteView]]:
             found = self._ranked(view, q, wanted)
-            pool = max(limit, RERANKED) if rerank and self._meaning else limit
+            pool = max(limit, _CANDIDATES if rerank else COMPARED) if self._meaning else limit
             return list(islice(self._readable(view, found, audience), pool))
 
         hits = self._answer(ranked)
-        if rerank and self._meaning is not None:
+        if self._meaning is not None:
             hits = self._reread(self._meaning, q, hits)
         return [HitView(note=note, score=round(one.score, 4), how=one.how) for one, note in hits[:limit]]
 
@@ -278,7 +286,7 @@ class Whiteboard:
         entries = self._index.entries(list(dict.fromkeys([*names, *words, *near])))
         if self._meaning is not None:
             rest = [entry.row for seq, entry in entries.items() if seq not in near]
-            rows = self._meaning.among(q, rest)
+            rows = self._meaning.nearest(q, rest, len(rest))
             near |= {seq: rows[entry.row] for seq, entry in entries.items() if entry.row in rows}
         found = [
             _Found(entry, names.get(seq, 0), words.get(seq, 0.0), near.get(seq, 0.0))
@@ -304,8 +312,8 @@ class Whiteboard:
     def _reread(
         self, meaning: MeaningSearch, q: str, hits: list[tuple[_Found, NoteView]]
     ) -> list[tuple[_Found, NoteView]]:
-        """Order hits by what the larger model makes of them; it takes a while, so the lock is not held."""
-        read = meaning.read(q, [note.text for _, note in hits])
+        """Order hits by comparing them with `q` word by word; this takes a while, so the lock is not held."""
+        read = meaning.compare(q, [note.text for _, note in hits])
         again = [(one._replace(meaning=score), note) for (one, note), score in zip(hits, read, strict=True)]
         return sorted(again, key=lambda hit: (-hit[0].score, -hit[0].entry.seq))
 

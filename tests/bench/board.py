@@ -32,7 +32,7 @@ def quality(folder: Path) -> dict[str, dict[str, float]]:
     """Return nDCG@10 of the tuned part, of what was held out, of all."""
     rooms = {
         "words": Room(folder / "words", no_meaning),
-        "static": Room(folder / "static"),
+        "meaning": Room(folder / "meaning"),
         "rerank": Room(folder / "rerank", rerank=True),
     }
     found = {}

@@ -48,7 +48,7 @@ def test_line_that_stands_twice_is_taken_out(tmp_path: Path, copied: str) -> Non
     try:
         assert read_all(journal) == sorted(own, key=lambda line: intact_seq(line) or 0)
         assert journal.last_seq == COUNT
-        assert f"{len(taken)} journal lines stood there twice" in " ".join(journal.warnings)
+        assert f"removed {len(taken)} duplicate journal lines" in " ".join(journal.warnings)
         assert sorted((tmp_path / TORN_NAME).read_bytes().splitlines()) == sorted(taken)
         commit(journal, lines_to(COUNT + 1)[-1:])
         assert intact_seq(read_all(journal, COUNT)[0]) == COUNT + 1
@@ -61,7 +61,7 @@ def test_line_that_stands_twice_is_taken_out(tmp_path: Path, copied: str) -> Non
 
 
 def test_sound_journal_is_not_checked_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duplicate_lines, "_read", lambda fd, end: pytest.fail("every line was looked at"))
+    monkeypatch.setattr(duplicate_lines, "_sort_lines", lambda fd, end: pytest.fail("read every line"))
     for lines in ([], lines_to(1), lines_to(COUNT), lines_to(COUNT)[5:]):
         write_journal(tmp_path, b"".join(line + b"\n" for line in lines))
         journal = JsonlJournal.open(tmp_path)
@@ -134,7 +134,7 @@ def test_in_a_long_journal_blocks_out_of_order_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = lines_to(COUNT)
-    monkeypatch.setattr(duplicate_lines, "_LOOKED_THROUGH", 0)
+    monkeypatch.setattr(duplicate_lines, "_FULL_CHECK_BYTES", 0)
     monkeypatch.setattr(duplicate_lines, "_BLOCK_BYTES", 3 * len(lines[0]))
     write_journal(tmp_path, b"\n".join([lines[0], *lines[8:12], *lines[1:8], *lines[12:]]) + b"\n")
 

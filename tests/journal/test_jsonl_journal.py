@@ -449,7 +449,7 @@ def test_a_failed_opening_lets_go_of_the_lock(tmp_path: Path, monkeypatch: pytes
     def broken(fd: int, folder: Path) -> tuple[int, list[str]]:
         raise OSError(errno.EIO, "input/output error")
 
-    monkeypatch.setattr("csp.journal.jsonl_journal.mend_tail", broken)
+    monkeypatch.setattr("csp.journal.jsonl_journal.repair_tail", broken)
     with pytest.raises(StorageFailed):
         JsonlJournal.open(tmp_path)
     monkeypatch.undo()

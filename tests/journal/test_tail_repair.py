@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from csp.journal import tail_repair
-from csp.journal.tail_repair import TORN_NAME, find_last_seq, mend_tail
+from csp.journal.tail_repair import TORN_NAME, find_last_seq, repair_tail
 from tests.journal.making import lines_to, write_journal
 
 
@@ -22,7 +22,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def mended(path: Path) -> tuple[int, list[str]]:
     fd = os.open(path, os.O_RDWR)
     try:
-        return mend_tail(fd, path.parent)
+        return repair_tail(fd, path.parent)
     finally:
         os.close(fd)
 

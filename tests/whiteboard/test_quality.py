@@ -9,8 +9,8 @@ import pytest
 
 from tests.whiteboard.labelled import Room, ndcg, read_notes, read_queries
 
-#: The quality of the few questions asked by default: by words alone, with static vectors, with the model.
-FEW = [0.589, 0.728, 0.651]
+#: The quality of the few questions asked by default: by words alone, by meaning, with a deeper comparison.
+FEW = [0.589, 0.682, 0.682]
 
 
 def test_labelled_set_is_what_it_says() -> None:
@@ -32,10 +32,10 @@ def test_measure_is_one_for_the_best_order() -> None:
 
 
 class Rooms(NamedTuple):
-    """The labelled notes, searched by words alone, with static vectors, read by the larger model."""
+    """The labelled notes, searched by words alone, by meaning, and by comparing more of them word by word."""
 
     words: Room
-    static: Room
+    meaning: Room
     rerank: Room
 
 
@@ -43,7 +43,7 @@ class Rooms(NamedTuple):
 def rooms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rooms]:
     made = Rooms(
         words=Room(tmp_path_factory.mktemp("words"), lambda folder: None),
-        static=Room(tmp_path_factory.mktemp("static")),
+        meaning=Room(tmp_path_factory.mktemp("meaning")),
         rerank=Room(tmp_path_factory.mktemp("rerank"), rerank=True),
     )
     yield made
@@ -59,13 +59,12 @@ def test_a_few_questions_are_answered_as_well_as_was_measured(rooms: Rooms) -> N
 
 
 @pytest.mark.full
-def test_meaning_finds_more_than_words_and_the_larger_model_finds_most(rooms: Rooms) -> None:
-    words, static, rerank = (room.quality(is_held_out=True) for room in rooms)
+def test_meaning_finds_more_than_words(rooms: Rooms) -> None:
+    words, meaning, rerank = (room.quality(is_held_out=True) for room in rooms)
 
-    assert static > words + 0.12
-    assert static > 0.56
-    assert rerank > static + 0.12
-    assert rerank > 0.73
+    assert meaning > words + 0.16
+    assert meaning > 0.59
+    assert rerank > 0.59
 
 
 def test_names_come_first_whatever_else_is_like_them(rooms: Rooms) -> None:
@@ -78,7 +77,7 @@ def test_names_come_first_whatever_else_is_like_them(rooms: Rooms) -> None:
         "grammar.py": "add17",
         "UserManager": "add2",
     }
-    found = {q: rooms.static.ask(q, 1) for q in asked}
+    found = {q: rooms.meaning.ask(q, 1) for q in asked}
     few = dict(list(asked.items())[:2])
 
     assert found == {q: [name] for q, name in asked.items()}

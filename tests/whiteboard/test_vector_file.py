@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from csp.whiteboard.minilm import Array, unit
 from csp.whiteboard.vector_file import Vectors
+from csp.whiteboard.word_vectors import Array, unit
 
 SIZE = 32
 

@@ -1,0 +1,118 @@
+"""Static word vectors from WordLlama, whose wheel contains the weights: nothing is ever downloaded.
+
+A text is the weighted mean of the vectors of its pieces. Weights follow smooth inverse frequency, so rare
+words decide what a text is about.
+"""
+
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csp.whiteboard.note_index import COMMON_WORDS
+
+log = logging.getLogger(__name__)
+
+Array = NDArray[np.float32]
+
+DIMENSIONS: Final = 256
+#: The beginning of a text says what it is about; this also bounds the work for one text.
+_MAX_CHARACTERS: Final = 4096
+#: Special, byte and single-character pieces come first in the vocabulary.
+_FIRST_WORD: Final = 300
+_SMOOTHING: Final = 1e-4
+_COMMON_WEIGHT: Final = 0.2
+_PUNCTUATION_WEIGHT: Final = 0.05
+#: Lighter pieces (punctuation, bytes, the most frequent words) are not compared one by one.
+_LIGHT: Final = 0.06
+#: How much the word-by-word comparison counts beside that of whole texts; tuned on the labelled set.
+_WORD_BY_WORD: Final = 0.8
+
+
+class WordVectors:
+    """Texts as vectors; any thread may use it, because it never changes.
+
+    `tokenizer` splits a text into pieces, and row n of `vectors` is the vector of piece n.
+    """
+
+    def __init__(self, tokenizer: Any, vectors: Array) -> None:
+        self._tokenizer = tokenizer
+        self._vectors = vectors
+        self._weights = _piece_weights(tokenizer.get_vocab(), len(vectors))
+
+    def embed(self, text: str) -> Array:
+        """Return a unit vector for the meaning of a text."""
+        return self._mean(self._pieces(text))
+
+    def compare(self, q: str, texts: Sequence[str]) -> list[float]:
+        """Return how near each text is to `q`, word by word: slower and better than comparing vectors.
+
+        Each piece of `q` is matched with the most similar piece of the text.
+        """
+        pieces = self._pieces(q)
+        whole, heavy = self._mean(pieces), pieces[self._weights[pieces] > _LIGHT]
+        asked, weights = unit(self._vectors[heavy]), self._weights[heavy]
+        found = []
+        for text in texts:
+            pieces = self._pieces(text)
+            near = float(self._mean(pieces) @ whole)
+            known = unit(self._vectors[pieces[self._weights[pieces] > _LIGHT]])
+            if len(asked) and len(known):
+                best = (asked @ known.T).max(axis=1)
+                near += _WORD_BY_WORD * (float(best @ weights / weights.sum()) - near)
+            found.append(near)
+        return found
+
+    def _mean(self, pieces: NDArray[np.int64]) -> Array:
+        total: Array = self._weights[pieces] @ self._vectors[pieces]
+        if not total.any():
+            # A text without a known piece still needs a row; any direction will do.
+            total[0] = 1
+        return unit(total)
+
+    def _pieces(self, text: str) -> NDArray[np.int64]:
+        # The tokenizer rejects lone surrogates.
+        clean = text[:_MAX_CHARACTERS].lower().encode(errors="replace").decode()
+        pieces = np.array(self._tokenizer.encode(clean, add_special_tokens=False).ids, np.int64)
+        return pieces[pieces < len(self._vectors)]
+
+
+@lru_cache(maxsize=1)
+def load_word_vectors() -> WordVectors | None:
+    """Load the installed weights; None, with a warning, if they cannot be read."""
+    import wordllama
+
+    folder = Path(wordllama.__file__).parent
+    try:
+        # As the folder of the cache, because that is where it looks for the tokenizer of its own wheel.
+        model = wordllama.WordLlama.load(cache_dir=folder, dim=DIMENSIONS, disable_download=True)
+    except Exception as exc:  # the tokenizer raises nothing more specific
+        log.warning("search by meaning is off", extra={"problem": str(exc)})
+        return None
+    return WordVectors(model.tokenizer, model.embedding)
+
+
+def unit(vectors: Array) -> Array:
+    """Scale vectors to length one."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    scaled: Array = (vectors / np.maximum(length, np.float32(1e-9))).astype(np.float32)
+    return scaled
+
+
+def _piece_weights(vocabulary: dict[str, int], count: int) -> Array:
+    """Return the weight of each piece; the vocabulary is ordered by frequency, which follows Zipf's law."""
+    frequency = 1 / (np.maximum(np.arange(count) - _FIRST_WORD, 0) + 50.0)
+    weights = _SMOOTHING / (_SMOOTHING + frequency / frequency.sum())
+    for piece, number in vocabulary.items():
+        if number < count:
+            word = piece.strip("▁").lower()
+            if not any(map(str.isalnum, word)):
+                weights[number] *= _PUNCTUATION_WEIGHT
+            elif word in COMMON_WORDS:
+                weights[number] *= _COMMON_WEIGHT
+    scaled: Array = weights.astype(np.float32)
+    return scaled

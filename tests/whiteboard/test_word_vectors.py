@@ -1,0 +1,107 @@
+"""Texts as vectors: with a vocabulary of five pieces, and with the installed weights."""
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from csp.whiteboard import word_vectors as module
+from csp.whiteboard.word_vectors import DIMENSIONS, WordVectors, load_word_vectors
+
+WORDS = ["the", ".", "cat", "feline", "engine"]
+#: Words come late in a vocabulary, where pieces are rare and heavy.
+FIRST = 5000
+
+
+class Tokenizer:
+    """One piece per word that it knows."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def get_vocab(self) -> dict[str, int]:
+        return {f"▁{word}": FIRST + number for number, word in enumerate(WORDS)} | {"beyond": 99_999}
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> Any:
+        assert not add_special_tokens
+        text.encode()
+        self.texts.append(text)
+        numbers = [FIRST + WORDS.index(word) for word in text.split() if word in WORDS]
+        return SimpleNamespace(ids=[*numbers, *([99_999] if "beyond" in text else [])])
+
+
+@pytest.fixture
+def tokenizer() -> Tokenizer:
+    return Tokenizer()
+
+
+@pytest.fixture
+def model(tokenizer: Tokenizer) -> WordVectors:
+    vectors = np.zeros((FIRST + len(WORDS), 3), np.float32)
+    vectors[FIRST:] = np.array([[0, 0, 1], [0, 0, 1], [1, 0, 0], [0.8, 0.6, 0], [0, 1, 0]])
+    return WordVectors(tokenizer, vectors)
+
+
+def test_a_text_has_a_vector_of_length_one(model: WordVectors) -> None:
+    for text in ("cat", "cat engine", "the cat . .", "", "unknown", "\ud800 cat", "beyond cat"):
+        assert np.linalg.norm(model.embed(text)) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_common_words_and_punctuation_weigh_little(model: WordVectors) -> None:
+    common, sign = model.embed("the cat"), model.embed("cat .")
+
+    assert 0 < sign[2] < common[2] < 0.3
+
+
+def test_case_does_not_matter(model: WordVectors) -> None:
+    assert (model.embed("CAT") == model.embed("cat")).all()
+
+
+def test_only_the_beginning_of_a_long_text_is_read(
+    model: WordVectors, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MAX_CHARACTERS", 4)
+    model.embed("cat engine")
+
+    assert tokenizer.texts == ["cat "]
+
+
+def test_each_word_is_compared_with_the_most_similar_one(model: WordVectors) -> None:
+    same, alike, other = model.compare("cat", ["cat", "engine feline", "engine"])
+    whole = float(model.embed("engine feline") @ model.embed("cat"))
+
+    assert same == pytest.approx(1.0, abs=1e-5)
+    assert alike == pytest.approx(0.8 * 0.8 + 0.2 * whole, abs=1e-5)
+    assert other == pytest.approx(0.0, abs=1e-5)
+
+
+def test_light_words_are_compared_as_part_of_the_whole_text_alone(model: WordVectors) -> None:
+    (near,) = model.compare(".", ["cat ."])
+
+    assert near == pytest.approx(float(model.embed("cat .") @ model.embed(".")), abs=1e-5)
+
+
+def test_installed_weights_know_what_words_mean() -> None:
+    model = load_word_vectors()
+
+    assert model is not None
+    assert model.embed("a car").shape == (DIMENSIONS,)
+    near, far = model.compare("an automobile broke down", ["the car has a flat tyre", "we baked bread"])
+    assert near > far + 0.1
+
+
+def test_weights_that_cannot_be_read_turn_the_search_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    import wordllama
+
+    def broken(**_: object) -> object:
+        raise Exception("expected value at line 1")
+
+    monkeypatch.setattr(wordllama.WordLlama, "load", broken)
+
+    with caplog.at_level(logging.WARNING):
+        assert load_word_vectors.__wrapped__() is None
+    assert "search by meaning is off" in caplog.text
