@@ -266,6 +266,7 @@ async def message(gateway: Gateway, call: Call) -> Answer:
 
 
 async def output(gateway: Gateway, call: Call) -> Answer:
+    await operations.read_ahead(call.body.content)
     return await operations.post_output(gateway, call.caller, call.body)
 
 
