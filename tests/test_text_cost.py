@@ -83,7 +83,7 @@ READERS: Final[dict[str, Reader]] = {
     "quoted agents": human_input.quoted_agents,
     "a text to fill in": lambda text: human_input.insert_last_messages(text, {"claude": "said"}),
     "marks": tool_dedupe.fingerprints,
-    "markdown": code_lines.read_lines,
+    "markdown": code_lines.read_lines.__wrapped__,
     "a misspelt command": lambda text: spelling.misspelt(text, "a hint"),
     "a tag": prompt.tag_in,
     "controls": prompt.without_controls,
@@ -120,6 +120,7 @@ READERS: Final[dict[str, Reader]] = {
 
 
 def _seconds(read: Reader, text: str) -> float:
+    code_lines.read_lines.cache_clear()
     began = time.thread_time()
     read(text)
     return time.thread_time() - began

@@ -1,6 +1,8 @@
 """What a participant can do, the same over HTTP as over WebSocket."""
 
+import asyncio
 import logging
+from typing import Final
 
 import msgspec
 
@@ -34,11 +36,16 @@ from csp.protocol.requests import (
 )
 from csp.protocol.responses import Done, MeView, OutputView, SentView, WorkingView
 from csp.protocol.screen_frames import LiveBody, ScreenAnswer
+from csp.room.agent_text.code_lines import first_lines, read_lines
+from csp.room.agent_text.envelope import Envelope
 from csp.room.commands import ExtendTurn, PostReply, ReportDelivery, Send, SetState
 from csp.room.membership import known_participant
 from csp.room.visibility import may_watch
 
 log = logging.getLogger(__name__)
+
+#: Characters of a reply that takes too long to be parsed on the event loop.
+LONG_REPLY: Final = 4096
 
 
 async def send_message(gateway: Gateway, caller: Caller, body: MessageBody) -> SentView:
@@ -55,6 +62,17 @@ async def send_message(gateway: Gateway, caller: Caller, body: MessageBody) -> S
         ttl_s=gateway.settings.message_ttl_s,
     )
     return sent_view(gateway, await gateway.submit(command), body.id)
+
+
+async def read_ahead(text: str) -> None:
+    """Parse a long reply in a thread; the room, which decides about it next, then finds it parsed."""
+    if len(text) > LONG_REPLY:
+        await asyncio.to_thread(_read_markdown, text)
+
+
+def _read_markdown(text: str) -> None:
+    for part in {text, Envelope.parse(text).message}:
+        read_lines(first_lines(part)[0])
 
 
 async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> OutputView:

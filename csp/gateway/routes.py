@@ -16,6 +16,7 @@ from csp.gateway import (
     board_routes,
     collaboration_routes,
     journal_maintenance,
+    markdown_routes,
     message_routes,
     operations,
     page_routes,
@@ -53,6 +54,7 @@ from csp.protocol.requests import (
     HistoryParams,
     InboxParams,
     LeaveBody,
+    MarkdownParams,
     MessageActionBody,
     MessageBody,
     ModeBody,
@@ -82,6 +84,7 @@ from csp.protocol.responses import (
     HistoryView,
     InboxView,
     LinkView,
+    MarkdownView,
     MessageView,
     MeView,
     ModeSetView,
@@ -266,6 +269,7 @@ async def message(gateway: Gateway, call: Call) -> Answer:
 
 
 async def output(gateway: Gateway, call: Call) -> Answer:
+    await operations.read_ahead(call.body.content)
     return await operations.post_output(gateway, call.caller, call.body)
 
 
@@ -403,6 +407,8 @@ ROUTES: Final = (
     Route("GET", "/history", history, "Page through or search what was said",
           HistoryView, query=HistoryParams),
     Route("POST", "/history/prune", prune, "Remove old history permanently", PrunedView, PruneBody),
+    Route("GET", "/markdown", markdown_routes.markdown, "Parse messages and notes as markdown",
+          MarkdownView, query=MarkdownParams),
     Route("GET", "/mode", session_routes.get_mode, "Show the mode of a thread", ModeView, query=ThreadParams),
     Route("POST", "/mode", session_routes.set_mode, "Set the mode of a thread", ModeSetView, ModeBody),
     Route("POST", "/turn/next", session_routes.next_turn, "Pass the turn on", TurnView, TurnBody),

@@ -1,6 +1,7 @@
 """One WebSocket: events out, deliver frames out, operations in."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -51,6 +52,12 @@ READ_AHEAD_BYTES: Final = 8 * 1024
 
 # aiohttp has no option for it.
 web_ws.DEFAULT_CHUNK_SIZE = READ_AHEAD_BYTES  # type: ignore[attr-defined]  # it imports it for its own use
+
+
+class _Said(msgspec.Struct, frozen=True):
+    op: str
+    content: str = ""
+
 
 Action = Callable[[Gateway, Caller, Any], Awaitable[msgspec.Struct]]
 
@@ -189,10 +196,16 @@ class SocketSession:
             if message.type is not WSMsgType.TEXT:
                 self._answer_error(None, BadInput("binary frames mean nothing here", "send json as text"))
                 continue
+            data = message.data.encode(errors="replace")
+            if len(data) > operations.LONG_REPLY:
+                # What comes after a long reply waits for it here, so the order stays.
+                with contextlib.suppress(BadInput):
+                    said = parse(_Said, data)
+                    await operations.read_ahead(said.content if said.op == "output" else "")
             ticket = await self._take_turn()
             # Tasks start in the order they were made, so operations are decided in the order sent,
             # while one fdatasync acknowledges many of them.
-            task = asyncio.ensure_future(self._operate(message.data.encode(errors="replace")))
+            task = asyncio.ensure_future(self._operate(data))
             self._ops.add(task)
             task.add_done_callback(partial(self._end_op, ticket))
             while len(self._ops) >= MAX_OPS_IN_FLIGHT:

@@ -301,6 +301,14 @@ class HistoryParams(Struct, frozen=True):
     wait: WaitS = 0
 
 
+class MarkdownParams(Struct, frozen=True):
+    """Messages by their seq, notes by their id."""
+
+    ids: Annotated[
+        str, Meta(pattern=r"^(n-)?[1-9][0-9]{0,14}(,(n-)?[1-9][0-9]{0,14}){0,99}\Z", max_length=2000)
+    ]
+
+
 class InboxParams(Struct, frozen=True):
     after: Seq = 0
     wait: WaitS = 0

@@ -187,6 +187,23 @@ class HistoryView(Struct, frozen=True, omit_defaults=False):
     next: int | None
 
 
+#: A text; null, which closes what was opened last; or what opens or stands by itself, with its details.
+MarkdownToken = str | tuple[str | int, ...] | None
+
+
+class MarkdownText(Struct, frozen=True):
+    """The markdown of a text, or of so many of its UTF-16 units where it is too long."""
+
+    length: int
+    tokens: tuple[MarkdownToken, ...]
+
+
+class MarkdownView(Struct, frozen=True):
+    """What is not here cannot be read by the caller, or is to be asked for again with fewer others."""
+
+    items: dict[str, MarkdownText]
+
+
 class PrunedView(Struct, frozen=True):
     success: bool
     seq: int

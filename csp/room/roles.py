@@ -84,6 +84,7 @@ ROUTES: Final[Table] = {
     "GET /queue": RoleRow(PEOPLE),
     "GET /history": RoleRow(MEMBERS),
     "POST /history/prune": RoleRow(SHELL),
+    "GET /markdown": RoleRow(MEMBERS),
     "GET /mode": RoleRow(MEMBERS),
     "POST /mode": RoleRow(LEADS),
     "POST /turn/next": RoleRow(LEADS),

@@ -49,6 +49,9 @@ NO_ROLE = (NO_TOKEN, NO_TOKEN, BAD, BAD, BAD, FORBIDDEN, FORBIDDEN)
 #: No code here is good, whoever has it.
 NO_CODE = (NO_TOKEN,) * 7
 
+#: Allowed, but nothing is asked for.
+NO_IDS = (NO_TOKEN, NO_TOKEN, *(BAD,) * 5)
+
 #: No agent can have the name that is asked for, so nothing is started.
 NO_MODEL = (NO_TOKEN, NO_TOKEN, FORBIDDEN, FORBIDDEN, FORBIDDEN, BAD, BAD)
 
@@ -68,6 +71,7 @@ EXPECTED: dict[str, tuple[str | int, ...]] = {
     "POST /delivery": CLAUDES_REPORT,
     "POST /agent-output": NO_PAGE,
     "GET /history": AGENTS,
+    "GET /markdown": NO_IDS,
     "GET /usage": AGENTS,
     "GET /mode": AGENTS,
     "POST /turn/working": NO_PAGE,

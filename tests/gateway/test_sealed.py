@@ -13,6 +13,7 @@ from tests.gateway.test_privacy import FILTERS
 
 SECRET = "marzipan"
 BOARDS = (f"/board/search?q={SECRET}", f"/board?tag={SECRET}", "/board/n-1", "/board/export?session=room")
+PARSED = "/markdown?ids=" + ",".join(f"{number},n-{number}" for number in range(1, 51))
 EVERY_TYPE = "types=agent_response,agent_call,activity,vote,mode,turn,turn_signal,system,answer,late,note"
 
 
@@ -67,7 +68,7 @@ class Sealed:
         """Return every way on which a spy finds the secret."""
         found = []
         queries = [*FILTERS, EVERY_TYPE, f"q={SECRET}&{EVERY_TYPE}", "session=s-5"]
-        paths = [f"/history?{query}" for query in queries] + list(BOARDS)
+        paths = [f"/history?{query}" for query in queries] + [*BOARDS, PARSED]
         messages = [item["id"] for item in await self.room.history("?limit=1000&" + EVERY_TYPE)]
         session = (await self.room.get("/mode"))["sessionId"]
         for route in ROUTES:

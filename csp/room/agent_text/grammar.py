@@ -4,7 +4,7 @@ A command begins a line, in its first column: a space, a bullet, a quote sign or
 prose. It counts outside code alone; an unclosed fence runs to the end of the text. A body runs to the next
 command or a blank line; a fence that is opened in it belongs to it whole. What was relayed has U+2060 behind
 its `@`, so a command that is quoted back is none. Any text can be read, in a time linear in its length;
-behind its first `MAX_LINES` lines no command begins, but the text of the last one goes on.
+behind its first `code_lines.MAX_LINES` lines no command begins, but the text of the last one goes on.
 """
 
 import re
@@ -17,8 +17,6 @@ from csp.room.agent_text.spelling import ADDRESSED, FIXED, PLAIN, Misspelt, miss
 
 MAX_TASK: Final = 500
 MAX_COUNT: Final = 1000
-#: So many lines are looked through for commands; every line takes a few microseconds of the whole room.
-MAX_LINES: Final = 3_000
 #: In so many lines that might be commands, but are none, is looked for what was meant.
 MAX_GUESSES: Final = 100
 
@@ -102,7 +100,7 @@ def read_agent_text(text: str) -> AgentText:
     """Return what `text` commands; never raise."""
     if not _MAYBE.search(text):
         return AgentText(commands=(), has_prose=not (not text or text.isspace()))
-    text, rest = first_lines(text, MAX_LINES)
+    text, rest = first_lines(text)
     lines = read_lines(text)
     heads = _heads(lines)
     commands: list[Spoken] = []
@@ -149,7 +147,7 @@ class _Head:
     is_guess: bool = False
 
 
-def _heads(lines: list[Line]) -> list[_Head | None]:
+def _heads(lines: tuple[Line, ...]) -> list[_Head | None]:
     found: list[_Head | None] = []
     guesses = 0
     for line in lines:
@@ -202,7 +200,7 @@ def _at_head(text: str, *, may_guess: bool) -> _Head | None:
 # --- bodies --------------------------------------------------------------------------------------
 
 
-def _end_of_body(lines: list[Line], heads: list[_Head | None], number: int) -> int:
+def _end_of_body(lines: tuple[Line, ...], heads: list[_Head | None], number: int) -> int:
     """Return the line after a body; code has blank lines of its own, and no commands."""
     end = number + 1
     while end < len(lines) and heads[end] is None and (lines[end].is_code or not lines[end].is_blank):
@@ -210,7 +208,7 @@ def _end_of_body(lines: list[Line], heads: list[_Head | None], number: int) -> i
     return end
 
 
-def _end_of_reason(lines: list[Line], heads: list[_Head | None], end: int) -> int:
+def _end_of_reason(lines: tuple[Line, ...], heads: list[_Head | None], end: int) -> int:
     """Return the line after the reason of a vote, which may stand below a blank line."""
     first = end
     while first < len(lines) and lines[first].is_blank:
@@ -219,7 +217,7 @@ def _end_of_reason(lines: list[Line], heads: list[_Head | None], end: int) -> in
     return _end_of_body(lines, heads, first) if is_reason else end
 
 
-def _body(text: str, lines: list[Line], number: int, head: _Head, end: int) -> str:
+def _body(text: str, lines: tuple[Line, ...], number: int, head: _Head, end: int) -> str:
     line = lines[number]
     start = line.start + head.at
     if not line.text[head.at :].strip() and end > number + 1:

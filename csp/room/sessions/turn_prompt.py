@@ -7,7 +7,7 @@ from typing import Final
 from csp.protocol.enums import ALL, ROUTER, AgentId, Mode, ParticipantKind
 from csp.protocol.review_messages import RunRole
 from csp.protocol.session_parts import PhaseKind
-from csp.room.agent_text.code_lines import read_lines
+from csp.room.agent_text.code_lines import first_lines, read_lines
 from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
 from csp.room.sessions.modes import row_of
 from csp.room.sessions.session_registry import Sessions
@@ -191,7 +191,7 @@ def _share(count: int) -> int:
 
 def agrees(text: str) -> bool:
     """Tell whether a reply has a line that says AGREE, outside code."""
-    return any(not line.is_code and _AGREE.match(line.text) for line in read_lines(text))
+    return any(not line.is_code and _AGREE.match(line.text) for line in read_lines(first_lines(text)[0]))
 
 
 def max_rounds(session: Session) -> int | None:

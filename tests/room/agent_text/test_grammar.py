@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csp.room.agent_text.code_lines import MAX_LINES
 from csp.room.agent_text.grammar import (
     MAX_GUESSES,
-    MAX_LINES,
     Finish,
     HandOver,
     ModeRequest,
@@ -304,10 +304,7 @@ HIDDEN = [
     "```\n@all hi\n    ```\n@all hi",
     "```\n@all hi",
     "~~~~\n@all hi\n~~~\n@all hi",
-    "- ```\n@all hi\n  ```",
     "1. ```\n   @all hi\n   ```",
-    "- do\n\n      ```\n@all hi\n      ```",
-    "- do\n\n\t```\n@all hi\n\t```",
     "    @all hi",
     "text `\n@all hi\n` text",
     "text ``\n@all hi\nand ` too\n`` text",
@@ -344,6 +341,11 @@ SHOWN = [
     "a `b\n===\n@all hi `",
     "> a `b\n\n@all hi`",
     "\n".join(["`"] * 4) + "\n@all hi",
+    # A line in the first column has left the list, and the fence in it with that.
+    "- ```\n@all hi\n  ```",
+    "- do\n\n      ```\n@all hi\n      ```",
+    "- do\n\n\t```\n@all hi\n\t```",
+    "> ```\n@all hi\n> ```",
 ]
 
 

@@ -1,0 +1,159 @@
+"""The tokens of a text's markdown, as the page draws them.
+
+They are a stream: a text is a string, null closes what was opened last, everything else is a list that begins
+with the name of its element. An opening one is `p`, `h` with its level, `blockquote`, `ul`, `ol` with its
+start, `li` with 0 or 1 where it is a task, `table`, `thead`, `tbody`, `tr`, `th` or `td` with its side, `em`,
+`strong`, `del`, `a` with its address. By themselves stand `hr`, `br`, `code` with its text, and `pre` with
+its info and text, and with its fence and indent where the text was cut within it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from markdown_it.token import Token
+
+from csp.protocol.responses import MarkdownText, MarkdownToken
+from csp.room.agent_text.chat_markdown import read_blocks, read_inline
+
+#: Of a longer text this much is parsed, up to the end of a line; a page shows the rest as it is.
+MAX_CHARS: Final = 20_000
+MAX_LINES: Final = 1000
+#: Levels of emphasis and links.
+MAX_DEPTH: Final = 16
+_LOOK_BACK: Final = 2000
+_TASK: Final = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
+_LISTS: Final = ("bullet_list_open", "ordered_list_open")
+_LIST_ENDS: Final = ("bullet_list_close", "ordered_list_close")
+
+
+def markdown_tokens(text: str) -> MarkdownText:
+    """Return the tokens of a text, or of its beginning; the time is linear in what is parsed."""
+    head = text[: _head_length(text)]
+    lines = head.replace("\r\n", "\n").split("\n")
+    length = len(head.encode("utf-16-le", "surrogatepass")) // 2
+    tokens = _nested(read_blocks(head), lines)
+    return MarkdownText(length=length, tokens=tuple(_stream(tokens, lines, is_cut=len(head) < len(text))))
+
+
+def _head_length(text: str) -> int:
+    end = min(len(text), MAX_CHARS)
+    lines = text[:end].split("\n", MAX_LINES)
+    if len(lines) > MAX_LINES:
+        end -= len(lines[-1])
+    if end == len(text):
+        return end
+    line = text.rfind("\n", max(0, end - _LOOK_BACK), end)
+    return line + 1 if line >= 0 else end
+
+
+def _nested(tokens: Sequence[Token], lines: list[str]) -> list[Token]:
+    """Return the tokens with each list that is two columns deeper than a number as part of its item.
+
+    CommonMark asks for three columns or more, and few people or models count them.
+    """
+    result: list[Token] = []
+    #: Lists that are open: where each began, what follows its end, the list that goes on after it.
+    opened: list[tuple[Token, list[Token], Token | None]] = []
+    last: Token | None = None
+    for token in tokens:
+        if token.type in _LISTS:
+            after: list[Token] = []
+            outer = None
+            if last is not None and result[-1].type == "ordered_list_close":
+                deeper = _column(token, lines) - _column(last, lines)
+                if token.type == "bullet_list_open" and deeper >= 2:
+                    outer, after = last, result[-2:]
+                    del result[-2:]
+                elif token.type == "ordered_list_open" and deeper == 0 and token.markup == last.markup:
+                    result.pop()
+                    opened.append((last, [], None))
+                    continue
+            opened.append((token, after, outer))
+            result.append(token)
+        elif token.type in _LIST_ENDS:
+            began, after, outer = opened.pop()
+            result += [token, *after]
+            last = outer or began
+        else:
+            result.append(token)
+    return result
+
+
+def _column(token: Token, lines: list[str]) -> int:
+    line = lines[token.map[0]] if token.map else ""
+    return len(line) - len(line.lstrip(" \t>"))
+
+
+def _stream(tokens: list[Token], lines: list[str], *, is_cut: bool) -> Iterator[MarkdownToken]:
+    task: re.Match[str] | None = None
+    for number, token in enumerate(tokens):
+        if token.hidden:
+            continue
+        if token.type == "inline":
+            yield from _inline(token.content[task.end() if task else 0 :])
+            task = None
+        elif token.type == "list_item_open":
+            task = _task(tokens, number)
+            yield ("li",) if task is None else ("li", int(task[1] != " "))
+        elif token.type in ("fence", "code_block"):
+            yield _code(token, lines, is_cut=is_cut)
+        elif token.nesting < 0:
+            yield None
+        else:
+            yield _opened(token)
+
+
+def _task(tokens: list[Token], number: int) -> re.Match[str] | None:
+    """Return the box at the beginning of an item's first paragraph."""
+    is_paragraph = tokens[number + 1].type == "paragraph_open"
+    return _TASK.match(tokens[number + 2].content) if is_paragraph else None
+
+
+def _opened(token: Token) -> MarkdownToken:
+    match token.tag:
+        case "ol":
+            return ("ol", int(token.attrs.get("start", 1)))
+        case "th" | "td":
+            return (token.tag, str(token.attrs.get("style", "")).removeprefix("text-align:"))
+        case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":
+            return ("h", int(token.tag[1]))
+        case _:
+            return (token.tag,)
+
+
+def _code(token: Token, lines: list[str], *, is_cut: bool) -> MarkdownToken:
+    first, end = token.map or (0, 0)
+    info = token.info.strip()
+    text = token.content.removesuffix("\n")
+    last = lines[end - 1].strip(" \t>")
+    is_closed = end - 1 > first and last.startswith(token.markup) and not last.strip(token.markup[:1])
+    if not is_cut or not token.markup or is_closed or end < len(lines) - 1:
+        return ("pre", info, text)
+    return ("pre", info, text, token.markup, _column(token, lines))
+
+
+def _inline(content: str) -> Iterator[MarkdownToken]:
+    text = ""
+    #: What is open: whether it is shown, or as the signs it was written with because it lies too deep.
+    opened: list[bool] = []
+    for token in read_inline(content):
+        is_shown = opened.pop() if token.nesting < 0 else len(opened) < MAX_DEPTH
+        if token.nesting > 0:
+            opened.append(is_shown)
+        if token.type in ("text", "text_special") or not is_shown:
+            text += token.content or token.markup
+            continue
+        if text:
+            yield text
+            text = ""
+        if token.nesting < 0:
+            yield None
+        elif token.type == "link_open":
+            yield ("a", str(token.attrs["href"]))
+        elif token.type == "code_inline":
+            yield ("code", token.content)
+        else:
+            yield ("del",) if token.tag == "s" else (token.tag,)
+    if text:
+        yield text

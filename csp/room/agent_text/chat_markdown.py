@@ -1,0 +1,336 @@
+"""The one markdown parser: CommonMark with the rules of a chat.
+
+The room asks it which lines are code, and the page draws its tokens, so the two cannot disagree. It differs
+from CommonMark where a chat does:
+
+- HTML, entities and link definitions are text; `---` is a rule, also below a paragraph.
+- A line without its `>` or its indent has left the quote or the item (no lazy continuation).
+- Only signs that have a meaning here can be escaped, so paths and patterns keep their backslashes.
+- Next to a Chinese, Japanese or Korean letter, `*` and `~` open and close without a space.
+- An address becomes a link only if it is plainly a web or mail address; an image becomes a link.
+- A table ends at the first line without a bar. Nesting deeper than `DEEPEST` levels is text.
+
+The cost is linear in the text: levels, columns, runs of signs and addresses are bounded.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, Final
+
+from markdown_it import MarkdownIt
+from markdown_it.helpers import parseLinkDestination, parseLinkLabel, parseLinkTitle
+from markdown_it.parser_inline import ParserInline
+from markdown_it.rules_block import StateBlock, blockquote, list_block, table
+from markdown_it.rules_inline import StateInline, autolink, backtick, emphasis, escape, link, strikethrough
+from markdown_it.rules_inline.state_inline import Scanned
+from markdown_it.token import Token
+from markdown_it.utils import EnvType
+
+#: Levels of quotes and lists; a list with its item is two.
+DEEPEST: Final = 16
+MAX_COLUMNS: Final = 64
+#: A longer run of `*`, `_` or `~` is text.
+MAX_RUN: Final = 8
+MAX_ADDRESS: Final = 2048
+
+_BLOCK_RULES: Final = ["table", "code", "fence", "blockquote", "hr", "list", "heading", "paragraph"]
+_INLINE_RULES: Final = [
+    *("text", "linkify", "newline", "escape", "backticks", "strikethrough", "emphasis", "link", "image"),
+    "autolink",
+]
+_ESCAPABLE: Final = frozenset("*_~`[]|#<>")
+_UNSPACED: Final = re.compile(
+    "[\u1100-\u11ff\u2e80-\u2fd5\u3005\u3007\u3021-\u3029\u3038-\u303b\u3041-\u30ff\u3131-\u318e\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7fb\uf900-\ufad9\uff66-\uffdc\U0001b000-\U0001b167"
+    "\U00020000-\U0003ffff]"
+)
+_WEB: Final = re.compile(r"https?://[^/\\@?#]+(?:[/?#]|\Z)", re.IGNORECASE)
+_MAIL: Final = re.compile(r"mailto:[^\s@?]+@[^\s@?]+(?:\?|\Z)", re.IGNORECASE)
+#: Controls, blanks and characters without a shape. A browser drops some of them from an address in silence,
+#: so the address would not be the one that is read.
+_HIDDEN: Final = (
+    r"\s\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
+    r"\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff"
+    r"\uffa0\ufff0-\ufffb\ufffe\uffff\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    + "".join(rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(1, 17))
+)
+_DECEPTIVE: Final = re.compile(rf"[\\{_HIDDEN}]")
+_NUMBERS: Final = re.compile(r"\[[0-9a-f:.]+\]", re.IGNORECASE)
+_BARE_END: Final = re.compile(
+    rf"[\\<>\[\]\"`|{_HIDDEN}\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]"
+)
+_BRACKETS: Final = {")": "(", "}": "{"}
+_TRAILING: Final = frozenset("?!.,:;*_~'")
+
+
+def read_blocks(text: str) -> list[Token]:
+    """Return the blocks of a text; their inline content is not parsed yet."""
+    tokens: list[Token] = []
+    parser = _parser()
+    parser.block.parse(text.replace("\r\n", "\n"), parser, {}, tokens)
+    return tokens
+
+
+def read_inline(content: str) -> list[Token]:
+    """Return the tokens of the content of one block; a code span has its place as `meta["span"]`."""
+    parser = _parser()
+    return parser.inline.parse(content, parser, {}, [])
+
+
+@cache
+def _parser() -> "_ChatMarkdown":
+    return _ChatMarkdown()
+
+
+class _ChatMarkdown(MarkdownIt):
+    def __init__(self) -> None:
+        super().__init__("zero", {"maxNesting": 100})
+        self.enable(_BLOCK_RULES)
+        block = self.block.ruler
+        block.at(
+            "blockquote", _bounded(blockquote), {"alt": ["paragraph", "reference", "blockquote", "list"]}
+        )
+        block.at("list", _bounded(list_block), {"alt": ["paragraph", "reference", "blockquote"]})
+        block.at("table", _table, {"alt": ["paragraph", "reference"]})
+        block.at("paragraph", _paragraph)
+        self.inline = _ChatInline()
+        self.inline.ruler.enableOnly(_INLINE_RULES)
+        inline = self.inline.ruler
+        inline.at("linkify", _bare_address)
+        inline.at("escape", _escape)
+        inline.at("backticks", _backticks)
+        inline.at("strikethrough", _bounded_run("~", strikethrough.tokenize))
+        inline.at("emphasis", _bounded_run("*_", emphasis.tokenize))
+        inline.at("link", _link)
+        inline.at("image", _image)
+        inline.at("autolink", _autolink)
+        helpers: Any = SimpleNamespace(
+            parseLinkLabel=parseLinkLabel,
+            parseLinkTitle=parseLinkTitle,
+            parseLinkDestination=_destination,
+        )
+        self.helpers = helpers
+
+    def validateLink(self, url: str) -> bool:
+        """Tell whether an address may become a link."""
+        if len(url) > MAX_ADDRESS or _DECEPTIVE.search(url):
+            return False
+        return bool(_WEB.match(url) or _MAIL.match(url))
+
+    def normalizeLink(self, url: str) -> str:
+        """Return an address as it was written."""
+        return url
+
+    def normalizeLinkText(self, link: str) -> str:
+        """Return an address as it was written."""
+        return link
+
+
+# --- blocks --------------------------------------------------------------------------------------
+
+_BlockRule = Callable[[StateBlock, int, int, bool], bool]
+
+
+def _bounded(rule: _BlockRule) -> _BlockRule:
+    def bounded(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        return state.level < DEEPEST and rule(state, start, end, silent)
+
+    return bounded
+
+
+def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read a paragraph, or the heading that a line of `=` makes of it."""
+    rules = state.md.block.ruler.getRules("paragraph")
+    parent, state.parentType = state.parentType, "paragraph"
+    line, kind, tag = start + 1, "paragraph", "p"
+    while line < state.lineMax and not state.isEmpty(line) and state.sCount[line] >= state.blkIndent:
+        if state.sCount[line] - state.blkIndent <= 3:
+            if _is_underline(state, line):
+                kind, tag = "heading", "h1"
+                break
+            if any(rule(state, line, state.lineMax, True) for rule in rules):
+                break
+        line += 1
+    state.parentType = parent
+    state.line = line + (kind == "heading")
+    state.push(f"{kind}_open", tag, 1).map = [start, state.line]
+    inline = state.push("inline", "", 0)
+    inline.content = state.getLines(start, line, state.blkIndent, False).strip(" \t")
+    inline.map = [start, line]
+    state.push(f"{kind}_close", tag, -1)
+    return True
+
+
+def _is_underline(state: StateBlock, line: int) -> bool:
+    text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
+    return text[0] == "=" and not text.strip("= \t") and " " not in text.strip(" \t")
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    if not table(state, start, end, True):
+        return False
+    delimiters = state.src[state.bMarks[start + 1] : state.eMarks[start + 1]].strip(" \t|")
+    if delimiters.count("|") >= MAX_COLUMNS:
+        return False
+    return silent or table(state, start, min(end, _end_of_bars(state)[start]), False)
+
+
+def _end_of_bars(state: StateBlock) -> tuple[int, ...]:
+    """Return for every line the first one from it on that has no bar; found once for a text."""
+    found: tuple[int, ...] | None = state.env.get("end_of_bars")
+    if found is None:
+        lines = state.src.split("\n")
+        ends = [len(lines)] * (len(lines) + 1)
+        for number in range(len(lines) - 1, -1, -1):
+            ends[number] = ends[number + 1] if "|" in lines[number] else number
+        found = state.env["end_of_bars"] = tuple(ends)
+    return found
+
+
+# --- the inside of blocks ------------------------------------------------------------------------
+
+_InlineRule = Callable[[StateInline, bool], bool]
+
+
+class _ChatInline(ParserInline):
+    def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
+        state = _ChatState(src, md, env, tokens)
+        self.tokenize(state)
+        for rule in self.ruler2.getRules(""):
+            rule(state)
+        return state.tokens
+
+
+class _ChatState(StateInline):
+    def __init__(self, src: str, md: MarkdownIt, env: EnvType, outTokens: list[Token]) -> None:
+        super().__init__(src, md, env, outTokens)
+        #: After this no link can begin or end, so no label needs to be looked for.
+        self.last_link = src.rfind("](")
+        self.last_angle = src.rfind(">")
+
+    def scanDelims(self, start: int, canSplitWord: bool) -> Scanned:
+        """Return what a run of signs may do; these scripts put no space between words."""
+        found = super().scanDelims(start, canSplitWord)
+        if not canSplitWord or (found.can_open and found.can_close):
+            return found
+        before = self.src[start - 1 : start]
+        after = self.src[start + found.length : start + found.length + 1]
+        opens = bool(_UNSPACED.match(before)) and bool(after) and not after.isspace()
+        closes = bool(_UNSPACED.match(after)) and bool(before) and not before.isspace()
+        return Scanned(found.can_open or opens, found.can_close or closes, found.length)
+
+
+def _escape(state: StateInline, silent: bool) -> bool:
+    if state.src.startswith("\\\\", state.pos):
+        # The second one escapes nothing, and both are shown.
+        if not silent:
+            state.append_pending("\\\\")
+        state.pos += 2
+        return True
+    return state.src[state.pos + 1 : state.pos + 2] in _ESCAPABLE and escape(state, silent)
+
+
+def _backticks(state: StateInline, silent: bool) -> bool:
+    start = state.pos
+    if not backtick(state, silent):
+        return False
+    if not silent and not state.pending:
+        # A run that closes nothing would be pending text.
+        state.tokens[-1].meta = {"span": (start, state.pos)}
+    return True
+
+
+def _bounded_run(signs: str, rule: _InlineRule) -> _InlineRule:
+    def bounded(state: StateInline, silent: bool) -> bool:
+        sign = state.src[state.pos]
+        if sign not in signs or silent:
+            return False
+        end = state.pos
+        while end < state.posMax and state.src[end] == sign:
+            end += 1
+        if end - state.pos <= MAX_RUN:
+            return rule(state, silent)
+        state.append_pending(state.src[state.pos : end])
+        state.pos = end
+        return True
+
+    return bounded
+
+
+def _link(state: StateInline, silent: bool) -> bool:
+    return isinstance(state, _ChatState) and state.pos <= state.last_link and link(state, silent)
+
+
+def _image(state: StateInline, silent: bool) -> bool:
+    """Read an image as a link to it: nothing is loaded because of a text."""
+    if not state.src.startswith("![", state.pos):
+        return False
+    state.pos += 1
+    if _link(state, silent):
+        return True
+    state.pos -= 1
+    return False
+
+
+def _autolink(state: StateInline, silent: bool) -> bool:
+    return isinstance(state, _ChatState) and state.pos < state.last_angle and autolink(state, silent)
+
+
+def _destination(text: str, start: int, end: int) -> Any:
+    """Return the address of a link; one that is written with escapes is none: it is not what is read."""
+    found = parseLinkDestination(text, start, min(end, start + MAX_ADDRESS))
+    if found.ok and found.str != text[start : found.pos].removeprefix("<").removesuffix(">"):
+        found.ok = False
+    return found
+
+
+def _bare_address(state: StateInline, silent: bool) -> bool:
+    """Read an address that stands in a text, from the colon of its scheme on."""
+    if state.linkLevel or not state.src.startswith("://", state.pos):
+        return False
+    scheme = next((len(name) for name in ("https", "http") if _ends_with(state, name)), 0)
+    if not scheme:
+        return False
+    start = state.pos - scheme
+    numbers = _NUMBERS.match(state.src, state.pos + 3)
+    hit = _BARE_END.search(state.src, numbers.end() if numbers else start, state.posMax)
+    stop = hit.start() if hit else state.posMax
+    end = _end_of_address(state.src, start, stop)
+    url = state.src[start:end]
+    if not state.md.validateLink(url):
+        # It is read once and never again.
+        if not silent:
+            state.append_pending(state.src[state.pos : stop])
+        state.pos = stop
+        return True
+    if not silent:
+        state.pending = state.pending[:-scheme]
+        state.push("link_open", "a", 1).attrs = {"href": url}
+        state.push("text", "", 0).content = url
+        state.push("link_close", "a", -1)
+    state.pos = end
+    return True
+
+
+def _ends_with(state: StateInline, scheme: str) -> bool:
+    """Tell whether the text up to here ends with a scheme as a word of its own."""
+    start = state.pos - len(scheme)
+    if start < 0 or state.src[start : state.pos].lower() != scheme:
+        return False
+    before = state.src[start - 1 : start] if start else ""
+    return not (before.isascii() and before.isalnum())
+
+
+def _end_of_address(text: str, start: int, stop: int) -> int:
+    """Leave out the punctuation after an address, and a bracket that it did not open."""
+    address = text[start:stop]
+    surplus = {close: address.count(close) - address.count(opened) for close, opened in _BRACKETS.items()}
+    end = stop
+    while (last := text[end - 1]) in _TRAILING or surplus.get(last, 0) > 0:
+        if last in surplus:
+            surplus[last] -= 1
+        end -= 1
+    return end
