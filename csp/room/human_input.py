@@ -81,9 +81,17 @@ _ADDRESS: Final = re.compile(
 _COMMAND: Final = re.compile(r"/(?P<name>[A-Za-z]+)(?:\s+(?P<rest>.*))?\Z", re.DOTALL)
 
 
+_NOT_A_LETTER: Final = re.compile("[^a-z]+")
+#: A longer text is never an Allstop.
+_MAX_ALLSTOP: Final = 100
+
+
 def is_allstop(text: str) -> bool:
-    """Tell whether a whole message says nothing but the word, however it is spelt."""
-    return "".join(char for char in text.lower() if char.isalpha()) == "allstop"
+    """Return whether a text is the word Allstop alone, in any spelling.
+
+    This is the only rule: the room uses it for every message, the pane and the page for every line.
+    """
+    return len(text) <= _MAX_ALLSTOP and _NOT_A_LETTER.sub("", text.lower()) == "allstop"
 
 
 def read_line(line: str) -> TypedLine:

@@ -89,6 +89,7 @@ def test_a_slash_before_something_else_is_no_command(line: str) -> None:
     "line",
     [
         *("allstop", "Allstop", "ALL-STOP!", "all stop", " a l l s t o p ", "All\nStop.", "allstop 2"),
+        *("allstop \u505c\u6b62", "allstop" + "!" * 93),
         *("@claude allstop", "@all ALL STOP", "@router allstop", "!codex allstop", "@allstop", "/allstop"),
     ],
 )
@@ -96,7 +97,9 @@ def test_allstop_is_heard_in_any_spelling(line: str) -> None:
     assert read_line(line) == StopLine()
 
 
-@pytest.mark.parametrize("text", ["asphalt", "the all stops train", "allstöp", "all stop now", "stop", ""])
+@pytest.mark.parametrize(
+    "text", ["asphalt", "the all stops train", "allstöp", "all stop now", "stop", "", "allstop" + "!" * 94]
+)
 def test_other_words_stop_nothing(text: str) -> None:
     assert not is_allstop(text)
     assert read_line(text) != StopLine()

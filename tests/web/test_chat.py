@@ -69,7 +69,7 @@ async def test_seals_are_broken_when_the_session_goes_on(parts: Parts) -> None:
         BEGIN
         + """await show([]); for (const session_id of ["s",
           "x"]) room.said.tell(item(session_id === "s" ? 1 : 2, { sealed: true, session_id }));
-        const both = texts(".sealed").length;
+        await frame(); const both = texts(".sealed").length;
         room.sessionEvent.tell({ type: "turn", session_id: "s" }); const turns = texts(".sealed").length;
         room.sessionEvent.tell({ type: "mode", session_id: "s" });
         return [both, turns, [...document.querySelectorAll(".sealed")].map((mark) => mark.dataset.session)]"""
@@ -149,6 +149,7 @@ async def test_states_of_old_messages_are_asked_for_when_they_are_seen(parts: Pa
         const first = asks();
         await scrollTo(0); await until(() => texts(".tick").length === 2); room.said.tell(sent(61));
         room.moved.tell({ message: "m61", agent: "bob", state: "typed" });
+        await scrollTo(scroller.scrollHeight); await until(() => texts(".tick").includes("bob ✓ typed"));
         return [first, asks(), texts(".tick")]"""
     )
 
@@ -185,7 +186,10 @@ async def test_older_pages_come_one_by_one_and_leave_the_reader_where_he_is(part
 async def test_only_so_many_messages_stay_on_the_page(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
-        + """await show(range(1, 61)); for (const one of range(61, 411)) room.said.tell(one); await frame();
+        + """await show(range(1, 61)); for (let seq = 61; seq < 411; seq += 10) {
+          for (const one of range(seq, seq + 10)) room.said.tell(one);
+          await until(() => bodies().at(-1) === `text ${seq + 9}`);
+        }
         return [bodies().length, bodies()[0]]"""
     )
 
@@ -217,3 +221,80 @@ async def test_the_mark_of_what_was_found_goes_after_three_seconds(parts: Parts)
     )
 
     assert got == ["30", 3000, None]
+
+
+async def test_a_seal_that_is_broken_before_the_message_was_drawn(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show([]); room.said.tell(item(1, { sealed: true, session_id: "s" }));
+        room.sessionEvent.tell({ type: "mode", session_id: "s" }); await frame();
+        return [bodies(), texts(".sealed")]"""
+    )
+
+    assert got == [["text 1"], []]
+
+
+async def test_more_than_a_page_at_once_shows_the_newest_page_and_fetches_the_rest(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show(range(1, 61)); for (const one of range(61, 200)) room.said.tell(one);
+        room.news.tell(item(200, { type: "joined" })); await frame();
+        const shown = [bodies()[0], bodies().at(-1), bodies().length, texts(".notice p"),
+          $("#log .fresh"), $("#jump").hidden];
+        answers["/history"] = { items: range(81, 141) }; asked.length = 0; await scrollTo(0);
+        await until(() => bodies()[0] === "text 81");
+        return [...shown, asked[0][1], bodies().length]"""
+    )
+
+    assert got == [
+        *("text 141", "text 199", 59, ["ada joined"], None, True),
+        *("/history?limit=60&before=141", 119),
+    ]
+
+
+async def test_a_flood_leaves_who_reads_further_up_where_he_is(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """await show(range(1, 61)); await scrollTo(scroller.scrollHeight / 2);
+        for (const one of range(61, 200)) room.said.tell(one); await frame();
+        return [bodies()[0], bodies().length, $("#jump").textContent]"""
+    )
+
+    assert got == ["text 1", 60, "139 new messages ↓"]
+
+
+async def test_a_click_waits_for_one_piece_of_a_flood_and_a_piece_is_one_page(parts: Parts) -> None:
+    """Frames come when the test says so; what each of them adds to the page is counted."""
+    got = await parts.run(
+        """const frames = []; window.requestAnimationFrame = (run) => frames.push(run);
+        const waits = []; window.setTimeout = (run, ms = 0) => waits.push({ run, ms });
+        const { Room } = await load("room"); const room = new Room();
+        answers["/health"] = { room: "den", seq: 0 };
+        const { Chat } = await load("chat"); const { startKeys } = await load("keys");
+        new Chat(room); startKeys(room); await room.open(); sockets[0].open(); let added = 0;
+        const count = (list) => list.forEach(({ addedNodes }) => (added += addedNodes.length));
+        const watch = new MutationObserver(count); watch.observe($("#log"), { childList: true });
+        const recipients = Array.from({ length: 100 }, (_, index) => `agent-${index}`);
+        for (let seq = 1; seq <= 5000; seq += 1) sockets[0].hear({ seq, id: `m${seq}`, ts: seq,
+          type: "agent_call", sender: "ada", target: "all", text: `text ${seq}`,
+          thread: "default", recipients });
+        const sent = () => sockets[0].sent.filter(({ op }) => op === "stop").length;
+        const most = { lines: 0, nodes: 0 }; const clicks = []; let pieces = 0; let total = 0;
+        const isRight = () => most.lines <= 60 && most.nodes <= 3000;
+        while (isRight() && (frames.length || waits.some(({ ms }) => ms < 1000))) {
+          while (isRight() && frames.length) {
+            frames.shift()(); pieces += 1; count(watch.takeRecords());
+            most.lines = Math.max(most.lines, added); total += added; added = 0;
+            most.nodes = Math.max(most.nodes, $("#log").querySelectorAll("*").length);
+            const before = sent(); $("#allstop").click(); clicks.push(sent() - before);
+          }
+          for (const wait of waits.splice(0)) if (wait.ms < 1000) wait.run();
+        }
+        return [most, total <= 60 * (pieces + 1), total < 2500, new Set(clicks).size, clicks[0],
+          texts("#log .body").at(-1)]"""
+    )
+
+    most, *rest = got
+    assert most["lines"] <= 60
+    assert most["nodes"] <= 3000
+    assert rest == [True, True, 1, 1, "text 5000"]

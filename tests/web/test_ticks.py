@@ -18,8 +18,8 @@ async def test_a_new_message_is_queued_until_its_steps_come(parts: Parts) -> Non
         BEGIN
         + """const at = place(); ticks.show(message("m", "ada", "bob"), at, { isLive: true });
         const first = [words(at), buttons(at)]; step("m", "ada", "typed"); step("m", "bob", "held", "loop");
-        const second = [words(at), buttons(at)]; step("m", "ada", "confirmed");
-        step("m", "bob", "failed", "gone");
+        await frame(); const second = [words(at), buttons(at)]; step("m", "ada", "confirmed");
+        step("m", "bob", "failed", "gone"); await frame();
         return [first, second, words(at), buttons(at), asked.length]"""
     )
 
@@ -40,7 +40,7 @@ async def test_the_buttons_ask_for_what_they_say(parts: Parts) -> None:
         BEGIN
         + """const at = place(); ticks.show(message("m/1", "a", "b", "c"), at, { isLive: true });
         step("m/1", "a", "held", "loop"); step("m/1", "b", "expired"); step("m/1", "c", "withdrawn");
-        for (const button of at.querySelectorAll("button")) button.click();
+        await frame(); for (const button of at.querySelectorAll("button")) button.click();
         return asked.map(([method, path]) => `${method} ${path}`)"""
     )
 
@@ -96,8 +96,51 @@ async def test_what_has_expired_can_be_sent_again(parts: Parts) -> None:
     got = await parts.run(
         BEGIN
         + """const at = place(); ticks.show(message("m", "ada"), at, { isLive: true });
-        return ["failed", "withdrawn", "expired", "confirmed"].map((state) => { step("m", "ada", state);
-          return buttons(at); })"""
+        const seen = []; for (const state of ["failed", "withdrawn", "expired", "confirmed"]) {
+          step("m", "ada", state); await frame(); seen.push(buttons(at)); } return seen"""
     )
 
     assert got == [["Send again"]] * 3 + [[]]
+
+
+async def test_a_step_of_one_recipient_leaves_the_others_where_they_are(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const at = place(); ticks.show(message("m", "ada", "bob"), at, { isLive: true });
+        step("m", "ada", "typed"); await frame(); return words(at)"""
+    )
+
+    assert got == ["ada ✓ typed", "bob ○ queued"]
+
+
+async def test_many_recipients_are_counted_by_state(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const at = place(); const all = Array.from({ length: 13 }, (_, index) => `a${index}`);
+        ticks.show(message("m", ...all), at, { isLive: true }); step("m", "a0", "confirmed");
+        step("m", "a1", "held", "paused"); step("m", "a2", "held", "busy"); step("m", "a3", "held", "busy");
+        await frame(); return [words(at).sort(), buttons(at)]"""
+    )
+
+    assert got == [
+        [
+            "2 agents ◔ waits: it is at work and gets it after this turn",
+            "9 agents ○ queued",
+            "a0 ✓✓ confirmed",
+            "a1 ◔ waits: it is paused",
+        ],
+        ["Cancel"],
+    ]
+
+
+async def test_a_flood_of_steps_is_drawn_in_pieces(parts: Parts) -> None:
+    got = await parts.run(
+        BEGIN
+        + """const places = Array.from({ length: 100 }, place);
+        places.forEach((at, index) => ticks.show(message(`m${index}`, "ada"), at, { isLive: true }));
+        for (let index = 0; index < 100; index += 1) step(`m${index}`, "ada", "typed");
+        const typed = () => places.filter((at) => words(at)[0].includes("typed")).length;
+        await frame(); const first = typed(); await until(() => typed() === 100); return first"""
+    )
+
+    assert got == 30

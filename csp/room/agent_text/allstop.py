@@ -1,24 +1,18 @@
 """Allstop: the word that ends a session at once."""
 
-import re
-from typing import Final
-
 from csp.protocol.enums import ALL, DEFAULT_THREAD, HUMAN, AgentId, JoinRole
 from csp.protocol.events import AgentCall, HumanMessage
+from csp.room import human_input
 from csp.room.commands import Send, Stop
 from csp.room.messages.send import is_person, is_repeated
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Room
 from csp.room.sessions.steering import stop, threads_of
 
-_OTHERS: Final = re.compile("[^a-z]+")
-#: Nobody in a hurry writes more around one word.
-_LONGEST: Final = 100
-
 
 def is_allstop(room: Room, sender: AgentId, text: str) -> bool:
-    """Tell whether somebody who may says nothing but the word, however it is spelt."""
-    if len(text) > _LONGEST or _OTHERS.sub("", text.lower()) != "allstop":
+    """Return whether a person or the orchestrator says Allstop."""
+    if not human_input.is_allstop(text):
         return False
     participant = room.participants.get(sender)
     is_lead = participant is not None and participant.role is JoinRole.ORCHESTRATOR
@@ -26,7 +20,7 @@ def is_allstop(room: Room, sender: AgentId, text: str) -> bool:
 
 
 def allstop(draft: RoomDraft, command: Send) -> None:
-    """Stop the session of the thread, then keep the word; it is typed into no pane."""
+    """Stop the session of the thread, then record the word; it is delivered to nobody."""
     if command.id is not None and is_repeated(draft.room, command.sender, command.id):
         return
     thread = command.thread or DEFAULT_THREAD

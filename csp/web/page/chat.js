@@ -4,13 +4,21 @@ import { get } from "./api.js";
 import { byId, set, setText } from "./dom.js";
 import { Log } from "./log.js";
 import { messageElement, newsElement } from "./message.js";
+import { Pacer } from "./pace.js";
 import { Ticks } from "./ticks.js";
 import { attempt } from "./toast.js";
 import { several } from "./words.js";
 
 const PAGE = 60;
+/** More lines than this are not added while somebody reads further up. */
+const FULL = 600;
 const NEAR_PX = 600;
 const AT_END_PX = 48;
+/** More new lines than this in one frame are a flood: they are not animated, and the browser rests after them. */
+const CALM = 8;
+/** So many of the newest messages may be in sight as soon as they are drawn. */
+const IN_SIGHT = 12;
+const NEWS = new Set(["joined", "left", "redacted"]);
 
 export class Chat {
   #room;
@@ -23,16 +31,19 @@ export class Chat {
   #follows = true;
   #top = 0;
   #missed = 0;
+  /** What was said or reported since the last frame. */
+  #fresh = [];
+  #pacer = new Pacer(() => this.#drawFresh());
   #inSight = new IntersectionObserver((entries) => this.#sight(entries), { root: this.#scroller });
-  /** Messages whose states have to be asked for once they are seen. */
-  #unasked = new Map();
+  /** Messages whose states are drawn once they are seen. */
+  #unseen = new Map();
 
   /** @param {import("./room.js").Room} room */
   constructor(room) {
     this.#room = room;
     room.said.on((event) => this.#hear(event));
     room.moved.on((event) => this.#ticks.take(event));
-    room.news.on((event) => this.#tellNews(event));
+    room.news.on((event) => this.#hear(event));
     room.sessionEvent.on((event) => event.type === "mode" && this.#unseal(event.session_id));
     room.viewChanged.on(() => this.load());
     room.gap.on(() => this.load());
@@ -48,7 +59,7 @@ export class Chat {
     const page = await attempt(get(`/history?${query}${this.#filter()}`));
     if (!page) return;
     this.#log.begin(this.#shown(page.items), { isAtStart: page.items.length < PAGE, isAtEnd: around === null });
-    this.#redraw();
+    this.#redraw(() => this.#log.items.map((item) => this.#element(item)));
     this.#follows = around === null;
     this.#settle();
     if (around !== null) this.#reveal(around);
@@ -73,49 +84,61 @@ export class Chat {
   // --- what is said ------------------------------------------------------------------------------
 
   #hear(event) {
-    if (this.#room.view && event.session_id !== this.#room.view) return;
-    if (!this.#log.isAtEnd || (!this.#follows && this.#isFull())) {
+    if (this.#room.view && (NEWS.has(event.type) || event.session_id !== this.#room.view)) return;
+    this.#fresh.push(event);
+    this.#pacer.wake();
+  }
+
+  /** Draw what came since the last frame, at most a page of it; return whether that was much. */
+  #drawFresh() {
+    const fresh = this.#fresh.splice(0).filter(({ seq }, at, all) => seq > Math.max(this.#log.last, all[at - 1]?.seq ?? 0));
+    const said = fresh.filter((event) => !NEWS.has(event.type));
+    const isFlood = fresh.length > CALM;
+    if (!this.#follows) this.#missed += said.length;
+    if (!this.#log.isAtEnd || (!this.#follows && (fresh.length > PAGE || this.#list.children.length > FULL))) {
       // Somebody reads far up: what is new is fetched when they come down.
-      this.#log.isAtEnd = false;
-      this.#miss();
-      return;
+      if (said.length) this.#log.isAtEnd = false;
+      this.#showJump();
+      return isFlood;
     }
-    if (!this.#log.append([event]).length) return;
-    this.#list.append(this.#element(event, true));
-    if (this.#follows) this.#drop(this.#log.trimStart());
-    else this.#miss();
-    this.#settleSoon();
+    if (fresh.length > PAGE) {
+      // Nobody can read this much in one frame: the newest is shown, the rest is fetched by scrolling back.
+      const newest = fresh.slice(-PAGE);
+      this.#log.begin(newest.filter((event) => !NEWS.has(event.type)), { isAtStart: false, isAtEnd: true });
+      this.#redraw(() => this.#liveElements(newest, isFlood));
+    } else {
+      this.#log.append(said);
+      this.#list.append(...this.#liveElements(fresh, isFlood));
+      if (this.#follows) this.#drop(this.#log.trimStart());
+    }
+    this.#settle();
+    return isFlood;
   }
 
-  #isFull() {
-    return this.#list.children.length > 600;
-  }
-
-  #miss() {
-    this.#missed += 1;
-    this.#showJump();
-  }
-
-  #tellNews(event) {
-    if (!this.#log.isAtEnd || this.#room.view) return;
-    this.#list.append(newsElement(event));
-    this.#settleSoon();
+  #liveElements(events, isFlood) {
+    return events.map((event, index) => {
+      if (NEWS.has(event.type)) return newsElement(event);
+      const element = this.#element(event, { isLive: true, isInSight: index >= events.length - IN_SIGHT });
+      if (isFlood) element.classList.remove("fresh");
+      return element;
+    });
   }
 
   /** Whatever was sealed in a phase can be read by all when the session goes on. */
   #unseal(session) {
+    this.#fresh = this.#fresh.map((event) => (event.session_id === session ? { ...event, sealed: false } : event));
     for (const mark of this.#list.querySelectorAll(`.sealed[data-session="${CSS.escape(session)}"]`)) mark.remove();
   }
 
   // --- the elements ------------------------------------------------------------------------------
 
-  #element(event, isLive) {
+  #element(event, { isLive = false, isInSight = false } = {}) {
     const element = messageElement(event, { isLive });
     this.#elements.set(event.seq, element);
     const ticks = element.querySelector(".ticks");
-    if (ticks && isLive) this.#ticks.show(event, ticks, { isLive });
+    if (ticks && isInSight) this.#ticks.show(event, ticks, { isLive });
     else if (ticks) {
-      this.#unasked.set(element, event);
+      this.#unseen.set(element, { event, isLive });
       this.#inSight.observe(element);
     }
     return element;
@@ -123,11 +146,11 @@ export class Chat {
 
   #sight(entries) {
     for (const { target, isIntersecting } of entries) {
-      const event = isIntersecting && this.#unasked.get(target);
-      if (!event) continue;
-      this.#unasked.delete(target);
+      const unseen = isIntersecting && this.#unseen.get(target);
+      if (!unseen) continue;
+      this.#unseen.delete(target);
       this.#inSight.unobserve(target);
-      this.#ticks.show(event, target.querySelector(".ticks"), { isLive: false });
+      this.#ticks.show(unseen.event, target.querySelector(".ticks"), unseen);
     }
   }
 
@@ -144,18 +167,20 @@ export class Chat {
     this.#elements.delete(item.seq);
     this.#ticks.hide(item.id);
     if (!element) return;
-    this.#unasked.delete(element);
+    this.#unseen.delete(element);
     this.#inSight.unobserve(element);
     element.remove();
   }
 
-  #redraw() {
-    for (const element of this.#unasked.keys()) this.#inSight.unobserve(element);
-    this.#unasked.clear();
+  /** Show the elements of the log, and no others; they are made after those before them are forgotten. */
+  #redraw(make) {
+    this.#inSight.disconnect();
+    this.#unseen.clear();
     this.#elements.clear();
+    this.#ticks.clear();
     this.#missed = 0;
-    this.#list.replaceChildren(...this.#log.items.map((item) => this.#element(item, false)));
-    set(byId("empty"), { hidden: this.#log.items.length > 0 });
+    this.#list.replaceChildren(...make());
+    set(byId("empty"), { hidden: this.#list.children.length > 0 });
   }
 
   #reveal(seq) {
@@ -170,14 +195,7 @@ export class Chat {
 
   // --- scrolling ---------------------------------------------------------------------------------
 
-  #settling = 0;
-
-  #settleSoon() {
-    this.#settling ||= requestAnimationFrame(() => this.#settle());
-  }
-
   #settle() {
-    this.#settling = 0;
     set(byId("empty"), { hidden: this.#list.children.length > 0 });
     if (this.#follows) this.#goToEnd();
     this.#showJump();
@@ -212,7 +230,7 @@ export class Chat {
       if (page.items.length < PAGE) this.#log.isAtStart = true;
       const height = this.#scroller.scrollHeight;
       const fresh = this.#log.prepend(this.#shown(page.items));
-      this.#list.prepend(...fresh.map((item) => this.#element(item, false)));
+      this.#list.prepend(...fresh.map((item) => this.#element(item)));
       this.#scroller.scrollTop += this.#scroller.scrollHeight - height;
       for (const item of this.#log.trimEnd()) this.#remove(this.#elements.get(item.seq), item);
     });
@@ -221,7 +239,7 @@ export class Chat {
   async #fetchNewer() {
     await this.#fetch(`after=${this.#log.last}`, (page) => {
       const fresh = this.#log.append(this.#shown(page.items));
-      this.#list.append(...fresh.map((item) => this.#element(item, false)));
+      this.#list.append(...fresh.map((item) => this.#element(item)));
       if (page.items.length < PAGE) this.#log.isAtEnd = true;
       const height = this.#scroller.scrollHeight;
       this.#drop(this.#log.trimStart());

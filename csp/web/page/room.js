@@ -1,6 +1,7 @@
 // The room as this page knows it: what the gateway told, kept fresh by the stream of events.
 
 import { get, part } from "./api.js";
+import { Pacer } from "./pace.js";
 import { Stream } from "./stream.js";
 import { Looker, Topic } from "./topic.js";
 
@@ -38,7 +39,7 @@ export class Room {
   viewChanged = new Topic();
 
   #events = [];
-  #drawing = false;
+  #applying = new Pacer(() => this.#apply());
   #lookers;
   #stream;
 
@@ -109,20 +110,17 @@ export class Room {
 
   #queue(event) {
     this.#events.push(event);
-    if (this.#drawing) return;
-    this.#drawing = true;
-    // A page in the background is drawn no more, but it must not pile up what it hears.
-    if (document.hidden) setTimeout(() => this.#apply(), 100);
-    else requestAnimationFrame(() => this.#apply());
+    this.#applying.wake();
   }
 
+  /** Apply events for one slice of time. */
   #apply() {
     const began = performance.now();
     let done = 0;
     while (done < this.#events.length && performance.now() - began < SLICE_MS) this.#take(this.#events[done++]);
     this.#events.splice(0, done);
-    this.#drawing = false;
-    if (this.#events.length) this.#queue(this.#events.pop());
+    if (this.#events.length) this.#applying.wake();
+    return false;
   }
 
   #take(event) {

@@ -2,12 +2,17 @@
 
 import { act as actOnce, get, part } from "./api.js";
 import { button, h, swap } from "./dom.js";
+import { Pacer } from "./pace.js";
 import { appendText } from "./text.js";
 import { attempt } from "./toast.js";
 import { STEPS, whyHeld } from "./words.js";
 
 const MAX_KNOWN = 2000;
 const AT_ONCE = 4;
+/** So many messages get their new states drawn in one frame. */
+const DRAWN_AT_ONCE = 30;
+/** More recipients than this are shown by state, not by name. */
+const MAX_NAMED = 12;
 const WAITING = new Set(["queued", "held"]);
 const UNDONE = new Set(["failed", "withdrawn", "expired"]);
 
@@ -15,6 +20,8 @@ const UNDONE = new Set(["failed", "withdrawn", "expired"]);
 export class Ticks {
   #known = new Map();
   #shown = new Map();
+  #changed = new Set();
+  #pacer = new Pacer(() => this.#drawChanged());
   #wanted = [];
   #asking = 0;
 
@@ -28,22 +35,42 @@ export class Ticks {
     this.#known.delete(id);
     this.#known.set(id, known);
     if (this.#known.size > MAX_KNOWN) this.#known.delete(this.#known.keys().next().value);
-    const place = this.#shown.get(id);
-    if (place) draw(place, id, known);
+    if (!this.#shown.has(id)) return;
+    this.#changed.add(id);
+    this.#pacer.wake();
+  }
+
+  #drawChanged() {
+    const ids = [...this.#changed].slice(0, DRAWN_AT_ONCE);
+    for (const id of ids) {
+      this.#changed.delete(id);
+      this.#draw(id);
+    }
+    if (this.#changed.size) this.#pacer.wake();
+    return ids.length === DRAWN_AT_ONCE;
+  }
+
+  #draw(id) {
+    const shown = this.#shown.get(id);
+    if (shown) draw(shown.place, id, { ...shown.queued, ...this.#known.get(id) });
   }
 
   /** Show the states of a message in `place`. */
   show(message, place, { isLive }) {
-    this.#shown.set(message.id, place);
-    if (isLive || this.#known.has(message.id)) {
-      const queued = Object.fromEntries(message.recipients.map((agent) => [agent, { state: "queued" }]));
-      draw(place, message.id, { ...queued, ...this.#known.get(message.id) });
-    }
+    // Of an old message it is not known yet who still waits for it.
+    const queued = isLive ? Object.fromEntries(message.recipients.map((agent) => [agent, { state: "queued" }])) : {};
+    this.#shown.set(message.id, { place, queued });
+    if (isLive || this.#known.has(message.id)) this.#draw(message.id);
     if (!isLive) this.#ask(message.id);
   }
 
   hide(id) {
     this.#shown.delete(id);
+  }
+
+  /** Hide all of them. */
+  clear() {
+    this.#shown.clear();
   }
 
   #ask(id) {
@@ -71,11 +98,18 @@ function draw(place, id, steps) {
   const states = Object.values(steps).map((step) => step.state);
   swap(
     place,
-    ...Object.entries(steps).map(([agent, step]) => tick(agent, step)),
+    ...grouped(Object.entries(steps)).map(([agent, step]) => tick(agent, step)),
     states.some((state) => WAITING.has(state)) && act(id, "Cancel", "cancel"),
     Object.values(steps).some((step) => step.reason === "loop") && act(id, "Let through", "continue"),
     states.some((state) => UNDONE.has(state)) && act(id, "Send again", "resend"),
   );
+}
+
+/** Name every recipient; where they are too many, count those of the same state. */
+function grouped(steps) {
+  if (steps.length <= MAX_NAMED) return steps;
+  const groups = Object.groupBy(steps, ([, { state, reason }]) => `${state} ${reason ?? ""}`);
+  return Object.values(groups).map((same) => [same.length === 1 ? same[0][0] : `${same.length} agents`, same[0][1]]);
 }
 
 function tick(agent, { state, reason }) {

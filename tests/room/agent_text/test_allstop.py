@@ -5,6 +5,7 @@ import pytest
 from csp.protocol.enums import ALL, HUMAN, AgentId, MessageId, ParticipantKind
 from csp.protocol.events import AgentCall, HumanMessage
 from csp.room.commands import Join, Send
+from csp.room.human_input import StopLine, read_line
 from tests.room.live import CLAUDE, one
 from tests.room.playing import BOSS, Play
 
@@ -23,6 +24,15 @@ def test_the_word_however_it_is_spelt(play: Play, text: str) -> None:
     play.say(HUMAN, ALL, text)
 
     assert play.ended == "stopped_by_user"
+
+
+@pytest.mark.parametrize(
+    "text", ["allstop", "allstop \u505c\u6b62", "all\u00e9stop", "allstop" + "!" * 94, "stop"]
+)
+def test_a_typed_line_and_a_message_follow_one_rule(play: Play, text: str) -> None:
+    play.say(HUMAN, ALL, text)
+
+    assert (play.ended is not None) == (read_line(text) == StopLine())
 
 
 @pytest.mark.parametrize(

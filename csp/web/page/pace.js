@@ -1,0 +1,39 @@
+// Drawing at a pace that leaves the thread free: a click never waits for more than one piece of work.
+
+/** The least rest after a full piece of work. */
+const REST_MS = 150;
+
+/** Does a piece of work in the next frame, and rests afterwards if there was much to do. */
+export class Pacer {
+  #work;
+  #isWaiting = false;
+  #isWanted = false;
+
+  /** @param {() => boolean} work does one bounded piece; returns whether the browser should rest after it */
+  constructor(work) {
+    this.#work = work;
+  }
+
+  /** Have the work done in the next frame, or after the rest. */
+  wake() {
+    this.#isWanted = true;
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    // A page in the background gets no frames, but what it hears must not pile up.
+    if (document.hidden) setTimeout(() => this.#run(), 100);
+    else requestAnimationFrame(() => this.#run());
+  }
+
+  #run() {
+    const began = performance.now();
+    this.#isWanted = false;
+    if (!this.#work()) return this.#end();
+    // The next task comes after the browser has drawn the frame: the rest is as long as that took.
+    setTimeout(() => setTimeout(() => this.#end(), Math.max(REST_MS, performance.now() - began)));
+  }
+
+  #end() {
+    this.#isWaiting = false;
+    if (this.#isWanted) this.wake();
+  }
+}
