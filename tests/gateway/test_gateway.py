@@ -218,7 +218,7 @@ async def test_what_becomes_due_is_pushed(
 ) -> None:
     alarms: list[bool] = []
     monkeypatch.setattr(gateway, "set_alarm", lambda: alarms.append(True))
-    monkeypatch.setattr(gateway_module, "Outbox", FakeOutbox)
+    monkeypatch.setattr(gateway_module, "DeliveryPush", FakeOutbox)
     outbox: Any = FakeOutbox()
     gateway._outboxes[CLAUDE] = {outbox}
     news = gateway.hub.next_news(CLAUDE)

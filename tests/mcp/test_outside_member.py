@@ -38,7 +38,7 @@ class Room:
 @pytest.fixture(autouse=True)
 def _room(monkeypatch: pytest.MonkeyPatch) -> None:
     Room.calls, Room.refuses, Room.answers = [], {"": Unauthenticated("no token")}, []
-    monkeypatch.setattr(outside_member, "Gateway", Room)
+    monkeypatch.setattr(outside_member, "GatewayClient", Room)
 
 
 def made(state_dir: Path, room: str = "den") -> OutsideMember:

@@ -87,7 +87,7 @@ def gateway(monkeypatch: pytest.MonkeyPatch) -> type[FakeGateway]:
     monkeypatch.setattr(FakeGateway, "agents", [])
     monkeypatch.setattr(FakeGateway, "mode", {})
     monkeypatch.setattr(FakeGateway, "posts", [])
-    monkeypatch.setattr(up, "Gateway", FakeGateway)
+    monkeypatch.setattr(up, "GatewayClient", FakeGateway)
     return FakeGateway
 
 
@@ -116,7 +116,7 @@ def open_with(
     room: RunningRoom | None,
     **wish: Any,
 ) -> tuple[OpenRoom, list[str]]:
-    monkeypatch.setattr(up, "Panes", lambda *_: panes)
+    monkeypatch.setattr(up, "TmuxSession", lambda *_: panes)
     told: list[str] = []
     dir = settings.state_dir.parent
     made = OpenRoom(settings, MemberRequest(**{"dir": dir} | wish), dir, {}, lambda _: None, told.append)
@@ -169,7 +169,7 @@ def test_the_pane_of_an_agent_runs_its_sidecar() -> None:
 def test_the_plan_shares_the_agents_out_over_windows(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(up, "Panes", lambda *_: FakePanes())
+    monkeypatch.setattr(up, "TmuxSession", lambda *_: FakePanes())
     specs = tuple(AgentSpec(name=f"a{number}", command=("cat",)) for number in range(7))
     settings = replace(settings, agents=specs, room="other")
     found = plan(settings, MemberRequest(dir=tmp_path), dict(os.environ), (80, 24))
@@ -192,7 +192,7 @@ def test_the_plan_shares_the_agents_out_over_windows(
 def test_the_plan_fails_where_a_worktree_cannot_be_made(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(up, "Panes", lambda *_: FakePanes())
+    monkeypatch.setattr(up, "TmuxSession", lambda *_: FakePanes())
     settings = replace(settings, agents=(AgentSpec(name="ann", command=("cat",), worktree=True),))
     with pytest.raises(BadInput, match="worktree needs a git repository"):
         plan(settings, MemberRequest(dir=tmp_path), dict(os.environ), None)
@@ -403,7 +403,7 @@ class Opened:
         monkeypatch.setattr(up, "start_gateway", lambda *_: self._do("gateway", room))
         monkeypatch.setattr(up, "has_lost_supervisor", lambda room: self.has_lost_supervisor)
         monkeypatch.setattr(up, "supervise_again", lambda *_: self._do("supervised", replace(room, pid=2)))
-        monkeypatch.setattr(up, "Panes", lambda *_: self.panes)
+        monkeypatch.setattr(up, "TmuxSession", lambda *_: self.panes)
         monkeypatch.setattr(OpenRoom, "_seat", lambda _, members: self.done.append([*members]))
         monkeypatch.setattr(OpenRoom, "_wait", lambda _, members: self.outcomes.pop(0))
         monkeypatch.setattr(OpenRoom, "_start_anew", lambda _, members, outcomes: bool(self.outcomes))
@@ -576,7 +576,7 @@ def joining(
         def run(self, agents: list[str], show: object) -> list[StartOutcome]:
             return [StartOutcome(agent, "busy") for agent in agents]
 
-    monkeypatch.setattr(up, "Panes", lambda *_: panes)
+    monkeypatch.setattr(up, "TmuxSession", lambda *_: panes)
     monkeypatch.setattr(up, "running_room", lambda *_: room)
     monkeypatch.setattr(up, "_waiting", lambda *_: Waits())
     return AddAgents(settings, Address(url="u", token="t", room="default"), {}, lambda _: None)
