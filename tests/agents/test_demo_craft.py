@@ -8,7 +8,7 @@ import pytest
 
 from csp.agents.demo.responder import reply
 from csp.agents.demo.review_script import FILE, MENDED, is_run, say, work_of
-from csp.gateway.room_rules_loader import load_prompts
+from csp.prompt_files import load_prompts
 from csp.protocol.enums import AgentId, ParticipantKind, SessionId
 from csp.protocol.review_messages import (
     ExecutionUpdate,

@@ -8,7 +8,7 @@ import pytest
 
 from csp.agents.demo.prompt_parser import Kind, hear
 from csp.agents.demo.responder import reply
-from csp.gateway.room_rules_loader import load_prompts
+from csp.prompt_files import load_prompts
 from csp.protocol.enums import ALL, HUMAN, AgentId
 from csp.room.agent_text.grammar import Finish, HandOver, Noop, Working, parse_commands
 from csp.room.agent_text.grammar import ModeRequest as ModeSet
