@@ -20,26 +20,8 @@ TOP_LEVEL: Final = {
     *("bin", "csp", "history", "prompts", "tests"),
 }
 
-BASE: Final = {"protocol", "errors", "config", "fast_start", "trust", "setting_types", "__init__"}
+#: The pure packages: the rules of the room, and those of a terminal.
 CORES: Final = {"room", "terminal"}
-ADAPTERS: Final = {"clis"}
-SHELLS: Final = {
-    *("agents", "cli", "client", "gateway", "human", "journal", "mcp", "http_client", "panes"),
-    *("price_list", "review", "room_registry", "sidecar", "web", "whiteboard"),
-}
-# A shell without a row here may use any shell but those that run the others.
-SHELL_MAY_USE: Final[dict[str, set[str]]] = {
-    "journal": set(),
-    "client": {"http_client"},
-    "http_client": set(),
-    "price_list": set(),
-    "review": {"journal"},
-    "room_registry": set(),
-    "gateway": {"journal", "mcp", "price_list", "review", "room_registry", "whiteboard"},
-    "whiteboard": {"journal"},
-    "cli": SHELLS,
-}
-ORDINARY_SHELL_MAY_USE: Final = SHELLS - {"cli"}
 
 # Nothing here has a clock, does I/O or is random.
 CORE_MAY_IMPORT: Final = {
@@ -146,16 +128,6 @@ def _origin(module: Module, node: ast.ImportFrom) -> str:
     return ".".join(package[: -node.level] + ([node.module] if node.module else []))
 
 
-def uses(module: Module) -> Iterator[tuple[str, str]]:
-    """Yield the entries of csp/ that a module imports from, with the place."""
-    entries = BASE | CORES | ADAPTERS | SHELLS
-    for name, place in imports(module):
-        package, _, rest = name.partition(".")
-        if package == "csp":
-            entry = rest.partition(".")[0]
-            yield (entry if entry in entries else "__init__"), place
-
-
 def calls(module: Module) -> Iterator[tuple[str, ast.Call]]:
     """Yield the calls whose function is spelt as a plain or dotted name."""
     for node in module.nodes:
@@ -189,76 +161,14 @@ def places_of(pattern: re.Pattern[bytes]) -> list[str]:
     ]
 
 
-def test_every_module_belongs_to_a_layer() -> None:
-    strays = [module.name for module in modules() if module.part not in BASE | CORES | ADAPTERS | SHELLS]
+def test_imports_point_down() -> None:
+    """The contracts are in pyproject.toml; `lint-imports` checks them on its own."""
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"]
+    run = subprocess.run(
+        [*command, "--no-logo", "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
 
-    assert strays == []
-
-
-def test_base_imports_only_base() -> None:
-    upward = [
-        f"{place} uses csp.{used}"
-        for module in modules()
-        if module.part in BASE
-        for used, place in uses(module)
-        # Each CLI brings settings with it.
-        if used not in BASE | (ADAPTERS if module.part == "config" else set())
-    ]
-
-    assert upward == []
-
-
-def test_core_imports_only_base_or_core() -> None:
-    upward = [
-        f"{place} uses csp.{used}"
-        for module in modules()
-        if module.part in CORES
-        for used, place in uses(module)
-        if used not in BASE | CORES
-    ]
-
-    assert upward == []
-
-
-def test_what_is_known_of_a_cli_needs_no_shell() -> None:
-    upward = [
-        f"{place} uses csp.{used}"
-        for module in modules()
-        if module.part in ADAPTERS
-        for used, place in uses(module)
-        if used not in (BASE - {"config"}) | CORES | ADAPTERS
-    ]
-
-    assert upward == []
-
-
-def test_a_shell_uses_only_the_shells_it_may() -> None:
-    forbidden = [
-        f"{place} uses csp.{used}"
-        for module in modules()
-        if module.part in SHELLS
-        for used, place in uses(module)
-        if used in SHELLS - {module.part} - SHELL_MAY_USE.get(module.part, ORDINARY_SHELL_MAY_USE)
-    ]
-
-    assert forbidden == []
-
-
-def test_only_mcp_imports_its_sdk() -> None:
-    sdk = {"mcp", "mcp_types"}
-    importers = {
-        module.part for module in modules() for name, _ in imports(module) if name.partition(".")[0] in sdk
-    }
-
-    assert importers == {"mcp"}
-
-
-def test_nobody_imports_the_command_line() -> None:
-    importers = [
-        place for module in modules() if module.part != "cli" for used, place in uses(module) if used == "cli"
-    ]
-
-    assert importers == []
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_core_imports_nothing_with_a_clock_or_io() -> None:

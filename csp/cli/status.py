@@ -9,7 +9,7 @@ from csp.config import ROWS, shown
 from csp.errors import Forbidden
 from csp.http_client import Object, field, objects
 from csp.human.cost_text import session_spending, spent_lines
-from csp.human.turn_label import bracketed, owing, takes_part, turn_word
+from csp.session_status import bracketed, owing, takes_part, turn_word
 
 _TEXT: Final = 60
 _SUBJECT: Final = 200

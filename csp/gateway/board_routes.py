@@ -93,7 +93,7 @@ async def search(gateway: Gateway, call: Call) -> Answer:
     )
     await gateway.writer.settle()
     audience = audience_of(call.caller)
-    remote = await gateway.remote.search(params.q, wanted, params.limit, audience)
+    remote = await gateway.remote_boards.search(params.q, wanted, params.limit, audience)
     if remote is not None:
         return BoardHitsView(items=tuple(remote), provider=Provider.OPENAI, took_ms=elapsed_ms(started))
     hits = await asyncio.to_thread(
@@ -121,7 +121,7 @@ async def export(gateway: Gateway, call: Call) -> Answer:
 
 async def summarise(gateway: Gateway, call: Call) -> Answer:
     body: SummariseBody = call.body
-    return await gateway.summaries.ask(body.session, body.by)
+    return await gateway.board_summaries.ask(body.session, body.by)
 
 
 def audience_of(caller: Caller) -> AgentId | None:

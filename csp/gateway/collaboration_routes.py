@@ -5,7 +5,6 @@ import time
 
 from csp.errors import NotFound
 from csp.gateway.agent_throttle import wait_for_news
-from csp.gateway.board_hits import hits_for_beginning
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Answer, Call, answered
 from csp.price_list import price_of
@@ -50,7 +49,7 @@ async def begin(gateway: Gateway, call: Call) -> Answer:
         cost=body.cost_limit_usd,
         summarise_at=body.summarization_threshold,
         prices=await known_prices(gateway),
-        hits=await hits_for_beginning(gateway, body.session_id, body.objective, body.user_input),
+        hits=await gateway.board_hits.for_start(body.session_id, body.objective, body.user_input),
         thread=body.thread or DEFAULT_THREAD,
     )
     events = await gateway.submit(command)
@@ -78,15 +77,15 @@ async def known_prices(gateway: Gateway) -> dict[AgentId, Price]:
 async def show(gateway: Gateway, call: Call) -> Answer:
     params: CollaborationParams = call.query
     deadline = time.monotonic() + params.wait
-    with gateway.present(call.caller):
+    with gateway.connected(call.caller):
         while True:
-            news = gateway.hub.next_news()
+            news = gateway.broadcast.next_news()
             await gateway.writer.settle()
             gateway.recheck(call.caller)
             view = _view(gateway, call, call.path["id"], params.after)
             remaining = deadline - time.monotonic()
             is_news = params.after is not None and view.lines > params.after
-            if view.reason or is_news or remaining <= 0 or gateway.hub.is_closed:
+            if view.reason or is_news or remaining <= 0 or gateway.broadcast.is_closed:
                 return view
             await wait_for_news(news, remaining)
 

@@ -1,10 +1,10 @@
-"""One running room: the writer with everything that must hear what it commits."""
+"""A running room: the writer and everything that follows its commits."""
 
 import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -15,7 +15,7 @@ from csp.errors import Broken, StorageFull, TooMany, Unauthenticated
 from csp.gateway.agent_launcher import AgentLauncher
 from csp.gateway.agent_throttle import Throttle
 from csp.gateway.auth import PAGE_TOKEN, Caller, HostGuard, TokenStore
-from csp.gateway.board_hits import hits_for_all
+from csp.gateway.board_hits import BoardHits
 from csp.gateway.board_summaries import BoardSummaries
 from csp.gateway.broadcast import Broadcast
 from csp.gateway.connections import AGAIN_S
@@ -56,20 +56,21 @@ from csp.whiteboard.whiteboard import Whiteboard
 log = logging.getLogger(__name__)
 
 MAX_SOCKETS: Final = 4096
-#: Of these an agent has one or two; each is sent everything.
+#: An agent needs one or two; each of them gets every event.
 MAX_SOCKETS_OF_AGENT: Final = 16
-_MOVES_CLOCKS: Final = (TurnSignal, TurnMoved, ModeChanged)
+#: Events that may change the next deadline of the room.
+_MOVES_DEADLINES: Final = (ControlSent, TurnSignal, TurnMoved, ModeChanged)
 
 
 class OpenSocket(Protocol):
-    """What the gateway itself wants of an open WebSocket."""
+    """An open WebSocket, as far as the gateway itself uses it."""
 
     def drop(self, code: int, reason: str) -> None: ...
     def drop_if_stale(self) -> None: ...
 
 
 class Gateway:
-    """Everything a request may need; made by `Gateway.open`, ended by `close`."""
+    """The parts of one room, for the handlers of requests; ended by `close`."""
 
     def __init__(self, settings: Settings, folder: Path, clock: Callable[[], float]) -> None:
         self.settings = settings
@@ -78,18 +79,18 @@ class Gateway:
         self.started = clock()
         journal = JsonlJournal.open(folder)
         self.index = SearchIndex(journal)
-        self.history = History(journal, self.index, settings.history_cap, self.concerns)
+        self.history = History(journal, self.index, settings.history_cap, self.is_visible)
         self.history.load_recent()
         secret = load_secret(folder)
         self.tokens = TokenStore(secret, settings.auth_token)
-        self.pages = PageTokens(folder, secret, self.tokens.room_token, clock)
-        self.guard = HostGuard(settings.host)
-        self.hub = Broadcast(self.concerns)
+        self.page_tokens = PageTokens(folder, secret, self.tokens.room_token, clock)
+        self.host_guard = HostGuard(settings.host)
+        self.broadcast = Broadcast(self.is_visible)
         self.throttle = Throttle(self._is_behind)
-        # Texts of the board are for everybody; a token that somebody printed must not be among them.
+        # Everybody reads the boards, so a token that an agent printed must not get there.
         secrets = (self.tokens.room_token,)
         self.rules = replace(load_rules(settings), secrets=secrets)
-        self.board = Whiteboard(journal, self.concerns, secrets)
+        self.board = Whiteboard(journal, self.is_visible, secrets)
         self.metrics = Metrics()
         self.presence = Presence(clock, settings.offline_after_s)
         self.writer = RoomWriter(
@@ -100,18 +101,21 @@ class Gateway:
             publish=self._publish,
             rules=self.rules,
         )
-        self.scrub = JournalHealth(writable=True, scrub="running")
+        self.journal_health = JournalHealth(writable=True, scrub="running")
         self.last_commit = time.monotonic()
         self.sockets: set[OpenSocket] = set()
-        #: Held by whoever takes text out of the journal: one rewrite at a time.
-        self.removal = asyncio.Lock()
-        self.queries = HistoryQueries(self.writer, self.history, settings.message_ttl_s)
-        self.screens = ScreenWatch(self._tell_live)
-        self.hands = RunWorker(self)
-        self.summaries = BoardSummaries(self)
-        self.remote = RemoteBoards(self)
-        self.starting = AgentLauncher(settings.room)
-        self._outboxes: dict[AgentId, set[DeliveryPush]] = {}
+        #: Held while text is removed from the journal: one rewrite at a time.
+        self.rewrite_lock = asyncio.Lock()
+        self.history_queries = HistoryQueries(self.writer, self.history, settings.message_ttl_s)
+        self.screen_watch = ScreenWatch(self._send_live)
+        self.board_hits = BoardHits(self.writer, self.board, self.rules)
+        self.run_worker = RunWorker(folder, self.writer, self.history, secrets, self.spawn)
+        self.board_summaries = BoardSummaries(
+            self.writer, self.board, self.rules, settings.message_ttl_s, clock
+        )
+        self.remote_boards = RemoteBoards(settings, self.writer, self.board)
+        self.agent_launcher = AgentLauncher(settings.room)
+        self._pushes: dict[AgentId, set[DeliveryPush]] = {}
         self.pacer = Pacer()
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -119,17 +123,17 @@ class Gateway:
     # --- commands --------------------------------------------------------------------------------
 
     def submit(self, command: AnyCommand) -> "asyncio.Future[list[KnownEvent]]":
-        """Ask the room; what is returned is done once the events are safe."""
+        """Submit a command to the room; the result is set once its events are on disk."""
         return self.writer.submit(command)
 
     def identify(self, token: str) -> Caller:
-        """Return who holds `token`, or raise Unauthenticated."""
+        """Return the holder of `token`, or raise Unauthenticated."""
         if token.startswith(PAGE_TOKEN):
-            return self.pages.identify(token)
+            return self.page_tokens.identify(token)
         return self.tokens.identify(token, self.writer.room)
 
     async def arrive(self, caller: Caller) -> None:
-        """Note a sign of life; whoever was offline is back."""
+        """Record that the caller is alive; one that was offline comes back online."""
         if caller.role is Role.ROOM:
             return
         self.presence.touch(caller.id)
@@ -139,19 +143,19 @@ class Gateway:
                 await self.submit(Rejoin(agent=caller.id))
 
     def recheck(self, caller: Caller) -> None:
-        """Raise Unauthenticated if the caller's token has died since the call came in."""
+        """Raise Unauthenticated if the caller's token was revoked since the call came in."""
         if caller.page:
-            self.pages.check(caller)
+            self.page_tokens.check(caller)
         participant = self.writer.room.participants.get(caller.id)
         if caller.role is not Role.ROOM and (participant is None or participant.epoch != caller.epoch):
             raise Unauthenticated("this token is no longer valid", "register again with the room's token")
 
-    def concerns(self, event: AnyEvent, agent: AgentId) -> bool:
-        """Tell whether `agent` may read `event` as the room is now."""
+    def is_visible(self, event: AnyEvent, agent: AgentId) -> bool:
+        """Return whether `agent` may read `event` in the current state of the room."""
         return is_visible_to(event, agent, self.writer.room.sessions)
 
     @contextlib.contextmanager
-    def present(self, caller: Caller) -> Iterator[None]:
+    def connected(self, caller: Caller) -> Iterator[None]:
         """Count the caller as connected while it waits for an answer."""
         if caller.role is Role.ROOM:
             yield
@@ -162,95 +166,78 @@ class Gateway:
         finally:
             self.presence.disconnect(caller.id)
 
-    # --- what a commit sets in motion ------------------------------------------------------------
+    # --- after a commit --------------------------------------------------------------------------
 
     def _publish(self, committed: Committed) -> None:
         self.last_commit = time.monotonic()
         for event, line in committed:
             self.history.remember(line, event)
             if isinstance(event, Joined | Left):
-                # Before anything goes out: an old owner must not get what belongs to the new one.
-                self._drop_stale(event)
-        self.hub.publish(committed)
+                # Before anything is sent: the old owner of a name must not get messages to the new one.
+                if isinstance(event, Left) and event.removed:
+                    self.presence.forget(event.sender)
+                    self.broadcast.wake(event.sender)
+                self.drop_stale_sockets()
+        events = [event for event, _ in committed]
+        self.broadcast.publish(committed)
         self.metrics.count(committed)
-        self._push(*[event for event, _ in committed])
-        self.hands.take(event for event, _ in committed)
-        self.summaries.take(event for event, _ in committed)
-        self.remote.take(event for event, _ in committed)
-        if any(isinstance(event, _MOVES_CLOCKS) for event, _ in committed):
-            self.set_alarm()
+        self._push(*events)
+        self.run_worker.observe(events)
+        self.board_summaries.observe(events)
+        self.remote_boards.observe(events)
 
     def _push(self, *events: AnyEvent) -> None:
-        """Push what has become due, once to each agent however many events a batch has for it."""
-        pushed: dict[AgentId, Push] = {}
-        is_alarmed = is_asked = False
+        """Push what has become due, once per agent, and set the alarm for new deadlines."""
         for event in events:
-            match event:
-                case MessageEvent():
-                    for agent in event.recipients:
-                        pushed.setdefault(agent, DeliveryPush.push)
-                    is_alarmed |= event.expires is not None and self._alarm is None
-                case ControlSent():
-                    # Whatever else waits to be sent, a stop does not.
-                    for outbox in self._outboxes_of(event.target):
-                        outbox.push()
-                    self.hub.wake(event.target)
-                    is_alarmed = True
-                case StateChanged(paused=False):
-                    pushed[event.sender] = DeliveryPush.rewind
-                case DeliveryMoved(state=DeliveryState.QUEUED):
-                    pushed[event.agent] = DeliveryPush.rewind
-                case LogRequested():
-                    is_asked = True
-                case _:
-                    pass
-        self.pacer.add(
-            [(outbox, push) for agent, push in pushed.items() for outbox in self._outboxes_of(agent)]
-        )
-        for agent in pushed:
-            self.hub.wake(agent)
-        if is_alarmed:
+            if isinstance(event, ControlSent):
+                # A stop is sent before everything else that waits.
+                for outbox in self._pushes_of(event.target):
+                    outbox.push()
+                self.broadcast.wake(event.target)
+        due = _due_pushes(events)
+        self.pacer.add([(outbox, push) for agent, push in due.items() for outbox in self._pushes_of(agent)])
+        for agent in due:
+            self.broadcast.wake(agent)
+        if any(
+            isinstance(event, _MOVES_DEADLINES)
+            or (isinstance(event, MessageEvent) and event.expires is not None and self._alarm is None)
+            for event in events
+        ):
             self.set_alarm()
-        if is_asked:
-            self.spawn(self.queries.answer())
+        if any(isinstance(event, LogRequested) for event in events):
+            self.spawn(self.history_queries.answer())
 
     def _is_behind(self) -> bool:
-        """Tell whether agents should wait until what they have said has been passed on."""
-        return self.pacer.is_busy or self.hub.is_behind()
-
-    def _drop_stale(self, event: Joined | Left) -> None:
-        if isinstance(event, Left) and event.removed:
-            self.presence.forget(event.sender)
-            self.hub.wake(event.sender)
-        self.drop_stale_sockets()
+        """Return whether agents should wait until their earlier messages are passed on."""
+        return self.pacer.is_busy or self.broadcast.is_behind()
 
     def drop_stale_sockets(self) -> None:
-        """Close the connections whose tokens have died."""
+        """Close the connections whose tokens were revoked."""
         for socket in list(self.sockets):
             socket.drop_if_stale()
 
-    def _outboxes_of(self, agent: AgentId) -> list[DeliveryPush]:
-        return list(self._outboxes.get(agent, ()))
+    def _pushes_of(self, agent: AgentId) -> list[DeliveryPush]:
+        return list(self._pushes.get(agent, ()))
 
     def check_sockets_of(self, agent: AgentId) -> None:
-        """Raise TooMany if an agent has as many WebSockets as it may."""
-        if len(self._outboxes.get(agent, ())) >= MAX_SOCKETS_OF_AGENT:
+        """Raise TooMany if an agent has the maximum number of WebSockets."""
+        if len(self._pushes.get(agent, ())) >= MAX_SOCKETS_OF_AGENT:
             hint = f"close some of them, or try again in {AGAIN_S:g} s"
             raise TooMany(f"{agent} has {MAX_SOCKETS_OF_AGENT} WebSockets", hint, after_s=AGAIN_S)
 
     def attach(self, agent: AgentId, outbox: DeliveryPush) -> None:
         """Push what is due for `agent` through `outbox` from now on."""
-        self._outboxes.setdefault(agent, set()).add(outbox)
-        outbox.tell(self.screens.greeting(agent))
+        self._pushes.setdefault(agent, set()).add(outbox)
+        outbox.tell(self.screen_watch.greeting(agent))
         outbox.push()
 
     def detach(self, agent: AgentId, outbox: DeliveryPush) -> None:
         """Stop pushing through `outbox`."""
         outbox.close()
-        self._outboxes.get(agent, set()).discard(outbox)
+        self._pushes.get(agent, set()).discard(outbox)
 
-    def _tell_live(self, agent: AgentId, frame: bytes) -> int:
-        outboxes = self._outboxes.get(agent, set())
+    def _send_live(self, agent: AgentId, frame: bytes) -> int:
+        outboxes = self._pushes.get(agent, set())
         for outbox in outboxes:
             outbox.tell(frame)
         return len(outboxes)
@@ -273,30 +260,30 @@ class Gateway:
 
     async def _tick(self) -> None:
         try:
-            await self.submit(Tick(hits=await hits_for_all(self)))
+            await self.submit(Tick(hits=await self.board_hits.for_all()))
         except Broken:
             await asyncio.sleep(1)
         self.set_alarm()
 
     async def watch_presence(self) -> None:
-        """Tell the room who has gone silent, close pages whose time is over, for ever."""
+        """Mark silent agents offline and close expired pages, until cancelled."""
         while True:
             await asyncio.sleep(max(0.02, min(5.0, self.settings.offline_after_s / 4)))
-            await self.note_silence()
+            await self.mark_silent_offline()
             self.drop_stale_sockets()
 
-    async def note_silence(self) -> None:
-        """Take those for offline who have given no sign of life for too long, as of now."""
+    async def mark_silent_offline(self) -> None:
+        """Mark agents offline that have been silent for too long."""
         online = [p.id for p in self.writer.room.participants.values() if p.online]
         with contextlib.suppress(Broken):
-            # All are decided before anything is awaited, so nobody can come back in between.
+            # All commands are submitted before the first await, so no agent can come back in between.
             leaving = [Leave(agent=agent, reason="no sign of life") for agent in self.presence.silent(online)]
             await asyncio.gather(*[self.submit(leave) for leave in leaving])
 
     # --- background work -------------------------------------------------------------------------
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` beside the requests; a failure is logged, `close` ends it."""
+        """Run `work` in the background; a failure is logged, `close` cancels it."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -307,13 +294,30 @@ class Gateway:
             log.error("background work failed", exc_info=task.exception())
 
     async def close(self) -> None:
-        """Stop the clock and all work, then bring everything accepted to disk."""
+        """Stop the clock and the background work, then write everything accepted to disk."""
         if self._alarm is not None:
             self._alarm.cancel()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        # In a thread, because it waits for whoever indexes right now.
+        # In a thread, because closing waits for an indexer that is at work.
         await asyncio.to_thread(self.index.close)
         await asyncio.to_thread(self.board.close)
         await self.writer.close()
+
+
+def _due_pushes(events: Iterable[AnyEvent]) -> dict[AgentId, Push]:
+    """Return the agents with new deliveries, and whether to push the new ones or to start again."""
+    due: dict[AgentId, Push] = {}
+    for event in events:
+        match event:
+            case MessageEvent():
+                for agent in event.recipients:
+                    due.setdefault(agent, DeliveryPush.push)
+            case StateChanged(paused=False):
+                due[event.sender] = DeliveryPush.rewind
+            case DeliveryMoved(state=DeliveryState.QUEUED):
+                due[event.agent] = DeliveryPush.rewind
+            case _:
+                pass
+    return due

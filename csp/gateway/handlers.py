@@ -1,4 +1,4 @@
-"""What a handler of a route gets, what it may answer."""
+"""Routes and their handlers: what a handler gets and what it may answer."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -7,10 +7,14 @@ import msgspec
 
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
+from csp.protocol.enums import Role
+from csp.protocol.requests import NoQuery
+from csp.room.roles import ROUTES as ROLES
+from csp.room.roles import RoleRow, row_of
 
 
 class Call(NamedTuple):
-    """A request past the border: who, and what, already parsed."""
+    """A parsed request and its caller."""
 
     caller: Caller
     path: dict[str, str]
@@ -19,12 +23,12 @@ class Call(NamedTuple):
 
     @property
     def once(self) -> dict[str, Any]:
-        """The fields of a command that is carried out once, however often it comes with the same id."""
+        """The fields that make a command idempotent: it is carried out once per id and caller."""
         return {"once": self.body.id, "caller": self.caller.id} if self.body.id else {}
 
 
 async def answered(gateway: Gateway, call: Call) -> str | None:
-    """Return what came of the same call before, once that is safe; None if it is a new one."""
+    """Return the result of an earlier call with the same id, once it is on disk; None for a new call."""
     if call.body.id is None or call.body.id not in gateway.writer.room.calls.get(call.caller.id, {}):
         return None
     await gateway.writer.settle()
@@ -32,7 +36,7 @@ async def answered(gateway: Gateway, call: Call) -> str | None:
 
 
 class RawJson(NamedTuple):
-    """An answer that is json already."""
+    """An answer that is encoded already."""
 
     data: bytes
 
@@ -43,3 +47,31 @@ class PlainText(NamedTuple):
 
 Answer = msgspec.Struct | RawJson | PlainText
 Handler = Callable[[Gateway, Call], Awaitable[Answer]]
+
+
+class Route(NamedTuple):
+    """A route; the table of roles says who may call it."""
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    answer: Any
+    body: type[msgspec.Struct] | None = None
+    query: type[msgspec.Struct] = NoQuery
+    status: int = 200
+    #: Whether /openapi.json lists it.
+    is_listed: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def row(self) -> RoleRow:
+        return row_of(ROLES, self.name)
+
+    @property
+    def needs(self) -> Role:
+        """The lowest role that may call it."""
+        return self.row.needs

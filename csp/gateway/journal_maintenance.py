@@ -93,7 +93,7 @@ class _ScrubReport(msgspec.Struct, frozen=True):
 
 async def redact(gateway: Gateway, message_id: str) -> None:
     """Take the text of a message out of the room, its journal and its index."""
-    async with gateway.removal:
+    async with gateway.rewrite_lock:
         for one in await _messages_of(gateway, message_id):
             found = await gateway.history.find(MessageId(one))
             if found is None or not isinstance(found.event, MessageEvent | RunEvent | NoteAdded):
@@ -129,7 +129,7 @@ async def _check_no_run(gateway: Gateway, event: MessageEvent | RunEvent | NoteA
 
 async def prune(gateway: Gateway, before: int) -> int:
     """Take everything before an event out of the journal and its index."""
-    async with gateway.removal:
+    async with gateway.rewrite_lock:
         if before > _first_seq(gateway.writer.journal):
             await _remove(gateway, _Note(prune=before, after=gateway.writer.safe_seq))
     return gateway.writer.safe_seq
@@ -137,7 +137,7 @@ async def prune(gateway: Gateway, before: int) -> int:
 
 async def finish_rewrites(gateway: Gateway) -> None:
     """Carry out a removal that was promised before a crash or on a full disk; forget one that was not."""
-    async with gateway.removal:
+    async with gateway.rewrite_lock:
         try:
             await _keep_promise(gateway)
         except CspError as exc:
@@ -191,7 +191,7 @@ async def _finish(gateway: Gateway, prepared: rewrite.Rewrite, note: _Note) -> N
     await gateway.writer.alone(lambda: rewrite.finish(prepared))
     gateway.history.load_recent()
     if note.prune:
-        await gateway.hands.forget(note.prune)
+        await gateway.run_worker.forget(note.prune)
 
 
 def _prepare(journal: JsonlJournal, note: _Note) -> rewrite.Rewrite:
@@ -310,11 +310,13 @@ async def scrub_journal(gateway: Gateway) -> None:
     try:
         report = await _scrub(gateway.writer.journal.path)
     except (OSError, msgspec.MsgspecError, BadInput) as exc:
-        gateway.scrub = JournalHealth(writable=True, scrub="failed")
+        gateway.journal_health = JournalHealth(writable=True, scrub="failed")
         log.warning("scrub failed", extra={"problem": str(exc)})
         return
     lines = tuple(damage.line_number for damage in report.damaged)
-    gateway.scrub = JournalHealth(writable=True, scrub="done", checked=report.checked, damaged=lines[:1000])
+    gateway.journal_health = JournalHealth(
+        writable=True, scrub="done", checked=report.checked, damaged=lines[:1000]
+    )
     if not lines:
         return
     log.error("journal damaged", extra={"lines": lines[:20], "count": len(lines)})

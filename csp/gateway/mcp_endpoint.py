@@ -45,7 +45,7 @@ class Bridge:
             (name.lower(), value) for name, value in request.raw_headers if name.lower() not in _SECRET
         ]
         answer = _Answer(request)
-        with self._gateway.present(caller):
+        with self._gateway.connected(caller):
             await _while_connected(
                 request, app.answer(headers, body, LocalClient(self._gateway, caller), answer.take)
             )

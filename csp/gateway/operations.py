@@ -8,7 +8,6 @@ import msgspec
 
 from csp.errors import BadInput, Forbidden, NotFound, Refused
 from csp.gateway.auth import Caller
-from csp.gateway.board_hits import hits_for_reply
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Call
 from csp.price_list import cost_usd
@@ -83,7 +82,7 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
         )
     check_text(body.content)
     bound = None if body.activity else body.turn or body.reply_to
-    hits = await hits_for_reply(gateway, caller.id, bound, body.content) if bound else {}
+    hits = await gateway.board_hits.for_reply(caller.id, bound, body.content) if bound else {}
     command = PostReply(
         sender=caller.id,
         text=body.content,
@@ -187,7 +186,7 @@ async def show_live(gateway: Gateway, caller: Caller, body: LiveBody) -> Done:
     """Show what matters only now to those who watch; nothing of it is kept."""
     if caller.role is Role.ROOM:
         raise BadInput("the human has no screen to show", "use the token of an agent")
-    gateway.screens.show(caller.id, body)
+    gateway.screen_watch.show(caller.id, body)
     return Done()
 
 
@@ -203,7 +202,7 @@ async def fresh_screen(gateway: Gateway, caller: Caller, agent: str) -> ScreenAn
     known = check_watch(gateway, caller, agent)
     if not gateway.writer.room.participants[known].online:
         raise Refused(f"{known} is offline, so it has no screen", "see: csp agents")
-    return ScreenAnswer(agent=known, screen=await gateway.screens.fresh(known))
+    return ScreenAnswer(agent=known, screen=await gateway.screen_watch.fresh(known))
 
 
 def sent_view(gateway: Gateway, events: list[KnownEvent], own_id: str | None) -> SentView:

@@ -22,7 +22,7 @@ _NOBODY: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 
 async def link(gateway: Gateway, call: Call) -> Answer:
     """Hand out a link that lets one page in."""
-    code, expires = gateway.pages.make_link()
+    code, expires = gateway.page_tokens.make_link()
     hosts = tuple(await asyncio.to_thread(addresses, gateway.settings.host))
     return LinkView(success=True, code=code, path=f"/#link={code}", expires=expires, hosts=hosts)
 
@@ -30,13 +30,13 @@ async def link(gateway: Gateway, call: Call) -> Answer:
 async def enter(gateway: Gateway, call: Call) -> Answer:
     """Change the code of a link for a page's token."""
     body: EnterBody = call.body
-    token, expires = gateway.pages.use_link(body.code)
+    token, expires = gateway.page_tokens.use_link(body.code)
     try:
-        await asyncio.to_thread(gateway.pages.save)
+        await asyncio.to_thread(gateway.page_tokens.save)
     except StorageFull:
-        gateway.pages.end(gateway.pages.identify(token).page)
+        gateway.page_tokens.end(gateway.page_tokens.identify(token).page)
         raise
-    log.info("page entered", extra={"pages": len(gateway.pages)})
+    log.info("page entered", extra={"pages": len(gateway.page_tokens)})
     return EnteredView(success=True, token=token, room=gateway.settings.room, expires=expires)
 
 
@@ -46,14 +46,14 @@ async def leave(gateway: Gateway, call: Call) -> Answer:
     if not body.all and not call.caller.page:
         raise BadInput("this is the room's token, which no page has", "say all to end every page")
     if body.all:
-        gateway.pages.end_all()
+        gateway.page_tokens.end_all()
     else:
-        gateway.pages.end(call.caller.page)
+        gateway.page_tokens.end(call.caller.page)
     gateway.drop_stale_sockets()
     # Whoever waits for news with a token that is dead now is told so.
-    gateway.hub.wake(None)
-    await asyncio.to_thread(gateway.pages.save, is_end=True)
-    log.info("page left", extra={"pages": len(gateway.pages)})
+    gateway.broadcast.wake(None)
+    await asyncio.to_thread(gateway.page_tokens.save, is_end=True)
+    log.info("page left", extra={"pages": len(gateway.page_tokens)})
     return Done()
 
 

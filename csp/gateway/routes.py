@@ -6,7 +6,7 @@ may call it stands in the table of roles.
 
 import asyncio
 import time
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -26,7 +26,8 @@ from csp.gateway import (
 from csp.gateway.agent_throttle import wait_for_news
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
-from csp.gateway.handlers import Answer, Call, Handler, PlainText, RawJson, answered
+from csp.gateway.handlers import Answer, Call, PlainText, RawJson, Route, answered
+from csp.gateway.openapi import document
 from csp.journal.history_query import HistoryQuery
 from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId, AgentState, ControlVerb, Role
@@ -59,7 +60,6 @@ from csp.protocol.requests import (
     MessageBody,
     ModeBody,
     NoBody,
-    NoQuery,
     OutputBody,
     PruneBody,
     RegisterBody,
@@ -118,8 +118,7 @@ from csp.room.board.board_state import boards_health
 from csp.room.commands import ControlAgent, Join, RecordCall, Rejoin, Remove
 from csp.room.membership import known_participant
 from csp.room.messages.inbox import first_held, pending
-from csp.room.roles import ROUTES as ROLES
-from csp.room.roles import RoleRow, check_call, check_fields, check_row, row_of
+from csp.room.roles import check_call, check_fields, check_row
 from csp.room.room_state import Participant
 from csp.room.sessions.session_views import spent_view
 from csp.room.visibility import is_hidden, may_watch, visible_spending
@@ -128,41 +127,13 @@ MAX_INBOX_ITEMS: Final = 500
 _AT_REST: Final = (AgentState.IDLE, AgentState.BUSY)
 
 
-class Route(NamedTuple):
-    """A route; who may call it stands in the table of roles."""
-
-    method: str
-    path: str
-    handler: Handler
-    summary: str
-    answer: Any
-    body: type[msgspec.Struct] | None = None
-    query: type[msgspec.Struct] = NoQuery
-    status: int = 200
-    #: Whether /openapi.json lists it; what can never succeed yet would only mislead.
-    is_listed: bool = True
-
-    @property
-    def name(self) -> str:
-        return f"{self.method} {self.path}"
-
-    @property
-    def row(self) -> RoleRow:
-        return row_of(ROLES, self.name)
-
-    @property
-    def needs(self) -> Role:
-        """The lowest role that may call it."""
-        return self.row.needs
-
-
 # --- participants --------------------------------------------------------------------------------
 
 
 async def register(gateway: Gateway, call: Call) -> Answer:
     body: RegisterBody = call.body
     if call.caller.role is Role.ROOM:
-        await gateway.note_silence()
+        await gateway.mark_silent_offline()
         join = Join(
             name=body.agent_id,
             kind=body.kind,
@@ -184,13 +155,13 @@ async def register(gateway: Gateway, call: Call) -> Answer:
 async def start(gateway: Gateway, call: Call) -> Answer:
     caller, key = call.caller.id, call.body.id
     if key is None:
-        return await gateway.starting.start(call.body)
-    if under_way := gateway.starting.find(caller, key):
+        return await gateway.agent_launcher.start(call.body)
+    if under_way := gateway.agent_launcher.find(caller, key):
         return await asyncio.shield(under_way)
     before = await answered(gateway, call)
     if before is None:
         note = lambda agent: gateway.submit(RecordCall(caller=caller, key=key, answer=agent))  # noqa: E731
-        return await gateway.starting.start_once(caller, key, call.body, note)
+        return await gateway.agent_launcher.start_once(caller, key, call.body, note)
     participant = gateway.writer.room.participants.get(AgentId(before))
     if participant is None:
         raise Refused(f"nobody knows whether {call.body.name} was started by that call", "see: csp agents")
@@ -203,7 +174,7 @@ async def remove(gateway: Gateway, call: Call) -> Answer:
 
 
 async def list_agents(gateway: Gateway, call: Call) -> Answer:
-    await gateway.note_silence()
+    await gateway.mark_silent_offline()
     await gateway.writer.settle()
     views = [_agent_view(gateway, agent, call.caller) for agent in gateway.writer.room.participants]
     return RawJson(encode(views))
@@ -287,16 +258,16 @@ async def inbox(gateway: Gateway, call: Call) -> Answer:
         raise Forbidden(f"{call.caller.id} may not read the inbox of {agent}", "read your own")
     params: InboxParams = call.query
     deadline = time.monotonic() + params.wait
-    with gateway.present(call.caller):
+    with gateway.connected(call.caller):
         while True:
             gateway.recheck(call.caller)
             known_participant(gateway.writer.room, agent)
             due = pending(gateway.writer.room, agent, after=params.after, upto=gateway.writer.safe_seq)
             items = sorted(due, key=lambda item: item.seq)
             remaining = deadline - time.monotonic()
-            if items or remaining <= 0 or gateway.hub.is_closed:
+            if items or remaining <= 0 or gateway.broadcast.is_closed:
                 break
-            await wait_for_news(gateway.hub.next_news(agent), remaining)
+            await wait_for_news(gateway.broadcast.next_news(agent), remaining)
     shown = tuple(items[:MAX_INBOX_ITEMS])
     return InboxView(items=shown, next=_next_place(gateway, agent, params.after, shown))
 
@@ -325,13 +296,13 @@ async def history(gateway: Gateway, call: Call) -> Answer:
         audience=call.caller.reader,
     )
     deadline = time.monotonic() + params.wait
-    with gateway.present(call.caller):
+    with gateway.connected(call.caller):
         while True:
-            news = gateway.hub.next_news()
+            news = gateway.broadcast.next_news()
             page = await gateway.history.page(query)
             gateway.recheck(call.caller)
             remaining = deadline - time.monotonic()
-            if page.lines or params.after is None or remaining <= 0 or gateway.hub.is_closed:
+            if page.lines or params.after is None or remaining <= 0 or gateway.broadcast.is_closed:
                 break
             await wait_for_news(news, remaining)
     return RawJson(b'{"items":[%b],"next":%b}' % (b",".join(page.lines), encode(page.next)))
@@ -347,7 +318,7 @@ async def prune(gateway: Gateway, call: Call) -> Answer:
 
 async def health(gateway: Gateway, call: Call) -> Answer:
     room = gateway.writer.room
-    scrub = msgspec.structs.replace(gateway.scrub, writable=gateway.writer.is_writable)
+    scrub = msgspec.structs.replace(gateway.journal_health, writable=gateway.writer.is_writable)
     status = "ok" if scrub.writable and not scrub.damaged else "damaged" if scrub.writable else "read-only"
     return HealthView(
         status=status,
@@ -375,8 +346,6 @@ async def usage(gateway: Gateway, call: Call) -> Answer:
 
 
 async def openapi(gateway: Gateway, call: Call) -> Answer:
-    from csp.gateway.openapi import document
-
     return RawJson(document(ROUTES))
 
 

@@ -47,7 +47,7 @@ async def start_run(gateway: Gateway, call: Call) -> Answer:
         approve=body.approve,
         dir=body.dir,
     )
-    if body.run_id is not None and gateway.hands.folders.path(body.run_id).exists():
+    if body.run_id is not None and gateway.run_worker.folders.path(body.run_id).exists():
         # The room may have forgotten a run whose files are still there.
         raise Refused(
             f"there is a folder of a run {body.run_id!r} already", "choose another id, or leave it out"
@@ -85,7 +85,7 @@ def _thread(gateway: Gateway, wanted: str | None) -> str | None:
 async def get_run(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
     run = _known(gateway, call.path["id"])
-    return run_detail(run, str(gateway.hands.folders.path(run.id)))
+    return run_detail(run, str(gateway.run_worker.folders.path(run.id)))
 
 
 async def say_in_run(gateway: Gateway, call: Call) -> Answer:
@@ -138,7 +138,7 @@ async def _plan(gateway: Gateway, run_id: str, action: RunAction, given: Plan | 
     is_due = action is RunAction.GO or (action is RunAction.RESUME and is_plan_open(run))
     if given is not None or not is_due:
         return given
-    return await asyncio.to_thread(gateway.hands.folders.edited_plan, run.id)
+    return await asyncio.to_thread(gateway.run_worker.folders.edited_plan, run.id)
 
 
 def _known(gateway: Gateway, run_id: str) -> ReviewRun:

@@ -1,20 +1,22 @@
-"""Do what the runs of a room need done: places to work in, diffs, tests, branches, files.
+"""Background worker for review runs: worktrees, diffs, tests, branches, files and mail.
 
-What is still to be done is asked of the room's state after every commit and after a start, so nothing is
-lost by a crash; what is done again then comes to the same.
+The work to do is computed from the room's state after every commit and after a start, so a crash loses
+nothing. Work that is done a second time has the same result.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import msgspec
 
 from csp.errors import Broken, CspError
 from csp.fast_start.process_environment import process_environment
+from csp.gateway.room_writer import RoomWriter
+from csp.journal.history import History
 from csp.journal.history_query import HistoryQuery
 from csp.journal.jsonl_journal import storage_error
 from csp.protocol.enums import ALL
@@ -28,9 +30,6 @@ from csp.review.test_command import run_tests
 from csp.room.commands import CheckRun, DeliverRun, Notice, PrepareRun, SayInRun
 from csp.room.runs.run_state import ReviewRun
 
-if TYPE_CHECKING:
-    from csp.gateway.gateway import Gateway
-
 log = logging.getLogger(__name__)
 
 RUN_TYPES: Final = frozenset(str(kind.__struct_config__.tag) for kind in RunEvent.__subclasses__())
@@ -38,39 +37,53 @@ _PAGE: Final = 500
 
 
 class RunWorker:
-    """The work that the runs of one gateway need."""
+    """Does the work that the runs of one room wait for."""
 
-    def __init__(self, gateway: "Gateway") -> None:
-        self._gateway = gateway
+    def __init__(
+        self,
+        folder: Path,
+        writer: RoomWriter,
+        history: History,
+        secrets: tuple[str, ...],
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._folder = folder
+        self._writer = writer
+        self._history = history
+        self._secrets = secrets
+        self._spawn = spawn
         self._env = process_environment()
         self._git = Git(self._env)
-        self.folders = RunFolders(gateway.folder / "runs", self._git)
-        self.mailbox = Mailbox(gateway.folder / "mailbox")
-        #: Where a run works that was not told; where the gateway was started.
+        self.folders = RunFolders(folder / "runs", self._git)
+        self.mailbox = Mailbox(folder / "mailbox")
+        #: The directory of runs that name none: the one where the gateway was started.
         self.dir: Path | None = None
-        #: The events of the runs that were seen since the start, all from their first on.
+        #: Events of runs read since the start of the gateway, complete from the first of each run.
         self._events: dict[str, list[KnownEvent]] = {}
-        #: How far the folder of each run is.
+        #: The last event that is written to the folder of each run.
         self._written: dict[str, int] = {}
         self._busy: set[tuple[str, str, int, int]] = set()
-        #: Whether a folder could not be written, so that it is tried again.
+        #: Whether a folder could not be written and has to be tried again.
         self._lags = False
         self._news = asyncio.Event()
         self._is_open = asyncio.Event()
+        self._work: dict[str, Callable[[ReviewRun], Awaitable[None]]] = {
+            "place": self._prepare,
+            "check": self._check,
+            "branch": self._make_branch,
+        }
 
-    # --- from the gateway --------------------------------------------------------------------------
-
-    def take(self, events: Iterable[AnyEvent]) -> None:
-        """Hear of what was committed."""
+    def observe(self, events: Iterable[AnyEvent]) -> None:
+        """Look for new work after events of runs."""
         for event in events:
             if isinstance(event, RunEvent):
                 self._news.set()
 
     async def work(self) -> None:
-        """Do what there is to do, for as long as the gateway lives."""
+        """Work until cancelled."""
         if self._runs or self.mailbox.root.exists():
             await self._open()
-        self._gateway.spawn(self._read_mail())
+        self._spawn(self._read_mail())
         while True:
             self._news.clear()
             await self._write_files()
@@ -78,49 +91,49 @@ class RunWorker:
             await self._news.wait()
 
     async def _open(self) -> None:
-        """Make the folders of the mailbox; there is no mail in a room that never had a run."""
+        """Make the folders of the mailbox, which a room without runs does not have."""
         if not self._is_open.is_set():
             await asyncio.to_thread(self.mailbox.make)
             self._is_open.set()
 
     @property
     def _runs(self) -> dict[str, ReviewRun]:
-        return self._gateway.writer.room.runs.by_id
+        return self._writer.room.runs.by_id
 
-    # --- what the state wants ----------------------------------------------------------------------
+    # --- work on a run ------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Begin every piece of work that is not under way."""
+        """Start all work that is due and not running yet."""
         for run in self._runs.values():
             need = need_of(run)
             key = (run.id, need, run.cycle, run.steps)
             if need and key not in self._busy:
                 self._busy.add(key)
-                self._gateway.spawn(self._do(run, key))
+                self._spawn(self._do(run, key))
 
     async def _do(self, run: ReviewRun, key: tuple[str, str, int, int]) -> None:
         try:
-            await getattr(self, f"_{key[1]}")(run)
+            await self._work[key[1]](run)
         except Broken:
-            # The journal cannot grow now; a new look comes with the next commit or the next start.
+            # The journal cannot grow now; the next commit or the next start tries again.
             log.exception("work on a run failed", extra={"run": run.id, "need": key[1]})
         finally:
             self._busy.discard(key)
 
-    async def _place(self, run: ReviewRun) -> None:
+    async def _prepare(self, run: ReviewRun) -> None:
         dir = Path(run.terms.dir) if run.terms.dir else self.dir
         if dir is None:
-            context = RunContext(note="no directory is known, so no diff is taken")
+            context = RunContext(note="no directory is known, so there is no diff")
         else:
-            place = self._gateway.folder / "worktrees" / f"run.{run.id}"
+            place = self._folder / "worktrees" / f"run.{run.id}"
             try:
                 context = await asyncio.to_thread(self._git.prepare, dir, place)
             except (Broken, OSError, ValueError) as exc:
                 context = RunContext(note=f"no worktree could be made: {exc}")
-        await self._gateway.submit(PrepareRun(run=run.id, context=context))
+        await self._writer.submit(PrepareRun(run=run.id, context=context))
 
     async def _check(self, run: ReviewRun) -> None:
-        """Take the diff, then run the tests on what was seen there."""
+        """Make the diff, then run the tests on the same files."""
         update, context, notes = run.update, run.context or RunContext(), []
         assert update is not None
         seen: WorktreeState | None = None
@@ -130,38 +143,37 @@ class RunWorker:
             try:
                 seen = await asyncio.to_thread(self._git.look, context, ref, message)
             except (Broken, OSError) as exc:
-                notes.append(f"the diff could not be taken: {exc}")
+                notes.append(f"no diff could be made: {exc}")
         if seen is not None:
             update = msgspec.structs.replace(update, diff=seen.text, figures=seen.figures)
             notes += [seen.note] if seen.note else []
         if run.terms.test and (context.worktree or context.dir):
             place = _test_place(context)
-            secrets = (self._gateway.tokens.room_token,)
-            tests = await run_tests(run.terms.test, place, run.terms.test_timeout_s, self._env, secrets)
+            tests = await run_tests(run.terms.test, place, run.terms.test_timeout_s, self._env, self._secrets)
             update = msgspec.structs.replace(update, tests=tests)
         update = measured(update) if update.final else update
         command = CheckRun(run=run.id, cycle=run.cycle, step=run.steps, update=update, note="; ".join(notes))
-        await self._gateway.submit(command)
+        await self._writer.submit(command)
 
-    async def _branch(self, run: ReviewRun) -> None:
+    async def _make_branch(self, run: ReviewRun) -> None:
         figures = run.update.figures if run.update else None
         if run.context is None or figures is None:
-            await self._gateway.submit(DeliverRun(run=run.id, note="no branch was made, no diff is known"))
+            await self._writer.submit(DeliverRun(run=run.id, note="no branch was made: there is no diff"))
             return
         try:
             name = await asyncio.to_thread(self._git.branch, run.context, f"csp/{run.id}", figures.commit)
             command = DeliverRun(run=run.id, branch=name)
         except Broken as exc:
             command = DeliverRun(run=run.id, note=f"no branch was made: {exc.message}")
-        await self._gateway.submit(command)
+        await self._writer.submit(command)
 
     # --- files -------------------------------------------------------------------------------------
 
     async def _write_files(self) -> None:
-        """Bring the folders of the runs, then the inboxes, up to what is committed."""
-        await self._gateway.writer.settle()
+        """Write committed events to the inboxes and to the folders of the runs."""
+        await self._writer.settle()
         has_lagged, self._lags = self._lags, False
-        safe = self._gateway.writer.safe_seq
+        safe = self._writer.safe_seq
         for run in list(self._runs.values()):
             if run.seq > safe:
                 continue
@@ -172,30 +184,32 @@ class RunWorker:
                 continue
             events = await self._events_of(run)
             if not events:
-                # Its past was taken out of the journal, so its files are gone for good.
+                # Its events were removed from the journal, so its files stay removed.
                 self._written[run.id] = run.seq
                 continue
             try:
                 await self._open()
                 await asyncio.to_thread(self.mailbox.make)
-                # The folder says how far it is only after this, so no message is missing in an inbox.
+                # The folder records its progress after this, so no message can be missing in an inbox.
                 await asyncio.to_thread(self._post, events, seen)
                 note = await asyncio.to_thread(self.folders.write, run, events)
                 self._written[run.id] = run.seq
                 if note:
-                    await self._gateway.submit(Notice(text=f"Run {run.id}: {note}.", target=ALL))
+                    await self._writer.submit(Notice(text=f"Run {run.id}: {note}.", target=ALL))
             except OSError as exc:
                 self._lags = True
                 if not has_lagged:
-                    log.warning("folder of a run not written", extra={"run": run.id, "problem": str(exc)})
+                    log.warning(
+                        "cannot write the folder of a run", extra={"run": run.id, "problem": str(exc)}
+                    )
 
     async def _events_of(self, run: ReviewRun) -> list[KnownEvent]:
-        """Return all events of a run; what was read before is remembered while it lives."""
+        """Return all events of a run; they stay in memory until it ends."""
         known = self._events.setdefault(run.id, [])
         after = known[-1].seq if known else run.first_seq - 1
         while True:
             query = HistoryQuery(limit=_PAGE, after=after, session=run.session, types=RUN_TYPES)
-            page = await self._gateway.history.page(query)
+            page = await self._history.page(query)
             found = [decode_event(line) for line in page.lines]
             known += [event for event in found if isinstance(event, RunEvent) and event.seq <= run.seq]
             if len(page.lines) < _PAGE:
@@ -206,18 +220,18 @@ class RunWorker:
         return known
 
     def _post(self, events: list[KnownEvent], seen: int) -> None:
-        """Put what was said into the inbox of the other role; a step once it is checked."""
+        """Put new messages into the inbox of the other role; an execution update once it is checked."""
         for event in events:
             if event.seq <= seen:
                 continue
             if isinstance(event, RunSaid) and not isinstance(event.body, ExecutionUpdate):
                 self.mailbox.post(event.seq, event.run, event.role, event.ts, event.body)
             elif isinstance(event, RunChecked):
-                said = _builders(events, event)
+                said = _checked_update(events, event)
                 self.mailbox.post(event.seq, event.run, said.role, event.ts, event.update)
 
     async def forget(self, before: int) -> None:
-        """Take away the files of the runs that are older than what is left of the journal."""
+        """Remove the files of runs that ended before event `before`."""
         live = [run.id for run in self._runs.values() if not run.is_over or run.seq >= before]
         try:
             gone = await asyncio.to_thread(forget_runs, self.folders, self.mailbox, before, live)
@@ -237,24 +251,26 @@ class RunWorker:
                 self._news.set()
             for letter in await asyncio.to_thread(list, self.mailbox.letters()):
                 try:
-                    await self._take(letter)
+                    await self._accept(letter)
                 except (Broken, OSError) as exc:
-                    # It stays where it is; whoever looks at the next ones must not fail with it.
-                    log.warning("letter not put away", extra={"file": shown(letter.path), "why": str(exc)})
+                    # The file stays where it is and must not keep the next ones from being read.
+                    log.warning(
+                        "mailbox file not archived", extra={"file": shown(letter.path), "why": str(exc)}
+                    )
 
-    async def _take(self, letter: MailboxMessage | InvalidMailboxFile) -> None:
-        """Hand a file to the room, then put it away; a crash in between shows it again, which is known."""
+    async def _accept(self, letter: MailboxMessage | InvalidMailboxFile) -> None:
+        """Submit a file to the room, then archive it; after a crash in between, its key is known."""
         if isinstance(letter, InvalidMailboxFile):
             await self._refuse(letter, letter.error)
             return
         run = self._runs.get(letter.run)
         if run is not None and letter.key in run.keys:
-            await self._pass_over(letter)
+            await self._skip_known(letter)
             return
         try:
             if letter.sender is not letter.role:
-                wrong = f"sender is {letter.sender}, but it lies in the folder of the {letter.role}"
-                raise CspError(wrong, "write into the folder of your own role")
+                wrong = f"sender is {letter.sender}, but the file is in the folder of the {letter.role}"
+                raise CspError(wrong, "write into the folder of your role")
             say = SayInRun(
                 sender=MAILBOX,
                 run=letter.run,
@@ -263,7 +279,7 @@ class RunWorker:
                 origin="mailbox",
                 key=letter.key,
             )
-            await self._gateway.submit(say)
+            await self._writer.submit(say)
         except Broken:
             raise
         except CspError as exc:
@@ -271,26 +287,26 @@ class RunWorker:
             return
         await asyncio.to_thread(self.mailbox.handled, letter)
 
-    async def _pass_over(self, letter: MailboxMessage) -> None:
-        """Put a file away whose words are known; of a copy its writer hears, a crash is no fault of his."""
+    async def _skip_known(self, letter: MailboxMessage) -> None:
+        """Archive a file that was submitted before; refuse a copy, but not a file left by a crash."""
         if await asyncio.to_thread(self.mailbox.is_copy, letter):
-            what = "it was taken before, the same words in every field are one message"
-            await self._refuse(letter, CspError(what, "if it is meant anew, give it another timestamp"))
+            what = "a message with the same fields was accepted before"
+            await self._refuse(letter, CspError(what, "to send it again, change its timestamp"))
             return
-        await self._tell(f"{shown(letter.path)} of the {letter.role} was taken before, it is passed over")
+        await self._notify(f"{shown(letter.path)} of the {letter.role} was accepted before and is skipped")
         await asyncio.to_thread(self.mailbox.handled, letter)
 
     async def _refuse(self, letter: MailboxMessage | InvalidMailboxFile, error: CspError) -> None:
         why = f"{error.message} ({error.hint})" if error.hint else error.message
-        await self._tell(f"{shown(letter.path)} of the {letter.role} was refused: {why}")
+        await self._notify(f"{shown(letter.path)} of the {letter.role} was refused: {why}")
         await asyncio.to_thread(self.mailbox.refused, letter, why)
 
-    async def _tell(self, text: str) -> None:
-        await self._gateway.submit(Notice(text=f"Mailbox: {text}.", target=ALL))
+    async def _notify(self, text: str) -> None:
+        await self._writer.submit(Notice(text=f"Mailbox: {text}.", target=ALL))
 
 
 def need_of(run: ReviewRun) -> str:
-    """Return which piece of work a run waits for, nothing if for none."""
+    """Return the work that a run waits for: place, check, branch, or an empty string."""
     if run.phase is RunPhase.SETUP and run.context is None:
         return "place"
     at = run.back if run.phase is RunPhase.HALTED else run.phase
@@ -300,7 +316,7 @@ def need_of(run: ReviewRun) -> str:
 
 
 def _test_place(context: RunContext) -> Path:
-    """Return the place in the worktree that the run was started from, if it is there."""
+    """Return the directory in the worktree that matches the one the run was started in, if it exists."""
     if not context.worktree:
         return Path(context.dir)
     inside = os.path.relpath(os.path.realpath(context.dir), os.path.realpath(context.repository))
@@ -309,7 +325,7 @@ def _test_place(context: RunContext) -> Path:
 
 
 def measured(update: ExecutionUpdate) -> ExecutionUpdate:
-    """Return a submission with what CSP itself has measured beside what the builder says."""
+    """Add the metrics that CSP measured itself to those of the builder."""
     own: dict[str, float | str] = {}
     if update.figures is not None:
         own["files"] = float(update.figures.files)
@@ -322,7 +338,7 @@ def measured(update: ExecutionUpdate) -> ExecutionUpdate:
     return msgspec.structs.replace(update, metrics=update.metrics | own)
 
 
-def _builders(events: list[KnownEvent], checked: RunChecked) -> RunSaid:
-    """Return the message whose step was checked."""
+def _checked_update(events: list[KnownEvent], checked: RunChecked) -> RunSaid:
+    """Return the message with the execution update that was checked."""
     before = [one for one in events if isinstance(one, RunSaid) and one.seq < checked.seq]
     return next(one for one in reversed(before) if isinstance(one.body, ExecutionUpdate))

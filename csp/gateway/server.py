@@ -109,7 +109,7 @@ async def serve(
         acceptor = Acceptor(runner.server, listener, tls)
         url = _url(settings.host, listener.getsockname()[1], is_tls=tls is not None)
         announcement = write_room(settings.state_dir, _announcement(options, gateway, url, supervisor))
-        gateway.hands.dir = options.dir
+        gateway.run_worker.dir = options.dir
         _start_background(gateway)
         log.info("gateway ready", extra={"room": settings.room, "url": url, "seq": gateway.writer.room.seq})
         on_ready()
@@ -122,11 +122,11 @@ async def serve(
 
 def _start_background(gateway: Gateway) -> None:
     gateway.set_alarm()
-    gateway.spawn(gateway.queries.answer())
+    gateway.spawn(gateway.history_queries.answer())
     gateway.spawn(gateway.watch_presence())
-    gateway.spawn(gateway.hands.work())
-    gateway.spawn(gateway.summaries.work())
-    gateway.spawn(gateway.remote.work())
+    gateway.spawn(gateway.run_worker.work())
+    gateway.spawn(gateway.board_summaries.work())
+    gateway.spawn(gateway.remote_boards.work())
     gateway.spawn(index_when_quiet(gateway))
     gateway.spawn(index_notes(gateway))
     gateway.spawn(scrub_journal(gateway))
@@ -142,7 +142,7 @@ async def _until_stopped(stop: asyncio.Event, gateway: Gateway) -> None:
 
 async def _shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: RoomFile | None) -> None:
     """Let go in the order that loses nothing: callers, connections, the journal, the announcement."""
-    gateway.hub.close()
+    gateway.broadcast.close()
     for connection in list(gateway.sockets):
         connection.drop(1001, "the gateway is going away")
     with contextlib.suppress(TimeoutError):

@@ -118,7 +118,7 @@ class SocketSession:
             await self._read()
         finally:
             self._unwatch()
-            self._gateway.screens.leave(self._feed)
+            self._gateway.screen_watch.leave(self._feed)
             for op in self._ops:
                 op.cancel()
             if self._agent is not None and outbox is not None:
@@ -139,7 +139,7 @@ class SocketSession:
 
     def drop_if_stale(self) -> None:
         """Close if the token this connection came with has died."""
-        if self._caller.page and not self._gateway.pages.is_in(self._caller.page):
+        if self._caller.page and not self._gateway.page_tokens.is_in(self._caller.page):
             self._pipe.drop(4001, "this page has been left; run: csp web")
         if self._owner_epoch() != self._epoch:
             self._pipe.drop(4001, "this token is no longer valid; register again")
@@ -153,12 +153,12 @@ class SocketSession:
     def _watch(self, after: int | None) -> None:
         self._unwatch()
         if after is None:
-            self._gateway.hub.add(self._watcher)
+            self._gateway.broadcast.add(self._watcher)
         else:
             self._catch_up = asyncio.ensure_future(self._send_past(after))
 
     def _unwatch(self) -> None:
-        self._gateway.hub.remove(self._watcher)
+        self._gateway.broadcast.remove(self._watcher)
         if self._catch_up is not None:
             self._catch_up.cancel()
             self._catch_up = None
@@ -176,7 +176,7 @@ class SocketSession:
             seq, cursor = chunk.last_seq, chunk.cursor
             if chunk.end:
                 # Nothing can be committed between the end of the journal and this line.
-                self._gateway.hub.add(self._watcher)
+                self._gateway.broadcast.add(self._watcher)
                 return
             await asyncio.sleep(self._pause_s(began))
 
@@ -187,7 +187,7 @@ class SocketSession:
         return (now - began) * (1 / CATCH_UP_SHARE - 1) if is_busy else 0
 
     def _may_see(self, line: bytes) -> bool:
-        return self._agent is None or self._gateway.concerns(decode_event(line), self._agent)
+        return self._agent is None or self._gateway.is_visible(decode_event(line), self._agent)
 
     # --- in --------------------------------------------------------------------------------------
 
@@ -262,9 +262,9 @@ class SocketSession:
                 self._unwatch()
         elif is_on:
             agent = operations.check_watch(self._gateway, self._caller, body.screen)
-            self._gateway.screens.watch(agent, self._feed)
+            self._gateway.screen_watch.watch(agent, self._feed)
         else:
-            self._gateway.screens.unwatch(AgentId(body.screen), self._feed)
+            self._gateway.screen_watch.unwatch(AgentId(body.screen), self._feed)
 
     def _answer_error(self, ref: int | str | None, error: CspError) -> None:
         if isinstance(error, Broken):

@@ -11,9 +11,9 @@ from csp.errors import BadInput, CspError, NotFound, Refused
 from csp.fast_start.child_environment import USER, child_environment, identity
 from csp.http_client import field, objects, segment
 from csp.human.safe_text import one_line, visible
-from csp.human.status_bar import SessionStatus, session_of
 from csp.panes.pane_borders import HUMAN, MARK
 from csp.room import human_input
+from csp.session_status import SessionStatus, session_of
 
 if TYPE_CHECKING:
     from csp.human.chat import Chat

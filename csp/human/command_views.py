@@ -11,9 +11,9 @@ from csp.human.cost_text import spent_lines
 from csp.human.delivery_ticks import why_held
 from csp.human.event_lines import said_line, spoken_in
 from csp.human.safe_text import clock, columns, count, minutes, one_line, visible, wrapped
-from csp.human.status_bar import SessionStatus, session_of, session_text
-from csp.human.turn_label import bracketed
+from csp.human.status_bar import session_text
 from csp.human.vote_view import vote_lines
+from csp.session_status import SessionStatus, bracketed, session_of
 
 if TYPE_CHECKING:
     from csp.human.chat import Chat

@@ -10,10 +10,11 @@ import msgspec
 from csp.errors import CspError
 from csp.http_client import field, objects
 from csp.human.event_lines import NeedsPerson
-from csp.human.status_bar import AgentStatus, SessionStatus, session_of
+from csp.human.status_bar import AgentStatus
 from csp.protocol.enums import AgentState
 from csp.protocol.events import AnyEvent, ControlSent, Joined, Left, MessageEvent, NoticePosted, Redacted
 from csp.protocol.requests import Dialog
+from csp.session_status import SessionStatus, session_of
 
 #: Changes come in bursts: one look for all of them, and not too many looks.
 _GATHER_S: Final = 0.15

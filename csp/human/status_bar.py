@@ -2,19 +2,18 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from csp.human.safe_text import minutes, one_line, visible
 from csp.human.theme import Signs
-from csp.human.turn_label import owing, takes_part, turn_word
 from csp.protocol.enums import AgentState
+from csp.session_status import SessionStatus
 
 _WORDS: Final = {
     AgentState.NEEDS_APPROVAL: "NEEDS APPROVAL",
     AgentState.NEEDS_HUMAN: "NEEDS YOU",
     AgentState.LIMITED: "limited",
 }
-_FREEFORM: Final = "freeform"
 #: Phases that come when the rounds are over.
 _LAST_PHASES: Final = ("ballot", "synthesis")
 
@@ -27,52 +26,6 @@ class AgentStatus:
     state: str
     queued: int = 0
     online: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionStatus:
-    """The running mode, as far as the gateway tells it."""
-
-    mode: str = _FREEFORM
-    round: int = 0
-    max_rounds: int = 0
-    current: str = ""
-    waiting_for: tuple[str, ...] = ()
-    status: str = ""
-    deadline: float | None = None
-    id: str = ""
-    phase: str = ""
-    agents: tuple[str, ...] = ()
-
-    @property
-    def is_running(self) -> bool:
-        return self.mode != _FREEFORM
-
-    def word_for(self, agent: str, state: str) -> str:
-        """Return what an agent does, or whether it is its turn."""
-        return turn_word(agent, state, self.agents, self.waiting_for)
-
-
-def session_of(answer: object) -> SessionStatus:
-    """Read GET /mode of this gateway or another version of it; what is not there is left out."""
-    given: dict[str, Any] = answer if isinstance(answer, dict) else {}
-    deadline = given.get("deadline")
-    return SessionStatus(
-        mode=str(given.get("mode") or _FREEFORM),
-        round=_whole(given.get("round")),
-        max_rounds=_whole(given.get("maxRounds")),
-        current=str(given.get("currentTurn") or ""),
-        waiting_for=owing(given),
-        status=str(given.get("status") or ""),
-        deadline=float(deadline) if isinstance(deadline, int | float) else None,
-        id=str(given.get("sessionId") or ""),
-        phase=str(given.get("phase") or ""),
-        agents=takes_part(given),
-    )
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def session_text(session: SessionStatus, signs: Signs, now: float) -> str:

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Final
 
-from csp.sidecar.start_rules import read_prompt
+from csp.prompt_files import read_prompt
 
 _HEAD: Final = "## "
 

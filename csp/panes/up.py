@@ -10,7 +10,6 @@ from typing import Any, Final
 from csp.config import Settings
 from csp.errors import Broken, CspError, Refused
 from csp.http_client import GatewayClient, field, objects
-from csp.human.status_bar import SessionStatus, session_of
 from csp.panes.members import CSP, MemberRequest, PaneMember, choose, renamed
 from csp.panes.pane_borders import HUMAN
 from csp.panes.resume_state import (
@@ -38,6 +37,7 @@ from csp.panes.worktrees import check_worktree, ensure_worktree
 from csp.protocol.enums import AgentId
 from csp.room.identity import numbered
 from csp.room_registry import Address, RunningRoom
+from csp.session_status import SessionStatus, session_of
 from csp.sidecar.run_record import SidecarRecord, agents_dir
 from csp.terminal.pane_layout import Size, share_out
 

@@ -1,12 +1,6 @@
 """The rules of the room, as the text that a CLI gets with its start."""
 
-import os
-
-from csp.errors import Broken
-
-_HERE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-#: In a wheel the prompts lie inside the package, in a clone beside it.
-_FOLDERS = (os.path.join(_HERE, "prompts"), os.path.join(os.path.dirname(_HERE), "prompts"))
+from csp.prompt_files import read_prompt
 
 
 def rules_text(agent: str, role: str = "agent", *, has_tools: bool = False) -> str:
@@ -14,13 +8,3 @@ def rules_text(agent: str, role: str = "agent", *, has_tools: bool = False) -> s
     names = ["rules.md", *(["rules_tools.md"] if has_tools else [])]
     names += ["orchestrator.md"] if role == "orchestrator" else []
     return "\n".join([read_prompt(name) for name in names]).replace("{agent}", agent)
-
-
-def read_prompt(name: str) -> str:
-    """Return the text of a file in prompts/."""
-    for folder in _FOLDERS:
-        path = os.path.join(folder, name)
-        if os.path.isfile(path):
-            with open(path, encoding="utf-8") as file:
-                return file.read()
-    raise Broken(f"prompts/{name} is missing, expected it in one of: {', '.join(_FOLDERS)}")

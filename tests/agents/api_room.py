@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from csp.agents.api.agent_program import AgentProgram, AgentStay
 from csp.agents.api.model_pane import ModelPane
 from csp.agents.api.providers import PROVIDERS, Target
-from csp.gateway.room_rules_loader import load_prompts
+from csp.prompt_files import load_prompts
 from csp.protocol.enums import JoinRole
 from csp.room.room_rules import DEFAULT_WINDOW
 from tests.models.rules import Part, Rule, Text

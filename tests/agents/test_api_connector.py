@@ -17,7 +17,7 @@ from csp.agents.api.providers import Model, Piece
 from csp.agents.api.request import ModelMessage, ModelRequest
 from csp.client import Client, Live
 from csp.errors import CallFailed, Refused, Unreachable
-from csp.gateway.room_rules_loader import load_prompts
+from csp.prompt_files import load_prompts
 from csp.protocol.enums import (
     AgentId,
     ControlVerb,

@@ -13,7 +13,7 @@ from csp.agents.api.reply_stream import Listener, is_blank, without_nulls
 from csp.agents.api.request import Exchange, ModelMessage, ModelRequest, ask_for, reply_schema
 from csp.agents.api.sdk_streams import unsupported
 from csp.errors import CallFailed
-from csp.gateway.room_rules_loader import load_prompts
+from csp.prompt_files import load_prompts
 from csp.protocol.enums import ALL, HUMAN, AgentId, DeliverKind, MessageId
 from csp.protocol.requests import Usage
 from csp.protocol.responses import Deliver

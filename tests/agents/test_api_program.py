@@ -12,7 +12,7 @@ from csp.agents.api.model_pane import ModelPane
 from csp.agents.api.providers import PROVIDERS, Model, Target
 from csp.client import Registered
 from csp.errors import Broken, Forbidden, NotFound, Unauthenticated
-from csp.gateway.room_rules_loader import load_prompts
+from csp.prompt_files import load_prompts
 from csp.protocol.enums import JoinRole
 from csp.protocol.requests import Usage
 from csp.room.room_rules import WindowSize

@@ -9,7 +9,7 @@ import pytest
 
 from csp.agents.demo.demo_prompt import DemoPrompt, Kind, Said, asked, message
 from csp.agents.demo.responder import reply
-from csp.gateway.room_rules_loader import load_prompts
+from csp.prompt_files import load_prompts
 from csp.protocol.enums import ALL, HUMAN, ROUTER, AgentId
 from csp.room.agent_text.grammar import Finish, HandOver, Noop, Working, parse_commands
 from csp.room.agent_text.grammar import ModeRequest as ModeSet

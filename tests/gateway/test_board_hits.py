@@ -1,11 +1,11 @@
-"""What the whiteboard has for those who are asked next, as the gateway gathers it."""
+"""The whiteboard notes that the next turns of a collaboration get."""
 
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from csp.gateway import board_hits
+from csp.gateway.board_hits import MAX_HITS, BoardHits
 from csp.protocol.enums import AgentId, MessageId
 from csp.protocol.notes import FoundBy, HitView, NoteKind, NoteView
 from csp.whiteboard.note_index import Filter
@@ -110,6 +110,8 @@ class Found:
         room = SimpleNamespace(sessions=by_name, boards=SimpleNamespace(of=boards.__getitem__))
         self.boards = boards
         self.writer = SimpleNamespace(room=room)
+        parts: Any = (self.writer, self.board, self.rules)
+        self.finder = BoardHits(*parts)
 
     def _page(self, wanted: Filter, limit: int, audience: AgentId) -> SimpleNamespace:
         assert (wanted, limit, audience) == (Filter(session="s-1", kind=NoteKind.SUMMARY), 1, "none")
@@ -134,13 +136,13 @@ async def test_the_last_summary_comes_first_then_the_best_of_both_boards() -> No
     gateway.sessions = [session()]
     gateway.summaries = [hit(9, 0.0, NoteKind.SUMMARY)]
     gateway.hits = {"s-1": [hit(1, 0.2), hit(8, 0.9, NoteKind.SUMMARY)], "room": [hit(2, 0.5)]}
-    found = (await board_hits.hits_for_all(gateway))["s-1"]
+    found = (await gateway.finder.for_all())["s-1"]
 
     assert ids(found) == ["n-9", "n-2", "n-1"]
     assert (found[0].score, found[0].how) == (1.0, FoundBy.EXACT)
     assert gateway.asked == [("the piano ", "s-1", 24, "none"), ("the piano ", "room", 24, "none")]
     gateway.summaries = []
-    assert ids((await board_hits.hits_for_all(gateway))["s-1"]) == ["n-8", "n-2", "n-1"]
+    assert ids((await gateway.finder.for_all())["s-1"]) == ["n-8", "n-2", "n-1"]
 
 
 async def test_no_more_is_taken_than_fits_beside_a_window() -> None:
@@ -148,14 +150,14 @@ async def test_no_more_is_taken_than_fits_beside_a_window() -> None:
     gateway.sessions = [session()]
     gateway.hits = {"room": [hit(number, 1.0 - number / 100) for number in range(30)]}
 
-    assert len((await board_hits.hits_for_all(gateway))["s-1"]) == board_hits.MOST_HITS == 24
+    assert len((await gateway.finder.for_all())["s-1"]) == MAX_HITS == 24
 
 
 async def test_only_collaborations_look_for_notes() -> None:
     gateway: Any = Found()
     gateway.sessions = [session(collaboration=None)]
 
-    assert await board_hits.hits_for_all(gateway) == {}
+    assert await gateway.finder.for_all() == {}
     assert gateway.asked == []
 
 
@@ -167,7 +169,7 @@ async def test_notes_that_the_window_shows_are_not_looked_for(
     gateway.boards["s-1"].next_idx = of_session
     gateway.sessions = [session()]
 
-    assert bool(await board_hits.hits_for_all(gateway)) is is_asked
+    assert bool(await gateway.finder.for_all()) is is_asked
 
 
 @pytest.mark.parametrize(("turn", "is_asked"), [("t-1", True), ("m-1", True), ("t-2", False)])
@@ -176,7 +178,7 @@ async def test_a_reply_looks_for_its_own_words_in_the_session_of_its_turn(turn: 
     mine = session()
     mine.turns = {"claude": SimpleNamespace(id="t-1", message="m-1")}
     gateway.sessions = [mine]
-    await board_hits.hits_for_reply(gateway, AgentId("claude"), turn, "x" * 500)
+    await gateway.finder.for_reply(AgentId("claude"), turn, "x" * 500)
 
     assert [asked[0] for asked in gateway.asked] == ["the piano " + "x" * 400] * 2 * is_asked
 
@@ -186,7 +188,7 @@ async def test_without_words_the_last_ones_of_the_session_are_looked_for() -> No
     mine = session()
     mine.items = [SimpleNamespace(text="old"), SimpleNamespace(text="y" * 500)]
     gateway.sessions = [mine]
-    await board_hits.hits_for_all(gateway)
+    await gateway.finder.for_all()
 
     assert gateway.asked[0][0] == "the piano " + "y" * 400
 
@@ -195,7 +197,7 @@ async def test_without_words_the_last_ones_of_the_session_are_looked_for() -> No
 async def test_a_beginning_looks_on_the_rooms_board_alone(notes: int) -> None:
     gateway: Any = Found(notes=notes)
     gateway.hits = {"room": [hit(1, 0.5)]}
-    found = await board_hits.hits_for_beginning(gateway, "s-1", "a" * 500, "b" * 500)
+    found = await gateway.finder.for_start("s-1", "a" * 500, "b" * 500)
 
     assert {key: ids(hits) for key, hits in found.items()} == ({"": ["n-1"]} if notes else {})
     assert [asked[:2] for asked in gateway.asked] == [("a" * 400 + " " + "b" * 400, "room")] * notes
@@ -204,7 +206,7 @@ async def test_a_beginning_looks_on_the_rooms_board_alone(notes: int) -> None:
 async def test_what_goes_on_is_looked_for_as_the_session_that_it_is() -> None:
     gateway: Any = Found()
     gateway.writer.room.sessions.find = lambda name: session() if name == "plan" else None
-    found = await board_hits.hits_for_beginning(gateway, "plan", "unused", "go on")
+    found = await gateway.finder.for_start("plan", "unused", "go on")
 
     assert list(found) == ["s-1"]
     assert gateway.asked[0][0] == "the piano go on"

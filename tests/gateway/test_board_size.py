@@ -22,7 +22,7 @@ SETTINGS: dict[str, Any] = {
 async def room(tmp_path: Path) -> AsyncIterator[ServedRoom]:
     """A room whose boards hold one KiB."""
     async with served(tmp_path / "room", Clock(), **SETTINGS) as room:
-        room.gateway.spawn(room.gateway.summaries.work())
+        room.gateway.spawn(room.gateway.board_summaries.work())
         yield room
 
 
@@ -103,4 +103,4 @@ async def test_a_board_with_space_is_left_alone(room: ServedRoom) -> None:
     await answer(room, scribe, ask["id"], "fruit, in short")
 
     assert len(await notes(room)) == 2
-    assert room.gateway.summaries.crowded() == []
+    assert room.gateway.board_summaries.crowded() == []

@@ -22,7 +22,7 @@ from tests.gateway.test_board_routes import begin, find, reply, write
 async def room(tmp_path: Path) -> AsyncIterator[ServedRoom]:
     settings: dict[str, Any] = {"board_summary_after": 3, "board_summariser": "scribe", "durability": "flush"}
     async with served(tmp_path / "room", Clock(), **settings) as room:
-        room.gateway.spawn(room.gateway.summaries.work())
+        room.gateway.spawn(room.gateway.board_summaries.work())
         yield room
 
 
@@ -147,7 +147,7 @@ async def test_next_summary_begins_where_the_last_one_ended(room: ServedRoom) ->
 async def test_summariser_is_chosen_by_settings_session_or_role(
     room: ServedRoom,
 ) -> None:
-    summaries = room.gateway.summaries
+    summaries = room.gateway.board_summaries
     assert summaries.summariser("room") is None
     await room.join("boss", role="orchestrator")
     assert summaries.summariser("room") == "boss"
@@ -204,17 +204,12 @@ def of_gateway(
         sessions=sessions or {},
         participants={one.id: one for one in people or []},
     )
-    gateway: Any = SimpleNamespace(
-        writer=SimpleNamespace(room=room, settle=settle),
-        rules=SimpleNamespace(
-            summary_after=after, board_max_bytes=LIMIT, summariser=summariser, prompts={"summary": "{notes}"}
-        ),
-        clock=lambda: 12.0,
-        board=SimpleNamespace(bytes_until=lambda name, upto: 100 * upto),
-        settings=SimpleNamespace(message_ttl_s=77.0),
-        submit=submit,
+    writer: Any = SimpleNamespace(room=room, settle=settle, submit=submit)
+    rules: Any = SimpleNamespace(
+        summary_after=after, board_max_bytes=LIMIT, summariser=summariser, prompts={"summary": "{notes}"}
     )
-    return BoardSummaries(gateway)
+    board: Any = SimpleNamespace(bytes_until=lambda name, upto: 100 * upto)
+    return BoardSummaries(writer, board, rules, 77.0, lambda: 12.0)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +282,7 @@ async def test_what_changes_a_board_is_news() -> None:
     heard = []
     for name, event in events.items():
         summaries._news.clear()
-        summaries.take([event])
+        summaries.observe([event])
         if summaries._news.is_set():
             heard.append(name)
 
@@ -312,7 +307,7 @@ async def test_each_look_at_the_boards_waits_for_news(monkeypatch: pytest.Monkey
     working = asyncio.ensure_future(summaries.work())
     looks = []
     for events in ([], [NoticePosted(*COMMON)], [NoteAdded(*COMMON, idx=0)]):
-        summaries.take(events)
+        summaries.observe(events)
         for _ in range(5):
             await asyncio.sleep(0)
         looks.append(len(done) // 2)
@@ -335,17 +330,29 @@ async def test_a_board_is_compacted_up_to_its_last_summary() -> None:
 
 
 @pytest.mark.parametrize("error", [Refused("no"), BadInput("no"), Broken("no")])
-async def test_what_the_room_refuses_does_not_end_the_work(error: CspError) -> None:
+async def test_what_the_room_refuses_does_not_end_the_work(
+    error: CspError, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def submit(command: object) -> None:
         raise error
 
-    async def ask(session: str | None, by: str) -> None:
+    async def ask(session: str, by: str) -> None:
+        boards.append(session)
         raise error
 
+    boards: list[str] = []
     summaries = of_gateway({"s-1": a_board(summed=9)}, submit=submit)
     await summaries.compact("s-1")
-    summaries.ask = ask  # type: ignore[method-assign, assignment]  # it fails like the room would
-    await summaries._ask_quietly("s-1", "codex")
+    monkeypatch.setattr(summaries, "crowded", list)
+    monkeypatch.setattr(summaries, "due", lambda: ["s-1", "s-2"])
+    monkeypatch.setattr(summaries, "summariser", lambda name: "codex")
+    monkeypatch.setattr(summaries, "ask", ask)
+    working = asyncio.ensure_future(summaries.work())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    working.cancel()
+
+    assert boards == ["s-1", "s-2"]
 
 
 async def test_what_asks_for_a_summary_lives_as_long_as_any_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,7 +374,7 @@ async def test_what_asks_for_a_summary_lives_as_long_as_any_message(monkeypatch:
     assert commands == [Summarise(by="codex", session="room", text="sum it up", stands_for=(), ttl_s=77.0)]
 
 
-async def test_what_was_acknowledged_a_moment_ago_counts() -> None:
+async def test_what_was_acknowledged_a_moment_ago_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[CompactBoard] = []
     boards = {"s-1": a_board(summed=4)}
     seen: list[int] = []
@@ -383,8 +390,8 @@ async def test_what_was_acknowledged_a_moment_ago_counts() -> None:
         return SimpleNamespace(notes=[])
 
     summaries = of_gateway(boards, submit=submit)
-    gateway: Any = summaries._gateway
-    gateway.writer.settle, gateway.board.page = settle, page
+    monkeypatch.setattr(summaries._writer, "settle", settle)
+    monkeypatch.setattr(summaries._board, "page", page, raising=False)
     await summaries.compact("s-1")
     boards["s-1"].summed = 4
 

@@ -26,12 +26,11 @@ async def test_every_word_of_a_beginning_reaches_the_room(monkeypatch: pytest.Mo
     async def prices(gateway: object) -> dict[str, Price]:
         return {"claude": Price(input=1.0, output=2.0)}
 
-    async def hits(gateway: object, *given: object) -> dict[str, tuple[()]]:
+    async def hits(*given: object) -> dict[str, tuple[()]]:
         asked.append(given)
         return {"": ()}
 
     monkeypatch.setattr(collaboration_routes, "known_prices", prices)
-    monkeypatch.setattr(collaboration_routes, "hits_for_beginning", hits)
     told: dict[str, Any] = {"objective": "a plan", "mode": "debate", "parallel": 2}
     body = CollaborateBody(
         **told,
@@ -44,7 +43,7 @@ async def test_every_word_of_a_beginning_reaches_the_room(monkeypatch: pytest.Mo
         summarization_threshold=9,
         thread="side",
     )
-    gateway = Recorder()
+    gateway = Recorder(board_hits=SimpleNamespace(for_start=hits))
     command = await gateway.command(collaboration_routes.begin, AGENT, body)
     plain = await gateway.command(collaboration_routes.begin, AGENT, CollaborateBody(objective="a plan"))
 
@@ -96,7 +95,7 @@ class Followed:
     """A collaboration whose view the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.hub = Broadcast(lambda event, agent: True)
+        self.broadcast = Broadcast(lambda event, agent: True)
         self.view = SimpleNamespace(reason=None, lines=3)
         self.is_dead = False
         self.settled = 0
@@ -111,7 +110,7 @@ class Followed:
             raise Unauthenticated("dead")
 
     @contextlib.contextmanager
-    def present(self, caller: Caller) -> Any:
+    def connected(self, caller: Caller) -> Any:
         yield
 
     async def show(self, **params: Any) -> Any:
@@ -123,7 +122,7 @@ class Followed:
     async def poll(self, **params: Any) -> "asyncio.Task[Any]":
         """Return a poll that waits for news."""
         poll = asyncio.create_task(self.show(wait=60, **params))
-        await wait_until(lambda: None in self.hub._news, what="the poll")
+        await wait_until(lambda: None in self.broadcast._news, what="the poll")
         await asyncio.sleep(0)
         return poll
 
@@ -146,14 +145,14 @@ async def test_what_is_over_or_new_is_told_at_once(followed: Followed) -> None:
 async def test_a_poll_waits_for_the_next_line_or_for_the_end(followed: Followed) -> None:
     for after in (3, None):
         poll = await followed.poll(after=after)
-        followed.hub.wake(None)
-        await wait_until(lambda: None in followed.hub._news, what="the next wait")
+        followed.broadcast.wake(None)
+        await wait_until(lambda: None in followed.broadcast._news, what="the next wait")
         was_early = poll.done()
         if after is None:
             followed.view.reason = "done"
         else:
             followed.view.lines = 4
-        followed.hub.wake(None)
+        followed.broadcast.wake(None)
 
         assert (was_early, await poll) == (False, followed.view)
 
@@ -162,7 +161,7 @@ async def test_a_poll_waits_for_the_next_line_or_for_the_end(followed: Followed)
 async def test_a_poll_ends_with_its_token_or_the_hub(followed: Followed, is_dead: bool) -> None:
     poll = await followed.poll()
     followed.is_dead = is_dead
-    followed.hub.close()
+    followed.broadcast.close()
     if is_dead:
         with pytest.raises(Unauthenticated):
             await poll

@@ -269,7 +269,7 @@ async def test_user_input_of_a_collaboration_is_checked_too(room: ServedRoom) ->
 
 
 async def test_a_run_cannot_take_the_folder_of_another(room: ServedRoom) -> None:
-    room.gateway.hands.folders.path("run-7").mkdir(parents=True)
+    room.gateway.run_worker.folders.path("run-7").mkdir(parents=True)
     body = {"goal": "g", "builder": "mailbox", "reviewer": "mailbox", "run_id": "run-7"}
     answer = await room.call("POST", "/runs", body)
 

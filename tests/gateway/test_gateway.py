@@ -146,13 +146,13 @@ async def test_who_waits_for_an_answer_is_here_until_it_has_one(gateway: Gateway
     counts = []
 
     def fail() -> None:
-        with gateway.present(caller):
+        with gateway.connected(caller):
             counts.append(gateway.presence._sockets[CLAUDE])
             raise ValueError("gone in the midst")
 
     with pytest.raises(ValueError, match="gone in the midst"):
         fail()
-    with gateway.present(ROOM):
+    with gateway.connected(ROOM):
         counts.append(gateway.presence._sockets[HUMAN])
 
     assert (counts, gateway.presence._sockets[CLAUDE]) == ([1, 0], 0)
@@ -166,12 +166,12 @@ async def test_everybody_hears_of_what_was_committed(
 ) -> None:
     calls = Calls()
     monkeypatch.setattr(gateway.history, "remember", calls.note("remember"))
-    monkeypatch.setattr(gateway.hub, "publish", calls.note("publish"))
+    monkeypatch.setattr(gateway.broadcast, "publish", calls.note("publish"))
     monkeypatch.setattr(gateway.metrics, "count", calls.note("count"))
     heard: dict[str, list[AnyEvent]] = {}
-    for name in ("hands", "summaries", "remote"):
+    for name in ("run_worker", "board_summaries", "remote_boards"):
         heard[name] = []
-        monkeypatch.setattr(getattr(gateway, name), "take", heard[name].extend)
+        monkeypatch.setattr(getattr(gateway, name), "observe", heard[name].extend)
     alarms: list[bool] = []
     monkeypatch.setattr(gateway, "set_alarm", lambda: alarms.append(True))
     event = NoticePosted(*COMMON)
@@ -220,8 +220,8 @@ async def test_what_becomes_due_is_pushed(
     monkeypatch.setattr(gateway, "set_alarm", lambda: alarms.append(True))
     monkeypatch.setattr(gateway_module, "DeliveryPush", FakeOutbox)
     outbox: Any = FakeOutbox()
-    gateway._outboxes[CLAUDE] = {outbox}
-    news = gateway.hub.next_news(CLAUDE)
+    gateway._pushes[CLAUDE] = {outbox}
+    news = gateway.broadcast.next_news(CLAUDE)
     gateway._push(event)
 
     assert outbox.done == done
@@ -246,7 +246,7 @@ async def test_a_question_to_the_room_is_answered(gateway: Gateway, monkeypatch:
     async def answer() -> None:
         answered.append(True)
 
-    monkeypatch.setattr(gateway.queries, "answer", answer)
+    monkeypatch.setattr(gateway.history_queries, "answer", answer)
     gateway._push(LogRequested(*COMMON, count=3))
     await turn()
 
@@ -270,8 +270,8 @@ async def test_who_was_removed_is_forgotten_and_its_connections_are_looked_at(
 
     gateway.sockets.add(Socket())
     gateway.presence.touch(CLAUDE)
-    news = gateway.hub.next_news(CLAUDE)
-    gateway._drop_stale(event)
+    news = gateway.broadcast.next_news(CLAUDE)
+    gateway._publish([(event, encode_event(event))])
     gateway.sockets.clear()
 
     assert (CLAUDE not in gateway.presence._last_call, news.done()) == (is_forgotten, is_forgotten)
@@ -282,13 +282,13 @@ async def test_a_connection_gets_what_is_due_from_its_first_moment_to_its_last(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outbox: Any = FakeOutbox()
-    monkeypatch.setattr(gateway.screens, "greeting", lambda agent: b"watched")
+    monkeypatch.setattr(gateway.screen_watch, "greeting", lambda agent: b"watched")
     gateway.attach(CLAUDE, outbox)
-    told = gateway._tell_live(CLAUDE, b"live"), gateway._tell_live(AgentId("codex"), b"live")
+    told = gateway._send_live(CLAUDE, b"live"), gateway._send_live(AgentId("codex"), b"live")
     gateway.detach(CLAUDE, outbox)
 
     assert outbox.done == [b"watched", "push", b"live", "close"]
-    assert (told, gateway._tell_live(CLAUDE, b"live")) == ((1, 0), 0)
+    assert (told, gateway._send_live(CLAUDE, b"live")) == ((1, 0), 0)
 
 
 # --- the clock -----------------------------------------------------------------------------------
@@ -330,14 +330,14 @@ async def test_a_tick_is_followed_by_the_next_alarm(
         if error is not None:
             raise error
 
-    async def hits(of: Gateway) -> dict[str, tuple[()]]:
+    async def hits() -> dict[str, tuple[()]]:
         return {"s-1": ()}
 
     async def sleep(delay_s: float) -> None:
         done.append(delay_s)
 
     monkeypatch.setattr(gateway, "submit", submit)
-    monkeypatch.setattr(gateway_module, "hits_for_all", hits)
+    monkeypatch.setattr(gateway.board_hits, "for_all", hits)
     monkeypatch.setattr(gateway, "set_alarm", lambda: done.append("alarm"))
     with monkeypatch.context() as patch:
         patch.setattr("csp.gateway.gateway.asyncio.sleep", sleep)
@@ -354,7 +354,7 @@ async def test_silence_and_dead_tokens_are_looked_for_again_and_again(
     gateway = Gateway(Settings(offline_after_s=offline_after_s), tmp_path / "room", clock)
     done: list[object] = []
 
-    async def note_silence() -> None:
+    async def mark_silent_offline() -> None:
         done.append("silence")
 
     async def sleep(delay_s: float) -> None:
@@ -362,7 +362,7 @@ async def test_silence_and_dead_tokens_are_looked_for_again_and_again(
         if len(done) > 6:
             raise asyncio.CancelledError
 
-    monkeypatch.setattr(gateway, "note_silence", note_silence)
+    monkeypatch.setattr(gateway, "mark_silent_offline", mark_silent_offline)
     monkeypatch.setattr(gateway, "drop_stale_sockets", lambda: done.append("tokens"))
     with monkeypatch.context() as patch:
         patch.setattr("csp.gateway.gateway.asyncio.sleep", sleep)
@@ -377,10 +377,10 @@ async def test_who_was_silent_for_long_is_offline(gateway: Gateway, clock: Clock
     await join(gateway)
     gateway.presence.touch(CLAUDE)
     clock.now += 60
-    await gateway.note_silence()
+    await gateway.mark_silent_offline()
     early = gateway.writer.room.participants[CLAUDE].online
     clock.now += 1
-    await gateway.note_silence()
+    await gateway.mark_silent_offline()
 
     assert (early, gateway.writer.room.participants[CLAUDE].online) == (True, False)
 
@@ -395,7 +395,7 @@ async def test_silence_that_cannot_be_noted_is_passed_over(
         raise Broken("no disk")
 
     monkeypatch.setattr(gateway, "submit", submit)
-    await gateway.note_silence()
+    await gateway.mark_silent_offline()
 
 
 # --- background work -----------------------------------------------------------------------------

@@ -34,7 +34,7 @@ async def test_our_own_failure_is_logged_and_told_in_no_detail(
     async def fail() -> None:
         raise RuntimeError("the details")
 
-    monkeypatch.setattr(room.gateway, "note_silence", fail)
+    monkeypatch.setattr(room.gateway, "mark_silent_offline", fail)
     answer = await room.call("GET", "/agents")
 
     assert (answer.status, answer.data["error"]) == (500, "internal error")

@@ -115,7 +115,7 @@ async def test_an_inbox_item_says_what_a_sidecar_needs(room: ServedRoom) -> None
 async def test_a_long_poll_wakes_up(room: ServedRoom, wake: str) -> None:
     claude = await room.join("claude")
     poll = asyncio.ensure_future(room.inbox(claude, "?wait=60"))
-    await wait_until(lambda: room.gateway.hub._news, what="the poll")  # the only sign of a waiting poll
+    await wait_until(lambda: room.gateway.broadcast._news, what="the poll")  # the only sign of a waiting poll
 
     if wake == "message":
         expected = await room.send("claude", "hello")
@@ -148,7 +148,7 @@ async def test_a_long_poll_ends_empty(still_room: ServedRoom, clock: Clock) -> N
 async def test_a_long_poll_ends_with_its_participant(room: ServedRoom) -> None:
     claude = await room.join("claude")
     poll = asyncio.ensure_future(room.call("GET", "/inbox/claude?wait=60", token=claude.token))
-    await wait_until(lambda: room.gateway.hub._news, what="the poll")
+    await wait_until(lambda: room.gateway.broadcast._news, what="the poll")
 
     await room.call("DELETE", "/agents/claude")
 
@@ -159,7 +159,7 @@ async def test_a_long_poll_ends_with_its_participant(room: ServedRoom) -> None:
 async def test_a_poll_of_an_old_owner_ends_with_its_token(room: ServedRoom, path: str) -> None:
     old = await room.join("claude")
     poll = asyncio.ensure_future(room.call("GET", path, token=old.token))
-    await wait_until(lambda: room.gateway.hub._news, what="the poll")
+    await wait_until(lambda: room.gateway.broadcast._news, what="the poll")
     await room.gateway.submit(Leave(agent=CLAUDE, reason="gone"))
     await room.gateway.submit(Join(name="claude"))
     await room.send("claude", "for the new owner")
@@ -174,7 +174,7 @@ async def test_a_long_poll_is_a_sign_of_life(still_room: ServedRoom, clock: Cloc
     room = still_room
     polling, silent = await room.join("polling"), await room.join("silent")
     poll = asyncio.ensure_future(room.inbox(polling, "?wait=60"))
-    await wait_until(lambda: room.gateway.hub._news, what="the poll")
+    await wait_until(lambda: room.gateway.broadcast._news, what="the poll")
     clock.now += 10_000
 
     gone = room.gateway.presence.silent([AgentId(polling.id), AgentId(silent.id)])
@@ -188,7 +188,7 @@ async def test_a_long_poll_is_a_sign_of_life(still_room: ServedRoom, clock: Cloc
 
 async def test_a_history_poll_wakes_up(room: ServedRoom) -> None:
     poll = asyncio.ensure_future(room.history("?after=0&wait=60"))
-    await wait_until(lambda: room.gateway.hub._news, what="the poll")
+    await wait_until(lambda: room.gateway.broadcast._news, what="the poll")
 
     await room.send("all", "news")
 

@@ -88,7 +88,7 @@ async def test_only_pruning_takes_away_the_files_of_old_runs(
     async def forget(before: int) -> None:
         forgotten.append(before)
 
-    monkeypatch.setattr(room.gateway.hands, "forget", forget)
+    monkeypatch.setattr(room.gateway.run_worker, "forget", forget)
     await journal_maintenance.redact(room.gateway, message)
     await journal_maintenance.prune(room.gateway, 3)
 
@@ -165,7 +165,7 @@ async def test_a_removal_ends_with_nothing_of_it_in_memory(
     gateway: Any = SimpleNamespace(
         writer=SimpleNamespace(alone=alone),
         history=SimpleNamespace(load_recent=lambda: done.append("loaded")),
-        hands=SimpleNamespace(forget=forget),
+        run_worker=SimpleNamespace(forget=forget),
     )
     prepared: Any = "the copy"
     await journal_maintenance._finish(gateway, prepared, note)
@@ -305,13 +305,13 @@ async def test_what_is_redacted_is_there_belongs_to_no_run_and_is_removed(
         done.append(event)
 
     async def remove(gateway: Any, note: journal_maintenance._Note) -> None:
-        assert gateway.removal.locked()
+        assert gateway.rewrite_lock.locked()
         done.append(note)
 
     for name, fake in (("_messages_of", messages_of), ("_check_no_run", check_no_run), ("_remove", remove)):
         monkeypatch.setattr(journal_maintenance, name, fake)
     gateway: Any = SimpleNamespace(
-        history=SimpleNamespace(find=find), removal=asyncio.Lock(), writer=SimpleNamespace(safe_seq=50)
+        history=SimpleNamespace(find=find), rewrite_lock=asyncio.Lock(), writer=SimpleNamespace(safe_seq=50)
     )
     for message_id in ("m-1", "n-2", "e-3"):
         await journal_maintenance.redact(gateway, message_id)

@@ -53,7 +53,7 @@ class Walk:
             raise self.error
 
     @contextmanager
-    def present(self, caller: Caller) -> Any:
+    def connected(self, caller: Caller) -> Any:
         self.steps.append("here")
         yield
         self.steps.append("gone")

@@ -63,17 +63,16 @@ async def test_every_word_of_a_message_reaches_the_room() -> None:
     assert command == Send(sender=CLAUDE, to="all", text="hi", ttl_s=7.0, **told)
 
 
-async def test_every_word_of_a_reply_reaches_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_word_of_a_reply_reaches_the_room() -> None:
     asked: list[Any] = []
 
-    async def hits(gateway: object, agent: str, turn: str, text: str) -> dict[str, tuple[()]]:
+    async def hits(agent: str, turn: str, text: str) -> dict[str, tuple[()]]:
         asked.append((agent, turn, text))
         return {"s-1": ()}
 
-    monkeypatch.setattr(operations, "hits_for_reply", hits)
     told: dict[str, Any] = {"turn": "t-1", "handoff": Handoff(to="codex", task="go on"), "final": True}
     told |= {"thread": "side", "local": True, "ending": Ending.FAILED, "reason": "why"}
-    gateway = Recorder(settings=SETTINGS)
+    gateway = Recorder(settings=SETTINGS, board_hits=SimpleNamespace(for_reply=hits))
     usage = Usage(input=3)
     body = OutputBody(content="text", reply_to="m-2", id="k", usage=usage, **told)
     command = await gateway.action(operations.post_output, AGENT, body)
@@ -254,7 +253,7 @@ async def test_only_who_is_here_has_a_screen(monkeypatch: pytest.MonkeyPatch, is
     monkeypatch.setattr(operations, "known_participant", lambda room, agent: room.participants[agent])
     gateway: Any = SimpleNamespace(
         writer=SimpleNamespace(room=SimpleNamespace(participants=participants)),
-        screens=SimpleNamespace(fresh=fresh),
+        screen_watch=SimpleNamespace(fresh=fresh),
     )
     if is_online:
         shown: Any = (await operations.fresh_screen(gateway, ROOM, "claude")).screen

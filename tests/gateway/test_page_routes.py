@@ -141,7 +141,7 @@ async def test_a_page_may_not_redact(room: ServedRoom) -> None:
 async def test_a_page_may_neither_run_a_command_nor_name_an_address_or_a_variable(
     room: ServedRoom, path: str, body: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room.gateway.starting, "start", lambda body: pytest.fail("it was started"))
+    monkeypatch.setattr(room.gateway.agent_launcher, "start", lambda body: pytest.fail("it was started"))
 
     answer = await room.call("POST", path, body, token=await room.enter())
 
@@ -214,7 +214,7 @@ async def test_a_page_that_leaves_hears_nothing_more(room: ServedRoom) -> None:
     page = await room.enter()
     seq = (await room.get("/health"))["seq"]
     poll = asyncio.ensure_future(room.call("GET", f"/history?after={seq}&wait=30", token=page))
-    await wait_until(lambda: bool(room.gateway.hub._news))
+    await wait_until(lambda: bool(room.gateway.broadcast._news))
     await room.post("/page/leave", {}, page)
     answer = await asyncio.wait_for(poll, raw.TIMEOUT_S)
 
@@ -306,7 +306,7 @@ async def test_nobody_gets_in_who_cannot_be_remembered(room: ServedRoom) -> None
     answer = await _enter(room, await _code(room))
 
     assert answer.status == 507
-    assert len(room.gateway.pages) == 1
+    assert len(room.gateway.page_tokens) == 1
     assert await _status(room, page) == 200
 
 

@@ -106,7 +106,7 @@ async def test_work_ends_when_its_caller_hangs_up(room: ServedRoom) -> None:
     head = request("GET", "/inbox/claude?wait=60", f"X-Auth-Token: {claude.token}")
     _, writer = await asyncio.open_connection("127.0.0.1", room.port)
     writer.write(head)
-    await wait_until(lambda: claude.id in room.gateway.hub._news, what="the poll")
+    await wait_until(lambda: claude.id in room.gateway.broadcast._news, what="the poll")
     (poll,) = [task for task in asyncio.all_tasks() if "_handle_request" in repr(task.get_coro())]
     writer.close()
     await writer.wait_closed()
@@ -128,7 +128,7 @@ async def test_what_changes_the_room_is_done_even_if_its_caller_hangs_up(
         done.set()
 
     await room.join("claude")
-    monkeypatch.setattr(room.gateway, "note_silence", slow_settle)
+    monkeypatch.setattr(room.gateway, "mark_silent_offline", slow_settle)
     body = b'{"agentId":"codex"}'
     _, writer = await asyncio.open_connection("127.0.0.1", room.port)
     writer.write(

@@ -46,7 +46,7 @@ async def search(room: ServedRoom, session: str, q: str, token: str | None = Non
 
 async def notices(room: ServedRoom) -> list[str]:
     items = await room.history("?types=system")
-    return [item["text"] for item in items if "searched here" in item["text"]]
+    return [item["text"] for item in items if "searched locally" in item["text"]]
 
 
 async def test_notes_are_kept_and_found_there(room: ServedRoom, stores: VectorStores) -> None:
@@ -147,7 +147,7 @@ async def test_failure_brings_one_notice(room: ServedRoom, stores: VectorStores,
 
     assert [(one[0], one[1][0]) for one in (first, again, after)] == [("local", "the pear is green")] * 3
     assert await notices(room) == [
-        f"The board of {session} is searched here from now on: openai answered {status}."
+        f"The board of {session} is searched locally from now on: openai answered {status}."
     ]
     assert len(stores.calls) == calls
 
@@ -213,7 +213,7 @@ async def test_nobody_is_asked_without_the_setting_and_a_key(
 
 
 async def test_notes_are_brought_there_by_themselves(room: ServedRoom, stores: VectorStores) -> None:
-    room.gateway.spawn(room.gateway.remote.work())
+    room.gateway.spawn(room.gateway.remote_boards.work())
     session, _ = await begin(room, "claude", "codex", steps=4)
     await write(room, "the apple is red", session=session)
 
@@ -269,15 +269,14 @@ async def test_what_is_redacted_or_pruned_is_taken_away_from_every_store(
     monkeypatch.setenv("OPENAI_API_KEY", "a key")
     boards = {"s-1": SimpleNamespace(store="vs_1"), "s-2": SimpleNamespace(store="")}
     room = SimpleNamespace(boards=SimpleNamespace(by_name=boards))
-    settings = SimpleNamespace(board_provider="openai")
-    gateway: Any = SimpleNamespace(settings=settings, writer=SimpleNamespace(room=room))
-    remote = remote_module.RemoteBoards(gateway)
+    parts: Any = (SimpleNamespace(board_provider="openai"), SimpleNamespace(room=room), None)
+    remote = remote_module.RemoteBoards(*parts)
     remote._news.clear()
     common = (9, 1.0, MessageId("e-9"), SYSTEM, ALL, "default", "")
-    remote.take([NoticePosted(*common)])
+    remote.observe([NoticePosted(*common)])
     was_news = remote._news.is_set()
-    remote.take([Redacted(*common, message=MessageId("m-4"))])
-    remote.take([Pruned(*common, before=7)])
+    remote.observe([Redacted(*common, message=MessageId("m-4"))])
+    remote.observe([Pruned(*common, before=7)])
 
     assert (was_news, remote._news.is_set()) == (False, True)
     assert remote._gone == {"vs_1": ["m-4", 7]}
@@ -299,13 +298,10 @@ class Kept:
             provider=Provider.OPENAI, store="vs_1", holds=lambda note: note.id != "n-9"
         )
         boards = SimpleNamespace(by_name={"s-1": self.of_board}, of={"s-1": self.of_board}.__getitem__)
-        gateway: Any = SimpleNamespace(
-            settings=SimpleNamespace(board_provider="openai", room="default"),
-            writer=SimpleNamespace(room=SimpleNamespace(boards=boards)),
-            board=self,
-            submit=self.submit,
-        )
-        self.remote = remote_module.RemoteBoards(gateway)
+        settings: Any = SimpleNamespace(board_provider="openai", room="default")
+        writer: Any = SimpleNamespace(room=SimpleNamespace(boards=boards), submit=self.submit)
+        board: Any = self
+        self.remote = remote_module.RemoteBoards(settings, writer, board)
         self.remote._client = self  # type: ignore[assignment]  # it has what is used
 
     async def submit(self, command: SetBoardProvider) -> None:
@@ -388,11 +384,11 @@ async def test_a_note_is_brought_there_once_and_a_sealed_one_when_it_is_open(
     board = kept(monkeypatch, 1, 2, 3)
     board.sealed = {"n-2"}
     for _ in range(2):
-        await board.remote._bring("s-1")
+        await board.remote._update("s-1")
     sealed = [what for _, _, what in board.asked]
     board.sealed.clear()
     board.notes["n-4"] = a_note(4)
-    await board.remote._bring("s-1")
+    await board.remote._update("s-1")
 
     assert sealed == ["n-1", "n-3"]
     assert [what for _, _, what in board.asked] == ["n-1", "n-3", "n-2", "n-4"]
@@ -409,9 +405,9 @@ async def test_what_is_gone_is_taken_away_once_unless_that_fails(monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr(board, "remove", fail)
         with pytest.raises(CallFailed):
-            await board.remote._bring("s-1")
+            await board.remote._update("s-1")
     for _ in range(2):
-        await board.remote._bring("s-1")
+        await board.remote._update("s-1")
 
     assert board.asked == [("remove", "vs_1", "m-4"), ("remove", "vs_1", 7)]
 
@@ -421,9 +417,9 @@ async def test_a_provider_that_cannot_be_noted_is_logged(
 ) -> None:
     board = kept(monkeypatch)
     board.error = Broken("no disk")
-    await board.remote._keep("s-1", Provider.LOCAL, "")
+    await board.remote._set_provider("s-1", Provider.LOCAL, "")
 
-    assert "provider not noted" in caplog.messages
+    assert "provider not recorded" in caplog.messages
 
 
 async def test_boards_are_brought_up_to_date_at_the_start_and_with_each_news(
@@ -436,7 +432,7 @@ async def test_boards_are_brought_up_to_date_at_the_start_and_with_each_news(
         brought.append(name)
         return "vs_1"
 
-    monkeypatch.setattr(board.remote, "_bring", bring)
+    monkeypatch.setattr(board.remote, "_update", bring)
     working = asyncio.ensure_future(board.remote.work())
     common = (9, 1.0, MessageId("e-9"), SYSTEM, ALL, "default", "")
     for event in (
@@ -447,7 +443,7 @@ async def test_boards_are_brought_up_to_date_at_the_start_and_with_each_news(
     ):
         for _ in range(5):
             await asyncio.sleep(0)
-        board.remote.take([event])
+        board.remote.observe([event])
     for _ in range(5):
         await asyncio.sleep(0)
     working.cancel()

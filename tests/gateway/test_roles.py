@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from csp.gateway.handlers import Route
 from csp.gateway.http_border import make_runner
-from csp.gateway.routes import ROUTES, Route, field_names
+from csp.gateway.routes import ROUTES, field_names
 from csp.gateway.websocket import OPS
 from csp.mcp.tools import TOOLS
 from csp.protocol.requests import NoQuery
@@ -293,7 +294,7 @@ async def test_no_body_smuggles_a_dangerous_field(
         assert route.query is NoQuery or not field_names(route.query) & set(smuggled)
         return
     async with served(shutil.copytree(prepared.folder, tmp_path / "room"), durability="none") as room:
-        monkeypatch.setattr(room.gateway.starting, "start", lambda body: pytest.fail("it was started"))
+        monkeypatch.setattr(room.gateway.agent_launcher, "start", lambda body: pytest.fail("it was started"))
         body = BODIES.get(route.name, {}) | smuggled | {"terms": smuggled, "limits": {}}
         path = "?".join((route.path, "test=x&dir=/")).replace("{id}", "run-1").replace("{act}", "abort")
         await room.call("POST", path, body, token=prepared.tokens[6])

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from csp.config import Settings
-from csp.gateway.room_rules_loader import load_prompts, load_rules
+from csp.gateway.room_rules_loader import load_rules
+from csp.prompt_files import load_prompts
 from csp.protocol.enums import ALL, HUMAN, ParticipantKind, SessionId
 from csp.protocol.session_parts import Limits
 from csp.room.runs.run_prompts import run_values

@@ -41,7 +41,7 @@ class FakeGateway:
     def __init__(self, *events: Any, **more: Any) -> None:
         self.done: list[Any] = []
         self.events = list(events)
-        self.hub = Broadcast(lambda event, agent: True)
+        self.broadcast = Broadcast(lambda event, agent: True)
         self.presence = SimpleNamespace(
             touch=lambda agent: self.done.append(("touch", agent)),
             last_seen=lambda agent, otherwise: otherwise + 1,
@@ -56,7 +56,7 @@ class FakeGateway:
         self.done.append(command)
         return self.events
 
-    async def note_silence(self) -> None:
+    async def mark_silent_offline(self) -> None:
         self.done.append("silence")
 
     async def _settle(self) -> None:
@@ -67,7 +67,7 @@ class FakeGateway:
             raise Unauthenticated("dead")
 
     @contextlib.contextmanager
-    def present(self, caller: Caller) -> Any:
+    def connected(self, caller: Caller) -> Any:
         self.present_now += 1
         yield
         self.present_now -= 1
@@ -246,23 +246,23 @@ async def test_no_page_leads_past_what_is_held(inboxes: Inboxes, held: int | Non
 async def test_a_poll_waits_for_news_of_its_own_and_ends_with_the_hub_or_its_token(inboxes: Inboxes) -> None:
     async def waiting() -> "asyncio.Task[InboxView]":
         poll = asyncio.create_task(inboxes.read(wait=60))
-        await wait_until(lambda: CLAUDE in inboxes.gateway.hub._news, what="the poll")
+        await wait_until(lambda: CLAUDE in inboxes.gateway.broadcast._news, what="the poll")
         return poll
 
     poll = await waiting()
     was_present = inboxes.gateway.present_now
     inboxes.add(3)
-    inboxes.gateway.hub.wake(CLAUDE)
+    inboxes.gateway.broadcast.wake(CLAUDE)
     woken = await poll
     inboxes.due.clear()
     poll = await waiting()
     inboxes.gateway.is_dead = True
-    inboxes.gateway.hub.wake(CLAUDE)
+    inboxes.gateway.broadcast.wake(CLAUDE)
     with pytest.raises(Unauthenticated):
         await poll
     inboxes.gateway.is_dead = False
     poll = await waiting()
-    inboxes.gateway.hub.close()
+    inboxes.gateway.broadcast.close()
 
     assert (was_present, [one.seq for one in woken.items]) == (1, [3])
     assert (await poll).items == ()
@@ -315,10 +315,10 @@ async def test_only_who_reads_on_waits_for_news() -> None:
     pages = Pages()
     at_once = await pages.read(wait=60)
     poll = asyncio.create_task(pages.read(after=3, wait=60))
-    await wait_until(lambda: len(pages.asked) == 2 and None in pages.gateway.hub._news, what="the poll")
+    await wait_until(lambda: len(pages.asked) == 2 and None in pages.gateway.broadcast._news, what="the poll")
     was_early, was_present = poll.done(), pages.gateway.present_now
     pages.lines = [b"{}"]
-    pages.gateway.hub.wake(None)
+    pages.gateway.broadcast.wake(None)
 
     assert at_once == b'{"items":[],"next":7}'
     assert (was_early, was_present) == (False, 1)
@@ -329,9 +329,9 @@ async def test_only_who_reads_on_waits_for_news() -> None:
 async def test_a_poll_of_the_history_ends_with_its_token_or_the_hub(is_dead: bool) -> None:
     pages = Pages()
     poll = asyncio.create_task(pages.read(after=3, wait=60))
-    await wait_until(lambda: pages.gateway.hub._news, what="the poll")
+    await wait_until(lambda: pages.gateway.broadcast._news, what="the poll")
     pages.gateway.is_dead = is_dead
-    pages.gateway.hub.close()
+    pages.gateway.broadcast.close()
     if is_dead:
         with pytest.raises(Unauthenticated):
             await poll
@@ -360,7 +360,7 @@ async def test_the_health_of_a_room(
         writer=SimpleNamespace(
             room=SimpleNamespace(participants=people, boards={}), is_writable=is_writable, safe_seq=50
         ),
-        scrub=JournalHealth(writable=True, scrub="done", checked=4, damaged=damaged),
+        journal_health=JournalHealth(writable=True, scrub="done", checked=4, damaged=damaged),
         settings=SimpleNamespace(room="default"),
         clock=lambda: 12.5,
         started=10.0,

@@ -59,10 +59,9 @@ class FakeGateway:
         self.lines: list[bytes] = []
         self.spawned: list[str] = []
         room = SimpleNamespace(runs=SimpleNamespace(by_id={run.id: run for run in runs}))
-        self.writer = SimpleNamespace(room=room, safe_seq=50, settle=self._settle)
+        self.writer = SimpleNamespace(room=room, safe_seq=50, settle=self._settle, submit=self.submit)
         self.history = SimpleNamespace(page=self._page)
         self.asked: list[Any] = []
-        self.tokens = SimpleNamespace(room_token="the room's token")
 
     async def submit(self, command: Any) -> None:
         if self.error is not None:
@@ -83,7 +82,8 @@ class FakeGateway:
 
 def hands_of(folder: Path, *runs: ReviewRun) -> tuple[RunWorker, FakeGateway]:
     gateway = FakeGateway(folder, *runs)
-    return RunWorker(gateway), gateway  # type: ignore[arg-type]  # it has what is used
+    parts: Any = (folder, gateway.writer, gateway.history, ("the room's token",), gateway.spawn)
+    return RunWorker(*parts), gateway
 
 
 # --- what is due ---------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ async def test_work_that_is_over_or_has_failed_may_be_begun_again(
         if error is not None:
             raise error
 
-    monkeypatch.setattr(hands, "_check", check)
+    monkeypatch.setitem(hands._work, "check", check)
     key = ("run-1", "check", 2, 3)
     hands._busy.add(key)
     await hands._do(CHECKS, key)
@@ -154,9 +154,9 @@ async def test_work_that_is_over_or_has_failed_may_be_begun_again(
 def test_only_events_of_runs_are_news(tmp_path: Path) -> None:
     hands, _ = hands_of(tmp_path)
     common = (9, 1.0, MessageId("e-9"), SYSTEM, ALL, "default", "goal", SessionId("s-1"), "run-1")
-    hands.take([])
+    hands.observe([])
     before = hands._news.is_set()
-    hands.take([RunStarted(*common, builder=MAILBOX, reviewer=MAILBOX, max_revisions=1)])
+    hands.observe([RunStarted(*common, builder=MAILBOX, reviewer=MAILBOX, max_revisions=1)])
 
     assert (before, hands._news.is_set()) == (False, True)
 
@@ -195,12 +195,12 @@ async def test_a_run_works_where_it_was_told_or_where_the_gateway_was_started(
     hands, gateway = hands_of(tmp_path)
     git = hands._git = FakeGit()  # type: ignore[assignment]  # it has what is used
     hands.dir = Path(of_gateway) if of_gateway else None
-    await hands._place(changed(terms=RunTerms(dir=told)))
+    await hands._prepare(changed(terms=RunTerms(dir=told)))
     (command,) = gateway.commands
 
     assert isinstance(command, PrepareRun) and command.run == "run-1"
     if used is None:
-        assert (git.asked, command.context.note) == ([], "no directory is known, so no diff is taken")
+        assert (git.asked, command.context.note) == ([], "no directory is known, so there is no diff")
     else:
         assert git.asked == [("prepare", Path(used), tmp_path / "worktrees" / "run.run-1")]
         assert command.context == RunContext(dir=used)
@@ -211,7 +211,7 @@ async def test_a_place_that_cannot_be_made_is_told(tmp_path: Path, error: Except
     hands, gateway = hands_of(tmp_path)
     hands._git = FakeGit(error)  # type: ignore[assignment]  # it has what is used
     hands.dir = tmp_path
-    await hands._place(RUN)
+    await hands._prepare(RUN)
 
     assert gateway.commands[0].context.note == f"no worktree could be made: {error}"
 
@@ -265,14 +265,14 @@ async def test_a_diff_that_cannot_be_taken_is_told(
 ) -> None:
     command, _, _ = await check(tmp_path, monkeypatch, CHECKS, error)
 
-    assert command.note == f"the diff could not be taken: {error}"
+    assert command.note == f"no diff could be made: {error}"
     assert command.update.figures is None
 
 
 @pytest.mark.parametrize(
     ("run", "error", "expected"),
     [
-        (CHECKS, None, DeliverRun(run="run-1", note="no branch was made, no diff is known")),
+        (CHECKS, None, DeliverRun(run="run-1", note="no branch was made: there is no diff")),
         (
             changed(update=msgspec.structs.replace(UPDATE, figures=FIGURES)),
             None,
@@ -290,7 +290,7 @@ async def test_accepted_work_is_put_on_a_branch(
 ) -> None:
     hands, gateway = hands_of(tmp_path)
     git = hands._git = FakeGit(error)  # type: ignore[assignment]  # it has what is used
-    await hands._branch(run)
+    await hands._make_branch(run)
 
     assert gateway.commands == [expected]
     assert git.asked == [("branch", "csp/run-1", "c0ffee")] * bool(run.update and run.update.figures)
@@ -430,7 +430,7 @@ async def test_a_folder_that_cannot_be_written_is_tried_again_and_logged_once(
     await hands._write_files()
 
     assert (lags, hands._lags) == ([True, True], False)
-    assert caplog.messages == ["folder of a run not written"]
+    assert caplog.messages == ["cannot write the folder of a run"]
     assert gateway.commands == [Notice(text="Run run-1: the plan was lost.", target=ALL)]
 
 
@@ -495,7 +495,7 @@ def letter(sender: RunRole = RunRole.BUILDER, key: str = "k") -> MailboxMessage:
 async def test_a_letter_is_said_in_the_run_and_put_away(tmp_path: Path) -> None:
     hands, gateway = hands_of(tmp_path, RUN)
     mail = Mail(hands)
-    await hands._take(letter())
+    await hands._accept(letter())
 
     assert gateway.commands == [
         SayInRun(
@@ -513,18 +513,18 @@ async def test_a_letter_is_said_in_the_run_and_put_away(tmp_path: Path) -> None:
 async def test_a_letter_in_the_folder_of_the_other_role_is_refused(tmp_path: Path) -> None:
     hands, gateway = hands_of(tmp_path, RUN)
     mail = Mail(hands)
-    await hands._take(letter(RunRole.REVIEWER))
+    await hands._accept(letter(RunRole.REVIEWER))
     (notice,) = gateway.commands
 
-    wrong = "sender is reviewer, but it lies in the folder of the builder"
-    assert mail.put == [f"{wrong} (write into the folder of your own role)"]
+    wrong = "sender is reviewer, but the file is in the folder of the builder"
+    assert mail.put == [f"{wrong} (write into the folder of your role)"]
     assert notice.text.startswith("Mailbox: a.json of the builder was refused: sender is reviewer")
 
 
 async def test_what_is_no_letter_is_refused(tmp_path: Path) -> None:
     hands, _ = hands_of(tmp_path, RUN)
     mail = Mail(hands)
-    await hands._take(
+    await hands._accept(
         InvalidMailboxFile(Path("/box/a.json"), (1, 2, 3), RunRole.BUILDER, BadInput("it is empty"))
     )
 
@@ -535,12 +535,16 @@ async def test_what_is_no_letter_is_refused(tmp_path: Path) -> None:
 async def test_words_that_are_known_are_said_once(tmp_path: Path, is_copy: bool) -> None:
     hands, gateway = hands_of(tmp_path, changed(keys=("k",)))
     mail = Mail(hands, is_copy=is_copy)
-    await hands._take(letter())
+    await hands._accept(letter())
     (notice,) = gateway.commands
 
     assert isinstance(notice, Notice)
     # A copy is a mistake of its writer; after a crash the same file is seen twice.
-    assert mail.put[0].startswith("it was taken before") if is_copy else mail.put == ["handled"]
+    assert (
+        mail.put[0].startswith("a message with the same fields was accepted before")
+        if is_copy
+        else mail.put == ["handled"]
+    )
 
 
 @pytest.mark.parametrize("error", [Broken("no disk"), BadInput("not now")])
@@ -555,9 +559,9 @@ async def test_a_letter_stays_while_the_journal_cannot_grow(tmp_path: Path, erro
     gateway.error = error
     if isinstance(error, Broken):
         with pytest.raises(Broken):
-            await hands._take(letter())
+            await hands._accept(letter())
     else:
-        await hands._take(letter())
+        await hands._accept(letter())
 
     assert (mail.put, refused) == ([], [] if isinstance(error, Broken) else ["not now"])
 
@@ -578,12 +582,12 @@ async def test_one_letter_that_fails_does_not_hold_up_the_others(
 
     letters = [letter(key=key) for key in "abc"]
     hands.mailbox = SimpleNamespace(news=news, letters=lambda: letters)  # type: ignore[assignment]  # it is enough
-    monkeypatch.setattr(hands, "_take", take)
+    monkeypatch.setattr(hands, "_accept", take)
     hands._lags = True
     hands._is_open.set()
     await hands._read_mail()
 
-    assert (taken, caplog.messages) == (["a", "b", "c"], ["letter not put away"])
+    assert (taken, caplog.messages) == (["a", "b", "c"], ["mailbox file not archived"])
     # What lags is tried again with the next look.
     assert hands._news.is_set()
 

@@ -473,7 +473,7 @@ async def test_a_caller_that_never_goes_does_not_keep_a_room_from_ending(tmp_pat
     file = write_room(tmp_path / "state", announced)
     await server._shut_down(gateway, Runner(), file)  # type: ignore[arg-type]  # nothing else is asked of it
 
-    assert gateway.hub.is_closed
+    assert gateway.broadcast.is_closed
     assert running_rooms(tmp_path / "state") == []
     # The lock of the journal is free again.
     await Gateway(Settings(), tmp_path / "history" / "default", time.time).close()

@@ -75,8 +75,8 @@ async def test_an_inbox_is_not_woken_by_what_is_for_others(room: ServedRoom) -> 
     claude = await room.join("claude")
     await room.join("codex")
     polling = asyncio.ensure_future(room.get("/inbox/claude?wait=30", claude.token))
-    await wait_until(lambda: claude.id in room.gateway.hub._news, what="the poll")
-    waiting = room.gateway.hub.next_news(claude.id)  # type: ignore[arg-type]  # it is its id
+    await wait_until(lambda: claude.id in room.gateway.broadcast._news, what="the poll")
+    waiting = room.gateway.broadcast.next_news(claude.id)  # type: ignore[arg-type]  # it is its id
     await room.send("codex", "not for claude")
 
     assert not waiting.done()

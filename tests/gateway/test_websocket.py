@@ -55,8 +55,8 @@ async def test_a_connection_that_ends_leaves_nothing_behind(room: ServedRoom) ->
     gateway, agent = room.gateway, AgentId(claude.id)
     before = (
         gateway.presence._sockets[agent],
-        len(gateway._outboxes[agent]),
-        len(gateway.hub.watchers),
+        len(gateway._pushes[agent]),
+        len(gateway.broadcast.watchers),
     )
     for socket in sockets:
         await socket.close()
@@ -64,8 +64,8 @@ async def test_a_connection_that_ends_leaves_nothing_behind(room: ServedRoom) ->
 
     assert before == (1, 1, 2)
     assert gateway.presence._sockets[agent] == 0
-    assert not gateway._outboxes[agent] and not gateway.hub.watchers
-    assert not gateway.screens._feeds
+    assert not gateway._pushes[agent] and not gateway.broadcast.watchers
+    assert not gateway.screen_watch._feeds
 
 
 async def test_a_screen_may_have_so_many_bytes_and_no_more(room: ServedRoom) -> None:
@@ -249,7 +249,7 @@ async def test_a_loss_ends_what_is_under_way(room: ServedRoom, monkeypatch: pyte
         await asyncio.get_running_loop().create_future()
 
     monkeypatch.setattr(one, "_operate", operate)
-    monkeypatch.setattr(room.gateway.screens, "leave", left.append)
+    monkeypatch.setattr(room.gateway.screen_watch, "leave", left.append)
     one._catch_up = catch_up = asyncio.ensure_future(asyncio.sleep(3600))
     running = asyncio.ensure_future(one.run(None))
     await running
@@ -257,20 +257,20 @@ async def test_a_loss_ends_what_is_under_way(room: ServedRoom, monkeypatch: pyte
     await settle()
 
     assert operation is None or operation.cancelled()
-    assert (catch_up.cancelled(), left, room.gateway.hub.watchers) == (True, [one._feed], {})
+    assert (catch_up.cancelled(), left, room.gateway.broadcast.watchers) == (True, [one._feed], {})
     assert pipe.written == []
 
 
 async def test_watching_anew_ends_what_was_watched_before(room: ServedRoom) -> None:
     one, _ = talking(room)
     one._watch(None)
-    live = list(room.gateway.hub.watchers)
+    live = list(room.gateway.broadcast.watchers)
     one._watch(0)
-    past, catch_up = list(room.gateway.hub.watchers), one._catch_up
+    past, catch_up = list(room.gateway.broadcast.watchers), one._catch_up
     one._watch(None)
     await settle()
 
     assert (live, past) == ([one._watcher], [])
     assert catch_up is not None and catch_up.cancelled() and one._catch_up is None
     one._unwatch()
-    assert not room.gateway.hub.watchers
+    assert not room.gateway.broadcast.watchers

@@ -19,9 +19,9 @@ from csp.human import chat_pane as pane_module
 from csp.human.chat_pane import ChatPane
 from csp.human.interfaces import ChatOrder
 from csp.human.saved_state import SavedState
-from csp.human.status_bar import SessionStatus
 from csp.human.theme import UNICODE, Theme
 from csp.room_registry import Address
+from csp.session_status import SessionStatus
 from tests.waiting import wait_until
 
 

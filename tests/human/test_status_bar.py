@@ -2,9 +2,10 @@
 
 import pytest
 
-from csp.human.status_bar import AgentStatus, SessionStatus, bottom_text, session_of, session_text
+from csp.human.status_bar import AgentStatus, bottom_text, session_text
 from csp.human.theme import ASCII, UNICODE
 from csp.protocol.enums import AgentState
+from csp.session_status import SessionStatus, session_of
 
 DEBATE = {
     "mode": "debate",

@@ -250,7 +250,7 @@ def test_folder_that_could_not_be_written_is_written_later(room: LiveRoom) -> No
     run.folder.rename(away)
     run.folder.write_text("in the way")
     run.answer("codex", "ACK: ready")
-    wait_until_sync(lambda: "folder of a run not written" in room.said(), what="a failed try")
+    wait_until_sync(lambda: "cannot write the folder of a run" in room.said(), what="a failed try")
     run.folder.unlink()
     away.rename(run.folder)
 

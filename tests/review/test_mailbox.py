@@ -109,7 +109,7 @@ def test_every_bad_file_is_a_clear_notice_and_changes_nothing(room: LiveRoom) ->
         "half.json": ("reviewer", json.dumps(good).encode()[:60], "not json"),
         "malformed.json": ("reviewer", {**good, "body": {"telemetry": "all"}}, "session.ack: expected"),
         "version.json": ("reviewer", {**good, "schema_version": "9"}, "schema_version"),
-        "sender.json": ("builder", good, "sender is reviewer, but it lies in the folder of the builder"),
+        "sender.json": ("builder", good, "sender is reviewer, but the file is in the folder of the builder"),
         "path.json": ("reviewer", {**good, "run_id": "../../etc"}, "run_id"),
         "unknown.json": ("reviewer", {**good, "run_id": "nobody"}, "unknown run 'nobody'"),
         "early.json": ("reviewer", early, "may not come in phase start"),

@@ -1,9 +1,7 @@
 """The rules that a CLI gets with its start."""
 
-import pytest
-
-from csp.errors import Broken
-from csp.sidecar.start_rules import read_prompt, rules_text
+from csp.prompt_files import read_prompt
+from csp.sidecar.start_rules import rules_text
 
 COMMANDS = (
     "@mode.set debate",
@@ -38,8 +36,3 @@ def test_the_prompt_of_the_orchestrator_says_what_it_is_for() -> None:
 def test_no_name_is_left_open() -> None:
     for role in ("agent", "orchestrator"):
         assert "{agent}" not in rules_text("boss", role, has_tools=True)
-
-
-def test_a_prompt_that_is_not_there_is_named() -> None:
-    with pytest.raises(Broken, match=r"prompts/nothing\.md is missing"):
-        read_prompt("nothing.md")

@@ -22,7 +22,7 @@ FEW: Final = 5
 READ_BY: Final = {
     "csp/web/page/": ("tests/web/", "tests/gateway/test_page_files.py"),
     "csp/clis/": ("csp/clis/profile.py", "csp/clis/profile_screen.py"),
-    "prompts/": ("tests/gateway/test_prompt_words.py", "csp/gateway/room_rules_loader.py"),
+    "prompts/": ("tests/gateway/test_prompt_words.py", "csp/prompt_files.py"),
     "bin/": ("tests/panes/test_start.py", "tests/suite/"),
 }
 #: How much of the recorded time of the whole suite the chosen tests may take, beside the nearest.

@@ -80,7 +80,7 @@ class ThreadedRoom(LiveRoom):
             _let_files_be_cached(self._runner)
         self._site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
         await self._site.start()
-        self._served.hands.dir = self.dir
+        self._served.run_worker.dir = self.dir
         # Reading the journal for damage is a process for each start, and no matter of the page.
         with mock.patch.object(server, "scrub_journal", _no_scrub):
             server._start_background(self._served)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csp.gateway.room_rules_loader import load_prompts
+from csp.prompt_files import load_prompts
 from csp.protocol.enums import AgentId, MessageId, SessionAction
 from csp.protocol.events import AnyEvent, NoticePosted, Unknown
 from csp.room.orchestrator.digest import MAX_ANSWER, digest, log_text

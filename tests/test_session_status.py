@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from csp.human.status_bar import session_of
-from csp.human.turn_label import bracketed
 from csp.protocol.enums import AgentState
+from csp.session_status import bracketed, session_of
 
 VIEW: dict[str, Any] = {"mode": "debate", "turnOrder": ["ada", "bob"], "waitingFor": ["ada"]}
 
