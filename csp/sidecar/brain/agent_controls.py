@@ -59,7 +59,7 @@ class AgentControls:
         self.begun = dict.fromkeys(list(begun)[-BEGUN_KEPT:])
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def take(self, item: Deliver) -> None:
+    def obey(self, item: Deliver) -> None:
         """Obey a control now, whatever else is going on."""
         if item.id in self.begun:
             # Whoever pressed it before us is gone; pressing it again could answer another dialog.

@@ -28,7 +28,7 @@ class PaneCommands:
     def claim(self, *, is_paused: bool) -> None:
         self._claim(_PAUSED if is_paused else _ALWAYS)
 
-    def take(self, word: bytes) -> None:
+    def handle(self, word: bytes) -> None:
         """Obey a word; the person at the pane is the room's human, whose token lies on this machine."""
         task = asyncio.ensure_future(asyncio.to_thread(self._obey, word.decode().removeprefix("/")))
         self._tasks.add(task)

@@ -29,8 +29,8 @@ class ScreenStream:
         self._shown = -1
         self._wanted = asyncio.Event()
 
-    def take(self, live: Live) -> None:
-        """Take the room's word for whether anybody watches."""
+    def note_watchers(self, live: Live) -> None:
+        """Note whether anybody watches, as the room says."""
         try:
             view = parse(LiveView, bytes(live.data))
         except BadInput:

@@ -69,8 +69,8 @@ class StateReporter:
         self._notices.append(AgentNotice(kind=kind, detail=_cut(detail)))
         self._sight.changed()
 
-    def take(self, outcome: Attached | Bypassed) -> None:
-        """Tell people of something that no message has asked for."""
+    def warn(self, outcome: Attached | Bypassed) -> None:
+        """Warn people of something that no message has asked for."""
         if isinstance(outcome, Bypassed):
             self.notify(NoticeKind.PAST_THE_ROOM, outcome.to)
             return

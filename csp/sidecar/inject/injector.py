@@ -72,7 +72,7 @@ class Injector:
         """Tell whether the initial prompt has been typed."""
         return self._is_begun
 
-    def take(self, item: Deliver) -> None:
+    def enqueue(self, item: Deliver) -> None:
         """Have a message typed as soon as the gates are open."""
         self._queue[item.id] = item
         self._arrived.set()
