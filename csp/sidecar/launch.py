@@ -7,6 +7,7 @@ import os
 import sys
 import time
 
+from csp.clis.adapter import CliRun
 from csp.clis.registry import find_adapter
 from csp.clis.wiring import unwire, wire
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
@@ -113,8 +114,7 @@ def _wire_and_start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: st
     unwire(seat.folder)
     argv, server = [path, *order.command[1:]], _server(order)
     rules = rules_text(seat.agent, order.role, has_tools=bool(server))
-    wired = wire(
-        order.profile.capture,
+    run = CliRun(
         seat.folder,
         argv,
         env,
@@ -125,7 +125,7 @@ def _wire_and_start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: st
         server=server,
         has_peers=order.has_peers,
     )
-    _start(order, room, seat, wired, is_light=is_light)
+    _start(order, room, seat, wire(order.profile.capture, run), is_light=is_light)
 
 
 def _worktrees(room: RoomAddress) -> str:

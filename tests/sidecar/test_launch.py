@@ -313,16 +313,17 @@ def test_a_cli_is_wired_with_all_that_the_room_has_for_it(tmp_path: Path, room: 
         mock.patch.object(module, "wire", wraps=wire) as wired,
     ):
         run, (plan, _, _) = launched(claude(tmp_path, role="orchestrator"), room)
-    (kind, folder, argv, env, session, rules), options = wired.call_args
+    kind, given = wired.call_args.args
 
-    assert (kind, folder, argv) == ("claude", run.folder, ["/bin/true", "-x"])
-    assert (env["CSP_AGENT"], env["CSP_AUTH_TOKEN"], env["KEPT"]) == ("ada-2", "agent's", "yes")
-    assert rules == rules_text("ada-2", "orchestrator", has_tools=True)
-    assert options["cwd"] == str(tmp_path)
-    assert options["worktrees"] == "/worktrees"
-    assert options["server"][-2:] == ["csp.cli", "mcp"]
-    assert run.session_id == session
-    assert Path(run.transcript).name == f"{session}.jsonl"
+    assert (kind, given.folder, given.argv) == ("claude", run.folder, ["/bin/true", "-x"])
+    own = (given.env["CSP_AGENT"], given.env["CSP_AUTH_TOKEN"], given.env["KEPT"])
+    assert own == ("ada-2", "agent's", "yes")
+    assert given.rules == rules_text("ada-2", "orchestrator", has_tools=True).strip()
+    assert given.cwd == str(tmp_path)
+    assert given.worktrees == "/worktrees"
+    assert given.server[-2:] == ["csp.cli", "mcp"]
+    assert run.session_id == given.session_id
+    assert Path(run.transcript).name == f"{given.session_id}.jsonl"
     assert run.spool == str(Path(run.folder) / "spool")
     assert (plan.argv, plan.env) == (run.argv, run.env)
 
@@ -334,8 +335,9 @@ def test_the_rules_say_nothing_of_tools_that_are_not_there(tmp_path: Path, room:
     ):
         launched(claude(tmp_path), room)
 
-    assert wired.call_args.args[5] == rules_text("ada-2", "agent")
-    assert wired.call_args.kwargs["server"] == []
+    given = wired.call_args.args[1]
+    assert given.rules == rules_text("ada-2", "agent").strip()
+    assert given.server == []
 
 
 def test_what_a_dead_run_has_left_is_put_away_before_the_next_is_wired(

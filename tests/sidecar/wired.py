@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
-from csp.clis.adapter import Wired
+from csp.clis.adapter import CliRun, Wired
 from csp.clis.wiring import unwire, wire
 from csp.protocol.enums import Ending
 from csp.sidecar.capture.follower import FollowedRun, Follower
@@ -67,11 +67,12 @@ class WiredCli:
         self.folder = folder / f"run-{cli.client}"
         self.folder.mkdir(parents=True)
         self.since = time.time()
-        self.wired: Wired = wire(
-            *(cli.name, self.folder, cli.argv, cli.env, str(uuid.uuid4()), rules_text),
+        run = CliRun(
+            *(self.folder, cli.argv, cli.env, str(uuid.uuid4()), rules_text),
             cwd=str(cli.cwd),
             server=server,
         )
+        self.wired: Wired = wire(cli.name, run)
         self.outcomes: list[Outcome] = []
         self.follower: Follower
         self.terminal: Terminal
