@@ -62,7 +62,7 @@ class HookSpool:
         """Name the events that were taken but are not settled."""
         return tuple(self._taken)
 
-    def take(self) -> list[HookEvent]:
+    def read_new(self) -> list[HookEvent]:
         """Return the events that are new."""
         found: list[tuple[int, str]] = []
         with (

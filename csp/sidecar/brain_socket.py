@@ -35,7 +35,7 @@ class RelayPort:
         transport, _ = await loop.create_connection(lambda: _Line(self), sock=self._link)
         self._transport = transport
 
-    def take(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """Read what the relay sent."""
         for kind, payload in self._decoder.feed(data):
             if kind in (relay_frames.DONE, relay_frames.REFUSED):
@@ -117,7 +117,7 @@ class _Line(asyncio.Protocol):
         self._port = port
 
     def data_received(self, data: bytes) -> None:
-        self._port.take(data)
+        self._port.feed(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._port.lose()

@@ -18,7 +18,7 @@ from csp.mcp.sdk_check import is_installed
 from csp.sidecar.record_file import begin_to_join, end_to_join, left_behind, write_record
 from csp.sidecar.relay.job_control import open_life
 from csp.sidecar.relay.pty_processes import SpawnPlan, exec_relay, start_child
-from csp.sidecar.relay.user_terminal import mend
+from csp.sidecar.relay.user_terminal import repair
 from csp.sidecar.start_rules import rules_text
 
 TYPE_CHECKING = False
@@ -151,7 +151,7 @@ def _server(order: LaunchOrder) -> list[str]:
 
 def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired", *, is_light: bool) -> None:
     terminals = os.path.join(room.state_dir, "terminals")
-    mend(0, terminals)
+    repair(0, terminals)
     rows, cols = terminal_size()
     life, end = open_life()
     try:

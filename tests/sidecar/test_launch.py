@@ -68,7 +68,7 @@ def launched(wanted: LaunchOrder, room: RoomAddress) -> tuple[SidecarRecord, Any
     with (
         mock.patch.object(module, "start_child", return_value=(4321, 99)),
         mock.patch.object(module, "open_life", return_value=(-1, -1)),
-        mock.patch.object(module, "mend"),
+        mock.patch.object(module, "repair"),
         mock.patch.object(module, "exec_relay") as relayed,
     ):
         launch(wanted, room)
@@ -208,7 +208,7 @@ def test_who_could_not_join_leaves_no_note(tmp_path: Path, room: RoomAddress) ->
 def test_an_agent_that_could_not_be_started_is_offline_at_once(tmp_path: Path, room: RoomAddress) -> None:
     with (
         mock.patch.object(module, "start_child", side_effect=OSError(8, "Exec format error")),
-        mock.patch.object(module, "mend"),
+        mock.patch.object(module, "repair"),
         mock.patch.object(module, "unwire") as unwired,
         pytest.raises(Broken, match=r"cannot start '/bin/true': exec format error"),
     ):
@@ -363,7 +363,7 @@ def test_the_child_has_the_persons_terminal_and_can_be_stopped_while_the_relay_l
     with (
         mock.patch.object(module, "start_child", return_value=(4321, 99)) as started,
         mock.patch.object(module, "open_life", return_value=(life, end)),
-        mock.patch.object(module, "mend") as mended,
+        mock.patch.object(module, "repair") as mended,
         mock.patch.object(module, "terminal_size", return_value=(33, 77)),
         mock.patch.object(module, "exec_relay") as relayed,
         mock.patch("csp.sidecar.relay.relay_loop.relay", return_value=5) as relay,

@@ -38,7 +38,7 @@ async def test_a_screen_is_shown_whole_then_when_it_changes_while_somebody_watch
         room: Any = Room()
         shower = ScreenStream(seen, room)
         task = asyncio.ensure_future(shower.run())
-        seen.pane.take_output(b"one")
+        seen.pane.feed(b"one")
         await asyncio.sleep(5)
         assert room.shown == []
         shower.note_watchers(watch(True))
@@ -47,7 +47,7 @@ async def test_a_screen_is_shown_whole_then_when_it_changes_while_somebody_watch
         shower.note_watchers(Live(data=msgspec.Raw(b'{"watch": "nonsense"}')))
         shower.note_watchers(watch(None))
         for text in (b" two", b" three"):
-            seen.pane.take_output(text)
+            seen.pane.feed(text)
             seen.changed()
             await asyncio.sleep(0.01)
         await asyncio.sleep(5)
@@ -58,7 +58,7 @@ async def test_a_screen_is_shown_whole_then_when_it_changes_while_somebody_watch
         await asyncio.sleep(5)
         assert room.texts()[3:] == ["one two three"], "somebody else has come to watch"
         shower.note_watchers(watch(False))
-        seen.pane.take_output(b" four")
+        seen.pane.feed(b" four")
         seen.changed()
         await asyncio.sleep(5)
         task.cancel()

@@ -120,7 +120,7 @@ class WiredCli:
 
     def tell_interrupted(self) -> None:
         """Say what the CLI does not: it was interrupted before its first word."""
-        self.outcomes += self.follower.tell(Ended(how=Ending.INTERRUPTED))
+        self.outcomes += self.follower.feed(Ended(how=Ending.INTERRUPTED))
 
     async def type(self, text: str) -> None:
         """Paste a text, wait until it is drawn, press Enter once: it may be too soon for the CLI."""

@@ -77,7 +77,7 @@ class CliOutcomes:
 
     def feed(self, items: list[Item]) -> None:
         """Apply what no record says."""
-        feed = self._follower.tell if self._follower else self._cli.tracker.feed
+        feed = self._follower.feed if self._follower else self._cli.tracker.feed
         for item in items:
             self.apply(feed(item))
 
@@ -94,9 +94,7 @@ class CliOutcomes:
             case Confirmed(tag=tag) if has_proof:
                 self._injector.prove(tag)
             case TurnState(is_open=is_open):
-                cli.is_end_known = not is_open and has_proof
-                if is_open:
-                    cli.turn_began = time.monotonic()
+                cli.note_turn(is_open=is_open)
             case Started():
                 cli.pane.has_session = True
             case CapturedActivity():

@@ -64,13 +64,13 @@ class RelayEvents:
         self._cli.changed() if is_awaited else self._cli.drawn()
 
     def _handle_output(self, data: bytes) -> None:
-        self._draw(self._drawing.take(data, time.monotonic()))
+        self._draw(self._drawing.feed(data, time.monotonic()))
         if self._drawing.due is not None and self._draw_timer is None:
             self._draw_timer = asyncio.get_running_loop().call_later(FRAME_S, self._draw_late)
 
     def _draw(self, data: bytes) -> None:
         if data:
-            self._pane.take_output(data)
+            self._pane.feed(data)
 
     def _draw_late(self) -> None:
         """Show a frame that the program does not end."""
@@ -85,7 +85,7 @@ class RelayEvents:
             self._cli.changed()
 
     def _handle_keys(self, keys: bytes) -> None:
-        self._pane.take_keys(keys)
+        self._pane.count_keys(keys)
         if b"\r" in keys:
             self._on_enter()
 

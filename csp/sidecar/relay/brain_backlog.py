@@ -57,7 +57,7 @@ class BrainBacklog:
         """Return how much output the brain has not been told yet."""
         return self._end - self._told
 
-    def take(self) -> bytes:
+    def next_frames(self) -> bytes:
         """Return the next frames to write, none if all is told."""
         frames = self._frames
         if frames and frames[0][0] <= self._told:

@@ -88,7 +88,7 @@ class PaneState:
 
     # --- in --------------------------------------------------------------------------------------
 
-    def take_output(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         if self._mark is not None and self._mark - self.written <= len(data):
             early, data = data[: self._mark - self.written], data[self._mark - self.written :]
             self._feed(early)
@@ -106,7 +106,7 @@ class PaneState:
         self.remembered = self.history() if is_now else []
         self._mark = None if is_now else mark
 
-    def take_keys(self, data: bytes) -> bool:
+    def count_keys(self, data: bytes) -> bool:
         """Count the person's keys; tell whether there were any."""
         self.keys_seen += len(data)
         return self.ledger.feed(data, time.monotonic())
@@ -181,7 +181,7 @@ class PaneState:
         """Read the screen if anything came in since the last time, and note what has changed by now."""
         if self._emulator.dirty != self._read_at:
             self._read_at = self._emulator.dirty
-            self._take_signs()
+            self._read_signals()
             before, self._reading = self._reading, without_work(self._read(), self.idle_rows)
             if self._reading.dialog is None and self._reading.said != before.said:
                 self.said_at = now
@@ -227,8 +227,8 @@ class PaneState:
         finally:
             os.close(other_end)
 
-    def _take_signs(self) -> None:
-        for number, text in self._emulator.take_osc():
+    def _read_signals(self) -> None:
+        for number, text in self._emulator.drain_osc():
             state = self.profile.state_of(number, text)
             if state is not None:
                 self._signs[_TITLE if number in _TITLES else number] = state
