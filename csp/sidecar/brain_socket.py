@@ -1,4 +1,4 @@
-"""The brain's end of the line to its relay."""
+"""The brain's end of the socket to its relay."""
 
 import asyncio
 import json
@@ -95,7 +95,7 @@ class RelayPort:
             log.warning("note for the next brain was too long", extra={"bytes": len(note)})
 
     def redraw(self) -> None:
-        """Have the child draw its screen anew."""
+        """Have the child redraw its screen."""
         self._send(relay_frames.NUDGE)
 
     def signal(self, number: int) -> None:

@@ -6,8 +6,8 @@ the model whose content is plain text is one that has just been written.
 
 Two prompts that are sent at nearly the same time are both taken, and BeforeAgent runs for both before either
 is answered; AfterAgent may then run for the last one alone. They are answered one after the other, each after
-its own line in the chat file, so it is that line which says whose answer follows, be it read before the hook
-or after it.
+its own line in the chat file, so that line says whose answer follows, whether it is read before the
+hook or after it.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Presses a button for the person: approve, deny, interrupt, restart."""
+"""Carries out the controls of the room: approve, deny, interrupt and restart."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ MOVES: Final = 12
 
 
 class AgentControls:
-    """Obeys the room's controls, each with a proof or a reason."""
+    """Carries out controls, and reports for each that it worked or why not."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class AgentControls:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def obey(self, item: Deliver) -> None:
-        """Obey a control now, whatever else is going on."""
+        """Carry out a control now, whatever else is going on."""
         if item.id in self.begun:
-            # Whoever pressed it before us is gone; pressing it again could answer another dialog.
+            # An earlier brain may have pressed the key; pressing it again could answer another dialog.
             task = asyncio.ensure_future(self._report(item, UNKNOWN))
         else:
             self.begun[item.id] = None

@@ -1,4 +1,4 @@
-"""Wake a brain: greet the relay, connect to the room, begin."""
+"""Start a brain: wait for the greeting of the relay, connect to the room, run."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Shows the pane to those who watch it; costs nothing while nobody does."""
+"""Streams the screen of the pane to the room while somebody watches it."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ class ScreenStream:
             return
         if view.watch is not None:
             self._is_watched = view.watch
-            # Whoever comes to watch has not seen anything yet.
+            # A new watcher has not seen anything yet.
             self._shown = -1
             self._wanted.set() if view.watch else self._wanted.clear()
 

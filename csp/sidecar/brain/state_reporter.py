@@ -1,4 +1,4 @@
-"""Tells the room what the CLI is doing."""
+"""Reports to the room what the CLI is doing."""
 
 import asyncio
 import logging
@@ -56,7 +56,7 @@ class StateReporter:
         self.limit: tuple[str, float | None] | None = None
         #: Nothing more is typed until a person says so.
         self._is_alarmed = False
-        #: What people have to know and have not been told yet.
+        #: Notices that the room does not have yet.
         self._notices: list[AgentNotice] = []
 
     @property
@@ -65,7 +65,7 @@ class StateReporter:
         return not self._notices
 
     def notify(self, kind: NoticeKind, detail: str) -> None:
-        """Have people told something, whether the state changes or not."""
+        """Notify people, whether the state changes or not."""
         self._notices.append(AgentNotice(kind=kind, detail=_cut(detail)))
         self._cli.changed()
 

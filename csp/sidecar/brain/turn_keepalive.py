@@ -1,4 +1,4 @@
-"""Tells the room how the CLI gets on with its turn: that it works, what that has used so far."""
+"""Reports progress in a turn to the room: that the CLI works, and what that has used so far."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ METER_S: Final = 1.0
 
 
 class TurnKeepalive:
-    """Looks now and then whether a tool runs or text comes: a model that is silent gets no more time."""
+    """Extends the turn while a tool runs or text comes; a model that is silent gets no more time."""
 
     def __init__(self, cli: CliState, client: Client, progress: MessageProgress) -> None:
         self._cli = cli
@@ -28,14 +28,14 @@ class TurnKeepalive:
         self._looked_at = time.monotonic()
 
     async def run(self) -> None:
-        """Tell of all work on a turn of the room, until cancelled."""
+        """Report work on a turn of the room, until cancelled."""
         while True:
             await asyncio.sleep(PERIOD_S)
             if self.check_progress() and self._is_in_turn:
                 await self._report()
 
     def check_progress(self) -> bool:
-        """Tell whether there was work since the last look; who waits for a person does none."""
+        """Tell whether there was work since the last check; a CLI that waits for a person does not work."""
         since, self._looked_at = self._looked_at, time.monotonic()
         self._cli.observe(self._looked_at)
         facts = self._cli.snapshot(self._looked_at)
@@ -61,7 +61,7 @@ class TurnKeepalive:
 
 
 class Meter:
-    """Tells the room what a turn has used so far, as the CLI's own record grows."""
+    """Reports what a turn has used so far, as the CLI's own record grows."""
 
     def __init__(self, cli: CliState, client: Client, progress: MessageProgress) -> None:
         self._cli = cli
@@ -70,7 +70,7 @@ class Meter:
         self._reported: tuple[str, Usage] | None = None
 
     async def run(self) -> None:
-        """Tell of each change, until cancelled."""
+        """Report each change, until cancelled."""
         while True:
             news = self.news()
             if news is not None:

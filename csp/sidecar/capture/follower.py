@@ -1,4 +1,4 @@
-"""Follow one run of a CLI: its hooks, its transcripts, what follows from them."""
+"""Follow the hooks and the transcripts of one run of a CLI."""
 
 import asyncio
 import time
@@ -150,7 +150,7 @@ class Follower:
                 outcomes, has_news = self._step()
                 if outcomes:
                     yield outcomes
-                    # Whoever acts on them comes first.
+                    # Those who act on them come first.
                     await asyncio.sleep(0)
                 if is_woken and not has_news:
                     # No file that is followed has changed, so there may be a new one.

@@ -1,4 +1,4 @@
-"""Takes the reply of a CLI that keeps no record: what its screen shows when it has come to rest."""
+"""Reads the reply of a CLI without a transcript from its screen, once that has come to rest."""
 
 import time
 from collections.abc import Callable

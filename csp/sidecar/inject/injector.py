@@ -1,4 +1,4 @@
-"""Types the room's messages into the pane, one after the other."""
+"""Types the messages of the room into the composer of the CLI, one after the other."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ WORKING: Final = (
 
 
 class Injector:
-    """Takes deliveries in the order of the journal; an urgent one goes before those that still wait."""
+    """Delivers in the order of the journal; an urgent message goes before those that still wait."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class Injector:
         cli.pane.was_asked = True
         job.landing, job.see_at = cli.land(job.prompt), None
         self.on_pasting()
-        # Whoever takes over must know that this may stand in the composer, before it does.
+        # The next brain must know that this may stand in the composer before it does.
         self._hand_over()
         cli.port.hold_keys()
         keys = job.prompt.keys(is_pasted=cli.pane.screen.bracketed_paste)

@@ -1,4 +1,4 @@
-"""Signals as bytes to be read, so that the loop waits for them like for everything else."""
+"""Turn signals into bytes, so that the loop can wait for them as for everything else."""
 
 import os
 

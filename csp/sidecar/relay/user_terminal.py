@@ -116,7 +116,7 @@ def _raw(attributes: Attributes) -> Attributes:
 class UserTerminal:
     """Reads keys, shows bytes; works on pipes too, where nothing is there to be made raw.
 
-    Terminals are opened anew: what is set on a file description of our own (not to block) does not reach
+    Terminals are opened again: what is set on a file description of our own (not to block) does not reach
     the shell, which shares the inherited ones.
     """
 
@@ -153,7 +153,7 @@ class UserTerminal:
                 return
 
     def close(self) -> None:
-        """Restore the terminal for good."""
+        """Restore the terminal at the end."""
         self.restore()
         if self._record >= 0:
             os.unlink(self._path)

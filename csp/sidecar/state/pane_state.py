@@ -1,4 +1,4 @@
-"""What is known of the pane: its screen, its signals, the person's keys."""
+"""The state of the pane: its screen, its signals, and the keys of the person."""
 
 import os
 import termios
@@ -23,7 +23,7 @@ ASKING_S: Final = 5.0
 SESSION_S: Final = 15.0
 #: A CLI without such a hook may draw its composer for a moment before it asks for a login.
 DRAWN_S: Final = 1.0
-#: A sign of work is drawn anew at least this often.
+#: A sign of work is redrawn at least this often.
 ANIMATED_S: Final = 2.5
 
 #: A program that has drawn nothing since a key may not have read it yet; after this time it draws nothing.
