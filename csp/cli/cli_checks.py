@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from csp.clis import version_check
-from csp.clis.adapter import Wired
+from csp.clis.adapter import CliRun, Wired
 from csp.clis.profile import Profile, checked, load_profile, profile_for
 from csp.clis.registry import find_adapter
 from csp.clis.version_check import ask_version, untested
@@ -108,7 +108,7 @@ def _check_wiring(
     """Wire a run that is never started, in a folder of its own."""
     argv = [path, *cli.command[1:]]
     try:
-        wired = wire(profile.capture, folder, argv, env, str(uuid4()), "rules", cwd=str(cwd))
+        wired = wire(profile.capture, CliRun(folder, argv, env, str(uuid4()), "rules", cwd=str(cwd)))
     except OSError as exc:
         yield CheckResult(
             f"wiring {cli.name}", False, f"cannot be written: {exc}", "check the rights of your home"

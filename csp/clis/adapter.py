@@ -2,45 +2,48 @@
 
 import os
 
+from csp.clis.command_line import chosen_session, is_uuid, option_names, without_options
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from csp.clis.transcript_reader import FoundTranscripts, TranscriptReader
 
 
 class CliRun:
-    """A run of a CLI that is to be wired."""
+    """A run of a CLI that is to be wired; its own files go to `folder`, which must be private."""
 
     def __init__(
         self,
-        *,
-        folder: str,
-        argv: list[str],
-        env: dict[str, str],
+        folder: "str | os.PathLike[str]",
+        argv: "Sequence[str]",
+        env: "Mapping[str, str]",
         session_id: str,
-        rules: str,
-        cwd: str,
-        worktrees: str,
-        server: list[str],
-        is_hook_trusted: bool,
-        has_peers: bool,
+        rules: str = "",
+        *,
+        cwd: str | None = None,
+        worktrees: str = "",
+        server: "Sequence[str]" = (),
+        is_hook_trusted: bool = False,
+        has_peers: bool = False,
     ) -> None:
-        self.folder, self.argv, self.env, self.cwd = folder, argv, env, cwd
+        self.folder, self.argv, self.env = os.fspath(folder), list(argv), dict(env)
+        self.cwd = cwd or os.getcwd()
+        self.spool = os.path.join(self.folder, "spool")
         #: A new UUID, used where the user has not chosen a session.
         self.session_id = session_id
         #: What the agent is told about the room, in addition to its user's own instructions.
-        self.rules = rules
+        self.rules = rules.strip()
         #: Where the agent is asked to build, outside of its own directory.
         self.worktrees = worktrees
         #: The command of our MCP server; empty where there is none.
-        self.server = server
+        self.server = list(server)
         #: Whether the user trusts our hooks, for a CLI that asks for that.
         self.is_hook_trusted = is_hook_trusted
         #: Whether the CLI may write to other agents of its own kind.
         self.has_peers = has_peers
-        self.spool = os.path.join(folder, "spool")
 
     def home(self, variable: str, *parts: str) -> str:
         """Return a folder that a variable names, or else one in the home directory."""
@@ -92,9 +95,18 @@ class CliAdapter:
     #: Whether a process may write to several transcripts at the same time, which no hook names.
     has_several_transcripts = False
 
+    #: Subcommands and options that start something other than an interactive session.
+    no_session: "frozenset[str]" = frozenset()
+    #: Options by which the user chooses a session.
+    session_flags: tuple[str, ...] = ()
+
+    def subcommand(self, argv: "Sequence[str]") -> list[str]:
+        """Return the word that may be a subcommand, if there is one."""
+        return list(argv[1:2])
+
     def is_session(self, argv: "Sequence[str]") -> bool:
-        """Tell whether a command line starts an interactive session that can be wired."""
-        return False
+        """Tell whether a command line starts an interactive session, which can be wired."""
+        return not self.no_session & {*option_names(argv), *self.subcommand(argv)}
 
     def wire(self, run: CliRun) -> Wired:
         """Return a run with our hooks, rules and tools; its own files go to `run.folder`."""
@@ -105,15 +117,19 @@ class CliAdapter:
 
     def has_chosen_session(self, argv: "Sequence[str]") -> bool:
         """Tell whether the user has chosen the session to continue."""
-        return False
+        return chosen_session(argv, self.session_flags) is not None
 
     def resume(self, argv: "Sequence[str]", session_id: str) -> list[str]:
         """Return the command line that continues a session; the user's other arguments stay."""
-        return list(argv)
+        if not self.session_flags:
+            return list(argv)
+        kept, _ = without_options(argv, self.session_flags)
+        return [kept[0], "--resume", session_id, *kept[1:]]
 
     def session_of(self, transcript: "Path") -> str:
-        """Return the session that a transcript belongs to; empty where that is unknown."""
-        return ""
+        """Return the session that a transcript belongs to, most often named after it; "" if unknown."""
+        session = transcript.stem[-36:]
+        return session if is_uuid(session) else ""
 
     def new_reader(self, since: float, session_id: str, path: str) -> "TranscriptReader":
         """Return a reader of what the CLI writes from `since` on, in Unix seconds."""

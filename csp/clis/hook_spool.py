@@ -1,4 +1,4 @@
-"""Take up what a CLI's hooks have left in the run's spool directory.
+"""Read hook events from the spool directory of a run.
 
 A hook writes its event whole under a hidden name, then renames it to `<pid>.json`, so that it never waits
 for a reader. An event stays on disk until it is settled: one that a dead brain had taken comes again.
@@ -62,7 +62,7 @@ class HookSpool:
         """Name the events that were taken but are not settled."""
         return tuple(self._taken)
 
-    def take(self) -> list[HookEvent]:
+    def read_new(self) -> list[HookEvent]:
         """Return the events that are new."""
         found: list[tuple[int, str]] = []
         with (

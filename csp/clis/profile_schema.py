@@ -1,4 +1,4 @@
-"""The keys a profile may have, with the kind of value each takes."""
+"""The keys that a profile may have, and the type of each value."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

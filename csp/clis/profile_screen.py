@@ -1,4 +1,4 @@
-"""The [screen] tables of a profile, compiled."""
+"""Compile the [screen] tables of a profile."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

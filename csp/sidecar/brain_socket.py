@@ -1,4 +1,4 @@
-"""The brain's end of the line to its relay."""
+"""The brain's end of the socket to its relay."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ class RelayPort:
         transport, _ = await loop.create_connection(lambda: _Line(self), sock=self._link)
         self._transport = transport
 
-    def take(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """Read what the relay sent."""
         for kind, payload in self._decoder.feed(data):
             if kind in (relay_frames.DONE, relay_frames.REFUSED):
@@ -95,7 +95,7 @@ class RelayPort:
             log.warning("note for the next brain was too long", extra={"bytes": len(note)})
 
     def redraw(self) -> None:
-        """Have the child draw its screen anew."""
+        """Have the child redraw its screen."""
         self._send(relay_frames.NUDGE)
 
     def signal(self, number: int) -> None:
@@ -117,7 +117,7 @@ class _Line(asyncio.Protocol):
         self._port = port
 
     def data_received(self, data: bytes) -> None:
-        self._port.take(data)
+        self._port.feed(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._port.lose()

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 
+from csp.clis.adapter import CliRun
 from csp.clis.registry import find_adapter
 from csp.clis.wiring import unwire, wire
 from csp.errors import Broken, CspError, Forbidden, NotFound, Unauthenticated
@@ -17,7 +18,7 @@ from csp.mcp.sdk_check import is_installed
 from csp.sidecar.record_file import begin_to_join, end_to_join, left_behind, write_record
 from csp.sidecar.relay.job_control import open_life
 from csp.sidecar.relay.pty_processes import SpawnPlan, exec_relay, start_child
-from csp.sidecar.relay.user_terminal import mend
+from csp.sidecar.relay.user_terminal import repair
 from csp.sidecar.start_rules import rules_text
 
 TYPE_CHECKING = False
@@ -113,8 +114,7 @@ def _wire_and_start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: st
     unwire(seat.folder)
     argv, server = [path, *order.command[1:]], _server(order)
     rules = rules_text(seat.agent, order.role, has_tools=bool(server))
-    wired = wire(
-        order.profile.capture,
+    run = CliRun(
         seat.folder,
         argv,
         env,
@@ -125,7 +125,7 @@ def _wire_and_start(order: LaunchOrder, room: RoomAddress, seat: _Seat, path: st
         server=server,
         has_peers=order.has_peers,
     )
-    _start(order, room, seat, wired, is_light=is_light)
+    _start(order, room, seat, wire(order.profile.capture, run), is_light=is_light)
 
 
 def _worktrees(room: RoomAddress) -> str:
@@ -151,7 +151,7 @@ def _server(order: LaunchOrder) -> list[str]:
 
 def _start(order: LaunchOrder, room: RoomAddress, seat: _Seat, wired: "Wired", *, is_light: bool) -> None:
     terminals = os.path.join(room.state_dir, "terminals")
-    mend(0, terminals)
+    repair(0, terminals)
     rows, cols = terminal_size()
     life, end = open_life()
     try:

@@ -1,4 +1,4 @@
-"""The rules of the room, as the text that a CLI gets with its start."""
+"""The rules of the room, as a text that a CLI gets when it starts."""
 
 from csp.prompt_files import read_prompt
 

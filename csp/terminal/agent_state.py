@@ -1,4 +1,4 @@
-"""What an agent is doing, by what is known of its pane."""
+"""Derive the state of an agent from the facts about its pane."""
 
 from csp.protocol.enums import ReportedAgentState
 from csp.terminal.dialogs import ScreenDialog

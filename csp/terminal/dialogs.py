@@ -1,4 +1,4 @@
-"""Dialogs with choices, found on a screen."""
+"""Find dialogs with choices on a screen."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Whether a message may be typed into a pane now, or why it has to wait."""
+"""Decide whether a message may be typed into a pane now, or why it has to wait."""
 
 from dataclasses import dataclass
 from typing import Final

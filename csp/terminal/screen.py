@@ -18,7 +18,7 @@ class Frames:
         self._held = bytearray()
         self._since = 0.0
 
-    def take(self, data: bytes, now: float) -> bytes:
+    def feed(self, data: bytes, now: float) -> bytes:
         """Take output in any pieces; return what may be shown."""
         searched = max(0, len(self._held) - len(_END) + 1)
         self._held += data

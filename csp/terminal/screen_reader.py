@@ -1,4 +1,4 @@
-"""A CLI's state, read from its screen."""
+"""Read the state of a CLI from its screen: composer, dialog, signs of work."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The answer of a program that keeps no record, read from its output."""
+"""Find the reply of a program without a transcript: the lines that are new on its screen."""
 
 import re
 from collections.abc import Iterable, Sequence

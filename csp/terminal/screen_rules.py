@@ -1,4 +1,4 @@
-"""What to look for on the screen of one kind of CLI."""
+"""The patterns by which the screen of one kind of CLI is read."""
 
 import re
 from dataclasses import dataclass, field

@@ -98,7 +98,7 @@ class KeyAction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportState:
-    """What the room is to be told of the message."""
+    """A delivery state to report to the room."""
 
     state: DeliveryState
     reason: str = ""

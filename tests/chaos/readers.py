@@ -110,7 +110,7 @@ def _records(folder: Path) -> None:
 
 def _spool(folder: Path) -> None:
     spool = HookSpool(folder / "spool")
-    spool.take()
+    spool.read_new()
     spool.settle()
 
 

@@ -108,10 +108,11 @@ def test_its_profile_is_chosen_by_its_command(machine: Machine) -> None:
 
 def test_a_run_of_it_is_wired_and_resumed(machine: Machine) -> None:
     code = """
+        from csp.clis.adapter import CliRun
         from csp.clis.registry import find_adapter
         from csp.clis.wiring import wire
         for words in (["fourth"], ["fourth", "--print"]):
-            print(wire("fourth", "run", words, {}, "s").argv)
+            print(wire("fourth", CliRun("run", words, {}, "s")).argv)
         print(find_adapter("fourth").resume(["fourth"], "s-1"))
     """
     wired, left_alone, resumed = machine.run(code).splitlines()

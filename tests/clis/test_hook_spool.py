@@ -29,7 +29,7 @@ def run_hook(folder: Path, event: dict[str, object]) -> subprocess.CompletedProc
 
 
 def names(spool: HookSpool) -> list[str]:
-    return [event.hook.hook_event_name for event in spool.take()]
+    return [event.hook.hook_event_name for event in spool.read_new()]
 
 
 def leave(folder: Path, name: str, text: str, at: int) -> None:
@@ -40,7 +40,7 @@ def leave(folder: Path, name: str, text: str, at: int) -> None:
 def test_a_hook_leaves_its_input(folder: Path) -> None:
     prompt = "日本語 👍 '\"$HOME`date`\\\n" * 5000
     done = run_hook(folder, {"hook_event_name": "Stop", "prompt": prompt, "new": {"field": 1}})
-    (event,) = HookSpool(folder).take()
+    (event,) = HookSpool(folder).read_new()
 
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert event.hook.prompt == prompt
@@ -64,7 +64,7 @@ def test_hooks_at_once_leave_all_their_events(folder: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: run_hook(folder, {"prompt_id": str(number)}), range(40)))
 
-    assert sorted(int(event.hook.prompt_id) for event in HookSpool(folder).take()) == list(range(40))
+    assert sorted(int(event.hook.prompt_id) for event in HookSpool(folder).read_new()) == list(range(40))
 
 
 def test_events_come_once_in_their_order(folder: Path) -> None:
@@ -80,7 +80,7 @@ def test_events_come_once_in_their_order(folder: Path) -> None:
 def test_an_event_stays_until_it_is_settled(folder: Path) -> None:
     leave(folder, "1.json", '{"hook_event_name": "Stop"}', 10)
     spool = HookSpool(folder)
-    spool.take()
+    spool.read_new()
     again = names(HookSpool(folder))
     spool.settle()
 
@@ -92,7 +92,7 @@ def test_an_event_stays_until_it_is_settled(folder: Path) -> None:
 def test_what_an_earlier_reader_has_taken_is_left_out(folder: Path) -> None:
     leave(folder, "1.json", '{"hook_event_name": "old"}', 10)
     first = HookSpool(folder)
-    first.take()
+    first.read_new()
     leave(folder, "2.json", '{"hook_event_name": "new"}', 20)
     second = HookSpool(folder, first.taken)
 
@@ -104,7 +104,7 @@ def test_what_an_earlier_reader_has_taken_is_left_out(folder: Path) -> None:
 def test_a_process_id_that_comes_again_is_not_settled_with_the_old_event(folder: Path) -> None:
     spool = HookSpool(folder)
     leave(folder, "1.json", '{"hook_event_name": "one"}', 10)
-    spool.take()
+    spool.read_new()
     leave(folder, "1.json", '{"hook_event_name": "two"}', 20)
     spool.settle()
 
@@ -145,7 +145,7 @@ def test_an_event_that_is_too_long_is_left_out(folder: Path, monkeypatch: pytest
     assert spool_module.MAX_EVENT_BYTES == 64 << 20
     monkeypatch.setattr(spool_module, "MAX_EVENT_BYTES", len(text))
 
-    assert [event.at for event in HookSpool(folder).take()] == [10 / 1e9]
+    assert [event.at for event in HookSpool(folder).read_new()] == [10 / 1e9]
 
 
 def test_a_spool_that_is_gone_is_empty(folder: Path) -> None:

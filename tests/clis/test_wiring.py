@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from csp.clis.adapter import Wired
+from csp.clis import wiring
+from csp.clis.adapter import CliRun, Wired
 from csp.clis.claude import wiring as claude_wiring
 from csp.clis.gemini import wiring as gemini_wiring
 from csp.clis.gemini.wiring import RULES_FILE
 from csp.clis.registry import find_adapter
-from csp.clis.wiring import unwire, wire
+from csp.clis.wiring import unwire
 from csp.sidecar.start_rules import rules_text
 from tests.clis.install import BIN
 
@@ -38,6 +39,10 @@ def run_dir(tmp_path: Path) -> Path:
     run_dir = tmp_path / "run"
     run_dir.mkdir(mode=0o700)
     return run_dir
+
+
+def wire(kind: str, *given: Any, **more: Any) -> Wired:
+    return wiring.wire(kind, CliRun(*given, **more))
 
 
 def wired(

@@ -10,7 +10,7 @@ import termios
 
 from csp.sidecar.relay.job_control import open_life
 from csp.sidecar.relay.pty_processes import SpawnPlan, exec_relay, start_child
-from csp.sidecar.relay.user_terminal import mend
+from csp.sidecar.relay.user_terminal import repair
 
 
 def launch(wanted: dict[str, object]) -> None:
@@ -25,7 +25,7 @@ def launch(wanted: dict[str, object]) -> None:
         # The terminal becomes ours, as it would be a shell's.
         if os.getsid(0) == os.getpid():
             os.close(os.open(os.ttyname(0), os.O_RDWR))
-        mend(0, str(wanted["state"]))
+        repair(0, str(wanted["state"]))
         rows, cols = termios.tcgetwinsize(0)
     else:
         rows, cols = 24, 80

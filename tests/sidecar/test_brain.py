@@ -12,7 +12,7 @@ from csp.errors import CspError, StorageFull, TooMany, Unreachable
 from csp.protocol.enums import ReportedAgentState
 from csp.protocol.events import StateChanged
 from csp.sidecar.brain import brain as brain_module
-from csp.sidecar.brain import pane_commands
+from csp.sidecar.brain import cli_outcomes, health_checks, pane_commands
 from csp.sidecar.brain.brain_handover import BrainHandover
 from csp.sidecar.brain.reconnect import RoomConnection
 from csp.sidecar.capture.reply_poster import ReplyPoster
@@ -175,7 +175,7 @@ async def test_a_room_that_takes_nothing_does_not_keep_the_brain_for_ever(tmp_pa
 
 @on_virtual_time
 async def test_a_room_at_another_address_ends_the_brain_once_it_is_lost(tmp_path: Path) -> None:
-    with mock.patch.object(brain_module, "has_moved", return_value=True):
+    with mock.patch.object(health_checks, "has_moved", return_value=True):
         async with desk(tmp_path) as scene:
             await asyncio.sleep(20)
             await scene.reply_to(scene.send("connected"))
@@ -195,7 +195,7 @@ async def test_a_room_that_is_lost_but_has_not_moved_is_waited_for(tmp_path: Pat
 
 @on_virtual_time
 async def test_a_full_disk_is_told_once_each_time_it_fills(tmp_path: Path) -> None:
-    with mock.patch.object(brain_module, "is_full", return_value=False) as full:
+    with mock.patch.object(health_checks, "is_full", return_value=False) as full:
         async with desk(tmp_path) as scene:
             await asyncio.sleep(10)
             assert scene.room.notices == []
@@ -214,7 +214,7 @@ async def test_a_full_disk_is_told_once_each_time_it_fills(tmp_path: Path) -> No
 
 @on_virtual_time
 async def test_a_turn_whose_end_no_hook_could_write_is_ended_by_its_rest(tmp_path: Path) -> None:
-    with mock.patch.object(brain_module, "is_full", return_value=True):
+    with mock.patch.object(health_checks, "is_full", return_value=True):
         async with desk(tmp_path, "--busy-s", "1", keeps_record=True) as scene:
             assert scene._tui is not None
             message = scene.send("one")
@@ -228,8 +228,8 @@ async def test_a_turn_whose_end_no_hook_could_write_is_ended_by_its_rest(tmp_pat
 @on_virtual_time
 async def test_a_version_that_was_not_tested_is_told_once(tmp_path: Path) -> None:
     with (
-        mock.patch.object(brain_module, "ask_version", return_value="9.9") as asked,
-        mock.patch.object(brain_module, "untested", return_value="it is 9.9"),
+        mock.patch.object(health_checks, "ask_version", return_value="9.9") as asked,
+        mock.patch.object(health_checks, "untested", return_value="it is 9.9"),
     ):
         async with desk(tmp_path) as scene:
             await asyncio.sleep(4)
@@ -246,7 +246,7 @@ async def test_a_version_that_was_not_tested_is_told_once(tmp_path: Path) -> Non
 
 @on_virtual_time
 async def test_a_tested_version_is_not_worth_a_word(tmp_path: Path) -> None:
-    with mock.patch.object(brain_module, "ask_version", return_value="9.9"):
+    with mock.patch.object(health_checks, "ask_version", return_value="9.9"):
         async with desk(tmp_path) as scene:
             await asyncio.sleep(10)
 
@@ -267,7 +267,7 @@ async def test_a_stop_key_that_no_record_tells_of_ends_the_turn_after_a_rest(tmp
         reply = await scene.reply_to(message)
 
         assert reply["ending"] == "interrupted"
-        assert asyncio.get_running_loop().time() - pressed_at >= brain_module.STOPPED_S
+        assert asyncio.get_running_loop().time() - pressed_at >= cli_outcomes.STOPPED_S
         await scene.wait_state("idle")
 
 
@@ -446,7 +446,7 @@ async def test_after_an_unasked_file_nothing_is_typed_until_a_person_says_so(
 
 @on_virtual_time
 async def test_a_notice_is_told_again_until_the_room_has_it(tmp_path: Path) -> None:
-    with mock.patch.object(brain_module, "is_full", return_value=True):
+    with mock.patch.object(health_checks, "is_full", return_value=True):
         async with desk(tmp_path) as scene:
             scene.room.refusals["state"] = [StorageFull("full"), TooMany("many")]
             await until(lambda: scene.room.notices)

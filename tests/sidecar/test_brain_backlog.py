@@ -10,7 +10,7 @@ from csp.sidecar.relay.relay_frames import Decoder
 def told(backlog: BrainBacklog) -> list[tuple[bytes, bytes]]:
     frames = []
     decoder = Decoder()
-    while data := backlog.take():
+    while data := backlog.next_frames():
         frames += decoder.feed(data)
     return frames
 

@@ -54,7 +54,7 @@ async def test_what_the_relay_says_is_handed_on_but_for_the_fate_of_our_input() 
         ]
         data = b"".join(said)
         for at in range(len(data)):
-            opened.port.take(data[at : at + 1])
+            opened.port.feed(data[at : at + 1])
 
         assert opened.heard == [(relay_frames.OUTPUT, b"hello")]
         assert (await written, await refused, later.done()) == (True, False, False)

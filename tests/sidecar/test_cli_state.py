@@ -36,7 +36,7 @@ async def sight(profile: str = "claude") -> AsyncIterator[CliState]:
 def draw(seen: CliState, *rows: str) -> None:
     """Draw Claude Code with these rows in its composer."""
     inner = "\r\n".join(f"{'❯' if not at else ' '}\xa0{row}" for at, row in enumerate(rows))
-    seen.pane.take_output(f"\x1b[2J\x1b[H{RULE}\r\n{inner}\r\n{RULE}\x1b[{1 + len(rows)};3H".encode())
+    seen.pane.feed(f"\x1b[2J\x1b[H{RULE}\r\n{inner}\r\n{RULE}\x1b[{1 + len(rows)};3H".encode())
     seen.observe()
 
 
@@ -104,7 +104,7 @@ async def test_a_paste_that_a_person_may_have_added_to_is_not_ours() -> None:
         draw(seen, "[Pasted text #1 +3 lines]")
         pasted_at = time.monotonic()
         await asyncio.sleep(1)
-        seen.pane.take_keys(b"x")
+        seen.pane.count_keys(b"x")
         held = seen.place_of(prompt_for(ITEM), pasted_at)
         await asyncio.sleep(1)
 
@@ -114,22 +114,22 @@ async def test_a_paste_that_a_person_may_have_added_to_is_not_ours() -> None:
 
 async def test_without_a_composer_the_prompt_is_looked_for_at_the_cursor() -> None:
     async with sight() as seen:
-        seen.pane.take_output(b"[from human #7]\r\nhello\r\n[end #7]")
+        seen.pane.feed(b"[from human #7]\r\nhello\r\n[end #7]")
         seen.observe()
         assert seen.place_of(prompt_for(ITEM), time.monotonic()) is PastePlace.HERE
-        seen.pane.take_output(b" more")
+        seen.pane.feed(b" more")
         seen.observe()
         assert seen.place_of(prompt_for(ITEM), time.monotonic()) is PastePlace.UNSEEN
 
 
 async def test_a_composer_that_came_after_the_paste_is_empty_until_enter() -> None:
     async with sight("generic") as seen:
-        seen.pane.take_output(b"\x1b[?25lloading")
+        seen.pane.feed(b"\x1b[?25lloading")
         seen.observe()
         landing = seen.land(prompt_for(ITEM))
         assert landing is not None
         loading = seen.place_by(landing, PasteContext(), 0.0)
-        seen.pane.take_output(b"\r\n> \x1b[?25h")
+        seen.pane.feed(b"\r\n> \x1b[?25h")
         seen.observe()
 
         assert loading is PastePlace.EMPTY
@@ -161,7 +161,7 @@ async def test_a_prompt_that_a_person_sent_counts_as_a_turn_until_the_cli_had_ti
     async with sight("claude") as seen, sight("generic") as silent:
         for one in (seen, silent):
             draw(one, "")
-            one.pane.take_keys(b"hello\r")
+            one.pane.count_keys(b"hello\r")
         sent = seen.pane.ledger.last_sent
         assert sent is not None
         opened = [
@@ -180,9 +180,9 @@ async def test_a_prompt_that_a_person_sent_counts_as_a_turn_until_the_cli_had_ti
 async def test_no_question_changes_what_is_known() -> None:
     async with sight() as seen:
         draw(seen, "a draft")
-        seen.pane.take_keys(b"a draft")
+        seen.pane.count_keys(b"a draft")
         seen.observe()
-        seen.pane.take_output(b"\x1b[2J\x1b[H")
+        seen.pane.feed(b"\x1b[2J\x1b[H")
         state = {**vars(seen), "pane": dict(vars(seen.pane)), "typed": seen.pane.ledger.typed}
         now = time.monotonic()
         for later in (now, now + 100):
@@ -203,7 +203,7 @@ async def test_the_known_end_of_a_turn_is_doubted_if_a_person_typed_in_it() -> N
         draw(seen, "")
         seen.turn_began, seen.is_end_known = time.monotonic(), True
         known = seen.snapshot(time.monotonic()).is_end_known
-        seen.pane.take_keys(b"x")
+        seen.pane.count_keys(b"x")
 
         assert known
         assert not seen.snapshot(time.monotonic()).is_end_known

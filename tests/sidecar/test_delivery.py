@@ -99,10 +99,10 @@ async def test_a_draft_that_is_gone_closes_no_gate_after_half_a_second(clear: by
     with socket.socket() as line:
         sight = CliState(profile, pane, RelayPort(line, lambda kind, payload: None), Tracker())
         draw_composer(pane, "oops")
-        pane.take_keys(b"oops")
+        pane.count_keys(b"oops")
         sight.observe()
         assert sight.snapshot(time.monotonic()).draft
-        pane.take_keys(clear)
+        pane.count_keys(clear)
         draw_composer(pane, "")
         cleared = time.monotonic()
         sight.observe(cleared)
@@ -116,7 +116,7 @@ async def test_a_draft_that_is_gone_closes_no_gate_after_half_a_second(clear: by
 
 def draw_composer(pane: PaneState, text: str) -> None:
     rule = "─" * 60
-    pane.take_output(f"\x1b[2J\x1b[H{rule}\r\n❯\xa0{text}\r\n{rule}\x1b[2;{3 + len(text)}H".encode())
+    pane.feed(f"\x1b[2J\x1b[H{rule}\r\n❯\xa0{text}\r\n{rule}\x1b[2;{3 + len(text)}H".encode())
 
 
 @on_virtual_time

@@ -43,7 +43,7 @@ def texts(emulator: Emulator) -> list[str]:
 
 
 def all_of(emulator: Emulator) -> tuple[Any, ...]:
-    return emulator.screen(), emulator.history(), emulator.take_osc()
+    return emulator.screen(), emulator.history(), emulator.drain_osc()
 
 
 def test_each_kind_is_what_it_says() -> None:
@@ -361,7 +361,7 @@ def test_random_bytes_are_survived(kind: str) -> None:
 
         assert 0 <= screen.cursor_row < len(screen.rows)
         assert emulator.history()
-        assert isinstance(emulator.take_osc(), list)
+        assert isinstance(emulator.drain_osc(), list)
 
 
 def test_a_picture_does_not_make_us_read_a_file(tmp_path: Path) -> None:
@@ -381,10 +381,10 @@ def test_commands_are_handed_over_once_in_order(kind: str) -> None:
         "\x1b]777;notify;t;b\x07\x1b]2;two\x07",
     )
 
-    assert emulator.take_osc() == [
+    assert emulator.drain_osc() == [
         (0, "one"), (7501, "state=working"), (9, "hello; you"), (777, "notify;t;b"), (2, "two")
     ]  # fmt: skip
-    assert emulator.take_osc() == []
+    assert emulator.drain_osc() == []
     assert emulator.screen().title == "two"
 
 
@@ -407,7 +407,7 @@ def test_commands_are_read_from_any_pieces(data: bytes, expected: list[tuple[int
         for place in range(0, len(data), size):
             reader.feed(data[place : place + size])
 
-        assert reader.take() == expected
+        assert reader.drain() == expected
 
 
 def test_commands_nobody_takes_do_not_pile_up() -> None:
@@ -415,5 +415,5 @@ def test_commands_nobody_takes_do_not_pile_up() -> None:
     for number in range(5000):
         reader.feed(b"\x1b]0;%d\x07" % number)
 
-    assert len(reader.take()) == 1000
+    assert len(reader.drain()) == 1000
     assert reader.title == "4999"

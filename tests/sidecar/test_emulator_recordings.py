@@ -42,7 +42,7 @@ def shown(emulator: Emulator) -> list[str]:
 
 
 def all_of(emulator: Emulator) -> tuple[Any, ...]:
-    return emulator.screen(), emulator.history(), emulator.take_osc()
+    return emulator.screen(), emulator.history(), emulator.drain_osc()
 
 
 #: The one that takes long: pure Python over the longest recording.

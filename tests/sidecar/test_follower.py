@@ -217,7 +217,7 @@ def test_what_no_record_says_may_be_told(tmp_path: Path) -> None:
     leave_hook(tmp_path, "Stop", 900.0, one, prompt_id="a", last_assistant_message="Hi.")
     follower.catch_up()
     assert follower._pause_s() is not None
-    told = follower.tell(Ended(how=Ending.INTERRUPTED))
+    told = follower.feed(Ended(how=Ending.INTERRUPTED))
     assert follower._pause_s() is None
     claude_line(one, "b", "[from human #2]\ny\n[end #2]")
     next_one = follower.catch_up()

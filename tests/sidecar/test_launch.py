@@ -68,7 +68,7 @@ def launched(wanted: LaunchOrder, room: RoomAddress) -> tuple[SidecarRecord, Any
     with (
         mock.patch.object(module, "start_child", return_value=(4321, 99)),
         mock.patch.object(module, "open_life", return_value=(-1, -1)),
-        mock.patch.object(module, "mend"),
+        mock.patch.object(module, "repair"),
         mock.patch.object(module, "exec_relay") as relayed,
     ):
         launch(wanted, room)
@@ -208,7 +208,7 @@ def test_who_could_not_join_leaves_no_note(tmp_path: Path, room: RoomAddress) ->
 def test_an_agent_that_could_not_be_started_is_offline_at_once(tmp_path: Path, room: RoomAddress) -> None:
     with (
         mock.patch.object(module, "start_child", side_effect=OSError(8, "Exec format error")),
-        mock.patch.object(module, "mend"),
+        mock.patch.object(module, "repair"),
         mock.patch.object(module, "unwire") as unwired,
         pytest.raises(Broken, match=r"cannot start '/bin/true': exec format error"),
     ):
@@ -313,16 +313,17 @@ def test_a_cli_is_wired_with_all_that_the_room_has_for_it(tmp_path: Path, room: 
         mock.patch.object(module, "wire", wraps=wire) as wired,
     ):
         run, (plan, _, _) = launched(claude(tmp_path, role="orchestrator"), room)
-    (kind, folder, argv, env, session, rules), options = wired.call_args
+    kind, given = wired.call_args.args
 
-    assert (kind, folder, argv) == ("claude", run.folder, ["/bin/true", "-x"])
-    assert (env["CSP_AGENT"], env["CSP_AUTH_TOKEN"], env["KEPT"]) == ("ada-2", "agent's", "yes")
-    assert rules == rules_text("ada-2", "orchestrator", has_tools=True)
-    assert options["cwd"] == str(tmp_path)
-    assert options["worktrees"] == "/worktrees"
-    assert options["server"][-2:] == ["csp.cli", "mcp"]
-    assert run.session_id == session
-    assert Path(run.transcript).name == f"{session}.jsonl"
+    assert (kind, given.folder, given.argv) == ("claude", run.folder, ["/bin/true", "-x"])
+    own = (given.env["CSP_AGENT"], given.env["CSP_AUTH_TOKEN"], given.env["KEPT"])
+    assert own == ("ada-2", "agent's", "yes")
+    assert given.rules == rules_text("ada-2", "orchestrator", has_tools=True).strip()
+    assert given.cwd == str(tmp_path)
+    assert given.worktrees == "/worktrees"
+    assert given.server[-2:] == ["csp.cli", "mcp"]
+    assert run.session_id == given.session_id
+    assert Path(run.transcript).name == f"{given.session_id}.jsonl"
     assert run.spool == str(Path(run.folder) / "spool")
     assert (plan.argv, plan.env) == (run.argv, run.env)
 
@@ -334,8 +335,9 @@ def test_the_rules_say_nothing_of_tools_that_are_not_there(tmp_path: Path, room:
     ):
         launched(claude(tmp_path), room)
 
-    assert wired.call_args.args[5] == rules_text("ada-2", "agent")
-    assert wired.call_args.kwargs["server"] == []
+    given = wired.call_args.args[1]
+    assert given.rules == rules_text("ada-2", "agent").strip()
+    assert given.server == []
 
 
 def test_what_a_dead_run_has_left_is_put_away_before_the_next_is_wired(
@@ -361,7 +363,7 @@ def test_the_child_has_the_persons_terminal_and_can_be_stopped_while_the_relay_l
     with (
         mock.patch.object(module, "start_child", return_value=(4321, 99)) as started,
         mock.patch.object(module, "open_life", return_value=(life, end)),
-        mock.patch.object(module, "mend") as mended,
+        mock.patch.object(module, "repair") as mended,
         mock.patch.object(module, "terminal_size", return_value=(33, 77)),
         mock.patch.object(module, "exec_relay") as relayed,
         mock.patch("csp.sidecar.relay.relay_loop.relay", return_value=5) as relay,

@@ -35,27 +35,27 @@ def words(*ours: bytes) -> LineInterceptor:
     ],
 )
 def test_only_a_line_that_is_nothing_else_is_taken(keys: bytes, passed: bytes, word: bytes) -> None:
-    assert words(b"/share").take(keys) == (passed, word)
+    assert words(b"/share").feed(keys) == (passed, word)
 
 
 def test_the_longest_word_of_ours_is_followed_and_no_more() -> None:
     longest = b"/" + b"w" * 31
 
-    assert words(longest).take(longest + b"\r") == (longest + b"\x7f" * 32, longest)
-    assert words(longest + b"w").take(longest + b"w\r") == (longest + b"w\r", b"")
+    assert words(longest).feed(longest + b"\r") == (longest + b"\x7f" * 32, longest)
+    assert words(longest + b"w").feed(longest + b"w\r") == (longest + b"w\r", b"")
 
 
 def test_a_line_may_come_key_by_key_after_another() -> None:
     follower = words(b"/share")
-    taken = [follower.take(bytes([key])) for key in b"hello\r\x1b[A\r/share\r"]
+    taken = [follower.feed(bytes([key])) for key in b"hello\r\x1b[A\r/share\r"]
 
     assert [word for _, word in taken if word] == [b"/share"]
     assert b"".join(passed for passed, _ in taken) == b"hello\r\x1b[A\r/share" + b"\x7f" * 6
 
 
 def test_what_nobody_hears_goes_to_the_cli() -> None:
-    assert words().take(b"/share\r") == (b"/share\r", b"")
-    assert words(b"/share").take(b"/share\r", is_heard=False) == (b"/share\r", b"")
+    assert words().feed(b"/share\r") == (b"/share\r", b"")
+    assert words(b"/share").feed(b"/share\r", is_heard=False) == (b"/share\r", b"")
 
 
 def test_a_word_for_the_room_works_in_the_agents_own_pane(stage: Stage, tmp_path: Path) -> None:

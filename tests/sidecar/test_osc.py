@@ -10,7 +10,7 @@ def test_only_two_of_them_are_the_title(number: int, is_title: bool) -> None:
     reader = OscReader()
     reader.feed(b"\x1b]%d;text\x07" % number)
 
-    assert reader.take() == [(number, "text")]
+    assert reader.drain() == [(number, "text")]
     assert reader.title == ("text" if is_title else "")
 
 
@@ -21,7 +21,7 @@ def test_one_that_is_too_long_is_left_out_but_not_the_next(is_in_pieces: bool) -
     for piece in [data[at : at + 1000] for at in range(0, len(data), 1000)] if is_in_pieces else [data]:
         reader.feed(piece)
 
-    assert reader.take() == [(0, "next")]
+    assert reader.drain() == [(0, "next")]
 
 
 def test_only_the_newest_thousand_wait() -> None:
@@ -29,7 +29,7 @@ def test_only_the_newest_thousand_wait() -> None:
     for number in range(1001):
         reader.feed(b"\x1b]9;%d\x07" % number)
 
-    found = reader.take()
+    found = reader.drain()
     assert (len(found), found[0]) == (1000, (9, "1"))
 
 
@@ -38,4 +38,4 @@ def test_one_that_is_cancelled_or_cut_at_its_escape() -> None:
     reader.feed(b"\x1b]0;gone\x18\x1b")
     reader.feed(b"]0;here\x1b\\")
 
-    assert reader.take() == [(0, "here")]
+    assert reader.drain() == [(0, "here")]

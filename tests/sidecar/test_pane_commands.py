@@ -27,7 +27,7 @@ async def _take(room: RoomConnection | None, gateway: mock.Mock) -> None:
         mock.patch.object(pane_commands, "running_room", return_value=room) as asked,
         mock.patch.object(pane_commands, "GatewayClient", gateway),
     ):
-        words.take(b"/pause")
+        words.handle(b"/pause")
         await asyncio.gather(*words._tasks)
         asked.assert_called_once_with(RUN)
     assert words._tasks == set()

@@ -43,7 +43,7 @@ class Scene:
         return self
 
     def write(self, text: str) -> "Scene":
-        self.pane.take_output(text.encode())
+        self.pane.feed(text.encode())
         return self
 
     def after(self, seconds: float) -> "Scene":
@@ -232,7 +232,7 @@ def test_a_title_alone_may_tell_of_a_dialog(scene: Scene) -> None:
 
 def test_an_empty_composer_proves_that_nothing_is_typed_once_the_screen_had_time(scene: Scene) -> None:
     scene.run("claude").write(CLAUDE).after(0)
-    assert scene.pane.take_keys(b"hello")
+    assert scene.pane.count_keys(b"hello")
     assert scene.write(CLAUDE).after(ECHO_S / 2).facts().may_hold_draft
     assert not scene.after(ECHO_S).facts().may_hold_draft
     assert scene.pane.keys_seen == 5
@@ -240,7 +240,7 @@ def test_an_empty_composer_proves_that_nothing_is_typed_once_the_screen_had_time
 
 def test_a_screen_from_before_the_keys_proves_nothing(scene: Scene) -> None:
     scene.run("claude").write(CLAUDE).after(1)
-    assert scene.pane.take_keys(b"hello")
+    assert scene.pane.count_keys(b"hello")
     facts = scene.after(2 * ECHO_S).facts()
     assert (facts.draft, facts.may_hold_draft) == (None, True)
     facts = scene.after(UNREAD_S).facts()
@@ -281,7 +281,7 @@ def test_a_text_before_the_cursor_is_found_however_it_is_wrapped(
 def test_another_child_begins_with_nothing(scene: Scene) -> None:
     scene.run("claude").pane.has_session = True
     scene.write(f"{PASTES}{CLAUDE}\x1b]0;⠂ work\x07").after(0)
-    scene.pane.take_keys(b"draft")
+    scene.pane.count_keys(b"draft")
     scene.pane.note_asked()
     scene.pane.is_stopped = scene.pane.is_leaving = True
     scene.facts()
@@ -361,13 +361,13 @@ def test_a_terminal_that_cannot_be_asked_tells_nothing(path: str) -> None:
 def test_a_text_behind_the_caret_that_nobody_typed_is_no_draft_also_when_it_comes_back() -> None:
     pane = PaneState(load_profile("generic"), 24, 80)
     empty = b"\x1b[2J\x1b[H> Type your message\x1b[1;3H"
-    pane.take_output(empty)
+    pane.feed(empty)
     at_first = composer_at(pane, 1.0)
-    pane.take_keys(b"\x1b[D")
-    pane.take_keys(b"Type")
-    pane.take_output(b"\x1b[2J\x1b[H> Type me\x1b[1;3H")
+    pane.count_keys(b"\x1b[D")
+    pane.count_keys(b"Type")
+    pane.feed(b"\x1b[2J\x1b[H> Type me\x1b[1;3H")
     typed = composer_at(pane, 2.0)
-    pane.take_output(empty)
+    pane.feed(empty)
     again = composer_at(pane, 3.0)
 
     assert at_first is not None and at_first.is_empty
@@ -377,7 +377,7 @@ def test_a_text_behind_the_caret_that_nobody_typed_is_no_draft_also_when_it_come
 
 def test_a_dialog_under_the_cursor_is_no_placeholder() -> None:
     pane = PaneState(load_profile("generic"), 24, 80)
-    pane.take_output(b"Do you want to proceed?\r\n> 1. Yes\r\n  2. No\x1b[2;3H")
+    pane.feed(b"Do you want to proceed?\r\n> 1. Yes\r\n  2. No\x1b[2;3H")
     composer = composer_at(pane, 1.0)
 
     assert composer is None or not composer.is_empty
@@ -386,7 +386,7 @@ def test_a_dialog_under_the_cursor_is_no_placeholder() -> None:
 def test_the_placeholders_that_are_remembered_are_the_newest() -> None:
     pane = PaneState(load_profile("generic"), 24, 80)
     for number in range(PLACEHOLDERS + 1):
-        pane.take_output(f"\x1b[2J\x1b[H> Try this {number}\x1b[1;3H".encode())
+        pane.feed(f"\x1b[2J\x1b[H> Try this {number}\x1b[1;3H".encode())
         pane.observe(float(number))
 
     assert "Try this 0" not in pane._placeholders and len(pane._placeholders) == PLACEHOLDERS

@@ -236,10 +236,10 @@ def test_a_brain_that_takes_nothing_is_not_written_to_for_every_output(bench: Be
     bench.relay._link.is_blocked = True
     bench.relay._link.backlog.add_output(bytes(40_000))
     with mock.patch.object(bench.relay._link, "flush") as flushed:
-        bench.relay._tell_soon()
+        bench.relay._send_soon()
         assert not flushed.called
         bench.relay._link.is_blocked = False
-        bench.relay._tell_soon()
+        bench.relay._send_soon()
         assert flushed.called
 
 
@@ -255,7 +255,7 @@ def test_a_terminal_that_is_full_is_not_given_more(bench: Bench) -> None:
     bench.write(b"x" * 4000)
     with mock.patch.object(bench.relay._terminal, "show") as shown:
         bench.relay._terminal.unshown = b"rest"
-        bench.relay._take_output()
+        bench.relay._read_output()
 
     assert shown.call_count == 1
 

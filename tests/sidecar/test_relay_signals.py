@@ -229,5 +229,5 @@ def test_mend_leaves_the_terminal_of_a_living_relay_alone(tmp_path: Path) -> Non
     with Pane(launcher(["/bin/cat"], tmp_path)) as pane:
         pane.wait_raw()
 
-        assert not user_terminal.mend(pane.slave, str(tmp_path / "state"))
+        assert not user_terminal.repair(pane.slave, str(tmp_path / "state"))
         assert pane.is_raw

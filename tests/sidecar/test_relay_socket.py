@@ -42,7 +42,7 @@ def test_a_new_brain_is_greeted_with_the_last_note_that_was_not_too_long() -> No
     link.keep(bytes(MAX_NOTE_BYTES + 1))
     link.adopt(1, -1, 0.0)
     link.greet(child, is_holding=True)
-    frames = Decoder().feed(link.backlog.take())
+    frames = Decoder().feed(link.backlog.next_frames())
 
     assert frames == [
         (b"S", b'{"pid": 7, "rows": 24, "cols": 80, "starts": 1, "held_keys": true, "tty": "/dev/pts/3"}'),
@@ -117,7 +117,7 @@ def test_what_is_not_told_yet_is_counted(count: int) -> None:
     backlog = BrainBacklog()
     backlog.add_output(bytes(count))
     before = backlog.unsent_bytes()
-    while backlog.take():
+    while backlog.next_frames():
         pass
 
     assert (before, backlog.unsent_bytes()) == (count, 0)

@@ -148,8 +148,8 @@ AFTER = b"three\r\nfour\r\n" * 10
 def test_the_history_is_remembered_at_its_mark_however_it_is_read(cut: int) -> None:
     later, data = pane(), BEFORE + AFTER
     later.remember_at(len(BEFORE))
-    later.take_output(data[:cut])
-    later.take_output(data[cut:])
+    later.feed(data[:cut])
+    later.feed(data[cut:])
 
     assert [line for line in later.remembered if line] == ["one", "two"]
     assert later.history()[:4] == ["one", "two", "three", "four"]
@@ -159,9 +159,9 @@ def test_the_history_is_remembered_at_its_mark_however_it_is_read(cut: int) -> N
 def test_a_mark_that_was_lost_has_nothing_before_it() -> None:
     later = pane()
     later.remember_at(100)
-    later.take_output(b"old\r\n")
+    later.feed(b"old\r\n")
     later.forget_screen(200)
-    later.take_output(b"new\r\n")
+    later.feed(b"new\r\n")
 
     assert [line for line in later.remembered if line] == []
     assert later.written == 210
@@ -171,7 +171,7 @@ def test_a_mark_behind_what_was_lost_is_found() -> None:
     later = pane()
     later.remember_at(105)
     later.forget_screen(100)
-    later.take_output(b"old\r\nnew\r\n")
+    later.feed(b"old\r\nnew\r\n")
 
     assert [line for line in later.remembered if line] == ["old"]
 

@@ -38,27 +38,27 @@ async def test_a_screen_is_shown_whole_then_when_it_changes_while_somebody_watch
         room: Any = Room()
         shower = ScreenStream(seen, room)
         task = asyncio.ensure_future(shower.run())
-        seen.pane.take_output(b"one")
+        seen.pane.feed(b"one")
         await asyncio.sleep(5)
         assert room.shown == []
-        shower.take(watch(True))
+        shower.note_watchers(watch(True))
         await asyncio.sleep(5)
         assert room.texts() == ["one"]
-        shower.take(Live(data=msgspec.Raw(b'{"watch": "nonsense"}')))
-        shower.take(watch(None))
+        shower.note_watchers(Live(data=msgspec.Raw(b'{"watch": "nonsense"}')))
+        shower.note_watchers(watch(None))
         for text in (b" two", b" three"):
-            seen.pane.take_output(text)
+            seen.pane.feed(text)
             seen.changed()
             await asyncio.sleep(0.01)
         await asyncio.sleep(5)
         assert room.texts() == ["one", "one two", "one two three"]
         assert room.shown[2][0] - room.shown[1][0] >= 0.1
         assert room.shown[2][0] - room.shown[1][0] < 0.2
-        shower.take(watch(True))
+        shower.note_watchers(watch(True))
         await asyncio.sleep(5)
         assert room.texts()[3:] == ["one two three"], "somebody else has come to watch"
-        shower.take(watch(False))
-        seen.pane.take_output(b" four")
+        shower.note_watchers(watch(False))
+        seen.pane.feed(b" four")
         seen.changed()
         await asyncio.sleep(5)
         task.cancel()

@@ -203,7 +203,7 @@ async def test_the_brain_may_say_what_the_record_does_not(early: Written) -> Non
                 break
             early.write(entry)
         await wait_until(lambda: TurnState(is_open=True) in brain.outcomes, WITHIN_S)
-        told = brain.follower.tell(Ended(how=Ending.INTERRUPTED))
+        told = brain.follower.feed(Ended(how=Ending.INTERRUPTED))
         for entry in early.entries[at:]:
             early.write(entry)
         await wait_until(lambda: brain.replies(), WITHIN_S)

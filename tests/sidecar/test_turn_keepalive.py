@@ -39,7 +39,7 @@ class Desk:
     def draw(self, said: str, spinner: str = "") -> None:
         """Draw Claude Code with these words above its composer."""
         rows = f"{said}\r\n{spinner}\r\n{RULE}\r\n❯\xa0\r\n{RULE}"
-        self.pane.take_output(f"\x1b[2J\x1b[H{rows}\x1b[4;3H".encode())
+        self.pane.feed(f"\x1b[2J\x1b[H{rows}\x1b[4;3H".encode())
 
     def check_progress(self) -> bool:
         return self.diligence.check_progress()

@@ -348,7 +348,7 @@ async def test_the_room_is_told_of_each_change_of_its_own_turns_once() -> None:
         assert meter.news() is None
         record.call("t-7", 0)
         assert meter.news() == ("t-7", expected("claude", 1))
-        meter._told = meter.news()
+        meter._reported = meter.news()
         assert meter.news() is None
         record.call("t-7", 1)
         assert meter.news() == ("t-7", expected("claude", 2))

@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from csp.sidecar.relay.user_terminal import RESET, UserTerminal, mend
+from csp.sidecar.relay.user_terminal import RESET, UserTerminal, repair
 
 
 @pytest.fixture
@@ -93,15 +93,15 @@ def test_a_record_that_nobody_holds_is_put_right_once(tty: tuple[int, int], tmp_
     terminal.make_raw()
     (record,) = tmp_path.iterdir()
     assert record.stat().st_mode & 0o777 == 0o600
-    assert not mend(slave, str(tmp_path))
+    assert not repair(slave, str(tmp_path))
     os.close(terminal._record)  # what a kill does
     close(terminal, slave)
 
-    assert mend(slave, str(tmp_path))
+    assert repair(slave, str(tmp_path))
     assert settings(slave) == before
     assert os.read(master, 4096) == RESET
     assert list(tmp_path.iterdir()) == []
-    assert not mend(slave, str(tmp_path))
+    assert not repair(slave, str(tmp_path))
 
 
 def test_a_terminal_that_was_left_raw_is_put_right_before_it_is_made_raw(
@@ -175,7 +175,7 @@ def test_the_record_of_another_terminal_is_left_alone(tty: tuple[int, int], tmp_
     os.close(terminal._record)
     close(terminal, slave)
 
-    assert not mend(tty[1], str(tmp_path))
+    assert not repair(tty[1], str(tmp_path))
     assert len(list(tmp_path.iterdir())) == 1
     os.close(master)
     os.close(slave)
@@ -187,7 +187,7 @@ def test_a_broken_record_does_no_harm(tty: tuple[int, int], tmp_path: Path, reco
     before = settings(slave)
     path = tmp_path / f"tty{os.ttyname(slave).replace('/', '-')}.1"
     path.write_bytes(record)
-    mend(slave, str(tmp_path))
+    repair(slave, str(tmp_path))
 
     assert settings(slave) == before
     assert not path.exists()

@@ -413,7 +413,7 @@ class Desk:
 
     def press(self, keys: bytes) -> None:
         """Press keys at the pane, as a person."""
-        passed, word = self.words.take(keys)
+        passed, word = self.words.feed(keys)
         if self._held is not None:
             self._held += passed
         else:
@@ -492,7 +492,7 @@ class Desk:
 
     def flush(self) -> None:
         if self._line is not None and self._line.transport is not None:
-            while data := self.backlog.take():
+            while data := self.backlog.next_frames():
                 self._line.transport.write(data)
 
     def obey(self, kind: bytes, payload: bytes) -> None:

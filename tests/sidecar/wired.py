@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
-from csp.clis.adapter import Wired
+from csp.clis.adapter import CliRun, Wired
 from csp.clis.wiring import unwire, wire
 from csp.protocol.enums import Ending
 from csp.sidecar.capture.follower import FollowedRun, Follower
@@ -67,11 +67,12 @@ class WiredCli:
         self.folder = folder / f"run-{cli.client}"
         self.folder.mkdir(parents=True)
         self.since = time.time()
-        self.wired: Wired = wire(
-            *(cli.name, self.folder, cli.argv, cli.env, str(uuid.uuid4()), rules_text),
+        run = CliRun(
+            *(self.folder, cli.argv, cli.env, str(uuid.uuid4()), rules_text),
             cwd=str(cli.cwd),
             server=server,
         )
+        self.wired: Wired = wire(cli.name, run)
         self.outcomes: list[Outcome] = []
         self.follower: Follower
         self.terminal: Terminal
@@ -119,7 +120,7 @@ class WiredCli:
 
     def tell_interrupted(self) -> None:
         """Say what the CLI does not: it was interrupted before its first word."""
-        self.outcomes += self.follower.tell(Ended(how=Ending.INTERRUPTED))
+        self.outcomes += self.follower.feed(Ended(how=Ending.INTERRUPTED))
 
     async def type(self, text: str) -> None:
         """Paste a text, wait until it is drawn, press Enter once: it may be too soon for the CLI."""

@@ -66,7 +66,7 @@ def test_the_style_of_a_character() -> None:
 def test_half_a_frame_is_held_back(output: bytes, shown: bytes) -> None:
     frames = Frames()
 
-    assert frames.take(output, 1.0) == shown
+    assert frames.feed(output, 1.0) == shown
     assert frames.release() == output[len(shown) :]
 
 
@@ -74,7 +74,7 @@ def test_a_frame_is_the_same_in_any_pieces() -> None:
     output = b"a" + BEGIN + b"bc" + END + b"d" + BEGIN + END + b"\x1b[?25l" + BEGIN + b"e"
     for size in range(1, len(output)):
         frames = Frames()
-        pieces = [frames.take(output[at : at + size], 1.0) for at in range(0, len(output), size)]
+        pieces = [frames.feed(output[at : at + size], 1.0) for at in range(0, len(output), size)]
 
         assert b"".join(pieces) == output[: -len(BEGIN + b"e")]
         assert not any(piece.count(BEGIN) > piece.count(END) for piece in pieces)
@@ -83,19 +83,19 @@ def test_a_frame_is_the_same_in_any_pieces() -> None:
 def test_a_frame_without_an_end_is_due_after_a_while() -> None:
     frames = Frames()
     assert frames.due is None
-    frames.take(BEGIN + b"a", 1.0)
-    frames.take(b"b", 1.1)
+    frames.feed(BEGIN + b"a", 1.0)
+    frames.feed(b"b", 1.1)
     assert frames.due == 1.0 + FRAME_S
     assert frames.release() == BEGIN + b"ab"
     assert frames.due is None
 
-    assert frames.take(b"c", 2.0) == b"c"
+    assert frames.feed(b"c", 2.0) == b"c"
 
 
 def test_the_next_frame_has_a_time_of_its_own() -> None:
     frames = Frames()
-    frames.take(BEGIN + b"a", 1.0)
-    frames.take(END + BEGIN + b"b", 1.1)
+    frames.feed(BEGIN + b"a", 1.0)
+    frames.feed(END + BEGIN + b"b", 1.1)
 
     assert frames.due == 1.1 + FRAME_S
 
@@ -104,5 +104,5 @@ def test_a_frame_that_is_too_long_is_shown() -> None:
     frames = Frames()
     output = BEGIN + b"x" * MAX_FRAME_BYTES
 
-    assert frames.take(output, 1.0) == output
+    assert frames.feed(output, 1.0) == output
     assert frames.due is None

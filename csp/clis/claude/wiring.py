@@ -4,16 +4,8 @@ import os
 
 from csp.clis import mcp_entry
 from csp.clis.adapter import Wired
-from csp.clis.claude import SESSION_FLAGS
-from csp.clis.wiring_parts import (
-    HOOK_TIMEOUT_S,
-    chosen_session,
-    hook_command,
-    read_text,
-    with_hooks,
-    without_options,
-    write_private,
-)
+from csp.clis.command_line import chosen_session, without_options
+from csp.clis.wiring_parts import HOOK_TIMEOUT_S, hook_command, read_text, with_hooks, write_private
 from csp.fast_start.fast_json import dumps, loads
 
 TYPE_CHECKING = False
@@ -33,7 +25,7 @@ PEER_TOOLS = ("SendMessage", "ListAgents")
 _LONGEST_MUNGED = 200
 
 
-def wire_claude(run: "CliRun") -> Wired:
+def wire_claude(run: "CliRun", session_flags: "Sequence[str]") -> Wired:
     """Return the run with our wiring; without it where the user's own settings cannot be read."""
     argv, chosen = without_options(run.argv, ("--settings",))
     settings = _settings(run, chosen[-1] if chosen else "")
@@ -48,7 +40,7 @@ def wire_claude(run: "CliRun") -> Wired:
         write_private(servers, mcp_config(run.server))
         # This option takes as many files as follow it, so another option must come after it.
         ours = ["--mcp-config", servers, *ours]
-    session = chosen_session(argv, SESSION_FLAGS)
+    session = chosen_session(argv, session_flags)
     if session is None:
         session = run.session_id
         ours += ["--session-id", session]

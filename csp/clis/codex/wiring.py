@@ -4,15 +4,8 @@ import os
 
 from csp.clis import mcp_entry
 from csp.clis.adapter import Wired
-from csp.clis.codex import WITH_VALUE
-from csp.clis.wiring_parts import (
-    hook_command,
-    is_uuid,
-    option_names,
-    plain_words,
-    read_text,
-    without_options,
-)
+from csp.clis.command_line import is_uuid, option_names, without_options
+from csp.clis.wiring_parts import hook_command, read_text
 from csp.fast_start.fast_json import dumps
 
 TYPE_CHECKING = False
@@ -25,9 +18,8 @@ if TYPE_CHECKING:
 EVENTS = ("PermissionRequest",)
 
 
-def wire_codex(run: "CliRun") -> Wired:
-    """Return the run with our wiring; our hooks need the trust of the user."""
-    words = plain_words(run.argv, WITH_VALUE)
+def wire_codex(run: "CliRun", words: list[str]) -> Wired:
+    """Return the run with our wiring; `words` are its arguments that are neither options nor their values."""
     ours: list[str] = []
     if not {"--no-daemon", "--remote"} & option_names(run.argv):
         # The shared server would write the rollouts, outlive the pane and block the next start.

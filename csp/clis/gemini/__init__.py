@@ -4,22 +4,11 @@ from csp.clis.adapter import CliAdapter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from csp.clis.adapter import CliRun, Wired
     from csp.clis.gemini.transcript import GeminiReader
     from csp.clis.transcript_reader import FoundTranscripts
-
-#: Subcommands and options that start something other than an interactive session.
-_NO_SESSION = frozenset(
-    (
-        *("mcp", "extensions", "extension", "skills", "skill", "hooks", "hook", "gemma", "-p"),
-        *("--prompt", "--acp", "--experimental-acp", "-l", "--list-extensions", "--list-sessions"),
-        *("--delete-session", "-v", "--version", "-h", "--help"),
-    )
-)
-SESSION_FLAGS = ("--session-id", "-r", "--resume", "--session-file")
 
 
 class GeminiAdapter(CliAdapter):
@@ -30,15 +19,19 @@ class GeminiAdapter(CliAdapter):
     has_mcp = True
     has_hooks = True
 
-    def is_session(self, argv: "Sequence[str]") -> bool:
-        from csp.clis.wiring_parts import option_names
-
-        return not _NO_SESSION & {*option_names(argv), *argv[1:2]}
+    no_session = frozenset(
+        (
+            *("mcp", "extensions", "extension", "skills", "skill", "hooks", "hook", "gemma", "-p"),
+            *("--prompt", "--acp", "--experimental-acp", "-l", "--list-extensions", "--list-sessions"),
+            *("--delete-session", "-v", "--version", "-h", "--help"),
+        )
+    )
+    session_flags = ("--session-id", "-r", "--resume", "--session-file")
 
     def wire(self, run: "CliRun") -> "Wired":
         from csp.clis.gemini.wiring import wire_gemini
 
-        return wire_gemini(run)
+        return wire_gemini(run, self.session_flags)
 
     def unwire(self, home: str, owner: int | None) -> None:
         from pathlib import Path
@@ -46,16 +39,6 @@ class GeminiAdapter(CliAdapter):
         from csp.clis.gemini.gemini_home import bring_home
 
         bring_home(Path(home), owner)
-
-    def has_chosen_session(self, argv: "Sequence[str]") -> bool:
-        from csp.clis.wiring_parts import chosen_session
-
-        return chosen_session(argv, SESSION_FLAGS) is not None
-
-    def resume(self, argv: "Sequence[str]", session_id: str) -> list[str]:
-        from csp.clis.wiring_parts import with_resume
-
-        return with_resume(argv, SESSION_FLAGS, session_id)
 
     def session_of(self, transcript: "Path") -> str:
         from csp.clis.gemini.transcript import session_in

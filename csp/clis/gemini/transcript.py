@@ -6,8 +6,8 @@ the model whose content is plain text is one that has just been written.
 
 Two prompts that are sent at nearly the same time are both taken, and BeforeAgent runs for both before either
 is answered; AfterAgent may then run for the last one alone. They are answered one after the other, each after
-its own line in the chat file, so it is that line which says whose answer follows, be it read before the hook
-or after it.
+its own line in the chat file, so that line says whose answer follows, whether it is read before the
+hook or after it.
 """
 
 import re
@@ -171,7 +171,7 @@ class GeminiReader:
             case "SessionStart":
                 yield Started()
             case "BeforeAgent":
-                yield from self._take(f"{hook.session_id}@{hook.timestamp or at}", hook.prompt)
+                yield from self._accept(f"{hook.session_id}@{hook.timestamp or at}", hook.prompt)
             case "AfterAgent":
                 yield from self._begin(hook.prompt)
                 yield from self._end(_failed(state.fault) if state.fault else Ended())
@@ -192,7 +192,7 @@ class GeminiReader:
             self._state.tools.remove(found)
         return found[1]
 
-    def _take(self, name: str, text: str) -> Iterator[Item]:
+    def _accept(self, name: str, text: str) -> Iterator[Item]:
         # A prompt of one turn may have gone through BeforeAgent already, for each model it was tried on.
         state = self._state
         known = [*state.waiting, *([state.prompt] if state.prompt else [])]
@@ -247,7 +247,7 @@ class GeminiReader:
                 at = parts.index(_FILES) if _FILES in parts else len(parts)
                 text = "".join(parts[:at])
                 if not state.has_hooks and text and not text.startswith(_CONTEXT):
-                    yield from self._take(record.id, text)
+                    yield from self._accept(record.id, text)
                 state.written = text or state.written
                 state.files = (record.id, _files(parts[at:])) if at < len(parts) else None
                 yield from self._begin(text)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from csp.clis import mcp_entry
 from csp.clis.adapter import Wired
-from csp.clis.gemini import SESSION_FLAGS, gemini_home
-from csp.clis.wiring_parts import HOOK_TIMEOUT_S, chosen_session, hook_command, with_hooks
+from csp.clis.command_line import chosen_session
+from csp.clis.gemini import gemini_home
+from csp.clis.wiring_parts import HOOK_TIMEOUT_S, hook_command, with_hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ EVENTS = ("SessionStart", "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool"
 RULES_FILE = "CSP-RULES.md"
 
 
-def wire_gemini(run: "CliRun") -> Wired:
+def wire_gemini(run: "CliRun", session_flags: "Sequence[str]") -> Wired:
     """Return the run with our wiring; in the user's own home where its settings cannot be read."""
     user_home = Path(run.home("GEMINI_CLI_HOME"))
     theirs = gemini_home.read_settings(user_home / ".gemini" / gemini_home.SETTINGS)
-    session = chosen_session(run.argv, SESSION_FLAGS)
+    session = chosen_session(run.argv, session_flags)
     argv = run.argv
     if session is None:
         session = run.session_id

@@ -6,8 +6,6 @@ from csp.clis.adapter import CliAdapter, Wired
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from csp.clis.adapter import CliRun
     from csp.clis.plain.transcript import PlainReader
 
@@ -16,9 +14,6 @@ class PlainAdapter(CliAdapter):
     """Any program that appends to the file named in CSP_TRANSCRIPT; see `csp.clis.plain.transcript`."""
 
     knows_transcript = True
-
-    def is_session(self, argv: "Sequence[str]") -> bool:
-        return True
 
     def wire(self, run: "CliRun") -> Wired:
         transcript = os.path.join(run.folder, "transcript.jsonl")

@@ -1,4 +1,4 @@
-"""Presses a button for the person: approve, deny, interrupt, restart."""
+"""Carries out the controls of the room: approve, deny, interrupt and restart."""
 
 import asyncio
 import logging
@@ -37,36 +37,36 @@ MOVES: Final = 12
 
 
 class AgentControls:
-    """Obeys the room's controls, each with a proof or a reason."""
+    """Carries out controls, and reports for each that it worked or why not."""
 
     def __init__(
         self,
-        sight: CliState,
+        cli: CliState,
         client: Client,
         progress: MessageProgress,
-        typist: Injector,
+        injector: Injector,
         restart: Callable[[], Awaitable[str]],
-        leave_note: Callable[[], None],
+        hand_over: Callable[[], None],
         begun: Iterable[str] = (),
     ) -> None:
-        self._sight = sight
+        self._cli = cli
         self._client = client
         self._progress = progress
-        self._typist = typist
+        self._injector = injector
         self._restart = restart
-        self._leave_note = leave_note
+        self._hand_over = hand_over
         #: Controls that were begun, by this brain or by those before it.
         self.begun = dict.fromkeys(list(begun)[-BEGUN_KEPT:])
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def take(self, item: Deliver) -> None:
-        """Obey a control now, whatever else is going on."""
+    def obey(self, item: Deliver) -> None:
+        """Carry out a control now, whatever else is going on."""
         if item.id in self.begun:
-            # Whoever pressed it before us is gone; pressing it again could answer another dialog.
-            task = asyncio.ensure_future(self._tell(item, UNKNOWN))
+            # An earlier brain may have pressed the key; pressing it again could answer another dialog.
+            task = asyncio.ensure_future(self._report(item, UNKNOWN))
         else:
             self.begun[item.id] = None
-            self._leave_note()
+            self._hand_over()
             task = asyncio.ensure_future(self._obey(item))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -74,9 +74,9 @@ class AgentControls:
     async def _obey(self, item: Deliver) -> None:
         problem = await self._act(item)
         log.info("control obeyed", extra={"control": item.control, "problem": problem})
-        await self._tell(item, problem)
+        await self._report(item, problem)
 
-    async def _tell(self, item: Deliver, problem: str) -> None:
+    async def _report(self, item: Deliver, problem: str) -> None:
         state = ReportedState.FAILED if problem else ReportedState.CONFIRMED
         try:
             await self._client.control_done(item.id, state, problem)
@@ -87,13 +87,13 @@ class AgentControls:
 
     async def _act(self, item: Deliver) -> str:
         """Do it; return what went wrong, or nothing."""
-        self._sight.observe()
-        keys = self._sight.profile.keys
+        self._cli.observe()
+        keys = self._cli.profile.keys
         match item.control:
             case ControlVerb.APPROVE:
-                return await self._answer(keys.approve, item.choice, self._sight.profile.rules.dialog.yes)
+                return await self._answer(keys.approve, item.choice, self._cli.profile.rules.dialog.yes)
             case ControlVerb.DENY:
-                return await self._answer(keys.deny, item.choice, self._sight.profile.rules.dialog.no)
+                return await self._answer(keys.deny, item.choice, self._cli.profile.rules.dialog.no)
             case ControlVerb.INTERRUPT:
                 return await self._interrupt(item.turn)
             case ControlVerb.RESTART:
@@ -105,18 +105,18 @@ class AgentControls:
     @property
     def _dialog(self) -> ScreenDialog | None:
         """The dialog on the screen now: a tool's question or a start screen."""
-        reading = self._sight.pane.reading
+        reading = self._cli.pane.reading
         return reading.dialog or reading.blocking
 
     async def _answer(
         self, answer: DialogAnswer | None, choice: int | None, label: re.Pattern[str] | None
     ) -> str:
         dialog = self._dialog
-        facts = self._sight.snapshot(time.monotonic())
+        facts = self._cli.snapshot(time.monotonic())
         if not (dialog or facts.has_dialog or facts.is_asking):
             return "no dialog is open"
         if answer is None:
-            return f"profile {self._sight.profile.name} has no key for that"
+            return f"profile {self._cli.profile.name} has no key for that"
         dialog = dialog or await self._drawn()
         if dialog is None:
             return "the dialog did not appear on the screen"
@@ -128,10 +128,10 @@ class AgentControls:
         chosen = choice or dialog.choice_for(label)
         if chosen and not dialog.is_numbered:
             return await self._select(dialog, dialog.choices[chosen - 1].label)
-        is_entered = dialog.kind == ENTERED and answer is self._sight.profile.keys.approve
-        keys = self._sight.profile.keys.submit if is_entered else answer.keys_for(chosen or None)
+        is_entered = dialog.kind == ENTERED and answer is self._cli.profile.keys.approve
+        keys = self._cli.profile.keys.submit if is_entered else answer.keys_for(chosen or None)
         is_there = not keys.isdigit() or int(keys) in numbers
-        if not is_there or (not chosen and dialog == self._sight.pane.reading.blocking):
+        if not is_there or (not chosen and dialog == self._cli.pane.reading.blocking):
             return "no choice of the dialog is plainly that; name one by its number"
         return await self._press(keys, dialog)
 
@@ -143,7 +143,7 @@ class AgentControls:
                 await self._move(UP if dialog.choices[0].label != label else DOWN)
             if problem := await self._mark(dialog, label):
                 return problem
-            self._sight.port.write(self._sight.profile.keys.submit.encode())
+            self._cli.port.write(self._cli.profile.keys.submit.encode())
             if await self._is_closed(dialog):
                 return ""
         return "the dialog stayed open"
@@ -162,7 +162,7 @@ class AgentControls:
 
     async def _move(self, key: bytes) -> None:
         selected = self._dialog.selected if self._dialog else 0
-        self._sight.port.write(key)
+        self._cli.port.write(key)
         await self._until(partial(self._has_moved, selected), ANSWERED_S / PRESSES)
 
     def _has_moved(self, selected: int) -> bool:
@@ -175,7 +175,7 @@ class AgentControls:
         for _ in range(PRESSES):
             # Two keys that a slow CLI reads at once would answer the next dialog too.
             if pressed is None or pressed.done():
-                pressed = self._sight.port.write(keys.encode())
+                pressed = self._cli.port.write(keys.encode())
             if await self._is_closed(dialog):
                 return ""
         return "the dialog stayed open"
@@ -183,7 +183,7 @@ class AgentControls:
     async def _drawn(self) -> ScreenDialog | None:
         await self._until(lambda: self._dialog is not None, ANSWERED_S)
         await asyncio.sleep(DRAWN_S)
-        self._sight.observe()
+        self._cli.observe()
         return self._dialog
 
     async def _is_closed(self, dialog: ScreenDialog) -> bool:
@@ -191,22 +191,22 @@ class AgentControls:
 
         is_closed = await self._until(lambda: not dialog.is_same(self._dialog), ANSWERED_S / PRESSES)
         if is_closed:
-            self._sight.pane.note_answered()
+            self._cli.pane.note_answered()
         return is_closed
 
     async def _interrupt(self, turn: str | None) -> str:
         if turn is not None:
-            was_typed = self._typist.give_up(turn)
+            was_typed = self._injector.give_up(turn)
             await self._until(lambda: not self._progress.is_at(turn), GIVEN_UP_S)
-            if turn not in self._sight.tracker.tags:
+            if turn not in self._cli.tracker.tags:
                 # What a person has begun in the pane meanwhile is not the room's to stop.
                 return "" if was_typed else f"it is not at work on {turn}"
-        if not self._sight.is_busy and self._sight.pane.reading.dialog is None:
+        if not self._cli.is_busy and self._cli.pane.reading.dialog is None:
             return "nothing is running"
-        if not self._sight.profile.keys.interrupt:
-            return f"profile {self._sight.profile.name} has no key for that"
-        self._sight.interrupt()
-        is_over = await self._until(lambda: not self._sight.is_busy, STOPPED_S)
+        if not self._cli.profile.keys.interrupt:
+            return f"profile {self._cli.profile.name} has no key for that"
+        self._cli.interrupt()
+        is_over = await self._until(lambda: not self._cli.is_busy, STOPPED_S)
         return "" if is_over else "it goes on: the key had no effect that could be seen"
 
     async def _until(self, is_true: Callable[[], bool], for_s: float) -> bool:
@@ -215,5 +215,5 @@ class AgentControls:
             now = time.monotonic()
             if now >= deadline:
                 return False
-            await self._sight.wait(min(deadline, now + 0.1))
+            await self._cli.wait(min(deadline, now + 0.1))
         return True

@@ -1,4 +1,4 @@
-"""What a brain leaves with its relay for the brain after it."""
+"""The state handed from one brain process to its successor, by way of the relay."""
 
 from typing import Final, Self
 

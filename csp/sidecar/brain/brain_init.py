@@ -1,4 +1,4 @@
-"""What a brain is told at its start, by its relay, by the brain before it."""
+"""The start of a brain: the greeting of its relay and the handover of the brain before it."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""Wake a brain: greet the relay, connect to the room, begin."""
+"""Start a brain: wait for the greeting of the relay, connect to the room, run."""
 
 import asyncio
 import socket
@@ -22,7 +22,7 @@ async def run_brain(run: SidecarRecord, profile: Profile, link: socket.socket) -
 
     def take(kind: bytes, payload: bytes) -> None:
         if brains:
-            brains[0].take_frame(kind, payload)
+            brains[0].handle_frame(kind, payload)
             return
         early.append((kind, payload))
         if kind == relay_frames.START and not greeted.done():
@@ -41,5 +41,5 @@ async def run_brain(run: SidecarRecord, profile: Profile, link: socket.socket) -
         await asyncio.sleep(GREETING_S)
         brains.append(Brain(run, profile, port, client, BrainStart.read(early)))
         for kind, payload in early:
-            brains[0].take_frame(kind, payload)
+            brains[0].handle_frame(kind, payload)
         await brains[0].run()

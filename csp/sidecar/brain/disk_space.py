@@ -1,4 +1,4 @@
-"""Whether the disk under a sidecar can still be written to."""
+"""Check whether the disk under a sidecar is full."""
 
 import os
 from pathlib import Path

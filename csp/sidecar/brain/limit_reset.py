@@ -1,4 +1,4 @@
-"""When a usage limit ends, from the words of a CLI."""
+"""Parse when a usage limit ends from the words of a CLI, such as "resets at 5pm"."""
 
 import re
 from datetime import datetime, timedelta

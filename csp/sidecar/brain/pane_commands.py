@@ -1,4 +1,4 @@
-"""Obeys what a person types to the room in the agent's own pane: /share, /noshare, /pause, /resume."""
+"""Runs the commands that a person types in the agent's own pane: /share, /noshare, /pause and /resume."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ _PAUSED: Final = (*_ALWAYS, "/resume")
 
 
 class PaneCommands:
-    """Says to the relay which words are ours now; does what they say."""
+    """Tells the relay which words are commands now, and runs them."""
 
     def __init__(self, run: SidecarRecord, claim: Callable[[tuple[str, ...]], None]) -> None:
         self._run = run
@@ -28,8 +28,8 @@ class PaneCommands:
     def claim(self, *, is_paused: bool) -> None:
         self._claim(_PAUSED if is_paused else _ALWAYS)
 
-    def take(self, word: bytes) -> None:
-        """Obey a word; the person at the pane is the room's human, whose token lies on this machine."""
+    def handle(self, word: bytes) -> None:
+        """Run a command; the person at the pane is the room's human, whose token lies on this machine."""
         task = asyncio.ensure_future(asyncio.to_thread(self._obey, word.decode().removeprefix("/")))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

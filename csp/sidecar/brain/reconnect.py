@@ -1,4 +1,4 @@
-"""Finds the room again: at another address, or as one that no longer knows our token."""
+"""Reconnect after the gateway has moved or the room was reset."""
 
 import logging
 import os
@@ -44,7 +44,7 @@ def has_moved(run: SidecarRecord) -> bool:
 
 
 def journal_of(run: SidecarRecord) -> int:
-    """Return which journal the room has now, by its first line; a room that begins anew has another one."""
+    """Return which journal the room has now, by its first line; a room that was reset has another one."""
     room = running_room(run)
     try:
         with open(os.path.join(room.history, "journal.jsonl") if room else os.devnull, "rb") as file:
@@ -84,7 +84,7 @@ def try_to_save(run: SidecarRecord, *, is_first: bool = False) -> bool:
 
 
 def rejoin(run: SidecarRecord) -> bool:
-    """Join anew for a brain that comes after this one, unless the room has removed us."""
+    """Join again for the next brain, unless the room has removed us."""
     room = running_room(run)
     if room is None:
         raise Unreachable(f"room {run.room!r} is not running")

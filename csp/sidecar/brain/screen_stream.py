@@ -1,4 +1,4 @@
-"""Shows the pane to those who watch it; costs nothing while nobody does."""
+"""Streams the screen of the pane to the room while somebody watches it."""
 
 import asyncio
 import logging
@@ -22,22 +22,22 @@ _PLAIN_VIEW: Final = StyleView()
 class ScreenStream:
     """Sends the screen whenever it has changed, as long as somebody watches."""
 
-    def __init__(self, sight: CliState, client: Client) -> None:
-        self._sight = sight
+    def __init__(self, cli: CliState, client: Client) -> None:
+        self._cli = cli
         self._client = client
         self._is_watched = False
         self._shown = -1
         self._wanted = asyncio.Event()
 
-    def take(self, live: Live) -> None:
-        """Take the room's word for whether anybody watches."""
+    def note_watchers(self, live: Live) -> None:
+        """Note whether anybody watches, as the room says."""
         try:
             view = parse(LiveView, bytes(live.data))
         except BadInput:
             return
         if view.watch is not None:
             self._is_watched = view.watch
-            # Whoever comes to watch has not seen anything yet.
+            # A new watcher has not seen anything yet.
             self._shown = -1
             self._wanted.set() if view.watch else self._wanted.clear()
 
@@ -45,11 +45,11 @@ class ScreenStream:
         """Show what changes, until cancelled."""
         while True:
             await self._wanted.wait()
-            if self._sight.pane.generation == self._shown:
-                await self._sight.wait(time.monotonic() + 1.0)
+            if self._cli.pane.generation == self._shown:
+                await self._cli.wait(time.monotonic() + 1.0)
                 continue
-            self._shown = self._sight.pane.generation
-            await self._client.show(screen=screen_view(self._sight.pane.screen))
+            self._shown = self._cli.pane.generation
+            await self._client.show(screen=screen_view(self._cli.pane.screen))
             await asyncio.sleep(PERIOD_S)
 
 

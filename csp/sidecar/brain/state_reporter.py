@@ -1,4 +1,4 @@
-"""Tells the room what the CLI is doing."""
+"""Reports to the room what the CLI is doing."""
 
 import asyncio
 import logging
@@ -44,10 +44,10 @@ class ShownState:
 class StateReporter:
     """Reports each state once it has settled."""
 
-    def __init__(self, sight: CliState, client: Client) -> None:
-        self._sight = sight
+    def __init__(self, cli: CliState, client: Client) -> None:
+        self._cli = cli
         self._client = client
-        self._told: ShownState | None = None
+        self._reported: ShownState | None = None
         #: The last permission asked for, with arguments that the dialog may not show whole.
         self.asked: Asked | None = None
         self._read_limit: Limit | None = None
@@ -56,7 +56,7 @@ class StateReporter:
         self.limit: tuple[str, float | None] | None = None
         #: Nothing more is typed until a person says so.
         self._is_alarmed = False
-        #: What people have to know and have not been told yet.
+        #: Notices that the room does not have yet.
         self._notices: list[AgentNotice] = []
 
     @property
@@ -65,17 +65,17 @@ class StateReporter:
         return not self._notices
 
     def notify(self, kind: NoticeKind, detail: str) -> None:
-        """Have people told something, whether the state changes or not."""
+        """Notify people, whether the state changes or not."""
         self._notices.append(AgentNotice(kind=kind, detail=_cut(detail)))
-        self._sight.changed()
+        self._cli.changed()
 
-    def take(self, outcome: Attached | Bypassed) -> None:
-        """Tell people of something that no message has asked for."""
+    def warn(self, outcome: Attached | Bypassed) -> None:
+        """Warn people of something that no message has asked for."""
         if isinstance(outcome, Bypassed):
             self.notify(NoticeKind.PAST_THE_ROOM, outcome.to)
             return
         # The room pauses the agent too; nothing may be typed before that comes back.
-        self._sight.is_paused = self._is_alarmed = True
+        self._cli.is_paused = self._is_alarmed = True
         self.notify(NoticeKind.FILE_ATTACHED, outcome.path)
 
     async def run(self) -> None:
@@ -84,24 +84,28 @@ class StateReporter:
             self.observe()
             shown = self.shown()
             if self._notices:
-                await self._tell(shown, self._notices[0])
+                await self._report(shown, self._notices[0])
                 continue
-            if shown != self._told:
+            if shown != self._reported:
                 # The first word is that we are here at all, so it does not wait.
-                await asyncio.sleep(STANDS_S if self._told else 0)
+                await asyncio.sleep(STANDS_S if self._reported else 0)
                 self.observe()
                 now = self.shown()
                 if now == shown or self._is_freed(shown, now):
-                    await self._tell(now)
+                    await self._report(now)
                 continue
-            await self._sight.wait(time.monotonic() + LOOK_S)
+            await self._cli.wait(time.monotonic() + LOOK_S)
 
     def _is_freed(self, *shown: ShownState) -> bool:
         """Tell whether a person is needed no more, although what comes of it changes from look to look."""
-        return self._told is not None and self._told.needs_person and not any(s.needs_person for s in shown)
+        return (
+            self._reported is not None
+            and self._reported.needs_person
+            and not any(s.needs_person for s in shown)
+        )
 
-    async def _tell(self, shown: ShownState, notice: AgentNotice | None = None) -> None:
-        self._told = shown
+    async def _report(self, shown: ShownState, notice: AgentNotice | None = None) -> None:
+        self._reported = shown
         try:
             await self._client.state(shown.state, shown.detail, shown.until, shown.dialog, notice)
         except Unreachable:
@@ -117,16 +121,16 @@ class StateReporter:
 
     def forget(self) -> None:
         """Tell the state again: the room may have forgotten it."""
-        self._told = None
-        self._sight.changed()
+        self._reported = None
+        self._cli.changed()
 
     def observe(self) -> None:
         """Bring what `shown` is made of up to date."""
-        self._sight.observe()
-        self._is_alarmed = self._is_alarmed and self._sight.is_paused
+        self._cli.observe()
+        self._is_alarmed = self._is_alarmed and self._cli.is_paused
         if self.limit is not None and self.limit[1] is not None and self.limit[1] <= time.time():
             self.limit = None
-        limit = self._sight.pane.reading.limit
+        limit = self._cli.pane.reading.limit
         if limit is not None and limit != self._read_limit:
             # Once for each notice: tomorrow the same words mean another time.
             self._read_limit, self._read_until = limit, until_time(limit.until_text, time.time())
@@ -134,25 +138,25 @@ class StateReporter:
     @property
     def holding_limit(self) -> tuple[str, float | None] | None:
         """The limit of the account that holds, by the CLI's own word or by its screen, with its end."""
-        shown = self._sight.pane.reading.limit
+        shown = self._cli.pane.reading.limit
         return self.limit if self.limit or shown is None else (shown.text, self._read_until)
 
     def shown(self) -> ShownState:
         """Return what the room should see, as of the last observation."""
         now = time.monotonic()
-        facts, reading = self._sight.snapshot(now), self._sight.pane.reading
+        facts, reading = self._cli.snapshot(now), self._cli.pane.reading
         if self._is_alarmed:
             return ShownState(state=ReportedAgentState.NEEDS_HUMAN, detail=ATTACHED)
         limit = self.holding_limit
         state = agent_state(
             facts,
-            self._sight.gate_rules,
+            self._cli.gate_rules,
             now,
             is_limited=limit is not None,
             is_permission=asks_permission(
                 reading.dialog,
-                is_told=self._sight.profile.delivery.proof == "hook",
-                is_asking=self._sight.pane.is_asking,
+                is_told=self._cli.profile.delivery.proof == "hook",
+                is_asking=self._cli.pane.is_asking,
             ),
         )
         match state:
@@ -164,14 +168,14 @@ class StateReporter:
             case ReportedAgentState.NEEDS_HUMAN:
                 asked = self._question(reading.blocking) if reading.blocking else None
                 return ShownState(state=state, detail=_cut(_trouble(facts, reading)), dialog=asked)
-            case ReportedAgentState.BUSY if self._sight.gate_rules.guesses_idle and reading.work:
+            case ReportedAgentState.BUSY if self._cli.gate_rules.guesses_idle and reading.work:
                 return ShownState(state=state, detail=_cut(f'its screen shows "{reading.work[0]}"'))
             case _:
                 return ShownState(state=state)
 
     def _question(self, dialog: ScreenDialog | None) -> DialogBody:
         """Return what is asked: by the CLI's own word where there is one, else as the screen shows it."""
-        asked = self.asked if self._sight.pane.is_asking else None
+        asked = self.asked if self._cli.pane.is_asking else None
         subject = dialog.subject if dialog else ""
         choices = dialog.choices if dialog else ()
         return DialogBody(

@@ -1,4 +1,4 @@
-"""Tells the room how the CLI gets on with its turn: that it works, what that has used so far."""
+"""Reports progress in a turn to the room: that the CLI works, and what that has used so far."""
 
 import asyncio
 import logging
@@ -19,41 +19,39 @@ METER_S: Final = 1.0
 
 
 class TurnKeepalive:
-    """Looks now and then whether a tool runs or text comes: a model that is silent gets no more time."""
+    """Extends the turn while a tool runs or text comes; a model that is silent gets no more time."""
 
-    def __init__(self, sight: CliState, client: Client, progress: MessageProgress) -> None:
-        self._sight = sight
+    def __init__(self, cli: CliState, client: Client, progress: MessageProgress) -> None:
+        self._cli = cli
         self._client = client
         self._progress = progress
         self._looked_at = time.monotonic()
 
     async def run(self) -> None:
-        """Tell of all work on a turn of the room, until cancelled."""
+        """Report work on a turn of the room, until cancelled."""
         while True:
             await asyncio.sleep(PERIOD_S)
             if self.check_progress() and self._is_in_turn:
-                await self._tell()
+                await self._report()
 
     def check_progress(self) -> bool:
-        """Tell whether there was work since the last look; who waits for a person does none."""
+        """Tell whether there was work since the last check; a CLI that waits for a person does not work."""
         since, self._looked_at = self._looked_at, time.monotonic()
-        self._sight.observe(self._looked_at)
-        facts = self._sight.snapshot(self._looked_at)
+        self._cli.observe(self._looked_at)
+        facts = self._cli.snapshot(self._looked_at)
         if facts.has_dialog or facts.is_asking:
             return False
-        return self._sight.tracker.runs_tool or self._was_written(since)
-
-    def _was_written(self, since: float) -> bool:
-        """Tell whether text came; on the screen of a CLI that nobody knows it may be a mere sign of work."""
-        said_at, is_known = self._sight.pane.said_at, self._sight.profile.delivery.proof != "none"
-        return is_known and said_at is not None and said_at > since
+        # On the screen of a CLI that nobody knows, new text may be a mere sign of work.
+        said_at, is_known = self._cli.pane.said_at, self._cli.profile.delivery.proof != "none"
+        was_written = is_known and said_at is not None and said_at > since
+        return self._cli.tracker.runs_tool or was_written
 
     @property
     def _is_in_turn(self) -> bool:
-        asked = [self._progress.find(tag) for tag in self._sight.tracker.tags]
+        asked = [self._progress.find(tag) for tag in self._cli.tracker.tags]
         return any(one is not None and one.turn is not None for one in asked)
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         try:
             await self._client.working()
         except Unreachable:
@@ -63,32 +61,32 @@ class TurnKeepalive:
 
 
 class Meter:
-    """Tells the room what a turn has used so far, as the CLI's own record grows."""
+    """Reports what a turn has used so far, as the CLI's own record grows."""
 
-    def __init__(self, sight: CliState, client: Client, progress: MessageProgress) -> None:
-        self._sight = sight
+    def __init__(self, cli: CliState, client: Client, progress: MessageProgress) -> None:
+        self._cli = cli
         self._client = client
         self._progress = progress
-        self._told: tuple[str, Usage] | None = None
+        self._reported: tuple[str, Usage] | None = None
 
     async def run(self) -> None:
-        """Tell of each change, until cancelled."""
+        """Report each change, until cancelled."""
         while True:
             news = self.news()
             if news is not None:
-                await self._tell(*news)
+                await self._report(*news)
             await asyncio.sleep(METER_S)
 
     def news(self) -> tuple[str, Usage] | None:
         """Return the turn of the room that is under way with what it has used, if that has changed."""
-        usage, tags = self._sight.tracker.usage, self._sight.tracker.tags
+        usage, tags = self._cli.tracker.usage, self._cli.tracker.tags
         asked = self._progress.find(tags[-1]) if tags else None
-        if usage is None or asked is None or asked.turn is None or (asked.turn, usage) == self._told:
+        if usage is None or asked is None or asked.turn is None or (asked.turn, usage) == self._reported:
             return None
         return asked.turn, usage
 
-    async def _tell(self, turn: str, usage: Usage) -> None:
-        self._told = turn, usage
+    async def _report(self, turn: str, usage: Usage) -> None:
+        self._reported = turn, usage
         try:
             await self._client.working(turn=turn, usage=usage)
         except Unreachable:

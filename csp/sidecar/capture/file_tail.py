@@ -24,7 +24,7 @@ _NONE_LEFT: Final = (errno.ENOSPC, errno.ENOMEM)
 
 
 class Tail:
-    """Gives the whole lines of one file, each once, whatever becomes of the file.
+    """Gives the whole lines of one file, each once, whatever happens to the file.
 
     The file need not exist yet. One that was cut short or replaced is read from its start.
     """

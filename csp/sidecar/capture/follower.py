@@ -1,4 +1,4 @@
-"""Follow one run of a CLI: its hooks, its transcripts, what follows from them."""
+"""Follow the hooks and the transcripts of one run of a CLI."""
 
 import asyncio
 import time
@@ -109,7 +109,7 @@ class Follower:
         if self._spool:
             self._spool.settle()
 
-    def tell(self, item: Item) -> list[Outcome]:
+    def feed(self, item: Item) -> list[Outcome]:
         """Take what the CLI's record does not say, such as an interrupt before the first word."""
         if isinstance(item, Ended):
             self._reader.end()
@@ -150,7 +150,7 @@ class Follower:
                 outcomes, has_news = self._step()
                 if outcomes:
                     yield outcomes
-                    # Whoever acts on them comes first.
+                    # Those who act on them come first.
                     await asyncio.sleep(0)
                 if is_woken and not has_news:
                     # No file that is followed has changed, so there may be a new one.
@@ -186,13 +186,13 @@ class Follower:
 
     def _gather(self, events: list[HookEvent]) -> tuple[list[HookEvent], list[Line]]:
         """Read until nothing is new, so that the batch has all that came before any of it."""
-        events = events + (self._spool.take() if self._spool else [])
+        events = events + (self._spool.read_new() if self._spool else [])
         lines = [line for name in self._tails for line in self._held.pop(name, [])]
         while True:
             for name, tail in self._tails.items():
                 left = _BATCH_LINES - len(lines)
                 lines += [Line(path=name, data=data) for data in islice(tail.read(), left)]
-            more = self._spool.take() if self._spool else []
+            more = self._spool.read_new() if self._spool else []
             events += more
             if not more or len(lines) >= _BATCH_LINES:
                 # Read last but placed first: a subagent finishes before its caller continues.

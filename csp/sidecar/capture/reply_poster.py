@@ -1,4 +1,4 @@
-"""Brings what the CLI wrote to the room: in order, each piece once."""
+"""Posts what the CLI wrote to the room, in order and each piece once."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,7 @@ from csp.terminal.reply_tracker import CapturedActivity, CapturedReply
 
 log = logging.getLogger(__name__)
 
-#: The room is told of tools that run at most this often.
+#: Running tools are reported at most this often.
 WORKING_S: Final = 5.0
 RETRY_S: Final = 2.0
 _CUT: Final = "\n\n[cut here: the whole of it is in the pane]"
@@ -27,7 +27,7 @@ _SAYS_WHY: Final = frozenset({Ending.FAILED, Ending.LIMITED})
 
 
 class ReplyPoster:
-    """Posts pieces one after the other; what fails for good is logged, never in the way of the next."""
+    """Posts pieces one after the other; one that the room refuses is logged and skipped."""
 
     def __init__(
         self, client: Client, progress: MessageProgress, agent: str, on_posted: Callable[[], None]

@@ -1,4 +1,4 @@
-"""Takes the reply of a CLI that keeps no record: what its screen shows when it has come to rest."""
+"""Reads the reply of a CLI without a transcript from its screen, once that has come to rest."""
 
 import time
 from collections.abc import Callable
@@ -29,13 +29,13 @@ class ScreenCapture:
 
     def __init__(
         self,
-        sight: CliState,
+        cli: CliState,
         on_items: Callable[[list[Item]], None],
         left: AwaitedReply | None = None,
         surround: Surround | None = None,
     ) -> None:
         """Go on with the prompt that a brain before this one has `left`; its output is yet to come again."""
-        self._sight = sight
+        self._cli = cli
         self._on_items = on_items
         #: The prompt whose answer is awaited.
         self.awaited = left
@@ -48,13 +48,13 @@ class ScreenCapture:
         self._was_echoed = False
         if left is not None:
             self._mark = left.mark
-            sight.pane.remember_at(left.mark)
+            cli.pane.remember_at(left.mark)
 
     def note_paste(self) -> None:
         """Take what there is for the last answer: what comes from now on belongs to another prompt."""
         if self.awaited is not None:
             self._finish(self.awaited)
-        pane = self._sight.pane
+        pane = self._cli.pane
         self._mark = pane.written
         pane.remember_at(self._mark)
         rows = self._conversation()[-len(pane.screen.rows) :]
@@ -74,34 +74,31 @@ class ScreenCapture:
         """Hand over one reply for each prompt, until cancelled."""
         if self.awaited is not None:
             self._on_items([Submitted(text=self.awaited.header)])
-        self._sight.observe()
+        self._cli.observe()
         while True:
             if self.awaited is None:
-                await self._sight.wait(None)
+                await self._cli.wait(None)
                 continue
-            self._look_for_echo(self.awaited)
+            generation = self._cli.pane.generation
+            if not self._was_echoed and self._seen_at != generation:
+                self._seen_at = generation
+                self._was_echoed = has_echo(*self._outputs(), self.awaited.footer)
             if self._check_end(self.awaited):
                 self._finish(self.awaited)
             else:
-                await self._sight.wait(time.monotonic() + LOOK_S)
-
-    def _look_for_echo(self, prompt: AwaitedReply) -> None:
-        if not self._was_echoed and self._seen_at != self._sight.pane.generation:
-            self._seen_at = self._sight.pane.generation
-            before, after = self._outputs()
-            self._was_echoed = has_echo(before, after, prompt.footer)
+                await self._cli.wait(time.monotonic() + LOOK_S)
 
     def _check_end(self, prompt: AwaitedReply) -> bool:
         """Tell whether there is an answer; silence or a screen that never rests counts after a long time."""
-        if self._sight.is_waived(self._began, time.monotonic()):
-            return self._sight.is_at_rest or not self._sight.pane.looks_busy
-        return self._sight.is_at_rest and self._check_answer(prompt)
+        if self._cli.is_waived(self._began, time.monotonic()):
+            return self._cli.is_at_rest or not self._cli.pane.looks_busy
+        return self._cli.is_at_rest and self._check_answer(prompt)
 
     def _check_answer(self, prompt: AwaitedReply) -> bool:
         """Tell whether there is an answer, looking once at each state of the screen."""
-        if self._looked_at == self._sight.pane.generation:
+        if self._looked_at == self._cli.pane.generation:
             return False
-        self._looked_at = self._sight.pane.generation
+        self._looked_at = self._cli.pane.generation
         return bool(self._answer(prompt))
 
     def _finish(self, prompt: AwaitedReply) -> None:
@@ -114,7 +111,7 @@ class ScreenCapture:
 
     def _answer(self, prompt: AwaitedReply) -> str:
         """Return what is new, from behind the echo of the prompt, without the composer."""
-        reading, rules = self._sight.pane.reading, self._sight.profile.rules
+        reading, rules = self._cli.pane.reading, self._cli.profile.rules
         before, after = self._outputs()
         text = settled_text(
             before,
@@ -123,18 +120,18 @@ class ScreenCapture:
             surround=self.surround,
             furniture=rules.furniture,
             # A screen without a history of its own keeps nothing that has scrolled off.
-            is_cut=self._was_echoed and self._sight.pane.screen.alternate,
+            is_cut=self._was_echoed and self._cli.pane.screen.alternate,
         )
         return without_last(text, [sign.pattern for sign in rules.busy] if reading.is_busy else [])
 
     def _outputs(self) -> tuple[list[str], list[str]]:
         """Return what the program had written at the paste, and what it has by now."""
-        pane = self._sight.pane
+        pane = self._cli.pane
         return without_scrollbar(pane.remembered, pane.screen.cols), self._conversation()
 
     def _conversation(self) -> list[str]:
         """Return what the program has written, without the composer and what is below it."""
-        pane = self._sight.pane
+        pane = self._cli.pane
         composer = pane.reading.composer
         lines = _without_blank_end(pane.history())
         if composer is not None:

@@ -79,8 +79,8 @@ class GhosttyEmulator:
         text = self._format(gh.FORMAT_PLAIN, top, unwrap=unwrap)
         return [line.rstrip(" ") for line in text.replace("\r\n", "\n").split("\n")]
 
-    def take_osc(self) -> list[tuple[int, str]]:
-        return self._osc.take()
+    def drain_osc(self) -> list[tuple[int, str]]:
+        return self._osc.drain()
 
     def _configure(self) -> None:
         clusters = gh.ModeConfig(GRAPHEME_CLUSTERS, value=True)

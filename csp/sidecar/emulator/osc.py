@@ -36,7 +36,7 @@ class OscReader:
             place = end.start()
         self._scan(data, place)
 
-    def take(self) -> list[tuple[int, str]]:
+    def drain(self) -> list[tuple[int, str]]:
         """Hand over what was found since the last call."""
         found, self._found = self._found, []
         return found

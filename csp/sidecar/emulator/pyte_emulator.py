@@ -138,8 +138,8 @@ class PyteEmulator:
             lines.pop()
         return _joined(lines, grid.columns) if unwrap else lines
 
-    def take_osc(self) -> list[tuple[int, str]]:
-        return self._osc.take()
+    def drain_osc(self) -> list[tuple[int, str]]:
+        return self._osc.drain()
 
     def _parse(self, text: str) -> None:
         place, self._rest = 0, ""

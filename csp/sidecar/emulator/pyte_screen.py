@@ -1,4 +1,4 @@
-"""pyte's screen, mended where it loses or misplaces text."""
+"""pyte's screen, corrected where it loses or misplaces text."""
 
 import unicodedata
 from collections import deque

@@ -1,4 +1,4 @@
-"""Types the room's messages into the pane, one after the other."""
+"""Types the messages of the room into the composer of the CLI, one after the other."""
 
 import asyncio
 import contextlib
@@ -41,21 +41,21 @@ WORKING: Final = (
 
 
 class Injector:
-    """Takes deliveries in the order of the journal; an urgent one goes before those that still wait."""
+    """Delivers in the order of the journal; an urgent message goes before those that still wait."""
 
     def __init__(
         self,
-        sight: CliState,
+        cli: CliState,
         client: Client,
         progress: MessageProgress,
-        company: RosterNotice,
-        leave_note: Callable[[], None],
+        roster: RosterNotice,
+        hand_over: Callable[[], None],
     ) -> None:
-        self._sight = sight
-        self._company = company
+        self._cli = cli
+        self._roster = roster
         self._client = client
         self._progress = progress
-        self._leave_note = leave_note
+        self._hand_over = hand_over
         #: Called with each prompt that was submitted without a proof to come.
         self.on_submitted: Callable[[Prompt], None] = lambda _: None
         #: Called before each paste, while the screen still shows what came before it.
@@ -72,11 +72,11 @@ class Injector:
         """Tell whether the initial prompt has been typed."""
         return self._is_begun
 
-    def take(self, item: Deliver) -> None:
+    def enqueue(self, item: Deliver) -> None:
         """Have a message typed as soon as the gates are open."""
         self._queue[item.id] = item
         self._arrived.set()
-        self._sight.changed()
+        self._cli.changed()
 
     def drop(self, message: str) -> None:
         """Forget a message that the room has ended."""
@@ -84,7 +84,7 @@ class Injector:
         job = self._progress.current
         if job is not None and job.item.id == message:
             job.is_gone = True
-            self._sight.changed()
+            self._cli.changed()
 
     def give_up(self, turn: str) -> bool:
         """Do not send the prompt of a turn that is over; tell whether it was on its way."""
@@ -92,7 +92,7 @@ class Injector:
         if job is None or not self._progress.is_at(turn):
             return False
         job.typing.give_up(GIVEN_UP)
-        self._sight.changed()
+        self._cli.changed()
         return True
 
     def prove(self, tag: str) -> None:
@@ -131,54 +131,52 @@ class Injector:
         self._progress.current = job
         try:
             while not job.typing.is_done and not job.is_gone:
-                if self._may_be_overtaken(job):
-                    self._company.forget()
+                if job.typing.phase is SubmitPhase.WAITING and self._next() is not job.item:
+                    # An urgent message overtakes one that still waits.
+                    self._roster.forget()
                     return
                 await self._step(job)
         finally:
             self._progress.current = None
             if job.is_gone:
-                self._sight.port.release_keys()
+                self._cli.port.release_keys()
         if not self._progress.is_proven(job.prompt.tag):
-            self._company.forget()
+            self._roster.forget()
         self._queue.pop(item.id, None)
         self._is_begun = self._is_begun or not item.id
 
-    def _may_be_overtaken(self, job: Injection) -> bool:
-        return job.typing.phase is SubmitPhase.WAITING and self._next() is not job.item
-
     def _begin(self, item: Deliver) -> Injection:
-        sight = self._sight
+        cli = self._cli
         now = time.monotonic()
-        delivery = sight.profile.delivery
-        here = self._company.news() if delivery.proof != "none" else ()
+        delivery = cli.profile.delivery
+        here = self._roster.news() if delivery.proof != "none" else ()
         prompt = prompt_for(item, after_at=delivery.neutralise_at, here=here)
-        typing = SubmitMachine(rules=sight.typing_rules(prompt))
+        typing = SubmitMachine(rules=cli.typing_rules(prompt))
         is_resumed = self._progress.left_standing == item.id
         if is_resumed:
             typing = SubmitMachine.resumed(typing.rules, now)
         job = Injection(item=item, prompt=prompt, typing=typing, begun=now)
         if is_resumed:
             job.pressed_at = job.pasted_at = now
-            job.landing = sight.land(prompt, is_resumed=True)
+            job.landing = cli.land(prompt, is_resumed=True)
             self._note_written(job, now)
         return job
 
     async def _step(self, job: Injection) -> None:
         now = time.monotonic()
-        sight = self._sight
-        sight.observe(now)
-        facts = sight.snapshot(now)
-        is_waived = sight.is_waived(job.begun, now)
-        gate = closed_gate(facts, sight.gate_rules, now, is_urgent=job.item.urgent, is_waived=is_waived)
+        cli = self._cli
+        cli.observe(now)
+        facts = cli.snapshot(now)
+        is_waived = cli.is_waived(job.begun, now)
+        gate = closed_gate(facts, cli.gate_rules, now, is_urgent=job.item.urgent, is_waived=is_waived)
         if job.typing.phase is SubmitPhase.WAITING:
-            if gate is None and job.item.urgent and sight.is_working:
+            if gate is None and job.item.urgent and cli.is_working:
                 gate = HeldReason.BUSY
                 if not job.was_interrupted:
                     job.was_interrupted = True
-                    sight.interrupt()
-            if gate is HeldReason.BUSY and sight.works_too_long(now):
-                sign = next(iter(sight.pane.reading.work), "a title that says so")
+                    cli.interrupt()
+            if gate is HeldReason.BUSY and cli.works_too_long(now):
+                sign = next(iter(cli.pane.reading.work), "a title that says so")
                 minutes = (now - (facts.worked_since or now)) / 60
                 job.typing.give_up(WORKING.format(sign=sign, minutes=minutes))
         steps = job.typing.step(self._observation(job, facts, gate, now), now)
@@ -187,18 +185,20 @@ class Injector:
         for step in steps:
             self._do(job, step)
         if job.typing.is_done:
-            await self._finish(job)
+            # The next message is typed after the room knows the end of this one.
+            with contextlib.suppress(CspError):
+                await asyncio.gather(*job.reports)
             return
         # Time alone may open a gate in more ways than can be foreseen.
-        times = (job.typing.wake_at, sight.next_look(now), job.see_at, now + LOOK_S)
-        await sight.wait(min(at for at in times if at is not None and at > now))
+        times = (job.typing.wake_at, cli.next_look(now), job.see_at, now + LOOK_S)
+        await cli.wait(min(at for at in times if at is not None and at > now))
 
     def _observation(
         self, job: Injection, facts: PaneFacts, gate: HeldReason | None, now: float
     ) -> PasteObservation:
         """Return what the submit machine has to know now."""
         place = self._place_of(job, now)
-        last_output = self._sight.pane.last_output
+        last_output = self._cli.pane.last_output
         return PasteObservation(
             gate=gate,
             is_announced=job.announced is not None and job.announced.done() and not job.announced.cancelled(),
@@ -215,13 +215,13 @@ class Injector:
 
     def _place_of(self, job: Injection, now: float) -> PastePlace:
         if job.landing is None:
-            return self._sight.place_of(job.prompt, job.pasted_at)
+            return self._cli.place_of(job.prompt, job.pasted_at)
         known = PasteContext(
             is_entered=job.typing.has_entered,
             is_clearing=job.clears > 0,
             is_late=job.see_at is not None and now >= job.see_at,
         )
-        return self._sight.place_by(job.landing, known, job.pasted_at)
+        return self._cli.place_by(job.landing, known, job.pasted_at)
 
     def _do(self, job: Injection, step: Step) -> None:
         match step:
@@ -230,33 +230,33 @@ class Injector:
             case KeyAction.PASTE:
                 self._paste(job)
             case KeyAction.ENTER:
-                self._press(job, self._sight.profile.keys.submit.encode())
+                self._press(job, self._cli.profile.keys.submit.encode())
                 self.on_entered()
             case KeyAction.CLEAR:
                 self._clear(job)
             case KeyAction.RELEASE:
-                self._sight.port.release_keys()
+                self._cli.port.release_keys()
 
     def _paste(self, job: Injection) -> None:
-        sight = self._sight
+        cli = self._cli
         self._progress.remember(job.item)
         job.pasted_at = time.monotonic()
-        sight.disregard_work()
-        sight.pane.was_asked = True
-        job.landing, job.see_at = sight.land(job.prompt), None
+        cli.disregard_work()
+        cli.pane.was_asked = True
+        job.landing, job.see_at = cli.land(job.prompt), None
         self.on_pasting()
-        # Whoever takes over must know that this may stand in the composer, before it does.
-        self._leave_note()
-        sight.port.hold_keys()
-        keys = job.prompt.keys(is_pasted=sight.pane.screen.bracketed_paste)
-        self._await_written(job, sight.port.write_unless(sight.pane.keys_seen, keys))
+        # The next brain must know that this may stand in the composer before it does.
+        self._hand_over()
+        cli.port.hold_keys()
+        keys = job.prompt.keys(is_pasted=cli.pane.screen.bracketed_paste)
+        self._await_written(job, cli.port.write_unless(cli.pane.keys_seen, keys))
 
     def _press(self, job: Injection, keys: bytes) -> None:
-        self._await_written(job, self._sight.port.write(keys))
+        self._await_written(job, self._cli.port.write(keys))
 
     def _clear(self, job: Injection) -> None:
         """Press the clear key, the next one where there are several: what did not help once will not."""
-        keys = self._sight.profile.keys.clear
+        keys = self._cli.profile.keys.clear
         if keys:
             chosen = keys[job.clears % len(keys)]
             backspaces = "\x7f" * len(job.prompt.text)
@@ -274,7 +274,7 @@ class Injector:
                 self._note_written(job, time.monotonic())
             else:
                 job.is_refused = True
-            self._sight.changed()
+            self._cli.changed()
 
         written.add_done_callback(note)
 
@@ -282,7 +282,7 @@ class Injector:
         """Note when the CLI had read our keys; a paste must show on its screen some time after that."""
         job.written_at = at
         if job.landing is not None and job.see_at is None and not job.typing.has_entered:
-            job.see_at = at + self._sight.profile.delivery.shown_s
+            job.see_at = at + self._cli.profile.delivery.shown_s
 
     def _report_step(self, job: Injection, step: ReportState) -> None:
         report = asyncio.ensure_future(self._report(job.item.id, ReportedState(step.state), step.reason, job))
@@ -319,9 +319,4 @@ class Injector:
             if job is not None and state is not ReportedState.HELD:
                 job.is_gone = not job.typing.is_done
         finally:
-            self._sight.changed()
-
-    async def _finish(self, job: Injection) -> None:
-        """Wait for the room to know the end, so that the next message is typed after it."""
-        with contextlib.suppress(CspError):
-            await asyncio.gather(*job.reports)
+            self._cli.changed()

@@ -1,4 +1,4 @@
-"""Knows who else is in the room, for the agent to be told when that has changed."""
+"""Tells the agent who else is in the room, when that has changed."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ MAX_NAMES: Final = 20
 
 
 class RosterNotice:
-    """The other participants. The agent is told of them with its next message, not by a turn of its own."""
+    """The other participants. The agent learns of them with its next message, not in a turn of its own."""
 
     def __init__(self, run: SidecarRecord) -> None:
         self._run = run
@@ -34,7 +34,7 @@ class RosterNotice:
                 self._add(field(dict(agent), "id", str))
 
     def note(self, event: AnyEvent) -> None:
-        """Take in who comes and goes."""
+        """Note who joins and leaves."""
         if isinstance(event, Joined):
             self._add(event.sender)
         elif isinstance(event, Left):

@@ -1,4 +1,4 @@
-"""What the brain has still to be told, within bounds."""
+"""The frames that the brain has not got yet, within bounds."""
 
 from csp.sidecar.relay.relay_frames import GAP, KEYS, OUTPUT, encode
 
@@ -48,7 +48,7 @@ class BrainBacklog:
         self._frames_bytes += len(frame)
 
     def start_over(self) -> None:
-        """Begin anew for a new brain, with the output that is still there."""
+        """Start over for a new brain, with the output that is still there."""
         self._frames.clear()
         self._frames_bytes = 0
         self._told = 0
@@ -57,7 +57,7 @@ class BrainBacklog:
         """Return how much output the brain has not been told yet."""
         return self._end - self._told
 
-    def take(self) -> bytes:
+    def next_frames(self) -> bytes:
         """Return the next frames to write, none if all is told."""
         frames = self._frames
         if frames and frames[0][0] <= self._told:

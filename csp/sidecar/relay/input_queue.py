@@ -1,4 +1,4 @@
-"""What is still to be typed into the child: the person's keys, the brain's input."""
+"""The input that is still to be written to the child: the person's keys and the brain's text."""
 
 import os
 

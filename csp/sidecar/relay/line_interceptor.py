@@ -19,7 +19,7 @@ class LineInterceptor:
         self._line = bytearray()
         self._is_known = True
 
-    def take(self, keys: bytes, *, is_heard: bool = True) -> tuple[bytes, bytes]:
+    def feed(self, keys: bytes, *, is_heard: bool = True) -> tuple[bytes, bytes]:
         """Return the keys for the CLI, with the word of ours that they completed, if any and `is_heard`."""
         passed, word = bytearray(), b""
         for key in keys:

@@ -1,4 +1,4 @@
-"""The frames between the relay with its brain.
+"""The frames exchanged by the relay and the brain.
 
 A frame is its kind (one ASCII byte), the length of its payload (u32, big endian), the payload. The relay
 lives on as little memory as Python allows, so nothing here imports anything.

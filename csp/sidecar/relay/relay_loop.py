@@ -101,18 +101,18 @@ class Relay:
         readable, writable, _ = select.select(reads, writes, (), timeout)
         # The person comes first.
         if terminal.keys in readable:
-            self._take_keys()
+            self._read_keys()
         if master in writable:
             self._type()
         if terminal.screen in writable:
             self._show()
         if master in readable:
-            self._take_output()
+            self._read_output()
         if self._signals.fd in readable:
-            for number in self._signals.take():
+            for number in self._signals.drain():
                 self._on_signal[number]()
         if link.fd in readable:
-            self._take_frames()
+            self._read_frames()
         if link.fd in writable:
             link.flush()
         self._do_what_is_due()
@@ -151,12 +151,12 @@ class Relay:
     def _do_what_is_due(self) -> None:
         now = time.monotonic()
         if self._tell_at <= now:
-            self._tell()
+            self._send()
         if self._keyboard.held_until <= now:
             self._keyboard.release()
             self._type()
         if self._unread.look_at <= now:
-            self._tell_what_is_read(now)
+            self._report_read(now)
         if self._child.due_at <= now:
             self._child.do_what_is_due(now)
         if self._muted_until <= now:
@@ -169,7 +169,7 @@ class Relay:
 
     # --- the child's bytes -----------------------------------------------------------------------
 
-    def _take_output(self) -> bool:
+    def _read_output(self) -> bool:
         """Read the child, show that, keep it for the brain; say whether there was anything."""
         for turn in range(_READS_IN_A_ROW):
             try:
@@ -183,7 +183,7 @@ class Relay:
                 return False
             self._show(data)
             self._link.backlog.add_output(data)
-            self._tell_soon()
+            self._send_soon()
             if self._terminal.unshown or len(data) < _MORE_BYTES:
                 break
         return True
@@ -203,7 +203,7 @@ class Relay:
             if self._terminal.unshown:
                 select.select((), (self._terminal.screen,), (), _MUTE_S)
                 self._show()
-            elif not select.select((self._child.master,), (), (), _MUTE_S)[0] or not self._take_output():
+            elif not select.select((self._child.master,), (), (), _MUTE_S)[0] or not self._read_output():
                 return
 
     def _lose_master(self) -> None:
@@ -215,7 +215,7 @@ class Relay:
 
     # --- the person's keys -----------------------------------------------------------------------
 
-    def _take_keys(self) -> None:
+    def _read_keys(self) -> None:
         try:
             keys = os.read(self._terminal.keys, _READ_BYTES)
         except BlockingIOError:
@@ -224,14 +224,14 @@ class Relay:
             keys = b""
         if keys:
             # Without a brain nobody could obey.
-            passed, word = self._words.take(keys, is_heard=self._link.fd >= 0)
+            passed, word = self._words.feed(keys, is_heard=self._link.fd >= 0)
             self._keyboard.press(passed)
             self._type()
             self._keys_told += len(keys)
             self._link.backlog.add(relay_frames.KEYS, keys)
             if word:
                 self._link.backlog.add(relay_frames.WORD, word)
-            self._tell_soon()
+            self._send_soon()
         elif not self._terminal.is_tty:
             self._are_keys_open = False
             self._end_keys()
@@ -254,11 +254,11 @@ class Relay:
         else:
             self._unread.add(done, time.monotonic())
 
-    def _tell_what_is_read(self, now: float) -> None:
+    def _report_read(self, now: float) -> None:
         """Tell the brain that its inputs are read; a second Enter that is read with the first acts twice."""
         for brain, tag in self._unread.look(self._child.has_read(), now):
             if brain == self._link.starts:
-                self._tell(relay_frames.DONE, tag.to_bytes(4, "big"))
+                self._send(relay_frames.DONE, tag.to_bytes(4, "big"))
 
     # --- the brain -------------------------------------------------------------------------------
 
@@ -268,20 +268,20 @@ class Relay:
         if self._link.starts > 1:
             self._nudge_at = time.monotonic() + _BRAIN_READY_S
 
-    def _tell_soon(self) -> None:
+    def _send_soon(self) -> None:
         if self._link.backlog.unsent_bytes() >= _TELL_BYTES:
             if not self._link.is_blocked:
-                self._tell()
+                self._send()
         elif self._tell_at == NEVER:
             self._tell_at = time.monotonic() + _TELL_S
 
-    def _tell(self, kind: bytes = b"", payload: bytes = b"") -> None:
+    def _send(self, kind: bytes = b"", payload: bytes = b"") -> None:
         self._tell_at = NEVER
         if kind:
             self._link.backlog.add(kind, payload)
         self._link.flush()
 
-    def _take_frames(self) -> None:
+    def _read_frames(self) -> None:
         received = self._link.receive()
         if received is None:
             self._lose_brain()
@@ -302,15 +302,18 @@ class Relay:
         self._keyboard.insert(data, (self._link.starts, int.from_bytes(tag, "big")))
         self._type()
 
+    def _insert_unless_crossed(self, tag: bytes, keys_known: int, data: bytes) -> None:
+        """Insert what the brain wants, unless a key of the person crossed it, which it would be glued to."""
+        if keys_known == self._keys_told:
+            self._insert(tag, data)
+        else:
+            self._send(relay_frames.REFUSED, tag)
+
     def _obey(self, kind: bytes, payload: bytes) -> None:
         if kind == relay_frames.INPUT:
             self._insert(payload[:4], payload[4:])
         elif kind == relay_frames.INPUT_UNLESS:
-            # A key that crossed this on its way stands in the composer already: it would be glued to it.
-            if int.from_bytes(payload[4:12], "big") == self._keys_told:
-                self._insert(payload[:4], payload[12:])
-            else:
-                self._tell(relay_frames.REFUSED, payload[:4])
+            self._insert_unless_crossed(payload[:4], int.from_bytes(payload[4:12], "big"), payload[12:])
         elif kind == relay_frames.HOLD:
             (seconds,) = struct.unpack("!d", payload)
             self._keyboard.hold(seconds, time.monotonic())
@@ -354,14 +357,14 @@ class Relay:
         self._link.pid = 0
         for _ in range(_READS_IN_A_ROW):
             if self._link.fd >= 0:
-                self._take_frames()
+                self._read_frames()
         if self._link.fd >= 0:
             self._lose_brain()
 
     def _resize(self) -> None:
         size = self._terminal.size()
         if size is not None and self._child.resize(size):
-            self._tell(relay_frames.SIZE, struct.pack("!HH", *self._child.rows_cols))
+            self._send(relay_frames.SIZE, struct.pack("!HH", *self._child.rows_cols))
 
     def _suspend_all(self) -> None:
         self._child.signal(signal.SIGTSTP)
@@ -370,11 +373,11 @@ class Relay:
     def _suspend(self) -> None:
         """Stop as the child did, or continue it where nobody could."""
         self._show_all()
-        self._tell(relay_frames.PHASE, relay_frames.STOPPED)
+        self._send(relay_frames.PHASE, relay_frames.STOPPED)
         self._terminal.restore()
         was_stopped = self._signals.stop()
         self._resume()
-        self._tell(relay_frames.PHASE, relay_frames.CONTINUED if was_stopped else relay_frames.KEPT)
+        self._send(relay_frames.PHASE, relay_frames.CONTINUED if was_stopped else relay_frames.KEPT)
 
     def _resume(self) -> None:
         try:
@@ -407,7 +410,7 @@ class Relay:
             self._next = argv, env
             self._child.end(time.monotonic())
         else:
-            self._tell(
+            self._send(
                 relay_frames.PHASE, relay_frames.NOT_RESTARTED + f"cannot execute {argv[0]!r}".encode()
             )
 
@@ -440,7 +443,7 @@ class Relay:
         self._is_master_open = True
         self._over_at = self._died_at = NEVER
         self._resize()
-        self._tell(relay_frames.PHASE, relay_frames.RESTARTED)
+        self._send(relay_frames.PHASE, relay_frames.RESTARTED)
         return True
 
     def _started(self, argv: list[str], env: dict[str, str]) -> ChildProcess:
@@ -466,7 +469,7 @@ class Relay:
             self._show(RESET)
         if status is not None:
             end = f'{{"signal": {-code}}}' if code < 0 else f'{{"code": {code}}}'
-            self._tell(relay_frames.ENDED, end.encode())
+            self._send(relay_frames.ENDED, end.encode())
         until = time.monotonic() + _DRAIN_S
         while (self._terminal.unshown or self._link.is_blocked) and time.monotonic() < until:
             writes = [self._terminal.screen] * bool(self._terminal.unshown)

@@ -89,7 +89,7 @@ class BrainLink:
         """Write what the brain takes now. Its death is noticed by `receive`."""
         self.is_blocked = False
         while self.fd >= 0:
-            self._unsent = self._unsent or self.backlog.take()
+            self._unsent = self._unsent or self.backlog.next_frames()
             if not self._unsent:
                 return
             try:

@@ -1,4 +1,4 @@
-"""Signals as bytes to be read, so that the loop waits for them like for everything else."""
+"""Turn signals into bytes, so that the loop can wait for them as for everything else."""
 
 import os
 
@@ -29,7 +29,7 @@ class Signals:
         if number == signal.SIGCONT:
             self._was_continued = True
 
-    def take(self) -> list[int]:
+    def drain(self) -> list[int]:
         """Return the signals that have come, each once."""
         try:
             return list(dict.fromkeys(os.read(self.fd, 4096)))

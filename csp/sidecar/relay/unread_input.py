@@ -1,4 +1,4 @@
-"""Inputs that are written to the child, but that it may not have read yet."""
+"""Input that was written to the child, which it may not have read yet."""
 
 from csp.sidecar.relay.input_queue import NEVER
 

@@ -32,7 +32,7 @@ _WINSIZE_BYTES = 8
 _WRITE_BYTES = 64 * 1024
 
 
-def mend(fd: int, folder: str) -> bool:
+def repair(fd: int, folder: str) -> bool:
     """Put a terminal right that a killed relay left raw; say whether there was one to put right."""
     found = False
     for path in _records_of(fd, folder):
@@ -116,7 +116,7 @@ def _raw(attributes: Attributes) -> Attributes:
 class UserTerminal:
     """Reads keys, shows bytes; works on pipes too, where nothing is there to be made raw.
 
-    Terminals are opened anew: what is set on a file description of our own (not to block) does not reach
+    Terminals are opened again: what is set on a file description of our own (not to block) does not reach
     the shell, which shares the inherited ones.
     """
 
@@ -139,7 +139,7 @@ class UserTerminal:
         """Make the terminal raw, with a record of how it was."""
         if self.is_tty:
             if self.before is None:
-                mend(self.keys, self._folder)
+                repair(self.keys, self._folder)
                 self.before = termios.tcgetattr(self.keys)
                 self._save(self.before)
             _set(self.keys, _raw(self.before))
@@ -153,7 +153,7 @@ class UserTerminal:
                 return
 
     def close(self) -> None:
-        """Restore the terminal for good."""
+        """Restore the terminal at the end."""
         self.restore()
         if self._record >= 0:
             os.unlink(self._path)

@@ -214,6 +214,12 @@ class CliState:
             return False
         return now - max(facts.quiet_since, since or self.turn_began or 0.0) >= for_s
 
+    def note_turn(self, *, is_open: bool) -> None:
+        """Note that a turn has begun or ended, by the CLI's own word where it gives one."""
+        self.is_end_known = not is_open and self.profile.delivery.proof != "none"
+        if is_open:
+            self.turn_began = time.monotonic()
+
     # --- acting ----------------------------------------------------------------------------------
 
     def interrupt(self) -> None:

@@ -1,4 +1,4 @@
-"""What is known of the pane: its screen, its signals, the person's keys."""
+"""The state of the pane: its screen, its signals, and the keys of the person."""
 
 import os
 import termios
@@ -23,7 +23,7 @@ ASKING_S: Final = 5.0
 SESSION_S: Final = 15.0
 #: A CLI without such a hook may draw its composer for a moment before it asks for a login.
 DRAWN_S: Final = 1.0
-#: A sign of work is drawn anew at least this often.
+#: A sign of work is redrawn at least this often.
 ANIMATED_S: Final = 2.5
 
 #: A program that has drawn nothing since a key may not have read it yet; after this time it draws nothing.
@@ -88,7 +88,7 @@ class PaneState:
 
     # --- in --------------------------------------------------------------------------------------
 
-    def take_output(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         if self._mark is not None and self._mark - self.written <= len(data):
             early, data = data[: self._mark - self.written], data[self._mark - self.written :]
             self._feed(early)
@@ -106,7 +106,7 @@ class PaneState:
         self.remembered = self.history() if is_now else []
         self._mark = None if is_now else mark
 
-    def take_keys(self, data: bytes) -> bool:
+    def count_keys(self, data: bytes) -> bool:
         """Count the person's keys; tell whether there were any."""
         self.keys_seen += len(data)
         return self.ledger.feed(data, time.monotonic())
@@ -181,7 +181,7 @@ class PaneState:
         """Read the screen if anything came in since the last time, and note what has changed by now."""
         if self._emulator.dirty != self._read_at:
             self._read_at = self._emulator.dirty
-            self._take_signs()
+            self._read_signals()
             before, self._reading = self._reading, without_work(self._read(), self.idle_rows)
             if self._reading.dialog is None and self._reading.said != before.said:
                 self.said_at = now
@@ -227,8 +227,8 @@ class PaneState:
         finally:
             os.close(other_end)
 
-    def _take_signs(self) -> None:
-        for number, text in self._emulator.take_osc():
+    def _read_signals(self) -> None:
+        for number, text in self._emulator.drain_osc():
             state = self.profile.state_of(number, text)
             if state is not None:
                 self._signs[_TITLE if number in _TITLES else number] = state

@@ -1,0 +1,124 @@
+"""Handles what the relay reports: output, keys of the person, the phases of the child, its end."""
+
+import asyncio
+import json
+import logging
+import struct
+import time
+from collections.abc import Callable
+from typing import Final
+
+from csp.sidecar.brain.pane_commands import PaneCommands
+from csp.sidecar.brain_socket import RelayPort
+from csp.sidecar.inject.injector import Injector
+from csp.sidecar.inject.message_progress import MessageProgress
+from csp.sidecar.relay import relay_frames
+from csp.sidecar.state.cli_state import CliState
+from csp.terminal.screen import FRAME_S, Frames
+
+log = logging.getLogger(__name__)
+
+RESTARTED_S: Final = 15.0
+
+
+class RelayEvents:
+    """Brings the state of the pane up to date; `ended` is done when the child has ended."""
+
+    def __init__(
+        self,
+        cli: CliState,
+        port: RelayPort,
+        progress: MessageProgress,
+        injector: Injector,
+        pane_commands: PaneCommands,
+        on_enter: Callable[[], None],
+    ) -> None:
+        self._cli, self._pane, self._port = cli, cli.pane, port
+        self._progress = progress
+        self._injector = injector
+        self._on_enter = on_enter
+        #: Why the child has ended.
+        self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._restarted: asyncio.Future[str] | None = None
+        self._drawing = Frames()
+        self._draw_timer: asyncio.TimerHandle | None = None
+        self._handlers: dict[bytes, Callable[[bytes], None]] = {
+            relay_frames.OUTPUT: self._handle_output,
+            relay_frames.GAP: lambda lost: self._pane.forget_screen(int.from_bytes(lost, "big")),
+            relay_frames.KEYS: self._handle_keys,
+            relay_frames.SIZE: lambda size: self._pane.resize(*struct.unpack("!HH", size)),
+            relay_frames.PHASE: self._handle_phase,
+            relay_frames.ENDED: self._handle_end,
+            relay_frames.WORD: pane_commands.handle,
+        }
+
+    def handle(self, kind: bytes, payload: bytes) -> None:
+        """Handle one frame of the relay."""
+        handler = self._handlers.get(kind)
+        if handler is None:
+            return
+        if kind not in (relay_frames.OUTPUT, relay_frames.KEYS):
+            self._draw(self._drawing.release())
+        handler(payload)
+        is_awaited = kind != relay_frames.OUTPUT or self._progress.is_touching
+        self._cli.changed() if is_awaited else self._cli.drawn()
+
+    def _handle_output(self, data: bytes) -> None:
+        self._draw(self._drawing.feed(data, time.monotonic()))
+        if self._drawing.due is not None and self._draw_timer is None:
+            self._draw_timer = asyncio.get_running_loop().call_later(FRAME_S, self._draw_late)
+
+    def _draw(self, data: bytes) -> None:
+        if data:
+            self._pane.feed(data)
+
+    def _draw_late(self) -> None:
+        """Show a frame that the program does not end."""
+        self._draw_timer, due = None, self._drawing.due
+        if due is None:
+            return
+        left_s = due - time.monotonic()
+        if left_s > 0:
+            self._draw_timer = asyncio.get_running_loop().call_later(left_s, self._draw_late)
+        else:
+            self._draw(self._drawing.release())
+            self._cli.changed()
+
+    def _handle_keys(self, keys: bytes) -> None:
+        self._pane.count_keys(keys)
+        if b"\r" in keys:
+            self._on_enter()
+
+    def _handle_phase(self, phase: bytes) -> None:
+        if phase in (relay_frames.STOPPED, relay_frames.CONTINUED, relay_frames.KEPT):
+            self._pane.is_stopped = phase == relay_frames.STOPPED
+        elif phase == relay_frames.RESTARTED:
+            self._pane.begin_again()
+            self._cli.is_end_known = False
+            self._injector.start_over()
+            self._note_restart("")
+        elif phase.startswith(relay_frames.NOT_RESTARTED):
+            self._note_restart(phase.removeprefix(relay_frames.NOT_RESTARTED).decode(errors="replace"))
+        log.info("phase of the child changed", extra={"phase": phase.decode(errors="replace")})
+
+    def _note_restart(self, problem: str) -> None:
+        if self._restarted is not None and not self._restarted.done():
+            self._restarted.set_result(problem)
+
+    def _handle_end(self, payload: bytes) -> None:
+        end = json.loads(payload)
+        why = f"killed by signal {end['signal']}" if "signal" in end else f"with code {end.get('code')}"
+        if not self.ended.done():
+            self.ended.set_result(f"the CLI ended, {why}")
+
+    async def restart_child(self, argv: list[str]) -> str:
+        """Have the relay start the child again; return what went wrong, or nothing."""
+        self._restarted = asyncio.get_running_loop().create_future()
+        self._pane.is_leaving = True
+        self._port.start_again(argv)
+        try:
+            return await asyncio.wait_for(self._restarted, RESTARTED_S)
+        except TimeoutError:
+            return "the CLI did not end"
+        finally:
+            self._pane.is_leaving = False
