@@ -22,7 +22,7 @@ from csp.journal.rebuildable_files import (
     BOARD_NAME,
     JournalPlace,
     connect,
-    delete_database,
+    delete_board,
     is_of,
     place_of,
     transaction,
@@ -34,7 +34,7 @@ from csp.room.board.identifiers import identifiers, is_hash, spelt_out
 
 log = logging.getLogger(__name__)
 
-_SCHEMA_VERSION: Final = 2
+_SCHEMA_VERSION: Final = 3
 _SIGNS: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _WHOLE: Final = "ascii tokenchars '{}'".format(_SIGNS.replace("'", "''")).replace('"', '""')
 _SCHEMA: Final = (
@@ -46,6 +46,7 @@ _SCHEMA: Final = (
     "text, content='', tokenize='porter unicode61 remove_diacritics 2')",
     "CREATE VIRTUAL TABLE names USING fts5("
     f"tokens, content='', columnsize=0, detail=none, tokenize=\"{_WHOLE}\")",
+    "CREATE TABLE vectors (row INTEGER PRIMARY KEY, vector BLOB)",
     "CREATE TABLE place (inode INTEGER, first BLOB, upto INTEGER, last BLOB)",
     "CREATE TABLE stamp (value TEXT)",
     f"PRAGMA user_version = {_SCHEMA_VERSION}",
@@ -124,7 +125,7 @@ class NoteIndex:
 
     def __init__(self, folder: Path, secrets: Sequence[str] = (), *, in_memory: bool = False) -> None:
         self._secrets = secrets
-        self._path = folder / BOARD_NAME
+        self._folder = folder
         self.in_memory = in_memory
         self._db: sqlite3.Connection | None = None
         self._generation = -1
@@ -146,15 +147,14 @@ class NoteIndex:
         if upto == self.upto:
             return True
         db = self._opened
-        with self._mended():
-            with transaction(db):
-                for number, (offset, note, seq) in enumerate(notes, start=self.count):
-                    _insert(db, seq, number, offset, note)
-                for session, last in compacted:
-                    db.execute(_TAKE_OFF, (session, last, NoteKind.SUMMARY))
-                if not self.in_memory:
-                    db.execute("DELETE FROM place")
-                    db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
+        with self._mended(), transaction(db):
+            for number, (offset, note, seq) in enumerate(notes, start=self.count):
+                _insert(db, seq, number, offset, note)
+            for session, last in compacted:
+                db.execute(_TAKE_OFF, (session, last, NoteKind.SUMMARY))
+            if not self.in_memory:
+                db.execute("DELETE FROM place")
+                db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
         self.upto = upto
         self.count += len(notes)
         return upto >= view.end
@@ -188,6 +188,15 @@ class NoteIndex:
         """Return the notes from a row on."""
         sql = "SELECT seq, row, offset FROM notes WHERE row >= ? ORDER BY row LIMIT ?"
         return [Entry(*found) for found in self._opened.execute(sql, (row, count))]
+
+    def vectors(self) -> list[bytes]:
+        """Return the stored vectors of the notes in the order of their rows."""
+        return [vector for (vector,) in self._opened.execute("SELECT vector FROM vectors ORDER BY row")]
+
+    def add_vectors(self, row: int, vectors: Sequence[bytes]) -> None:
+        """Store the vectors of the notes from a row on."""
+        with self._mended(), transaction(self._opened):
+            self._opened.executemany("INSERT INTO vectors VALUES (?, ?)", enumerate(vectors, row))
 
     def by_words(self, q: str, wanted: Filter, count: int) -> dict[int, float]:
         """Return the notes with most of the words of `q`, best first, each with how much of `q` it holds.
@@ -231,7 +240,7 @@ class NoteIndex:
         """Remove the file; the next attach makes a new one."""
         self.close()
         if not self.in_memory:
-            delete_database(self._path)
+            delete_board(self._folder)
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -255,7 +264,7 @@ class NoteIndex:
         if self.in_memory:
             return self._filled(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
         try:
-            db = connect(self._path)
+            db = connect(self._folder / BOARD_NAME)
             try:
                 if self._fits(db, view):
                     return db
@@ -264,8 +273,8 @@ class NoteIndex:
             db.close()
         except sqlite3.DatabaseError as exc:
             log.warning("index of notes unreadable", extra={"problem": str(exc)})
-        delete_database(self._path)
-        return self._filled(connect(self._path))
+        delete_board(self._folder)
+        return self._filled(connect(self._folder / BOARD_NAME))
 
     def _fits(self, db: sqlite3.Connection, view: JournalView) -> bool:
         """Tell whether a database is of this journal; then go on where it ends."""

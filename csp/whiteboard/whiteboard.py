@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from csp.fast_start.process_environment import set_variable
@@ -52,10 +51,9 @@ class MeaningSearch(Protocol):
     def add(self, index: NoteIndex, text_of: Callable[[Entry], str], most: int) -> None: ...
     def nearest(self, q: str, rows: Sequence[int] | None, count: int) -> dict[int, float]: ...
     def compare(self, q: str, texts: Sequence[str]) -> list[float]: ...
-    def close(self) -> None: ...
 
 
-def meaning_of(folder: Path) -> MeaningSearch | None:
+def load_meaning_search() -> MeaningSearch | None:
     """Return the search by meaning, if the extra for it is installed."""
     # On a busy machine numpy's threads wait for each other and are many times slower than one thread.
     before = set_variable(_THREADS, "1")
@@ -72,7 +70,7 @@ def meaning_of(folder: Path) -> MeaningSearch | None:
     finally:
         logging.getLogger().removeHandler(no_output)
         set_variable(_THREADS, before)
-    return None if model is None else Meanings(folder, model)
+    return None if model is None else Meanings(model)
 
 
 class NotePage(NamedTuple):
@@ -109,7 +107,7 @@ class Whiteboard:
         journal: JsonlJournal,
         concerns: Concerns,
         secrets: Sequence[str] = (),
-        meaning: Callable[[Path], MeaningSearch | None] = meaning_of,
+        meaning: Callable[[], MeaningSearch | None] = load_meaning_search,
     ) -> None:
         self._journal = journal
         self._concerns = concerns
@@ -164,7 +162,7 @@ class Whiteboard:
         """Take in the meaning of the next notes; tell whether none is left."""
         if self._index.count and not self._is_asked:
             # Only now: a room without a note has no use for the model.
-            self._meaning, self._is_asked = self._make_meaning(self._journal.folder), True
+            self._meaning, self._is_asked = self._make_meaning(), True
         if self._meaning is None:
             return True
         missing = self._meaning.missing(self._index)
@@ -221,8 +219,6 @@ class Whiteboard:
             self._index.close()
             if self._spare is not None:
                 self._spare.drop()
-            if self._meaning is not None:
-                self._meaning.close()
 
     # --- asking ----------------------------------------------------------------------------------
 
