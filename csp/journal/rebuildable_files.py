@@ -14,7 +14,8 @@ from csp.journal.line_reader import line_at, read_at
 
 SEARCH_NAME: Final = "search.sqlite"
 BOARD_NAME: Final = "board.sqlite"
-VECTORS_NAME: Final = "board.vectors"
+#: Earlier versions kept the meanings of notes here.
+_FORMER_VECTORS_NAME: Final = "board.vectors"
 _SIDE_FILES: Final = ("", "-wal", "-shm", "-journal")
 _MARK_BYTES: Final = 64
 #: SQLite's error codes for a full disk; for the files beside a database it reports I/O errors.
@@ -57,10 +58,15 @@ def is_of(view: JournalView, place: JournalPlace) -> bool:
 
 def delete_files(folder: Path) -> None:
     """Delete everything derived from a journal; it is rebuilt when it is next needed."""
-    for name in (SEARCH_NAME, BOARD_NAME):
-        delete_database(folder / name)
+    delete_database(folder / SEARCH_NAME)
+    delete_board(folder)
+
+
+def delete_board(folder: Path) -> None:
+    """Delete the index of notes."""
+    delete_database(folder / BOARD_NAME)
     with contextlib.suppress(OSError):
-        (folder / VECTORS_NAME).unlink(missing_ok=True)
+        (folder / _FORMER_VECTORS_NAME).unlink(missing_ok=True)
 
 
 def delete_database(path: Path) -> None:

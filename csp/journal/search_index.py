@@ -242,7 +242,14 @@ def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> Se
     exact: list[str] = []
     broad: list[str] = []
     for clause in clauses:
-        tokens = _words_from(db, clause.prefix) if clause.prefix else clause.tokens
+        tokens: Sequence[str] = clause.tokens
+        if clause.prefix:
+            # "{" is the character after "z", the last one that a word may contain.
+            rows = db.execute(
+                "SELECT word FROM words WHERE word >= ? AND word < ? LIMIT ?",
+                (clause.prefix, clause.prefix + "{", _MAX_WORDS + 1),
+            )
+            tokens = [row[0] for row in rows]
         if not tokens:
             return SearchPlan(covered, "", is_broad=False)
         if len(tokens) > _MAX_WORDS:
@@ -256,14 +263,6 @@ def _plan(db: sqlite3.Connection, clauses: Sequence[Clause], covered: int) -> Se
         # A lone surrogate from a broken client is in no line, and SQLite rejects it.
         expression = ""
     return SearchPlan(covered, expression, is_broad=not exact)
-
-
-def _words_from(db: sqlite3.Connection, prefix: str) -> Sequence[str]:
-    # "{" is the character after "z", the last that a word may have.
-    rows = db.execute(
-        "SELECT word FROM words WHERE word >= ? AND word < ? LIMIT ?", (prefix, prefix + "{", _MAX_WORDS + 1)
-    )
-    return [row[0] for row in rows]
 
 
 def _quoted(token: str) -> str:

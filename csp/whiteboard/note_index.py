@@ -1,7 +1,7 @@
-"""The index of a room's notes: an SQLite file beside the journal that can always be made again.
+"""The index of a room's notes: an SQLite file beside the journal that can always be rebuilt.
 
-It knows where in the journal each note stands, the words of it, the names in it. The text itself stays in
-the journal: a hit costs one read, and what was taken out there is not found here.
+It stores the offset of each note in the journal, its words, the names in it and its vector. The text itself
+stays in the journal: a hit costs one read, and text removed from the journal cannot be found here.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from csp.journal.rebuildable_files import (
     BOARD_NAME,
     JournalPlace,
     connect,
-    delete_database,
+    delete_board,
     is_of,
     place_of,
     transaction,
@@ -34,7 +34,7 @@ from csp.room.board.identifiers import identifiers, is_hash, spelt_out
 
 log = logging.getLogger(__name__)
 
-_SCHEMA_VERSION: Final = 2
+_SCHEMA_VERSION: Final = 3
 _SIGNS: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _WHOLE: Final = "ascii tokenchars '{}'".format(_SIGNS.replace("'", "''")).replace('"', '""')
 _SCHEMA: Final = (
@@ -46,23 +46,24 @@ _SCHEMA: Final = (
     "text, content='', tokenize='porter unicode61 remove_diacritics 2')",
     "CREATE VIRTUAL TABLE names USING fts5("
     f"tokens, content='', columnsize=0, detail=none, tokenize=\"{_WHOLE}\")",
+    "CREATE TABLE vectors (row INTEGER PRIMARY KEY, vector BLOB)",
     "CREATE TABLE place (inode INTEGER, first BLOB, upto INTEGER, last BLOB)",
     "CREATE TABLE stamp (value TEXT)",
     f"PRAGMA user_version = {_SCHEMA_VERSION}",
 )
-#: Only lines of these can be notes; looking at their first bytes spares the rest.
+#: Only these lines can be notes; comparing their first bytes saves decoding all others.
 _NOTE_HEAD: Final = b'{"v":1,"type":"note"'
 _REPLY_HEAD: Final = b'{"v":1,"type":"agent_response"'
 _PLACED: Final = b'"idx":'
 _CHANGE_HEAD: Final = b'{"v":1,"type":"board"'
 _COMPACTED: Final = b'"change":"compacted"'
-#: Taken off, a note keeps its row: the meanings of all notes are kept by their rows.
-_TAKE_OFF: Final = "UPDATE notes SET is_off = 1 WHERE session = ? AND seq <= ? AND kind != ?"
+#: A compacted note keeps its row, because vectors are stored by row.
+_COMPACT: Final = "UPDATE notes SET is_off = 1 WHERE session = ? AND seq <= ? AND kind != ?"
 _BATCH_BYTES: Final = 4 * 1024 * 1024
 _WORD: Final = re.compile(r"\w+")
-#: How many entries of the index a search by words looks at; the rarest words come first.
+#: How many entries of the index a search by words may read; the rarest words come first.
 _MOST_ENTRIES: Final = 20_000
-#: A word that comes again and again in a note is no better answer for it.
+#: The highest score for words: a note that repeats a word is not a better answer.
 _MOST_WORDS: Final = 1.5
 COMMON_WORDS: Final = frozenset(
     word
@@ -77,7 +78,7 @@ COMMON_WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which notes are wanted; a field that is None is not looked at."""
+    """Which notes to return; a field that is None does not matter."""
 
     session: str | None = None
     author: str | None = None
@@ -90,11 +91,11 @@ class Filter:
 
     @property
     def is_open(self) -> bool:
-        """Whether every note is wanted."""
+        """Whether every note matches."""
         return self == Filter()
 
     def sql(self) -> tuple[str, list[Any]]:
-        """Return the conditions on the table of notes with their values."""
+        """Return the SQL conditions on the table of notes, and their values."""
         tag = None if self.tag is None else f"\n{self.tag}\n"
         given = (
             ("session = ?", self.session),
@@ -112,7 +113,7 @@ class Filter:
 
 
 class Entry(NamedTuple):
-    """Where a note stands: the number of its event, its row among all notes, its offset in the journal."""
+    """A note: the seq of its event, its row among all notes and its offset in the journal."""
 
     seq: int
     row: int
@@ -120,47 +121,46 @@ class Entry(NamedTuple):
 
 
 class NoteIndex:
-    """The index for one journal; not for two threads at once. It raises sqlite3.Error where it is broken."""
+    """The index of one journal, for one thread at a time. It raises sqlite3.Error if it is damaged."""
 
     def __init__(self, folder: Path, secrets: Sequence[str] = (), *, in_memory: bool = False) -> None:
         self._secrets = secrets
-        self._path = folder / BOARD_NAME
+        self._folder = folder
         self.in_memory = in_memory
         self._db: sqlite3.Connection | None = None
         self._generation = -1
         self.upto = 0
         self.count = 0
-        #: Another one with every new database: what was made from it is told from what was not.
+        #: Identifies the database; every new database gets another one.
         self.stamp = ""
 
     def attach(self, view: JournalView) -> None:
-        """Open the database for this very journal, a new one if it is of another."""
+        """Open the database of this journal; create one if there is none or it belongs to another journal."""
         if self._db is None or self._generation != view.generation:
             self.close()
             self._db = self._open(view)
             self._generation = view.generation
 
     def extend(self, view: JournalView, max_lines: int) -> bool:
-        """Take in the next lines; tell whether nothing is left."""
+        """Index the next lines; tell whether nothing is left."""
         notes, compacted, upto = _next_notes(view, self.upto, max_lines, self._secrets)
         if upto == self.upto:
             return True
         db = self._opened
-        with self._mended():
-            with transaction(db):
-                for number, (offset, note, seq) in enumerate(notes, start=self.count):
-                    _insert(db, seq, number, offset, note)
-                for session, last in compacted:
-                    db.execute(_TAKE_OFF, (session, last, NoteKind.SUMMARY))
-                if not self.in_memory:
-                    db.execute("DELETE FROM place")
-                    db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
+        with self._rollback_on_error(), transaction(db):
+            for number, (offset, note, seq) in enumerate(notes, start=self.count):
+                _insert(db, seq, number, offset, note)
+            for session, last in compacted:
+                db.execute(_COMPACT, (session, last, NoteKind.SUMMARY))
+            if not self.in_memory:
+                db.execute("DELETE FROM place")
+                db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", place_of(view, upto))
         self.upto = upto
         self.count += len(notes)
         return upto >= view.end
 
     def page(self, wanted: Filter, *, newest_first: bool) -> Iterator[Entry]:
-        """Yield the notes that are wanted in their order."""
+        """Yield the matching notes in order."""
         where, values = wanted.sql()
         order = "DESC" if newest_first else "ASC"
         sql = f"SELECT seq, row, offset FROM notes WHERE 1{where} ORDER BY seq {order}"
@@ -168,19 +168,19 @@ class NoteIndex:
             yield Entry(*row)
 
     def entries(self, seqs: Sequence[int]) -> dict[int, Entry]:
-        """Return where these notes stand."""
+        """Return the entries of these notes."""
         marks = ",".join("?" * len(seqs))
         found = self._opened.execute(f"SELECT seq, row, offset FROM notes WHERE seq IN ({marks})", list(seqs))
         return {row[0]: Entry(*row) for row in found}
 
     def seqs_of(self, rows: Sequence[int]) -> dict[int, int]:
-        """Return which notes stand in these rows."""
+        """Return the seqs of the notes in these rows."""
         marks = ",".join("?" * len(rows))
         sql = f"SELECT row, seq FROM notes WHERE is_off = 0 AND row IN ({marks})"
         return dict(self._opened.execute(sql, list(rows)))
 
     def rows(self, wanted: Filter) -> list[int]:
-        """Return the rows of the notes that are wanted."""
+        """Return the rows of the matching notes."""
         where, values = wanted.sql()
         return [row[0] for row in self._opened.execute(f"SELECT row FROM notes WHERE 1{where}", values)]
 
@@ -189,12 +189,21 @@ class NoteIndex:
         sql = "SELECT seq, row, offset FROM notes WHERE row >= ? ORDER BY row LIMIT ?"
         return [Entry(*found) for found in self._opened.execute(sql, (row, count))]
 
-    def by_words(self, q: str, wanted: Filter, count: int) -> dict[int, float]:
-        """Return the notes with most of the words of `q`, best first, each with how much of `q` it holds.
+    def vectors(self) -> list[bytes]:
+        """Return the stored vectors of the notes in the order of their rows."""
+        return [vector for (vector,) in self._opened.execute("SELECT vector FROM vectors ORDER BY row")]
 
-        About 1 is all of it: words weigh by how rare they are, those that stand in no note too.
+    def add_vectors(self, row: int, vectors: Sequence[bytes]) -> None:
+        """Store the vectors of the notes from a row on."""
+        with self._rollback_on_error(), transaction(self._opened):
+            self._opened.executemany("INSERT INTO vectors VALUES (?, ?)", enumerate(vectors, row))
+
+    def by_words(self, q: str, wanted: Filter, count: int) -> dict[int, float]:
+        """Return the notes with most of the words of `q`, best first, each with a score.
+
+        A note with all words scores about 1. Rare words weigh more, and so do words that no note has.
         """
-        terms, weight = self._useful(q)
+        terms, weight = self._search_terms(q)
         if not terms:
             return {}
         where, values = wanted.sql()
@@ -206,7 +215,7 @@ class NoteIndex:
         return {seq: min(max(score, 0.0) / weight, _MOST_WORDS) for seq, score in found}
 
     def by_names(self, names: Sequence[str], wanted: Filter, count: int) -> dict[int, int]:
-        """Return the notes that hold one of these names, each with how many it holds; the newest first."""
+        """Return the notes with any of these names, newest first, each with the number of names it has."""
         where, values = wanted.sql()
         sql = (
             "SELECT names.rowid FROM names JOIN notes ON notes.seq = names.rowid "
@@ -220,7 +229,7 @@ class NoteIndex:
         return held
 
     def close(self) -> None:
-        """Close the file; the index goes on with it when it is attached again."""
+        """Close the file; `attach` opens it again."""
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._db.close()
@@ -228,22 +237,22 @@ class NoteIndex:
         self.upto = self.count = 0
 
     def drop(self) -> None:
-        """Remove the file; the next attach makes a new one."""
+        """Delete the file; `attach` creates a new one."""
         self.close()
         if not self.in_memory:
-            delete_database(self._path)
+            delete_board(self._folder)
 
     # --- inside ----------------------------------------------------------------------------------
 
     @property
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
-            raise sqlite3.ProgrammingError("the index of notes is not attached")
+            raise sqlite3.ProgrammingError("the note index is not attached")
         return self._db
 
     @contextlib.contextmanager
-    def _mended(self) -> Iterator[None]:
-        """Leave no transaction open behind an error."""
+    def _rollback_on_error(self) -> Iterator[None]:
+        """Leave no transaction open after an error."""
         try:
             yield
         except sqlite3.Error:
@@ -253,22 +262,24 @@ class NoteIndex:
 
     def _open(self, view: JournalView) -> sqlite3.Connection:
         if self.in_memory:
-            return self._filled(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
+            return self._create_tables(
+                sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            )
         try:
-            db = connect(self._path)
+            db = connect(self._folder / BOARD_NAME)
             try:
-                if self._fits(db, view):
+                if self._resume(db, view):
                     return db
             except sqlite3.Error:
                 pass
             db.close()
         except sqlite3.DatabaseError as exc:
-            log.warning("index of notes unreadable", extra={"problem": str(exc)})
-        delete_database(self._path)
-        return self._filled(connect(self._path))
+            log.warning("note index unreadable", extra={"problem": str(exc)})
+        delete_board(self._folder)
+        return self._create_tables(connect(self._folder / BOARD_NAME))
 
-    def _fits(self, db: sqlite3.Connection, view: JournalView) -> bool:
-        """Tell whether a database is of this journal; then go on where it ends."""
+    def _resume(self, db: sqlite3.Connection, view: JournalView) -> bool:
+        """If a database belongs to this journal, continue where it ends; else return False."""
         version = db.execute("PRAGMA user_version").fetchone()[0]
         row = db.execute("SELECT inode, first, upto, last FROM place").fetchone() if version else None
         if version != _SCHEMA_VERSION or row is None or not is_of(view, JournalPlace(*row)):
@@ -278,7 +289,7 @@ class NoteIndex:
         self.stamp = db.execute("SELECT value FROM stamp").fetchone()[0]
         return True
 
-    def _filled(self, db: sqlite3.Connection) -> sqlite3.Connection:
+    def _create_tables(self, db: sqlite3.Connection) -> sqlite3.Connection:
         self.stamp = uuid.uuid4().hex
         try:
             with transaction(db):
@@ -291,15 +302,18 @@ class NoteIndex:
         self.upto = self.count = 0
         return db
 
-    def _useful(self, q: str) -> tuple[list[str], float]:
-        """Return the words of a question to look for, with how much all of its words weigh.
+    def _search_terms(self, q: str) -> tuple[list[str], float]:
+        """Return the words of `q` to search for, and the weight of all its words.
 
-        The rarest come first, as long as they do not match too much.
+        The rarest words come first, up to a limit of entries to read.
         """
-        text = f"{q} {spelt_out(q)}"
-        words = list(dict.fromkeys(word.lower() for word in _WORD.findall(text) if _is_utf8(word)))
+        words = list(dict.fromkeys(word.lower() for word in _WORD.findall(_clean(f"{q} {spelt_out(q)}"))))
         words = [word for word in words if word not in COMMON_WORDS] or words
-        counted = sorted((self._entries_of(word), word) for word in words)
+        sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
+        counted = sorted(
+            (int(self._opened.execute(sql, (_quoted(word), _MOST_ENTRIES + 1)).fetchone()[0]), word)
+            for word in words
+        )
         weight = sum(log1p((max(self.count - entries, 0) + 0.5) / (entries + 0.5)) for entries, _ in counted)
         budget = _MOST_ENTRIES
         kept: list[str] = []
@@ -309,13 +323,9 @@ class NoteIndex:
                 budget -= entries
         return kept, weight or 1.0
 
-    def _entries_of(self, word: str) -> int:
-        sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
-        return int(self._opened.execute(sql, (_quoted(word), _MOST_ENTRIES + 1)).fetchone()[0])
-
 
 def event_at(view: JournalView, offset: int) -> AnyEvent | None:
-    """Return the event of the line at an offset; None if it is damaged."""
+    """Return the event of the line at an offset, or None if the line is damaged."""
     try:
         return decode_event(view.line_at(offset))
     except BadInput:
@@ -325,9 +335,9 @@ def event_at(view: JournalView, offset: int) -> AnyEvent | None:
 def _next_notes(
     view: JournalView, upto: int, max_lines: int, secrets: Sequence[str]
 ) -> tuple[list[tuple[int, NoteView, int]], list[tuple[str, int]], int]:
-    """Return (offset, note, seq) of notes from `upto` on, with the offset after the last line looked at.
+    """Return the notes from `upto` on, the compacted boards, and the offset after the last line read.
 
-    Between them: the boards that were compacted, each with the last event that was.
+    A note is (offset, note, seq); a compacted board is (board, seq of the last compacted event).
     """
     notes: list[tuple[int, NoteView, int]] = []
     compacted: list[tuple[str, int]] = []
@@ -364,12 +374,8 @@ def _insert(db: sqlite3.Connection, seq: int, row: int, offset: int, note: NoteV
 
 
 def _clean(text: str) -> str:
-    """Return text that SQLite takes: half a character, as a broken client may send it, is none."""
+    """Replace lone surrogates, which a broken client may send and SQLite rejects."""
     return text.encode(errors="replace").decode()
-
-
-def _is_utf8(text: str) -> bool:
-    return _clean(text) == text
 
 
 def _quoted(token: str) -> str:

@@ -1,21 +1,19 @@
-"""The notes of a board in a vector store of OpenAI: one file for each note, found by what it means.
+"""The notes of a board in a vector store of OpenAI, one file per note.
 
-Everything here blocks. Whatever goes wrong there is CallFailed; the package is loaded when first needed.
+All methods block. Every failure of the provider is raised as CallFailed. The package `openai` is imported
+when it is first needed.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from csp.errors import CallFailed
 from csp.protocol.enums import MessageId
 from csp.protocol.notes import NoteView
 from csp.room.board.board_state import file_of, seq_of
 
-if TYPE_CHECKING:
-    pass
-
-#: A store lives for so many days after it was last used.
+#: A store expires so many days after its last use.
 DAYS: Final = 7
 _TIMEOUT_S: Final = 10.0
 _TRIES: Final = 1
@@ -23,7 +21,7 @@ _PAGE: Final = 100
 
 
 class OpenAIStore:
-    """The stores that one key has."""
+    """The vector stores of one API key."""
 
     def __init__(self, api_key: str, base_url: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
         try:
@@ -35,7 +33,7 @@ class OpenAIStore:
         )
 
     def create(self, name: str) -> str:
-        """Make an empty store; return its id."""
+        """Create an empty store; return its id."""
         with _failures():
             made = self._client.vector_stores.create(
                 name=name, expires_after={"anchor": "last_active_at", "days": DAYS}
@@ -44,7 +42,7 @@ class OpenAIStore:
             return store
 
     def renew(self, store: str) -> bool:
-        """Let a store live on; tell whether it still does."""
+        """Renew the lease of a store; tell whether the store still exists."""
         from openai import NotFoundError
 
         with _failures():
@@ -58,13 +56,13 @@ class OpenAIStore:
             return lives
 
     def notes(self, store: str) -> set[MessageId]:
-        """Return which notes a store has."""
+        """Return the ids of the notes in a store."""
         with _failures():
             files = self._client.vector_stores.files.list(store, limit=_PAGE)
             return {MessageId(str(file.attributes["note"])) for file in files if file.attributes}
 
     def add(self, store: str, note: NoteView) -> None:
-        """Put a note into a store."""
+        """Add a note to a store."""
         file = file_of(note)
         attributes: dict[str, str | float | bool] = {
             "note": note.id,
@@ -75,7 +73,7 @@ class OpenAIStore:
             "source": note.source.id if note.source else "",
         }
         with _failures():
-            # A file of nothing is refused there.
+            # The provider refuses empty files.
             sent = self._client.files.create(
                 file=(file.path.replace("/", "_"), file.text.encode(errors="replace") or b" "),
                 purpose="assistants",
@@ -83,17 +81,17 @@ class OpenAIStore:
             self._client.vector_stores.files.create(store, file_id=sent.id, attributes=attributes)
 
     def remove(self, store: str, what: str | int) -> None:
-        """Take a note away, by its own id or that of the message it comes from; or all before an event."""
+        """Remove a note, by its id or that of its source message; or all notes before a seq."""
         with _failures():
             for file in self._client.vector_stores.files.list(store, limit=_PAGE):
-                told = file.attributes or {}
-                is_old = isinstance(what, int) and float(told.get("seq", what)) < what
-                if is_old or what in (told.get("note"), told.get("source")):
+                known = file.attributes or {}
+                is_old = isinstance(what, int) and float(known.get("seq", what)) < what
+                if is_old or what in (known.get("note"), known.get("source")):
                     self._client.vector_stores.files.delete(file.id, vector_store_id=store)
                     self._client.files.delete(file.id)
 
     def search(self, store: str, q: str, count: int) -> dict[MessageId, float]:
-        """Return the notes that fit best, the best first, each with its score."""
+        """Return the best notes, best first, each with its score."""
         with _failures():
             page = self._client.vector_stores.search(store, query=q, max_num_results=min(count, 50))
             found: dict[MessageId, float] = {}
@@ -105,7 +103,7 @@ class OpenAIStore:
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Say in our words what the provider could not do."""
+    """Raise the errors of the provider's package as CallFailed."""
     from openai import APIStatusError, APITimeoutError, OpenAIError
 
     try:

@@ -1,14 +1,16 @@
-"""Find notes by meaning: one vector per note, and a closer comparison for the best hits."""
+"""Find notes by meaning: one vector per note, and a closer comparison for the best hits.
 
+The index of notes stores the vectors. They are held in memory for the search, 1 KB per note.
+"""
+
+import sqlite3
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from csp.journal.rebuildable_files import VECTORS_NAME
 from csp.whiteboard.note_index import Entry, NoteIndex
-from csp.whiteboard.vector_file import Vectors
 from csp.whiteboard.word_vectors import DIMENSIONS, Array, WordVectors
 
 #: Beyond this share of all rows it is quicker to compute all of them.
@@ -16,27 +18,36 @@ _MOST_PICKED: Final = 0.3
 
 
 class Meanings:
-    """The meanings of the notes of one room; `compare` may run beside the other methods."""
+    """The meanings of the notes of one room; only `compare` may run beside other methods."""
 
-    def __init__(self, folder: Path, model: WordVectors) -> None:
+    def __init__(self, model: WordVectors) -> None:
         self._model = model
-        self._vectors = Vectors(folder / VECTORS_NAME, DIMENSIONS)
+        self._rows: Array = np.empty((0, DIMENSIONS), np.float32)
+        self._count = 0
+        self._stamp = ""
 
     def missing(self, index: NoteIndex) -> int:
         """Return how many notes have no vector yet."""
-        self._vectors.attach(index.stamp, index.count)
-        return index.count - self._vectors.count
+        if self._stamp != index.stamp:
+            self._stamp, self._count = index.stamp, 0
+            stored = b"".join(index.vectors())
+            if len(stored) % (2 * DIMENSIONS):
+                raise sqlite3.DatabaseError("a stored vector has the wrong size")
+            vectors = np.frombuffer(stored, np.float16).reshape(-1, DIMENSIONS)
+            self._append(np.nan_to_num(vectors, posinf=0, neginf=0))
+        return index.count - self._count
 
     def add(self, index: NoteIndex, text_of: Callable[[Entry], str], most: int) -> None:
         """Make the vectors of the next notes."""
-        self._vectors.attach(index.stamp, index.count)
-        entries = index.from_row(self._vectors.count, most)
+        entries = index.from_row(self._count, most) if self.missing(index) else []
         if entries:
-            self._vectors.append(np.stack([self._model.embed(text_of(entry)) for entry in entries]))
+            vectors = np.stack([self._model.embed(text_of(entry)) for entry in entries]).astype(np.float16)
+            index.add_vectors(self._count, [vector.tobytes() for vector in vectors])
+            self._append(vectors)
 
     def nearest(self, q: str, rows: Sequence[int] | None, count: int) -> dict[int, float]:
         """Return the rows nearest to `q` in meaning, best first; only among `rows`, if given."""
-        vectors, asked = self._vectors.rows, self._model.embed(q)
+        vectors, asked = self._rows[: self._count], self._model.embed(q)
         if rows is None:
             return _best(np.arange(len(vectors)), vectors @ asked, count)
         picked = np.array([row for row in rows if row < len(vectors)], np.int64)
@@ -48,12 +59,18 @@ class Meanings:
         """Return how near each text is to `q` in meaning, compared word by word."""
         return self._model.compare(q, texts)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._vectors.close()
+    def _append(self, vectors: NDArray[np.float16]) -> None:
+        end = self._count + len(vectors)
+        if end > len(self._rows):
+            # Twice the size, so that many small additions copy little.
+            grown: Array = np.empty((max(end, 2 * len(self._rows)), DIMENSIONS), np.float32)
+            grown[: self._count] = self._rows[: self._count]
+            self._rows = grown
+        self._rows[self._count : end] = vectors
+        self._count = end
 
 
-def _best(rows: "np.ndarray[tuple[int], np.dtype[np.int64]]", scores: Array, count: int) -> dict[int, float]:
+def _best(rows: NDArray[np.int64], scores: Array, count: int) -> dict[int, float]:
     if count < len(scores):
         kept = np.argpartition(-scores, count)[:count]
         rows, scores = rows[kept], scores[kept]

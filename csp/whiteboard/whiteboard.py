@@ -1,12 +1,11 @@
-"""The whiteboard of a running room: what stands on it, found in a thread beside the room's work."""
+"""The whiteboard of a running room: its notes in pages, and the search for them."""
 
 import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from csp.fast_start.process_environment import set_variable
@@ -23,22 +22,23 @@ from csp.whiteboard.note_index import Entry, Filter, NoteIndex, event_at
 log = logging.getLogger(__name__)
 
 LINES: Final = 1000
-#: How many notes each way of finding them brings forward; some may not be for whoever asks.
+#: How many notes each way of searching contributes; the reader may not be allowed to see some of them.
 _CANDIDATES: Final = 200
 #: How many notes are compared word by word.
 COMPARED: Final = 30
-#: What the words of a note count beside its meaning, measured on the labelled set.
+#: How much the words of a note count beside its meaning, tuned on the labelled set.
 WORDS_SHARE: Final = 0.2
-#: Notes that mean something less near than this have nothing to do with the question.
+#: Notes whose meaning is further away than this are unrelated to the query.
 LEAST_MEANING: Final = 0.1
-#: How many meanings are taken in at a time; beyond how many that are missing a search does not wait.
+#: How many meanings are computed at a time.
 AT_ONCE: Final = 200
+#: If more meanings than this are missing, a search does not wait for them.
 _MOST_MISSING: Final = 5000
-#: How long an index stays in memory before the disk is tried again.
+#: How long the index stays in memory before the disk is tried again.
 RETRY_S: Final = 30.0
 _THREADS: Final = "OPENBLAS_NUM_THREADS"
 
-#: What an index comes to that was damaged: SQLite itself may notice, or the values make no sense.
+#: The errors of a damaged index: SQLite may notice the damage, or a value has the wrong type.
 _UNREADABLE: Final = (sqlite3.Error, TypeError, OSError)
 
 T = TypeVar("T")
@@ -52,10 +52,9 @@ class MeaningSearch(Protocol):
     def add(self, index: NoteIndex, text_of: Callable[[Entry], str], most: int) -> None: ...
     def nearest(self, q: str, rows: Sequence[int] | None, count: int) -> dict[int, float]: ...
     def compare(self, q: str, texts: Sequence[str]) -> list[float]: ...
-    def close(self) -> None: ...
 
 
-def meaning_of(folder: Path) -> MeaningSearch | None:
+def load_meaning_search() -> MeaningSearch | None:
     """Return the search by meaning, if the extra for it is installed."""
     # On a busy machine numpy's threads wait for each other and are many times slower than one thread.
     before = set_variable(_THREADS, "1")
@@ -72,7 +71,7 @@ def meaning_of(folder: Path) -> MeaningSearch | None:
     finally:
         logging.getLogger().removeHandler(no_output)
         set_variable(_THREADS, before)
-    return None if model is None else Meanings(folder, model)
+    return None if model is None else Meanings(model)
 
 
 class NotePage(NamedTuple):
@@ -81,7 +80,7 @@ class NotePage(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A candidate: how many of the names it holds, how much of the words, how near its meaning is."""
+    """A candidate: how many of the names and how much of the words it has, and how near its meaning is."""
 
     entry: Entry
     names: int
@@ -98,10 +97,10 @@ class _Found(NamedTuple):
 
 
 class Whiteboard:
-    """The notes of one room. Everything here blocks; any thread may call it.
+    """The notes of one room. All methods block; any thread may call them.
 
-    `concerns` is the room's rule of what an agent may read. A file that is broken is made again; while there
-    is no space for one the notes are indexed in memory.
+    `concerns` is the room's rule for what an agent may read. A damaged index is rebuilt; while the disk is
+    full the notes are indexed in memory.
     """
 
     def __init__(
@@ -109,39 +108,40 @@ class Whiteboard:
         journal: JsonlJournal,
         concerns: Concerns,
         secrets: Sequence[str] = (),
-        meaning: Callable[[Path], MeaningSearch | None] = meaning_of,
+        meaning: Callable[[], MeaningSearch | None] = load_meaning_search,
     ) -> None:
         self._journal = journal
         self._concerns = concerns
         self._secrets = secrets
         self._index = NoteIndex(journal.folder, secrets)
-        #: The index that is made on the disk while the other one is in memory.
+        #: The index that is being built on the disk while the other one is in memory.
         self._spare: NoteIndex | None = None
         self._retry_at = 0.0
-        self._make_meaning = meaning
+        self._load_meaning = meaning
         self._meaning: MeaningSearch | None = None
-        self._is_asked = False
+        self._is_loaded = False
         self._lock = threading.RLock()
 
     @property
     def lag_bytes(self) -> int:
-        """How much of the journal has not been looked at, as far as can be told without opening anything."""
+        """How many bytes of the journal are not indexed yet, as far as known without opening the index."""
         return self._journal.view.end - self._index.upto
 
-    # --- taking in -------------------------------------------------------------------------------
+    # --- indexing --------------------------------------------------------------------------------
 
     def catch_up(self, max_lines: int = LINES) -> bool:
-        """Take in the next lines of the journal or the next meanings; tell whether nothing is left."""
+        """Index the next lines of the journal or the next meanings; tell whether nothing is left."""
+
+        def step() -> bool:
+            is_current = self._extend(view, max_lines)
+            return is_current and self._return_to_disk(view, max_lines) and self._add_meanings(view)
+
         with self._lock:
             view = self._journal.view
-            return self._try(lambda: self._take(view, max_lines))
-
-    def _take(self, view: JournalView, max_lines: int) -> bool:
-        is_current = self._extend(view, max_lines)
-        return is_current and self._return_to_disk(view, max_lines) and self._understand(view, AT_ONCE)
+            return self._try(step)
 
     def _return_to_disk(self, view: JournalView, max_lines: int) -> bool:
-        """Make the next part of an index on the disk, if the one in use is not; tell whether none is left."""
+        """If the index is in memory, build the next part of one on the disk; tell whether that is done."""
         if not self._index.in_memory or time.monotonic() < self._retry_at:
             return True
         self._spare = self._spare or NoteIndex(self._journal.folder, self._secrets)
@@ -150,46 +150,43 @@ class Whiteboard:
             if not self._spare.extend(view, max_lines):
                 return False
         except _UNREADABLE as exc:
-            log.info("index of notes stays in memory", extra={"problem": str(exc)})
+            log.info("note index stays in memory", extra={"problem": str(exc)})
             self._spare.drop()
             self._retry_at = time.monotonic() + RETRY_S
         else:
-            log.info("index of notes is on the disk again")
+            log.info("note index is on the disk again")
             self._index.close()
             self._index = self._spare
         self._spare = None
         return True
 
-    def _understand(self, view: JournalView, most: int) -> bool:
-        """Take in the meaning of the next notes; tell whether none is left."""
-        if self._index.count and not self._is_asked:
-            # Only now: a room without a note has no use for the model.
-            self._meaning, self._is_asked = self._make_meaning(self._journal.folder), True
+    def _add_meanings(self, view: JournalView) -> bool:
+        """Compute the meaning of the next notes; tell whether none is left."""
+
+        def text_of(entry: Entry) -> str:
+            note = self._read(view, entry, None)
+            return note.text if note else ""
+
+        if self._index.count and not self._is_loaded:
+            # Not earlier: a room without notes does not need the model.
+            self._meaning, self._is_loaded = self._load_meaning(), True
         if self._meaning is None:
             return True
         missing = self._meaning.missing(self._index)
         if missing:
-            self._meaning.add(self._index, lambda entry: self._text(view, entry), most)
-        return missing <= most
-
-    def _text(self, view: JournalView, entry: Entry) -> str:
-        note = self._read(view, entry, None)
-        return note.text if note else ""
+            self._meaning.add(self._index, text_of, AT_ONCE)
+        return missing <= AT_ONCE
 
     def _extend(self, view: JournalView, max_lines: int) -> bool:
         self._index.attach(view)
         return self._index.extend(view, max_lines)
 
-    def _current(self, view: JournalView) -> None:
-        """Take in everything that was acknowledged when `view` was taken."""
-        while not self._extend(view, LINES):
-            pass
-
     def _answer(self, work: Callable[[JournalView], T]) -> T:
-        """Return what the index says about all that was acknowledged before."""
+        """Run `work` on an index that includes everything acknowledged before the call."""
 
         def current() -> T:
-            self._current(view)
+            while not self._extend(view, LINES):
+                pass
             return work(view)
 
         with self._lock:
@@ -197,11 +194,14 @@ class Whiteboard:
             return self._try(current)
 
     def _try(self, work: Callable[[], T]) -> T:
-        """Do what needs the index; one that is broken is made again, where that fails, too, in memory."""
+        """Run `work`; if the index is damaged, rebuild it and retry, and if that fails, retry in memory."""
         try:
             return work()
         except _UNREADABLE as exc:
-            self._give_up(exc, in_memory=isinstance(exc, sqlite3.Error) and _has_no_place(exc))
+            cannot_store = isinstance(exc, sqlite3.Error) and (
+                is_full(exc) or isinstance(exc.__cause__, OSError)
+            )
+            self._give_up(exc, in_memory=cannot_store)
         try:
             return work()
         except _UNREADABLE as exc:
@@ -209,7 +209,7 @@ class Whiteboard:
         return work()
 
     def _give_up(self, exc: Exception, *, in_memory: bool) -> None:
-        log.warning("index of notes dropped", extra={"problem": str(exc)})
+        log.warning("note index dropped", extra={"problem": str(exc)})
         self._index.drop()
         if in_memory:
             self._index = NoteIndex(self._journal.folder, self._secrets, in_memory=True)
@@ -221,28 +221,24 @@ class Whiteboard:
             self._index.close()
             if self._spare is not None:
                 self._spare.drop()
-            if self._meaning is not None:
-                self._meaning.close()
 
-    # --- asking ----------------------------------------------------------------------------------
+    # --- reading ---------------------------------------------------------------------------------
 
     def page(self, wanted: Filter, limit: int, audience: AgentId | None) -> NotePage:
-        """Return the newest notes, or behind `after` the first ones, oldest first."""
-        return self._answer(lambda view: self._page(view, wanted, limit, audience))
-
-    def _page(self, view: JournalView, wanted: Filter, limit: int, audience: AgentId | None) -> NotePage:
+        """Return the newest notes, or with `after` the first ones after it; oldest first."""
         newest_first = wanted.after is None
-        found: list[NoteView] = []
-        for entry in self._index.page(wanted, newest_first=newest_first):
-            note = self._read(view, entry, audience)
-            if note is not None:
-                if len(found) == limit:
-                    return NotePage(found[::-1] if newest_first else found, has_more=True)
-                found.append(note)
-        return NotePage(found[::-1] if newest_first else found, has_more=False)
+
+        def read(view: JournalView) -> list[NoteView]:
+            entries = self._index.page(wanted, newest_first=newest_first)
+            notes = (self._read(view, entry, audience) for entry in entries)
+            return list(islice((note for note in notes if note is not None), limit + 1))
+
+        found = self._answer(read)
+        notes = found[:limit]
+        return NotePage(notes[::-1] if newest_first else notes, has_more=len(found) > limit)
 
     def bytes_until(self, session: str, upto: int) -> int:
-        """Return how much text the notes of a board up to an event hold, its summaries left out."""
+        """Return the size of the text of a board's notes up to an event, without its summaries."""
         wanted = Filter(session=session, before=upto + 1)
 
         def events(view: JournalView) -> list[AnyEvent | None]:
@@ -252,7 +248,7 @@ class Whiteboard:
         return sum(text_bytes(event) for event in notes if not is_summary(event))
 
     def get(self, note_id: str, audience: AgentId | None) -> NoteView | None:
-        """Return one note, if there is one that its reader may know of."""
+        """Return one note if it exists and the reader may see it."""
         seq = seq_of(note_id)
 
         def read(view: JournalView) -> NoteView | None:
@@ -272,11 +268,17 @@ class Whiteboard:
         def ranked(view: JournalView) -> list[tuple[_Found, NoteView]]:
             found = self._ranked(view, q, wanted)
             pool = max(limit, _CANDIDATES if rerank else COMPARED) if self._meaning else limit
-            return list(islice(self._readable(view, found, audience), pool))
+            notes = ((one, self._read(view, one.entry, audience)) for one in found)
+            return list(islice(((one, note) for one, note in notes if note is not None), pool))
 
         hits = self._answer(ranked)
         if self._meaning is not None:
-            hits = self._reread(self._meaning, q, hits)
+            # This takes a while, so the lock is not held.
+            scores = self._meaning.compare(q, [note.text for _, note in hits])
+            hits = [
+                (one._replace(meaning=score), note) for (one, note), score in zip(hits, scores, strict=True)
+            ]
+            hits.sort(key=lambda hit: (-hit[0].score, -hit[0].entry.seq))
         return [HitView(note=note, score=round(one.score, 4), how=one.how) for one, note in hits[:limit]]
 
     def _ranked(self, view: JournalView, q: str, wanted: Filter) -> list[_Found]:
@@ -295,11 +297,11 @@ class Whiteboard:
         return sorted(found, key=lambda one: (-one.score, -one.entry.seq))
 
     def _nearest(self, view: JournalView, q: str, wanted: Filter) -> dict[int, float]:
-        """Return the notes that mean most nearly what is asked.
+        """Return the notes nearest to `q` in meaning.
 
-        Only after a rebuild can so many be missing that the answer does not wait for them.
+        Missing meanings are computed first, unless there are very many of them, as after a rebuild.
         """
-        while not self._understand(view, AT_ONCE):
+        while not self._add_meanings(view):
             if self._meaning is None or self._meaning.missing(self._index) > _MOST_MISSING:
                 break
         if self._meaning is None:
@@ -309,22 +311,6 @@ class Whiteboard:
         seqs = self._index.seqs_of(list(near))
         return {seqs[row]: score for row, score in near.items() if row in seqs and score >= LEAST_MEANING}
 
-    def _reread(
-        self, meaning: MeaningSearch, q: str, hits: list[tuple[_Found, NoteView]]
-    ) -> list[tuple[_Found, NoteView]]:
-        """Order hits by comparing them with `q` word by word; this takes a while, so the lock is not held."""
-        read = meaning.compare(q, [note.text for _, note in hits])
-        again = [(one._replace(meaning=score), note) for (one, note), score in zip(hits, read, strict=True)]
-        return sorted(again, key=lambda hit: (-hit[0].score, -hit[0].entry.seq))
-
-    def _readable(
-        self, view: JournalView, found: list[_Found], audience: AgentId | None
-    ) -> Iterator[tuple[_Found, NoteView]]:
-        for one in found:
-            note = self._read(view, one.entry, audience)
-            if note is not None:
-                yield one, note
-
     def _read(self, view: JournalView, entry: Entry, audience: AgentId | None) -> NoteView | None:
         event = event_at(view, entry.offset)
         if event is None or (audience is not None and not self._concerns(event, audience)):
@@ -332,10 +318,6 @@ class Whiteboard:
         return note_of(event, self._secrets)
 
 
-def _has_no_place(exc: sqlite3.Error) -> bool:
-    return is_full(exc) or isinstance(exc.__cause__, OSError)
-
-
 def elapsed_ms(started: float) -> float:
-    """Return how long ago a monotonic time was."""
+    """Return the time since `started`, a monotonic time, in milliseconds."""
     return round((time.monotonic() - started) * 1000, 2)

@@ -23,7 +23,7 @@ _ROUNDS: Final = 3
 _BATCH: Final = 5000
 
 
-def no_meaning(folder: Path) -> MeaningSearch | None:
+def no_meaning() -> MeaningSearch | None:
     """Search by words alone."""
     return None
 

@@ -66,7 +66,7 @@ def _use(room: ChaosRoom) -> None:
     if run is not None:
         run.to_execution()
         run.drop("builder", "half.json", b'{"schema_version": "0.1", "sen')
-        wait_until_sync(lambda: (room.folder / "board.vectors").exists(), what="the index of notes")
+        wait_until_sync(lambda: (room.folder / "board.sqlite").exists(), what="the index of notes")
     wait_until_sync(lambda: client.get("/history", q="zebra")["items"], what="the search")
 
 
@@ -107,7 +107,7 @@ def _pick(folder: Path, draw: random.Random) -> Path:
 def _problems(room: ChaosRoom, outcome: Outcome, path: Path, kept: Path) -> list[str]:
     expected = intact_events(room.folder / "journal.jsonl")
     # The model takes seconds to load, and looks at one file alone.
-    room.begin(Plan(meaning=path.name == "board.vectors"))
+    room.begin(Plan(meaning=path.name.startswith("board.")))
     if room.comes_up():
         return _used(room, expected)
     outcome.add(refused=1)

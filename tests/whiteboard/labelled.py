@@ -10,7 +10,7 @@ from csp.protocol.enums import ALL, AgentId
 from csp.protocol.events import NoteAdded, encode_event
 from csp.room.board.board_state import note_id
 from csp.whiteboard.note_index import Filter
-from csp.whiteboard.whiteboard import MeaningSearch, Whiteboard, meaning_of
+from csp.whiteboard.whiteboard import MeaningSearch, Whiteboard, load_meaning_search
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "testdata" / "board"
 BEST: Final = 10
@@ -57,7 +57,7 @@ class Room:
     def __init__(
         self,
         folder: Path,
-        meaning: Callable[[Path], MeaningSearch | None] = meaning_of,
+        meaning: Callable[[], MeaningSearch | None] = load_meaning_search,
         *,
         rerank: bool = False,
     ) -> None:

@@ -240,6 +240,15 @@ def test_a_file_that_does_not_fit_is_made_again_with_another_stamp(
     again.close()
 
 
+def test_the_file_of_vectors_of_earlier_versions_is_deleted(journal: JsonlJournal) -> None:
+    former = journal.folder / "board.vectors"
+    former.write_bytes(b"csp vectors 1")
+    with closing(NoteIndex(journal.folder)) as index:
+        index.attach(journal.view)
+
+    assert not former.exists()
+
+
 def test_in_memory_nothing_is_left_on_the_disk(journal: JsonlJournal) -> None:
     index = NoteIndex(journal.folder, in_memory=True)
     finish(index, journal)

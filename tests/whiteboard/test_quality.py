@@ -42,7 +42,7 @@ class Rooms(NamedTuple):
 @pytest.fixture(scope="module")
 def rooms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rooms]:
     made = Rooms(
-        words=Room(tmp_path_factory.mktemp("words"), lambda folder: None),
+        words=Room(tmp_path_factory.mktemp("words"), lambda: None),
         meaning=Room(tmp_path_factory.mktemp("meaning")),
         rerank=Room(tmp_path_factory.mktemp("rerank"), rerank=True),
     )

@@ -1,18 +1,17 @@
-"""Find the names of things in a text: files, variables, error codes, hashes, ids.
+"""Find identifiers in a text: files, variables, error codes, hashes and ids.
 
-Who searches for one wants the notes that hold this very name, whatever else is like it.
+A search for one of them returns the notes with exactly this identifier first.
 
-Texts come from anybody and may be long. So no pattern here can match one stretch of text in two ways: each
-costs as much as the text is long, and no text costs more than its first `_LOOKED_AT` characters.
+Texts are untrusted and may be long. So no pattern here can match the same characters in two ways: the cost is
+linear in the length of the text, and only its first `_MAX_CHARACTERS` characters count.
 """
 
 import re
 from typing import Final
 
-#: How much of a text is looked through, and how long a name may be.
-_LOOKED_AT: Final = 64 * 1024
-_LONGEST: Final = 200
-#: Runs that may be a name, with the signs that hold names together; no name ends with one of `_JOINTS`.
+_MAX_CHARACTERS: Final = 64 * 1024
+_MAX_LENGTH: Final = 200
+#: Runs of characters that may be an identifier; no identifier ends with one of `_JOINTS`.
 _RUN: Final = re.compile(r"[A-Za-z0-9_$@~./\\:#+-]+")
 _JOINTS: Final = "$@~./\\:#+-"
 _TRIM: Final = ".,:;+$#@"
@@ -28,22 +27,18 @@ _FILE: Final = re.compile(r"[\w@~-][\w.@~-]*\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
 _PLACE: Final = re.compile(r":\d+(?::\d+)?\Z")
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SENTENCE: Final = re.compile(r"(?:e\.g|i\.e|etc|vs|and/or|n/a)\Z", re.IGNORECASE)
-#: Words with a sign in them, or a capital inside, that nobody would call names.
+#: Ordinary words that contain a punctuation mark or a capital letter.
 _ORDINARY: Final = frozenset({"github", "javascript", "typescript", "openai", "ok", "i/o", "ui/ux"})
 
 
 def identifiers(text: str) -> dict[str, None]:
-    """Return the names in a text in lower case, in their order; of a path its last part too."""
-    found: dict[str, None] = {}
-    for run in _runs(text):
-        for name in _names(run):
-            found[name.lower()] = None
-    return found
+    """Return the identifiers in a text in lower case, in order; of a path also its parts."""
+    return {name.lower(): None for run in _runs(text) for name in _names(run)}
 
 
 def _runs(text: str) -> list[str]:
-    """Return the runs of a text that may be names."""
-    runs = (run.rstrip(_JOINTS) for run in _RUN.findall(text[:_LOOKED_AT]))
+    """Return the runs of a text that may be identifiers."""
+    runs = (run.rstrip(_JOINTS) for run in _RUN.findall(text[:_MAX_CHARACTERS]))
     return [run for run in runs if run]
 
 
@@ -54,14 +49,14 @@ def _names(run: str) -> list[str]:
     if len(pieces) > 1:
         names += [piece for piece in pieces if is_identifier(piece)]
     if "." in whole and not _VERSION.match(whole):
-        # Of `module.function` each part can be asked for; of a file its name alone is no name.
+        # Parts of `module.function` count if they look like identifiers; the stem of a file may not.
         names += [piece for piece in re.split(r"[/\\:.]+", whole) if piece != whole and is_identifier(piece)]
     return names
 
 
 def is_identifier(word: str) -> bool:
-    """Tell whether a word is the name of something in particular."""
-    if not 2 <= len(word) <= _LONGEST or word.lower() in _ORDINARY or _SENTENCE.match(word):
+    """Tell whether a word is an identifier."""
+    if not 2 <= len(word) <= _MAX_LENGTH or word.lower() in _ORDINARY or _SENTENCE.match(word):
         return False
     if any(kind.match(word) for kind in (_HASH, _VERSION, _NUMBER, _ERRNO, _CODE, _FILE)):
         return True
@@ -77,22 +72,18 @@ def is_identifier(word: str) -> bool:
 
 
 def is_hash(name: str) -> bool:
-    """Tell whether a name may be the beginning of a longer hash."""
+    """Tell whether an identifier may be the beginning of a longer hash."""
     return _HASH.match(name) is not None
 
 
 def spelt_out(text: str) -> str:
-    """Return the words that the names in a text are made of, so that a search for words finds them."""
-    words = [" ".join(_PARTS.findall(run)) for run in _runs(text) if _is_compound(run)]
-    return " ".join(words)
-
-
-def _is_compound(run: str) -> bool:
-    return _is_camel(run.strip(_TRIM)) or re.search(r"[a-z][A-Z]", run) is not None
+    """Return the words inside the compound identifiers of a text, so that a search for words finds them."""
+    compounds = [run for run in _runs(text) if _is_camel(run.strip(_TRIM)) or re.search(r"[a-z][A-Z]", run)]
+    return " ".join(" ".join(_PARTS.findall(run)) for run in compounds)
 
 
 def _is_camel(word: str) -> bool:
-    """Tell whether a word of letters and digits has a capital inside: `parseJson`, `HTTPServer`."""
+    """Tell whether a word of letters and digits has a capital letter inside: `parseJson`, `HTTPServer`."""
     if _PLAIN.match(word) is None:
         return False
     hump = _HUMP.search(word)
