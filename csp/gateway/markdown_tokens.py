@@ -30,7 +30,7 @@ _LIST_ENDS: Final = ("bullet_list_close", "ordered_list_close")
 def markdown_tokens(text: str) -> MarkdownText:
     """Return the tokens of a text, or of its beginning; the time is linear in what is parsed."""
     head = text[: _head_length(text)]
-    lines = head.replace("\r\n", "\n").split("\n")
+    lines = head.split("\n")
     length = len(head.encode("utf-16-le", "surrogatepass")) // 2
     tokens = _nested(read_blocks(head), lines)
     return MarkdownText(length=length, tokens=tuple(_stream(tokens, lines, is_cut=len(head) < len(text))))
@@ -124,13 +124,16 @@ def _opened(token: Token) -> MarkdownToken:
 
 def _code(token: Token, lines: list[str], *, is_cut: bool) -> MarkdownToken:
     first, end = token.map or (0, 0)
-    info = token.info.strip()
-    text = token.content.removesuffix("\n")
-    last = lines[end - 1].strip(" \t>")
+    inside = lines[first + bool(token.markup) : end]
+    # The parser knows one kind of line end, but code is copied as it was written.
+    shown = zip(token.content.removesuffix("\n").split("\n"), inside, strict=False)
+    text = "\n".join(line + "\r" * written.endswith("\r") for line, written in shown)
+    code = ("pre", token.info.strip(), text.removesuffix("\r"))
+    last = lines[end - 1].strip(" \t\r>")
     is_closed = end - 1 > first and last.startswith(token.markup) and not last.strip(token.markup[:1])
     if not is_cut or not token.markup or is_closed or end < len(lines) - 1:
-        return ("pre", info, text)
-    return ("pre", info, text, token.markup, _column(token, lines))
+        return code
+    return (*code, token.markup, _column(token, lines))
 
 
 def _inline(content: str) -> Iterator[MarkdownToken]:

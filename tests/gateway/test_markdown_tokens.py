@@ -37,6 +37,7 @@ def _short(token: MarkdownToken) -> str:
             " <td,right> / / / /",
         ),
         ("```js x\na\n\n b\n```", "<pre,js x,a\n\n b>"),
+        ("```\r\na\r\nb\r\n```\r\nc", "<pre,,a\r\nb> <p> c /"),
         ("    a\n\n    b", "<pre,,a\n\nb>"),
         ("```", "<pre,,>"),
         ("*a **b** ~~c~~ `d`*\ne", "<p> <em> a  <strong> b /   <del> c /   <code,d> / <br> e /"),

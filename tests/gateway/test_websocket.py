@@ -48,6 +48,27 @@ async def test_an_operation_that_comes_after_its_token_died_is_refused(
     ] == ["before"]
 
 
+async def test_a_long_reply_is_decided_before_what_comes_after_it(room: ServedRoom) -> None:
+    claude = await room.join("claude")
+    socket = await room.connect(claude.token)
+    long = "a `\n" * 3000
+    await socket.send({"op": "output", "ref": 1, "content": long})
+    await socket.send({"op": "output", "ref": 2, "content": "after"})
+    await wait_until(lambda: len(socket.answers) == 2, what="both answers")
+
+    said = [item["text"] for item in await room.history("?types=agent_response")]
+    assert said == [long, "after"]
+
+
+async def test_a_long_frame_that_is_no_reply_is_answered_as_a_short_one(room: ServedRoom) -> None:
+    socket = await room.connect(room.token)
+    await socket.send({"op": "nothing", "ref": 1, "content": "x" * 5000})
+    await socket.send("x" * 5000)
+    await wait_until(lambda: len(socket.answers) == 2, what="both answers")
+
+    assert [answer["status"] for answer in socket.answers] == [400, 400]
+
+
 async def test_a_connection_that_ends_leaves_nothing_behind(room: ServedRoom) -> None:
     claude = await room.join("claude")
     sockets = [await room.connect(claude.token), await room.connect()]

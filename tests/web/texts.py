@@ -90,7 +90,7 @@ CONSTRUCTS: Final = {
         "| a | b |\n|:--|--:|\n| *1* | `x\\|y` |\n| 3 |\nend",
         '<div class="table"><table><thead><tr><th class="left">a</th><th class="right">b</th></tr></thead>'
         '<tbody><tr><td class="left"><em>1</em></td><td class="right"><code>x|y</code></td></tr>'
-        '<tr><td class="left">3</td></tr></tbody></table></div><p>end</p>',
+        '<tr><td class="left">3</td><td class="right"></td></tr></tbody></table></div><p>end</p>',
     ),
     "a table without outer bars": (
         "a | b\n:-: | -\n1 | 2",

@@ -8,7 +8,8 @@ from CommonMark where a chat does:
 - Only signs that have a meaning here can be escaped, so paths and patterns keep their backslashes.
 - Next to a Chinese, Japanese or Korean letter, `*` and `~` open and close without a space.
 - An address becomes a link only if it is plainly a web or mail address; an image becomes a link.
-- A table ends at the first line without a bar. Nesting deeper than `DEEPEST` levels is text.
+- A table ends at the first line without a bar.
+- Quotes and lists below `DEEPEST` levels, and after `MAX_CONTAINERS` of them, are text.
 
 The cost is linear in the text: levels, columns, runs of signs and addresses are bounded.
 """
@@ -30,6 +31,8 @@ from markdown_it.utils import EnvType
 
 #: Levels of quotes and lists; a list with its item is two.
 DEEPEST: Final = 16
+#: Quotes and lists of a text; each costs some 20 microseconds, and what comes after them is text.
+MAX_CONTAINERS: Final = 1000
 MAX_COLUMNS: Final = 64
 #: A longer run of `*`, `_` or `~` is text.
 MAX_RUN: Final = 8
@@ -136,7 +139,13 @@ _BlockRule = Callable[[StateBlock, int, int, bool], bool]
 
 def _bounded(rule: _BlockRule) -> _BlockRule:
     def bounded(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        return state.level < DEEPEST and rule(state, start, end, silent)
+        count = state.env.get("containers", 0)
+        if state.level >= DEEPEST or count >= MAX_CONTAINERS or not rule(state, start, end, True):
+            return False
+        if silent:
+            return True
+        state.env["containers"] = count + 1
+        return rule(state, start, end, False)
 
     return bounded
 

@@ -3,7 +3,7 @@
 import { act, get, post } from "./api.js";
 import { byId, h, set, setText, swap } from "./dom.js";
 import { save } from "./export.js";
-import { renderMarkdown } from "./render.js";
+import { showMarkdown } from "./markdown.js";
 import { showTab, tabChanged } from "./tabs.js";
 import { attempt, tell } from "./toast.js";
 import { hueOf, moment, several } from "./words.js";
@@ -172,7 +172,7 @@ const stateWords = (number, asked) => (asked ? `${several(number, "note")} found
 
 function noteElement({ note, how }) {
   const body = h("div", { class: "body", dir: "auto" });
-  body.append(renderMarkdown(note.text));
+  showMarkdown(body, note.id, note.text);
   const marks = [
     note.kind !== "note" && note.kind,
     note.session !== ROOM && note.session,

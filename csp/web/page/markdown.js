@@ -1,192 +1,93 @@
 /**
- * Parses the markdown that agents write into a tree of plain objects.
+ * Shows texts with their markdown, which the gateway parses.
  *
- * Markdown as in chats: a line break is a line break, HTML is text, every block may follow a
- * paragraph without a blank line, and a line that lacks its `>` or its indent has left the block.
- * Time is linear in the text: a line is read once for each level, and levels are bounded.
+ * A text stands as it is until its tokens are here. They are asked for together, and kept for texts that are
+ * shown again.
  */
 
-import { parseInline } from "./inline.js";
-import { closesFence, indentOf, isBlank, matchFence, stripIndent } from "./lines.js";
-import { matchMarker, readList } from "./lists.js";
+import { CallError, get } from "./api.js";
+import { renderPlain, renderTokens } from "./render.js";
 
-const DEEPEST = 16;
-const MOST_COLUMNS = 64;
-const DELIMITER_CELL = /^:?-+:?$/;
+const MOST_KEPT = 600;
+const MOST_ASKED = 60;
+const TRIED_AGAIN_MS = 3000;
+// Without any of these a short text is one paragraph.
+const LONGEST_PLAIN = 1000;
+const SIGNS = /[\n*_~`[\]<>#|\\:+=-]|^\s*\d/;
 
-/**
- * @typedef {import("./inline.js").Inline} Inline
- * @typedef {{type: "paragraph", inline: Inline[]} | {type: "heading", level: number, inline: Inline[]}
- *   | {type: "code", info: string, text: string, closed: boolean} | {type: "quote", blocks: Block[]}
- *   | {type: "list", ordered: boolean, start: number, tight: boolean, items: Item[]}
- *   | {type: "table", align: string[], head: Inline[][], rows: Inline[][][]} | {type: "rule"}} Block
- * @typedef {{task: boolean | null, blocks: Block[]}} Item
- * @typedef {{lines: string[], at: number, depth: number, blocks: typeof parseBlocks}} Reader
- */
-
-// In order: `---` is a rule before it is a list, and a fence is nothing but a fence.
-const BLOCKS = [
-  [matchFence, readFence],
-  [matchHeading, readHeading],
-  [matchRule, readRule],
-  [matchQuote, readQuote],
-  [matchMarker, readList],
-  [matchTable, readTable],
-];
+/** @type {Map<string, {text: string, length: number, tokens: any[]}>} */
+const kept = new Map();
+/** @type {Map<string, {text: string, place: HTMLElement}>} */
+const wanted = new Map();
+let isAsking = false;
 
 /**
- * Parses a text.
+ * Shows a text in an empty place.
+ * @param {HTMLElement} place
+ * @param {string} id the seq of a message or the id of a note
  * @param {string} text
- * @returns {Block[]}
  */
-export function parse(text) {
-  return parseBlocks(text.split("\n"), 0);
-}
-
-function parseBlocks(lines, depth) {
-  const reader = { lines, at: 0, depth, mayNest: depth < DEEPEST, inParagraph: false, blocks: parseBlocks };
-  const blocks = [];
-  while (reader.at < lines.length) {
-    if (isBlank(lines[reader.at])) reader.at += 1;
-    else blocks.push(readBlock(reader) ?? readParagraph(reader));
+export function showMarkdown(place, id, text) {
+  const isPlain = text.length <= LONGEST_PLAIN && !SIGNS.test(text);
+  const known = isPlain ? { text, length: text.length, tokens: [["p"], text, null] } : kept.get(id);
+  if (known?.text === text) {
+    place.append(renderTokens(text, known));
+    return;
   }
-  return blocks;
+  place.append(renderPlain(text));
+  wanted.set(id, { text, place });
+  askSoon(0);
 }
 
-function readBlock(reader) {
-  for (const [match, read] of BLOCKS) {
-    const found = match(reader.lines[reader.at], reader);
-    if (found) return read(reader, found);
+function askSoon(waitMs) {
+  if (isAsking) return;
+  isAsking = true;
+  setTimeout(async () => {
+    const againMs = await ask();
+    isAsking = false;
+    if (wanted.size) askSoon(againMs);
+  }, waitMs);
+}
+
+/** Asks for the newest texts that are wanted; tells how long to wait before the next ask. */
+async function ask() {
+  const asked = [...wanted].slice(-MOST_ASKED);
+  for (const [id] of asked) wanted.delete(id);
+  const answer = await get(`/markdown?ids=${asked.map(([id]) => id)}`).catch((error) => error);
+  if (answer instanceof CallError) {
+    if (answer.status === 0 || answer.status === 429 || answer.status >= 500) wantAgain(asked);
+    return TRIED_AGAIN_MS;
   }
-  return null;
+  const items = answer.items ?? {};
+  const found = asked.filter(([id]) => items[id]);
+  keepingPlace(() => found.forEach(([id, { text, place }]) => take(id, text, place, items[id])));
+  // Long texts may have left no room for others; where there is none at all, they cannot be read.
+  if (found.length) wantAgain(asked.filter(([id]) => !items[id]));
+  return 0;
 }
 
-function readParagraph(reader) {
-  const lines = [];
-  reader.inParagraph = true;
-  do {
-    lines.push(withoutReturn(reader.lines[reader.at]));
-    reader.at += 1;
-  } while (reader.at < reader.lines.length && continuesParagraph(reader));
-  reader.inParagraph = false;
-  return { type: "paragraph", inline: parseInline(lines.join("\n")) };
-}
-
-function continuesParagraph(reader) {
-  const line = reader.lines[reader.at];
-  return !isBlank(line) && !BLOCKS.some(([match]) => match(line, reader));
-}
-
-function withoutReturn(line) {
-  return line.endsWith("\r") ? line.slice(0, -1) : line;
-}
-
-function readFence(reader, fence) {
-  const lines = [];
-  let closed = false;
-  for (reader.at += 1; reader.at < reader.lines.length && !closed; reader.at += 1) {
-    const line = reader.lines[reader.at];
-    closed = closesFence(line, fence);
-    if (!closed) lines.push(stripIndent(line, fence.columns));
+function wantAgain(asked) {
+  for (const [id, entry] of asked) {
+    if (!wanted.has(id) && entry.place.isConnected) wanted.set(id, entry);
   }
-  return { type: "code", info: fence.info, text: lines.join("\n"), closed };
 }
 
-function matchHeading(line) {
-  const start = indentOf(line).length;
-  let end = start;
-  while (line[end] === "#") end += 1;
-  const level = end - start;
-  if (level < 1 || level > 6 || (line[end] !== " " && line[end] !== "\t")) return null;
-  const text = withoutHashes(line.slice(end).trim());
-  return text === "" ? null : { level, text };
+function take(id, text, place, { length, tokens }) {
+  const entry = { text, length, tokens };
+  kept.delete(id);
+  kept.set(id, entry);
+  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
+  // Somebody who wanted to see all of it meanwhile goes on reading.
+  const isOpened = length < text.length && !place.querySelector(".more");
+  if (!isOpened) place.replaceChildren(renderTokens(text, entry));
 }
 
-function withoutHashes(text) {
-  let end = text.length;
-  while (text[end - 1] === "#") end -= 1;
-  return end === 0 || text[end - 1] === " " ? text.slice(0, end).trimEnd() : text;
-}
-
-function readHeading(reader, { level, text }) {
-  reader.at += 1;
-  return { type: "heading", level, inline: parseInline(text) };
-}
-
-function matchRule(line) {
-  const sign = line[indentOf(line).length];
-  if (sign !== "-" && sign !== "*" && sign !== "_") return null;
-  let count = 0;
-  for (const character of line) {
-    if (character === sign) count += 1;
-    else if (character !== " " && character !== "\t" && character !== "\r") return null;
-  }
-  return count >= 3 ? { sign } : null;
-}
-
-function readRule(reader) {
-  reader.at += 1;
-  return { type: "rule" };
-}
-
-function matchQuote(line, reader) {
-  const at = indentOf(line).length;
-  if (line[at] !== ">" || !reader.mayNest) return null;
-  return { inside: line.slice(line[at + 1] === " " ? at + 2 : at + 1) };
-}
-
-function readQuote(reader) {
-  const lines = [];
-  for (; reader.at < reader.lines.length; reader.at += 1) {
-    const found = matchQuote(reader.lines[reader.at], reader);
-    if (!found) break;
-    lines.push(found.inside);
-  }
-  return { type: "quote", blocks: reader.blocks(lines, reader.depth + 1) };
-}
-
-function matchTable(line, reader) {
-  const next = reader.lines[reader.at + 1];
-  if (!next || !line.includes("|") || !next.includes("|") || !next.includes("-")) return null;
-  const delimiters = splitRow(next);
-  if (delimiters.length > MOST_COLUMNS || !delimiters.every((cell) => DELIMITER_CELL.test(cell))) return null;
-  const head = splitRow(line);
-  return head.length === delimiters.length ? { head, align: delimiters.map(alignOf) } : null;
-}
-
-function alignOf(cell) {
-  const right = cell.endsWith(":");
-  if (cell.startsWith(":")) return right ? "center" : "left";
-  return right ? "right" : "";
-}
-
-function readTable(reader, { head, align }) {
-  const rows = [];
-  for (reader.at += 2; reader.at < reader.lines.length; reader.at += 1) {
-    const line = reader.lines[reader.at];
-    if (!line.includes("|")) break;
-    rows.push(splitRow(line).map(parseInline));
-  }
-  return { type: "table", align, head: head.map(parseInline), rows };
-}
-
-/** Splits a row into its cells; a backslash keeps a bar inside its cell. */
-function splitRow(line) {
-  const text = line.trim();
-  const cells = [];
-  let cell = "";
-  let from = text[0] === "|" ? 1 : 0;
-  for (let at = text.indexOf("|", from); at >= 0; at = text.indexOf("|", from)) {
-    const escaped = text[at - 1] === "\\" && at > from;
-    cell += text.slice(from, escaped ? at - 1 : at);
-    if (escaped) cell += "|";
-    else {
-      cells.push(cell.trim());
-      cell = "";
-    }
-    from = at + 1;
-  }
-  cell += text.slice(from);
-  if (cell !== "" || cells.length === 0) cells.push(cell.trim());
-  return cells;
+/** Changes texts without moving what somebody reads. */
+function keepingPlace(change) {
+  const scroller = document.getElementById("log-scroller");
+  const top = scroller?.getBoundingClientRect().top;
+  const first = [...(scroller?.querySelectorAll("[data-seq]") ?? [])].find((one) => one.getBoundingClientRect().top >= top);
+  const before = first?.getBoundingClientRect().top;
+  change();
+  if (first) scroller.scrollTop += first.getBoundingClientRect().top - before;
 }

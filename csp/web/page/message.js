@@ -1,7 +1,7 @@
 // One message of the conversation.
 
 import { h } from "./dom.js";
-import { renderMarkdown } from "./render.js";
+import { showMarkdown } from "./markdown.js";
 import { appendText, shortened } from "./text.js";
 import { clock, hueOf, moment, money, tokens } from "./words.js";
 
@@ -80,7 +80,7 @@ function marks(event) {
 
 function body(event) {
   const place = h("div", { class: "body", dir: "auto" });
-  place.append(renderMarkdown(event.text));
+  showMarkdown(place, String(event.seq), event.text);
   return place;
 }
 

@@ -1,53 +1,62 @@
 /**
- * Builds the elements that show an agent's text.
+ * Builds the elements that show an agent's text, from the tokens of its markdown.
  *
  * Elements are made one by one and text goes in as text: there is no string of HTML anywhere, so
  * the page can forbid it altogether (`require-trusted-types-for 'script'`, no style attributes).
  */
 
 import { makeCopyButton } from "./copy.js";
-import { parse } from "./markdown.js";
-import { appendSlices, headLength, makeMoreButton } from "./slices.js";
+import { hostBehind, safeUrl } from "./links.js";
+import { appendSlices, hasManyMarks, headLength, makeMoreButton } from "./slices.js";
 import { appendText } from "./text.js";
 
 const FIRST_HEADING = 4;
 const LAST_HEADING = 6;
+const SAME = ["p", "blockquote", "ul", "thead", "tbody", "tr", "em", "strong", "del"];
 
-const BLOCKS = {
-  paragraph: ({ inline }) => withInline(element("p"), inline),
-  heading: ({ level, inline }, context) => withInline(element(context.headings.get(level)), inline),
-  code: renderCode,
-  quote: ({ blocks }, context) => withBlocks(element("blockquote"), blocks, context),
-  list: renderList,
-  table: renderTable,
-  rule: () => element("hr"),
+/** What a token opens; what it gives back holds all that follows, until it is closed. */
+const OPENED = {
+  ...Object.fromEntries(SAME.map((name) => [name, (parent) => append(parent, name)])),
+  h: (parent, [level], context) => append(parent, context.headings.get(level)),
+  ol: (parent, [start]) => append(parent, "ol", start === 1 ? {} : { start }),
+  li: openItem,
+  table: openTable,
+  th: (parent, [side]) => append(parent, "th", side ? { scope: "col", class: side } : { scope: "col" }),
+  td: (parent, [side]) => append(parent, "td", side ? { class: side } : {}),
+  a: openLink,
 };
 
-const INLINES = {
-  text: ({ text }, parent) => appendText(parent, text),
+const ALONE = {
+  hr: (parent) => append(parent, "hr"),
+  br: (parent) => append(parent, "br"),
   code: renderCodeSpan,
-  break: (_, parent) => append(parent, "br"),
-  strong: ({ inline }, parent) => withInline(append(parent, "strong"), inline),
-  em: ({ inline }, parent) => withInline(append(parent, "em"), inline),
-  del: ({ inline }, parent) => withInline(append(parent, "del"), inline),
-  link: renderLink,
+  pre: renderCode,
 };
 
 /**
- * Shows a text with its markdown. Beyond `limit` characters a button shows the rest as plain text.
+ * Shows a text by the tokens of its beginning. A button shows the rest as plain text.
  * @param {string} text
- * @param {{limit?: number}} [options]
+ * @param {{length: number, tokens: Array<string | null | Array<string | number>>}} markdown
  * @returns {DocumentFragment}
  */
-export function renderMarkdown(text, { limit = 20000 } = {}) {
+export function renderTokens(text, { length, tokens }) {
+  if (hasManyMarks(text, length)) return renderPlain(text);
   const fragment = document.createDocumentFragment();
-  const length = headLength(text, limit);
-  const blocks = parse(text.slice(0, length));
-  const context = { text, cut: length < text.length, codes: 0, headings: headingsOf(blocks) };
-  withBlocks(fragment, blocks, context);
+  const context = { text, length, headings: headingsOf(tokens) };
+  const opened = [];
+  let parent = fragment;
+  for (const token of tokens) {
+    if (typeof token === "string") appendText(parent, token);
+    else if (token === null) parent = close(opened.pop(), parent);
+    else if (ALONE[token[0]]) ALONE[token[0]](parent, token.slice(1), context);
+    else {
+      opened.push({ parent, token });
+      parent = OPENED[token[0]](parent, token.slice(1), context);
+    }
+  }
   // Each block finds its own direction, and none can turn the text around it.
   for (const child of fragment.children) child.dir = child.localName === "figure" ? "ltr" : "auto";
-  if (context.cut) fragment.append(makeMoreButton(text, length));
+  if (length < text.length) fragment.append(makeMoreButton(text, length));
   return fragment;
 }
 
@@ -77,104 +86,66 @@ function append(parent, name, attributes) {
   return made;
 }
 
-function withInline(parent, inline) {
-  for (const node of inline) INLINES[node.type](node, parent);
-  return parent;
-}
-
-function withBlocks(parent, blocks, context) {
-  for (const block of blocks) parent.append(BLOCKS[block.type](block, context));
+function close({ parent, token }, element) {
+  if (element.localName === "a" && element !== parent) closeLink(parent, element, token[1]);
   return parent;
 }
 
 /** Gives the levels that a text uses to h4, h5 and h6 in order, so the outline has no gap. */
-function headingsOf(blocks) {
-  const levels = new Set();
-  const collect = (list) => {
-    for (const block of list) {
-      if (block.type === "heading") levels.add(block.level);
-      else if (block.type === "quote") collect(block.blocks);
-      else if (block.type === "list") block.items.forEach((item) => collect(item.blocks));
-    }
-  };
-  collect(blocks);
+function headingsOf(tokens) {
+  const levels = new Set(tokens.filter((token) => Array.isArray(token) && token[0] === "h").map((token) => token[1]));
   const ordered = [...levels].sort();
   return new Map(ordered.map((level, rank) => [level, `h${Math.min(FIRST_HEADING + rank, LAST_HEADING)}`]));
 }
 
-function renderCode({ info, text, closed }, context) {
-  const index = context.codes;
-  context.codes += 1;
-  // The cut may have fallen into this block; what is copied is the whole of it all the same.
-  const source = () => (context.cut && !closed ? codeAt(parse(context.text), index) ?? text : text);
-  const figure = element("figure", { class: "code" });
+function renderCode(parent, [info, text, fence, indent], context) {
+  const figure = append(parent, "figure", { class: "code" });
   appendText(append(figure, "figcaption"), info || "code");
-  figure.append(makeCopyButton(source));
-  const code = append(append(figure, "pre", { tabindex: "0" }), "code");
-  appendText(code, text);
-  return figure;
+  // The cut may have fallen into this block; what is copied is the whole of it all the same.
+  figure.append(makeCopyButton(() => (fence ? `${text}\n${restOfCode(context, fence, indent)}` : text)));
+  appendText(append(append(figure, "pre", { tabindex: "0" }), "code"), text);
 }
 
-function codeAt(blocks, index) {
-  const texts = [];
-  const collect = (list) => {
-    for (const block of list) {
-      if (block.type === "code") texts.push(block.text);
-      else if (block.type === "quote") collect(block.blocks);
-      else if (block.type === "list") block.items.forEach((item) => collect(item.blocks));
-    }
-  };
-  collect(blocks);
-  return texts[index];
+function restOfCode({ text, length }, fence, indent) {
+  const rest = text.slice(length);
+  const end = rest.search(new RegExp(`^[ \\t>]*\\${fence[0]}{${fence.length},}[ \\t\\r]*$`, "m"));
+  const lines = (end < 0 ? rest : rest.slice(0, Math.max(end - 1, 0))).split("\n");
+  return lines.map((line) => (line.slice(0, indent).trim() === "" ? line.slice(indent) : line)).join("\n");
 }
 
-function renderList({ ordered, start, tight, items }, context) {
-  const list = element(ordered ? "ol" : "ul", ordered && start !== 1 ? { start } : {});
-  for (const { task, blocks } of items) {
-    const item = append(list, "li", task === null ? {} : { class: "task" });
-    if (task !== null) renderTask(item, task);
-    const [first, ...rest] = blocks;
-    const bare = tight && first?.type === "paragraph";
-    if (bare) withInline(item, first.inline);
-    withBlocks(item, bare ? rest : blocks, context);
-  }
-  return list;
-}
-
-function renderTask(item, done) {
-  const box = append(item, "span", { class: "box", role: "img", "aria-label": done ? "done" : "to do" });
-  box.textContent = done ? "\u2611" : "\u2610";
+function openItem(parent, [isDone]) {
+  if (isDone === undefined) return append(parent, "li");
+  const item = append(parent, "li", { class: "task" });
+  const box = append(item, "span", { class: "box", role: "img", "aria-label": isDone ? "done" : "to do" });
+  box.textContent = isDone ? "\u2611" : "\u2610";
   item.append(" ");
+  return item;
 }
 
-function renderTable({ align, head, rows }) {
+function openTable(parent) {
   // Wide tables scroll in a box of their own, which the keyboard must reach.
-  const box = element("div", { class: "table", tabindex: "0", role: "group", "aria-label": "Table" });
-  const table = append(box, "table");
-  renderRow(append(append(table, "thead"), "tr"), "th", head, align);
-  const body = append(table, "tbody");
-  for (const row of rows) renderRow(append(body, "tr"), "td", row, align);
-  return box;
-}
-
-function renderRow(row, name, cells, align) {
-  cells.forEach((inline, column) => {
-    const cell = append(row, name, name === "th" ? { scope: "col" } : {});
-    if (align[column]) cell.className = align[column];
-    withInline(cell, inline);
-  });
+  const box = append(parent, "div", { class: "table", tabindex: "0", role: "group", "aria-label": "Table" });
+  return append(box, "table");
 }
 
 // A direction is set last, or each node that is added looks for it again.
-function renderCodeSpan({ text }, parent) {
+function renderCodeSpan(parent, [text]) {
   const code = append(parent, "code");
   appendText(code, text);
   code.dir = "auto";
 }
 
-function renderLink({ href, host, inline }, parent) {
-  const attributes = { href, title: href, target: "_blank", rel: "noopener noreferrer nofollow" };
-  withInline(append(parent, "a", attributes), inline).dir = "auto";
+// A link holds no other, and what is no safe address stays the text of its label.
+function openLink(parent, [source]) {
+  const url = parent.closest?.("a") ? null : safeUrl(source);
+  if (!url) return parent;
+  return append(parent, "a", { href: url.href, title: url.href, target: "_blank", rel: "noopener noreferrer nofollow" });
+}
+
+function closeLink(parent, link, source) {
+  if (link.textContent.trim() === "") appendText(link, source);
+  link.dir = "auto";
+  const host = hostBehind(new URL(link.href), source, link.textContent);
   if (host === null) return;
   parent.append(" ");
   append(parent, "span", { class: "host", dir: "ltr" }).textContent = `(${host})`;

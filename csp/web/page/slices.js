@@ -21,6 +21,16 @@ export function headLength(text, limit) {
   return cut(text, 0, Math.min(limit, endOfLine(text, MOST_LINES)));
 }
 
+/**
+ * Tells whether the beginning of a text needs more marks than a page can lay out at once.
+ * @param {string} text
+ * @param {number} length
+ * @returns {boolean}
+ */
+export function hasManyMarks(text, length) {
+  return endOfMarks(text, 0, length, MOST_MARKS) < length;
+}
+
 function endOfLine(text, count) {
   let end = 0;
   for (let line = 0; line < count; line += 1) {

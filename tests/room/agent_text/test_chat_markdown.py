@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it.token import Token
 
-from csp.room.agent_text.chat_markdown import DEEPEST, MAX_ADDRESS, MAX_RUN, read_blocks, read_inline
+from csp.room.agent_text.chat_markdown import (
+    DEEPEST,
+    MAX_ADDRESS,
+    MAX_CONTAINERS,
+    MAX_RUN,
+    read_blocks,
+    read_inline,
+)
 
 
 def outline(text: str) -> str:
@@ -76,6 +83,12 @@ def test_what_is_nested_too_deep_is_text(piece: str) -> None:
 
     assert max(token.level for token in blocks) <= DEEPEST + 2
     assert next(token.content for token in blocks if token.type == "inline").endswith(f"{piece}x")
+
+
+def test_after_very_many_quotes_and_lists_all_is_text() -> None:
+    blocks = outline("> a\n\n" * (MAX_CONTAINERS + 2))
+
+    assert (blocks.count("<blockquote>"), blocks.count("<p>> a</p>")) == (MAX_CONTAINERS, 2)
 
 
 @pytest.mark.parametrize(
