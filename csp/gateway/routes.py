@@ -372,7 +372,7 @@ async def usage(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
     room = gateway.writer.room
     seen = visible_spending(room.spent_so_far, call.caller.reader, room.sessions)
-    return UsageView(items=spent_view(seen), prices=price_list.source())
+    return UsageView(items=spent_view(seen), prices=price_list.source(), seq=room.seq)
 
 
 async def catalogue(gateway: Gateway, call: Call) -> Answer:

@@ -275,10 +275,11 @@ class SpentView(Struct, frozen=True, omit_defaults=False):
 
 
 class UsageView(Struct, frozen=True, omit_defaults=False):
-    """What all replies of the room took, in sessions or not; `prices` names the list of prices."""
+    """What all replies up to event `seq` took, in sessions or not; `prices` names the list of prices."""
 
     items: tuple[SpentView, ...]
     prices: str | None
+    seq: int
 
 
 class SessionView(Struct, frozen=True, omit_defaults=False):
