@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from csp.human.command_table import ROWS
+from csp.protocol.catalogue import COMMANDS
 from csp.room.agent_text.envelope import Envelope
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
@@ -58,4 +58,4 @@ def test_readme_names_every_guard_of_autopilot(words: str) -> None:
 def test_readme_lists_every_command_of_the_human_pane() -> None:
     text = section("The human pane") + section("The whiteboard") + section("Builder and reviewer")
 
-    assert [row.name for row in ROWS if not re.search(rf"/{row.name}\b", text)] == []
+    assert [row.name for row in COMMANDS if not re.search(rf"/{row.name}\b", text)] == []

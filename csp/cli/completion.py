@@ -3,6 +3,7 @@
 from csp.cli.output import put
 from csp.cli.verb_call import VerbCall
 from csp.cli.verbs import GLOBAL, VERBS, Arg, Verb
+from csp.room.sessions.mode_catalogue import mode_names
 
 _BASH = """\
 _csp() {{
@@ -82,11 +83,15 @@ def fish() -> str:
                 lines.append(f"{seen} -l {arg.names[0][2:]}{needs} -d {_quoted(arg.help)}")
             elif "choices" in arg.options:
                 lines.append(f"{seen} -a {_quoted(' '.join(arg.options['choices']))}")
+        if verb.name == "mode":
+            lines.append(f"{seen} -a {_quoted(' '.join(mode_names()))}")
     return "\n".join(lines)
 
 
 def _words(verb: Verb) -> list[str]:
     choices = [str(word) for arg in verb.args for word in arg.options.get("choices", ())]
+    if verb.name == "mode":
+        choices += mode_names()
     return [*choices, *_flags(verb.args), *_flags(GLOBAL), "--help"]
 
 

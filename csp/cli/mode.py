@@ -24,10 +24,10 @@ def mode(call: VerbCall) -> int:
     return do_form(call, "mode", _FORMS, "show")
 
 
-def _modes() -> set[str]:
-    from csp.protocol.enums import Mode
+def _modes() -> list[str]:
+    from csp.room.sessions.mode_catalogue import mode_names
 
-    return set(Mode)
+    return mode_names()
 
 
 # --- beginning, looking ----------------------------------------------------------------------------

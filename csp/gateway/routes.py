@@ -16,6 +16,7 @@ from csp.gateway import (
     board_routes,
     collaboration_routes,
     journal_maintenance,
+    line_routes,
     markdown_routes,
     message_routes,
     operations,
@@ -29,6 +30,7 @@ from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Answer, Call, PlainText, RawJson, Route, answered
 from csp.gateway.openapi import document
 from csp.journal.history_query import HistoryQuery
+from csp.protocol.catalogue import Catalogue
 from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId, AgentState, ControlVerb, Role
 from csp.protocol.events import HISTORY_TYPES, ControlSent, Joined
@@ -55,6 +57,7 @@ from csp.protocol.requests import (
     HistoryParams,
     InboxParams,
     LeaveBody,
+    LineBody,
     MarkdownParams,
     MessageActionBody,
     MessageBody,
@@ -83,6 +86,7 @@ from csp.protocol.responses import (
     HealthView,
     HistoryView,
     InboxView,
+    LineView,
     LinkView,
     MarkdownView,
     MessageView,
@@ -120,6 +124,7 @@ from csp.room.membership import known_participant
 from csp.room.messages.inbox import first_held, pending
 from csp.room.roles import check_call, check_fields, check_row
 from csp.room.room_state import Participant
+from csp.room.sessions.mode_catalogue import build_catalogue
 from csp.room.sessions.session_views import spent_view
 from csp.room.visibility import is_hidden, may_watch, visible_spending
 
@@ -342,7 +347,11 @@ async def usage(gateway: Gateway, call: Call) -> Answer:
     await gateway.writer.settle()
     room = gateway.writer.room
     seen = visible_spending(room.spent_so_far, call.caller.reader, room.sessions)
-    return UsageView(items=spent_view(seen), prices=price_list.source())
+    return UsageView(items=spent_view(seen), prices=price_list.source(), seq=room.seq)
+
+
+async def catalogue(gateway: Gateway, call: Call) -> Answer:
+    return build_catalogue()
 
 
 async def openapi(gateway: Gateway, call: Call) -> Answer:
@@ -364,6 +373,7 @@ ROUTES: Final = (
     Route("POST", "/state", state, "Say what you are doing", Done, StateBody),
     Route("POST", "/message", message, "Send a message to one participant or to all",
           SentView, MessageBody),
+    Route("POST", "/line", line_routes.line, "Do what a line says that a person typed", LineView, LineBody),
     Route("GET", "/messages/{id}", message_routes.message_states, "Show how far a message has come",
           MessageView),
     Route("POST", "/messages/{id}/{action}", message_routes.act_on_message,
@@ -417,6 +427,8 @@ ROUTES: Final = (
           "Have an agent sum up what is new on a whiteboard",
           SummaryAskedView, SummariseBody),
     Route("GET", "/board/{id}", board_routes.get_note, "Show a note", NoteView),
+    Route("GET", "/catalogue", catalogue, "Describe the modes, states, reasons and commands of people",
+          Catalogue),
     Route("GET", "/usage", usage, "Show the tokens and the money of each agent", UsageView),
     Route("POST", "/page/link", page_routes.link, "Hand out a link that lets one page in", LinkView, NoBody),
     Route("POST", "/page/enter", page_routes.enter, "Change the code of a link for a page's token",

@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import WSMsgType, web, web_ws
 
 from csp.errors import BadInput, Broken, CspError, TooLarge, TooMany
-from csp.gateway import operations, session_routes
+from csp.gateway import line_routes, operations, session_routes
 from csp.gateway.agent_throttle import Ticket
 from csp.gateway.auth import SUBPROTOCOL, Caller
 from csp.gateway.broadcast import EventWatcher
@@ -27,6 +27,7 @@ from csp.protocol.events import decode_event
 from csp.protocol.requests import (
     ControlDoneBody,
     DeliveryBody,
+    LineBody,
     MessageBody,
     Op,
     OutputBody,
@@ -71,6 +72,7 @@ OPS: Final[dict[str, tuple[type[msgspec.Struct], Action]]] = {
     "live": (LiveBody, operations.show_live),
     # The connection is there already: it takes no new one, of which a browser has few.
     "stop": (StopBody, session_routes.stop_at_once),
+    "line": (LineBody, line_routes.do_line),
 }
 
 

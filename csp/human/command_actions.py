@@ -212,18 +212,9 @@ async def set_mode(chat: "Chat", wish: human_input.ModeLine) -> None:
     """Begin a mode; the room says so itself."""
     if wish.mode == human_input.FREEFORM:
         return await end(chat, [])
-    names = {name: chat.known(agent) for name, agent in wish.names.items()}
-    body: dict[str, Any] = {"mode": wish.mode, **wish.numbers, **names}
-    body |= {flag.replace("-", "_"): True for flag in wish.flags}
-    if wish.topic:
-        body["topic"] = wish.topic
-    if wish.agents is not None:
-        body["agents"] = [chat.known(agent) for agent in wish.agents]
-    if wish.limits:
-        # Turns and tokens are counted, so they are whole.
-        body["limits"] = {
-            name: int(most) if most == int(most) else most for name, most in wish.limits.items()
-        }
+    for agent in (*wish.names.values(), *(wish.agents or ())):
+        chat.known(agent)
+    body: dict[str, Any] = human_input.mode_fields(wish)
     await chat.ask("POST", "/mode", body)
     _done(chat, f"began {wish.mode}")
     return None

@@ -7,11 +7,11 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from csp.human.command_table import MODES, ROWS, ArgumentKind
+from csp.protocol import catalogue
+from csp.protocol.catalogue import ArgumentKind
 from csp.protocol.enums import ALL
 from csp.room.human_input import MODE, MODE_OPTIONS, ROUTER
-
-_BY_NAME = {row.name: row for row in ROWS}
+from csp.room.sessions.mode_catalogue import mode_names
 
 
 def completions(text: str, agents: list[str]) -> list[tuple[str, str]]:
@@ -46,7 +46,9 @@ def _brace(word: str) -> str:
 
 def _first(word: str, agents: list[str]) -> Iterator[tuple[str, str]]:
     if word.startswith("/"):
-        yield from ((f"/{row.name}", row.help) for row in ROWS if row.name.startswith(word[1:].lower()))
+        yield from (
+            (f"/{row.name}", row.help) for row in catalogue.COMMANDS if row.name.startswith(word[1:].lower())
+        )
         return
     names = [*agents, ALL, *([ROUTER] if word.startswith("@") else [])]
     yield from ((f"{word[0]}{name}", "") for name in _starting(names, word[1:].lower()))
@@ -57,24 +59,24 @@ def _choices(words: list[str], word: str, agents: list[str]) -> list[str]:
     place = len(words) - (1 if word else 0) - 1
     name = words[0][1:].lower()
     if words[0].lower() == f"@{ROUTER}":
-        return list(MODES) if place == 0 else agents
-    if not words[0].startswith("/") or name not in _BY_NAME:
+        return mode_names() if place == 0 else agents
+    row = next((row for row in catalogue.COMMANDS if row.name == name), None)
+    if not words[0].startswith("/") or row is None:
         return []
     if name == MODE and place > 0:
         before = words[-2] if word else words[-1]
         if before == "--agents":
             return _further(word, agents)
         return agents if before in ("--first", "--synth") else list(MODE_OPTIONS)
-    takes = _BY_NAME[name].takes
-    if place >= len(takes):
+    if place >= len(row.takes):
         return []
     return {
         ArgumentKind.AGENT: agents if name != "fwd" or place == 0 else [*agents, ALL],
         ArgumentKind.MAYBE_AGENT: agents,
-        ArgumentKind.MAYBE_MODE: list(MODES),
-        ArgumentKind.MAYBE_COMMAND: [row.name for row in ROWS],
+        ArgumentKind.MAYBE_MODE: mode_names(),
+        ArgumentKind.MAYBE_COMMAND: [row.name for row in catalogue.COMMANDS],
         ArgumentKind.MAYBE_WORD: agents if name == "history" else ["all"] if name == "stop" else [],
-    }.get(takes[place], [])
+    }.get(row.takes[place], [])
 
 
 def _further(word: str, agents: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Final
 
 from csp.human.safe_text import one_line, visible
 from csp.human.theme import Theme
+from csp.protocol import catalogue
 from csp.protocol.enums import DeliveryState as S
 from csp.room.messages.delivery import PENDING
 
@@ -16,19 +17,6 @@ _REASON: Final = 200
 _FINAL: Final = frozenset(set(S) - PENDING)
 _SOON: Final = _FINAL - {S.SUBMITTED}
 
-#: Why a message waits, and what ends the wait.
-WHY: Final = {
-    "offline": "offline; it gets it when it is back",
-    "starting": "it is still starting",
-    "busy": "it is at work; it gets it after this turn",
-    "dialog": "a dialog is open; /approve {agent}, /deny {agent} or /focus {agent}",
-    "typing": "somebody is typing in its pane",
-    "draft": "draft (you have text in its composer)",
-    "paused": "paused; /resume {agent}",
-    "turn": "it comes with its next turn",
-    "loop": "agents have talked among themselves for long; /continue",
-    "stuck": "a text is stuck in its composer; /focus {agent}, clear it",
-}
 _ENDS: Final = {S.FAILED: "", S.WITHDRAWN: "withdrawn", S.EXPIRED: "expired"}
 
 
@@ -183,5 +171,7 @@ class DeliveryTicks:
 
 def why_held(reason: str, agent: str) -> str:
     """Return why a message waits, and what ends the wait."""
-    known = WHY.get(reason)
-    return known.format(agent=agent) if known else visible(one_line(reason, _REASON)) or "it waits"
+    known = catalogue.why_held(reason)
+    if known is None:
+        return visible(one_line(reason, _REASON)) or "it waits"
+    return "; ".join(filter(None, (known.text, known.remedy.format(agent=agent))))

@@ -20,7 +20,8 @@ from csp.mcp.room_client import RoomClient, me
 from csp.mcp.tool_arguments import schema_of
 from csp.mcp.tool_texts import sections
 from csp.mcp.tools import BY_NAME, Tool, ToolCall, check_tool, read_arguments, shown_to
-from csp.protocol.enums import Mode, Role
+from csp.protocol.enums import Role
+from csp.room.sessions.mode_catalogue import mode_entries
 
 Context = ServerRequestContext[Any, Any]
 #: Returns whose door a call comes through.
@@ -149,30 +150,27 @@ class ServedRoom:
             types.PromptArgument(name=name, description=about, required=is_required)
             for name, about, is_required in _MODE_ARGUMENTS
         ]
-        texts = sections(_MODES_FILE)
         return types.ListPromptsResult(
             prompts=[
-                types.Prompt(name=mode, description=texts[mode].partition("\n")[0], arguments=arguments)
-                for mode in Mode
-                if mode in texts
+                types.Prompt(name=mode.id, description=mode.about, arguments=arguments)
+                for mode in mode_entries()
             ]
         )
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        texts = sections(_MODES_FILE)
-        if not params.name or params.name not in texts:
+        about = next((mode.about for mode in mode_entries() if mode.id == params.name), None)
+        if about is None:
             raise MCPError(types.INVALID_PARAMS, f"unknown prompt {params.name!r}")
         given = params.arguments or {}
         missing = [name for name, _, is_required in _MODE_ARGUMENTS if is_required and not given.get(name)]
         if missing:
             raise MCPError(types.INVALID_PARAMS, f"prompt {params.name!r} needs: {', '.join(missing)}")
-        about = texts[params.name]
         values = {name: given.get(name) or "-" for name, _, _ in _MODE_ARGUMENTS}
         values |= {"mode": params.name, "about": about}
-        text = _PLACE.sub(lambda found: values[found[1]], texts[""])
+        text = _PLACE.sub(lambda found: values[found[1]], sections(_MODES_FILE)[""])
         content = types.TextContent(type="text", text=text)
         return types.GetPromptResult(
-            description=about.partition("\n")[0],
+            description=about,
             messages=[types.PromptMessage(role="user", content=content)],
         )
 

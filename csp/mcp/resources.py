@@ -53,6 +53,10 @@ async def _runs(door: RoomClient, run: str) -> str:
     return dumps(await door.get(f"/runs/{segment(run)}" if run else "/runs"), is_ascii=False)
 
 
+async def _catalogue(door: RoomClient, id: str) -> str:
+    return dumps(await door.get("/catalogue"), is_ascii=False)
+
+
 RESOURCES: Final = (
     Resource("csp://transcript", "transcript", "what was said last in the room", _TEXT, _transcript),
     Resource("csp://transcript/{session}", "session", "what was said in a session", _TEXT, _transcript),
@@ -60,6 +64,7 @@ RESOURCES: Final = (
     Resource("csp://board/{session}", "board of a session", "the notes of a session", _JSON, _board),
     Resource("csp://runs", "runs", "the runs of builders with their reviewers", _JSON, _runs),
     Resource("csp://runs/{run}", "run", "a run with all its messages", _JSON, _runs),
+    Resource("csp://catalogue", "catalogue", "the modes, states and commands of people", _JSON, _catalogue),
 )
 
 

@@ -55,6 +55,15 @@ class MessageBody(Struct, frozen=True):
     id: OwnId | None = None
 
 
+class LineBody(Struct, frozen=True):
+    """A line that a person typed; `to` is who a plain text goes to, `thread` the one that is looked at."""
+
+    line: MaybeText
+    to: Annotated[str, Meta(min_length=1, max_length=128, examples=["claude", "all"])] = "all"
+    thread: Thread | None = None
+    id: OwnId | None = None
+
+
 class Handoff(Struct, frozen=True):
     to: Name
     task: Annotated[str, Meta(min_length=1, max_length=500)]

@@ -1,5 +1,6 @@
 """What the gateway answers."""
 
+from enum import StrEnum
 from typing import Any
 
 from msgspec import field
@@ -75,6 +76,28 @@ class SentView(Struct, frozen=True):
     id: str
     seq: int
     recipients: tuple[str, ...]
+
+
+class LineKind(StrEnum):
+    """What a typed line was; of a `command` the interface has to do something itself."""
+
+    EMPTY = "empty"
+    MESSAGE = "message"
+    TARGET = "target"
+    DONE = "done"
+    COMMAND = "command"
+
+
+class LineView(Struct, frozen=True):
+    """What a typed line was; a message has `id`, `seq` and `recipients`, a target `to`, a command `name`."""
+
+    kind: LineKind
+    id: str = ""
+    seq: int = 0
+    recipients: tuple[str, ...] = ()
+    to: str = ""
+    name: str = ""
+    rest: str = ""
 
 
 class OutputView(Struct, frozen=True):
@@ -269,10 +292,11 @@ class SpentView(Struct, frozen=True, omit_defaults=False):
 
 
 class UsageView(Struct, frozen=True, omit_defaults=False):
-    """What all replies of the room took, in sessions or not; `prices` names the list of prices."""
+    """What all replies up to event `seq` took, in sessions or not; `prices` names the list of prices."""
 
     items: tuple[SpentView, ...]
     prices: str | None
+    seq: int
 
 
 class SessionView(Struct, frozen=True, omit_defaults=False):

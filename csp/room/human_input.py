@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
+from csp.errors import BadInput
+from csp.protocol.catalogue import ArgumentKind, CommandEntry
+
 ROUTER: Final = "router"
 FREEFORM: Final = "freeform"
 MODE: Final = "mode"
@@ -232,6 +235,41 @@ def _unsigned(word: str) -> str:
 def _unquoted(text: str) -> str:
     is_whole = re.fullmatch(_QUOTED, text)
     return text[1:-1].strip() if is_whole else text
+
+
+def mode_fields(wish: ModeLine) -> dict[str, object]:
+    """Return the body of `POST /mode` that begins a mode."""
+    fields: dict[str, object] = {"mode": wish.mode, **wish.numbers, **wish.names}
+    fields |= {flag.replace("-", "_"): True for flag in wish.flags}
+    if wish.topic:
+        fields["topic"] = wish.topic
+    if wish.agents is not None:
+        fields["agents"] = list(wish.agents)
+    if wish.limits:
+        # Turns and tokens are counted, so they are whole.
+        limits = {name: int(most) if most == int(most) else most for name, most in wish.limits.items()}
+        fields["limits"] = limits
+    return fields
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+_TEXTS: Final = (ArgumentKind.TEXT, ArgumentKind.MAYBE_TEXT, ArgumentKind.MAYBE_MODE)
+
+
+def read_arguments(row: CommandEntry, rest: str) -> list[str]:
+    """Return the arguments of a command; raise BadInput if one is missing, wrong or too many."""
+    takes_text = bool(row.takes) and row.takes[-1] in _TEXTS
+    words = rest.split(None, len(row.takes) - 1) if takes_text else rest.split()
+    if len(words) > len(row.takes):
+        raise BadInput(f"unexpected argument {words[len(row.takes)]!r}", row.form)
+    for kind in row.takes[len(words) :]:
+        if kind in (ArgumentKind.AGENT, ArgumentKind.TEXT):
+            raise BadInput("expected an agent" if kind is ArgumentKind.AGENT else "expected more", row.form)
+    for kind, word in zip(row.takes, words, strict=False):
+        if kind is ArgumentKind.MAYBE_NUMBER and not _COUNT.fullmatch(word):
+            raise BadInput(f"expected a number, got {word!r}", row.form)
+    return words
 
 
 # --- what an agent said last ---------------------------------------------------------------------

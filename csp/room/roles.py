@@ -76,6 +76,7 @@ ROUTES: Final[Table] = {
     "POST /agents/{id}/{verb}": RoleRow(PEOPLE),
     "POST /state": RoleRow(AGENTS),
     "POST /message": RoleRow(MEMBERS),
+    "POST /line": RoleRow(PEOPLE),
     "GET /messages/{id}": RoleRow(MEMBERS),
     "POST /messages/{id}/{action}": RoleRow(PEOPLE, {"action=redact": "use: csp history redact"}),
     "GET /inbox/{id}": RoleRow(AGENTS),
@@ -111,6 +112,7 @@ ROUTES: Final[Table] = {
     "POST /board/summarise": RoleRow(LEADS),
     "GET /board/{id}": RoleRow(MEMBERS),
     "GET /usage": RoleRow(MEMBERS),
+    "GET /catalogue": RoleRow(MEMBERS),
     "POST /page/link": RoleRow(SHELL),
     "POST /page/leave": RoleRow(PEOPLE),
     "GET /metrics": RoleRow(SHELL),
@@ -124,6 +126,7 @@ OPS: Final[Table] = {
     "control_done": RoleRow(AGENTS),
     "live": RoleRow(AGENTS),
     "stop": RoleRow(LEADS),
+    "line": RoleRow(PEOPLE),
     "watch": RoleRow(MEMBERS),
     "unwatch": RoleRow(MEMBERS),
 }

@@ -300,17 +300,6 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
             "`-` for the default: {rounds}",
         ),
         "If you have no tool start_mode, you may not begin modes: ask the human to, with send_message.",
-        *("## single One agent answers; it may hand over once.", "## collaborate Agents hand the work over"),
-        *("## autopilot Agents work on their own", "## round_robin Agents speak one after the other"),
-        *(
-            "## orchestrator One agent leads",
-            "## debate Everybody states a position",
-            "with `ballot` they vote",
-        ),
-        *(
-            "## consensus Everybody makes a proposal",
-            "## review The first agent builds, the second one reviews",
-        ),
     ),
     "summarise": (
         *(

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from csp.errors import BadInput, NotFound, Refused
-from csp.human import command_actions, command_table
+from csp.human import command_actions
+from csp.protocol import catalogue
 from csp.room.human_input import StopLine, read_line
 from tests.human.fakes import RUNNING, Modes
 from tests.waiting import wait_until
@@ -159,7 +160,7 @@ def test_the_word_alone_is_a_stop() -> None:
 
 
 async def test_every_row_can_be_explained(chat: Modes) -> None:
-    for row in command_table.ROWS:
+    for row in catalogue.COMMANDS:
         chat.shown.lines.clear()
 
         assert await chat.do(f"/help {row.name}") == [f"{row.form}  {row.help}"]
@@ -170,7 +171,7 @@ async def test_help_fits_80_columns_and_names_every_command(chat: Modes) -> None
 
     assert [line for line in lines if len(line) > 80] == []
     assert [
-        row.name for row in command_table.ROWS if not any(line.startswith(f"/{row.name}") for line in lines)
+        row.name for row in catalogue.COMMANDS if not any(line.startswith(f"/{row.name}") for line in lines)
     ] == []
 
 
@@ -181,7 +182,7 @@ def test_every_command_of_the_design_has_a_row() -> None:
         " review web board"
     )
 
-    assert set(named.split()) == {row.name for row in command_table.ROWS}
+    assert set(named.split()) == {row.name for row in catalogue.COMMANDS}
 
 
 async def test_a_fault_in_here_is_one_line_and_the_pane_goes_on(chat: Modes) -> None:

@@ -5,8 +5,9 @@ from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import CompleteEvent, Completion
 from prompt_toolkit.document import Document
 
-from csp.human.command_table import MODES, ROWS
 from csp.human.completion import LineCompleter, choices_row, common_start, completions
+from csp.protocol.catalogue import COMMANDS
+from csp.room.sessions.mode_catalogue import mode_names
 
 AGENTS = ["claude", "codex", "gemini"]
 
@@ -50,7 +51,7 @@ def offered(text: str) -> list[str]:
         ("/fwd claude codex ", []),
         ("/mode de", ["debate"]),
         ("/mode debate --r", ["--rounds", "--respect-final"]),
-        ("/mode ", list(MODES)),
+        ("/mode ", mode_names()),
         ("/mode debate --agents ", AGENTS),
         ("/mode debate --agents codex,", ["codex,claude", "codex,gemini"]),
         ("/mode debate --agents codex,cl", ["codex,claude"]),
@@ -73,7 +74,7 @@ def test_what_fits_is_offered(text: str, expected: list[str]) -> None:
 
 
 def test_every_command_is_offered_with_its_help() -> None:
-    assert completions("/", AGENTS) == [(f"/{row.name}", row.help) for row in ROWS]
+    assert completions("/", AGENTS) == [(f"/{row.name}", row.help) for row in COMMANDS]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 import pytest
 
-from csp.human.delivery_ticks import GATHER_S, STANDS_S, WHY, DeliveryTicks
+from csp.human.delivery_ticks import GATHER_S, STANDS_S, DeliveryTicks
 from csp.human.theme import ASCII, UNICODE, Theme
+from csp.protocol.catalogue import HELD_REASONS
 from csp.protocol.enums import DeliveryState as S
 from csp.protocol.enums import HeldReason
 
@@ -138,4 +139,4 @@ def test_a_message_to_nobody_is_over_at_once() -> None:
 
 
 def test_every_reason_has_words() -> None:
-    assert set(WHY) == set(HeldReason)
+    assert {entry.id for entry in HELD_REASONS} == set(HeldReason)

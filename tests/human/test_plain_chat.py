@@ -130,7 +130,7 @@ REFUSED: Final = [
     ("/pause claud", "no agent 'claud' is here (did you mean 'claude'?)"),
     ("/approve", "expected an agent (/approve AGENT [N])"),
     ("/approve claude two", "expected a number, got 'two' (/approve AGENT [N])"),
-    ("/agents now", "'now' is too much (/agents)"),
+    ("/agents now", "unexpected argument 'now' (/agents)"),
     ("/pause", 'no mode is running (begin one: /mode debate "topic")'),
     ("/skip", 'no mode is running (begin one: /mode debate "topic")'),
     ("/next", 'no mode is running (begin one: /mode debate "topic")'),

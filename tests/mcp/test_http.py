@@ -60,7 +60,7 @@ async def test_an_agent_lists_and_calls_over_http(room: LiveRoom, mode: str, ver
     assert nobody.startswith("unknown recipient 'nobdy' (")
     assert forbidden == "agent may not call 'stop' (it takes the orchestrator token)"
     assert unknown.value.code == INVALID_PARAMS
-    assert len(prompts) == 8 and len(resources) == 3
+    assert len(prompts) == 8 and len(resources) == 4
 
 
 async def test_the_rooms_token_sees_all_tools(room: LiveRoom) -> None:

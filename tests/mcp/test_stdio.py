@@ -143,7 +143,7 @@ async def test_an_orchestrator_sees_more_tools_which_work(room: LiveRoom) -> Non
     assert "`debate`" in content.text and "Topic: tabs {mode}\n" in content.text
     assert isinstance(transcript, TextResourceContents) and "Allstop" in transcript.text
     assert isinstance(runs, TextResourceContents) and runs.text == '{"items": []}'
-    assert resources == ["csp://transcript", "csp://board", "csp://runs"]
+    assert resources == ["csp://transcript", "csp://board", "csp://runs", "csp://catalogue"]
     assert templates == ["csp://transcript/{session}", "csp://board/{session}", "csp://runs/{run}"]
 
 

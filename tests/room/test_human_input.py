@@ -2,6 +2,8 @@
 
 import pytest
 
+from csp.errors import BadInput
+from csp.protocol.catalogue import COMMANDS
 from csp.room.human_input import (
     MODE_USAGE,
     ROUTER_USAGE,
@@ -16,7 +18,9 @@ from csp.room.human_input import (
     forwarded,
     insert_last_messages,
     is_allstop,
+    mode_fields,
     quoted_agents,
+    read_arguments,
     read_line,
 )
 
@@ -227,3 +231,62 @@ def test_the_last_words_of_agents_are_put_in() -> None:
 def test_what_is_forwarded_is_marked_as_a_quotation() -> None:
     assert forwarded("codex", "one\n\ntwo", "check this") == "check this\n\ncodex said:\n> one\n>\n> two"
     assert forwarded("codex", "one") == "codex said:\n> one"
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def arguments(line: str) -> list[str]:
+    command = read_line(line)
+    assert isinstance(command, CommandLine)
+    return read_arguments(next(row for row in COMMANDS if row.name == command.name), command.rest)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("/next", []),
+        ("/pause", []),
+        ("/approve ada 2", ["ada", "2"]),
+        ("/fwd ada bob a note  of words", ["ada", "bob", "a note  of words"]),
+        ("/search two words", ["two words"]),
+        ("/extend", []),
+    ],
+)
+def test_the_arguments_of_a_command(line: str, words: list[str]) -> None:
+    assert arguments(line) == words
+
+
+@pytest.mark.parametrize(
+    ("line", "problem", "hint"),
+    [
+        ("/next now", "unexpected argument 'now'", "/next"),
+        ("/deny", "expected an agent", "/deny AGENT [N]"),
+        ("/search", "expected more", "/search TEXT"),
+        ("/extend two", "expected a number, got 'two'", "/extend [N]"),
+        ("/extend 1234567", "expected a number, got '1234567'", "/extend [N]"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_the_form(line: str, problem: str, hint: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        arguments(line)
+
+    assert (refused.value.message, refused.value.hint) == (problem, hint)
+
+
+def test_a_mode_line_is_the_body_that_begins_it() -> None:
+    line = read_line(
+        '/mode autopilot "go" --agents A,b --turns 9 --cost 0.5 --first b --respect-final --rounds 2'
+    )
+    assert isinstance(line, ModeLine)
+
+    assert mode_fields(line) == {
+        "mode": "autopilot",
+        "rounds": 2,
+        "first": "b",
+        "respect_final": True,
+        "topic": "go",
+        "agents": ["a", "b"],
+        "limits": {"turns": 9, "cost": 0.5},
+    }
+    assert mode_fields(ModeLine(mode="debate")) == {"mode": "debate"}

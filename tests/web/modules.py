@@ -2,7 +2,10 @@
 
 from typing import Any, Final
 
+import msgspec
 from playwright.async_api import Page
+
+from csp.room.sessions.mode_catalogue import build_catalogue
 
 #: Notes every call to the gateway in `asked`, but the ids that the page gives to what is done in `ids`;
 #: `answers` has what is answered by path, else nothing.
@@ -45,7 +48,11 @@ _WORLD: Final = """() => {
       this.dispatchEvent(Object.assign(new Event("close"), { code }));
     }
   };
-  window.load = (name) => import(`/page/${name}.js`);
+  window.load = async (name) => {
+    const { catalogue } = await import("/page/catalogue.js");
+    Object.assign(catalogue, window.catalogue);
+    return import(`/page/${name}.js`);
+  };
   window.$ = (selector) => document.querySelector(selector);
   window.texts = (selector) => [...document.querySelectorAll(selector)].map((one) => one.textContent);
   window.turn = () => new Promise((done) => setTimeout(done));
@@ -79,6 +86,8 @@ class Parts:
         await self.page.goto(f"{origin}/parts")
         await self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear() }")
         await self.page.evaluate(_WORLD)
+        served = msgspec.to_builtins(build_catalogue())
+        await self.page.evaluate("(given) => { window.catalogue = given }", served)
 
     async def run(self, script: str, given: object = None) -> Any:
         """Run the body of an async function of `given`; return what it returns.

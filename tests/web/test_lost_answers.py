@@ -48,7 +48,7 @@ async def test_a_mode_whose_answer_is_lost_begins_once(
     gateway: LiveRoom, page: Page, agents: list[Puppet], troubles: Troubles
 ) -> None:
     troubles.expect("ERR_CONNECTION_RESET")
-    asked = await _lose_answers(page, "/mode")
+    asked = await _lose_answers(page, "/line")
     await write(page, "/mode debate tabs --agents ada,bob")
     await wait_until(lambda: len(asked) == 2, what="the repeated call")
     await expect(page.locator("#chip-text")).to_contain_text("Debate")
@@ -73,14 +73,18 @@ async def test_a_button_whose_answer_is_lost_is_pressed_once(
     assert len(pressed) == 1
 
 
+@pytest.mark.parametrize("way", ["button", "word"])
 async def test_allstop_does_not_wait_for_a_free_connection(
-    gateway: LiveRoom, page: Page, agents: list[Puppet]
+    gateway: LiveRoom, page: Page, agents: list[Puppet], way: str
 ) -> None:
     gateway.gateway.post("/mode", {"mode": "debate", "topic": "tabs", "agents": ["ada", "bob"]})
     await expect(page.locator("#chip-text")).to_contain_text("Debate")
     # More requests than the browser has connections: the next one waits for a minute.
     await page.evaluate(_LONG_POLL, 2 * _CONNECTIONS)
-    await page.click("#allstop")
+    if way == "button":
+        await page.click("#allstop")
+    else:
+        await write(page, "Allstop")
     await wait_until(lambda: newest_session(gateway)["status"] == "ended", what="the end of the session")
 
     assert newest_session(gateway)["reason"] == "stopped_by_user"

@@ -73,7 +73,7 @@ async def test_a_page_shows_the_room_and_how_it_is_connected(parts: Parts) -> No
         ["live", "live", "live"],
         ["connection lost, trying again…", "lost", "lost"],
         "?after=4",
-        ["/agents", "/health", "/history", "/queue", "/sessions", "/usage"],
+        ["/agents", "/catalogue", "/health", "/history", "/queue", "/sessions", "/usage"],
     ]
 
 

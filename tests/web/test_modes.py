@@ -111,19 +111,17 @@ async def test_seconds_are_shown_as_a_clock(parts: Parts) -> None:
 
 async def test_the_form_offers_what_each_mode_has(parts: Parts) -> None:
     rows = await parts.run(
-        """const { MODES } = await load("modes");
-        return MODES.map((row) => [row.id, row.unit, row.length, row.fewest,
-          ["first", "respectFinal", "ballot", "synth", "limits",
-            "roles"].filter((name) => row[name]).join()])"""
+        """const { unitOf } = await load("modes"); const { catalogue } = await load("catalogue");
+        return catalogue.modes.map((row) => [row.id, unitOf(row), row.options.join()])"""
     )
 
     assert rows == [
-        ["single", None, 2, 1, "first"],
-        ["collaborate", "rounds", 6, 1, "first"],
-        ["autopilot", None, 0, 1, "first,respectFinal,limits"],
-        ["debate", "rounds", 3, 2, "ballot,synth"],
-        ["consensus", None, 2, 2, "synth"],
-        ["round_robin", "steps", 10, 1, "first,synth"],
-        ["orchestrator", None, 0, 2, "limits"],
-        ["review", None, 0, 2, "roles"],
+        ["debate", "rounds", "synth,ballot"],
+        ["consensus", "", "synth"],
+        ["collaborate", "rounds", "first"],
+        ["autopilot", "", "first,respect_final,limits"],
+        ["round_robin", "steps", "first,synth"],
+        ["orchestrator", "", "limits,lead"],
+        ["single", "", "first"],
+        ["review", "", "roles"],
     ]

@@ -35,14 +35,17 @@ const hear = async (event) => {
 """
 
 
-async def test_each_event_tells_whom_it_concerns_and_has_the_rest_looked_at(parts: Parts) -> None:
+async def test_each_event_tells_whom_it_concerns_and_only_what_it_does_not_tell_is_asked_for(
+    parts: Parts,
+) -> None:
     got = await parts.run(
         OPEN
         + """return [
           await hear({ type: "human_message", recipients: ["ada"] }),
-          await hear({ type: "agent_response", usage: { input: 1 } }),
+          await hear({ type: "agent_response", sender: "ada", usage: { input: 1 } }),
           await hear({ type: "system" }),
           await hear({ type: "delivery" }),
+          await hear({ type: "state", sender: "ada", state: "busy" }),
           await hear({ type: "joined" }),
           await hear({ type: "redacted" }),
           await hear({ type: "vote" }),
@@ -53,18 +56,83 @@ async def test_each_event_tells_whom_it_concerns_and_has_the_rest_looked_at(part
     )
 
     assert got == [
-        [["said"], ["/agents", "/queue"]],
-        [["said"], ["/agents", "/sessions", "/usage"]],
         [["said"], []],
-        [["moved"], ["/agents", "/queue"]],
-        [["news"], ["/agents"]],
-        [["news", "noted"], ["/agents"]],
-        [["sessionEvent"], ["/agents", "/sessions"]],
-        [["sessionEvent"], ["/agents", "/sessions"]],
-        [["sessionEvent"], ["/agents", "/sessions"]],
-        [["noted"], ["/agents"]],
-        [["noted", "said"], ["/agents"]],
+        [["said"], []],
+        [["said"], []],
+        [["moved"], []],
+        [[], []],
+        [["news"], ["/agents", "/queue"]],
+        [["news", "noted"], ["/queue"]],
+        [["sessionEvent"], ["/sessions"]],
+        [["sessionEvent"], ["/sessions"]],
+        [["sessionEvent"], ["/sessions"]],
+        [["noted"], []],
+        [["noted", "said"], []],
     ]
+
+
+async def test_a_reply_in_a_session_costs_one_request(parts: Parts) -> None:
+    got = await parts.run(
+        """answers["/sessions/s1"] = { session: { id: "s1", status: "running" } };"""
+        + OPEN
+        + """const reply = [
+          { type: "delivery", message: "q", agent: "ada", state: "confirmed" },
+          { type: "state", sender: "ada", state: "busy" },
+          { type: "agent_response", id: "r", sender: "ada", recipients: ["bob"], session_id: "s1",
+            usage: { input: 10, output: 5, cache_read: 4, model: "m", cost_usd: 0.5 } },
+          { type: "turn", session_id: "s1", turn: "t1", state: "replied" },
+          { type: "mode", session_id: "s1", change: "phase" },
+          { type: "turn_signal", session_id: "s1", turn: "t2", target: "bob" },
+          { type: "state", sender: "ada", state: "idle", detail: "done" }];
+        for (const event of reply) sockets[0].hear({ seq: room.seq + 1, ...event });
+        await frame(); await frame(); await quiet();
+        const [{ new: fresh, cached, replies, cost_usd }] = room.usage.items;
+        return [asked.map(([, path]) => path), [fresh, cached, replies, cost_usd],
+          [room.agent("ada").state, room.agent("ada").detail],
+          room.queue.map(({ id, agent, state }) => [id, agent, state]),
+          [...new Set(tells)].filter((name) => name.endsWith("Changed")).sort()]""",
+        [{"id": "s1", "status": "running", "thread": "default"}],
+    )
+
+    assert got == [
+        ["/sessions/s1"],
+        [11, 4, 1, 0.5],
+        ["idle", "done"],
+        [["m", None, None], ["r", "bob", "queued"]],
+        ["agentsChanged", "queueChanged", "sessionsChanged", "usageChanged"],
+    ]
+
+
+async def test_an_answer_that_is_older_than_an_event_does_not_undo_it(parts: Parts) -> None:
+    got = await parts.run(
+        OPEN
+        + """const waiting = []; answers["/agents"] = () => new Promise((done) => waiting.push(done));
+        const seen = []; room.agentsChanged.on(() => seen.push(room.agent("ada").state));
+        sockets[0].hear({ seq: 5, type: "joined" }); await until(() => waiting.length === 1);
+        sockets[0].hear({ seq: 6, type: "state", sender: "ada", state: "busy" });
+        await until(() => seen.length);
+        waiting[0]([{ id: "ada", kind: "cli", state: "idle" }]); await until(() => waiting.length === 2);
+        waiting[1]([{ id: "ada", kind: "cli", state: "busy" }, { id: "bob" }]);
+        await until(() => room.agents.length === 2); return [...new Set(seen)]"""
+    )
+
+    assert got == ["busy"]
+
+
+async def test_a_reply_that_the_gateway_has_counted_is_not_counted_again(parts: Parts) -> None:
+    got = await parts.run(
+        OPEN
+        + """const usage = { input: 1, output: 0 }; const row = { agent: "ada", model: null, replies: 1,
+          input: 1, output: 0, cost_usd: null, unpriced: 1, estimated: 0, cached: 0, new: 1 };
+        let go; answers["/usage"] = () => new Promise((done) => (go = done));
+        sockets[0].hear({ seq: 5, type: "working", sender: "ada", usage }); await until(() => go);
+        for (const seq of [6, 7]) sockets[0].hear({ seq, type: "agent_response", sender: "ada", usage });
+        await frame(); go({ items: [row], prices: null, seq: 6 });
+        await until(() => room.usage.seq === 6); const both = room.usage.items[0].replies;
+        return [both, room.usage.items[0].new]"""
+    )
+
+    assert got == [2, 2]
 
 
 async def test_what_the_room_knows_after_it_was_opened(parts: Parts) -> None:

@@ -75,7 +75,7 @@ async def test_a_name_alone_aims(gateway: LiveRoom, page: Page) -> None:
 
 
 async def test_what_cannot_be_sent_is_given_back(gateway: LiveRoom, page: Page, troubles: Troubles) -> None:
-    troubles.expect("404.*/message")
+    troubles.expect("404.*/line")
     await write(page, "@nobody hello")
 
     await see_toast(page, "nobody")
@@ -83,7 +83,8 @@ async def test_what_cannot_be_sent_is_given_back(gateway: LiveRoom, page: Page, 
     assert _sent(gateway) == []
 
 
-async def test_an_unknown_command_is_not_sent(gateway: LiveRoom, page: Page) -> None:
+async def test_an_unknown_command_is_not_sent(gateway: LiveRoom, page: Page, troubles: Troubles) -> None:
+    troubles.expect("404.*/line")
     await write(page, "/dance")
 
     await see_toast(page, "there is no /dance here")
@@ -132,9 +133,9 @@ async def test_every_step_of_a_delivery_is_shown(gateway: LiveRoom, page: Page) 
     tick = page.locator(".tick")
     await expect(tick).to_have_text("ada ○ queued")
     ada.deliver(message, "held", "draft")
-    await expect(tick).to_contain_text("waits: there is a draft in its composer")
+    await expect(tick).to_contain_text("waits: draft (you have text in its composer)")
     await expect(page.locator("[data-agent=ada] .waiting")).to_contain_text(
-        "there is a draft in its composer"
+        "draft (you have text in its composer)"
     )
     ada.deliver(message, "typed")
     await expect(tick).to_have_text("ada ✓ typed")

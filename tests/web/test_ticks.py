@@ -124,10 +124,10 @@ async def test_many_recipients_are_counted_by_state(parts: Parts) -> None:
 
     assert got == [
         [
-            "2 agents ◔ waits: it is at work and gets it after this turn",
+            "2 agents ◔ waits: it is at work; it gets it after this turn",
             "9 agents ○ queued",
             "a0 ✓✓ confirmed",
-            "a1 ◔ waits: it is paused",
+            "a1 ◔ waits: paused",
         ],
         ["Cancel"],
     ]

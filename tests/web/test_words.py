@@ -1,20 +1,16 @@
 """words.js: the words for states, numbers, money."""
 
+from csp.protocol.enums import DeliveryState
 from tests.web.modules import Parts
 
 
 async def test_every_state_of_an_agent_has_its_word(parts: Parts) -> None:
-    assert await parts.run("return (await load('words')).AGENT_WORDS") == {
-        "starting": "starting",
-        "idle": "idle",
-        "busy": "working",
-        "needs_approval": "needs approval",
-        "needs_human": "needs you",
-        "limited": "at its limit",
-        "paused": "paused",
-        "benched": "benched",
-        "offline": "offline",
-    }
+    got = await parts.run(
+        "const { agentWord } = await load('words'); return given.map((state) => agentWord(state))",
+        ["busy", "needs_human", "new_one"],
+    )
+
+    assert got == ["working", "needs you", "new_one"]
 
 
 async def test_why_a_message_waits_is_said_in_words(parts: Parts) -> None:
@@ -37,13 +33,13 @@ async def test_why_a_message_waits_is_said_in_words(parts: Parts) -> None:
     )
 
     assert said == [
-        "it is offline and gets it when it is back",
+        "offline; it gets it when it is back",
         "it is still starting",
-        "it is at work and gets it after this turn",
-        "a dialog is open in its pane",
+        "it is at work; it gets it after this turn",
+        "a dialog is open",
         "somebody is typing in its pane",
-        "there is a draft in its composer",
-        "it is paused",
+        "draft (you have text in its composer)",
+        "paused",
         "it comes with its next turn",
         "agents have talked among themselves for long",
         "a text is stuck in its composer",
@@ -54,8 +50,10 @@ async def test_why_a_message_waits_is_said_in_words(parts: Parts) -> None:
 
 async def test_every_step_of_a_delivery_has_its_sign(parts: Parts) -> None:
     steps = await parts.run(
-        "const { STEPS } = await load('words');"
-        "return Object.entries(STEPS).map(([id, { sign, word, kind }]) => [id, sign, word, kind].join(' '))"
+        """const { stepOf } = await load("words");
+        return given.map((id) => { const { sign, text, kind } = stepOf(id);
+          return [id, sign, text, kind].join(" "); })""",
+        [*DeliveryState, "new_one"],
     )
 
     assert steps == [
@@ -67,6 +65,7 @@ async def test_every_step_of_a_delivery_has_its_sign(parts: Parts) -> None:
         "failed ✗ failed failed",
         "withdrawn – withdrawn ended",
         "expired – expired ended",
+        "new_one ? new_one waits",
     ]
 
 

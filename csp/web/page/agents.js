@@ -4,7 +4,7 @@ import { press } from "./acts.js";
 import { now } from "./api.js";
 import { button, byId, h, swap } from "./dom.js";
 import { appendText } from "./text.js";
-import { AGENT_WORDS, clock, hueOf, several, whyHeld } from "./words.js";
+import { agentWord, clock, hueOf, several, whyHeld } from "./words.js";
 
 const REST = new Set(["idle", "busy"]);
 
@@ -46,7 +46,7 @@ function cardOf(room, agent) {
   return {
     id: agent.id,
     state: agent.state,
-    word: AGENT_WORDS[agent.state] ?? agent.state,
+    word: agentWord(agent.state),
     turn: REST.has(agent.state) && takesPart ? (owes ? "YOUR TURN" : "WAITING") : "",
     kind: agent.role === "orchestrator" ? "orchestrator" : agent.kind,
     model: modelOf(agent),

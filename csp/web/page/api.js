@@ -78,12 +78,14 @@ const unanswered = new Map();
  * answer was lost, or tried again by the person after nobody answered.
  * @param {string} path
  * @param {object} [body]
+ * @param {(id: string) => void} [first] is told the id before anything is sent
  */
-export async function act(path, body = {}) {
+export async function act(path, body = {}, first = () => {}) {
   const key = JSON.stringify([path, body]);
   const before = unanswered.get(key);
   unanswered.delete(key);
   const id = body.id ?? (before && Date.now() - before.at < REMEMBERED_MS ? before.id : newId());
+  first(id);
   for (const waitMs of [...REPEATED_AFTER_MS, null]) {
     try {
       return await call("POST", path, { ...body, id });

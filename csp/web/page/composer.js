@@ -1,14 +1,12 @@
 // Where the person writes.
 
-import { act, get } from "./api.js";
-import { stop } from "./acts.js";
-import { runCommand, COMMANDS } from "./commands.js";
+import { act } from "./api.js";
+import { catalogue } from "./catalogue.js";
+import { runCommand } from "./commands.js";
 import { Completion } from "./completion.js";
 import { byId, h, set, swap } from "./dom.js";
 import { attempt, tell } from "./toast.js";
-import { readTyped } from "./typed.js";
 
-const LAST = /\{([A-Za-z0-9][A-Za-z0-9-]{0,31})\.last\}/g;
 const MAX_LINES_PX = 240;
 
 export class Composer {
@@ -41,7 +39,7 @@ export class Composer {
     return {
       "@": names.map((id) => ({ word: `@${id} `, about: this.#room.agent(id)?.state ?? "everybody" })),
       "!": names.map((id) => ({ word: `!${id} `, about: "urgent: interrupts it" })),
-      "/": COMMANDS.map(({ name, usage, help }) => ({ word: `/${name} `, about: `${usage ?? ""} ${help}`.trim() })),
+      "/": catalogue.commands.map(({ name, form, help }) => ({ word: `/${name} `, about: `${form.slice(name.length + 2)} ${help}`.trim() })),
       "{": this.#room.agents.map(({ id }) => ({ word: `{${id}.last}`, about: "what it said last" })),
     };
   }
@@ -61,12 +59,14 @@ export class Composer {
 
   async #submit(event) {
     event.preventDefault();
-    const text = this.#text.value;
-    const typed = readTyped(text, this.#target.value);
-    if (typed.kind === "nothing") return;
+    const line = this.#text.value;
+    if (!line.trim()) return;
     this.#put("");
+    set(byId("composer"), { "aria-busy": "true" });
+    const isDone = await this.#send(line);
+    set(byId("composer"), { "aria-busy": "false" });
     // What could not be sent is given back, unless the person has begun something new.
-    if (!(await this.#do(typed, text.trim())) && !this.#text.value) this.#put(text);
+    if (!isDone && !this.#text.value) this.#put(line);
   }
 
   #put(text) {
@@ -75,53 +75,17 @@ export class Composer {
     this.#grow();
   }
 
-  async #do(typed, whole) {
-    switch (typed.kind) {
-      case "aim":
-        return this.#aim(typed.to);
-      case "stop":
-        return stop(this.#room, whole);
-      case "mode":
-        return this.#setMode(typed.body);
-      case "command":
-        return runCommand(this.#room, typed);
-      case "wrong":
-        tell(typed.problem, { isError: true, hint: typed.hint });
-        return false;
-      default:
-        return this.#send(typed);
-    }
-  }
-
-  #aim(to) {
-    const known = [...this.#target.options].some((option) => option.value === to);
-    if (known) this.#target.value = to;
-    else tell(`there is no ${to} here`, { isError: true });
-    return known;
-  }
-
-  async #setMode(body) {
-    return (await attempt(act("/mode", { ...body, thread: this.#room.thread ?? undefined }))) !== null;
-  }
-
-  async #send({ to, text, urgent }) {
-    set(byId("composer"), { "aria-busy": "true" });
-    const content = await attempt(this.#filledIn(text));
-    const body = { to, content, urgent, thread: this.#room.thread ?? undefined };
-    const sent = content !== null && (await attempt(act("/message", body)));
-    set(byId("composer"), { "aria-busy": "false" });
-    if (sent && !sent.recipients.length) tell(`nobody is there to read it`);
-    return Boolean(sent);
-  }
-
-  /** Put in what agents said last, for each {name.last}. */
-  async #filledIn(text) {
-    let filled = text;
-    for (const [whole, name] of text.matchAll(LAST)) {
-      const page = await get(`/history?types=agent_response,agent_call&agent=${name.toLowerCase()}&limit=50`);
-      const last = page.items.findLast((item) => item.sender === name.toLowerCase());
-      if (last) filled = filled.replace(whole, () => last.text);
-    }
-    return filled;
+  /** Have the gateway do what a line says; return whether it was done. */
+  async #send(line) {
+    const body = { line, to: this.#target.value, thread: this.#room.thread ?? undefined };
+    // The WebSocket needs no free connection, of which a browser has few: the line may be an Allstop.
+    const hurry = (id) => this.#room.hurry({ op: "line", ...body, id });
+    const done = await attempt(act("/line", body, hurry));
+    if (!done) return false;
+    if (done.kind === "target") this.#target.value = done.to;
+    if (done.kind === "message" && !done.recipients?.length) tell("nobody is there to read it");
+    if (done.kind === "command") return runCommand(done.name, done.rest ?? "");
+    if (done.kind === "done") this.#room.refresh();
+    return true;
   }
 }

@@ -8,6 +8,7 @@ import { startApprovals } from "./approvals.js";
 import { startBanner } from "./banner.js";
 import { Board } from "./board.js";
 import { Busy } from "./busy.js";
+import { loadCatalogue } from "./catalogue.js";
 import { Chat } from "./chat.js";
 import { Composer } from "./composer.js";
 import { byId, set, setText } from "./dom.js";
@@ -96,6 +97,7 @@ async function start() {
     room.close();
     showGate(why);
   });
+  await loadCatalogue();
   const chat = startParts(room);
   document.body.dataset.room = "open";
   await room.open();

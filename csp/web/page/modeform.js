@@ -1,12 +1,15 @@
 // Begin a session: the mode, who takes part, about what.
 
 import { act } from "./api.js";
+import { catalogue } from "./catalogue.js";
 import { byId, h, set, setText, swap } from "./dom.js";
-import { MODES, modeOf } from "./modes.js";
+import { has, modeOf, unitOf } from "./modes.js";
 import { attempt, tell } from "./toast.js";
 import { hueOf } from "./words.js";
 
 const KEY = "csp-mode";
+/** Fields of the form, each with the option of a mode that it sets. */
+const FIELDS = [["first", "first"], ["synth", "synth"], ["ballot", "ballot"], ["final", "respect_final"], ["limits", "limits"], ["roles", "roles"]];
 const LIMITS = ["turns", "tokens", "minutes", "cost"];
 
 export class ModeForm {
@@ -22,14 +25,14 @@ export class ModeForm {
     room.agentsChanged.on(() => this.#drawAgents());
     byId("mode-form").addEventListener("submit", (event) => this.#submit(event));
     this.#drawModes();
-    this.#choose(MODES.some((row) => row.id === this.#mode) ? this.#mode : "collaborate");
+    this.#choose(catalogue.modes.some((row) => row.id === this.#mode) ? this.#mode : "collaborate");
   }
 
   #drawModes() {
     const choose = (id) => () => this.#choose(id);
     swap(
       byId("mode-toggle"),
-      ...MODES.map(({ id, name, about }) =>
+      ...catalogue.modes.map(({ id, name, about }) =>
         h("label", { class: "mode-choice", title: about, data: { mode: id } },
           h("input", { type: "radio", name: "mode", value: id, checked: id === this.#mode, on: { change: choose(id) } }),
           h("span", {}, name))),
@@ -41,24 +44,21 @@ export class ModeForm {
     localStorage.setItem(KEY, id);
     const row = modeOf(id);
     setText(byId("mode-about"), row.about);
-    set(byId("field-rounds"), { hidden: !row.unit });
-    setText(byId("rounds-label"), row.unit === "steps" ? "Steps" : "Rounds");
-    byId("mode-rounds").value = row.length || "";
-    set(byId("field-first"), { hidden: !row.first });
-    set(byId("field-synth"), { hidden: !row.synth });
-    set(byId("field-ballot"), { hidden: !row.ballot });
-    set(byId("field-final"), { hidden: !row.respectFinal });
-    set(byId("field-limits"), { hidden: !row.limits });
-    set(byId("field-roles"), { hidden: !row.roles });
-    set(byId("field-agents"), { hidden: row.roles });
-    set(byId("field-thread"), { hidden: row.roles });
+    set(byId("field-rounds"), { hidden: !unitOf(row) });
+    setText(byId("rounds-label"), unitOf(row) === "steps" ? "Steps" : "Rounds");
+    byId("mode-rounds").value = unitOf(row) ? row.rounds : "";
+    for (const [field, option] of FIELDS) set(byId(`field-${field}`), { hidden: !has(row, option) });
+    set(byId("field-agents"), { hidden: has(row, "roles") });
+    set(byId("field-thread"), { hidden: has(row, "roles") });
   }
 
   #drawAgents() {
     const here = this.#room.agents.filter((agent) => agent.online);
     const wanted = here.map((agent) => `${agent.id} ${agent.role}`).join();
     const hasLead = here.some((agent) => agent.role === "orchestrator");
-    set(byId("mode-toggle").querySelector("[data-mode=orchestrator]"), { hidden: !hasLead });
+    for (const row of catalogue.modes) {
+      if (has(row, "lead")) set(byId("mode-toggle").querySelector(`[data-mode="${row.id}"]`), { hidden: !hasLead });
+    }
     if (wanted === this.#drawn) return;
     this.#drawn = wanted;
     swap(byId("mode-agents"), ...(here.length ? here.map((agent) => this.#choice(agent)) : [h("p", { class: "hint" }, "Nobody is online.")]));
@@ -91,12 +91,12 @@ export class ModeForm {
       mode: this.#mode,
       topic: value("mode-goal"),
       agents: this.#agents(),
-      ...(row.unit && rounds && { [row.unit]: rounds }),
-      ...(row.first && value("mode-first") && { first: value("mode-first") }),
-      ...(row.synth && value("mode-synth") && { synth: value("mode-synth") }),
-      ...(row.ballot && { ballot: byId("mode-ballot").checked }),
-      ...(row.respectFinal && { respect_final: byId("mode-final").checked }),
-      ...(row.limits && { limits: this.#limits() }),
+      ...(unitOf(row) && rounds && { [row.unit]: rounds }),
+      ...(has(row, "first") && value("mode-first") && { first: value("mode-first") }),
+      ...(has(row, "synth") && value("mode-synth") && { synth: value("mode-synth") }),
+      ...(has(row, "ballot") && { ballot: byId("mode-ballot").checked }),
+      ...(has(row, "respect_final") && { respect_final: byId("mode-final").checked }),
+      ...(has(row, "limits") && { limits: this.#limits() }),
     };
   }
 
@@ -108,7 +108,7 @@ export class ModeForm {
   async #submit(event) {
     event.preventDefault();
     const row = modeOf(this.#mode);
-    if (row.roles) return this.#beginRun();
+    if (has(row, "roles")) return this.#beginRun();
     const body = this.#body();
     if (body.agents.length < row.fewest) {
       tell(`${row.name} needs ${row.fewest === 1 ? "an agent" : `at least ${row.fewest} agents`}`, { isError: true });

@@ -2,6 +2,7 @@
 
 import { get, part } from "./api.js";
 import { Pacer } from "./pace.js";
+import { reduceAgents, reduceQueue, reduceUsage } from "./reducer.js";
 import { Stream } from "./stream.js";
 import { Looker, Topic } from "./topic.js";
 
@@ -11,6 +12,9 @@ const OF_SESSIONS = new Set(["mode", "turn", "turn_signal", "vote"]);
 const REST_MS = 250;
 /** How long events may be applied before the browser gets its turn to draw. */
 const SLICE_MS = 12;
+/** More events than this between two frames are a flood: the browser rests after it has drawn. */
+const CALM = 8;
+const MAX_TRIES = 3;
 
 export class Room {
   name = "";
@@ -40,6 +44,16 @@ export class Room {
 
   #events = [];
   #applying = new Pacer(() => this.#apply());
+  /** What the events of this slice do not tell. */
+  #stale = new Set();
+  /** Lists that have changed since they were last drawn, and how many events that took. */
+  #changed = new Set();
+  #applied = 0;
+  #telling = new Pacer(() => this.#tellChanged());
+  /** How often events have changed a list. */
+  #reduced = { agents: 0, queue: 0 };
+  /** Replies that came while the gateway was counting. */
+  #unspent = [];
   #lookers;
   #stream;
 
@@ -47,6 +61,7 @@ export class Room {
     this.#lookers = {
       agents: new Looker(() => this.#lookAtAgents(), REST_MS),
       sessions: new Looker(() => this.#lookAtSessions(), REST_MS),
+      shown: new Looker(() => this.#lookAtShown(), REST_MS),
       usage: new Looker(() => this.#lookAtUsage(), 4 * REST_MS),
       queue: new Looker(() => this.#lookAtQueue(), 2 * REST_MS),
     };
@@ -72,7 +87,7 @@ export class Room {
   }
 
   refresh() {
-    for (const looker of Object.values(this.#lookers)) looker.wake();
+    for (const name of ["agents", "sessions", "usage", "queue"]) this.#lookers[name].wake();
   }
 
   close() {
@@ -119,26 +134,68 @@ export class Room {
     let done = 0;
     while (done < this.#events.length && performance.now() - began < SLICE_MS) this.#take(this.#events[done++]);
     this.#events.splice(0, done);
+    this.#applied += done;
+    // The events of one reply come together, and are looked at together.
+    for (const name of this.#stale) this.#lookers[name].wake();
+    this.#stale.clear();
     if (this.#events.length) this.#applying.wake();
     return false;
   }
 
   #take(event) {
-    const wake = (name) => this.#lookers[name].wake();
     if (SAID.has(event.type)) this.said.tell(event);
     else if (event.type === "delivery") this.moved.tell(event);
     else if (NEWS.has(event.type)) this.news.tell(event);
-    if (OF_SESSIONS.has(event.type) || event.type.startsWith("run.")) {
-      this.sessionEvent.tell(event);
-      wake("sessions");
-    }
+    if (OF_SESSIONS.has(event.type) || event.type.startsWith("run.")) this.sessionEvent.tell(event);
     if (event.type === "note" || event.type === "redacted" || event.idx !== undefined) this.noted.tell();
-    if (event.usage) {
-      wake("usage");
-      wake("sessions");
+    this.#reduce(event);
+  }
+
+  /** Change what is known by an event; what an event does not tell is looked at. */
+  #reduce(event) {
+    this.#keep("agents", reduceAgents(this.agents, event), this.agentsChanged);
+    this.#keep("queue", reduceQueue(this.queue, this.agents, event), this.queueChanged);
+    this.#spend(event);
+    const isOfSession = OF_SESSIONS.has(event.type) || event.type.startsWith("run.") || (event.usage && event.session_id);
+    if (!isOfSession) return;
+    // A turn changes the session that is shown; a new session, or another one's change, changes the list.
+    const isShown = this.shown && event.session_id === this.shown.session.id;
+    const isNew = event.type === "mode" && (event.change === "started" || !isShown);
+    this.#stale.add(isNew || !this.shown ? "sessions" : "shown");
+  }
+
+  #keep(name, value, changed) {
+    if (value === this[name]) return;
+    if (value !== null) {
+      this[name] = value;
+      this.#reduced[name] += 1;
+      this.#changed.add(changed);
+      this.#telling.wake();
     }
-    if (event.type !== "system") wake("agents");
-    if (event.recipients?.length || event.type === "delivery") wake("queue");
+    if (value === null) this.#stale.add(name);
+  }
+
+  /** Count what an event has cost, unless the gateway has counted it already. */
+  #spend(event) {
+    if (!event.usage || event.seq <= (this.usage.seq ?? 0)) return;
+    if (this.#lookers.usage.isLooking) this.#unspent.push(event);
+    const items = reduceUsage(this.usage.items, event);
+    if (items === null) {
+      this.#stale.add("usage");
+      return;
+    }
+    this.usage = { ...this.usage, items };
+    this.#changed.add(this.usageChanged);
+    this.#telling.wake();
+  }
+
+  /** Tell what has changed since the last frame; return whether that was much. */
+  #tellChanged() {
+    const [changed, isMuch] = [[...this.#changed], this.#applied > CALM];
+    this.#changed.clear();
+    this.#applied = 0;
+    for (const topic of changed) topic.tell();
+    return isMuch;
   }
 
   #setStatus(status) {
@@ -152,8 +209,19 @@ export class Room {
   // --- looking ---------------------------------------------------------------------------------
 
   async #lookAtAgents() {
-    this.agents = (await get("/agents")).filter((agent) => agent.kind !== "human");
+    const found = await this.#fresh("agents", "/agents");
+    this.agents = found.filter((agent) => agent.kind !== "human");
     this.agentsChanged.tell();
+  }
+
+  /** Ask for a list; an answer that may be older than an event which came meanwhile is asked for again. */
+  async #fresh(name, path) {
+    for (let tries = 1; ; tries += 1) {
+      const before = this.#reduced[name];
+      const found = await get(path);
+      // Where events come all the time, an answer that is nearly right is better than none.
+      if (before === this.#reduced[name] || tries === MAX_TRIES) return found;
+    }
   }
 
   async #lookAtSessions() {
@@ -163,13 +231,28 @@ export class Room {
     this.sessionsChanged.tell();
   }
 
+  /** Look at the session that is shown; the list has a line of it. */
+  async #lookAtShown() {
+    const id = this.shown?.session.id;
+    if (!id) return;
+    const found = await get(`/sessions/${part(id)}`);
+    if (this.shown?.session.id !== id) return;
+    this.shown = found;
+    this.sessions = this.sessions.map((session) => (session.id === id ? found.session : session));
+    this.sessionsChanged.tell();
+  }
+
   async #lookAtUsage() {
-    this.usage = await get("/usage");
+    this.#unspent = [];
+    const { items, ...rest } = await get("/usage");
+    const missed = this.#unspent.filter((event) => event.seq > (rest.seq ?? 0));
+    this.usage = { ...rest, items: missed.reduce((rows, event) => reduceUsage(rows, event) ?? rows, items) };
     this.usageChanged.tell();
   }
 
   async #lookAtQueue() {
-    this.queue = (await get("/queue")).items;
+    const found = await this.#fresh("queue", "/queue");
+    this.queue = found.items;
     this.queueChanged.tell();
   }
 }

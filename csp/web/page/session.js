@@ -3,7 +3,7 @@
 import { steer } from "./acts.js";
 import { act as actOnce, now } from "./api.js";
 import { button, byId, h, set, setText, swap } from "./dom.js";
-import { chipText, endOf, minutes, modeOf } from "./modes.js";
+import { chipText, endOf, minutes, modeOf, unitOf } from "./modes.js";
 import { appendText, shortened } from "./text.js";
 import { attempt } from "./toast.js";
 import { clock, money, tokens } from "./words.js";
@@ -110,6 +110,6 @@ function sessionButtons(room, session, orchestration) {
     isPaused ? make("Resume", act("resume"), "Go on") : make("Pause", act("pause"), "Ask nobody until it is resumed"),
     orchestration.currentTurn && make("Next", next, "Pass the turn on"),
     orchestration.currentTurn && make("Skip", act("skip", { agent: orchestration.currentTurn }), `Go past ${orchestration.currentTurn}`),
-    session.maxRounds > 0 && modeOf(session.mode).unit && make("+1 round", act("extend", { rounds: 1 }), "One more round"),
+    session.maxRounds > 0 && unitOf(modeOf(session.mode)) && make("+1 round", act("extend", { rounds: 1 }), "One more round"),
     orchestration.currentTurn && make("More time", act("extend"), "Give the open turns more time"));
 }

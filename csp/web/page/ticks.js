@@ -5,7 +5,7 @@ import { button, h, swap } from "./dom.js";
 import { Pacer } from "./pace.js";
 import { appendText } from "./text.js";
 import { attempt } from "./toast.js";
-import { STEPS, whyHeld } from "./words.js";
+import { stepOf, whyHeld } from "./words.js";
 
 const MAX_KNOWN = 2000;
 const AT_ONCE = 4;
@@ -13,8 +13,7 @@ const AT_ONCE = 4;
 const DRAWN_AT_ONCE = 30;
 /** More recipients than this are shown by state, not by name. */
 const MAX_NAMED = 12;
-const WAITING = new Set(["queued", "held"]);
-const UNDONE = new Set(["failed", "withdrawn", "expired"]);
+const UNDONE = ["failed", "ended"];
 
 /** The states of messages: live ones come by events, older ones are asked for when they come into sight. */
 export class Ticks {
@@ -95,13 +94,13 @@ export class Ticks {
 }
 
 function draw(place, id, steps) {
-  const states = Object.values(steps).map((step) => step.state);
+  const kinds = new Set(Object.values(steps).map((step) => stepOf(step.state).kind));
   swap(
     place,
     ...grouped(Object.entries(steps)).map(([agent, step]) => tick(agent, step)),
-    states.some((state) => WAITING.has(state)) && act(id, "Cancel", "cancel"),
+    kinds.has("waits") && act(id, "Cancel", "cancel"),
     Object.values(steps).some((step) => step.reason === "loop") && act(id, "Let through", "continue"),
-    states.some((state) => UNDONE.has(state)) && act(id, "Send again", "resend"),
+    UNDONE.some((kind) => kinds.has(kind)) && act(id, "Send again", "resend"),
   );
 }
 
@@ -113,11 +112,11 @@ function grouped(steps) {
 }
 
 function tick(agent, { state, reason }) {
-  const step = STEPS[state] ?? { sign: "?", word: state, kind: "waits" };
+  const step = stepOf(state);
   const why = reason ? `: ${whyHeld(reason)}` : "";
   const name = h("span", { class: "tick-name" }, agent);
   const said = h("span", {}, ` ${step.sign} `);
-  appendText(said, `${step.word}${why}`);
+  appendText(said, `${step.text}${why}`);
   return h("span", { class: "tick", data: { kind: step.kind, state } }, name, said);
 }
 

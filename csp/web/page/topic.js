@@ -23,6 +23,8 @@ export class Looker {
   #busy = false;
   #stale = false;
   #ended = false;
+  /** Whether an answer is on its way. */
+  isLooking = false;
 
   /** @param {() => Promise<void>} look  @param {number} restMs */
   constructor(look, restMs) {
@@ -42,7 +44,9 @@ export class Looker {
     try {
       while (this.#stale && !this.#ended) {
         this.#stale = false;
+        this.isLooking = true;
         await this.#look().catch(() => {}); // the stream's status tells of a gateway that is gone
+        this.isLooking = false;
         await pause(this.#restMs);
       }
     } finally {

@@ -1,47 +1,17 @@
 // The words for states, the same everywhere; a colour never stands alone.
 
-/** What an agent does. */
-export const AGENT_WORDS = {
-  starting: "starting",
-  idle: "idle",
-  busy: "working",
-  needs_approval: "needs approval",
-  needs_human: "needs you",
-  limited: "at its limit",
-  paused: "paused",
-  benched: "benched",
-  offline: "offline",
-};
+import { catalogue, textOf } from "./catalogue.js";
 
-const WHY = {
-  offline: "it is offline and gets it when it is back",
-  starting: "it is still starting",
-  busy: "it is at work and gets it after this turn",
-  dialog: "a dialog is open in its pane",
-  typing: "somebody is typing in its pane",
-  draft: "there is a draft in its composer",
-  paused: "it is paused",
-  turn: "it comes with its next turn",
-  loop: "agents have talked among themselves for long",
-  stuck: "a text is stuck in its composer",
-};
+/** Say what an agent does. */
+export const agentWord = (state) => textOf(catalogue.agent_states, state);
 
 /** Say why a message waits. */
-export function whyHeld(reason) {
-  return WHY[reason] ?? reason ?? "";
-}
+export const whyHeld = (reason) => textOf(catalogue.held_reasons, reason);
 
-/** How a delivery is shown: a sign, a word, a kind for its colour. */
-export const STEPS = {
-  queued: { sign: "○", word: "queued", kind: "waits" },
-  held: { sign: "◔", word: "waits", kind: "waits" },
-  typed: { sign: "✓", word: "typed", kind: "moves" },
-  submitted: { sign: "✓", word: "submitted", kind: "done" },
-  confirmed: { sign: "✓✓", word: "confirmed", kind: "done" },
-  failed: { sign: "✗", word: "failed", kind: "failed" },
-  withdrawn: { sign: "–", word: "withdrawn", kind: "ended" },
-  expired: { sign: "–", word: "expired", kind: "ended" },
-};
+/** How a delivery is shown: a sign, a text, a kind for its colour. */
+export function stepOf(state) {
+  return catalogue.delivery_states.find((one) => one.id === state) ?? { sign: "?", text: state, kind: "waits" };
+}
 
 /** A time of day, 14:05. */
 export function clock(ts) {

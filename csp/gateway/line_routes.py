@@ -1,0 +1,153 @@
+"""The route for a line that a person typed: the gateway reads it, so that no page has to."""
+
+import msgspec
+
+from csp.errors import BadInput, NotFound, Refused
+from csp.gateway import operations, session_routes
+from csp.gateway.auth import Caller
+from csp.gateway.gateway import Gateway
+from csp.gateway.handlers import Answer, Call, answered
+from csp.journal.history_query import HistoryQuery
+from csp.protocol import catalogue
+from csp.protocol.catalogue import CommandEntry
+from csp.protocol.enums import AgentId, ControlVerb, SessionAction
+from csp.protocol.requests import LineBody, MessageBody, ModeBody, SessionActionBody, StopBody, TurnBody
+from csp.protocol.responses import LineKind, LineView
+from csp.room import human_input
+from csp.room.commands import ControlAgent
+from csp.room.human_input import (
+    CommandLine,
+    EmptyLine,
+    InvalidLine,
+    MessageLine,
+    ModeLine,
+    SetTarget,
+    StopLine,
+)
+from csp.room.membership import known_participant
+
+_SPEECH = frozenset({"agent_response", "agent_call"})
+_NEWEST = 50
+
+
+async def line(gateway: Gateway, call: Call) -> Answer:
+    return await do_line(gateway, call.caller, call.body)
+
+
+async def do_line(gateway: Gateway, caller: Caller, body: LineBody) -> LineView:
+    """Do what a typed line says, once; a command that is the interface's own is returned to it."""
+    call = Call(caller, {}, None, body)
+    if await answered(gateway, call) is not None:
+        return LineView(kind=LineKind.DONE)
+    match human_input.read_line(body.line):
+        case EmptyLine():
+            return LineView(kind=LineKind.EMPTY)
+        case InvalidLine(problem=problem, hint=hint):
+            raise BadInput(problem, hint)
+        case SetTarget(to=to):
+            known = to if to == "all" else known_participant(gateway.writer.room, to).id
+            return LineView(kind=LineKind.TARGET, to=known)
+        case StopLine():
+            return await _stop(gateway, call, body.line.strip())
+        case ModeLine() as wish:
+            return await _begin(gateway, call, wish)
+        case CommandLine() as typed:
+            return await _run(gateway, call, typed)
+        case MessageLine() as said:
+            return await _send(gateway, call, said)
+
+
+async def _send(gateway: Gateway, call: Call, said: MessageLine) -> LineView:
+    body: LineBody = call.body
+    last = {
+        name: text for name in human_input.quoted_agents(said.text) if (text := await _last(gateway, name))
+    }
+    message = MessageBody(
+        to=said.to or body.to,
+        content=human_input.insert_last_messages(said.text, last),
+        thread=body.thread,
+        urgent=said.urgent,
+        id=body.id,
+    )
+    sent = await operations.send_message(gateway, call.caller, message)
+    return LineView(kind=LineKind.MESSAGE, id=sent.id, seq=sent.seq, recipients=sent.recipients)
+
+
+async def _last(gateway: Gateway, name: str) -> str:
+    """Return what an agent said last."""
+    page = await gateway.history.page(HistoryQuery(limit=_NEWEST, agent=AgentId(name), types=_SPEECH))
+    items = [msgspec.json.decode(found) for found in page.lines]
+    return next((str(item["text"]) for item in reversed(items) if item["sender"] == name), "")
+
+
+async def _stop(gateway: Gateway, call: Call, word: str = "") -> LineView:
+    """Stop the thread that is looked at, or everything; a typed word is kept in the conversation."""
+    body: LineBody = call.body
+    if word:
+        # In the thread of what runs, so that the word finds a session to stop.
+        running = list(gateway.writer.room.sessions.live())
+        thread = body.thread or (running[-1].thread if running else None)
+        message = MessageBody(to="all", content=word, thread=thread, id=body.id)
+        await operations.send_message(gateway, call.caller, message)
+    stopping = StopBody(thread=body.thread, all=body.thread is None, id=body.id)
+    await session_routes.stop_at_once(gateway, call.caller, stopping)
+    return LineView(kind=LineKind.DONE)
+
+
+async def _begin(gateway: Gateway, call: Call, wish: ModeLine) -> LineView:
+    body: LineBody = call.body
+    fields = human_input.mode_fields(wish) | {"thread": body.thread, "id": body.id}
+    try:
+        mode = msgspec.convert(fields, ModeBody)
+    except msgspec.ValidationError as exc:
+        raise BadInput(str(exc), human_input.MODE_USAGE) from exc
+    await session_routes.set_mode(gateway, call._replace(body=mode))
+    return LineView(kind=LineKind.DONE)
+
+
+async def _run(gateway: Gateway, call: Call, typed: CommandLine) -> LineView:
+    row = next((row for row in catalogue.COMMANDS if row.name == typed.name), None)
+    if row is None or not row.is_page_command:
+        raise NotFound(
+            f"there is no /{typed.name} here", "see /help; a text that begins with a slash has two"
+        )
+    words = human_input.read_arguments(row, typed.rest)
+    body: LineBody = call.body
+    if row.name == "stop":
+        return await _stop(gateway, call)
+    if row.control is not None and (words or row.action is None):
+        await _press(gateway, call, row.control, words)
+    elif row.action is not None:
+        await _steer(gateway, call, row.action, row, words)
+    elif row.name == "end":
+        await _steer(gateway, call, SessionAction.STOP, row, words)
+    elif row.name == "next":
+        await session_routes.next_turn(gateway, call._replace(body=TurnBody(thread=body.thread, id=body.id)))
+    else:
+        return LineView(kind=LineKind.COMMAND, name=row.name, rest=typed.rest)
+    return LineView(kind=LineKind.DONE)
+
+
+async def _press(gateway: Gateway, call: Call, verb: ControlVerb, words: list[str]) -> None:
+    agent = known_participant(gateway.writer.room, words[0].removeprefix("@").lower()).id
+    choice = int(words[1]) if len(words) > 1 else None
+    await gateway.submit(ControlAgent(agent=agent, verb=verb, choice=choice, **call.once))
+
+
+async def _steer(
+    gateway: Gateway, call: Call, action: SessionAction, row: CommandEntry, words: list[str]
+) -> None:
+    sessions = gateway.writer.room.sessions
+    thread = call.body.thread
+    running = [session for session in sessions.live() if thread in (None, session.thread)]
+    if not running:
+        raise Refused("no session is running", 'begin one: /mode debate "topic"')
+    word = words[0].removeprefix("@").lower() if words else None
+    is_agent = catalogue.ArgumentKind.MAYBE_AGENT in row.takes
+    body = SessionActionBody(
+        agent=word if is_agent else None,
+        rounds=int(word) if word and not is_agent else None,
+        id=call.body.id,
+    )
+    path = {"id": running[-1].id, "change": action}
+    await session_routes.act_on_session(gateway, call._replace(path=path, body=body))

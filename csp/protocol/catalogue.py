@@ -1,0 +1,276 @@
+"""The catalogue: what a person can choose, type and read, described once for every interface.
+
+The pane, the page, the shell and MCP read these tables, the page by `GET /catalogue`. The rows of the modes
+are made from the table of modes by csp.room.sessions.mode_catalogue; only their texts stand here.
+"""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from csp.protocol.enums import (
+    AgentState,
+    ControlVerb,
+    DeliveryState,
+    HeldReason,
+    MessageAction,
+    Mode,
+    SessionAction,
+    Struct,
+)
+from csp.protocol.session_parts import EndReason
+
+
+class ArgumentKind(StrEnum):
+    """What an argument of a command is; the value is how the usage shows it."""
+
+    AGENT = "AGENT"
+    MAYBE_AGENT = "[AGENT]"
+    MAYBE_ID = "[ID]"
+    MAYBE_NUMBER = "[N]"
+    MAYBE_WORD = "[WORD]"
+    TEXT = "TEXT"
+    MAYBE_TEXT = "[TEXT]"
+    MAYBE_COMMAND = "[COMMAND]"
+    MAYBE_MODE = "[MODE]"
+
+
+class ModeOption(StrEnum):
+    """What a person can set for a mode, beside its topic, agents and length."""
+
+    FIRST = "first"
+    SYNTH = "synth"
+    BALLOT = "ballot"
+    RESPECT_FINAL = "respect_final"
+    LIMITS = "limits"
+    #: It has a builder and a reviewer in place of a list of agents.
+    ROLES = "roles"
+    #: It needs an orchestrator in the room.
+    LEAD = "lead"
+
+
+class ModeEntry(Struct, frozen=True):
+    """A mode; `rounds` is its default length in `unit`, 0 where it has no end."""
+
+    id: str
+    name: str
+    #: The name where there is little room.
+    chip: str
+    about: str
+    #: `rounds`, `steps`, or empty where the length cannot be set.
+    unit: str
+    rounds: int
+    fewest: int
+    most: int | None
+    options: tuple[ModeOption, ...]
+
+
+class DeliveryStateEntry(Struct, frozen=True):
+    """A state of a delivery; `kind` is `waits`, `moves`, `done`, `failed` or `ended`."""
+
+    id: str
+    sign: str
+    text: str
+    kind: str
+
+
+class HeldReasonEntry(Struct, frozen=True):
+    """Why a message waits; `remedy` is what a person can do, with `{agent}` for the agent."""
+
+    id: str
+    text: str
+    remedy: str = ""
+
+
+class TextEntry(Struct, frozen=True):
+    id: str
+    text: str
+
+
+class CommandEntry(Struct, frozen=True, kw_only=False):
+    """A command of a person.
+
+    One with `control`, `action` or `on_message` is done by any interface without code of its own: it presses
+    that button of the agent named, else does that to the running session, or to the message named.
+    """
+
+    name: str
+    help: str
+    takes: tuple[ArgumentKind, ...] = ()
+    #: How the arguments are shown where their kinds do not say enough.
+    usage: str = ""
+    control: ControlVerb | None = None
+    action: SessionAction | None = None
+    on_message: MessageAction | None = None
+    #: Whether the page has a part of its own for it.
+    is_on_page: bool = False
+
+    @property
+    def form(self) -> str:
+        """How it is typed."""
+        return f"/{self.name} {self.usage or ' '.join(self.takes)}".rstrip()
+
+    @property
+    def is_page_command(self) -> bool:
+        return self.is_on_page or self.control is not None or self.action is not None
+
+
+class Catalogue(Struct, frozen=True):
+    modes: tuple[ModeEntry, ...]
+    delivery_states: tuple[DeliveryStateEntry, ...]
+    held_reasons: tuple[HeldReasonEntry, ...]
+    end_reasons: tuple[TextEntry, ...]
+    agent_states: tuple[TextEntry, ...]
+    #: Those that the page can do.
+    commands: tuple["CommandText", ...]
+
+
+class CommandText(Struct, frozen=True):
+    """A command as an interface lists it."""
+
+    name: str
+    form: str
+    help: str
+
+
+class ModeText(NamedTuple):
+    about: str
+    chip: str = ""
+
+
+# fmt: off
+#: Those that are used most come first.
+MODE_TEXTS: Final[dict[Mode, ModeText]] = {
+    Mode.DEBATE: ModeText("Everybody states a position, then answers the others round by round; "
+                          "with a ballot they vote at the end."),
+    Mode.CONSENSUS: ModeText("Everybody makes a proposal, then all vote on the proposals "
+                             "without knowing whose they are."),
+    Mode.COLLABORATE: ModeText("Agents hand the work over to each other until one says that it is done.",
+                               chip="Collab"),
+    Mode.AUTOPILOT: ModeText("Agents work on their own, one after the other, until somebody stops them "
+                             "or a limit is reached."),
+    Mode.ROUND_ROBIN: ModeText("Agents speak one after the other for a number of steps; "
+                               "then comes a synthesis."),
+    Mode.ORCHESTRATOR: ModeText("One agent leads: it names who works next, and says when the work is done."),
+    Mode.SINGLE: ModeText("One agent answers; it may hand over once."),
+    Mode.FREEFORM: ModeText("No session: everybody talks as they like."),
+    Mode.REVIEW: ModeText("The first agent builds, the second one reviews, until the work is accepted."),
+}
+
+DELIVERY_STATES: Final = (
+    DeliveryStateEntry(id=DeliveryState.QUEUED, sign="○", text="queued", kind="waits"),
+    DeliveryStateEntry(id=DeliveryState.HELD, sign="◔", text="waits", kind="waits"),
+    DeliveryStateEntry(id=DeliveryState.TYPED, sign="✓", text="typed", kind="moves"),
+    DeliveryStateEntry(id=DeliveryState.SUBMITTED, sign="✓", text="submitted", kind="done"),
+    DeliveryStateEntry(id=DeliveryState.CONFIRMED, sign="✓✓", text="confirmed", kind="done"),
+    DeliveryStateEntry(id=DeliveryState.FAILED, sign="✗", text="failed", kind="failed"),
+    DeliveryStateEntry(id=DeliveryState.WITHDRAWN, sign="–", text="withdrawn", kind="ended"),
+    DeliveryStateEntry(id=DeliveryState.EXPIRED, sign="–", text="expired", kind="ended"),
+)
+
+HELD_REASONS: Final = (
+    HeldReasonEntry(id=HeldReason.OFFLINE, text="offline; it gets it when it is back"),
+    HeldReasonEntry(id=HeldReason.STARTING, text="it is still starting"),
+    HeldReasonEntry(id=HeldReason.BUSY, text="it is at work; it gets it after this turn"),
+    HeldReasonEntry(id=HeldReason.DIALOG, text="a dialog is open",
+                    remedy="/approve {agent}, /deny {agent} or /focus {agent}"),
+    HeldReasonEntry(id=HeldReason.TYPING, text="somebody is typing in its pane"),
+    HeldReasonEntry(id=HeldReason.DRAFT, text="draft (you have text in its composer)"),
+    HeldReasonEntry(id=HeldReason.PAUSED, text="paused", remedy="/resume {agent}"),
+    HeldReasonEntry(id=HeldReason.TURN, text="it comes with its next turn"),
+    HeldReasonEntry(id=HeldReason.LOOP, text="agents have talked among themselves for long",
+                    remedy="/continue"),
+    HeldReasonEntry(id=HeldReason.STUCK, text="a text is stuck in its composer",
+                    remedy="/focus {agent}, clear it"),
+)
+
+END_REASONS: Final = (
+    TextEntry(id=EndReason.FINAL, text="finished"),
+    TextEntry(id=EndReason.NO_HANDOFF, text="ended, nobody was handed the turn"),
+    TextEntry(id=EndReason.MALFORMED, text="ended, the answer could not be read"),
+    TextEntry(id=EndReason.CAP_REACHED, text="ended, all rounds done"),
+    TextEntry(id=EndReason.STOPPED_BY_USER, text="stopped"),
+    TextEntry(id=EndReason.CANCELED, text="canceled"),
+    TextEntry(id=EndReason.EMERGENCY_TURNS, text="stopped by the limit of turns"),
+    TextEntry(id=EndReason.EMERGENCY_TOKENS, text="stopped by the limit of tokens"),
+    TextEntry(id=EndReason.EMERGENCY_MINUTES, text="stopped by the limit of time"),
+    TextEntry(id=EndReason.EMERGENCY_COST, text="stopped by the limit of cost"),
+    TextEntry(id=EndReason.TOO_FEW, text="ended, too few agents"),
+    TextEntry(id=EndReason.ALL_FAILED, text="ended, all agents failed"),
+    TextEntry(id=EndReason.DONE, text="done"),
+    TextEntry(id=EndReason.TIE, text="ended in a tie"),
+    TextEntry(id=EndReason.NO_QUORUM, text="ended without a quorum"),
+    TextEntry(id=EndReason.SUPERSEDED, text="replaced"),
+    TextEntry(id=EndReason.ACCEPTED, text="accepted"),
+    TextEntry(id=EndReason.ABORTED, text="aborted"),
+    TextEntry(id=EndReason.HALTED, text="ended after a halt"),
+)
+
+AGENT_STATES: Final = (
+    TextEntry(id=AgentState.STARTING, text="starting"),
+    TextEntry(id=AgentState.IDLE, text="idle"),
+    TextEntry(id=AgentState.BUSY, text="working"),
+    TextEntry(id=AgentState.NEEDS_APPROVAL, text="needs approval"),
+    TextEntry(id=AgentState.NEEDS_HUMAN, text="needs you"),
+    TextEntry(id=AgentState.LIMITED, text="at its limit"),
+    TextEntry(id=AgentState.PAUSED, text="paused"),
+    TextEntry(id=AgentState.BENCHED, text="benched"),
+    TextEntry(id=AgentState.OFFLINE, text="offline"),
+)
+# fmt: on
+
+_A, _MA = (ArgumentKind.AGENT,), (ArgumentKind.MAYBE_AGENT,)
+_ID, _N, _TEXT = (ArgumentKind.MAYBE_ID,), (ArgumentKind.MAYBE_NUMBER,), (ArgumentKind.MAYBE_TEXT,)
+
+
+# fmt: off
+#: The commands of a person. The pane has a handler for those that do more than press a button.
+COMMANDS: Final = (
+    CommandEntry("agents", "list the agents with what each does"),
+    CommandEntry("status", "show the mode, whose turn it is, the agents"),
+    CommandEntry("queue", "list the messages that wait, with the reason"),
+    CommandEntry("history", "show the newest messages, of an agent if named",
+                 (ArgumentKind.MAYBE_WORD, ArgumentKind.MAYBE_WORD), usage="[N] [AGENT]"),
+    CommandEntry("search", "find messages with a text", (ArgumentKind.TEXT,), is_on_page=True),
+    CommandEntry("show", "show a message whole; alone: the last long one", _ID),
+    CommandEntry("fwd", "pass on what an agent said last to another", _A + _A + _TEXT,
+                 usage="FROM TO [NOTE]"),
+    CommandEntry("cancel", "withdraw a message that has not arrived", _ID, on_message=MessageAction.CANCEL),
+    CommandEntry("resend", "send a message again, as a new one", _ID, on_message=MessageAction.RESEND),
+    CommandEntry("continue", "let through what the loop guard holds", _ID),
+    CommandEntry("mode", "begin a mode; alone: show it", (ArgumentKind.MAYBE_MODE,),
+                 usage='[MODE "TOPIC" --rounds N --agents a,b --first a --synth b]', is_on_page=True),
+    CommandEntry("review", "begin or see a run of builder with reviewer", _TEXT, usage="[FORM ...]"),
+    CommandEntry("board", "show the whiteboard, write on it, search it", _TEXT,
+                 usage="[add TEXT | search WORDS | summarise AGENT | NOTE]", is_on_page=True),
+    CommandEntry("next", "pass the turn on", is_on_page=True),
+    CommandEntry("end", "end the running mode in order", is_on_page=True),
+    CommandEntry("stop", "stop what is running at once", (ArgumentKind.MAYBE_WORD,), usage="[all]",
+                 is_on_page=True),
+    CommandEntry("votes", "show proposals with their votes"),
+    CommandEntry("extend", "give the running mode more rounds", _N, action=SessionAction.EXTEND),
+    CommandEntry("skip", "go past the one whose turn it is", _MA, action=SessionAction.SKIP),
+    CommandEntry("pause", "hold messages back from an agent; alone: the mode", _MA,
+                 control=ControlVerb.PAUSE, action=SessionAction.PAUSE),
+    CommandEntry("resume", "undo /pause", _MA, control=ControlVerb.RESUME, action=SessionAction.RESUME),
+    CommandEntry("approve", "say yes to an agent's dialog, or answer N", _A + _N,
+                 control=ControlVerb.APPROVE),
+    CommandEntry("deny", "say no to an agent's dialog", _A + _N, control=ControlVerb.DENY),
+    CommandEntry("interrupt", "stop what an agent is doing", _A, control=ControlVerb.INTERRUPT),
+    CommandEntry("share", "post what an agent answers in its own pane", _A, control=ControlVerb.SHARE),
+    CommandEntry("noshare", "keep what an agent answers there in its pane", _A, control=ControlVerb.NOSHARE),
+    CommandEntry("restart", "start an agent again, also one that has ended", _A, control=ControlVerb.RESTART),
+    CommandEntry("add", "start one more agent in the room", (ArgumentKind.TEXT,), usage="NAME -- COMMAND"),
+    CommandEntry("remove", "remove an agent from the room", _A),
+    CommandEntry("focus", "go to the pane of an agent", _A),
+    CommandEntry("web", "print a link that opens the room in a browser"),
+    CommandEntry("export", "write the history to a new file, .md or .json", (ArgumentKind.MAYBE_WORD,),
+                 usage="[FILE]", is_on_page=True),
+    CommandEntry("help", "list the commands, or explain one", (ArgumentKind.MAYBE_COMMAND,), is_on_page=True),
+    CommandEntry("quit", "leave; agents go on (Ctrl-D does the same)"),
+)
+# fmt: on
+
+
+def why_held(reason: str) -> HeldReasonEntry | None:
+    """Return why a message waits, if the reason is one of the catalogue."""
+    return next((entry for entry in HELD_REASONS if entry.id == reason), None)

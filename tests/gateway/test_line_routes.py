@@ -1,0 +1,168 @@
+"""A line that a person typed is read and done by the gateway."""
+
+from typing import Any
+
+import pytest
+
+from tests.gateway.served import ServedRoom
+
+
+async def _type(room: ServedRoom, line: str, **more: Any) -> dict[str, Any]:
+    said: dict[str, Any] = await room.post("/line", {"line": line, **more})
+    return said
+
+
+async def _refused(room: ServedRoom, line: str) -> tuple[int, str]:
+    answer = await room.call("POST", "/line", {"line": line})
+    return answer.status, answer.data["error"]
+
+
+async def _texts(room: ServedRoom, types: str = "human_message") -> list[tuple[str, str]]:
+    items = (await room.get(f"/history?types={types}"))["items"]
+    return [(item["target"], item["text"]) for item in items]
+
+
+async def test_a_text_is_sent_to_whom_it_names_or_to_the_target(room: ServedRoom) -> None:
+    await room.join("claude")
+    await room.join("codex")
+
+    first = await _type(room, "@Claude: hello", to="codex")
+    await _type(room, " hi there ", to="codex")
+
+    assert (first["kind"], first["recipients"]) == ("message", ["claude"])
+    assert await _texts(room) == [("claude", "hello"), ("codex", "hi there")]
+
+
+async def test_a_line_is_done_once_under_its_id(room: ServedRoom) -> None:
+    await room.join("claude")
+    first = await _type(room, "@claude once", id="mine")
+
+    assert await _type(room, "@claude once", id="mine") == first
+    assert await _texts(room) == [("claude", "once")]
+
+
+async def test_a_line_may_come_over_the_websocket_as_well(room: ServedRoom) -> None:
+    await room.join("claude")
+    await room.post("/mode", {"mode": "autopilot", "topic": "x", "agents": ["claude"]})
+    socket = await room.connect()
+
+    await socket.ask("line", line="/end", id="mine")
+
+    assert await _type(room, "/end", id="mine") == {"kind": "done"}
+    assert (await room.get("/sessions"))["items"][0]["status"] == "ended"
+
+
+async def test_what_an_agent_said_last_is_put_in(room: ServedRoom) -> None:
+    claude = await room.join("claude")
+    await room.join("codex")
+    for text in ("the old plan", "the new plan"):
+        await room.post("/message", {"to": "human", "content": text}, token=claude.token)
+
+    await _type(room, "@codex see {Claude.last} and {nobody.last}")
+
+    assert (await _texts(room))[-1] == ("codex", "see the new plan and {nobody.last}")
+
+
+async def test_a_name_alone_is_a_target_if_it_is_known(room: ServedRoom) -> None:
+    await room.join("claude")
+
+    assert await _type(room, "@claude") == {"kind": "target", "to": "claude"}
+    assert await _type(room, "@all") == {"kind": "target", "to": "all"}
+    assert await _type(room, "  ") == {"kind": "empty"}
+    assert await _refused(room, "@nobody") == (404, "unknown agent 'nobody'")
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "error"),
+    [
+        ("/dance", 404, "there is no /dance here"),
+        ("/quit", 404, "there is no /quit here"),
+        ("/deny", 400, "expected an agent"),
+        ("/approve claude x", 400, "expected a number, got 'x'"),
+        ("/next now", 400, "unexpected argument 'now'"),
+        ("/end", 409, "no session is running"),
+        ("/mode debate --rounds x", 400, "--rounds: expected a whole number, got 'x'"),
+        ("/mode dance", 400, "unknown mode 'dance'"),
+        ("!claude", 400, "expected a text behind it"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused(room: ServedRoom, line: str, status: int, error: str) -> None:
+    await room.join("claude")
+
+    assert await _refused(room, line) == (status, error)
+
+
+async def test_a_mode_is_begun_and_steered(room: ServedRoom) -> None:
+    await room.join("claude")
+    await room.join("codex")
+    await _type(room, '/mode round_robin "tabs" --steps 4 --agents claude,codex')
+
+    async def session() -> dict[str, Any]:
+        found: dict[str, Any] = (await room.get("/sessions"))["items"][-1]
+        return found
+
+    begun = await session()
+    await _type(room, "/extend 2")
+    extended = await session()
+    await _type(room, "/pause")
+    paused = await session()
+    await _type(room, "/resume")
+    await _type(room, "/skip claude")
+    await _type(room, "/next")
+    await _type(room, "/end")
+
+    assert (begun["mode"], begun["topic"], begun["maxRounds"]) == ("round_robin", "tabs", 4)
+    assert (extended["maxRounds"], paused["status"]) == (6, "paused")
+    assert (await session())["status"] == "ended"
+
+
+async def test_the_word_stops_everything_and_is_kept(room: ServedRoom) -> None:
+    await room.join("claude")
+    await room.join("codex")
+    for thread, agent in (("one", "claude"), ("two", "codex")):
+        await room.post("/mode", {"mode": "autopilot", "topic": "x", "agents": [agent], "thread": thread})
+
+    await _type(room, " ALL stop! ")
+
+    sessions = (await room.get("/sessions"))["items"]
+    assert [session["status"] for session in sessions] == ["ended", "ended"]
+    assert await _texts(room) == [("all", "ALL stop!")]
+    assert not any("no session is running" in text for _, text in await _texts(room, "system"))
+
+
+async def test_who_looks_at_one_thread_stops_that_one(room: ServedRoom) -> None:
+    await room.join("claude")
+    await room.join("codex")
+    for thread, agent in (("one", "claude"), ("two", "codex")):
+        await room.post("/mode", {"mode": "autopilot", "topic": "x", "agents": [agent], "thread": thread})
+
+    await _type(room, "/stop", thread="one")
+
+    sessions = (await room.get("/sessions"))["items"]
+    assert {session["thread"]: session["status"] for session in sessions} == {
+        "one": "ended",
+        "two": "running",
+    }
+
+
+async def test_a_button_of_an_agent_is_pressed(room: ServedRoom) -> None:
+    await room.join("claude")
+
+    assert await _type(room, "/pause @claude") == {"kind": "done"}
+    assert [agent["state"] for agent in await room.get("/agents")] == ["paused"]
+
+
+async def test_a_command_of_the_interface_is_returned_to_it(room: ServedRoom) -> None:
+    assert await _type(room, "/search two words") == {
+        "kind": "command",
+        "name": "search",
+        "rest": "two words",
+    }
+
+
+async def test_an_agent_may_not_type_lines(room: ServedRoom) -> None:
+    claude = await room.join("claude")
+
+    answer = await room.call("POST", "/line", {"line": "hello"}, token=claude.token)
+
+    assert answer.status == 403
