@@ -15,7 +15,7 @@ from csp.gateway.responses import refusal_bytes
 from csp.room.admission import HEAD_S
 
 #: How many connections are accepted, at least and at most, before the loop gets its turn. A caller that is
-#: not accepted in time may wait for seconds, so accepting goes ahead of everything that agents want.
+#: not accepted in time may wait for seconds, so accepting goes before all work for agents.
 AT_LEAST: Final = 16
 AT_MOST: Final = 512
 ACCEPT_S: Final = 0.008
@@ -38,7 +38,7 @@ class Acceptor:
         self._resume()
 
     def close(self) -> None:
-        """Accept no more; new callers wait for the next gateway."""
+        """Stop accepting; new callers wait for the next gateway."""
         self._loop.remove_reader(self._listener)
         if self._pause is not None:
             self._pause.cancel()
@@ -82,7 +82,7 @@ class Acceptor:
             self._go_on(peer, self._server.guests.open(peer.close), early)
 
     def _hear(self, peer: socket.socket, guest: Guest) -> None:
-        """Read the first words of a caller that had not said anything when it came."""
+        """Read the first bytes of a caller that had sent nothing when it was accepted."""
         early = _read_early(peer)
         if early is None:
             return
@@ -126,7 +126,7 @@ class Acceptor:
 
 
 def _read_early(peer: socket.socket) -> bytes | None:
-    """Return what a caller has sent by now, most send all of their request at once; None if nothing."""
+    """Return what a caller has sent so far, usually its whole request; None if nothing."""
     try:
         return peer.recv(EARLY_BYTES)
     except (BlockingIOError, InterruptedError):

@@ -1,4 +1,4 @@
-"""The routes of the modes: begin a session, see it, steer it, stop it."""
+"""Session routes: start, show, steer and stop a session."""
 
 import logging
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ async def stop(gateway: Gateway, call: Call) -> Answer:
 
 
 async def stop_at_once(gateway: Gateway, caller: Caller, body: StopBody) -> StopView:
-    """Stop what runs in a thread, or everywhere."""
+    """Stop all running work in a thread, or everywhere."""
     call = Call(caller, {}, None, body)
     thread = None if body.all else body.thread or DEFAULT_THREAD
     before = await answered(gateway, call)
@@ -126,7 +126,7 @@ async def act_on_session(gateway: Gateway, call: Call) -> Answer:
 
 
 def _short(gateway: Gateway, session: Session, call: Call) -> SessionView:
-    """Return a session as the caller may see it."""
+    """Return the parts of a session that the caller may see."""
     seen = visible_spending(session.spent_so_far, call.caller.reader, gateway.writer.room.sessions)
     return session_view(session, seen)
 

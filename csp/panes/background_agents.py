@@ -1,4 +1,4 @@
-"""Start a model behind an API without a pane, for a room that has none."""
+"""Start API models in the background, for a room without panes."""
 
 import subprocess
 import tempfile
@@ -20,7 +20,7 @@ _TAIL_BYTES: Final = 4096
 
 
 class BackgroundAgent:
-    """One model that runs on when we have ended; `csp down` ends it like those in panes."""
+    """A model that keeps running after this command; `csp down` ends it."""
 
     def __init__(self, state_dir: Path, room: str, gateway: GatewayClient) -> None:
         self._state_dir = state_dir
@@ -36,7 +36,7 @@ class BackgroundAgent:
         show: Callable[[str], None],
         key: str = "",
     ) -> StartOutcome:
-        """Start it; return how it came up, once it is there, has ended, or time is up.
+        """Start it; return the outcome once it has joined, has ended, or time is up.
 
         `key` is the variable that has the key of its provider.
         """
@@ -63,7 +63,7 @@ class BackgroundAgent:
             return StartOutcome(name, "offline", f"{name} has not joined after {PATIENCE_S:g} s")
 
     def _found(self, pid: int) -> StartOutcome | None:
-        """Return the model of a process, if it is in the room."""
+        """Return the agent of a process, if it is in the room."""
         runs = [SidecarRecord.load(folder) for folder in agents_dir(self._state_dir, self._room).glob("*/")]
         agent = next((run.agent for run in runs if run is not None and run.pid == pid), None)
         if agent is None:
@@ -78,7 +78,7 @@ class BackgroundAgent:
 
 
 def _last_words(said: BinaryIO, name: str) -> tuple[str, str]:
-    """Return what a model gave up for, with what to do about it."""
+    """Return the error and the hint of a model that ended."""
     said.seek(max(0, said.seek(0, 2) - _TAIL_BYTES))
     lines = said.read().decode(errors="replace").splitlines()
     told = [line.removeprefix("csp: ") for line in lines if line.startswith("csp: ")]
