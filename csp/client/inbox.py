@@ -71,7 +71,7 @@ class Inbox:
         if self.last_seq is None or seq > self.last_seq:
             self.last_seq = seq
 
-    def take_event(self, event: AnyEvent, size: int) -> None:
+    def add_event(self, event: AnyEvent, size: int) -> None:
         """Queue an event unless it is a duplicate."""
         if self.last_seq is not None and event.seq <= self.last_seq:
             return
@@ -80,13 +80,13 @@ class Inbox:
             self.end(event.message)
         self._put(event, size)
 
-    def take_deliver(self, deliver: Deliver, size: int) -> None:
+    def add_delivery(self, deliver: Deliver, size: int) -> None:
         """Queue a delivery unless it is a duplicate."""
         if deliver.id not in self._open and deliver.id not in self._ended:
             self._open[deliver.id] = deliver.seq
             self._put(deliver, size)
 
-    def take_live(self, live: Live, size: int) -> None:
+    def add_live(self, live: Live, size: int) -> None:
         """Queue a live frame, or drop it if the queue is full; watch frames are never dropped."""
         if live.watch is not None or not self.is_full:
             self._put(live, size)

@@ -80,15 +80,15 @@ class Polling:
             after = self._inbox.last_seq
             page = await self._http.get(_Page, "/history", WAIT_S, after=after, limit=PAGE, types=TYPES)
             for line in page.items:
-                self._take_event(bytes(line))
+                self._add_event(bytes(line))
             if not page.items:
                 # The room was at this seq before we asked, so events up to it are not wanted.
                 self._inbox.skip_to(room_seq)
                 room_seq = await self._http.seq()
 
-    def _take_event(self, line: bytes) -> None:
+    def _add_event(self, line: bytes) -> None:
         try:
-            self._inbox.take_event(read_event(line), len(line))
+            self._inbox.add_event(read_event(line), len(line))
         except BadInput as exc:
             log.warning("event not understood", extra={"problem": exc.message, "size": len(line)})
 
@@ -98,7 +98,7 @@ class Polling:
         while True:
             page = await self._http.get(InboxView, f"/inbox/{segment(agent)}", WAIT_S, after=after)
             for deliver in page.items:
-                self._inbox.take_deliver(deliver, len(deliver.text))
+                self._inbox.add_delivery(deliver, len(deliver.text))
             after = page.next
             if loop.time() > next_sweep:
                 after, next_sweep = 0, loop.time() + SWEEP_S

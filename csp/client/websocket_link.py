@@ -158,7 +158,7 @@ class WebSocketLink:
             raise _loss(exc) from exc
         finally:
             if self._is_watched:
-                inbox.take_live(NOT_WATCHED, 0)
+                inbox.add_live(NOT_WATCHED, 0)
 
     async def show(self, body: LiveBody) -> None:
         """Send a live frame; it is lost with the link."""
@@ -181,11 +181,11 @@ class WebSocketLink:
 
     async def _receive(self, inbox: Inbox, outbox: Outbox) -> Never:
         if self._first is not None:
-            self._take(self._first, inbox, outbox)
+            self._handle_frame(self._first, inbox, outbox)
         while True:
-            self._take(await self._socket.recv(decode=False), inbox, outbox)
+            self._handle_frame(await self._socket.recv(decode=False), inbox, outbox)
 
-    def _take(self, data: bytes, inbox: Inbox, outbox: Outbox) -> None:
+    def _handle_frame(self, data: bytes, inbox: Inbox, outbox: Outbox) -> None:
         try:
             item = read_frame(data)
         except BadInput as exc:
@@ -193,21 +193,21 @@ class WebSocketLink:
             return
         match item:
             case CallAnswer():
-                self._take_answer(item, outbox)
+                self._handle_answer(item, outbox)
             case Deliver():
-                inbox.take_deliver(item, len(data))
+                inbox.add_delivery(item, len(data))
             case Live():
                 self._is_watched = self._is_watched if item.watch is None else item.watch
-                inbox.take_live(item, len(data))
+                inbox.add_live(item, len(data))
             case _ if self._is_paused:
                 pass
             case _ if inbox.is_full:
                 self._is_paused = True
                 self._overflow.set()
             case _:
-                inbox.take_event(item, len(data))
+                inbox.add_event(item, len(data))
 
-    def _take_answer(self, answer: CallAnswer, outbox: Outbox) -> None:
+    def _handle_answer(self, answer: CallAnswer, outbox: Outbox) -> None:
         if isinstance(answer.ref, int):
             outbox.settle(answer.ref, answer)
         elif answer.ref == _WATCH and self._watching is not None and not self._watching.done():

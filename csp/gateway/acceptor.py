@@ -57,19 +57,16 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as exc:
-                self._on_failure(exc)
+                if exc.errno not in _NO_FILES:
+                    raise
+                if not self._server.guests.drop_oldest():
+                    self._loop.remove_reader(self._listener)
+                    self._pause = self._loop.call_later(PAUSE_S, self._resume)
                 return
             peer.setblocking(False)
-            self._take(peer)
+            self._admit(peer)
 
-    def _on_failure(self, error: OSError) -> None:
-        if error.errno not in _NO_FILES:
-            raise error
-        if not self._server.guests.drop_oldest():
-            self._loop.remove_reader(self._listener)
-            self._pause = self._loop.call_later(PAUSE_S, self._resume)
-
-    def _take(self, peer: socket.socket) -> None:
+    def _admit(self, peer: socket.socket) -> None:
         if self._tls is not None:
             self._go_on(peer, self._server.guests.open(peer.close), b"")
             return
@@ -77,11 +74,11 @@ class Acceptor:
         if early is None:
             guest = self._server.guests.open(partial(self._drop, peer))
             self._server.guests.read_from(guest, peer.fileno())
-            self._loop.add_reader(peer.fileno(), self._hear, peer, guest)
+            self._loop.add_reader(peer.fileno(), self._read_first, peer, guest)
         elif not self._is_refused(peer, early):
             self._go_on(peer, self._server.guests.open(peer.close), early)
 
-    def _hear(self, peer: socket.socket, guest: Guest) -> None:
+    def _read_first(self, peer: socket.socket, guest: Guest) -> None:
         """Read the first bytes of a caller that had sent nothing when it was accepted."""
         early = _read_early(peer)
         if early is None:
@@ -99,7 +96,9 @@ class Acceptor:
     def _is_refused(self, peer: socket.socket, early: bytes) -> bool:
         refused = self._server.guests.refusal(early) if HEAD_END in early else None
         if refused is not None:
-            _refuse(peer, refusal_bytes(refused))
+            with contextlib.suppress(OSError):
+                peer.send(refusal_bytes(refused))
+            peer.close()
         return refused is not None
 
     def _go_on(self, peer: socket.socket, guest: Guest, early: bytes) -> None:
@@ -133,12 +132,6 @@ def _read_early(peer: socket.socket) -> bytes | None:
         return None
     except OSError:
         return b""
-
-
-def _refuse(peer: socket.socket, answer: bytes) -> None:
-    with contextlib.suppress(OSError):
-        peer.send(answer)
-    peer.close()
 
 
 def _cancel(task: "asyncio.Task[None]") -> None:

@@ -74,7 +74,8 @@ class Broadcast:
             self._tail.extend(frames)
             self._tail_bytes += sum([len(frame) for _, frame in frames])
             if not self._pass:
-                self._start_pass()
+                self._pass = self._in_order()
+                self._step()
         self._wake_all()
 
     def is_behind(self) -> bool:
@@ -120,10 +121,6 @@ class Broadcast:
         for agent in list(self._news):
             self.wake(agent)
 
-    def _start_pass(self) -> None:
-        self._pass = self._in_order()
-        self._step()
-
     def _in_order(self) -> list[EventWatcher]:
         """Return all watchers, people first."""
         return sorted(self.watchers, key=lambda watcher: watcher.agent is not None)
@@ -140,7 +137,10 @@ class Broadcast:
         if self._pass:
             asyncio.get_running_loop().call_soon(self._step)
             return
-        self._trim()
+        done = min((watcher.place for watcher in self.watchers), default=self._end)
+        while self._first < done:
+            self._tail_bytes -= len(self._tail.popleft()[1])
+            self._first += 1
         if self._tail:
             self._pass = self._in_order()
             asyncio.get_running_loop().call_soon(self._step)
@@ -162,9 +162,3 @@ class Broadcast:
             return b"".join([frame for _, frame in self._tail])
         entries = list(self._tail)[skip:]
         return b"".join([frame for event, frame in entries if agent is None or self._concerns(event, agent)])
-
-    def _trim(self) -> None:
-        done = min((watcher.place for watcher in self.watchers), default=self._end)
-        while self._first < done:
-            self._tail_bytes -= len(self._tail.popleft()[1])
-            self._first += 1

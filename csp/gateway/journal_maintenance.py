@@ -156,7 +156,12 @@ async def _remove(gateway: Gateway, note: _Note) -> None:
     _leave_note(gateway.folder, note)
     try:
         prepared = await asyncio.to_thread(_prepare, gateway.writer.journal, note)
-        await _promise(gateway, command, prepared)
+        try:
+            # The event in the journal is the promise.
+            await gateway.submit(command)
+        except CspError:
+            rewrite.discard(prepared)
+            raise
     except CspError:
         _drop_note(gateway.folder)
         raise
@@ -176,14 +181,6 @@ async def _keep_promise(gateway: Gateway) -> _Note | None:
         await _finish(gateway, await asyncio.to_thread(_prepare, journal, note), note)
     _drop_note(gateway.folder)
     return note if is_promised else None
-
-
-async def _promise(gateway: Gateway, command: RedactMessage | Prune, prepared: rewrite.Rewrite) -> None:
-    try:
-        await gateway.submit(command)
-    except CspError:
-        rewrite.discard(prepared)
-        raise
 
 
 async def _finish(gateway: Gateway, prepared: rewrite.Rewrite, note: _Note) -> None:

@@ -49,7 +49,7 @@ class _Ready(web.StreamResponse):
     async def write_eof(self, data: bytes = b"") -> None:
         if self._transport is None or self._transport.is_closing():
             raise ConnectionResetError("the caller is gone")
-        head = _head(self.status, self.reason, self._stays_open) % len(self._ready)
+        head = _head_at(self.status, self.reason, self._stays_open, int(time.time())) % len(self._ready)
         self._transport.write(head + self._ready)
         # A caller that does not read its answers waits here.
         while self._transport.get_write_buffer_size() > MAX_READY_BYTES:  # noqa: ASYNC110
@@ -78,7 +78,9 @@ def error_response(
 
 def refused(error: CspError) -> web.Response:
     """Return a refusal, with the time to try again where that is known."""
-    return error_response(error.status, error.message, error.hint, _retry(error))
+    after_s = error.after_s if isinstance(error, TooMany) else None
+    headers = {} if after_s is None else {"Retry-After": str(math.ceil(after_s))}
+    return error_response(error.status, error.message, error.hint, headers)
 
 
 def refusal_bytes(error: TooMany) -> bytes:
@@ -95,15 +97,6 @@ def _refusal_bytes(message: str, hint: str, after_s: float | None) -> bytes:
         f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
-
-
-def _retry(error: CspError) -> dict[str, str]:
-    after_s = error.after_s if isinstance(error, TooMany) else None
-    return {} if after_s is None else {"Retry-After": str(math.ceil(after_s))}
-
-
-def _head(status: int, reason: str, stays_open: bool) -> bytes:
-    return _head_at(status, reason, stays_open, int(time.time()))
 
 
 @lru_cache(maxsize=16)

@@ -113,7 +113,11 @@ async def serve(
         _start_background(gateway)
         log.info("gateway ready", extra={"room": settings.room, "url": url, "seq": gateway.writer.room.seq})
         on_ready()
-        await _until_stopped(stop, gateway)
+        gateway.writer.broken.add_done_callback(lambda _: stop.set())
+        await stop.wait()
+        if gateway.writer.broken.done():
+            # Raise the error of the journal.
+            gateway.writer.broken.result()
     finally:
         if acceptor is not None:
             acceptor.close()
@@ -130,14 +134,6 @@ def _start_background(gateway: Gateway) -> None:
     gateway.spawn(index_when_quiet(gateway))
     gateway.spawn(index_notes(gateway))
     gateway.spawn(scrub_journal(gateway))
-
-
-async def _until_stopped(stop: asyncio.Event, gateway: Gateway) -> None:
-    """Wait for `stop`; raise the error of a broken journal."""
-    gateway.writer.broken.add_done_callback(lambda _: stop.set())
-    await stop.wait()
-    if gateway.writer.broken.done():
-        gateway.writer.broken.result()
 
 
 async def _shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: RoomFile | None) -> None:

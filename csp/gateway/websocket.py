@@ -105,7 +105,11 @@ class SocketSession:
     async def run(self, after: int | None) -> None:
         """Serve until the peer goes."""
         self.drop_if_stale()
-        outbox = self._come_in()
+        outbox: DeliveryPush | None = None
+        if self._agent is not None:
+            outbox = DeliveryPush(self._pipe, self._agent, self._gateway.writer, self._gateway.pacer)
+            self._gateway.presence.connect(self._agent)
+            self._gateway.attach(self._agent, outbox)
         try:
             self._watch(after)
             await self._read()
@@ -118,14 +122,6 @@ class SocketSession:
                 self._gateway.detach(self._agent, outbox)
                 self._gateway.presence.disconnect(self._agent)
 
-    def _come_in(self) -> DeliveryPush | None:
-        if self._agent is None:
-            return None
-        outbox = DeliveryPush(self._pipe, self._agent, self._gateway.writer, self._gateway.pacer)
-        self._gateway.presence.connect(self._agent)
-        self._gateway.attach(self._agent, outbox)
-        return outbox
-
     def drop(self, code: int, reason: str) -> None:
         """Close without waiting for the peer."""
         self._pipe.drop(code, reason)
@@ -134,12 +130,9 @@ class SocketSession:
         """Close if the token of this connection was revoked."""
         if self._caller.page and not self._gateway.page_tokens.is_in(self._caller.page):
             self._pipe.drop(4001, "page session ended; run: csp web")
-        if self._owner_epoch() != self._epoch:
-            self._pipe.drop(4001, "this token is no longer valid; register again")
-
-    def _owner_epoch(self) -> int:
         participant = self._gateway.writer.room.participants.get(self._agent) if self._agent else None
-        return participant.epoch if participant else 0
+        if (participant.epoch if participant else 0) != self._epoch:
+            self._pipe.drop(4001, "this token is no longer valid; register again")
 
     # --- out -------------------------------------------------------------------------------------
 
@@ -163,7 +156,11 @@ class SocketSession:
         while await self._pipe.drain():
             began = time.monotonic()
             chunk = journal.read_after(seq, CATCH_UP_BYTES, cursor)
-            frames = [text_frame(line) for line in chunk.lines if self._may_see(line)]
+            frames = [
+                text_frame(line)
+                for line in chunk.lines
+                if self._agent is None or self._gateway.is_visible(decode_event(line), self._agent)
+            ]
             if frames and not self._pipe.write(b"".join(frames)):
                 return
             seq, cursor = chunk.last_seq, chunk.cursor
@@ -179,9 +176,6 @@ class SocketSession:
         is_busy = now - self._gateway.last_commit < BUSY_S
         return (now - began) * (1 / CATCH_UP_SHARE - 1) if is_busy else 0
 
-    def _may_see(self, line: bytes) -> bool:
-        return self._agent is None or self._gateway.is_visible(decode_event(line), self._agent)
-
     # --- in --------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
@@ -189,7 +183,7 @@ class SocketSession:
             if message.type is not WSMsgType.TEXT:
                 self._answer_error(None, BadInput("binary frames are not supported", "send json as text"))
                 continue
-            ticket = await self._take_turn()
+            ticket = await self._wait_for_turn()
             # Tasks start in the order they were made, so operations are decided in the order sent,
             # while one fdatasync acknowledges many of them.
             task = asyncio.ensure_future(self._operate(message.data.encode(errors="replace")))
@@ -198,7 +192,7 @@ class SocketSession:
             while len(self._ops) >= MAX_OPS_IN_FLIGHT:
                 await asyncio.wait(self._ops, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _take_turn(self) -> Ticket | None:
+    async def _wait_for_turn(self) -> Ticket | None:
         """Wait until an agent may continue; its input is not read meanwhile, so that it waits too."""
         if is_person(self._caller):
             return None

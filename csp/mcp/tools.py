@@ -103,22 +103,16 @@ async def read_messages(asked: ToolCall, call: args.ReadMessages) -> Any:
     """Read the caller's inbox and confirm its messages; a caller with a pane only reads the history."""
     who = await me(asked.door)
     if not reads_inbox(who):
-        page = await asked.door.get("/history", limit=call.limit, after=call.after, **_heard(call))
+        page = await asked.door.get(
+            "/history", limit=call.limit, after=call.after, types=_SPEECH, wait=call.wait
+        )
         return _page(page)
     inbox = await asked.door.get(f"/inbox/{segment(who.id)}", after=call.after or 0, wait=call.wait)
     items = objects(field(inbox, "items", list))[: call.limit]
     for item in items:
         await asked.door.post("/delivery", {"id": item["id"], "state": "confirmed"})
-    return {"items": [_delivered(item) for item in items]}
-
-
-def _heard(call: args.ReadMessages) -> dict[str, Any]:
-    return {"types": _SPEECH, "wait": call.wait}
-
-
-def _delivered(item: dict[str, Any]) -> dict[str, Any]:
     names = ("id", "seq", "kind", "from", "text", "turn", "urgent")
-    return {name: item[name] for name in names if item.get(name)}
+    return {"items": [{name: item[name] for name in names if item.get(name)} for item in items]}
 
 
 async def query_log(asked: ToolCall, call: args.QueryLog) -> Any:

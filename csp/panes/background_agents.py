@@ -5,7 +5,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from csp.errors import Broken, CspError
 from csp.fast_start.child_environment import CONNECTOR, MADE, child_environment
@@ -57,7 +57,10 @@ class BackgroundAgent:
                 if found := self._found(process.pid):
                     return found
                 if process.poll() is not None:
-                    raise Broken(*_last_words(said, name))
+                    said.seek(max(0, said.seek(0, 2) - _TAIL_BYTES))
+                    lines = said.read().decode(errors="replace").splitlines()
+                    told = [line.removeprefix("csp: ") for line in lines if line.startswith("csp: ")]
+                    raise Broken(f"{name} has ended: {(told or lines or ['it said nothing'])[-1]}", "")
                 time.sleep(_POLL_S)
             process.terminate()
             return StartOutcome(name, "offline", f"{name} has not joined after {PATIENCE_S:g} s")
@@ -75,11 +78,3 @@ class BackgroundAgent:
         states = {item.get("id"): str(item.get("state")) for item in agents if item.get("online")}
         is_here = states.get(agent, "starting") != "starting"
         return StartOutcome(agent, states[agent]) if is_here else None
-
-
-def _last_words(said: BinaryIO, name: str) -> tuple[str, str]:
-    """Return the error and the hint of a model that ended."""
-    said.seek(max(0, said.seek(0, 2) - _TAIL_BYTES))
-    lines = said.read().decode(errors="replace").splitlines()
-    told = [line.removeprefix("csp: ") for line in lines if line.startswith("csp: ")]
-    return f"{name} has ended: {(told or lines or ['it said nothing'])[-1]}", ""

@@ -46,14 +46,14 @@ def find(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> FoundProg
         return FoundProgram(tuple(command))
     if "/" in program:
         return None
-    words = _installed(program, env) or _behind_alias(program, env)
-    return FoundProgram((*words, *rest), _lost_profile(program, words[0])) if words else None
-
-
-def _installed(program: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return where a known CLI is installed outside of the PATH."""
-    places = (_at_home(place, env) for place in profile_for(program).installs)
-    return next(((place,) for place in places if _is_program(place)), ())
+    profile = profile_for(program)
+    # A known CLI may be installed outside of the PATH.
+    places = (_at_home(place, env) for place in profile.installs)
+    words = next(((place,) for place in places if _is_program(place)), ()) or _behind_alias(program, env)
+    if not words:
+        return None
+    is_lost = profile.name not in (GENERIC, profile_for(words[0]).name)
+    return FoundProgram((*words, *rest), profile.name if is_lost else "")
 
 
 def _behind_alias(program: str, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -121,9 +121,3 @@ def _at_home(place: str, env: Mapping[str, str]) -> str:
 
 def _is_program(path: str) -> bool:
     return path.startswith("/") and os.path.isfile(path) and os.access(path, os.X_OK)
-
-
-def _lost_profile(before: str, after: str) -> str:
-    """Return the profile of the requested name, if the path has a different one."""
-    name = profile_for(before).name
-    return name if name not in (GENERIC, profile_for(after).name) else ""

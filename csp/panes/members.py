@@ -94,7 +94,11 @@ def choose(settings: Settings, wish: MemberRequest, env: Mapping[str, str]) -> L
     """Return the members; raise if a name is unknown or a needed command is missing."""
     if wish.demo:
         return _demo(settings, wish)
-    wanted = _candidates(settings, wish)
+    if settings.agents:
+        known = [_of_spec(spec, settings, wish.dir) for spec in settings.agents]
+    else:
+        known = [member_for(name, (), settings, wish.dir) for name in CLIS]
+    wanted = _only(known, wish)
     found = [(member, startable(member, env)) for member in wanted]
     there = [member for _, member in found if member is not None]
     missing = [member for member, one in found if one is None]
@@ -145,14 +149,6 @@ def need(member: PaneMember, env: Mapping[str, str]) -> PaneMember:
 
 
 # --- who could ------------------------------------------------------------------------------------
-
-
-def _candidates(settings: Settings, wish: MemberRequest) -> list[PaneMember]:
-    if settings.agents:
-        members = [_of_spec(spec, settings, wish.dir) for spec in settings.agents]
-    else:
-        members = [member_for(name, (), settings, wish.dir) for name in CLIS]
-    return _only(members, wish)
 
 
 def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> PaneMember:
@@ -224,7 +220,7 @@ def _setting(name: str, profile: str, role: str) -> str:
 
 
 def _only(members: list[PaneMember], wish: MemberRequest) -> list[PaneMember]:
-    """Return the requested members, in the order of `known`."""
+    """Return the requested members, in their given order."""
     if not wish.only:
         return members
     names = {member.name for member in members} | {member.agent for member in members}

@@ -105,15 +105,10 @@ def alive(processes: set[Process]) -> set[Process]:
 def end(processes: set[Process]) -> set[Process]:
     """Wait for processes to end, then send stronger signals; return those that remain."""
     for patience_s, number in STEPS:
-        processes = _wait(processes, patience_s)
+        deadline = time.monotonic() + patience_s
+        while (processes := alive(processes)) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
         for process in processes if number else ():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process.pid, number or 0)
-    return processes
-
-
-def _wait(processes: set[Process], patience_s: float) -> set[Process]:
-    deadline = time.monotonic() + patience_s
-    while (processes := alive(processes)) and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
     return processes

@@ -116,11 +116,11 @@ class OpenRoom:
         """Start what is missing; return the outcome of each agent."""
         _check_history(self._settings)
         self._room = find_running(self._settings, self._show)
-        self._mend_supervision()
+        self._restore_supervisor()
         everybody = self._members()
         members = self._wanted(everybody)
         places = [self._place(member) for member in members]
-        self._say_what_is_found()
+        self._report_found()
         if self._room is None:
             self._room = start_gateway(self._settings, self._wish.dir, self._cwd, self._env, self._show)
         save_lineup(lineup_path(self._settings.state_dir, self._settings.room), everybody)
@@ -130,12 +130,12 @@ class OpenRoom:
             self.panes.open(size or _window_size(terminal), self._wish.dir, self._env)
         self._seat(places)
         outcomes = self._wait(members)
-        if self._start_anew(places, outcomes):
+        if self._restart_failed(places, outcomes):
             outcomes = self._wait(members)
         self._save()
         return outcomes
 
-    def _mend_supervision(self) -> None:
+    def _restore_supervisor(self) -> None:
         """Restart a gateway whose supervisor was killed: nobody would restart it after a crash."""
         room = self._room
         if room is not None and has_lost_supervisor(room) and room.dir.is_dir():
@@ -178,7 +178,7 @@ class OpenRoom:
         cwd = ensure_worktree(member.cwd, history, self._settings.room, member.agent, self._env)
         return replace(member, cwd=cwd)
 
-    def _say_what_is_found(self) -> None:
+    def _report_found(self) -> None:
         room = self._room
         if room is None and self.panes.id:
             self._tell(f"the gateway of room {self._settings.room} is gone; it is started again")
@@ -249,7 +249,7 @@ class OpenRoom:
                 with contextlib.suppress(CspError):
                     GatewayClient(room.url, known[str(agent)].token).post("/state", {"state": "offline"})
 
-    def _start_anew(self, members: Sequence[PaneMember], outcomes: Sequence[StartOutcome]) -> bool:
+    def _restart_failed(self, members: Sequence[PaneMember], outcomes: Sequence[StartOutcome]) -> bool:
         """Restart the CLIs that failed to resume; return whether there were any."""
         seats = self.panes.seats()
         lost = {outcome.agent for outcome in outcomes if outcome.problem} & self._resumed
@@ -268,18 +268,15 @@ class OpenRoom:
             [member.agent for member in members], self._show
         )
         seats = self.panes.seats()
-        session = self._session()
+        session = SessionStatus()
+        # The gateway may just have gone away again.
+        with contextlib.suppress(CspError):
+            session = session_of(_gateway(self._settings, self._settings.room).get("/mode"))
         for outcome in outcomes:
             if outcome.agent in seats:
                 word = session.word_for(outcome.agent, outcome.state)
                 self.panes.set_state(seats[outcome.agent].pane, word)
         return outcomes
-
-    def _session(self) -> SessionStatus:
-        """Return the running session; none if the gateway does not answer."""
-        with contextlib.suppress(CspError):
-            return session_of(_gateway(self._settings, self._settings.room).get("/mode"))
-        return SessionStatus()
 
 
 class AddAgents:

@@ -195,7 +195,9 @@ class Git:
     ) -> bytes:
         done = self._run(dir, *words, more=more, given=given)
         if done.returncode:
-            raise _failed(words, dir, done.stderr)
+            said = " ".join(done.stderr.decode(errors="replace").split())
+            verb = next(word for word in words if not word.startswith("-") and "=" not in word)
+            raise Broken(f"git {verb} failed in {str(dir)!r}: {said}")
         return done.stdout
 
     def _must(self, dir: Path, *words: str, more: Mapping[str, str] | None = None) -> str:
@@ -227,12 +229,6 @@ def _named_in(file: Path, before: str) -> str:
         return ""
     # The link itself is named, wherever it leads.
     return os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
-
-
-def _failed(words: tuple[str, ...], dir: Path, stderr: bytes) -> Broken:
-    said = " ".join(stderr.decode(errors="replace").split())
-    verb = next(word for word in words if not word.startswith("-") and "=" not in word)
-    return Broken(f"git {verb} failed in {str(dir)!r}: {said}")
 
 
 def _shown(patch: bytes) -> str:
