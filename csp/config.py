@@ -1,6 +1,6 @@
 """Read the settings of a run from one table.
 
-Settings has the names, types, defaults; ROWS says how each is given from outside. A value comes from the
+Settings has the names, types and defaults; ROWS says how each is set from outside. A value comes from the
 first of: a flag, the environment, ./csp.toml, the user's config.toml, the default. Settings remembers which.
 """
 
@@ -52,7 +52,7 @@ _ORCHESTRATOR: Final = next(
 class AgentSpec:
     """One [[agent]] of csp.toml; an empty command means the profile's own.
 
-    With a provider it is a model behind an API, which has no command.
+    With a provider it is an API model, which has no command.
     """
 
     name: str
@@ -107,11 +107,11 @@ class Settings:
     agents: tuple[AgentSpec, ...] = ()
     state_dir: Path = Path()
     sources: Mapping[str, str] = field(default_factory=dict)
-    #: What ./csp.toml sets, but its user has not accepted; it is in no other field.
+    #: Settings of ./csp.toml that its user has not accepted; they are not applied.
     withheld: Untrusted | None = None
 
     def is_set(self, name: str) -> bool:
-        """Tell whether somebody chose this value, be it the same as the default."""
+        """Return whether this value was set explicitly, even if it equals the default."""
         return self.sources.get(name, DEFAULT) != DEFAULT
 
     def value(self, name: str) -> Any:
@@ -129,7 +129,7 @@ class Settings:
 
 
 class Row(NamedTuple):
-    """How one setting is given from outside; an empty column means that there is no such way."""
+    """How one setting is set from outside; an empty column means that it cannot be set there."""
 
     name: str
     env: str
@@ -234,7 +234,7 @@ ROWS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayOptions:
-    """What `csp gateway` was asked to do."""
+    """The options of `csp gateway`."""
 
     settings: Settings
     tls_cert: Path | None = None
@@ -249,11 +249,11 @@ class GatewayOptions:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One csp.toml or config.toml that was there."""
+    """A csp.toml or config.toml that was read."""
 
     path: Path
     data: dict[str, Any]
-    #: Whether it came with a repository, instead of being named or written by the user.
+    #: Whether it came with a repository, and was not named or written by the user.
     is_found: bool = False
 
     def get(self, key: str) -> object:
@@ -268,7 +268,7 @@ def load_settings(
     cwd: Path | None = None,
     ask: Ask | None = None,
 ) -> Settings:
-    """Build the settings of this run; raise BadInput naming the source of a value that is wrong.
+    """Build the settings of this run; raise BadInput with the source of a wrong value.
 
     What ./csp.toml sets, but the user has not accepted, is left out unless `ask` says yes. The file is read
     once: what was shown is what is used.
@@ -291,7 +291,7 @@ def load_settings(
 def _with_trust(
     files: list[_File], env: Mapping[str, str], ask: Ask | None
 ) -> tuple[list[_File], Untrusted | None]:
-    """Return the files without what was not accepted, with that."""
+    """Return the accepted parts of the files, and the rest."""
     for at, file in enumerate(files):
         found = examine(file.path, file.data) if file.is_found else None
         if found is not None and not Accepted(env).has(found) and not (ask is not None and ask(found)):
@@ -300,13 +300,13 @@ def _with_trust(
 
 
 def read_project_file(path: Path) -> dict[str, Any] | None:
-    """Return the content of a csp.toml; None if there is none."""
+    """Return the content of a csp.toml; None if it does not exist."""
     file = _read_file(path)
     return file.data if file else None
 
 
 def current_dir() -> Path:
-    """Return the working directory, which a shell may have outlived."""
+    """Return the working directory; raise if it was removed."""
     try:
         return Path.cwd()
     except FileNotFoundError as exc:
@@ -375,7 +375,7 @@ def _unknown(path: Path, key: str, known: list[str]) -> BadInput:
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """Return a hint that names the known word most like this one, or nothing."""
+    """Return a hint with the most similar known word, or an empty string."""
     from difflib import get_close_matches
 
     close = get_close_matches(word, known, n=1, cutoff=0.6)
@@ -401,7 +401,7 @@ _OF_CLIS: Final = ("command", "profile", "worktree")
 
 
 def _read_agents(files: list[_File]) -> tuple[AgentSpec, ...]:
-    """Return the agents of the first file that has any; the lists of two files are not mixed."""
+    """Return the agents of the first file that has any; lists are not merged."""
     for file in files:
         entries = file.data.get("agent", [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -427,7 +427,7 @@ def _read_agent(path: Path, entry: dict[str, object]) -> AgentSpec:
 
 
 def _check_sort(path: Path, values: Mapping[str, Any]) -> None:
-    """Refuse an agent that is half a CLI, half a model behind an API."""
+    """Raise if an agent mixes the fields of a CLI and of an API model."""
     of_model = [name for name in _OF_MODELS if name in values]
     if not of_model:
         return
@@ -450,14 +450,14 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 
 def _found(place: str) -> Path:
-    """Return a place that the environment names, or that lies in the home directory."""
+    """Return a folder named by the environment, or one in the home directory."""
     if not place:
         raise BadInput("HOME: expected the path of a home directory, got nothing")
     return Path(place)
 
 
 def default_history_dir(env: Mapping[str, str]) -> Path:
-    """Return the folder of a clone this package runs from, or else that of the user."""
+    """Return the history folder of the clone this package runs from, or else of the user."""
     clone = Path(__file__).resolve().parent.parent
     is_clone = (clone / ".git").exists() or (clone / "pyproject.toml").exists()
     if is_clone and (clone / "history").is_dir():
@@ -474,7 +474,7 @@ def default_state_dir(env: Mapping[str, str]) -> Path:
 
 
 def show(value: object) -> str:
-    """Return a value as a person would write it into the environment."""
+    """Format a value as for the environment."""
     match value:
         case None | "" | ():
             return "none"
@@ -489,13 +489,13 @@ def show(value: object) -> str:
 
 
 def shown(settings: Settings, row: Row) -> str:
-    """Return the value of a row for people's eyes: a secret only says that it is there."""
+    """Return the value of a row for display; a secret is not shown."""
     value = settings.value(row.name)
     return "********" if row.secret and value else show(value)
 
 
 def settings_markdown() -> str:
-    """Return the table of settings as README shows it."""
+    """Return the table of settings for the README."""
     lines = ["| variable | csp.toml | flag | default | meaning |", "|---|---|---|---|---|"]
     defaults = Settings()
     for row in ROWS:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CspError(Exception):
-    """Carry what was wrong, and a hint that says what to do about it."""
+    """An error with a message and a hint what to do about it."""
 
     status: "ClassVar[int]" = 500
 
@@ -61,7 +61,7 @@ class NotFound(Refused):
 
 
 class TooMany(Refused):
-    """Carry also how long from now the same may go well, if that is known."""
+    """A limit was reached; `after_s` says when to try again, if known."""
 
     status = 429
 
@@ -91,7 +91,7 @@ class Unreachable(Broken):
 
 
 class CallFailed(Broken):
-    """Carry also whether the same call may go well later, how long from now if that is known."""
+    """A provider failed; says whether to try again, and when if known."""
 
     status = 502
 

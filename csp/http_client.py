@@ -1,4 +1,4 @@
-"""Ask a gateway one thing at a time, blocking.
+"""A blocking HTTP client of a gateway.
 
 This is the client of short commands, so it loads next to nothing. JSON stays plain here; `field` and its kin
 check the few values that a command acts on.
@@ -21,13 +21,13 @@ else:
 
 Query = str | int | float | None
 TIMEOUT_S = 30.0
-#: How long a call whose answer was lost is repeated: a supervised gateway is back sooner.
+#: How long a call whose answer was lost is repeated: a supervised gateway restarts sooner.
 REPEAT_S = 10.0
 REPEAT_EVERY_S = 0.1
 PAGE = 500
 LONG_POLL_S = 20.0
 
-#: What an answer with this status is raised as; anything else is Broken.
+#: The exceptions of error statuses; anything else is Broken.
 BY_STATUS: dict[int, type[CspError]] = {
     400: BadInput,
     401: errors.Unauthenticated,
@@ -43,7 +43,7 @@ BY_STATUS: dict[int, type[CspError]] = {
 
 
 class GatewayClient:
-    """One gateway, asked over a new connection each time, so that none can be stale."""
+    """A client of one gateway; each call uses a new connection, so none can be stale."""
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/")
@@ -53,7 +53,7 @@ class GatewayClient:
         self._headers = {"X-Auth-Token": token, "Accept": "application/json"}
 
     def get(self, path: str, **query: Query) -> "Any":
-        """Return the answer to a GET; a `wait` in the query lengthens the patience by as much."""
+        """Return the answer to a GET; a `wait` in the query extends the timeout."""
         from urllib.parse import urlencode
 
         given = {key: value for key, value in query.items() if value is not None}
@@ -65,7 +65,7 @@ class GatewayClient:
         return self._ask("POST", path, dumps(body or {}).encode("ascii"), TIMEOUT_S)
 
     def post_once(self, path: str, body: "Object | None" = None) -> "Any":
-        """Return the answer to a POST of something that must not be done twice.
+        """Return the answer to a POST that must not be carried out twice.
 
         A gateway that dies may have done it before it could answer. So the call has an id, and is repeated
         with the same one until a gateway answers, which answers a repeated call as the first time.
@@ -102,7 +102,7 @@ class GatewayClient:
         timeout_s: float,
         on_sent: "Callable[[], None]" = lambda: None,
     ) -> tuple[int, bytes]:
-        """Return the status and the bytes of an answer; raise Unreachable where there is none."""
+        """Return the status and the body of an answer; raise Unreachable if there is none."""
         try:
             return exchange(self._parts, method, path, self._headers, body, timeout_s, on_sent)
         except (OSError, UnicodeError) as exc:
@@ -137,14 +137,14 @@ def _read(status: int, raw: bytes, url: str) -> "Any":
 
 
 def segment(text: str) -> str:
-    """Return text as one segment of a path."""
+    """Quote text as one segment of a path."""
     from urllib.parse import quote
 
     return quote(text, safe="")
 
 
 def note_path(note: str) -> str:
-    """Return where a note is; other words could name another route of the board."""
+    """Return the path of a note; raise for other words, which could name another route."""
     number = note.removeprefix("n-")
     if number == note or not (number.isascii() and number.isdigit()):
         raise NotFound(f"unknown note {note!r}", "see: csp board show")
@@ -152,7 +152,7 @@ def note_path(note: str) -> str:
 
 
 def field(value: object, key: str, kind: "type[T]") -> "T":
-    """Return a value of an answer, or raise Broken where the answer is not of the agreed shape."""
+    """Return a value of an answer, or raise Broken if the answer has another shape."""
     found = value.get(key) if isinstance(value, dict) else None
     if kind is float and isinstance(found, int):
         found = float(found)
@@ -177,7 +177,7 @@ def page(gateway: GatewayClient, **query: Query) -> "list[Object]":
 
 
 def newest(gateway: GatewayClient, limit: int, **query: Query) -> "list[Object]":
-    """Return the newest `limit` items, oldest first, in as many pages as it takes."""
+    """Return the newest `limit` items, oldest first, reading several pages if needed."""
     found: list[Object] = []
     while len(found) < limit:
         items = page(gateway, limit=min(PAGE, limit - len(found)), **query)
@@ -201,7 +201,7 @@ def follow(
     tell: "Callable[[Unreachable | None], None]",
     **query: Query,
 ) -> "Iterator[Object]":
-    """Yield what comes after a seq, for ever.
+    """Yield new items after a seq, without end.
 
     Where the gateway is away, `tell` gets the error, takes its time, and the next try follows; after each
     answer it gets None.
@@ -211,7 +211,7 @@ def follow(
     while True:
         try:
             gateway = gateway or connect()
-            # The first answer after a failure says that the gateway is back, so it must not wait for news.
+            # The first answer after a failure shows that the gateway is back, so it must not wait for news.
             wait_s = None if is_away else LONG_POLL_S
             items = page(gateway, after=after, wait=wait_s, limit=PAGE, **query)
         except Unreachable as exc:

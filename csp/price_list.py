@@ -1,4 +1,4 @@
-"""What the tokens of a call cost, by the list of prices that is installed."""
+"""Prices of model calls, from the installed price list."""
 
 from importlib import metadata
 from typing import Final
@@ -7,17 +7,17 @@ from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Price
 
 _PACKAGE: Final = "genai-prices"
-#: What the list of prices calls those who serve models.
+#: The names of providers in the price list.
 _NAMES: Final = {"anthropic": "anthropic", "openai": "openai", "gemini": "google"}
 _MILLION: Final = 1_000_000
-#: Few enough for the price of a call as the room makes it: some models cost more where the input is long.
+#: Small enough for the base price: some models cost more per token for long inputs.
 _MANY: Final = 10_000
 
 
 def cost_usd(
     model: str, usage: Usage, *, provider: str | None = None, url: str | None = None
 ) -> float | None:
-    """Return the price of a call; None for a model without a known price, or without the list.
+    """Return the cost of a call; None without a known price or without the list.
 
     Who serves the model is told by the name of the provider in the list, else by the address. Several calls
     are priced as so many of the same size: some models cost more where the input of one call is long.
@@ -47,7 +47,7 @@ def cost_usd(
 
 
 def _alike(usage: Usage) -> list[tuple[int, tuple[int, ...]]]:
-    """Split a sum of calls into calls of the same size, each with how often it counts."""
+    """Split a sum of calls into calls of the same size, each with its count."""
     written = min(usage.cache_write, usage.input - usage.cached)
     parts = (usage.input - usage.cached - written, usage.cached, written, usage.output)
     others = max(usage.calls, 1) - 1
@@ -57,7 +57,7 @@ def _alike(usage: Usage) -> list[tuple[int, tuple[int, ...]]]:
 
 
 def price_of(model: str, provider: str) -> Price | None:
-    """Return what a model costs by the name of its provider here; None where nobody can say."""
+    """Return the price of a model of a provider; None if unknown."""
     name = _NAMES.get(provider)
     if name is None:
         return None
@@ -74,7 +74,7 @@ def price_of(model: str, provider: str) -> Price | None:
 
 
 def source() -> str | None:
-    """Name the list of prices with its version, which stands for its date: the package tells no other."""
+    """Return the name and version of the price list; the package has no other date."""
     try:
         return f"{_PACKAGE} {metadata.version(_PACKAGE)}"
     except metadata.PackageNotFoundError:

@@ -18,14 +18,14 @@ from csp.fast_start.room_files import is_at, lock, read_running, save_token, tok
 from csp.fast_start.room_files import make_private_dir as make_private_dir
 
 NO_ROOM: Final = "no room is running; start one with: csp up"
-# A command that looks whether a room lives holds its lock for an instant.
+# A command that checks whether a room runs holds its lock for an instant.
 _LOCK_TRIES: Final = 25
 _LOCK_PAUSE_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a room answers; `room` is empty if only the environment knows it."""
+    """The address of a room; `room` is empty if only the environment knows it."""
 
     url: str
     token: str = field(repr=False)
@@ -34,7 +34,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningRoom:
-    """What a gateway says of itself to commands on the same machine; `history` is the room's own folder."""
+    """The announcement of a gateway to local commands; `history` is the room's folder."""
 
     room: str
     url: str
@@ -76,7 +76,7 @@ def write_room(state_dir: Path, room: RunningRoom) -> RoomFile:
 
 
 def remove_room(file: RoomFile) -> None:
-    """Take the announcement back."""
+    """Remove the announcement."""
     file.path.unlink(missing_ok=True)
     os.close(file.fd)
 
@@ -92,12 +92,12 @@ def _fill(fd: int, room: RunningRoom) -> None:
 
 
 def agent_token_path(settings: Settings, room: str, agent: str) -> Path:
-    """Return where the token of an agent lies for the commands in its pane."""
+    """Return the path of an agent's token for the commands in its pane."""
     return Path(token_path(str(settings.state_dir), room, agent))
 
 
 def save_agent_token(settings: Settings, room: str, agent: str, token: str) -> Path:
-    """Leave a token for the commands in an agent's pane, readable for its user alone; return where."""
+    """Write a token for the commands in an agent's pane, readable by its user only; return its path."""
     return Path(save_token(str(settings.state_dir), room, agent, token))
 
 
@@ -105,7 +105,7 @@ def save_agent_token(settings: Settings, room: str, agent: str, token: str) -> P
 
 
 def running_rooms(state_dir: Path) -> list[RunningRoom]:
-    """Return the rooms that run on this machine, by name; remove the files of those that do not."""
+    """Return the running rooms by name; remove the files of ended ones."""
     try:
         paths = sorted(state_dir.glob("*.json"))
     except OSError:
@@ -122,7 +122,7 @@ def _read_running(path: Path) -> RunningRoom | None:
 
 
 def find_room(settings: Settings, cwd: Path) -> Address:
-    """Return the room a command means: by environment, by name, by directory, or the only one."""
+    """Return the room of a command: by environment, name or directory, or the only one."""
     rooms = running_rooms(settings.state_dir)
     if settings.gateway_url:
         return _by_environment(settings, rooms)
@@ -131,7 +131,7 @@ def find_room(settings: Settings, cwd: Path) -> Address:
 
 
 def _own_token(settings: Settings, room: str) -> str:
-    """Return the token to speak with, or nothing for the room's; in a pane it is the agent's or an error."""
+    """Return the token to use, empty for the room's; inside a pane the agent's, or raise."""
     if settings.auth_token or not settings.agent:
         return settings.auth_token
     path = agent_token_path(settings, room, settings.agent)
@@ -155,7 +155,7 @@ def _by_environment(settings: Settings, rooms: list[RunningRoom]) -> Address:
 
 
 def _check_same_room(settings: Settings, here: RunningRoom | None) -> None:
-    """Refuse a --room that is not the one of the environment, whose token speaks for somebody else."""
+    """Raise if --room is not the room of the environment, whose token would be wrong for it."""
     if settings.sources.get("room") == "--room" and here and here.room != settings.room:
         raise BadInput(
             f"--room: expected {here.room!r}, the room of CSP_GATEWAY_URL, got {settings.room!r}",

@@ -18,7 +18,7 @@ _OFF: Final = ("0", "false", "no", "off")
 
 @dataclass(frozen=True, slots=True)
 class SettingType(Generic[T]):
-    """Read a value from text; `read` raises ValueError where the text is not what `expected` says."""
+    """A type of setting; `read` raises ValueError if the text is not what `expected` says."""
 
     expected: str
     read: Callable[[str], T]
@@ -54,7 +54,7 @@ def _read_line(text: str) -> str:
 def _read_url(text: str) -> str:
     from urllib.parse import urlsplit
 
-    # Both properties raise ValueError where the rule of the pattern is too weak.
+    # Both properties raise ValueError for addresses that the pattern accepts wrongly.
     if not _URL.fullmatch(text) or not urlsplit(text).hostname or urlsplit(text).port == 0:
         raise ValueError
     return text
@@ -84,7 +84,7 @@ def _read_command(text: str) -> tuple[str, ...]:
 
 
 def matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
-    """Return a reader that takes only what matches as a whole."""
+    """Return a reader of texts that match the whole pattern."""
 
     def read(text: str) -> str:
         if not pattern.fullmatch(text):
@@ -113,7 +113,7 @@ DURABILITY: Final = SettingType("one of none, flush, fsync", matching(re.compile
 
 
 def read_text(kind: SettingType[T], text: str, where: str, *, is_secret: bool = False) -> T:
-    """Return the value, or raise BadInput naming `where` it came from."""
+    """Return the value, or raise BadInput with `where` it came from."""
     try:
         return kind.read(text)
     except ValueError as exc:
@@ -122,7 +122,7 @@ def read_text(kind: SettingType[T], text: str, where: str, *, is_secret: bool = 
 
 
 def read_toml(kind: SettingType[T], value: object, path: Path, key: str) -> T:
-    """Read a value that has a type of its own; a path in a file is relative to that file."""
+    """Read a TOML value; a path in a file is relative to that file."""
     where = f"{path}: {key}"
     is_words = isinstance(value, list) and all(isinstance(word, str) for word in value)
     if type(value) not in kind.toml or (isinstance(value, list) and not is_words):

@@ -1,4 +1,4 @@
-"""Know which settings of a repository's csp.toml its user has accepted.
+"""Which settings of a repository's csp.toml the user has accepted.
 
 A file that came with a repository may set limits or name a room. What could run a program, send text to an
 address, read a variable or write to a folder is left out until the user has seen it. An acceptance holds for
@@ -17,7 +17,7 @@ from csp.errors import Broken
 from csp.fast_start import process_environment
 from csp.fast_start.atomic_files import replace_file
 
-#: The settings that nobody has to accept. Whatever is not here needs it, so a new one does too.
+#: Settings that need no acceptance. All others do, so that a new one is safe by default.
 HARMLESS: Final = frozenset(
     {
         *("room.name", "room.port", "room.history_cap", "room.orchestrator", "room.strict_cli_check"),
@@ -42,7 +42,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class Untrusted:
-    """The settings of one file that need to be accepted; `owner` is set where the file is somebody else's."""
+    """The settings of one file that need acceptance; `owner` is set if the file is another user's."""
 
     path: Path
     powers: tuple[Power, ...]
@@ -51,16 +51,16 @@ class Untrusted:
 
     @property
     def lines(self) -> list[str]:
-        """The settings, a line each."""
+        """The settings, one per line."""
         return [f"{power.key} = {power.value}" for power in self.powers]
 
 
-#: Asks whether to accept; whoever says yes keeps that.
+#: Asks whether to accept; a yes is stored.
 Ask = Callable[[Untrusted], bool]
 
 
 def examine(path: Path, data: Mapping[str, Any]) -> Untrusted | None:
-    """Return what of a file's content has to be accepted; None if nothing has."""
+    """Return the settings of a file that need acceptance; None if there are none."""
     path = Path(os.path.realpath(path.parent)) / path.name
     powers = tuple(_powers(data))
     if not powers:
@@ -69,7 +69,7 @@ def examine(path: Path, data: Mapping[str, Any]) -> Untrusted | None:
 
 
 def harmless(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of a file without what has to be accepted; a list of agents stays whole or goes."""
+    """Return the content of a file without the settings that need acceptance; agents are kept all or none."""
     kept: dict[str, Any] = {}
     for section, table in data.items():
         if section == AGENTS:
@@ -114,7 +114,7 @@ def _foreign_owner(path: Path) -> int | None:
 
 
 def is_foreign(owner: int, user: int) -> bool:
-    """Tell whether a file is somebody else's; root could write to every file anyway."""
+    """Return whether a file belongs to another user; root could write every file anyway."""
     return owner not in (0, user)
 
 
@@ -162,18 +162,18 @@ def _file_digest(file: str) -> str:
 
 
 class Accepted:
-    """What this user has accepted: a private file for each path, outside of every repository."""
+    """The acceptances of this user: a private file for each path, outside of every repository."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         state = process_environment.xdg(env, "XDG_STATE_HOME", ".local/state")
         self._folder = Path(state) / "csp" / "trusted" if state else None
 
     def has(self, found: Untrusted) -> bool:
-        """Tell whether exactly this was accepted."""
+        """Return whether exactly this was accepted."""
         return bool(self._folder) and self._read(self._file(found.path)).get("sha256") == found.digest
 
     def add(self, found: Untrusted) -> None:
-        """Remember that the user has accepted this."""
+        """Store that the user has accepted this."""
         import json
 
         if self._folder is None:
@@ -186,7 +186,7 @@ class Accepted:
             raise Broken(f"cannot write to {self._folder}: {(exc.strerror or '').lower()}") from exc
 
     def remove(self, path: Path) -> bool:
-        """Forget what was accepted for a path; tell whether there was something."""
+        """Remove the acceptance of a path; return whether there was one."""
         path = Path(os.path.realpath(path.parent)) / path.name
         if self._folder is None or not self._file(path).exists():
             return False
@@ -194,7 +194,7 @@ class Accepted:
         return True
 
     def paths(self) -> list[Path]:
-        """Return every path that something was accepted for."""
+        """Return all paths with an acceptance."""
         files = sorted(self._folder.glob("*.json")) if self._folder else []
         return sorted(Path(str(entry["path"])) for entry in map(self._read, files) if "path" in entry)
 
@@ -205,7 +205,7 @@ class Accepted:
         return self._folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()}.json"
 
     def _read(self, file: Path) -> dict[str, Any]:
-        """Return an entry; one that somebody else could have written counts for nothing."""
+        """Return an entry; one that another user could have written is ignored."""
         import json
 
         try:

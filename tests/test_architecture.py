@@ -6,6 +6,8 @@ import itertools
 import re
 import subprocess
 import sys
+import tokenize
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +19,7 @@ import pytest
 ROOT: Final = Path(__file__).resolve().parent.parent
 TOP_LEVEL: Final = {
     *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "uv.lock", ".gitignore", ".ci"),
-    *("bin", "csp", "history", "prompts", "tests"),
+    *("bin", "csp", "docs", "history", "prompts", "tests"),
 }
 
 #: The pure packages: the rules of the room, and those of a terminal.
@@ -50,8 +52,9 @@ ENVIRONMENT: Final = "csp.fast_start.process_environment"
 MAY_PRINT: Final = {"cli", "human"}
 MAY_EXIT: Final = {"cli"}
 HEAVY: Final = {"aiohttp", "markdown_it", "websockets", "msgspec", "sqlite3"}
-MAX_MODULE_LINES: Final = 520
+MAX_MODULE_LINES: Final = 500
 MAX_FUNCTION_LINES: Final = 80
+MAY_BE_LONGER: Final = {"csp/room/room_state.py:1", "csp/sidecar/brain.py:1"}
 
 #: Calls that start a program, with the place of the environment among their arguments; -1: only by name.
 STARTS: Final = {
@@ -67,6 +70,32 @@ MAKER: Final = "child_environment"
 #: Not theirs to decide: `spawn` is handed what `launch` has made, `confined` has what `testing` has made for
 #: it.
 HANDED: Final = {"csp.sidecar.relay.pty_processes", "csp.review.confined_command"}
+
+#: Names must be unique within each of these layers; every other entry of csp/ is a shell.
+LAYERS: Final = {
+    **dict.fromkeys(
+        ("protocol", "errors", "config", "fast_start", "trust", "setting_types", "prompt_files"), "base"
+    ),
+    **dict.fromkeys(CORES, "cores"),
+    "cli": "command line",
+}
+#: Names that two modules of a layer share, with the reason.
+SHARED_NAMES: Final = {
+    "Broadcast": "the fan-out of events in csp.gateway, the tool of that name in csp.mcp",
+}
+
+#: Words of the first drafts of this code. Each has a plainer one.
+DIALECT: Final = re.compile(
+    r"\b("
+    r"whoever|whomever|anew|heed\w*|mend|mends|mended|mending|be it|for good|what becomes of|is told of"
+    r"|are told of|come to nothing|came to nothing|comes to nothing|be they|whence|thereby|upon"
+    r")\b",
+    re.IGNORECASE,
+)
+#: Folders that still have some.
+DIALECT_LEFT: Final = {
+    *("agents", "bench", "cli", "human", "journal", "room", "sidecar", "terminal", "web", "whiteboard"),
+}
 
 # Written apart, so that this file does not trip over itself.
 FOREIGN_PATH: Final = re.compile(rb"(?<![\w.])/(?:" + b"work|" + b"root)/")
@@ -146,7 +175,7 @@ def spelt(node: ast.AST) -> str:
 def project_files() -> dict[Path, bytes]:
     """Return every file that people write, but pictures, whose bytes spell anything."""
     paths = [ROOT / "README.md"]
-    for folder in ("csp", "tests", "prompts", "bin"):
+    for folder in ("csp", "tests", "prompts", "bin", "docs"):
         paths += [path for path in (ROOT / folder).rglob("*") if "__pycache__" not in path.parts]
     return {path: path.read_bytes() for path in paths if path.is_file() and path.suffix != ".png"}
 
@@ -364,14 +393,15 @@ def test_exceptions_are_defined_in_errors_alone() -> None:
     assert strays == []
 
 
-def test_no_module_is_longer_than_520_lines() -> None:
+def test_no_module_is_longer_than_500_lines() -> None:
     lengths = {module.at(1): len(module.path.read_text("utf-8").splitlines()) for module in modules()}
     too_long = {place: lines for place, lines in lengths.items() if lines > MAX_MODULE_LINES}
+    too_long = {place: lines for place, lines in too_long.items() if place not in MAY_BE_LONGER}
 
     assert too_long == {}
 
 
-def test_no_function_is_longer_than_50_lines() -> None:
+def test_no_function_is_longer_than_80_lines() -> None:
     too_long = {
         f"{module.at(node)} {node.name}": (node.end_lineno or 0) - node.lineno + 1
         for module in modules()
@@ -381,6 +411,57 @@ def test_no_function_is_longer_than_50_lines() -> None:
     }
 
     assert too_long == {}
+
+
+def _layer(module: Module) -> str:
+    return LAYERS.get(module.part, "shells")
+
+
+def test_no_name_of_a_module_occurs_twice_in_a_layer() -> None:
+    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for module in modules():
+        # One __init__ or __main__ per package, and every CLI adapter has the same modules.
+        if not module.path.stem.startswith("__") and module.part not in {"bench", "clis"}:
+            places[_layer(module), module.path.stem].append(module.name)
+
+    assert {names[1]: found for names, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_name_of_a_public_class_occurs_twice_in_a_layer() -> None:
+    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for module in modules():
+        for node in module.tree.body if module.part != "bench" else ():
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[_layer(module), node.name].append(module.name)
+    twice = {name: found for (_, name), found in places.items() if len(found) > 1}
+
+    assert {name: found for name, found in twice.items() if name not in SHARED_NAMES} == {}
+    assert set(SHARED_NAMES) - set(twice) == set()
+
+
+def _texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the comments, docstrings and other texts of a source file with their lines."""
+    if path.suffix != ".py":
+        yield from enumerate(path.read_text("utf-8").splitlines(), start=1)
+        return
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type in (tokenize.COMMENT, tokenize.STRING):
+                yield from enumerate(token.string.splitlines(), start=token.start[0])
+
+
+def test_texts_are_in_plain_english() -> None:
+    written = [path for path in (ROOT / "csp").rglob("*") if path.suffix in (".py", ".js", ".html", ".toml")]
+    written += (ROOT / "docs").rglob("*.md")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {word[0]!r} in {line.strip()[:80]!r}"
+        for path in sorted(written)
+        if not (path.is_relative_to(ROOT / "csp") and path.relative_to(ROOT).parts[1] in DIALECT_LEFT)
+        for number, line in _texts(path)
+        for word in DIALECT.finditer(line)
+    ]
+
+    assert found == []
 
 
 def test_every_module_has_a_docstring() -> None:

@@ -1,4 +1,4 @@
-"""Talk to a room: the one client of every participant.
+"""The async client of a room, used by every participant.
 
     async with Client(url, token) as client:
         await client.send("claude", "fix the parser")

@@ -1,4 +1,4 @@
-"""Run work beside the caller that ends when the caller does."""
+"""Background work that ends when its caller does."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def until_first(*works: Coroutine[Any, Any, T]) -> T:
-    """Run all until one ends; return what it returns or raise what it raises, the others are cancelled."""
+    """Run all until one ends, cancel the others, and return or raise its result."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -22,9 +22,9 @@ async def until_first(*works: Coroutine[Any, Any, T]) -> T:
 
 
 async def in_thread(function: Callable[[], T]) -> T:
-    """Run a blocking function; a caller that is cancelled leaves it behind.
+    """Run a blocking function in a thread; a cancelled caller does not wait for it.
 
-    The threads of asyncio.to_thread are waited for when the loop ends, and a long poll cannot be broken off.
+    The threads of asyncio.to_thread are waited for when the loop ends, and a long poll cannot be cancelled.
     """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
@@ -44,7 +44,7 @@ async def in_thread(function: Callable[[], T]) -> T:
             value = function()
         except Exception as exc:
             error = exc
-        # The loop may have ended without us.
+        # The loop may have ended in the meantime.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, value, error)
 

@@ -1,4 +1,4 @@
-"""How long to wait before the next try."""
+"""Exponential backoff with jitter."""
 
 import random
 from typing import Final
@@ -8,17 +8,17 @@ LAST_S: Final = 5.0
 
 
 class Backoff:
-    """Doubles with each try; jittered, so that many clients do not come back at one moment."""
+    """A delay that doubles with each try; jitter keeps many clients from retrying at once."""
 
     def __init__(self) -> None:
         self._tries = 0
 
     def reset(self) -> None:
-        """Start again with the shortest wait."""
+        """Reset to the shortest delay."""
         self._tries = 0
 
     def next_s(self) -> float:
-        """Return the next wait, between half of the full one and all of it."""
+        """Return the next delay, between half of the full one and all of it."""
         full = min(LAST_S, FIRST_S * 2.0 ** min(self._tries, 16))
         self._tries += 1
         return full * random.uniform(0.5, 1.0)

@@ -1,4 +1,4 @@
-"""What a participant can do in its room."""
+"""The client of a room: operations out; events, deliveries and live frames in."""
 
 import asyncio
 import contextlib
@@ -62,22 +62,24 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A message the room has accepted for good; a late one moved nothing, some are not to be posted."""
+    """A message that the room has accepted."""
 
     id: MessageId
     seq: int
     recipients: tuple[AgentId, ...]
+    #: Whether it came after its turn had ended.
     late: bool = False
+    #: Whether the room posted it; output that stays in its pane is not posted.
     posted: bool = True
 
 
 class Client:
-    """Speaks for whoever owns the token, from `async with` until its end.
+    """Acts as the owner of the token, inside `async with`.
 
-    Everything asked of the room is answered for good or raises what the room says. What is unanswered when
-    a connection is lost goes out again, first and in order, under the same id: the room takes it once. Each
-    event comes once and in order, over any number of connections; `after` is the last one the caller has,
-    None means from now on. Each delivery comes once, until this process ends.
+    An operation returns once the room has accepted it, or raises the error of the room. When a connection is
+    lost, operations without an answer are sent again, in order and under the same id: the room carries each
+    out once. Each event comes once and in order, over any number of connections; `after` is the last one the
+    caller has, None means from now on. Each delivery comes once, until this process ends.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class Client:
         keepalive_s: float = KEEPALIVE_S,
     ) -> None:
         self._http = HttpCalls(_checked(url), token)
-        #: Whom the token belongs to; None for the room's.
+        #: The agent of the token; None for the room's token.
         self.agent = owner_of(token)
         self._inbox = Inbox(after, self.agent)
         self._outbox = Outbox()
@@ -114,19 +116,19 @@ class Client:
         role: JoinRole = JoinRole.AGENT,
         capabilities: Capabilities | None = None,
     ) -> Registered:
-        """Join with the room's token, or come back with the agent's own."""
+        """Join with the room's token, or rejoin with the agent's own."""
         body = RegisterBody(agent_id=name, kind=kind, role=role, capabilities=capabilities)
         view = await HttpCalls(_checked(url), token).post(RegisteredView, "/register", encode(body))
         return Registered(agent=AgentId(view.agent_id), token=view.token, seq=view.seq)
 
     @property
     def seq(self) -> int | None:
-        """The last event that was handed out: `after` for a client that goes on from here."""
+        """The seq of the last event returned: `after` for a client that continues from here."""
         return self._inbox.handed_seq
 
     @property
     def status(self) -> Status:
-        """How the connection is now."""
+        """The current state of the connection."""
         return self._connection.status
 
     # --- from start to end -----------------------------------------------------------------------
@@ -143,15 +145,15 @@ class Client:
         await self.close()
 
     async def connected(self) -> None:
-        """Return after the first connection; raise what makes one impossible."""
+        """Wait for the first connection, or raise why there can be none."""
         if self._first is None:
             raise _not_started()
         await asyncio.shield(self._first)
 
     async def close(self, *, leave: bool = False, timeout_s: float = CLOSE_S) -> None:
-        """End once everything asked for is answered, or after `timeout_s`; `leave` says good-bye to the room.
+        """Close once every operation is answered, or after `timeout_s`; `leave` also leaves the room.
 
-        What is unanswered then raises Unreachable.
+        Operations without an answer then raise Unreachable.
         """
         closed = Refused("the client is closed")
         deadline = asyncio.get_running_loop().time() + timeout_s
@@ -169,7 +171,7 @@ class Client:
         self._give_up_first(closed)
 
     async def _say_goodbye(self, deadline: float) -> None:
-        # Over a connection of its own, after the last poll: any call after it would mean a return.
+        # Over a new connection, after the last poll: any later call would count as a return.
         body = encode(StateBody(state=ReportedAgentState.OFFLINE))
         with contextlib.suppress(TimeoutError, CspError):
             async with asyncio.timeout_at(deadline):
@@ -211,10 +213,10 @@ class Client:
         ending: Ending = Ending.DONE,
         reason: str = "",
     ) -> Sent:
-        """Post what this participant wrote; with `reply_to` it goes to whoever asked.
+        """Post the output of this participant; with `reply_to` it goes to the sender of that message.
 
-        `activity` is no answer yet; `local` answers what a person typed in the pane, which is posted only if
-        that is shared; an `ending` other than done says how the turn broke off, `reason` why.
+        `activity` is not the answer yet. `local` answers text that a person typed in the pane; it is posted
+        only if the pane is shared. An `ending` other than done says how the turn failed, `reason` why.
         """
         check_text(text)
         body = OutputBody(
@@ -239,7 +241,7 @@ class Client:
     async def report(
         self, id: str, state: ReportedState, reason: str = "", *, agent: str | None = None
     ) -> None:
-        """Say how far a delivery has come; `agent` is whose it is, for the room's token."""
+        """Report the state of a delivery; the room's token names the `agent` it belongs to."""
         body = DeliveryBody(id=id, state=state, reason=reason, agent=agent)
         await self._ask("delivery", body, subject=f"{agent or ''}:{id}")
         self._forget(id, state)
@@ -247,7 +249,7 @@ class Client:
     async def control_done(
         self, id: str, state: ReportedState = ReportedState.CONFIRMED, reason: str = ""
     ) -> None:
-        """Say what became of a control."""
+        """Report the result of a control."""
         body = DeliveryBody(id=id, state=state, reason=reason)
         await self._ask("control_done", body, subject=f":{id}")
         self._forget(id, state)
@@ -260,18 +262,18 @@ class Client:
         dialog: Dialog | None = None,
         notice: AgentNotice | None = None,
     ) -> None:
-        """Say what this participant is doing, what it asks of a person, what people have to know of it."""
+        """Report the state of this participant, its dialog and details for people."""
         body = StateBody(state=state, detail=detail, until=until, dialog=dialog, notice=notice)
         await self._ask("state", body)
 
     async def working(self, note: str = "", *, turn: str | None = None, usage: Usage | None = None) -> bool:
-        """Ask for more time; tell whether a clock was moved."""
+        """Ask for more time; return whether a deadline was moved."""
         return (await self._ask("working", WorkingBody(note=note, turn=turn, usage=usage))).extended
 
     # --- screens ---------------------------------------------------------------------------------
 
     async def watch_screen(self, agent: str) -> None:
-        """Have the screens of `agent` yielded as Live items, over any number of connections."""
+        """Yield the screens of `agent` as Live items, also after a reconnect."""
         self._connection.screens[agent] = None
         try:
             await self._ask("watch", WatchBody(screen=agent))
@@ -280,12 +282,12 @@ class Client:
             raise
 
     async def unwatch_screen(self, agent: str) -> None:
-        """End what watch_screen began."""
+        """Stop watching the screen of `agent`."""
         self._connection.screens.pop(agent, None)
         await self._ask("unwatch", WatchBody(screen=agent))
 
     async def show(self, screen: ScreenView | None = None, text: str | None = None) -> bool:
-        """Show this participant's screen, or text as it is being written, to those who watch.
+        """Show this participant's screen, or text that is being written, to watchers.
 
         It may be dropped, and is where there is no WebSocket: then return False.
         """
@@ -303,7 +305,7 @@ class Client:
     # --- what comes in ---------------------------------------------------------------------------
 
     def __aiter__(self) -> Self:
-        """Yield events, deliveries, live frames until the client is closed; for one consumer."""
+        """Yield events, deliveries and live frames until the client is closed; for one consumer."""
         return self
 
     async def __anext__(self) -> Item:
@@ -321,7 +323,7 @@ class Client:
             self._on_status(status)
 
     def _on_end(self, task: "asyncio.Task[None]") -> None:
-        """Pass on what ended the connection to everybody who waits for something."""
+        """Pass the error that ended the connection to all waiting calls."""
         if task.cancelled():
             return
         error = task.exception()
@@ -335,7 +337,7 @@ class Client:
     def _give_up_first(self, error: CspError) -> None:
         if self._first is not None and not self._first.done():
             self._first.set_exception(error)
-            # Whoever waits for it sees it all the same; nobody has to.
+            # Mark it as retrieved; a caller that waits still sees it.
             self._first.exception()
 
 
@@ -362,6 +364,6 @@ def _checked(url: str) -> str:
 
 
 def owner_of(token: str) -> AgentId | None:
-    """Return whose token this is, which it begins with; None for the room's."""
+    """Return the agent of a token, which is its prefix; None for the room's token."""
     match = _AGENT_TOKEN.match(token)
     return AgentId(match["agent"]) if match else None

@@ -1,4 +1,4 @@
-"""Keep up a connection to the gateway, over whichever transport gets through."""
+"""Keep a connection to the gateway, over WebSocket or by polling."""
 
 import asyncio
 import logging
@@ -19,9 +19,9 @@ from csp.protocol.screen_frames import LiveBody
 
 log = logging.getLogger(__name__)
 
-#: A connection that has lasted this long was a good one.
+#: A connection that has lasted this long resets the backoff.
 STEADY_S: Final = 5.0
-#: So many handshakes broken off while plain HTTP gets through mean that something blocks WebSocket.
+#: After this many failed handshakes while plain HTTP works, something blocks WebSocket.
 MAX_BROKEN_HANDSHAKES: Final = 3
 
 
@@ -33,7 +33,7 @@ class Transport(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How the connection is: over which transport, or why there is none."""
+    """The state of the connection: its transport, or why there is none."""
 
     transport: Transport | None = None
     why: str = ""
@@ -48,7 +48,7 @@ OnStatus = Callable[[Status], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a connection is kept up; `give_up_s` is how long to try in vain, None for ever."""
+    """Options of a connection; `give_up_s` limits the retries, None is no limit."""
 
     transport: Transport
     give_up_s: float | None
@@ -56,7 +56,7 @@ class Options:
 
 
 class Connection:
-    """Fills the inbox, empties the outbox; made anew whenever it is lost."""
+    """Fills the inbox and empties the outbox; reconnects whenever it is lost."""
 
     def __init__(
         self,
@@ -77,18 +77,18 @@ class Connection:
         self._backoff = Backoff()
         self._broken_handshakes = 0
         self._link: WebSocketLink | None = None
-        #: Whose screens are watched; the gateway forgets it with each connection.
+        #: The agents whose screens are watched; sent again with each connection.
         self.screens: dict[str, None] = {}
 
     async def show(self, body: LiveBody) -> bool:
-        """Send what matters only now, if there is a WebSocket to send it over; tell whether there was."""
+        """Send a live frame if there is a WebSocket; return whether there is one."""
         if self._link is None or self.status.transport is not Transport.WEBSOCKET:
             return False
         await self._link.show(body)
         return True
 
     async def run(self) -> None:
-        """Connect again and again; raises Unauthenticated or Forbidden, or the last loss when it gives up."""
+        """Connect and reconnect; raise Unauthenticated, Forbidden, or the last error on giving up."""
         loop = asyncio.get_running_loop()
         good_at = loop.time()
         while True:
@@ -119,7 +119,7 @@ class Connection:
         return self._inbox.taken, self._outbox.settled
 
     async def _stay(self) -> None:
-        """Connect, by polling where WebSocket is blocked, for as long as it lasts."""
+        """Connect, by polling if WebSocket is blocked, until the connection is lost."""
         room_seq = await self._http.seq()
         self._inbox.find_place(room_seq)
         probe = self._open if self._options.transport is Transport.AUTO else None

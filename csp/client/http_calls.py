@@ -1,4 +1,4 @@
-"""Single questions to the gateway, each over a connection of its own."""
+"""Single HTTP calls to the gateway, each over its own connection."""
 
 import asyncio
 from typing import Final, TypeVar
@@ -11,7 +11,7 @@ from csp.protocol.enums import Struct
 
 T = TypeVar("T")
 
-#: How long an answer may take, beyond the wait that was asked for.
+#: How long an answer may take, in addition to the requested wait.
 TIMEOUT_S: Final = 20.0
 
 
@@ -26,12 +26,12 @@ class HttpCalls:
         self._gateway = GatewayClient(url, token)
         self.url = self._gateway.url
         self.token = token
-        #: Requests whose thread has not sent them yet; it may do so after its caller was cancelled.
+        #: Requests that their threads have not sent yet; they may do so after the caller was cancelled.
         self._unsent: set[object] = set()
 
     async def sent(self) -> None:
-        """Return when nothing that was asked before can reach the gateway later."""
-        # A thread has no way to wake the loop of a caller that has left it behind.
+        """Wait until no earlier request can reach the gateway any more."""
+        # A thread cannot wake the loop of a caller that was cancelled.
         while self._unsent:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -40,7 +40,7 @@ class HttpCalls:
         return (await self.get(_Health, "/health")).seq
 
     async def get(self, kind: type[T], path: str, wait_s: float = 0, **query: Query) -> T:
-        """Return the answer to a GET, which may take `wait_s` to come."""
+        """Return the answer to a GET, which may wait `wait_s` at the gateway."""
         if wait_s:
             query["wait"] = wait_s
         full_path = f"{path}?{urlencode(query)}" if query else path

@@ -1,4 +1,4 @@
-"""What has come in for the consumer, each thing once."""
+"""Incoming items for the consumer, each once."""
 
 import asyncio
 import logging
@@ -17,28 +17,28 @@ log = logging.getLogger(__name__)
 
 MAX_ITEMS: Final = 1000
 MAX_BYTES: Final = 8 * 1024 * 1024
-#: A frame that was on its way when its delivery ended may still come in.
+#: How long finished deliveries are remembered: a frame may arrive after its delivery ended.
 ENDED_KEPT: Final = 4096
 
 
 class Inbox:
-    """A queue with a bound, and the memory of what has been in it.
+    """A bounded queue that remembers what has been in it.
 
-    Events wait in the journal while the queue is full. Deliveries are taken all the same: the room bounds
+    Events wait in the journal while the queue is full. Deliveries are always queued: the room bounds
     how many of them there can be.
     """
 
     def __init__(self, after: int | None, agent: AgentId | None) -> None:
-        #: The seq of the last event taken in; None until the room's place is known.
+        #: The seq of the last event queued; None until the room's seq is known.
         self.last_seq = after
-        #: The seq of the last event handed out.
+        #: The seq of the last event returned.
         self.handed_seq = after
-        #: How many new things were taken in, ever.
+        #: The number of items ever queued.
         self.taken = 0
         self._agent = agent
         self._items: deque[tuple[Item, int]] = deque()
         self._bytes = 0
-        #: The deliveries that are known, each with its seq.
+        #: The known deliveries with their seq.
         self._open: dict[str, int] = {}
         self._ended: dict[str, int] = {}
         self._arrived = asyncio.Event()
@@ -51,28 +51,28 @@ class Inbox:
 
     @property
     def is_full(self) -> bool:
-        """Tell whether events have to wait."""
+        """Return whether events have to wait."""
         return len(self._items) >= MAX_ITEMS or self._bytes >= MAX_BYTES
 
     def find_place(self, room_seq: int) -> int:
-        """Return the seq to go on after, now that the room's own is known."""
+        """Return the seq to continue after, given the room's current seq."""
         if self.last_seq is None:
             self.last_seq = self.handed_seq = room_seq
         elif self.last_seq > room_seq:
             log.warning("room has gone back", extra={"had_seq": self.last_seq, "room_seq": room_seq})
             self.last_seq = room_seq
-            # A journal from a backup gives out its later ids once more, to other messages.
+            # A journal restored from a backup uses its later ids again, for other messages.
             self._open = {one: seq for one, seq in self._open.items() if seq <= room_seq}
             self._ended = {one: seq for one, seq in self._ended.items() if seq <= room_seq}
         return self.last_seq
 
     def skip_to(self, seq: int) -> None:
-        """Note that nothing up to `seq` is still to come."""
+        """Record that all events up to `seq` have arrived."""
         if self.last_seq is None or seq > self.last_seq:
             self.last_seq = seq
 
-    def take_event(self, event: AnyEvent, size: int) -> None:
-        """Queue an event unless it was here before."""
+    def add_event(self, event: AnyEvent, size: int) -> None:
+        """Queue an event unless it is a duplicate."""
         if self.last_seq is not None and event.seq <= self.last_seq:
             return
         self.last_seq = event.seq
@@ -80,19 +80,19 @@ class Inbox:
             self.end(event.message)
         self._put(event, size)
 
-    def take_deliver(self, deliver: Deliver, size: int) -> None:
-        """Queue a delivery unless it was here before."""
+    def add_delivery(self, deliver: Deliver, size: int) -> None:
+        """Queue a delivery unless it is a duplicate."""
         if deliver.id not in self._open and deliver.id not in self._ended:
             self._open[deliver.id] = deliver.seq
             self._put(deliver, size)
 
-    def take_live(self, live: Live, size: int) -> None:
-        """Queue what matters only now, or drop it; whether anybody watches is never dropped."""
+    def add_live(self, live: Live, size: int) -> None:
+        """Queue a live frame, or drop it if the queue is full; watch frames are never dropped."""
         if live.watch is not None or not self.is_full:
             self._put(live, size)
 
     def end(self, deliver_id: str) -> None:
-        """Note that a delivery has ended, so that it need not be remembered for long."""
+        """Record that a delivery has ended, so that it can be forgotten soon."""
         seq = self._open.pop(deliver_id, None)
         if seq is None:
             return
@@ -111,7 +111,7 @@ class Inbox:
     # --- out -------------------------------------------------------------------------------------
 
     async def get(self) -> Item | None:
-        """Return the next item; after `close` None, or what was the reason is raised."""
+        """Return the next item; after `close` return None or raise its error."""
         while not self._items:
             if self._error is not None:
                 raise copy(self._error)
@@ -128,11 +128,11 @@ class Inbox:
         return item
 
     async def drained(self) -> None:
-        """Return when there is room again."""
+        """Wait until there is room."""
         await self._drained.wait()
 
     def close(self, error: CspError | None = None) -> None:
-        """Let the consumer finish what is here; then comes the end, or `error`."""
+        """Let the consumer read what is queued, then end, with `error` if given."""
         self._is_closed = True
         self._error = self._error or error
         self._arrived.set()

@@ -1,4 +1,4 @@
-"""What comes from a gateway, told apart."""
+"""Decode the frames and HTTP answers of a gateway."""
 
 from typing import Final, TypeVar
 
@@ -17,7 +17,7 @@ Ref = int | str
 
 
 class Live(Struct, frozen=True):
-    """Something that matters only now, such as a piece of a stream; it is in no history.
+    """A live frame, such as a screen; it is not part of the history.
 
     To an agent, `watch` says whether anybody looks at its screen: with each True it shows all of it, then
     what changes, until False. `read` gives the rest.
@@ -27,17 +27,17 @@ class Live(Struct, frozen=True):
     watch: bool | None = None
 
     def read(self) -> LiveView:
-        """Return what it holds, or raise BadInput where it is nothing known here."""
+        """Return the decoded body, or raise BadInput if it is unknown."""
         return parse(LiveView, bytes(self.data))
 
 
-#: What an agent is told when the way to those who watch it is lost.
+#: The frame that an agent gets when the connection to its watchers is lost.
 NOT_WATCHED: Final = Live(data=msgspec.Raw(b'{"watch":false}'), watch=False)
 Item = AnyEvent | Deliver | Live
 
 
 class CallAnswer(Struct, frozen=True):
-    """What became of an operation; each has the fields of its own HTTP answer."""
+    """The result of an operation, with the fields of its HTTP answer."""
 
     ref: Ref | None = None
     error: str | None = None
@@ -51,7 +51,7 @@ class CallAnswer(Struct, frozen=True):
     posted: bool = True
 
     def to_error(self) -> CspError | None:
-        """Return what the caller of the operation should see raised."""
+        """Return the exception for the caller of the operation."""
         if self.error is None:
             return None
         return BY_STATUS.get(self.status, Broken)(self.error, self.hint)
@@ -71,7 +71,7 @@ _EVENT_HEAD: Final = b'{"v":'
 
 
 def read_frame(data: bytes) -> Item | CallAnswer:
-    """Return what a frame holds, or raise BadInput where it is none of ours."""
+    """Return the content of a frame, or raise BadInput if it is unknown."""
     if data.startswith(_EVENT_HEAD):
         return read_event(data)
     frame = parse(_Frame, data)
@@ -104,9 +104,9 @@ def read_event(line: bytes) -> AnyEvent:
 
 
 def read_answer(kind: type[T], status: int, raw: bytes, url: str) -> T:
-    """Return the body of an HTTP answer, or raise what it says.
+    """Return the body of an HTTP answer, or raise its error.
 
-    An answer that no gateway would give is a proxy's, so it counts as none: Unreachable.
+    An answer that is not a gateway's, such as a proxy's, raises Unreachable.
     """
     if status >= 400:
         raise read_error(status, raw, url)
@@ -117,7 +117,7 @@ def read_answer(kind: type[T], status: int, raw: bytes, url: str) -> T:
 
 
 def read_error(status: int, raw: bytes, url: str) -> CspError:
-    """Return the error of an HTTP answer; Unreachable where it is not a gateway's own."""
+    """Return the error of an HTTP answer; Unreachable if it is not a gateway's."""
     try:
         said = parse(ErrorView, raw)
     except BadInput:
@@ -126,4 +126,4 @@ def read_error(status: int, raw: bytes, url: str) -> CspError:
 
 
 def _foreign(status: int, url: str) -> Unreachable:
-    return Unreachable(f"{url} answered {status}, but not as a gateway does", "is there a proxy in between?")
+    return Unreachable(f"{url} answered {status}, but is not a gateway", "is there a proxy in between?")

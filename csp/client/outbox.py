@@ -1,4 +1,4 @@
-"""What the gateway has not acknowledged yet, in the order it was asked for."""
+"""Operations that the gateway has not answered yet, in order."""
 
 import asyncio
 from collections import deque
@@ -18,17 +18,17 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 class Pending:
-    """One operation on its way."""
+    """An operation without an answer yet."""
 
     def __init__(self, ref: int, name: str, body: bytes, subject: str) -> None:
         self.ref = ref
         self.name = name
         self.body = body
-        #: The delivery a report is about.
+        #: The delivery that a report is about.
         self.subject = subject
         self.answer: asyncio.Future[CallAnswer] = asyncio.get_running_loop().create_future()
         self.was_sent = False
-        #: It went out over an earlier connection, so the room may know it already.
+        #: Whether it was sent over an earlier connection, so that the room may know it already.
         self.is_repeated = False
 
     def to_frame(self) -> bytes:
@@ -43,16 +43,16 @@ def to_frame(name: str, ref: int | str, body: bytes) -> bytes:
 
 
 class Outbox:
-    """Operations with their callers; each stays until it is answered, over any number of connections."""
+    """The open operations and their callers; each stays until it is answered, also after a reconnect."""
 
     def __init__(self) -> None:
-        #: How many operations were answered, ever.
+        #: The number of operations answered so far.
         self.settled = 0
         self._pending: dict[int, Pending] = {}
         self._unsent: deque[Pending] = deque()
         self._bytes = 0
         self._last_ref = 0
-        # A lock serves its waiters in turn, so operations keep the order of their calls.
+        # A lock serves its waiters in order, so operations keep the order of their calls.
         self._entrance = asyncio.Lock()
         self._changed = asyncio.Event()
         self._error: CspError | None = None
@@ -60,7 +60,7 @@ class Outbox:
     # --- callers ---------------------------------------------------------------------------------
 
     async def ask(self, name: str, body: Struct, subject: str = "") -> CallAnswer:
-        """Return the gateway's answer or raise its refusal; wait first while too much is pending."""
+        """Return the gateway's answer or raise its error; wait first while too many are pending."""
         data = _encoded(body)
         async with self._entrance:
             while self._is_full and self._error is None:
@@ -99,7 +99,7 @@ class Outbox:
     # --- transports ------------------------------------------------------------------------------
 
     def rewind(self) -> None:
-        """Start again with the oldest that is unanswered; who no longer waits for an answer is left out."""
+        """Start again with the oldest open operation; cancelled ones are dropped."""
         for pending in [pending for pending in self._pending.values() if pending.answer.done()]:
             self._drop(pending)
         for pending in self._pending.values():
@@ -117,7 +117,7 @@ class Outbox:
                 return pending
 
     def settle(self, ref: int, answer: CallAnswer) -> None:
-        """Hand an answer to whoever waits for it."""
+        """Pass an answer to its caller."""
         pending = self._pending.get(ref)
         if pending is None:
             return
@@ -133,7 +133,7 @@ class Outbox:
             pending.answer.set_exception(error)
 
     def _is_overtaken(self, pending: Pending) -> bool:
-        """Tell whether a report may be refused because the one after it had arrived before."""
+        """Return whether a report may be refused because the next one arrived before it."""
         return bool(pending.subject and pending.is_repeated) and any(
             later.is_repeated and later.subject == pending.subject and later.ref > pending.ref
             for later in self._pending.values()
@@ -142,12 +142,12 @@ class Outbox:
     # --- the end ---------------------------------------------------------------------------------
 
     async def flushed(self) -> None:
-        """Return when everything has been answered."""
+        """Wait until every operation is answered."""
         while self._pending:
             await self._change()
 
     def close(self, error: CspError, of_pending: CspError | None = None) -> None:
-        """Refuse what still comes with `error`; what is pending gets `of_pending`, or the same."""
+        """Fail new operations with `error`, and pending ones with `of_pending` or the same."""
         self._error = self._error or error
         for pending in list(self._pending.values()):
             self._drop(pending)
@@ -161,8 +161,8 @@ def _encoded(body: Struct) -> bytes:
     try:
         data = encode(body)
     except (UnicodeEncodeError, msgspec.MsgspecError) as exc:
-        raise BadInput(f"text cannot be sent: {exc}", "replace what is not a whole character") from exc
-    # The gateway would end the connection over it, and again with each repetition.
+        raise BadInput(f"text cannot be sent: {exc}", "replace lone surrogates") from exc
+    # The gateway would close the connection, and again with each retry.
     if len(data) > MAX_BODY_BYTES - 200:
         raise TooLarge(f"operation is over {MAX_BODY_BYTES} bytes", "put it into a file and send its path")
     return data

@@ -1,4 +1,4 @@
-"""The gateway over HTTP alone, where no WebSocket gets through.
+"""Polling over HTTP, where WebSocket is blocked.
 
 Polling carries what the history shows: what was said, notices, votes. The machinery of the room (who joined,
 which state, how far a delivery) is not in the history, so it does not come this way.
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 WAIT_S: Final = 25.0
 PAGE: Final = 100
-#: How often everything that waits is looked through; what was held back comes with an old seq.
+#: How often the inbox is read from the start: released messages have an old seq.
 SWEEP_S: Final = 25.0
 FIRST_PROBE_S: Final = 5.0
 LAST_PROBE_S: Final = 60.0
@@ -50,7 +50,7 @@ class _Page(Struct, frozen=True):
 
 
 class Polling:
-    """A time of asking again and again."""
+    """A period of polling."""
 
     def __init__(self, http: HttpCalls, inbox: Inbox, outbox: Outbox, agent: AgentId | None) -> None:
         self._http = http
@@ -59,11 +59,11 @@ class Polling:
         self._agent = agent
 
     async def try_out(self) -> None:
-        """Raise what the gateway has against us; a poll would tell only when it ends."""
+        """Raise if the gateway refuses us; a long poll would report it only at its end."""
         await self._http.get(_Page, "/history", limit=1)
 
     async def run(self, room_seq: int, probe: Probe | None) -> WebSocketLink:
-        """Carry everything both ways until `probe` finds a link; raises what ends the time before."""
+        """Poll and send until `probe` finds a WebSocket link; raise the error that ends polling."""
         self._outbox.rewind()
         works: list[Coroutine[Any, Any, WebSocketLink]] = [self._poll_events(room_seq), self._send()]
         if self._agent is not None:
@@ -80,15 +80,15 @@ class Polling:
             after = self._inbox.last_seq
             page = await self._http.get(_Page, "/history", WAIT_S, after=after, limit=PAGE, types=TYPES)
             for line in page.items:
-                self._take_event(bytes(line))
+                self._add_event(bytes(line))
             if not page.items:
-                # The room had come to this seq before we asked, so nothing up to it is ours.
+                # The room was at this seq before we asked, so events up to it are not wanted.
                 self._inbox.skip_to(room_seq)
                 room_seq = await self._http.seq()
 
-    def _take_event(self, line: bytes) -> None:
+    def _add_event(self, line: bytes) -> None:
         try:
-            self._inbox.take_event(read_event(line), len(line))
+            self._inbox.add_event(read_event(line), len(line))
         except BadInput as exc:
             log.warning("event not understood", extra={"problem": exc.message, "size": len(line)})
 
@@ -98,7 +98,7 @@ class Polling:
         while True:
             page = await self._http.get(InboxView, f"/inbox/{segment(agent)}", WAIT_S, after=after)
             for deliver in page.items:
-                self._inbox.take_deliver(deliver, len(deliver.text))
+                self._inbox.add_delivery(deliver, len(deliver.text))
             after = page.next
             if loop.time() > next_sweep:
                 after, next_sweep = 0, loop.time() + SWEEP_S
@@ -106,7 +106,7 @@ class Polling:
     # --- out -------------------------------------------------------------------------------------
 
     async def _send(self) -> Never:
-        """Send one operation after the other, because only so they keep their order."""
+        """Send one operation after the other, to keep their order."""
         while True:
             pending = await self._outbox.next()
             self._outbox.settle(pending.ref, await self._ask(pending))

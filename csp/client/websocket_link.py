@@ -26,20 +26,20 @@ log = logging.getLogger(__name__)
 
 OPEN_S: Final = 10.0
 CLOSE_S: Final = 1.0
-#: The first line of a pruned journal holds a whole room; everything else is far smaller.
+#: The first line of a pruned journal contains a whole room; everything else is far smaller.
 MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
 MAX_FRAMES_UNREAD: Final = 64
 TOKEN_DIED: Final = 4001
-#: What names our own requests; those of callers have numbers.
+#: The refs of our own requests; those of callers are numbers.
 _WATCH: Final = "watch"
 _UNWATCH: Final = "unwatch"
 _LIVE: Final = "live"
-#: A handshake answered so has reached somebody who says no.
+#: Statuses of a gateway that refuses the handshake.
 _REFUSALS: Final = frozenset({401, 403, 429})
 
 
 async def open_link(http: HttpCalls, after: int, keepalive_s: float) -> "WebSocketLink | None":
-    """Return a link that has been seen to carry frames; None where something in between blocks it."""
+    """Return a working link; None if something in between blocks WebSocket."""
     from websockets.exceptions import ConnectionClosed  # a client that only polls does without it
 
     socket = await _shake_hands(http, after, keepalive_s)
@@ -85,13 +85,13 @@ async def _shake_hands(http: HttpCalls, after: int, keepalive_s: float) -> "Clie
 
 
 def _refusal(status: int, body: bytes, url: str) -> CspError | None:
-    """Return what the gateway says; None where the answer shows that WebSocket does not get through to it."""
+    """Return the gateway's error; None if the answer shows that WebSocket is blocked."""
     error = read_error(status, body, url)
     return error if status in _REFUSALS else None
 
 
 async def _first_frame(socket: "ClientConnection") -> bytes | None:
-    """Return once the gateway has shown that it hears us: with a frame, or with the answer to a ping."""
+    """Wait until the gateway has sent a frame or answered a ping."""
     reading = asyncio.ensure_future(socket.recv(decode=False))
     pong = asyncio.ensure_future(_pong(socket))
     try:
@@ -143,9 +143,9 @@ class WebSocketLink:
         self._is_watched = False
 
     async def run(self, inbox: Inbox, outbox: Outbox, screens: Iterable[str] = ()) -> None:
-        """Carry everything both ways; raises Unreachable, or Unauthenticated, when the link is lost.
+        """Send and receive; raise Unreachable or Unauthenticated when the link is lost.
 
-        `screens` are those that were watched over the link before.
+        `screens` are the agents whose screens are watched.
         """
         from websockets.exceptions import ConnectionClosed
 
@@ -158,10 +158,10 @@ class WebSocketLink:
             raise _loss(exc) from exc
         finally:
             if self._is_watched:
-                inbox.take_live(NOT_WATCHED, 0)
+                inbox.add_live(NOT_WATCHED, 0)
 
     async def show(self, body: LiveBody) -> None:
-        """Send what matters only now; it is lost with the link."""
+        """Send a live frame; it is lost with the link."""
         from websockets.exceptions import ConnectionClosed
 
         with contextlib.suppress(ConnectionClosed):
@@ -171,7 +171,7 @@ class WebSocketLink:
         await self._socket.send(to_frame(name, ref, encode(body)), text=True)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the link."""
         await _hang_up(self._socket)
 
     async def _send(self, outbox: Outbox) -> Never:
@@ -181,11 +181,11 @@ class WebSocketLink:
 
     async def _receive(self, inbox: Inbox, outbox: Outbox) -> Never:
         if self._first is not None:
-            self._take(self._first, inbox, outbox)
+            self._handle_frame(self._first, inbox, outbox)
         while True:
-            self._take(await self._socket.recv(decode=False), inbox, outbox)
+            self._handle_frame(await self._socket.recv(decode=False), inbox, outbox)
 
-    def _take(self, data: bytes, inbox: Inbox, outbox: Outbox) -> None:
+    def _handle_frame(self, data: bytes, inbox: Inbox, outbox: Outbox) -> None:
         try:
             item = read_frame(data)
         except BadInput as exc:
@@ -193,25 +193,25 @@ class WebSocketLink:
             return
         match item:
             case CallAnswer():
-                self._take_answer(item, outbox)
+                self._handle_answer(item, outbox)
             case Deliver():
-                inbox.take_deliver(item, len(data))
+                inbox.add_delivery(item, len(data))
             case Live():
                 self._is_watched = self._is_watched if item.watch is None else item.watch
-                inbox.take_live(item, len(data))
+                inbox.add_live(item, len(data))
             case _ if self._is_paused:
                 pass
             case _ if inbox.is_full:
                 self._is_paused = True
                 self._overflow.set()
             case _:
-                inbox.take_event(item, len(data))
+                inbox.add_event(item, len(data))
 
-    def _take_answer(self, answer: CallAnswer, outbox: Outbox) -> None:
+    def _handle_answer(self, answer: CallAnswer, outbox: Outbox) -> None:
         if isinstance(answer.ref, int):
             outbox.settle(answer.ref, answer)
         elif answer.ref == _WATCH and self._watching is not None and not self._watching.done():
-            # Everything before this answer was sent before the gateway began again.
+            # Everything before this answer was sent before the gateway resumed.
             self._is_paused = False
             self._watching.set_result(answer)
 

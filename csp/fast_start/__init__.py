@@ -1,4 +1,4 @@
-"""Parts that load next to nothing: a CLI behind a sidecar waits for them before it starts.
+"""Modules with minimal imports: a CLI in a sidecar waits for them before it starts.
 
-So nothing here imports typing, re, dataclasses, pathlib, json or what needs them.
+Nothing here imports typing, re, dataclasses, pathlib or json, directly or indirectly.
 """

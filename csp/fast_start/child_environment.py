@@ -1,4 +1,4 @@
-"""Decide which variables a child process gets.
+"""Make the environments of child processes.
 
 Every process that CSP starts has an environment that was made here. There are two ways to make one: by a
 list of what the child needs, for programs that work for us; by leaving out what is ours, for programs that
@@ -10,21 +10,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-#: A program of the system that answers us: git, ps, nice.
+#: A system program: git, ps, nice.
 TOOL = "tool"
-#: A csp process that works for us: a check of the journal, the brain of a sidecar.
+#: A csp process: a check of the journal, the brain of a sidecar.
 HELPER = "helper"
-#: A csp process that calls a model behind an API; `keys` names the variable with its key.
+#: A csp process that calls an API model; `keys` names the variable with its key.
 CONNECTOR = "connector"
-#: A program of the user: a CLI, a test command, a shell, a browser, also whatever starts these.
+#: A program of the user: a CLI, a test command, a shell, a browser, or what starts these.
 USER = "user"
 
-#: In the environment of a connector: that it was made here.
+#: Marks the environment of a connector.
 MADE = "CSP_CONNECTOR"
 TOKEN = "CSP_AUTH_TOKEN"
-#: Who a process is in a room. A child gets these by `own` or not at all.
+#: The identity of a process in a room. A child gets these only by `own`.
 IDENTITY = (TOKEN, "CSP_AGENT", "CSP_GATEWAY_URL")
-#: Words in a name of ours that only a secret has.
+#: Words in our variable names that mark a secret.
 _SECRET_WORDS = frozenset({"TOKEN", "SECRET", "PASSWORD", "KEY"})
 
 _BASIC = frozenset(
@@ -42,13 +42,13 @@ _OURS = frozenset(
     }
 )
 _OUR_PREFIXES = ("XDG_", "CSP_", "PYTHON", "TMUX", "SSL_CERT_", "TERMINFO_")
-#: In either case: some programs read only the one, some only the other.
+#: In upper and lower case: programs differ in which one they read.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-#: What the SDKs of providers read beside a key: where to call, on whose account.
+#: Read by the SDKs of providers, in addition to a key: address and account.
 _PROVIDERS = frozenset(
     {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_PROJECT"}
 )
-#: What is shorter is found in values that have nothing to do with it.
+#: Shorter secrets would match unrelated values.
 _LEAST_SECRET = 8
 
 
@@ -78,12 +78,12 @@ def child_environment(
 
 
 def usual_key(provider: str) -> str:
-    """Return the variable that has the key of a provider, where none is named."""
+    """Return the default variable for the key of a provider."""
     return f"{provider.upper().replace('-', '_')}_API_KEY"
 
 
 def identity(environ: "Mapping[str, str]") -> dict[str, str]:
-    """Return who this process is, for a child that speaks for the same person or agent."""
+    """Return the identity of this process, for a child that acts as the same person or agent."""
     return {name: environ[name] for name in IDENTITY if name in environ}
 
 

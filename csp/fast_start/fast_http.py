@@ -1,4 +1,4 @@
-"""Exchange one request for one answer over HTTP, on a connection of its own."""
+"""Make one HTTP request over its own connection."""
 
 import _socket
 
@@ -16,7 +16,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Url:
-    """The address of a gateway, taken apart; ValueError where its port is no number."""
+    """The parts of a gateway's address; ValueError if its port is not a number."""
 
     def __init__(self, url: str) -> None:
         self.scheme, _, rest = url.partition("://")
@@ -38,7 +38,7 @@ def exchange(
     timeout_s: float,
     on_sent: "Callable[[], None]",
 ) -> tuple[int, bytes]:
-    """Return the status with the bytes of the answer; ConnectionError where it is none, or breaks off."""
+    """Return the status and the body of the answer; ConnectionError if it is invalid or incomplete."""
     lines = [f"{method} {url.prefix}{path} HTTP/1.1", f"Host: {url.authority}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if body is not None:
@@ -54,7 +54,7 @@ def exchange(
 
 
 def _connect(url: Url, timeout_s: float) -> _socket.socket:
-    # As text the name would go through the idna codec, which is slow to load.
+    # A text would be encoded with the idna codec, which is slow to load.
     host = url.host.encode("ascii") if url.host.isascii() else url.host
     failure = OSError("it has no address")
     for family, kind, protocol, _, address in _socket.getaddrinfo(host, url.port, 0, _socket.SOCK_STREAM):
@@ -101,7 +101,7 @@ def _read_answer(receive: "Receive") -> tuple[int, bytes]:
 
 
 def _read_head(receive: "Receive", data: bytearray) -> tuple[int, dict[bytes, bytes], bytearray]:
-    """Return the status, the fields by their names in lower case, what has been read behind them."""
+    """Return the status, the fields by lower-case names, and the bytes read after them."""
     while (end := data.find(_BLANK_LINE)) < 0:
         if len(data) > _MAX_HEAD_BYTES:
             raise ConnectionError("the head of the answer has no end")
@@ -144,7 +144,7 @@ def _more(receive: "Receive") -> bytes:
 
 
 def _number(digits: bytes, base: int) -> int:
-    # int alone would take signs, blanks, underscores.
+    # int() would accept signs, blanks and underscores.
     if not digits.isalnum():
         raise ConnectionError("the answer is not http")
     try:

@@ -1,4 +1,4 @@
-"""Read JSON, or write it, by the C functions under the json package, which itself is slow to load."""
+"""Read and write JSON with the C functions of the json package, which itself is slow to load."""
 
 import _json
 
@@ -11,7 +11,7 @@ _CONSTANTS = {"-Infinity": float("-inf"), "Infinity": float("inf"), "NaN": float
 
 
 class _AsUsual:
-    """What the json package tells its scanner by default."""
+    """The defaults that the json package passes to its scanner."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -27,7 +27,7 @@ _scan = _json.make_scanner(_AsUsual())  # type: ignore[arg-type]  # any object w
 
 
 def loads(raw: bytes | str) -> "Any":
-    """Return the value of a JSON text, as bytes in UTF-8; ValueError where it is none."""
+    """Return the value of a JSON text in UTF-8; ValueError if it is invalid."""
     text = (raw if isinstance(raw, str) else raw.decode("utf-8")).strip(_BLANK)
     try:
         value, end = _scan(text, 0)

@@ -1,8 +1,8 @@
-"""Find what a process is told by its environment, as plain strings."""
+"""Read the environment of this process, as plain strings."""
 
 import os
 
-#: Where the system keeps a folder for each user who is logged in.
+#: Where the system keeps a folder for each logged-in user.
 RUNTIME_DIRS = "/run/user"
 
 TYPE_CHECKING = False
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 def process_environment() -> dict[str, str]:
-    """Return the environment of this process, for a child that shall have it."""
+    """Return the environment of this process."""
     return dict(os.environ)
 
 
 def home(env: "Mapping[str, str]") -> str:
-    """Return the home directory, nothing where there is none."""
+    """Return the home directory, or an empty string."""
     found = env.get("HOME") or os.path.expanduser("~")
     return "" if found.startswith("~") else found
 
 
 def xdg(env: "Mapping[str, str]", variable: str, fallback: str) -> str:
-    """Return a base directory, nothing where there is none; by its specification it is no relative path."""
+    """Return an XDG base directory, or an empty string; relative paths are invalid."""
     chosen = env.get(variable, "")
     if chosen.startswith("/"):
         return chosen
@@ -31,13 +31,13 @@ def xdg(env: "Mapping[str, str]", variable: str, fallback: str) -> str:
 
 
 def unnamed_runtime_dir(env: "Mapping[str, str]") -> str:
-    """Return where rooms are announced by who knows the runtime folder, if this process is not told it."""
+    """Return the state folder of processes with a runtime folder, if this one has none set."""
     folder = os.path.join(RUNTIME_DIRS, str(os.getuid()), "csp")
     return "" if env.get("XDG_RUNTIME_DIR") or not os.path.isdir(folder) else folder
 
 
 def state_dir(env: "Mapping[str, str]") -> str:
-    """Return the folder in which running rooms are announced, nothing where there is no place for it."""
+    """Return the folder in which running rooms are announced, or an empty string."""
     runtime = env.get("XDG_RUNTIME_DIR", "")
     if runtime.startswith("/") and os.path.isdir(runtime):
         return os.path.join(runtime, "csp")
@@ -46,7 +46,7 @@ def state_dir(env: "Mapping[str, str]") -> str:
 
 
 def set_variable(name: str, value: str | None) -> str | None:
-    """Set a variable of this process, or remove it; return what it was before."""
+    """Set or remove a variable of this process; return its old value."""
     before = os.environ.get(name)
     if value is None:
         os.environ.pop(name, None)

@@ -1,4 +1,4 @@
-"""Read the files by which rooms are announced; write those that their agents need."""
+"""Read the announcements of rooms; write the token files of their agents."""
 
 import fcntl
 import os
@@ -17,19 +17,19 @@ _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a room or an agent may be called so; such a name leads to no other folder."""
+    """Return whether a name is valid for a room or an agent; valid names are safe in paths."""
     return 0 < len(text) <= _MAX_NAME and _NAME_CHARS.issuperset(text)
 
 
 def checked(name: str, what: str) -> str:
-    """Return a name that cannot lead anywhere else."""
+    """Return the name, or raise if it is not safe in a path."""
     if not is_name(name):
         raise BadInput(f"{what}: expected a name of a-z, 0-9 or -, got {name!r}")
     return name
 
 
 def read_running(path: str) -> "dict[str, Any] | None":
-    """Return what a room that runs says of itself; remove the file of one that does not."""
+    """Return the announcement of a running room; remove that of one that has ended."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -49,7 +49,7 @@ def _content(fd: int) -> bytes:
     try:
         return os.pread(fd, _MAX_BYTES, 0)
     except OSError:
-        # A folder, or whatever else has taken the place of the file.
+        # A folder, or something else in place of the file.
         return b""
 
 
@@ -62,7 +62,7 @@ def _parse(raw: bytes) -> "dict[str, Any] | None":
 
 
 def lock(fd: int, kind: int) -> bool:
-    """Take the lock of a file if nobody else has it."""
+    """Lock a file; return whether that worked."""
     try:
         fcntl.flock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -71,7 +71,7 @@ def lock(fd: int, kind: int) -> bool:
 
 
 def is_at(fd: int, path: str) -> bool:
-    """Tell whether the path still names the open file; another process may have removed it meanwhile."""
+    """Return whether the path still names the open file; another process may have removed it."""
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path))
     except FileNotFoundError:
@@ -96,25 +96,25 @@ def _is_alive(pid: int) -> bool:
 
 
 def make_private_dir(path: "str | os.PathLike[str]") -> None:
-    """Make a folder that only its user can look into, or make it so."""
+    """Create a private folder, or make an existing one private."""
     os.makedirs(path, 0o700, exist_ok=True)
     if os.stat(path).st_mode & 0o077:
         os.chmod(path, 0o700)
 
 
 def agents_dir(state_dir: str, room: str) -> str:
-    """Return where the sidecars of a room keep their folders, the tokens of their agents."""
+    """Return the folder of a room's sidecars and of their agents' tokens."""
     return os.path.join(state_dir, f"{room}.agents")
 
 
 def token_path(state_dir: str, room: str, agent: str, kind: str = "token") -> str:
-    """Return where the token of an agent lies: for the commands in its pane, or of another kind."""
+    """Return the path of an agent's token: for the commands in its pane, or of another kind."""
     name = f"{checked(agent, 'CSP_AGENT')}.{kind}"
     return os.path.join(agents_dir(state_dir, checked(room, "room")), name)
 
 
 def save_token(state_dir: str, room: str, agent: str, token: str, kind: str = "token") -> str:
-    """Leave the token of an agent for those who will speak as it, readable for its user alone; say where."""
+    """Write the token of an agent, readable by its user only; return its path."""
     path = token_path(state_dir, room, agent, kind)
     try:
         make_private_dir(state_dir)

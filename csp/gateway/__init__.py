@@ -1,1 +1,1 @@
-"""The gateway: one room, served over HTTP with WebSocket."""
+"""The gateway: serves one room over HTTP and WebSocket."""

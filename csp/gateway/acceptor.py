@@ -15,7 +15,7 @@ from csp.gateway.responses import refusal_bytes
 from csp.room.admission import HEAD_S
 
 #: How many connections are accepted, at least and at most, before the loop gets its turn. A caller that is
-#: not accepted in time may wait for seconds, so accepting goes ahead of everything that agents want.
+#: not accepted in time may wait for seconds, so accepting goes before all work for agents.
 AT_LEAST: Final = 16
 AT_MOST: Final = 512
 ACCEPT_S: Final = 0.008
@@ -38,7 +38,7 @@ class Acceptor:
         self._resume()
 
     def close(self) -> None:
-        """Accept no more; new callers wait for the next gateway."""
+        """Stop accepting; new callers wait for the next gateway."""
         self._loop.remove_reader(self._listener)
         if self._pause is not None:
             self._pause.cancel()
@@ -57,19 +57,16 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as exc:
-                self._on_failure(exc)
+                if exc.errno not in _NO_FILES:
+                    raise
+                if not self._server.guests.drop_oldest():
+                    self._loop.remove_reader(self._listener)
+                    self._pause = self._loop.call_later(PAUSE_S, self._resume)
                 return
             peer.setblocking(False)
-            self._take(peer)
+            self._admit(peer)
 
-    def _on_failure(self, error: OSError) -> None:
-        if error.errno not in _NO_FILES:
-            raise error
-        if not self._server.guests.drop_oldest():
-            self._loop.remove_reader(self._listener)
-            self._pause = self._loop.call_later(PAUSE_S, self._resume)
-
-    def _take(self, peer: socket.socket) -> None:
+    def _admit(self, peer: socket.socket) -> None:
         if self._tls is not None:
             self._go_on(peer, self._server.guests.open(peer.close), b"")
             return
@@ -77,12 +74,12 @@ class Acceptor:
         if early is None:
             guest = self._server.guests.open(partial(self._drop, peer))
             self._server.guests.read_from(guest, peer.fileno())
-            self._loop.add_reader(peer.fileno(), self._hear, peer, guest)
+            self._loop.add_reader(peer.fileno(), self._read_first, peer, guest)
         elif not self._is_refused(peer, early):
             self._go_on(peer, self._server.guests.open(peer.close), early)
 
-    def _hear(self, peer: socket.socket, guest: Guest) -> None:
-        """Read the first words of a caller that had not said anything when it came."""
+    def _read_first(self, peer: socket.socket, guest: Guest) -> None:
+        """Read the first bytes of a caller that had sent nothing when it was accepted."""
         early = _read_early(peer)
         if early is None:
             return
@@ -99,7 +96,9 @@ class Acceptor:
     def _is_refused(self, peer: socket.socket, early: bytes) -> bool:
         refused = self._server.guests.refusal(early) if HEAD_END in early else None
         if refused is not None:
-            _refuse(peer, refusal_bytes(refused))
+            with contextlib.suppress(OSError):
+                peer.send(refusal_bytes(refused))
+            peer.close()
         return refused is not None
 
     def _go_on(self, peer: socket.socket, guest: Guest, early: bytes) -> None:
@@ -126,19 +125,13 @@ class Acceptor:
 
 
 def _read_early(peer: socket.socket) -> bytes | None:
-    """Return what a caller has sent by now, most send all of their request at once; None if nothing."""
+    """Return what a caller has sent so far, usually its whole request; None if nothing."""
     try:
         return peer.recv(EARLY_BYTES)
     except (BlockingIOError, InterruptedError):
         return None
     except OSError:
         return b""
-
-
-def _refuse(peer: socket.socket, answer: bytes) -> None:
-    with contextlib.suppress(OSError):
-        peer.send(answer)
-    peer.close()
 
 
 def _cancel(task: "asyncio.Task[None]") -> None:

@@ -1,6 +1,6 @@
-"""Start a model behind an API for somebody who asks for it over HTTP.
+"""Start API models as agents, on request over HTTP.
 
-How an agent is started is the business of `csp add`, so that is run: the gateway knows no panes.
+The gateway runs `csp add`, because it knows nothing about panes.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from csp.protocol.enums import JoinRole
 from csp.protocol.requests import StartBody
 from csp.protocol.responses import StartedView
 
-#: `csp add` itself waits for a minute; a lock that another command holds comes on top of that.
+#: `csp add` waits for a minute, and before that for a lock that another command may hold.
 PATIENCE_S: Final = 90.0
-#: They are started one after the other, so more than these would only wait.
+#: Agents are started one after the other, so more requests would only wait.
 _MOST: Final = 8
 _KEPT: Final = 100
 _CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
@@ -33,17 +33,17 @@ class AgentLauncher:
     def __init__(self, room: str) -> None:
         self._room = room
         self._under_way = 0
-        #: Calls with an id of the caller's own, while they run and for a while after.
+        #: Calls with an id, while they run and for a while after.
         self._calls: dict[tuple[str, str], asyncio.Task[StartedView]] = {}
 
     def find(self, caller: str, key: str) -> "asyncio.Task[StartedView] | None":
-        """Return the same call from before, which may still run."""
+        """Return an earlier call with the same id, which may still run."""
         return self._calls.get((caller, key))
 
     async def start_once(
         self, caller: str, key: str, body: StartBody, note: Callable[[str], Awaitable[object]]
     ) -> StartedView:
-        """Start a model for a call that must not start two; `note` keeps that it began, then who came."""
+        """Start a model at most once per key; `note` records the call first, and later its agent."""
 
         async def run() -> StartedView:
             # Before anything is started: a gateway after this one must not start another.
@@ -59,7 +59,7 @@ class AgentLauncher:
         return await asyncio.shield(task)
 
     async def start(self, body: StartBody, patience_s: float = PATIENCE_S) -> StartedView:
-        """Return the model once it is in the room; raise what kept it from coming."""
+        """Return the agent once it is in the room, or raise why it did not come."""
         if self._under_way >= _MOST:
             raise TooMany(f"{_MOST} agents are being started", "try again in a moment")
         self._under_way += 1
@@ -75,7 +75,7 @@ class AgentLauncher:
 
 
 def start_argv(body: StartBody, room: str) -> list[str]:
-    """Return the command that starts a model; nothing in it can be taken for an option."""
+    """Return the command line; no value in it can be read as an option."""
     if body.name.startswith("-"):
         raise BadInput(f"name {body.name!r} begins with a dash", "give it a name such as claude-api")
     given = {
@@ -105,7 +105,7 @@ async def _run(argv: list[str], key: str, patience_s: float) -> tuple[int, str, 
     except TimeoutError:
         raise Refused(f"it has not joined after {patience_s:g} s", "see: csp logs") from None
     finally:
-        # Whoever asked may have hung up: a command that nobody waits for is ended, as by ctrl-c.
+        # The caller may have hung up. A command that nobody waits for is ended like with ctrl-c.
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGINT)
@@ -121,7 +121,7 @@ def _outcome(out: str) -> dict[str, Any]:
 
 
 def failure(code: int, problem: str, err: str) -> CspError:
-    """Return what a command said that failed: in one line, the advice behind it in brackets."""
+    """Return the error of a failed command in one line, with its hint in brackets."""
     lines = [line.removeprefix("csp: ") for line in err.splitlines() if line.startswith("csp: ")]
     line = problem or (lines[-1] if lines else "")
     if not line:

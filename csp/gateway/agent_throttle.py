@@ -1,6 +1,6 @@
-"""Agents take turns: so many operations of one in a second, so many of all at once.
+"""Limit the operations of agents: per second for each agent, and in flight for all.
 
-People do not come here. An operation has its turn from its decision until it is safe on disk, so that no
+People are not limited. An operation is in flight from its decision until it is on disk, so no
 batch is longer than the operations that may be under way.
 """
 
@@ -19,9 +19,9 @@ from csp.room.agent_rates import MAX_QUOTA, OPERATIONS_PER_S, Bucket, draw, is_f
 
 MAX_UNDER_WAY: Final = 64
 MAX_OF_ONE: Final = 16
-#: When agents wait because readers lag behind, how long until the readers are looked at again.
+#: When agents wait because readers lag behind, how long until the readers are checked again.
 LAG_S: Final = 0.005
-#: Buckets of agents that were not seen for long are forgotten at this number.
+#: The most rate buckets; the longest unused ones are dropped.
 MAX_BUCKETS: Final = 1024
 
 
@@ -40,7 +40,7 @@ _Waiting = deque[tuple["asyncio.Future[None]", Ticket]]
 
 
 class Throttle:
-    """`is_behind` tells whether readers have to catch up before agents may go on."""
+    """`is_behind` returns whether readers have to catch up before agents may continue."""
 
     def __init__(self, is_behind: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> None:
         self._is_behind = is_behind
@@ -61,13 +61,13 @@ class Throttle:
             raise _too_fast(agent)
 
     def refusal(self, agent: AgentId) -> TooMany | None:
-        """Return what an agent that is too fast is told, without counting anything."""
+        """Return the error for an agent that is too fast, without counting an operation."""
         bucket = self._buckets.get(agent)
         is_over = bucket is not None and draw(bucket, self._clock())[1] > 0
         return _too_fast(agent) if is_over else None
 
     async def keep_rate(self, agent: AgentId) -> None:
-        """Count an operation as soon as the agent may have one."""
+        """Wait until the agent may have an operation, then count it."""
         while (wait_s := self._draw(agent)) > 0:  # noqa: ASYNC110
             await asyncio.sleep(wait_s)
 
@@ -82,7 +82,7 @@ class Throttle:
 
     @asynccontextmanager
     async def turn(self, agent: AgentId) -> AsyncIterator[None]:
-        """Do something for an agent when it is its turn."""
+        """Wait for a turn of the agent and hold it for the block."""
         ticket = Ticket(agent)
         await self.enter(ticket)
         token = _TURN.set((self, ticket))
@@ -93,7 +93,7 @@ class Throttle:
             self.leave(ticket)
 
     async def enter(self, ticket: Ticket) -> None:
-        """Return when it is this operation's turn."""
+        """Wait for the turn of this operation."""
         if not self._waiting and self._may_enter(ticket.agent):
             self._let_in(ticket)
             self._schedule()
@@ -108,7 +108,7 @@ class Throttle:
             raise
 
     def leave(self, ticket: Ticket) -> None:
-        """End the turn of an operation; once is enough."""
+        """End the turn of an operation; may be called twice."""
         if not ticket.is_in:
             return
         ticket.is_in = False
@@ -141,12 +141,12 @@ class Throttle:
 
     def _schedule(self) -> None:
         if self._scheduled_at is None:
-            # Time of this thread alone: on a busy machine a pass takes long without being much work.
+            # CPU time of this thread: on a busy machine a pass takes long without being much work.
             self._scheduled_at = time.thread_time()
             self._loop.call_soon(self._pass)
 
     def _pass(self) -> None:
-        """Give agents a new quota, once in every pass of the loop, less if that has become slow."""
+        """Give agents a new quota in every pass of the loop, a smaller one if the loop is slow."""
         began = self._scheduled_at
         self._scheduled_at = None
         if began is not None:
@@ -163,7 +163,7 @@ class Throttle:
         while self._waiting and skipped < len(self._waiting) and self._left > 0:
             agent, queue = self._waiting.popitem(last=False)
             if queue[0][0].done():
-                # Its caller has hung up, and is about to say so.
+                # Its caller has hung up and is about to notice.
                 queue.popleft()
             elif self._may_enter(agent):
                 done, ticket = queue.popleft()
@@ -177,7 +177,7 @@ class Throttle:
 
 
 async def wait_for_news(news: "asyncio.Future[None]", timeout_s: float) -> None:
-    """Wait for news and give up the turn while waiting."""
+    """Wait for news without holding the turn."""
     turn = _TURN.get()
     if turn is not None:
         turn[0].leave(turn[1])
@@ -187,5 +187,5 @@ async def wait_for_news(news: "asyncio.Future[None]", timeout_s: float) -> None:
 
 
 def _too_fast(agent: AgentId) -> TooMany:
-    problem = f"{agent} does more than {OPERATIONS_PER_S:g} operations a second"
+    problem = f"{agent} exceeds {OPERATIONS_PER_S:g} operations per second"
     return TooMany(problem, f"try again in {AGAIN_S:g} s", after_s=AGAIN_S)

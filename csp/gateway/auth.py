@@ -1,6 +1,6 @@
-"""Who is calling: tokens, Host, Origin.
+"""Authentication of callers: tokens, Host and Origin.
 
-An agent's token is its id, the epoch of its ownership, a keyed hash over both. The journal holds
+An agent's token is its id, the epoch of its ownership and a keyed hash over both. The journal holds
 the epoch, the room's secret file the key, so a token outlives restarts without being stored anywhere.
 A page's token has no dot, so neither can be taken for the other.
 
@@ -28,14 +28,14 @@ from csp.room.room_state import Room
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _AGENT_TOKEN: Final = re.compile(r"[a-z0-9-]{1,32}\.\d+\.[0-9a-f]{40}")
-#: What every page's token begins with.
+#: The prefix of every page token.
 PAGE_TOKEN: Final = "csp-page_"
-#: What a page offers in place of a header, which the WebSocket of a browser cannot have.
+#: The subprotocol a page offers instead of a header, which a browser's WebSocket cannot send.
 SUBPROTOCOL: Final = "csp"
 _TOKEN_OFFER: Final = "csp-token."
 _HOST: Final = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 _IPV4_IN_IPV6: Final = "::ffff:"
-#: What a browser says when the page is ours, or when there is no page behind the request.
+#: Values of Sec-Fetch-Site for our own page, or for a request without a page.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 MAX_REMEMBERED: Final = 1024
 _OPEN_HERE: Final = "open the page from the gateway itself"
@@ -43,22 +43,22 @@ _HINT: Final = "send the token as 'X-Auth-Token: ...' or 'Authorization: Bearer 
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Whose words these are, and what they may ask for."""
+    """An authenticated caller and its role."""
 
     id: AgentId
     role: Role
     epoch: int = 0
-    #: The hash of a page's token, if it came with one.
+    #: The hash of the page token, if the caller used one.
     page: str = ""
 
     @property
     def reader(self) -> AgentId | None:
-        """For whom something is looked up; None for a person, who may read everything."""
+        """The agent whose view is returned; None for a person, who may read everything."""
         return None if self.role is Role.ROOM else self.id
 
     @property
     def party(self) -> Party:
-        """Who this is in the table of roles."""
+        """The caller's party in the table of roles."""
         return party_of(self.role, is_page=bool(self.page))
 
 
@@ -66,7 +66,7 @@ NOBODY: Final = Caller(AgentId(""), Role.NONE)
 
 
 class TokenStore:
-    """Make tokens, and tell whose a token is."""
+    """Issues tokens and identifies their holders."""
 
     def __init__(self, secret: bytes, room_token: str = "") -> None:
         if _AGENT_TOKEN.fullmatch(room_token):
@@ -76,7 +76,7 @@ class TokenStore:
         self._secret = secret
         self.room_token = room_token or self._sign("room")
         self._room_token_bytes = self.room_token.encode()
-        # The hash over a claim never changes; whether the claim still holds is asked every time.
+        # The hash of a claim never changes; whether the claim still holds is checked every time.
         self._known: dict[str, tuple[str, str]] = {}
 
     def issue(self, agent: AgentId, epoch: int) -> str:
@@ -85,7 +85,7 @@ class TokenStore:
         return f"{claim}.{self._sign(claim)}"
 
     def identify(self, token: str, room: Room) -> Caller:
-        """Return who holds `token`, or raise Unauthenticated."""
+        """Return the holder of `token`, or raise Unauthenticated."""
         raw = token.encode(errors="replace")
         if hmac.compare_digest(raw, self._room_token_bytes):
             return Caller(HUMAN, Role.ROOM)
@@ -122,7 +122,7 @@ def read_token(request: web.BaseRequest) -> str:
 
 
 def read_offered_token(request: web.BaseRequest) -> str:
-    """Return the token that a page offers with its WebSocket, or nothing if it offers none.
+    """Return the token that a page offers with its WebSocket, or an empty string.
 
     Only a page's token may come this way, only with an Origin, which the guard has found to be ours: every
     other program can send a header, and none should get used to a second way.
@@ -131,26 +131,26 @@ def read_offered_token(request: web.BaseRequest) -> str:
     tokens = [word.removeprefix(_TOKEN_OFFER) for word in offers if word.startswith(_TOKEN_OFFER)]
     if not tokens:
         return ""
-    # A handshake that has nothing in common is logged by aiohttp, with all that was offered.
+    # aiohttp would log a handshake without a common subprotocol, with the offered token.
     if SUBPROTOCOL not in offers or len(tokens) > 1:
-        raise BadInput("the subprotocols are not ours", f"offer {SUBPROTOCOL!r} with one {_TOKEN_OFFER}TOKEN")
+        raise BadInput("unknown subprotocols", f"offer {SUBPROTOCOL!r} with one {_TOKEN_OFFER}TOKEN")
     if "Origin" not in request.headers or not tokens[0].startswith(PAGE_TOKEN):
         raise Forbidden("only a page may offer its token as a subprotocol", _HINT)
     return tokens[0]
 
 
 class HostGuard:
-    """Refuse requests that a foreign page or a rebound name sent through a browser."""
+    """Refuses requests that a foreign page or a rebound name sent through a browser."""
 
     def __init__(self, bound_host: str) -> None:
         self._names = set(_LOOPBACK_NAMES) | {bound_host.lower()}
-        # Callers repeat themselves; what was good once is not taken apart again.
+        # Callers repeat themselves; accepted values are not parsed again.
         self._good: set[str] = set()
         if not is_loopback(bound_host):
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
 
     def check(self, request: web.BaseRequest) -> None:
-        """Raise Forbidden unless Host is ours, with all else that a browser says of the page behind it."""
+        """Raise Forbidden unless Host, Origin and Sec-Fetch-Site are those of our own page."""
         headers = request.headers
         host = headers.get("Host", "")
         if host not in self._good and not self._is_ours(host, request):
@@ -178,7 +178,7 @@ class HostGuard:
 
 
 def _check_origin(request: web.BaseRequest, own: str) -> None:
-    """Raise Forbidden if any Origin, or a target that names its server, is not ours."""
+    """Raise Forbidden if an Origin, or an absolute request target, is not ours."""
     for origin in request.headers.getall("Origin", ()):
         if origin.lower() != own:
             raise Forbidden(f"origin {origin!r} may not use this gateway", _OPEN_HERE)
@@ -188,7 +188,7 @@ def _check_origin(request: web.BaseRequest, own: str) -> None:
 
 
 def _is_visit(request: web.BaseRequest) -> bool:
-    """Tell whether a person followed a link to us: the page that had it can neither frame nor read ours."""
+    """Return whether a person followed a link to us: its page can neither frame nor read ours."""
     headers = request.headers
     return (
         request.method == "GET"
@@ -198,13 +198,13 @@ def _is_visit(request: web.BaseRequest) -> bool:
 
 
 def _local_address(request: web.BaseRequest) -> str:
-    """Return the address that the caller has reached us by."""
+    """Return the local address that the caller connected to."""
     local = request.transport.get_extra_info("sockname") if request.transport else None
     return str(local[0]).removeprefix(_IPV4_IN_IPV6) if local else ""
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether nobody outside this machine can reach `host`."""
+    """Return whether `host` is reachable from this machine only."""
     if host.lower() == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""The routes of the whiteboard: write on it, page through it, search it, have it summed up."""
+"""Whiteboard routes: write, list, search, export and summarise notes."""
 
 import asyncio
 import time
@@ -31,7 +31,7 @@ from csp.whiteboard.note_index import Filter
 from csp.whiteboard.whiteboard import NotePage, elapsed_ms
 
 _PAGE = 1000
-#: Characters of a text that is too long to be searched on the event loop.
+#: Texts of more characters are searched for secrets in a thread.
 LONG_TEXT = 4096
 
 
@@ -39,7 +39,7 @@ async def write(gateway: Gateway, call: Call) -> Answer:
     body: BoardBody = call.body
     check_text(body.text)
     if len(body.text) > LONG_TEXT:
-        # A long text is searched for secrets in a thread, so that the event loop stays free.
+        # In a thread, so that a long text does not block the event loop.
         await asyncio.to_thread(redact, body.text, gateway.rules.secrets)
     command = WriteNote(
         sender=call.caller.id, text=body.text, session=body.session, tags=body.tags, id=body.id
@@ -67,7 +67,7 @@ async def list_notes(gateway: Gateway, call: Call) -> Answer:
 
 
 def _next(page: NotePage, after: int | None) -> int | None:
-    """Return where to go on: after the last note, or before the first; None where nothing older is left."""
+    """Return the position of the next page: after the last note, or before the first; None at the end."""
     seqs = [int(note.id.removeprefix("n-")) for note in page.notes]
     if after is not None:
         return seqs[-1] if seqs else after
@@ -81,7 +81,7 @@ async def get_note(gateway: Gateway, call: Call) -> Answer:
 async def search(gateway: Gateway, call: Call) -> Answer:
     params: SearchParams = call.query
     if not params.q.strip():
-        raise BadInput("there is nothing to look for", "give words, names, or a question as q")
+        raise BadInput("q is empty", "give words, names, or a question as q")
     started = time.monotonic()
     wanted = Filter(
         session=params.session,
@@ -125,7 +125,7 @@ async def summarise(gateway: Gateway, call: Call) -> Answer:
 
 
 def audience_of(caller: Caller) -> AgentId | None:
-    """Return for whom notes are looked up; None for who may read all of them."""
+    """Return the agent whose notes are searched; None for a caller that may read all."""
     return caller.reader
 
 

@@ -1,4 +1,4 @@
-"""Fan-out of committed events to everybody who watches.
+"""Fan-out of committed events to all watchers.
 
 Each watcher has a place in one shared tail of frames. A pass walks the watchers in small steps, so
 that a thousand of them never hold up the room, and gives each everything since its place in one write.
@@ -17,16 +17,16 @@ from csp.protocol.events import AnyEvent
 STEP: Final = 16
 #: How many events are looked through for watchers before the loop gets its turn.
 STEP_EVENTS: Final = 512
-#: With so much waiting for watchers agents have to wait, too.
+#: With this much unsent data, agents have to wait.
 MAX_LAG: Final = 512
 MAX_LAG_BYTES: Final = 4 * 1024 * 1024
-#: Those who wait for any news are woken so often, when they are many.
+#: With many of them, readers that wait for any news are woken this often.
 WAKE_S: Final = 0.1
 MANY_WAITING: Final = 64
 
 
 class EventWatcher:
-    """One reader of events: the room's token sees all, an agent what concerns it."""
+    """A reader of events; `agent` limits it to the events that agent may read."""
 
     def __init__(self, pipe: Pipe, agent: AgentId | None) -> None:
         self.pipe = pipe
@@ -35,23 +35,23 @@ class EventWatcher:
 
 
 class Broadcast:
-    """`concerns` is the room's rule of what an agent may read."""
+    """`concerns` returns whether an agent may read an event."""
 
     def __init__(self, concerns: Concerns) -> None:
         self._concerns = concerns
         self.watchers: dict[EventWatcher, None] = {}
         self._tail: deque[tuple[AnyEvent, bytes]] = deque()
-        #: The place of the tail's first entry, counted over the hub's life.
+        #: The position of the tail's first entry since the start.
         self._first = 0
         self._tail_bytes = 0
         self._pass: list[EventWatcher] = []
         self._joined: dict[tuple[int, AgentId | None], bytes] = {}
-        #: One future for all who wait for the same news: any, or that of one agent's inbox.
+        #: One future for all readers that wait for the same news: any news (None), or an agent's inbox.
         self._news: dict[AgentId | None, asyncio.Future[None]] = {}
         self._asked = 0
         self._waking: asyncio.TimerHandle | None = None
         self._woken_at = 0.0
-        #: Whether nothing will be published any more, so that there is nothing to wait for.
+        #: Whether nothing will be published any more.
         self.is_closed = False
 
     @property
@@ -59,7 +59,7 @@ class Broadcast:
         return self._first + len(self._tail)
 
     def add(self, watcher: EventWatcher) -> None:
-        """Serve `watcher` with what is published from now on."""
+        """Send `watcher` everything published from now on."""
         watcher.place = self._end
         self.watchers[watcher] = None
 
@@ -74,15 +74,16 @@ class Broadcast:
             self._tail.extend(frames)
             self._tail_bytes += sum([len(frame) for _, frame in frames])
             if not self._pass:
-                self._start_pass()
+                self._pass = self._in_order()
+                self._step()
         self._wake_all()
 
     def is_behind(self) -> bool:
-        """Tell whether watchers have so much to get that nothing should be added."""
+        """Return whether so much is unsent that nothing should be added."""
         return len(self._tail) > MAX_LAG or self._tail_bytes > MAX_LAG_BYTES
 
     def _wake_all(self) -> None:
-        """Wake those who wait for any news; a crowd looks again ten times a second at most."""
+        """Wake the readers that wait for any news; many of them at most ten times a second."""
         if self._waking is not None:
             return
         loop = asyncio.get_running_loop()
@@ -98,9 +99,9 @@ class Broadcast:
         self.wake(None)
 
     def next_news(self, agent: AgentId | None = None) -> "asyncio.Future[None]":
-        """Return what is done with the next publication, or with the next one that `agent` must act on.
+        """Return a future for the next publication, or for the next news in the inbox of `agent`.
 
-        Who takes it before looking misses none.
+        A reader that gets it before reading misses nothing.
         """
         if agent is None:
             self._asked += 1
@@ -109,20 +110,16 @@ class Broadcast:
         return self._news[agent]
 
     def wake(self, agent: AgentId | None) -> None:
-        """Let those look again who wait for this news."""
+        """Wake the readers that wait for this news."""
         waiter = self._news.pop(agent, None)
         if waiter is not None:
             waiter.set_result(None)
 
     def close(self) -> None:
-        """Let go of everybody who waits for news."""
+        """Wake all readers that wait for news; there will be none."""
         self.is_closed = True
         for agent in list(self._news):
             self.wake(agent)
-
-    def _start_pass(self) -> None:
-        self._pass = self._in_order()
-        self._step()
 
     def _in_order(self) -> list[EventWatcher]:
         """Return all watchers, people first."""
@@ -140,7 +137,10 @@ class Broadcast:
         if self._pass:
             asyncio.get_running_loop().call_soon(self._step)
             return
-        self._trim()
+        done = min((watcher.place for watcher in self.watchers), default=self._end)
+        while self._first < done:
+            self._tail_bytes -= len(self._tail.popleft()[1])
+            self._first += 1
         if self._tail:
             self._pass = self._in_order()
             asyncio.get_running_loop().call_soon(self._step)
@@ -162,9 +162,3 @@ class Broadcast:
             return b"".join([frame for _, frame in self._tail])
         entries = list(self._tail)[skip:]
         return b"".join([frame for event, frame in entries if agent is None or self._concerns(event, agent)])
-
-    def _trim(self) -> None:
-        done = min((watcher.place for watcher in self.watchers), default=self._end)
-        while self._first < done:
-            self._tail_bytes -= len(self._tail.popleft()[1])
-            self._first += 1

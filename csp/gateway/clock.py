@@ -1,4 +1,4 @@
-"""The clock of a gateway: the time of day at its start, then as much more as has passed.
+"""The clock of a gateway: the time of day at its start plus the time that has passed.
 
 Deadlines of turns and messages are times of day, so that they outlive the gateway. If somebody sets the clock
 of the machine, or a time server does, no turn may run out early and none may get an hour more for that.
@@ -11,18 +11,18 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
-#: The clock of the machine may be off by so much before it is worth a word.
+#: A larger difference to the clock of the machine is logged.
 JUMP_S: Final = 2.0
 
 
 def passed_s() -> float:
-    """Return how long the machine has been up, suspended or not where the system can tell."""
+    """Return the uptime of the machine, with suspended time where the system counts it."""
     boot_clock: int | None = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot_clock is None else time.clock_gettime(boot_clock)
 
 
 class SteadyClock:
-    """Return the time when called; a jump of the machine's own clock is told in the log, and not followed."""
+    """Returns the time when called; a jump of the machine's clock is logged and not followed."""
 
     def __init__(self, wall: Callable[[], float] = time.time, passed: Callable[[], float] = passed_s) -> None:
         self._wall = wall

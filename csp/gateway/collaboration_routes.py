@@ -1,4 +1,4 @@
-"""The routes of collaborations: begin one, follow it, stop it."""
+"""Collaboration routes: start, follow and stop one."""
 
 import asyncio
 import time
@@ -61,13 +61,13 @@ async def begin(gateway: Gateway, call: Call) -> Answer:
 
 
 async def known_prices(gateway: Gateway) -> dict[AgentId, Price]:
-    """Return what the models of the room cost, as far as that is known; demo agents are free."""
+    """Return the known prices of the room's models; demo agents are free."""
     found: dict[AgentId, Price | None] = {}
     for participant in list(gateway.writer.room.participants.values()):
         told = participant.capabilities
         if isinstance(told, dict) and participant.kind is ParticipantKind.API:
             model, provider = str(told.get("model") or ""), str(told.get("provider") or "")
-            # In a thread, because the list of prices takes a while to load.
+            # In a thread, because the price list takes a while to load.
             found[participant.id] = await asyncio.to_thread(price_of, model, provider)
         elif told == [_DEMO_PROFILE]:
             found[participant.id] = _FREE
@@ -104,11 +104,11 @@ def _view(gateway: Gateway, call: Call, handle: str, after: int | None) -> Colla
 
 
 def _known(gateway: Gateway, handle: str) -> tuple[Session, Collaboration]:
-    """Return the collaboration of a handle: its id, or the name that it was given."""
+    """Return a collaboration by its id or its name."""
     sessions = gateway.writer.room.sessions
     found = sessions.find(handle)
     if found is None or found.setup.collaboration is None:
         known = [str(one.id) for one in sessions.by_id.values() if one.setup.collaboration]
-        hint = nearest(handle, known) if known else "begin one: csp collaborate 'a plan' --models a,b"
+        hint = nearest(handle, known) if known else "start one: csp collaborate 'a plan' --models a,b"
         raise NotFound(f"unknown collaboration {handle[:80]!r}", hint)
     return found, found.setup.collaboration

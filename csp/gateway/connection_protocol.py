@@ -1,6 +1,6 @@
-"""A connection: nothing but bytes at first, aiohttp's from the head of its first request on.
+"""Connections: a light reader until the head of the first request, then aiohttp's protocol.
 
-Until the head is there a connection is next to nothing: no parser, no task. Then its token says whether it
+Until the head is complete, a connection has no parser and no task. Then its token decides whether it
 gets a place at all, and aiohttp takes it over.
 """
 
@@ -20,7 +20,7 @@ HEAD_END: Final = b"\r\n\r\n"
 
 
 class HttpConnection(RequestHandler):
-    """aiohttp's connection; it ends the work for a caller that has hung up."""
+    """aiohttp's connection; it cancels the work for a caller that has hung up."""
 
     __slots__ = ("_connections", "guest", "work")
 
@@ -28,7 +28,7 @@ class HttpConnection(RequestHandler):
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
         self._connections = server.guests
         self.guest = guest
-        #: What is being done for the caller and may be broken off.
+        #: The work for the caller, if it may be cancelled.
         self.work: asyncio.Task[Any] | None = None
 
     def data_received(self, data: bytes) -> None:
@@ -46,7 +46,7 @@ class HttpConnection(RequestHandler):
 
 
 class HttpServer(web.Server):
-    """aiohttp's server, with a reader of heads before each of its connections."""
+    """aiohttp's server, with a reader of heads in front of each connection."""
 
     def __init__(self, handler: Any, guests: Connections, request_factory: Any, **options: Any) -> None:
         super().__init__(handler, request_factory=request_factory)
@@ -113,7 +113,7 @@ class HeadReader(asyncio.Protocol):
 
 
 def _may_be_head(data: bytearray) -> bool:
-    """Tell whether the rest of a head is worth waiting for; what is not one is aiohttp's to answer."""
+    """Return whether to wait for the rest of a head; aiohttp answers what is not a head."""
     if len(data) > MAX_HEAD_BYTES or b"\n\n" in data:
         return False
     if b"\n" in data:

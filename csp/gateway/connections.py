@@ -1,4 +1,4 @@
-"""The open connections: whose they are, which of them have to go."""
+"""The open connections, their owners, and which to close when there are too many."""
 
 import asyncio
 import re
@@ -12,11 +12,11 @@ from csp.gateway.priority_loop import lanes_of
 from csp.protocol.enums import AgentId, Role
 from csp.room.admission import HEAD_S, Lane, admit, places_for
 
-#: How often connections are looked through for those that owe a request for too long.
+#: How often connections are checked for requests that are overdue.
 SWEEP_S: Final = 1.0
 #: When a refused agent may try again; until then its connection is not read.
 AGAIN_S: Final = 1.0
-#: How much is read at once: what has been read is work that nothing interrupts.
+#: How much is read at once: handling it cannot be interrupted.
 READ_BYTES: Final = {Lane.PEOPLE: 256 * 1024, Lane.AGENTS: 16 * 1024, Lane.STRANGERS: 16 * 1024}
 _TOKEN: Final = re.compile(
     rb"\r\n(?:x-auth-token[ \t]*:|authorization[ \t]*:[ \t]*bearer[ \t])[ \t]*([!-~]+)", re.IGNORECASE
@@ -35,12 +35,12 @@ class Guest:
         self.fd = -1
         #: Whether a request is being answered.
         self.is_busy = False
-        #: Since when it owes the rest of a request's head; None while it owes nothing.
+        #: Since when the rest of a request's head is due; None if nothing is due.
         self.since: float | None = since
         self.transport: asyncio.Transport | None = None
 
     def end_request(self) -> None:
-        """Note that a request was answered; who has no token owes the next one at once."""
+        """Record that a request was answered; without a token, the next one is due at once."""
         self.is_busy = False
         if self.lane is Lane.STRANGERS:
             self.since = asyncio.get_running_loop().time()
@@ -60,13 +60,13 @@ def _resume(transport: asyncio.Transport) -> None:
 
 
 def token_in(head: bytes) -> str:
-    """Return the token that stands in the head of a request, as far as that can be seen at a glance."""
+    """Return the token in the head of a request, by a quick search."""
     found = _TOKEN.search(head)
     return found[1].decode("ascii") if found else ""
 
 
 class Connections:
-    """All connections of a gateway; `identify` tells whose a token is, `too_fast` what an agent is told."""
+    """All connections of a gateway; `too_fast` returns the error for an agent over its rate."""
 
     def __init__(
         self, identify: Callable[[str], Caller], too_fast: Callable[[AgentId], TooMany | None]
@@ -88,7 +88,7 @@ class Connections:
     # --- come and go -----------------------------------------------------------------------------
 
     def open(self, abort: Callable[[], None]) -> Guest:
-        """Note a connection of which nothing is known yet; the oldest of its kind may have to go."""
+        """Add a connection without a caller; the oldest of its kind may be closed for it."""
         strangers = self._lanes[Lane.STRANGERS]
         while len(strangers) >= self.places.strangers:
             self.drop_oldest()
@@ -99,7 +99,7 @@ class Connections:
         return guest
 
     def connected(self, guest: Guest, transport: asyncio.Transport) -> None:
-        """Note the transport of a connection."""
+        """Set the transport of a connection."""
         guest.transport, guest.abort = transport, transport.abort
         socket = transport.get_extra_info("socket")
         guest.fd = socket.fileno() if socket is not None else -1
@@ -111,12 +111,12 @@ class Connections:
         self._serve_in_lane(guest)
 
     def put_agents_off(self) -> None:
-        """Leave the next pass of the loop to those who are not agents."""
+        """Leave the next pass of the loop to people and new callers."""
         if self._selector is not None:
             self._selector.is_crowded = True
 
     def drop_oldest(self) -> bool:
-        """Close the oldest connection without a token, best one that is not being answered."""
+        """Close the oldest connection without a token, preferably one without a request."""
         strangers = self._lanes[Lane.STRANGERS]
         guest = next((one for one in strangers if not one.is_busy), next(iter(strangers), None))
         if guest is not None:
@@ -134,7 +134,7 @@ class Connections:
             guest.fd = -1
 
     def close_strangers(self) -> None:
-        """Close all who have shown no token, when the gateway ends."""
+        """Close all connections without a token, when the gateway ends."""
         for guest in list(self._lanes[Lane.STRANGERS]):
             self._drop(guest)
         if self._timer is not None:
@@ -155,7 +155,7 @@ class Connections:
     # --- whose it is -----------------------------------------------------------------------------
 
     def refusal(self, head: bytes) -> TooMany | None:
-        """Return why the agent that sent this head gets no place; cheap, as floods come this way."""
+        """Return why the sender of this head is refused, if it is; cheap, because floods end here."""
         token = token_in(head)
         if not token:
             return None
@@ -171,7 +171,7 @@ class Connections:
         return self._too_fast(caller.id) if has_idle else self._no_place(caller.id)
 
     def place(self, guest: Guest, caller: Caller) -> None:
-        """Put a connection where its caller belongs, or raise TooMany."""
+        """Assign a connection to its caller, or raise TooMany."""
         if is_person(caller):
             if guest.lane is not Lane.PEOPLE:
                 self._place_person(guest)
@@ -193,7 +193,7 @@ class Connections:
         return TooMany(f"{agent} has {self._counts.get(agent, 0)} connections", hint, after_s=AGAIN_S)
 
     def _make_room(self, agent: AgentId, *, may_break: bool) -> bool:
-        """Close a connection of an agent: an idle one, or else its newest if that may be broken off."""
+        """Close a connection of an agent: an idle one, or else the newest if it can be cancelled."""
         guests = self._of_agent.get(agent, {})
         idle = next((guest for guest in guests if not guest.is_busy), None)
         guest = idle or (next(reversed(guests), None) if may_break else None)
@@ -225,5 +225,5 @@ class Connections:
 
 
 def is_person(caller: Caller) -> bool:
-    """Tell whether a caller is a person: the room's token, or a page that a person has opened."""
+    """Return whether a caller is a person: the room's token, or a page opened by a person."""
     return caller.role is Role.ROOM or bool(caller.page)

@@ -1,4 +1,4 @@
-"""Push what is due to the participants' connections."""
+"""Push pending deliveries to the participants' connections."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from csp.protocol.enums import AgentId, DeliverKind
 from csp.protocol.responses import DeliverFrame
 from csp.room.messages.inbox import pending
 
-#: How many connections are sent what is due before the loop gets its turn, and how much of it each.
+#: How many connections are served before the loop gets its turn, and how many frames each.
 PUSHED_AT_ONCE: Final = 8
 MESSAGES_AT_ONCE: Final = 64
 
@@ -20,7 +20,7 @@ Push = Callable[["DeliveryPush"], None]
 
 
 class Pacer:
-    """Has outboxes push, a few in each pass of the loop."""
+    """Lets a few connections push in each pass of the loop."""
 
     def __init__(self) -> None:
         self._waiting: dict[DeliveryPush, Push] = {}
@@ -31,7 +31,7 @@ class Pacer:
         return bool(self._waiting)
 
     def add(self, pushes: "Iterable[tuple[DeliveryPush, Push]]") -> None:
-        """Let outboxes push: the first of them now, unless others wait."""
+        """Queue pushes; the first ones run now, unless others wait."""
         for outbox, push in pushes:
             if push is DeliveryPush.rewind or outbox not in self._waiting:
                 self._waiting[outbox] = push
@@ -40,7 +40,7 @@ class Pacer:
             self._push_some()
 
     def forget(self, outbox: "DeliveryPush") -> None:
-        """Let an outbox push no more."""
+        """Remove a connection that pushes no more."""
         self._waiting.pop(outbox, None)
 
     def _push_some(self) -> None:
@@ -54,7 +54,7 @@ class Pacer:
 class DeliveryPush:
     """The deliver frames of one connection, in the order of the journal.
 
-    What is due is asked of the room, so nothing can be forgotten: a lost frame is sent again after a
+    What is due is computed from the room, so nothing can be forgotten: a lost frame is sent again after a
     reconnect, until its delivery has ended.
     """
 
@@ -69,18 +69,18 @@ class DeliveryPush:
         self._draining: asyncio.Task[None] | None = None
 
     def rewind(self) -> None:
-        """Start again with everything due; readers know what they have by its id."""
+        """Send everything due again; readers recognise duplicates by id."""
         self._sent_seq = 0
         self._ahead.clear()
         self.push()
 
     def tell(self, frame: bytes) -> None:
-        """Send a live frame, of which nothing is kept."""
+        """Send a frame that is not kept."""
         if frame:
             self._pipe.write(frame)
 
     def push(self) -> None:
-        """Send what has become due, as far as the reader keeps up."""
+        """Send new deliveries, as fast as the reader reads."""
         if self._draining is not None or self._agent not in self._writer.room.participants:
             return
         if not self._pipe.is_open:
@@ -102,7 +102,7 @@ class DeliveryPush:
                 self._draining = asyncio.ensure_future(self._drain())
                 break
             if len(frames) >= MESSAGES_AT_ONCE:
-                # The rest goes out in the next passes of the loop.
+                # The rest follows in the next passes of the loop.
                 asyncio.get_running_loop().call_soon(self._pacer.add, [(self, DeliveryPush.push)])
                 break
         else:

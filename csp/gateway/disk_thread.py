@@ -1,4 +1,4 @@
-"""A thread for what blocks on the disk, done in the order it was asked for."""
+"""A thread for blocking disk work, done in order."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,9 +10,9 @@ Done = Callable[[BaseException | None], None]
 
 
 class DiskThread:
-    """Run work beside the loop and report back to it.
+    """Runs work outside the event loop and reports back to it.
 
-    A pool's futures would cost as much as the sync itself: each commit goes through here.
+    Every commit passes through here, and the futures of a pool would cost as much as the sync itself.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class DiskThread:
         self._thread.start()
 
     def start(self, work: Work, done: Done) -> None:
-        """Do `work` in the thread; `done` hears on the loop how it ended."""
+        """Do `work` in the thread, then call `done` with the outcome on the loop."""
         self._todo.put((work, done))
 
     async def do(self, work: Work) -> None:
@@ -39,7 +39,7 @@ class DiskThread:
         await finished
 
     async def close(self) -> None:
-        """Let the thread finish what it was given."""
+        """Wait until the thread has done all its work, then end it."""
         self._todo.put(None)
         await asyncio.to_thread(self._thread.join)
 

@@ -1,16 +1,20 @@
 """Routes and their handlers: what a handler gets and what it may answer."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from csp.errors import NotFound
 from csp.gateway.auth import Caller
 from csp.gateway.gateway import Gateway
 from csp.protocol.enums import Role
 from csp.protocol.requests import NoQuery
 from csp.room.roles import ROUTES as ROLES
 from csp.room.roles import RoleRow, row_of
+
+E = TypeVar("E", bound=StrEnum)
 
 
 class Call(NamedTuple):
@@ -25,6 +29,14 @@ class Call(NamedTuple):
     def once(self) -> dict[str, Any]:
         """The fields that make a command idempotent: it is carried out once per id and caller."""
         return {"once": self.body.id, "caller": self.caller.id} if self.body.id else {}
+
+    def choice(self, name: str, kind: type[E], what: str = "action") -> E:
+        """Return the member of `kind` that the path names, or raise NotFound."""
+        try:
+            return kind(self.path[name])
+        except ValueError as exc:
+            hint = f"expected one of: {', '.join(kind)}"
+            raise NotFound(f"unknown {what} {self.path[name]!r}", hint) from exc
 
 
 async def answered(gateway: Gateway, call: Call) -> str | None:

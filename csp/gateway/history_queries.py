@@ -1,4 +1,4 @@
-"""Answer what agents ask of the room's history."""
+"""Answer the history queries of agents."""
 
 import contextlib
 
@@ -13,7 +13,7 @@ from csp.room.orchestrator.digest import log_text
 
 
 class HistoryQueries:
-    """The queries that wait are part of the room, so none is lost with the gateway."""
+    """Answers the queries in the state of the room, so a restart loses none."""
 
     def __init__(self, writer: RoomWriter, history: History, ttl_s: float) -> None:
         self._writer = writer
@@ -21,7 +21,7 @@ class HistoryQueries:
         self._ttl_s = ttl_s
 
     async def answer(self) -> None:
-        """Answer all that wait, each with what the agent that asked may read."""
+        """Answer all waiting queries, each with what its agent may read."""
         for query_id in list(self._writer.room.queries):
             await self._answer(query_id)
 
@@ -32,6 +32,6 @@ class HistoryQueries:
         asked = HistoryQuery(limit=query.count, before=query.seq, types=HISTORY_TYPES, audience=query.agent)
         page = await self._history.page(asked)
         text = log_text(decode_event(line) for line in page.lines)
-        # What cannot be written now is answered with the next query, or after the next start.
+        # If it cannot be written now, the next query or the next start answers it.
         with contextlib.suppress(Broken):
             await self._writer.submit(AnswerQuery(query=query_id, text=text, ttl_s=self._ttl_s))

@@ -1,4 +1,4 @@
-"""Care for the journal beside the room's work: search index, scrub, removal of text.
+"""Background work on the journal: search index, scrub, removal of text.
 
 A removal copies the journal first, which may fail; then it is journalled, which is the promise; then the
 copy takes the journal's place. A note lies beside the journal meanwhile, so that a promise that could
@@ -51,9 +51,9 @@ log = logging.getLogger(__name__)
 
 QUIET_S: Final = 0.3
 INDEX_LINES: Final = 1000
-# A search reads what is not indexed; this much it reads in a few milliseconds.
+# A search reads what is not indexed; it reads this much in a few milliseconds.
 MOST_LAG_BYTES: Final = 1024 * 1024
-# A scrub holds up every other thread; of this much it is done in a few milliseconds.
+# A scrub blocks every other thread; this much takes a few milliseconds.
 MOST_SCRUBBED_HERE_BYTES: Final = 256 * 1024
 BUSY_LINES: Final = 200
 BUSY_SHARE: Final = 0.1
@@ -61,14 +61,14 @@ _NOTE_NAME: Final = "rewrite.json"
 
 
 class _Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A removal under way: of one message or of everything before a seq; `after` comes its event, if any."""
+    """A removal in progress: one message, or everything before a seq; its event follows `after`."""
 
     redact: str = ""
     prune: int = 0
     after: int = 0
 
     def is_promised_by(self, event: AnyEvent) -> bool:
-        """Tell whether `event` promises this removal."""
+        """Return whether `event` promises this removal."""
         match event:
             case Redacted():
                 return event.message == self.redact
@@ -92,7 +92,7 @@ class _ScrubReport(msgspec.Struct, frozen=True):
 
 
 async def redact(gateway: Gateway, message_id: str) -> None:
-    """Take the text of a message out of the room, its journal and its index."""
+    """Remove the text of a message from the room, its journal and its index."""
     async with gateway.rewrite_lock:
         for one in await _messages_of(gateway, message_id):
             found = await gateway.history.find(MessageId(one))
@@ -103,7 +103,7 @@ async def redact(gateway: Gateway, message_id: str) -> None:
 
 
 async def _messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
-    """Return whose text is meant: a note that was taken from a reply has the same words as that."""
+    """Return the message itself and the one that a note was made from, which has the same text."""
     if not is_note_id(message_id):
         return (message_id,)
     await gateway.writer.settle()
@@ -114,7 +114,7 @@ async def _messages_of(gateway: Gateway, message_id: str) -> tuple[str, ...]:
 
 
 async def _check_no_run(gateway: Gateway, event: MessageEvent | RunEvent | NoteAdded) -> None:
-    """Refuse a message of a run: its words stand in the run's other events and its files as well."""
+    """Refuse a message of a run: its text is also in other events and files of the run."""
     if event.session_id is None or event.sender == HUMAN:
         return
     query = HistoryQuery(limit=1, session=event.session_id, types=frozenset({"run.started"}))
@@ -123,12 +123,12 @@ async def _check_no_run(gateway: Gateway, event: MessageEvent | RunEvent | NoteA
         assert isinstance(started, RunStarted)
         run = gateway.writer.room.runs.by_id.get(started.run)
         last = run.seq if run is not None else event.seq
-        what = f"{event.id} is part of run {started.run}, whose record has its words in many places"
-        raise Refused(what, f"take all of it out when it has ended: csp history prune --before {last + 1}")
+        what = f"{event.id} is part of run {started.run}, which repeats its text in other events and files"
+        raise Refused(what, f"remove the whole run when it has ended: csp history prune --before {last + 1}")
 
 
 async def prune(gateway: Gateway, before: int) -> int:
-    """Take everything before an event out of the journal and its index."""
+    """Remove everything before an event from the journal and its index."""
     async with gateway.rewrite_lock:
         if before > _first_seq(gateway.writer.journal):
             await _remove(gateway, _Note(prune=before, after=gateway.writer.safe_seq))
@@ -136,12 +136,12 @@ async def prune(gateway: Gateway, before: int) -> int:
 
 
 async def finish_rewrites(gateway: Gateway) -> None:
-    """Carry out a removal that was promised before a crash or on a full disk; forget one that was not."""
+    """Finish a removal that was promised before a crash or on a full disk; drop one that was not."""
     async with gateway.rewrite_lock:
         try:
             await _keep_promise(gateway)
         except CspError as exc:
-            log.warning("removal put off", extra={"problem": exc.message})
+            log.warning("removal postponed", extra={"problem": exc.message})
 
 
 async def _remove(gateway: Gateway, note: _Note) -> None:
@@ -149,15 +149,20 @@ async def _remove(gateway: Gateway, note: _Note) -> None:
     if kept is not None and (kept.redact, kept.prune) == (note.redact, note.prune):
         return
     command = RedactMessage(message=note.redact) if note.redact else Prune(before=note.prune)
-    # What the room refuses is refused before the work, though it may still change its mind meanwhile.
+    # Ask the room before the work; it may still refuse afterwards.
     decide(gateway.writer.room, command, gateway.clock())
     await gateway.writer.settle()
-    # Without durability nothing waits for the write, which is the next thing the loop does.
+    # Without durability nothing waits for the write, which the loop does next.
     await asyncio.sleep(0)
     _leave_note(gateway.folder, note)
     try:
         prepared = await asyncio.to_thread(_prepare, gateway.writer.journal, note)
-        await _promise(gateway, command, prepared)
+        try:
+            # The event in the journal is the promise.
+            await gateway.submit(command)
+        except CspError:
+            rewrite.discard(prepared)
+            raise
     except CspError:
         _drop_note(gateway.folder)
         raise
@@ -166,25 +171,17 @@ async def _remove(gateway: Gateway, note: _Note) -> None:
 
 
 async def _keep_promise(gateway: Gateway) -> _Note | None:
-    """Carry out the removal of a note that lies there, if it was promised; return it."""
+    """Finish the removal of the note file, if it was promised; return it."""
     note = _read_note(gateway.folder)
     if note is None:
         return None
     journal = gateway.writer.journal
     is_promised = await asyncio.to_thread(_is_promised, journal, note)
     if is_promised:
-        log.warning("removal taken up again", extra={"redact": note.redact, "prune": note.prune})
+        log.warning("removal resumed", extra={"redact": note.redact, "prune": note.prune})
         await _finish(gateway, await asyncio.to_thread(_prepare, journal, note), note)
     _drop_note(gateway.folder)
     return note if is_promised else None
-
-
-async def _promise(gateway: Gateway, command: RedactMessage | Prune, prepared: rewrite.Rewrite) -> None:
-    try:
-        await gateway.submit(command)
-    except CspError:
-        rewrite.discard(prepared)
-        raise
 
 
 async def _finish(gateway: Gateway, prepared: rewrite.Rewrite, note: _Note) -> None:
@@ -220,7 +217,7 @@ def _read_note(folder: Path) -> _Note | None:
 
 
 def _drop_note(folder: Path) -> None:
-    # One that stays costs a second rewrite, which changes nothing.
+    # A note that stays costs a second rewrite, which changes nothing.
     with contextlib.suppress(OSError):
         (folder / _NOTE_NAME).unlink(missing_ok=True)
 
@@ -230,13 +227,13 @@ def _is_promised(journal: JsonlJournal, note: _Note) -> bool:
 
 
 def _first_seq(journal: JsonlJournal) -> int:
-    """Return the seq the journal begins with; that of a base line stands for everything up to it."""
+    """Return the first seq of the journal; a base line represents everything up to its seq."""
     lines = journal.read_after(0, 1).lines
     return (intact_seq(lines[0]) or 0) if lines else 0
 
 
 def _base_line(journal: JsonlJournal, before: int) -> bytes:
-    """Return the line that stands for everything before an event: the room as it was then."""
+    """Return the base line that replaces everything before an event: the room as it was then."""
     room = without_texts(_room_before(journal, before))
     seq = before - 1
     event_id = MessageId(f"e-{seq}")
@@ -253,12 +250,12 @@ def _room_before(journal: JsonlJournal, before: int) -> Room:
         try:
             room = apply(room, event)
         except msgspec.MsgspecError as exc:
-            log.warning("journal line passed over", extra={"seq": event.seq, "problem": str(exc)})
+            log.warning("journal line skipped", extra={"seq": event.seq, "problem": str(exc)})
     return room
 
 
 def _events_after(journal: JsonlJournal, seq: int) -> Iterator[AnyEvent]:
-    """Yield what can be read of the journal after `seq`; an intact line need not be an event."""
+    """Yield the readable events of the journal after `seq`."""
     cursor = None
     while True:
         chunk = journal.read_after(seq, 1 << 20, cursor)
@@ -277,9 +274,9 @@ def _events_after(journal: JsonlJournal, seq: int) -> Iterator[AnyEvent]:
 
 
 async def index_when_quiet(gateway: Gateway) -> None:
-    """Bring the search index up to date whenever the room has nothing else to do, for ever.
+    """Update the search index whenever the room is idle, until cancelled.
 
-    Where it has always something to do, the index gets a small share of the time once it lags.
+    In a room that is never idle, the index gets a small share of the time once it lags.
     """
     while True:
         await asyncio.sleep(QUIET_S)
@@ -293,7 +290,7 @@ async def index_when_quiet(gateway: Gateway) -> None:
 
 
 async def index_notes(gateway: Gateway) -> None:
-    """Take new notes into the index of the board soon after they come, for ever."""
+    """Index new notes of the board soon after they are posted, until cancelled."""
     while True:
         await asyncio.sleep(QUIET_S)
         while _is_quiet(gateway) or gateway.board.lag_bytes > MOST_LAG_BYTES:
@@ -306,7 +303,7 @@ def _is_quiet(gateway: Gateway) -> bool:
 
 
 async def scrub_journal(gateway: Gateway) -> None:
-    """Read the whole journal once, beside the room's work, and report what is damaged."""
+    """Read the whole journal once in the background and report damaged lines."""
     try:
         report = await _scrub(gateway.writer.journal.path)
     except (OSError, msgspec.MsgspecError, BadInput) as exc:
@@ -326,9 +323,9 @@ async def scrub_journal(gateway: Gateway) -> None:
 
 
 async def report_mending(gateway: Gateway) -> None:
-    """Tell the room what had to be mended at the end of its journal when it was opened."""
+    """Post a notice about repairs made when the journal was opened."""
     for warning in gateway.writer.journal.warnings:
-        await _tell(gateway, f"The journal was mended: {warning}.")
+        await _tell(gateway, f"The journal was repaired: {warning}.")
 
 
 async def _tell(gateway: Gateway, text: str) -> None:
@@ -339,7 +336,7 @@ async def _tell(gateway: Gateway, text: str) -> None:
 
 
 async def _scrub(journal: Path) -> _ScrubReport:
-    """Scrub a small journal in a thread: to start a process takes longer than to read it."""
+    """Scrub a small journal in a thread: starting a process would take longer."""
     files = (journal, *snapshot_files(journal.parent))
     if sum(file.stat().st_size for file in files) > MOST_SCRUBBED_HERE_BYTES:
         return await _scrub_process(journal)
@@ -350,7 +347,7 @@ async def _scrub(journal: Path) -> _ScrubReport:
 
 async def _scrub_process(journal: Path) -> _ScrubReport:
     folder = journal.parent
-    # -P: a folder named csp where the gateway was started must not be taken for ours.
+    # -P: a folder named csp where the gateway was started must not shadow ours.
     doctor = [sys.executable, "-P", "-m", "csp.cli", "doctor", "--journal", "--json"]
     where = ["--history", str(folder.parent), "--room", folder.name]
     process = await asyncio.create_subprocess_exec(

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 _EVENTS: Final = "text/event-stream"
 _LOOK_S: Final = 0.5
-#: A token is the gateway's to know, nobody's behind it.
+#: Headers with secrets, which are not passed on.
 _SECRET: Final = frozenset({b"x-auth-token", b"authorization", b"cookie"})
 
 
 class Bridge:
-    """From aiohttp to the SDK's application, which is loaded when somebody first asks."""
+    """Connects aiohttp to the application of the SDK, which is loaded with the first request."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -39,7 +39,7 @@ class Bridge:
         check_call(row_of(ROUTES, "POST /mcp"), caller.party, "POST /mcp")
         body = await request.read()
         app = await self._loaded()
-        # A body may take its time, as may the loading; a token may die meanwhile.
+        # The token may have been revoked while the body was read and the SDK loaded.
         self._gateway.recheck(caller)
         headers = [
             (name.lower(), value) for name, value in request.raw_headers if name.lower() not in _SECRET
@@ -47,7 +47,7 @@ class Bridge:
         answer = _Answer(request)
         with self._gateway.connected(caller):
             await _while_connected(
-                request, app.answer(headers, body, LocalClient(self._gateway, caller), answer.take)
+                request, app.answer(headers, body, LocalClient(self._gateway, caller), answer.send)
             )
         return answer.response()
 
@@ -58,11 +58,11 @@ class Bridge:
         if self._app is None:
             self._app = asyncio.get_running_loop().create_future()
             self._gateway.spawn(self._run(self._app))
-        # One caller that goes away must not take the others' application with it.
+        # A caller that goes away must not cancel the application of the others.
         return await asyncio.shield(self._app)
 
     async def _run(self, loaded: "asyncio.Future[App]") -> None:
-        """Load the SDK in a thread, since that takes a second; serve until the gateway ends."""
+        """Load the SDK in a thread, which takes a second; serve until the gateway ends."""
         try:
             asgi = await asyncio.to_thread(importlib.import_module, "csp.mcp.asgi")
             app = await asyncio.to_thread(asgi.load)
@@ -77,7 +77,7 @@ class Bridge:
 
 
 class _Answer:
-    """An answer of the application on its way out: whole, or event by event."""
+    """An answer of the application: collected, or streamed event by event."""
 
     def __init__(self, request: web.BaseRequest) -> None:
         self._request = request
@@ -86,8 +86,8 @@ class _Answer:
         self._body = bytearray()
         self._stream: web.StreamResponse | None = None
 
-    async def take(self, message: MutableMapping[str, Any]) -> None:
-        """Take the next piece."""
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Handle the next ASGI message of the answer."""
         if message["type"] == "http.response.start":
             headers = {name.decode().lower(): value.decode() for name, value in message.get("headers", [])}
             self._status, self._type = message["status"], headers.get("content-type", "")
@@ -100,7 +100,7 @@ class _Answer:
             self._body += message.get("body", b"")
 
     def response(self) -> web.StreamResponse:
-        """Return the whole answer, or the stream that has been sent by now."""
+        """Return the collected answer, or the stream that was sent."""
         if self._stream is not None:
             return self._stream
         return web.Response(status=self._status, body=bytes(self._body), headers=self._headers())
@@ -110,13 +110,13 @@ class _Answer:
 
 
 async def _while_connected(request: web.BaseRequest, work: Any) -> None:
-    """Do the work; drop it when nobody waits for its answer any more."""
+    """Do the work; cancel it when the caller has gone."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise ConnectionResetError("the peer is gone")
+            raise ConnectionResetError("the caller is gone")
         await task
     finally:
         for one in (task, gone):
@@ -126,6 +126,6 @@ async def _while_connected(request: web.BaseRequest, work: Any) -> None:
 
 
 async def _disconnected(request: web.BaseRequest) -> None:
-    """Return when the caller is gone, which aiohttp tells nobody who has read the whole request."""
+    """Wait until the caller is gone; aiohttp does not report it once the request is read."""
     while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110
         await asyncio.sleep(_LOOK_S)

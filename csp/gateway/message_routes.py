@@ -1,4 +1,4 @@
-"""The routes of messages that were sent: how far they have come, what waits, what is done about it."""
+"""Routes of sent messages: delivery states, the queue, and actions such as cancel."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -27,12 +27,12 @@ async def message_states(gateway: Gateway, call: Call) -> Answer:
     reader = call.caller.reader
     is_theirs = reader in (None, view.sender, *view.recipients)
     if not is_theirs or is_hidden(seals, AgentId(view.sender), reader, gateway.writer.room.sessions):
-        raise NotFound(f"unknown message {view.id!r}", "you can ask about what you sent or were sent")
+        raise NotFound(f"unknown message {view.id!r}", "you can only see messages that you sent or received")
     return view
 
 
 async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView, Mapping[SessionId, int]]:
-    """Return how far a message has come, with the sealed phases that it was said in."""
+    """Return the delivery states of a message and the sealed phases it was sent in."""
     room = gateway.writer.room
     known = room.message(message_id)
     if known is not None:
@@ -53,11 +53,7 @@ async def _message_view(gateway: Gateway, message_id: str) -> tuple[MessageView,
 
 async def act_on_message(gateway: Gateway, call: Call) -> Answer:
     message_id = call.path["id"]
-    try:
-        action = MessageAction(call.path["action"])
-    except ValueError as exc:
-        known = ", ".join(MessageAction)
-        raise NotFound(f"unknown action {call.path['action']!r}", f"expected one of: {known}") from exc
+    action = call.choice("action", MessageAction)
     if action is MessageAction.RESEND:
         return await _resend(gateway, message_id, call.body.id)
     if action is MessageAction.REDACT:
@@ -75,7 +71,7 @@ async def act_on_message(gateway: Gateway, call: Call) -> Answer:
 
 
 async def _resend(gateway: Gateway, message_id: str, own_id: str | None) -> Answer:
-    """Send an old message as a new one, to those it has not reached; to all if it reached everyone."""
+    """Send an old message again, to the recipients it did not reach; to all if it reached everyone."""
     view, seals = await _message_view(gateway, message_id)
     if gateway.writer.room.sessions.is_sealed(seals):
         raise Refused(f"{message_id} is sealed until its phase is over", "see: csp mode show")

@@ -1,6 +1,6 @@
 """Counters for Prometheus, in its text format.
 
-Five counters and some gauges do not need a client library, so there is none.
+A client library would be too much for five counters and some gauges.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ class Metrics:
 
 
 def _boards(room: Room) -> list[str]:
-    """Return how many notes were written on each whiteboard, how much text stands on it."""
+    """Return the number of notes and the bytes of text of each whiteboard."""
     boards = [(_label(name), board) for name, board in sorted(room.boards.by_name.items())]
     lines = ["# TYPE csp_board_notes_total counter"]
     lines += [f'csp_board_notes_total{{board="{name}"}} {board.next_idx}' for name, board in boards]
@@ -55,9 +55,9 @@ def _boards(room: Room) -> list[str]:
 
 
 def _spending(ledger: Ledger) -> list[str]:
-    """Return tokens and money of each agent's models; what has no price adds nothing to the money.
+    """Return tokens and cost of each agent's models; calls without a price add no cost.
 
-    The kinds overlap: what is cached is a part of the input; new is the rest of it with the output.
+    The kinds overlap: `cached` is part of `input`; `new` is the rest of the input plus the output.
     """
     lines = ["# TYPE csp_tokens_total counter"]
     for row in ledger:
@@ -74,7 +74,7 @@ def _spending(ledger: Ledger) -> list[str]:
 
 
 def _label(text: str) -> str:
-    """Return a text as it stands inside a label; models are named by their agents."""
+    """Escape a label value; agents choose the names of their models."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

@@ -1,4 +1,4 @@
-"""Describe the routes for machines: /openapi.json, made from the wire types."""
+"""Build /openapi.json from the route table and the wire types."""
 
 import re
 from functools import cache
@@ -24,7 +24,7 @@ _ERRORS: Final = {
     "429": "a limit of the room is reached",
     "507": "the disk is full",
 }
-#: Long polling is told in words: a generated client that tries values would hang for a minute each.
+#: Described in words only: a generated client that tries values would hang for a minute each.
 _UNLISTED: Final = frozenset({"wait"})
 _LONG_POLL: Final = "With wait=S (at most 60) an empty answer is held back until there is news."
 _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
@@ -34,7 +34,7 @@ _PATH_VALUES: Final[dict[str, dict[str, Any]]] = {
     "change": {"type": "string", "enum": list(SessionAction)},
     "act": {"type": "string", "enum": list(RunAction), "examples": ["abort"]},
 }
-#: Ids of messages, which nobody could guess; of an agent that has a screen.
+#: Examples of ids, which a generated client could not guess.
 _ID_EXAMPLES: Final = {
     "/messages/{id}": "m-3",
     "/messages/{id}/{action}": "m-3",
@@ -51,12 +51,12 @@ _BODY_EXAMPLES: Final[dict[str, dict[str, str | list[str]]]] = {
     "POST /collaborations": {"session_id": "plan", "user_input": "mind the budget"},
     "POST /sessions": {"mode": "autopilot", "topic": "tabs or spaces", "agents": ["gemini"]},
     "POST /turn/next": {"thread": "dev"},
-    "POST /runs": {"goal": "mend the parser", "builder": "mailbox", "reviewer": "mailbox"},
+    "POST /runs": {"goal": "fix the parser", "builder": "mailbox", "reviewer": "mailbox"},
     "POST /runs/{id}/{act}": {"decision": "abort", "rationale": "enough"},
     "POST /delivery": {"id": "m-4", "state": "typed"},
     "POST /state": {"state": "busy", "agent": "claude"},
 }
-#: What a client gets from one route that it needs for another.
+#: Values that a client gets from one route and needs for another.
 _LINKS: Final[dict[str, dict[str, Any]]] = {
     "POST /register": {
         name: {"operationId": operation, "parameters": {"id": "$response.body#/agentId"}}
@@ -92,7 +92,7 @@ _LINKS: Final[dict[str, dict[str, Any]]] = {
 
 @cache
 def document(all_routes: tuple[Route, ...]) -> bytes:
-    """Return the OpenAPI document of the routes that it lists, as json."""
+    """Return the OpenAPI document of all listed routes, as JSON."""
     routes = [route for route in all_routes if route.is_listed]
     types = [kind for route in routes for kind in (route.body, route.query, route.answer) if kind]
     schemas, parts = msgspec.json.schema_components([*types, ErrorView], ref_template=_REF)
@@ -143,7 +143,7 @@ def _description(route: Route) -> str:
 
 
 def operation_id(route: Route) -> str:
-    """Return a name for the operation that says what it is."""
+    """Return a unique, readable id of the operation."""
     return f"{route.method.lower()}_{re.sub(r'[^a-z]+', '_', route.path.lower()).strip('_')}"
 
 
@@ -164,13 +164,13 @@ def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]
 
 
 def _not_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A query string has no null: what is optional is left out."""
+    """Remove null from a schema: a query string omits optional values instead."""
     choices = [choice for choice in schema.get("anyOf", [schema]) if choice != {"type": "null"}]
     return {key: value for key, value in choices[0].items() if key != "default"}
 
 
 def _with_ecma_patterns(value: Any) -> Any:
-    """JSON Schema has no \\Z; its $ means just that."""
+    """Replace \\Z, which JSON Schema does not know; its $ means the same."""
     if isinstance(value, dict):
         return {
             key: item.replace("\\Z", "$") if key == "pattern" else _with_ecma_patterns(item)

@@ -1,4 +1,4 @@
-"""What a participant can do, the same over HTTP as over WebSocket."""
+"""Operations of participants, the same over HTTP and WebSocket."""
 
 import asyncio
 import logging
@@ -75,11 +75,9 @@ def _read_markdown(text: str) -> None:
 
 
 async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> OutputView:
-    """Post what a participant wrote; with `replyTo` it goes to whoever asked."""
+    """Post the output of a participant; with `replyTo` it goes to the sender of that message."""
     if not body.content and body.ending is Ending.DONE:
-        raise BadInput(
-            "expected `str` of length >= 1 - at `$.content`", "only a turn that broke off is empty"
-        )
+        raise BadInput("expected `str` of length >= 1 - at `$.content`", "only a failed turn may be empty")
     check_text(body.content)
     bound = None if body.activity else body.turn or body.reply_to
     hits = await gateway.board_hits.for_reply(caller.id, bound, body.content) if bound else {}
@@ -101,7 +99,7 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
         hits=hits,
     )
     events = await gateway.submit(command)
-    # Words that are not posted may still cause an ask, which is the room's own.
+    # Output that is not posted may still cause a turn, which is the room's own message.
     said = (
         event for event in events if isinstance(event, MessageEvent | LateReply) and event.sender == caller.id
     )
@@ -120,26 +118,26 @@ async def post_output(gateway: Gateway, caller: Caller, body: OutputBody) -> Out
 
 
 def _priced(usage: Usage | None) -> Usage | None:
-    """Add what a reply cost, where its sender did not say but the list of prices does."""
+    """Add the cost of a reply from the price list, unless its sender reported it."""
     if usage is None or usage.model is None or usage.cost_usd is not None or usage.unpriced:
         return usage
     return msgspec.structs.replace(usage, cost_usd=cost_usd(usage.model, usage))
 
 
 def _output_view(id: str, seq: int, recipients: tuple[AgentId, ...], target: AgentId) -> OutputView:
-    # What stays in its pane is for nobody but the room's own memory.
+    # Output that stays in its pane is recorded but not delivered.
     return OutputView(success=True, id=id, seq=seq, recipients=recipients, posted=target != SYSTEM)
 
 
 async def who_am_i(gateway: Gateway, call: Call) -> MeView:
-    """Say whose token it is."""
+    """Return the owner of the token."""
     caller, known = call.caller, gateway.writer.room.participants.get(call.caller.id)
     kind = ParticipantKind.HUMAN if known is None else known.kind
     return MeView(id=caller.id, role=caller.role, kind=kind, room=gateway.settings.room)
 
 
 async def report_delivery(gateway: Gateway, caller: Caller, body: DeliveryBody) -> Done:
-    """Say how far a message has come."""
+    """Report the delivery state of a message."""
     agent = _reporter(gateway, caller, body)
     state = DeliveryState(body.state)
     await gateway.submit(ReportDelivery(agent=agent, message=body.id, state=state, reason=body.reason))
@@ -147,14 +145,14 @@ async def report_delivery(gateway: Gateway, caller: Caller, body: DeliveryBody) 
 
 
 async def finish_control(gateway: Gateway, caller: Caller, body: ControlDoneBody) -> Done:
-    """Say what became of a control."""
+    """Report the result of a control."""
     return await report_delivery(
         gateway, caller, DeliveryBody(id=body.id, state=body.state, reason=body.reason)
     )
 
 
 async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Done:
-    """Say what a participant is doing; `offline` says good-bye."""
+    """Report the state of a participant; `offline` leaves the room."""
     agent = caller.id
     if caller.role is Role.ROOM:
         if body.agent is None:
@@ -176,14 +174,14 @@ async def report_state(gateway: Gateway, caller: Caller, body: StateBody) -> Don
 
 
 async def report_working(gateway: Gateway, caller: Caller, body: WorkingBody) -> WorkingView:
-    """Ask for more time; without an open turn there is no clock to move."""
+    """Ask for more time; without an open turn this does nothing."""
     command = ExtendTurn(agent=caller.id, note=body.note, turn=body.turn, usage=_priced(body.usage))
     events = await gateway.submit(command)
     return WorkingView(success=True, extended=any(isinstance(event, TurnMoved) for event in events))
 
 
 async def show_live(gateway: Gateway, caller: Caller, body: LiveBody) -> Done:
-    """Show what matters only now to those who watch; nothing of it is kept."""
+    """Show a live frame to watchers; it is not recorded."""
     if caller.role is Role.ROOM:
         raise BadInput("the human has no screen to show", "use the token of an agent")
     gateway.screen_watch.show(caller.id, body)
@@ -191,9 +189,9 @@ async def show_live(gateway: Gateway, caller: Caller, body: LiveBody) -> Done:
 
 
 def check_watch(gateway: Gateway, caller: Caller, agent: str) -> AgentId:
-    """Return whose screen is meant, or say why the caller may not see it."""
+    """Return the agent whose screen is wanted, or raise if the caller may not see it."""
     if not may_watch(AgentId(agent), caller.reader):
-        raise Forbidden(f"{caller.id} may not see the screen of {agent}", "it takes the room token")
+        raise Forbidden(f"{caller.id} may not see the screen of {agent}", "use the room token")
     return known_participant(gateway.writer.room, agent).id
 
 
@@ -206,7 +204,7 @@ async def fresh_screen(gateway: Gateway, caller: Caller, agent: str) -> ScreenAn
 
 
 def sent_view(gateway: Gateway, events: list[KnownEvent], own_id: str | None) -> SentView:
-    """Return the answer for the message among `events`, or for the same one that was sent before."""
+    """Return the answer for the message in `events`, or for its earlier duplicate."""
     said = next((event for event in events if isinstance(event, MessageEvent)), None)
     if said is not None:
         return SentView(success=True, id=said.id, seq=said.seq, recipients=said.recipients)
@@ -219,7 +217,7 @@ def sent_view(gateway: Gateway, events: list[KnownEvent], own_id: str | None) ->
 
 
 def _reporter(gateway: Gateway, caller: Caller, body: DeliveryBody) -> AgentId:
-    """Return whose delivery is meant: an agent's own, or the one the room's token names."""
+    """Return the agent of the delivery: the caller, or the one that the room's token names."""
     if caller.role is not Role.ROOM:
         return caller.id
     if body.agent is not None:

@@ -1,8 +1,7 @@
-"""The files of the page: what a browser may load without a token.
+"""Serve the files of the page, which need no token.
 
-There is nothing secret in them, so anybody who reaches the gateway may read them; what the page then
-shows it gets with a token of its own. They are read anew for each request, in a thread, so that an edit
-shows after a reload; a browser that has the same bytes already gets none.
+They contain no secrets; the page loads its data with its own token. Files are read for each request, in a
+thread, so that an edit shows after a reload; a browser that has the same bytes gets a 304.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ from csp.errors import NotFound
 
 _FOLDER: Final = Path(__file__).parent.parent / "web" / "page"
 INDEX: Final = "index.html"
-#: Flat names alone, so no name leads out of the folder; what is not listed is not served.
+#: Only flat names of these types are served, so no name leads out of the folder.
 _NAME: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*\.(js|css|svg|png|ico|webmanifest)", re.ASCII)
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",
@@ -28,7 +27,7 @@ _TYPES: Final = {
     "svg": "image/svg+xml",
     "webmanifest": "application/manifest+json",
 }
-#: Code and style come from here or not at all, no string becomes markup, no other page may frame or open us.
+#: Code and styles come from the gateway only, no string becomes markup, no other page may frame us.
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -56,12 +55,12 @@ _HEADERS: Final = {
 
 
 async def serve_index(request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:
-    """Answer with the page itself."""
+    """Serve the page itself."""
     return await _serve(request, INDEX)
 
 
 async def serve_file(request: web.BaseRequest, params: dict[str, str]) -> web.StreamResponse:
-    """Answer with a file that the page asks for."""
+    """Serve a file of the page."""
     name = params["file"]
     if not _NAME.fullmatch(name):
         raise NotFound(f"the page has no file {name!r}", "open / instead")

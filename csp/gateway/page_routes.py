@@ -1,4 +1,4 @@
-"""What a browser asks for to get in, to get out."""
+"""Login and logout routes of the page."""
 
 import asyncio
 import contextlib
@@ -16,19 +16,19 @@ from csp.protocol.responses import Done, EnteredView, LinkView
 log = logging.getLogger(__name__)
 
 _ANY: Final = {"0.0.0.0": (socket.AF_INET,), "::": (socket.AF_INET, socket.AF_INET6)}
-#: Addresses of nobody: a socket that is only connected sends nothing, but the kernel picks where from.
+#: Reserved addresses: connecting a UDP socket sends nothing, but the kernel picks its local address.
 _NOBODY: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 
 
 async def link(gateway: Gateway, call: Call) -> Answer:
-    """Hand out a link that lets one page in."""
+    """Create a login link for one page."""
     code, expires = gateway.page_tokens.make_link()
     hosts = tuple(await asyncio.to_thread(addresses, gateway.settings.host))
     return LinkView(success=True, code=code, path=f"/#link={code}", expires=expires, hosts=hosts)
 
 
 async def enter(gateway: Gateway, call: Call) -> Answer:
-    """Change the code of a link for a page's token."""
+    """Exchange the code of a link for a page token."""
     body: EnterBody = call.body
     token, expires = gateway.page_tokens.use_link(body.code)
     try:
@@ -41,16 +41,16 @@ async def enter(gateway: Gateway, call: Call) -> Answer:
 
 
 async def leave(gateway: Gateway, call: Call) -> Answer:
-    """Let the caller's page token die, or those of all pages."""
+    """Revoke the caller's page token, or those of all pages."""
     body: LeaveBody = call.body
     if not body.all and not call.caller.page:
-        raise BadInput("this is the room's token, which no page has", "say all to end every page")
+        raise BadInput("this is the room's token, not a page's", "set all to end every page")
     if body.all:
         gateway.page_tokens.end_all()
     else:
         gateway.page_tokens.end(call.caller.page)
     gateway.drop_stale_sockets()
-    # Whoever waits for news with a token that is dead now is told so.
+    # Long polls with a revoked token wake up and fail.
     gateway.broadcast.wake(None)
     await asyncio.to_thread(gateway.page_tokens.save, is_end=True)
     log.info("page left", extra={"pages": len(gateway.page_tokens)})
@@ -58,7 +58,7 @@ async def leave(gateway: Gateway, call: Call) -> Answer:
 
 
 def addresses(host: str) -> list[str]:
-    """Return by which addresses other machines reach a gateway that is bound to `host`."""
+    """Return the addresses at which other machines reach a gateway bound to `host`."""
     if is_loopback(host):
         return []
     if host and host not in _ANY:

@@ -1,6 +1,6 @@
-"""The tokens of pages: how a browser gets in, for how long, how it gets out.
+"""Tokens of pages: login by a link, expiry after a week, logout.
 
-Whoever holds the room's token asks for a one-time link. It carries its code in the fragment, which no
+The holder of the room's token asks for a one-time link. It carries its code in the fragment, which no
 browser sends to a server and no log keeps; the page changes the code for a token of its own. That token
 speaks for the human, ends after a week or when its page is left, and outlives the gateway: a keyed hash of
 it lies in a file beside the room's secret. With another secret or another room's token it is worth nothing.
@@ -36,21 +36,21 @@ log = logging.getLogger(__name__)
 FILE: Final = "pages.json"
 LINK_S: Final = 120.0
 PAGE_S: Final = 7 * 86400.0
-#: More of them push out the oldest, so whoever asks for a link always gets one.
+#: More of them push out the oldest, so a new link can always be created.
 MAX_LINKS: Final = 32
 MAX_PAGES: Final = 64
 HINT: Final = "run: csp web"
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A page that is in: the hash of its token, when that ends."""
+    """A logged-in page: the hash of its token and when it expires."""
 
     hash: str
     expires: float
 
 
 class PageTokens:
-    """Who is in by a page; what was given out but not used yet is in memory alone."""
+    """The logged-in pages; links that are not used yet are kept in memory only."""
 
     def __init__(self, folder: Path, secret: bytes, room_token: str, clock: Callable[[], float]) -> None:
         self._path = folder / FILE
@@ -67,7 +67,7 @@ class PageTokens:
     # --- in --------------------------------------------------------------------------------------
 
     def make_link(self) -> tuple[str, float]:
-        """Return a code that lets one page in, with the time until which it does."""
+        """Return a login code for one page and when it expires."""
         now = self._clock()
         self._links = {code: expires for code, expires in self._links.items() if expires > now}
         while len(self._links) >= MAX_LINKS:
@@ -77,9 +77,9 @@ class PageTokens:
         return code, now + LINK_S
 
     def use_link(self, code: str) -> tuple[str, float]:
-        """Return a page's token for a code, with its end; `save` makes it last."""
+        """Return a page token for a code and when it expires; `save` stores it."""
         given = code.encode(errors="replace")
-        # All are looked at, whichever it is, so the time taken tells nothing of it.
+        # All codes are compared, so that the time taken reveals nothing.
         found = [known for known in self._links if hmac.compare_digest(known.encode(), given)]
         expires = self._links.pop(found[0]) if found else 0.0
         if expires <= self._clock():
@@ -96,38 +96,38 @@ class PageTokens:
         return token, expires
 
     def identify(self, token: str) -> Caller:
-        """Return who speaks through the page with this token, or raise Unauthenticated."""
+        """Return the caller of the page with this token, or raise Unauthenticated."""
         caller = Caller(HUMAN, Role.ROOM, page=self._hash(token))
         self.check(caller)
         return caller
 
     def check(self, caller: Caller) -> None:
-        """Raise Unauthenticated if the page of this caller has been left."""
+        """Raise Unauthenticated if the page of this caller has logged out."""
         if not self.is_in(caller.page):
-            raise Unauthenticated("this page has been left, or its week is over", HINT)
+            raise Unauthenticated("page session ended or expired (7 days)", HINT)
 
     def is_in(self, page: str) -> bool:
-        """Tell whether the token with this hash is good."""
+        """Return whether the token with this hash is valid."""
         return self._pages.get(page, 0.0) > self._clock()
 
     # --- out -------------------------------------------------------------------------------------
 
     def end(self, page: str) -> None:
-        """Let the token with this hash die now; `save` makes it last."""
+        """Revoke the token with this hash; `save` stores that."""
         self._pages.pop(page, None)
 
     def end_all(self) -> None:
-        """Let every page's token die now, with the links that nobody has used."""
+        """Revoke all page tokens and all unused links."""
         self._pages.clear()
         self._links.clear()
 
     def end_old(self) -> None:
-        """Forget the tokens whose time is over."""
+        """Drop expired tokens."""
         now = self._clock()
         self._pages = {page: expires for page, expires in self._pages.items() if expires > now}
 
     def save(self, *, is_end: bool = False) -> None:
-        """Bring who is in to disk; an end that cannot be written ends all of them with the gateway."""
+        """Write the sessions to disk; if a logout cannot be written, all end with the gateway."""
         with self._writing:
             entries = [_Entry(page, expires) for page, expires in self._pages.copy().items()]
             try:
@@ -136,9 +136,7 @@ class PageTokens:
                 if is_end:
                     with contextlib.suppress(OSError):
                         self._path.unlink(missing_ok=True)
-                raise StorageFull(
-                    "who is in by a page cannot be stored", "free some space on the disk"
-                ) from exc
+                raise StorageFull("cannot save page sessions", "free some space on the disk") from exc
 
     def _hash(self, token: str) -> str:
         return hmac.new(self._key, token.encode(errors="replace"), sha256).hexdigest()
@@ -150,6 +148,6 @@ def _load(path: Path) -> list[_Entry]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as exc:
-        # Whoever was in asks for a new link, which is better than a room that does not start.
-        log.warning("pages forgotten", extra={"why": exc.__class__.__name__})
+        # Pages have to log in again, which is better than a room that does not start.
+        log.warning("page sessions lost", extra={"why": exc.__class__.__name__})
         return []

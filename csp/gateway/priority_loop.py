@@ -1,4 +1,4 @@
-"""An event loop that looks after people before it looks after agents.
+"""An event loop that serves people before agents.
 
 asyncio handles everything that is ready in one pass, so a pass gets as long as there are busy agents. Here
 the sockets of agents are in a selector of their own, and a pass takes only a few of them.
@@ -22,7 +22,7 @@ FileObject = Any
 
 
 class LaneSelector(selectors.BaseSelector):
-    """Everything is in the lane of people until it is put into another one."""
+    """A selector with lanes; a socket is in the lane of people until it is moved."""
 
     def __init__(self) -> None:
         self._lanes = {lane: selectors.DefaultSelector() for lane in Lane}
@@ -47,7 +47,7 @@ class LaneSelector(selectors.BaseSelector):
             self._lanes[lane].register(key.fileobj, key.events, key.data)
 
     def forget(self, fd: int) -> None:
-        """Let the next owner of a descriptor begin as everybody does."""
+        """Reset the lane of a descriptor for its next owner."""
         self.put(fd, Lane.PEOPLE)
         self._lane_of.pop(fd, None)
 

@@ -1,4 +1,4 @@
-"""Answers on their way out: json, in one write where it is small."""
+"""HTTP answers: JSON, in one write if small."""
 
 import asyncio
 import math
@@ -14,19 +14,19 @@ from csp.protocol.codec import encode
 from csp.protocol.responses import ErrorView
 
 _JSON: Final = "application/json"
-#: What the room says is for its caller alone: not for a cache, not for a page that would run it as a script.
+#: Answers are for the caller only: not for a cache, and not for a page that would run them as a script.
 HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _HEADER_LINES: Final = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
-#: A larger answer goes out piece by piece, at the pace of its reader.
+#: A larger answer is streamed at the pace of its reader.
 MAX_READY_BYTES: Final = 64 * 1024
 
 
 class _Ready(web.StreamResponse):
-    """A small json answer that leaves in one write.
+    """A small JSON answer that is sent in one write.
 
     aiohttp prepares, frames and drains every answer as if it were a stream, which costs more than
     deciding what to say. Its server asks nothing else of a response than these three.
@@ -48,16 +48,16 @@ class _Ready(web.StreamResponse):
 
     async def write_eof(self, data: bytes = b"") -> None:
         if self._transport is None or self._transport.is_closing():
-            raise ConnectionResetError("the peer is gone")
-        head = _head(self.status, self.reason, self._stays_open) % len(self._ready)
+            raise ConnectionResetError("the caller is gone")
+        head = _head_at(self.status, self.reason, self._stays_open, int(time.time())) % len(self._ready)
         self._transport.write(head + self._ready)
-        # Who asks without reading the answers waits here for itself.
+        # A caller that does not read its answers waits here.
         while self._transport.get_write_buffer_size() > MAX_READY_BYTES:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
 def json_response(status: int, body: bytes) -> web.StreamResponse:
-    """Return an answer of json that is encoded already."""
+    """Return an answer with encoded JSON."""
     if len(body) <= MAX_READY_BYTES:
         return _Ready(status, body)
     return web.Response(status=status, body=body, content_type=_JSON, headers=HEADERS)
@@ -71,14 +71,16 @@ def text_response(status: int, text: str) -> web.StreamResponse:
 def error_response(
     status: int, message: str, hint: str, headers: dict[str, str] | None = None
 ) -> web.Response:
-    """Return an error as every error is told."""
+    """Return an error in the common shape."""
     body = encode(ErrorView(error=message, hint=hint))
     return web.Response(status=status, body=body, content_type=_JSON, headers=HEADERS | (headers or {}))
 
 
 def refused(error: CspError) -> web.Response:
     """Return a refusal, with the time to try again where that is known."""
-    return error_response(error.status, error.message, error.hint, _retry(error))
+    after_s = error.after_s if isinstance(error, TooMany) else None
+    headers = {} if after_s is None else {"Retry-After": str(math.ceil(after_s))}
+    return error_response(error.status, error.message, error.hint, headers)
 
 
 def refusal_bytes(error: TooMany) -> bytes:
@@ -95,15 +97,6 @@ def _refusal_bytes(message: str, hint: str, after_s: float | None) -> bytes:
         f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
-
-
-def _retry(error: CspError) -> dict[str, str]:
-    after_s = error.after_s if isinstance(error, TooMany) else None
-    return {} if after_s is None else {"Retry-After": str(math.ceil(after_s))}
-
-
-def _head(status: int, reason: str, stays_open: bool) -> bytes:
-    return _head_at(status, reason, stays_open, int(time.time()))
 
 
 @lru_cache(maxsize=16)

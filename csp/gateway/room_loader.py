@@ -26,11 +26,11 @@ def load_room(folder: Path, journal: JsonlJournal) -> tuple[Room, int]:
             try:
                 room = apply(room, decode_event(line))
             except (BadInput, msgspec.MsgspecError) as exc:
-                log.warning("journal line passed over", extra={"after_seq": room.seq, "problem": str(exc)})
+                log.warning("journal line skipped", extra={"after_seq": room.seq, "problem": str(exc)})
         cursor = chunk.cursor
         if chunk.end:
             break
-    # A damaged line has used up its number although nothing could be read from it.
+    # A damaged line uses up its number although it cannot be read.
     room.seq = journal.last_seq
     return room, room.seq - known
 
@@ -42,5 +42,5 @@ def _from_snapshot(folder: Path, journal: JsonlJournal) -> Room:
     try:
         return load(snapshot.state)
     except (ValueError, RecursionError) as exc:
-        log.warning("snapshot passed over", extra={"seq": snapshot.seq, "problem": str(exc)})
+        log.warning("snapshot skipped", extra={"seq": snapshot.seq, "problem": str(exc)})
         return Room()

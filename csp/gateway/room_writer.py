@@ -1,4 +1,4 @@
-"""The one writer of a room: decide, journal, only then tell.
+"""The one writer of a room: decide, write to the journal, then publish.
 
 Commands are decided as they come. What they caused is written in batches; while one batch is on its
 way to the disk the next one collects, so that one fdatasync serves all who wait for it.
@@ -28,14 +28,14 @@ log = logging.getLogger(__name__)
 
 SNAPSHOT_EVERY: Final = 4096
 PROBE_S: Final = 0.5
-_FULL: Final = ("the disk is full, the room is read-only", "free some space; it goes on by itself")
+_FULL: Final = ("the disk is full, the room is read-only", "free some space; the room continues by itself")
 
 Committed = list[tuple[AnyEvent, bytes]]
 Publish = Callable[[Committed], None]
 
 
 class _Batch:
-    """What is not on disk yet, with those who wait for it."""
+    """Events that are not on disk yet, and the callers that wait for them."""
 
     def __init__(self) -> None:
         self.entries: Committed = []
@@ -65,7 +65,7 @@ class RoomWriter:
         publish: Publish,
         rules: RoomRules = DEFAULT_RULES,
     ) -> None:
-        # Counted from the start on, so that a long tail is not read again at every start.
+        # Counted from the newest snapshot, so that a long tail is not read at every start.
         self.room, self._since_snapshot = load_room(folder, journal)
         self.journal = journal
         self.is_writable = True
@@ -90,13 +90,13 @@ class RoomWriter:
 
     @property
     def safe_seq(self) -> int:
-        """The last event that is as safe as the durability promises."""
+        """The last event that is as durable as the settings promise."""
         return self.journal.view.seq
 
     # --- commands --------------------------------------------------------------------------------
 
     def submit(self, command: AnyCommand) -> "asyncio.Future[list[KnownEvent]]":
-        """Decide `command` at once; what is returned is done when its events are as safe as promised."""
+        """Decide `command` at once; the future is done when its events are durable."""
         if not self.is_writable:
             raise self._refusal()
         events = decide(self.room, command, self._clock(), self._rules)
@@ -106,7 +106,7 @@ class RoomWriter:
         return self._safe(events)
 
     async def settle(self) -> None:
-        """Return when everything that was decided before this call is safe, or was taken back."""
+        """Wait until everything decided before this call is durable or rolled back."""
         with contextlib.suppress(Broken):
             await self._safe([])
 
@@ -169,12 +169,12 @@ class RoomWriter:
     # --- trouble ---------------------------------------------------------------------------------
 
     def _recover(self, error: Broken) -> None:
-        """Forget everything that is not on disk, as if it had never been asked for."""
+        """Roll back everything that is not on disk."""
         lost, self._in_flight = [self._in_flight, self._next], None
         self._next, self._snapshot = _Batch(), None
         try:
             if not isinstance(error, StorageFull):
-                # Nobody was promised it, and a disk that failed once may call lost bytes safe the next time.
+                # Nothing was acknowledged, and a disk that failed once may report lost bytes as written.
                 with contextlib.suppress(Broken):
                     self.journal.rollback()
                 raise error
@@ -189,7 +189,7 @@ class RoomWriter:
         self._idle.set()
 
     def _refusal(self) -> StorageFull:
-        """Return why the room is read-only."""
+        """Return the error of a read-only room."""
         return StorageFull(*(_FULL if self.journal.is_in_place() else MOVED))
 
     def _go_back(self) -> None:
@@ -217,10 +217,10 @@ class RoomWriter:
     # --- snapshots -------------------------------------------------------------------------------
 
     def _count(self, entries: Committed) -> None:
-        """Take a snapshot when it is time: right now the room is exactly what this batch makes it."""
+        """Take a snapshot if one is due: right now the room matches the end of this batch."""
         self._since_snapshot += len(entries)
         self._bytes_since_snapshot += sum([len(line) for _, line in entries])
-        # A room with much unread text has a large snapshot; it is then taken less often.
+        # A room with much unread text has a large snapshot, which is taken less often.
         if self._since_snapshot >= SNAPSHOT_EVERY and self._bytes_since_snapshot > 2 * self._snapshot_bytes:
             self._take_snapshot()
 
@@ -233,7 +233,7 @@ class RoomWriter:
     def _save_snapshot(self) -> None:
         if self._snapshot is not None:
             (seq, state), self._snapshot = self._snapshot, None
-            # A snapshot must not outlive what it was made from.
+            # A snapshot must not be newer than the journal on disk.
             sync = None if self._durability == "fsync" else self.journal.sync
             save = partial(snapshots.save, self._folder, seq, state, sync=sync, view=self.journal.view)
             self._disk.start(save, _saved)
@@ -243,7 +243,7 @@ class RoomWriter:
         self._is_held = True
         try:
             await self._idle.wait()
-            # A snapshot still on its way would bring back what the action takes out.
+            # A snapshot that is still being written could bring back what the action removes.
             await self._disk.do(_nothing)
             action()
             if not self._next.entries:
@@ -264,7 +264,7 @@ class RoomWriter:
 
 
 def _nothing() -> None:
-    """Give the disk's thread something to come to after everything before."""
+    """Wait until the disk thread has done everything queued so far."""
 
 
 def _saved(error: BaseException | None) -> None:

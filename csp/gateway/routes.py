@@ -1,7 +1,7 @@
 """The routes of the gateway, one row each.
 
-A row says which types go in and out; the HTTP shell, /openapi.json and the tests all read this table. Who
-may call it stands in the table of roles.
+A row names the types of a route; the HTTP server, /openapi.json and the tests read this table. The table of
+roles says who may call it.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from csp import __version__, price_list
-from csp.errors import Forbidden, NotFound, Refused
+from csp.errors import Forbidden, Refused
 from csp.gateway import (
     board_routes,
     collaboration_routes,
@@ -169,7 +169,7 @@ async def start(gateway: Gateway, call: Call) -> Answer:
         return await gateway.agent_launcher.start_once(caller, key, call.body, note)
     participant = gateway.writer.room.participants.get(AgentId(before))
     if participant is None:
-        raise Refused(f"nobody knows whether {call.body.name} was started by that call", "see: csp agents")
+        raise Refused(f"cannot tell whether {call.body.name} was started by that call", "see: csp agents")
     return StartedView(success=True, agent_id=before, state=_state_of(gateway, participant))
 
 
@@ -207,7 +207,7 @@ def _agent_view(gateway: Gateway, agent: AgentId, caller: Caller) -> AgentView:
 
 
 def _state_of(gateway: Gateway, participant: Participant) -> AgentState:
-    """Return what a person should see; one that is benched does not wait for its turn."""
+    """Return the state to show to people; a benched agent does not wait for a turn."""
     shown = participant.shown_state
     session_routes = gateway.writer.room.sessions.live_with(participant.id)
     is_benched = shown in _AT_REST and any(session.is_benched(participant.id) for session in session_routes)
@@ -215,11 +215,7 @@ def _state_of(gateway: Gateway, participant: Participant) -> AgentState:
 
 
 async def control(gateway: Gateway, call: Call) -> Answer:
-    try:
-        verb = ControlVerb(call.path["verb"])
-    except ValueError as exc:
-        verbs = ", ".join(ControlVerb)
-        raise NotFound(f"unknown control {call.path['verb']!r}", f"expected one of: {verbs}") from exc
+    verb = call.choice("verb", ControlVerb, "control")
     before = await answered(gateway, call)
     if before is not None:
         return ControlView(success=True, seq=gateway.writer.safe_seq, id=before or None)
@@ -278,7 +274,7 @@ async def inbox(gateway: Gateway, call: Call) -> Answer:
 
 
 def _next_place(gateway: Gateway, agent: AgentId, after: int, shown: tuple[Deliver, ...]) -> int:
-    """Return where to read on: never past a message that is held back now and will be due later."""
+    """Return the position of the next page: never past a held message, which will be due later."""
     if not shown:
         return after
     held = first_held(gateway.writer.room, agent, after)
@@ -360,30 +356,30 @@ async def openapi(gateway: Gateway, call: Call) -> Answer:
 
 # fmt: off
 ROUTES: Final = (
-    Route("POST", "/register", register, "Join the room, or come back with the token of before",
+    Route("POST", "/register", register, "Join the room, or rejoin with an agent's token",
           RegisteredView, RegisterBody, status=201),
-    Route("GET", "/me", operations.who_am_i, "Say whose token this is", MeView),
+    Route("GET", "/me", operations.who_am_i, "Show the owner of the token", MeView),
     Route("GET", "/agents", list_agents, "List the participants", list[AgentView]),
     Route("POST", "/agents", start, "Start a model behind an API as an agent", StartedView, StartBody,
           status=201),
     Route("DELETE", "/agents/{id}", remove, "Remove a participant", Done),
-    Route("GET", "/agents/{id}/screen", screen, "Show the screen of an agent as it is now",
+    Route("GET", "/agents/{id}/screen", screen, "Show the current screen of an agent",
           ScreenAnswer),
-    Route("POST", "/agents/{id}/{verb}", control, "Press a button for an agent", ControlView, ControlBody),
-    Route("POST", "/state", state, "Say what you are doing", Done, StateBody),
+    Route("POST", "/agents/{id}/{verb}", control, "Send a control to an agent", ControlView, ControlBody),
+    Route("POST", "/state", state, "Report the state of an agent", Done, StateBody),
     Route("POST", "/message", message, "Send a message to one participant or to all",
           SentView, MessageBody),
     Route("POST", "/line", line_routes.line, "Do what a line says that a person typed", LineView, LineBody),
-    Route("GET", "/messages/{id}", message_routes.message_states, "Show how far a message has come",
+    Route("GET", "/messages/{id}", message_routes.message_states, "Show the delivery states of a message",
           MessageView),
     Route("POST", "/messages/{id}/{action}", message_routes.act_on_message,
           "Cancel, resend, release or redact a message", SentView, MessageActionBody),
-    Route("GET", "/inbox/{id}", inbox, "Read what waits for you; reading acknowledges nothing",
+    Route("GET", "/inbox/{id}", inbox, "List pending messages; reading acknowledges nothing",
           InboxView, query=InboxParams),
-    Route("POST", "/delivery", delivery, "Say how far a message has come", Done, DeliveryBody),
-    Route("POST", "/agent-output", output, "Post what you wrote", OutputView, OutputBody),
-    Route("GET", "/queue", message_routes.queue, "List every message that waits, with the reason", QueueView),
-    Route("GET", "/history", history, "Page through or search what was said",
+    Route("POST", "/delivery", delivery, "Report the delivery state of a message", Done, DeliveryBody),
+    Route("POST", "/agent-output", output, "Post the output of an agent", OutputView, OutputBody),
+    Route("GET", "/queue", message_routes.queue, "List all waiting messages with their reasons", QueueView),
+    Route("GET", "/history", history, "Page through or search the history",
           HistoryView, query=HistoryParams),
     Route("POST", "/history/prune", prune, "Remove old history permanently", PrunedView, PruneBody),
     Route("GET", "/markdown", markdown_routes.markdown, "Parse messages and notes as markdown",
@@ -392,58 +388,58 @@ ROUTES: Final = (
     Route("POST", "/mode", session_routes.set_mode, "Set the mode of a thread", ModeSetView, ModeBody),
     Route("POST", "/turn/next", session_routes.next_turn, "Pass the turn on", TurnView, TurnBody),
     Route("POST", "/turn/working", working, "Ask for more time", WorkingView, WorkingBody),
-    Route("POST", "/turn/vote", session_routes.vote, "Vote in the ballot that waits for you", Done, VoteBody),
-    Route("POST", "/turn/handoff", session_routes.hand_over, "Name who continues after your turn", Done,
+    Route("POST", "/turn/vote", session_routes.vote, "Vote in the open ballot", Done, VoteBody),
+    Route("POST", "/turn/handoff", session_routes.hand_over, "Name the next agent", Done,
           HandoffBody),
-    Route("POST", "/stop", session_routes.stop, "Stop what runs, at once", StopView, StopBody),
+    Route("POST", "/stop", session_routes.stop, "Stop all running work at once", StopView, StopBody),
     Route("GET", "/sessions", session_routes.list_sessions, "List the sessions", SessionsView),
-    Route("POST", "/sessions", session_routes.start_session, "Begin a session in a thread of its own",
+    Route("POST", "/sessions", session_routes.start_session, "Start a session in its own thread",
           SessionStartedView, ModeBody, status=201),
     Route("GET", "/sessions/{id}", session_routes.get_session, "Show a session", SessionDetailView),
     Route("POST", "/sessions/{id}/{change}", session_routes.act_on_session,
           "Pause, resume, extend or stop a session; skip or kick an agent of it",
           SessionDoneView, SessionActionBody),
-    Route("POST", "/collaborations", collaboration_routes.begin, "Have models work on an objective, or go on",
+    Route("POST", "/collaborations", collaboration_routes.begin, "Start or continue a collaboration",
           CollaborationStartedView, CollaborateBody, status=202),
-    Route("GET", "/collaborations/{id}", collaboration_routes.show, "Show how far a collaboration has come",
+    Route("GET", "/collaborations/{id}", collaboration_routes.show, "Show the progress of a collaboration",
           CollaborationView, query=CollaborationParams),
-    Route("POST", "/collaborations/{id}/stop", collaboration_routes.stop, "Stop a collaboration, at once",
+    Route("POST", "/collaborations/{id}/stop", collaboration_routes.stop, "Stop a collaboration at once",
           CollaborationView, NoBody),
-    Route("GET", "/runs", run_routes.list_runs, "List the runs of builders with their reviewers", RunsView),
-    Route("POST", "/runs", run_routes.start_run, "Begin a run", RunStartedView, RunBody, status=201),
+    Route("GET", "/runs", run_routes.list_runs, "List the review runs", RunsView),
+    Route("POST", "/runs", run_routes.start_run, "Start a review run", RunStartedView, RunBody, status=201),
     Route("GET", "/runs/{id}", run_routes.get_run, "Show a run", RunDetail),
-    Route("POST", "/runs/{id}/message", run_routes.say_in_run, "Say a message as builder or reviewer",
+    Route("POST", "/runs/{id}/message", run_routes.say_in_run, "Post a message as builder or reviewer",
           RunSaidView, RunMessageBody),
     Route("POST", "/runs/{id}/{act}", run_routes.act_on_run,
           "Act on a run: go, decide, halt, resume, abort, finding, defect", RunStartedView, RunActionBody),
     Route("GET", "/board", board_routes.list_notes, "Page through the notes of a whiteboard", BoardView,
           query=BoardParams),
     Route("POST", "/board", board_routes.write, "Write a note on a whiteboard", NotedView, BoardBody),
-    Route("GET", "/board/search", board_routes.search, "Find notes by name, by word, by meaning",
+    Route("GET", "/board/search", board_routes.search, "Find notes by name, word or meaning",
           BoardHitsView, query=SearchParams),
     Route("GET", "/board/export", board_routes.export, "List the notes as files", ExportView,
           query=ExportParams),
     Route("POST", "/board/summarise", board_routes.summarise,
-          "Have an agent sum up what is new on a whiteboard",
+          "Ask an agent for a summary of the new notes",
           SummaryAskedView, SummariseBody),
     Route("GET", "/board/{id}", board_routes.get_note, "Show a note", NoteView),
     Route("GET", "/catalogue", catalogue, "Describe the modes, states, reasons and commands of people",
           Catalogue),
-    Route("GET", "/usage", usage, "Show the tokens and the money of each agent", UsageView),
-    Route("POST", "/page/link", page_routes.link, "Hand out a link that lets one page in", LinkView, NoBody),
-    Route("POST", "/page/enter", page_routes.enter, "Change the code of a link for a page's token",
+    Route("GET", "/usage", usage, "Show the tokens and the cost of each agent", UsageView),
+    Route("POST", "/page/link", page_routes.link, "Create a login link for one page", LinkView, NoBody),
+    Route("POST", "/page/enter", page_routes.enter, "Exchange the code of a link for a page token",
           EnteredView, EnterBody),
-    Route("POST", "/page/leave", page_routes.leave, "Let a page's token die, or those of all pages",
+    Route("POST", "/page/leave", page_routes.leave, "Revoke a page token, or those of all pages",
           Done, LeaveBody),
-    Route("GET", "/health", health, "Tell whether the room is well", HealthView),
-    Route("GET", "/metrics", metrics, "Figures for Prometheus", str),
+    Route("GET", "/health", health, "Show the health of the room", HealthView),
+    Route("GET", "/metrics", metrics, "Metrics for Prometheus", str),
     Route("GET", "/openapi.json", openapi, "This description", dict[str, Any]),
 )
 # fmt: on
 
 
 def field_names(kind: type[msgspec.Struct] | None) -> set[str]:
-    """Return the names of all fields of a body, of those inside it as well."""
+    """Return the names of all fields of a body, including nested ones."""
     found: set[str] = set()
     for field in msgspec.structs.fields(kind) if kind else ():
         found |= {field.name, field.encode_name}
@@ -454,7 +450,7 @@ def field_names(kind: type[msgspec.Struct] | None) -> set[str]:
 
 
 for _route in ROUTES:
-    # Fails at the start, not when somebody finds the way in.
+    # A mistake in the table of roles fails at the start.
     check_row(_route.name, _route.row, field_names(_route.body) | field_names(_route.query))
 
 

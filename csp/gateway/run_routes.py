@@ -1,9 +1,9 @@
-"""The routes of runs: begin one, see it, speak in it, decide about it."""
+"""Routes of review runs: start, show, post messages and decide."""
 
 import asyncio
 import hashlib
 
-from csp.errors import BadInput, Forbidden, NotFound, Refused
+from csp.errors import BadInput, Forbidden, Refused
 from csp.gateway.gateway import Gateway
 from csp.gateway.handlers import Answer, Call, answered
 from csp.protocol.codec import check_text, encode
@@ -48,10 +48,8 @@ async def start_run(gateway: Gateway, call: Call) -> Answer:
         dir=body.dir,
     )
     if body.run_id is not None and gateway.run_worker.folders.path(body.run_id).exists():
-        # The room may have forgotten a run whose files are still there.
-        raise Refused(
-            f"there is a folder of a run {body.run_id!r} already", "choose another id, or leave it out"
-        )
+        # The room may have forgotten a run whose files still exist.
+        raise Refused(f"a folder of run {body.run_id!r} already exists", "choose another id, or leave it out")
     command = SetMode(
         **call.once,
         sender=call.caller.id,
@@ -68,17 +66,17 @@ async def start_run(gateway: Gateway, call: Call) -> Answer:
 
 
 def _thread(gateway: Gateway, wanted: str | None) -> str | None:
-    """Return where a run goes on: where it is wanted, else in the default thread, else in one of its own.
+    """Return the thread of a run: the given one, else the default thread if free, else a new one.
 
-    Unlike a mode it takes no thread from another session: work would be given up without a word.
+    Unlike a mode it does not replace another session: its work would be lost silently.
     """
     thread = wanted or DEFAULT_THREAD
     live = gateway.writer.room.sessions.live_in(thread)
     if live is None:
         return thread
     if wanted is not None:
-        what = f"session {live.id} ({live.setup.mode}) goes on in thread {wanted}"
-        raise Refused(what, "end it first, or leave the thread out")
+        what = f"session {live.id} ({live.setup.mode}) is running in thread {wanted}"
+        raise Refused(what, "stop it first, or omit the thread")
     return None
 
 
@@ -92,7 +90,7 @@ async def say_in_run(gateway: Gateway, call: Call) -> Answer:
     body: RunMessageBody = call.body
     if call.caller.role is Role.ROOM:
         hint = "a person acts by: go, decide, halt, resume, abort, finding, defect"
-        raise Forbidden("the room's token plays no role in a run", hint)
+        raise Forbidden("the room's token has no role in a run", hint)
     if body.run_id != call.path["id"]:
         raise BadInput(f"run_id is {body.run_id!r}, but the path names {call.path['id'][:80]!r}")
     key = hashlib.sha256(body.sender.encode() + b"\0" + encode(body)).hexdigest()[:32]
@@ -109,11 +107,7 @@ async def say_in_run(gateway: Gateway, call: Call) -> Answer:
 
 
 async def act_on_run(gateway: Gateway, call: Call) -> Answer:
-    try:
-        action = RunAction(call.path["act"])
-    except ValueError as exc:
-        known = ", ".join(RunAction)
-        raise NotFound(f"unknown action {call.path['act']!r}", f"expected one of: {known}") from exc
+    action = call.choice("act", RunAction)
     body: RunActionBody = call.body
     command = ActOnRun(
         **call.once,
@@ -133,7 +127,7 @@ async def act_on_run(gateway: Gateway, call: Call) -> Answer:
 
 
 async def _plan(gateway: Gateway, run_id: str, action: RunAction, given: Plan | None) -> Plan | None:
-    """Return the plan to go on with: the one that is given, else that of the file, which may be edited."""
+    """Return the plan to continue with: the given one, or the one in the file, which may be edited."""
     run = _known(gateway, run_id)
     is_due = action is RunAction.GO or (action is RunAction.RESUME and is_plan_open(run))
     if given is not None or not is_due:

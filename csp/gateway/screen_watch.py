@@ -1,4 +1,4 @@
-"""Screens of agents, passed to those who watch them.
+"""Pass screens of agents to their watchers.
 
 Nothing here is journalled, and an agent is asked for its screen only while somebody watches it.
 """
@@ -13,9 +13,9 @@ from csp.protocol.codec import encode
 from csp.protocol.enums import AgentId
 from csp.protocol.screen_frames import LiveBody, LiveFrame, LiveView, ScreenView
 
-#: How long somebody waits who asks for one screen.
+#: How long a request for one screen waits.
 FRESH_S: Final = 2.0
-#: A watcher with so much unread gets the newest screen when it has caught up, none in between.
+#: A watcher with more unread data gets only the newest screen once it has caught up.
 MAX_UNREAD_BYTES: Final = 64 * 1024
 
 _ON: Final = text_frame(encode(LiveFrame(live=LiveView(watch=True))))
@@ -24,7 +24,7 @@ Tell = Callable[[AgentId, bytes], int]
 
 
 class LiveFeed:
-    """Live frames on their way to one watcher: what is too much for it is dropped, the newest screen kept."""
+    """Live frames for one watcher; a slow one gets only the newest screens."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
@@ -32,7 +32,7 @@ class LiveFeed:
         self._draining: asyncio.Task[None] | None = None
 
     def take(self, agent: AgentId, frame: bytes, *, is_screen: bool) -> None:
-        """Send a frame now; where that is too much, keep a screen for later."""
+        """Send a frame now, or keep a screen for later if the watcher is slow."""
         if self._draining is None and self._pipe.unsent_bytes < MAX_UNREAD_BYTES:
             self._pipe.write(frame)
         elif is_screen:
@@ -41,7 +41,7 @@ class LiveFeed:
                 self._draining = asyncio.ensure_future(self._drain())
 
     def forget(self, agent: AgentId) -> None:
-        """Send no screen of `agent` any more."""
+        """Stop sending screens of `agent`."""
         self._newest.pop(agent, None)
 
     async def _drain(self) -> None:
@@ -57,7 +57,7 @@ class LiveFeed:
 
 
 class ScreenWatch:
-    """Who watches whose screen; `tell` sends a frame to every connection of an agent, returns to how many."""
+    """The watchers of screens; `tell` sends a frame to an agent and returns its number of connections."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -65,11 +65,11 @@ class ScreenWatch:
         self._fresh: dict[AgentId, set[asyncio.Future[ScreenView]]] = {}
 
     def greeting(self, agent: AgentId) -> bytes:
-        """Return what an agent's new connection has to be told, if anything."""
+        """Return the first frame for a new connection of an agent."""
         return _ON if self._is_watched(agent) else b""
 
     def watch(self, agent: AgentId, feed: LiveFeed) -> None:
-        """Pass the screens of `agent` to `feed` from now on, beginning with one at once."""
+        """Pass the screens of `agent` to `feed` from now on, starting with the current one."""
         feeds = self._feeds.setdefault(agent, {})
         if feed not in feeds:
             feeds[feed] = None
@@ -89,7 +89,7 @@ class ScreenWatch:
             self.unwatch(agent, feed)
 
     async def fresh(self, agent: AgentId) -> ScreenView:
-        """Ask `agent` for its screen as it is now."""
+        """Return the current screen of `agent`."""
         waiter: asyncio.Future[ScreenView] = asyncio.get_running_loop().create_future()
         waiting = self._fresh.setdefault(agent, set())
         waiting.add(waiter)
@@ -104,7 +104,7 @@ class ScreenWatch:
             self._rest(agent)
 
     def show(self, agent: AgentId, body: LiveBody) -> None:
-        """Pass on what an agent shows."""
+        """Pass a frame of an agent to its watchers."""
         if body.screen is not None:
             for waiter in self._fresh.get(agent, ()):
                 if not waiter.done():
@@ -120,7 +120,7 @@ class ScreenWatch:
         return bool(self._feeds.get(agent) or self._fresh.get(agent))
 
     def _rest(self, agent: AgentId) -> None:
-        """Let an agent that nobody watches any more have its peace."""
+        """Tell an agent to stop sending screens once nobody watches it."""
         for watching in (self._feeds, self._fresh):
             if not watching.get(agent, True):
                 del watching[agent]

@@ -1,4 +1,4 @@
-"""Run a gateway: bind, announce, serve, end in order."""
+"""Run a gateway: bind, announce, serve, and shut down in order."""
 
 import asyncio
 import contextlib
@@ -46,7 +46,7 @@ OnReady = Callable[[], None]
 
 
 def run(options: GatewayOptions) -> int:
-    """Serve the room until a signal says stop; return the exit code."""
+    """Serve the room until a stop signal; return the exit code."""
     tls = _tls(options)
     _check_exposure(options)
     _raise_file_limit()
@@ -61,7 +61,7 @@ def run(options: GatewayOptions) -> int:
 
 
 def _is_our_failure(record: logging.LogRecord) -> bool:
-    """Keep malformed requests out of the log: aiohttp quotes them, tokens and texts included."""
+    """Keep malformed requests out of the log: aiohttp quotes them with tokens and texts."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError | web.RequestPayloadError)
 
@@ -79,7 +79,7 @@ def _serve_forever(
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await serve(options, listener, stop, tls=tls, on_ready=on_ready, supervisor=supervisor)
 
-    # What is loaded by now stays; looking through it again and again would hold up the room.
+    # Everything loaded so far stays; collecting it again and again would delay the room.
     gc.freeze()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(serve_until_signalled())
@@ -95,7 +95,7 @@ async def serve(
     on_ready: OnReady = lambda: None,
     supervisor: int | None = None,
 ) -> None:
-    """Serve the room on `listener` until `stop` is set; raise what broke the journal."""
+    """Serve the room on `listener` until `stop` is set; raise the error of a broken journal."""
     settings = options.settings
     gateway = Gateway(settings, settings.history_dir / settings.room, SteadyClock())
     runner = make_runner(gateway)
@@ -113,7 +113,11 @@ async def serve(
         _start_background(gateway)
         log.info("gateway ready", extra={"room": settings.room, "url": url, "seq": gateway.writer.room.seq})
         on_ready()
-        await _until_stopped(stop, gateway)
+        gateway.writer.broken.add_done_callback(lambda _: stop.set())
+        await stop.wait()
+        if gateway.writer.broken.done():
+            # Raise the error of the journal.
+            gateway.writer.broken.result()
     finally:
         if acceptor is not None:
             acceptor.close()
@@ -132,16 +136,8 @@ def _start_background(gateway: Gateway) -> None:
     gateway.spawn(scrub_journal(gateway))
 
 
-async def _until_stopped(stop: asyncio.Event, gateway: Gateway) -> None:
-    """Return when told to stop; raise what broke the journal."""
-    gateway.writer.broken.add_done_callback(lambda _: stop.set())
-    await stop.wait()
-    if gateway.writer.broken.done():
-        gateway.writer.broken.result()
-
-
 async def _shut_down(gateway: Gateway, runner: web.ServerRunner, announcement: RoomFile | None) -> None:
-    """Let go in the order that loses nothing: callers, connections, the journal, the announcement."""
+    """Close in the order that loses nothing: callers, connections, journal, announcement."""
     gateway.broadcast.close()
     for connection in list(gateway.sockets):
         connection.drop(1001, "the gateway is going away")
@@ -170,7 +166,7 @@ def _announcement(options: GatewayOptions, gateway: Gateway, url: str, superviso
 
 
 def bind(settings: Settings) -> socket.socket:
-    """Return a listening socket; the default port gives way to the next free one, a chosen one does not.
+    """Return a listening socket; if the default port is taken, on the next free one.
 
     A process that a killed gateway was just starting may hold the port for a moment.
     """
@@ -186,7 +182,7 @@ def bind(settings: Settings) -> socket.socket:
             time.sleep(PORT_PAUSE_S)
     raise Broken(
         f"cannot listen on {settings.host} port {settings.port}: {(error.strerror or str(error)).lower()}",
-        "choose another one with CSP_PORT or csp gateway --port; 0 takes any free one",
+        "choose another one with CSP_PORT or csp gateway --port; 0 means any free one",
     ) from error
 
 
@@ -230,13 +226,13 @@ def _check_exposure(options: GatewayOptions) -> None:
     if is_loopback(host) or options.tls_cert is not None or options.insecure:
         return
     raise BadInput(
-        f"host {host!r} can be reached from outside, where tokens would travel in the clear",
-        "give --tls-cert with --tls-key, or say --insecure",
+        f"host {host!r} can be reached from outside, and tokens would be sent unencrypted",
+        "give --tls-cert and --tls-key, or --insecure",
     )
 
 
 def _raise_file_limit() -> None:
-    """Make room for a thousand watchers; many systems start a process with 1024 files."""
+    """Allow a thousand watchers; many systems start a process with a limit of 1024 files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
     if soft < wanted:

@@ -1,4 +1,4 @@
-"""The routes of the modes: begin a session, see it, steer it, stop it."""
+"""Session routes: start, show, steer and stop a session."""
 
 import logging
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ async def stop(gateway: Gateway, call: Call) -> Answer:
 
 
 async def stop_at_once(gateway: Gateway, caller: Caller, body: StopBody) -> StopView:
-    """Stop what runs in a thread, or everywhere."""
+    """Stop all running work in a thread, or everywhere."""
     call = Call(caller, {}, None, body)
     thread = None if body.all else body.thread or DEFAULT_THREAD
     before = await answered(gateway, call)
@@ -106,11 +106,7 @@ async def get_session(gateway: Gateway, call: Call) -> Answer:
 
 
 async def act_on_session(gateway: Gateway, call: Call) -> Answer:
-    try:
-        action = SessionAction(call.path["change"])
-    except ValueError as exc:
-        known = ", ".join(SessionAction)
-        raise NotFound(f"unknown action {call.path['change']!r}", f"expected one of: {known}") from exc
+    action = call.choice("change", SessionAction)
     body: SessionActionBody = call.body
     command = Steer(
         sender=call.caller.id,
@@ -126,7 +122,7 @@ async def act_on_session(gateway: Gateway, call: Call) -> Answer:
 
 
 def _short(gateway: Gateway, session: Session, call: Call) -> SessionView:
-    """Return a session as the caller may see it."""
+    """Return the parts of a session that the caller may see."""
     seen = visible_spending(session.spent_so_far, call.caller.reader, gateway.writer.room.sessions)
     return session_view(session, seen)
 

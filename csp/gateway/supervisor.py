@@ -1,4 +1,4 @@
-"""Keep a gateway running: start it again when it dies.
+"""Keep a gateway running: restart it when it dies.
 
 The parent holds the listening socket, so that the port stays ours and callers wait through a restart.
 """
@@ -26,7 +26,7 @@ Serve = Callable[[Callable[[], None]], int]
 
 
 def supervise(serve: Serve) -> int:
-    """Run `serve` in a child; start it again after a crash, at most 5 times a minute."""
+    """Run `serve` in a child; restart it after a crash, at most 5 times a minute."""
     guard = _Guard()
     restarts: deque[float] = deque(maxlen=MAX_RESTARTS)
     while True:
@@ -34,7 +34,7 @@ def supervise(serve: Serve) -> int:
         if code == 0 or guard.is_stopping:
             return 0
         if code == STORAGE_FAILED:
-            # A disk that lies does not get better by being asked again.
+            # A failed disk does not get better with a restart.
             return 1
         if not was_ready and code > 0:
             return code
@@ -43,11 +43,11 @@ def supervise(serve: Serve) -> int:
             log.error("gateway keeps dying", extra={"restarts": MAX_RESTARTS, "within_s": WINDOW_S})
             return 1
         restarts.append(now)
-        log.warning("gateway died and is started again", extra={"exit_code": code})
+        log.warning("gateway died and is restarted", extra={"exit_code": code})
 
 
 class _Guard:
-    """The child of the moment, and whether somebody has asked for the end.
+    """The current child, and whether a signal has asked to stop.
 
     A signal that comes just before a blocking call would be noticed only after it: Python's handlers run
     between two steps of the interpreter. So the signals are blocked while there is a child, and waited for
@@ -58,7 +58,7 @@ class _Guard:
         self.is_stopping = False
         for number in _SIGNALS:
             signal.signal(number, self._stop)
-        # Some systems discard a signal without a handler even where it is waited for.
+        # Some systems discard a signal without a handler even while sigwait waits for it.
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def _stop(self, number: int, frame: object) -> None:
@@ -67,7 +67,7 @@ class _Guard:
     def run_child(self, serve: Serve) -> tuple[bool, int]:
         """Return whether the child ever got ready, and its exit code."""
         ready_out, ready_in = os.pipe()
-        # Blocked before the fork: one that came before the child's own handlers would be lost on the child.
+        # Blocked before the fork: the child would lose a signal that comes before it has handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
         child = os.fork()
         if child == 0:
@@ -85,7 +85,7 @@ class _Guard:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED_FOR)
 
     def _wait_for(self, child: int) -> int:
-        """Pass signals on to a child until it has ended; return its status."""
+        """Forward signals to a child until it has ended; return its status."""
         if self.is_stopping:
             os.kill(child, signal.SIGTERM)
         while True:

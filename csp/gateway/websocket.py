@@ -1,4 +1,4 @@
-"""One WebSocket: events out, deliver frames out, operations in."""
+"""One WebSocket: sends events and deliveries, receives operations."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ CATCH_UP_SHARE: Final = 0.1
 BUSY_S: Final = 0.05
 MAX_OPS_IN_FLIGHT: Final = 512
 HEARTBEAT_S: Final = 30.0
-#: How much of what a peer has sent is taken apart ahead; aiohttp would hold half a megabyte for each.
+#: How much of a peer's input is parsed ahead; aiohttp would buffer half a megabyte for each.
 READ_AHEAD_BYTES: Final = 8 * 1024
 
 # aiohttp has no option for it.
@@ -70,7 +70,7 @@ OPS: Final[dict[str, tuple[type[msgspec.Struct], Action]]] = {
     "state": (StateBody, operations.report_state),
     "control_done": (ControlDoneBody, operations.finish_control),
     "live": (LiveBody, operations.show_live),
-    # The connection is there already: it takes no new one, of which a browser has few.
+    # Over the open connection: a browser has few of them.
     "stop": (StopBody, session_routes.stop_at_once),
     "line": (LineBody, line_routes.do_line),
 }
@@ -104,7 +104,7 @@ class SocketSession:
         self._socket = socket
         self._pipe = pipe
         self._agent: AgentId | None = None if caller.role is Role.ROOM else caller.id
-        # The token was looked at a while ago; since then the id may have been removed or taken over.
+        # Since the token was checked, the id may have been removed or taken over.
         self._epoch = caller.epoch
         self._watcher = EventWatcher(pipe, self._agent)
         self._feed = LiveFeed(pipe)
@@ -114,7 +114,11 @@ class SocketSession:
     async def run(self, after: int | None) -> None:
         """Serve until the peer goes."""
         self.drop_if_stale()
-        outbox = self._come_in()
+        outbox: DeliveryPush | None = None
+        if self._agent is not None:
+            outbox = DeliveryPush(self._pipe, self._agent, self._gateway.writer, self._gateway.pacer)
+            self._gateway.presence.connect(self._agent)
+            self._gateway.attach(self._agent, outbox)
         try:
             self._watch(after)
             await self._read()
@@ -127,28 +131,17 @@ class SocketSession:
                 self._gateway.detach(self._agent, outbox)
                 self._gateway.presence.disconnect(self._agent)
 
-    def _come_in(self) -> DeliveryPush | None:
-        if self._agent is None:
-            return None
-        outbox = DeliveryPush(self._pipe, self._agent, self._gateway.writer, self._gateway.pacer)
-        self._gateway.presence.connect(self._agent)
-        self._gateway.attach(self._agent, outbox)
-        return outbox
-
     def drop(self, code: int, reason: str) -> None:
         """Close without waiting for the peer."""
         self._pipe.drop(code, reason)
 
     def drop_if_stale(self) -> None:
-        """Close if the token this connection came with has died."""
+        """Close if the token of this connection was revoked."""
         if self._caller.page and not self._gateway.page_tokens.is_in(self._caller.page):
-            self._pipe.drop(4001, "this page has been left; run: csp web")
-        if self._owner_epoch() != self._epoch:
-            self._pipe.drop(4001, "this token is no longer valid; register again")
-
-    def _owner_epoch(self) -> int:
+            self._pipe.drop(4001, "page session ended; run: csp web")
         participant = self._gateway.writer.room.participants.get(self._agent) if self._agent else None
-        return participant.epoch if participant else 0
+        if (participant.epoch if participant else 0) != self._epoch:
+            self._pipe.drop(4001, "this token is no longer valid; register again")
 
     # --- out -------------------------------------------------------------------------------------
 
@@ -166,13 +159,17 @@ class SocketSession:
             self._catch_up = None
 
     async def _send_past(self, seq: int) -> None:
-        """Send the journal from after `seq`, at the pace of the reader, then go over to live."""
+        """Send the journal after `seq` at the pace of the reader, then switch to live events."""
         journal = self._gateway.writer.journal
         cursor: Cursor | None = None
         while await self._pipe.drain():
             began = time.monotonic()
             chunk = journal.read_after(seq, CATCH_UP_BYTES, cursor)
-            frames = [text_frame(line) for line in chunk.lines if self._may_see(line)]
+            frames = [
+                text_frame(line)
+                for line in chunk.lines
+                if self._agent is None or self._gateway.is_visible(decode_event(line), self._agent)
+            ]
             if frames and not self._pipe.write(b"".join(frames)):
                 return
             seq, cursor = chunk.last_seq, chunk.cursor
@@ -183,20 +180,17 @@ class SocketSession:
             await asyncio.sleep(self._pause_s(began))
 
     def _pause_s(self, began: float) -> float:
-        """Return how long to leave the loop to others, so that the room's latency does not show it."""
+        """Return how long to leave the loop to others, so that catching up does not add latency."""
         now = time.monotonic()
         is_busy = now - self._gateway.last_commit < BUSY_S
         return (now - began) * (1 / CATCH_UP_SHARE - 1) if is_busy else 0
-
-    def _may_see(self, line: bytes) -> bool:
-        return self._agent is None or self._gateway.is_visible(decode_event(line), self._agent)
 
     # --- in --------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
         async for message in self._socket:
             if message.type is not WSMsgType.TEXT:
-                self._answer_error(None, BadInput("binary frames mean nothing here", "send json as text"))
+                self._answer_error(None, BadInput("binary frames are not supported", "send json as text"))
                 continue
             data = message.data.encode(errors="replace")
             if len(data) > operations.LONG_REPLY:
@@ -204,7 +198,7 @@ class SocketSession:
                 with contextlib.suppress(BadInput):
                     said = parse(_Said, data)
                     await operations.read_ahead(said.content if said.op == "output" else "")
-            ticket = await self._take_turn()
+            ticket = await self._wait_for_turn()
             # Tasks start in the order they were made, so operations are decided in the order sent,
             # while one fdatasync acknowledges many of them.
             task = asyncio.ensure_future(self._operate(data))
@@ -213,8 +207,8 @@ class SocketSession:
             while len(self._ops) >= MAX_OPS_IN_FLIGHT:
                 await asyncio.wait(self._ops, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _take_turn(self) -> Ticket | None:
-        """Wait until an agent may go on; what it sends meanwhile is not read, so that it waits as well."""
+    async def _wait_for_turn(self) -> Ticket | None:
+        """Wait until an agent may continue; its input is not read meanwhile, so that it waits too."""
         if is_person(self._caller):
             return None
         await self._gateway.throttle.keep_rate(self._caller.id)
@@ -251,12 +245,12 @@ class SocketSession:
         if name == "live" and len(data) > MAX_LIVE_BYTES:
             raise TooLarge(f"a live frame is over {MAX_LIVE_BYTES} bytes", "show less of it")
         body, action = OPS[name]
-        # A screen has many values, and its own limit.
+        # A screen has many values and its own limit.
         read = parse if name == "live" else parse_request
         return await action(self._gateway, self._caller, read(body, data))
 
     def _change_watch(self, body: WatchBody, *, is_on: bool) -> None:
-        """Begin or end to watch a screen, or else all events."""
+        """Start or stop watching a screen, or all events."""
         if body.screen is None:
             if is_on:
                 self._watch(body.after)

@@ -1,4 +1,4 @@
-"""WebSocket frames made once for all readers.
+"""WebSocket frames that are encoded once for all readers.
 
 aiohttp's own sender would frame, lock, flush per reader and message. A server's frames are unmasked,
 so the same bytes serve everybody; they are written to the transport between aiohttp's own frames.
@@ -10,9 +10,9 @@ from typing import Final
 
 from aiohttp import web
 
-#: What may wait unsent for one reader before it counts as fallen behind.
+#: A reader with more unsent data is dropped as too slow.
 MAX_UNSENT_BYTES: Final = 1024 * 1024
-#: How long a reader that was dropped may take to read what was sent before.
+#: How long a dropped reader may take to read what was sent before.
 GOING_S: Final = 10.0
 _TEXT: Final = 0x81
 _CLOSE: Final = 0x88
@@ -43,7 +43,7 @@ class Pipe:
     def __init__(self, request: web.BaseRequest) -> None:
         transport = request.transport
         if transport is None:
-            raise ConnectionResetError("the peer is gone")
+            raise ConnectionResetError("the caller is gone")
         self._transport: asyncio.WriteTransport = transport
         self.closed_reason = ""
 
@@ -56,7 +56,7 @@ class Pipe:
         return self._transport.get_write_buffer_size()
 
     def write(self, frames: bytes) -> bool:
-        """Send ready frames; a reader that left too much unread is told so, then dropped."""
+        """Send encoded frames; a reader that is too slow gets a closing frame and is dropped."""
         if not self.is_open:
             return False
         if self._transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
@@ -75,13 +75,13 @@ class Pipe:
         asyncio.get_running_loop().call_later(GOING_S, self._abort)
 
     def _abort(self) -> None:
-        # A transport that is gone by now has nothing left to send, and asyncio's fails when aborted again.
+        # A closed transport has nothing left to send, and asyncio's fails when aborted twice.
         if self._transport.get_write_buffer_size():
             self._transport.abort()
 
     async def drain(self) -> bool:
-        """Wait until the peer has read most of what was sent; tell whether it is still there."""
-        # A transport tells its protocol alone when it has drained, and the protocol is aiohttp's.
+        """Wait until the peer has read most of what was sent; return whether it is still connected."""
+        # A transport reports drained buffers only to its protocol, which is aiohttp's.
         while self.is_open and self.unsent_bytes > MAX_UNSENT_BYTES // 8:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         return self.is_open

@@ -1,1 +1,1 @@
-"""The room as tools for MCP clients; the SDK is loaded by `server`, `stdio` or `asgi` alone."""
+"""The room as tools for MCP clients; only `mcp_server`, `stdio` and `asgi` load the SDK."""

@@ -1,4 +1,4 @@
-"""The server over streamable HTTP, as an ASGI application that keeps nothing between two requests."""
+"""The MCP server over streamable HTTP, as a stateless ASGI application."""
 
 import asyncio
 import logging
@@ -22,20 +22,20 @@ Headers = list[tuple[bytes, bytes]]
 
 
 def load() -> "App":
-    """Return the application with all that it needs to run; this takes a while, so do it in a thread."""
-    # anyio loads its backend when it is first used, which would be on the event loop.
+    """Load the SDK and return the application; slow, so call it in a thread."""
+    # anyio loads its backend on first use, which would block the event loop.
     anyio.run(anyio.sleep, 0)
     return App()
 
 
 class App:
-    """The application, good for any number of callers once `run` has been entered."""
+    """The application; it serves any number of callers inside `run`."""
 
     def __init__(self) -> None:
-        # The SDK logs each request at INFO, what is malformed with all that was sent above that.
+        # The SDK logs each request at INFO, and malformed ones with their content above that.
         logging.getLogger("mcp").setLevel(logging.ERROR)
         server = ServedRoom(_door_of).server()
-        # Progress can only be told in a stream of events; everything else is one answer of json.
+        # Progress needs a stream of events; everything else is one JSON answer.
         self._plain = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
         self._streaming = StreamableHTTPSessionManager(server, json_response=False, stateless=True)
 
@@ -46,7 +46,7 @@ class App:
             yield
 
     async def answer(self, headers: Headers, body: bytes, door: RoomClient, send: Send) -> None:
-        """Answer one POST of somebody whose way to the room is `door`."""
+        """Answer one POST of the caller behind `door`."""
         is_heard = any(name == b"accept" and _EVENTS in value for name, value in headers)
         manager = self._streaming if is_heard and _WANTS_PROGRESS in body else self._plain
         scope = {
@@ -66,7 +66,7 @@ class App:
 
 
 class _Body:
-    """A body that has come already; who asks for more waits to be cancelled, as when the caller goes."""
+    """Receive a body that is read already; after it, wait to be cancelled."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body

@@ -1,4 +1,4 @@
-"""The MCP server of a room, on the official SDK; which room, as whom, is told by the door of each call."""
+"""The MCP server of a room, on the official SDK; each call brings its room and caller."""
 
 import contextlib
 import re
@@ -24,11 +24,11 @@ from csp.protocol.enums import Role
 from csp.room.sessions.mode_catalogue import mode_entries
 
 Context = ServerRequestContext[Any, Any]
-#: Returns whose door a call comes through.
+#: Returns the room client of a call.
 DoorOf = Callable[[Context], RoomClient]
 _TOOLS_FILE: Final = "tools.md"
 _MODES_FILE: Final = "start_modes.md"
-#: As the specification before the stateless one has it, which gave the same code to both mistakes after.
+#: The code of the older specification; the stateless one uses one code for both errors.
 _RESOURCE_NOT_FOUND: Final = -32002
 _STATELESS_SINCE: Final = "2026"
 _PLACE: Final = re.compile(r"\{(\w+)\}")
@@ -40,15 +40,15 @@ _MODE_ARGUMENTS: Final = (
 
 
 class ServedRoom:
-    """The answers of the server."""
+    """The handlers of the server."""
 
     def __init__(self, door_of: DoorOf) -> None:
         self._door_of = door_of
-        #: Tells the calls of this server from those of every other one.
+        #: Makes the ids of this server's calls unique.
         self._instance = uuid4().hex
 
     def server(self) -> Server[Any]:
-        """Return the SDK's server with these answers."""
+        """Return the SDK's server with these handlers."""
         return Server(
             "csp",
             version=__version__,
@@ -70,7 +70,7 @@ class ServedRoom:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         role = Role.AGENT
-        # Without a room there is nobody to ask; each call will say so.
+        # Without a room the role is unknown; each call will report the error.
         with contextlib.suppress(CspError):
             role = (await me(self._door_of(ctx))).role
         return types.ListToolsResult(tools=[_shown(tool) for tool in shown_to(role)])
@@ -90,11 +90,11 @@ class ServedRoom:
         return _result(dumps(found, is_ascii=False), structured=found)
 
     def _key(self, ctx: Context, params: types.CallToolRequestParams) -> str:
-        """Return an id for what a call sends; a request that a client repeats by its id has the same."""
+        """Return an idempotency id for a call; a repeated request has the same."""
         if ctx.request is not None or ctx.request_id is None:
-            # Over HTTP other clients count their requests, too.
+            # Over HTTP several clients use the same request ids.
             return f"mcp-{uuid4().hex}"
-        # A client that gives the same id to another call means another one.
+        # A client may use one id for different calls.
         asked = dumps([ctx.request_id, params.name, params.arguments or {}])
         return f"mcp-{self._instance}-{sha256(asked.encode()).hexdigest()[:32]}"
 

@@ -1,4 +1,4 @@
-"""Take part in a room as an agent of one's own, for a client that runs outside it."""
+"""Join a room as an agent, for an MCP client that runs outside of it."""
 
 import fcntl
 import os
@@ -16,16 +16,16 @@ from csp.protocol.enums import JoinRole, ParticipantKind
 from csp.room.identity import to_id
 from csp.room_registry import Address
 
-#: Beside the tokens of panes, of which one may have the same name.
+#: Apart from the tokens of panes, where the same name may occur.
 _TOKEN_KIND: Final = "mcp"
 _WAIT_S: Final = 50
 _PAUSE_S: Final = 1.0
-#: After every message that there can be, so that the wait is for none.
+#: A position after every message, so that the wait never ends early.
 _LAST_SEQ: Final = 2**53
 
 
 class OutsideMember:
-    """An agent of a name, which comes back under its id as long as its token is known."""
+    """A named agent that keeps its id as long as its token is known."""
 
     def __init__(self, name: str, find: Callable[[], Address], state_dir: Path) -> None:
         self._name = name
@@ -36,15 +36,15 @@ class OutsideMember:
         self.id = ""
 
     def connect(self) -> GatewayClient:
-        """Join the room, or come back to it; return the gateway to speak to as this agent."""
+        """Join or rejoin the room; return the gateway client of this agent."""
         address = self._find()
         if not address.room:
-            # Nothing is known of it here but its address, so there is no place for a token either.
+            # Only its address is known here, so there is no folder for a token.
             return self._join(address, "")
         path = token_path(self._state_dir, address.room, self._file, _TOKEN_KIND)
         try:
             make_private_dir(os.path.dirname(path))
-            # Of two that start at once, the second one finds the token of the first.
+            # Of two that start at once, the second finds the token of the first.
             with open(f"{path}.lock", "w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 return self._join(address, self._known_token(address.room))
@@ -56,7 +56,7 @@ class OutsideMember:
         try:
             answer = GatewayClient(address.url, known).post("/register", body)
         except (Unauthenticated, Forbidden, NotFound):
-            # It has none yet, somebody else has had the id meanwhile, or the room is a new one.
+            # No token yet, the id has a new owner, or the room is new.
             answer = GatewayClient(address.url, address.token).post("/register", body)
         token = field(answer, "token", str)
         self.id = field(answer, "agentId", str)
@@ -71,7 +71,7 @@ class OutsideMember:
             return ""
 
     def stay(self) -> None:
-        """Be seen to be here from now on: who asks for nothing for a minute counts as gone."""
+        """Stay online from now on: an agent without a call for a minute counts as offline."""
         threading.Thread(target=self._stay, daemon=True, name="csp-mcp-stay").start()
 
     def _stay(self) -> None:
@@ -81,12 +81,12 @@ class OutsideMember:
                     lambda it: it.get(f"/inbox/{segment(self.id)}", after=_LAST_SEQ, wait=_WAIT_S)
                 )
             except Unauthenticated:
-                return  # it was removed, or its id is somebody else's now
+                return  # it was removed, or its id has a new owner
             except CspError:
                 time.sleep(_PAUSE_S)
 
     def leave(self) -> None:
-        """Say good-bye; a room that does not hear it will notice by itself."""
+        """Leave the room; a room that cannot be reached will notice by itself."""
         if not self.id:
             return
         try:

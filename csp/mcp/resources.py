@@ -1,4 +1,4 @@
-"""What a client can read: the transcript, the board, the runs."""
+"""The MCP resources: transcript, boards and runs."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
@@ -16,14 +16,14 @@ _TEXT: Final = "text/plain"
 
 
 class ResourceText(NamedTuple):
-    """A resource as it was read."""
+    """The content of a resource."""
 
     mime: str
     text: str
 
 
 class Resource(NamedTuple):
-    """One resource; `{}` in its address stands for an id."""
+    """A resource; `{}` in its address is an id."""
 
     uri: str
     name: str
@@ -69,7 +69,7 @@ RESOURCES: Final = (
 
 
 async def read(door: RoomClient, uri: str) -> ResourceText:
-    """Return what stands at an address; NotFound where there is no such thing."""
+    """Return the resource at an address, or raise NotFound."""
     base, _, id = uri.removeprefix(SCHEME).partition("/")
     for resource in RESOURCES:
         known = resource.uri.removeprefix(SCHEME).partition("/")

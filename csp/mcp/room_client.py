@@ -1,4 +1,4 @@
-"""The way to a room: what the tools ask of its gateway.
+"""How the MCP tools call the gateway of a room.
 
 `csp mcp` goes over the network; /mcp, which is a part of the gateway, asks the routes themselves. Either way
 the gateway knows who asks by the token, decides, says what it refuses.
@@ -17,44 +17,44 @@ from csp.http_client import GatewayClient, Query
 from csp.protocol.enums import ParticipantKind, Role
 from csp.protocol.responses import MeView
 
-#: A gateway that was killed is back within this time.
+#: A killed gateway is restarted within this time.
 PATIENCE_S: Final = 20.0
 _PAUSE_S: Final = 0.2
-#: Asked twice, these do what they do asked once: they carry an id, or say what already holds.
+#: Idempotent calls: they carry an id, or repeat a known fact.
 _SAFE: Final = frozenset({"/message", "/agent-output", "/board", "/delivery", "/state"})
-#: These do so if they carry an id.
+#: Idempotent if they carry an id.
 _SAFE_WITH_ID: Final = frozenset({"/mode", "/sessions", "/stop", "/collaborations", "/runs"})
 _SAFE_BELOW: Final = "/turn/"
 
 
 class RoomClient(Protocol):
-    """One caller's way to one room."""
+    """A client of one room for one caller."""
 
     async def get(self, path: str, **query: Query) -> Any:
-        """Return the answer to a GET, or raise what the gateway says."""
+        """Return the answer to a GET, or raise the gateway's error."""
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Return the answer to a POST, or raise what the gateway says."""
+        """Return the answer to a POST, or raise the gateway's error."""
 
 
 async def me(door: RoomClient) -> MeView:
-    """Return for whom the caller's token speaks."""
+    """Return the owner of the caller's token."""
     return msgspec.convert(await door.get("/me"), MeView)
 
 
 def reads_inbox(who: MeView) -> bool:
-    """Tell whether what is said to a participant waits for its own tool; others have it typed in."""
+    """Return whether messages wait for the participant's inbox tool instead of being typed in."""
     return who.kind is ParticipantKind.MCP and who.role is not Role.ROOM
 
 
 class HttpRoomClient:
-    """A door over HTTP; `connect` finds the gateway, which may be at another port after a failure."""
+    """A room client over HTTP; `connect` finds the gateway again after a failure."""
 
     def __init__(self, connect: Callable[[], GatewayClient]) -> None:
         self._connect = connect
         self._gateway: GatewayClient | None = None
         self._has_answered = False
-        # To connect may mean to join, which several calls at once must do once.
+        # Connecting may join the room, which concurrent calls must do once.
         self._connecting = threading.Lock()
 
     async def get(self, path: str, **query: Query) -> Any:
@@ -65,11 +65,11 @@ class HttpRoomClient:
         return await _in_thread(lambda: self._ask(lambda it: it.post(path, body), is_safe=is_safe))
 
     def ask(self, call: Callable[[GatewayClient], Any]) -> Any:
-        """Ask, blocking; what is asked may be asked twice."""
+        """Make a blocking call that may be repeated."""
         return self._ask(call, is_safe=True)
 
     def _ask(self, call: Callable[[GatewayClient], Any], *, is_safe: bool) -> Any:
-        # A room that has never answered may not be running at all, which is said at once.
+        # A room that has never answered may not be running at all: fail at once.
         deadline = time.monotonic() + (PATIENCE_S if self._has_answered else 0)
         while True:
             is_sent = False
@@ -94,7 +94,7 @@ class HttpRoomClient:
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
-    """Run what blocks in a thread that nobody waits for at the end, as they do for those of a pool."""
+    """Run a blocking function in a thread that is not waited for at exit, unlike a pool's."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 

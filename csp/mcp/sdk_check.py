@@ -1,4 +1,4 @@
-"""Tell whether the SDK is here; a sidecar asks before its CLI starts, so nothing is loaded for it."""
+"""Check for the MCP SDK without loading it; a sidecar asks before its CLI starts."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ EXTRA = "mcp"
 
 
 def is_installed() -> bool:
-    """Tell whether `csp mcp` can run; to load the SDK would take a second."""
+    """Return whether the SDK is installed; loading it would take a second."""
     return any(os.path.isdir(os.path.join(folder, EXTRA, "server", "lowlevel")) for folder in sys.path)
 
 

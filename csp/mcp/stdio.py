@@ -1,4 +1,4 @@
-"""Serve a room over standard input, standard output, until the client closes them."""
+"""Serve a room over standard input and output, until the client closes them."""
 
 from typing import Any, Final, Self
 
@@ -13,7 +13,7 @@ from csp.mcp.mcp_server import ServedRoom
 from csp.mcp.room_client import RoomClient
 
 Item = SessionMessage | Exception
-#: What only the answer to a call has.
+#: Fields that only an answer has.
 _ANSWERS: Final = {"result", "error"}
 
 
@@ -30,9 +30,9 @@ async def _serve(door: RoomClient) -> None:
 
 
 class _Answering(AsyncResource):
-    """What a client sends; a line that is no message is answered here, as the SDK does over HTTP alone.
+    """Reads messages of a client; answers lines that are not messages, as the SDK does over HTTP only.
 
-    Who sent a call in a form that nobody can read would wait for its answer without end.
+    Without an answer, the sender of an unreadable call would wait without end.
     """
 
     def __init__(self, read_stream: Any, write_stream: Any) -> None:
@@ -65,7 +65,7 @@ class _Answering(AsyncResource):
 
 
 def _complaint(error: ValidationError) -> types.JSONRPCError | None:
-    """Return what is answered to a line; None to an empty one."""
+    """Return the error for an invalid line; None for an empty one."""
     problems = error.errors(include_url=False, include_context=False)
     first = problems[0]
     if first["type"] != "json_invalid":
@@ -79,7 +79,7 @@ def _complaint(error: ValidationError) -> types.JSONRPCError | None:
 
 
 def _id_in(problems: list[Any]) -> types.RequestId | None:
-    """Return the id of a call that is wrong in another place."""
+    """Return the id of an otherwise invalid call."""
     for problem in problems:
         whole = problem["input"]
         if isinstance(whole, dict) and not _ANSWERS & whole.keys() and type(whole.get("id")) in (int, str):

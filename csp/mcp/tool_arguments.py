@@ -1,4 +1,4 @@
-"""What each tool takes, as types: their schemas are what a client is shown."""
+"""The arguments of each tool as types; clients see their JSON schemas."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ from msgspec import Meta
 from csp.protocol.enums import MAX_TEXT_BYTES, Id, Mode, Name, OwnId, ReportedAgentState, Thread
 from csp.protocol.notes import BoardName
 
-#: How long a client waits for a whole collaboration at most.
+#: The longest wait for a collaboration.
 LONGEST_S = 1800
 
 Said = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, description="what to say")]
@@ -128,7 +128,7 @@ class Stop(Arguments, frozen=True, forbid_unknown_fields=True):
 
 
 class ChatterCollaborate(Arguments, frozen=True, forbid_unknown_fields=True):
-    """What a collaboration is about; one that goes on keeps what is left out here."""
+    """The terms of a collaboration; one that continues keeps what is omitted."""
 
     objective: (
         Annotated[
@@ -192,7 +192,7 @@ class ChatterPoll(Arguments, frozen=True, forbid_unknown_fields=True):
 
 
 def schema_of(kind: type[Arguments]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments, as plain as clients of every kind can read it."""
+    """Return the JSON schema of a tool's arguments, simple enough for every client."""
     (top,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
     found: dict[str, Any] = _plain(parts[top["$ref"]], parts)
     found.pop("description", None)
@@ -200,7 +200,7 @@ def schema_of(kind: type[Arguments]) -> dict[str, Any]:
 
 
 def _plain(value: Any, parts: dict[str, Any]) -> Any:
-    """Put each part in the place that refers to it; leave out what says nothing to a caller."""
+    """Inline all references; remove what a caller does not need."""
     if isinstance(value, list):
         return [_plain(one, parts) for one in value]
     if not isinstance(value, dict):
@@ -208,13 +208,13 @@ def _plain(value: Any, parts: dict[str, Any]) -> Any:
     if "$ref" in value:
         return _plain(parts[value["$ref"]] | {key: value[key] for key in value if key != "$ref"}, parts)
     if "anyOf" in value:
-        # Who may leave an argument out need not be told that null means the same.
+        # An optional argument can be omitted, so null is not listed.
         (only,) = [one for one in value["anyOf"] if one != {"type": "null"}]
         return _plain(only, parts)
     found = {key: _plain(one, parts) for key, one in value.items() if key not in ("title", "examples")}
     if "enum" in found:
         found["type"] = "string"
     if isinstance(found.get("pattern"), str):
-        # The end of a text is spelt otherwise in JavaScript.
+        # JavaScript has no \Z.
         found["pattern"] = found["pattern"].replace(r"\Z", "$")
     return found

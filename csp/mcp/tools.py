@@ -1,4 +1,4 @@
-"""The tools, one row each: whose they are, what they take, what they ask of the room."""
+"""The MCP tools, one row each: name, arguments and handler."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ from csp.room import roles
 from csp.room.roles import Party, RoleRow, check_call, check_row, row_of
 
 Progress = Callable[[float, float, str], Awaitable[None]]
-#: What agents and people say, without the room's own notices.
+#: Messages of agents and people, without notices of the room.
 _SPEECH: Final = "human_message,agent_call,agent_response"
 _POLL_S: Final = 20.0
 _SHOWN: Final = {
@@ -33,7 +33,7 @@ _SHOWN: Final = {
 
 
 class ToolCall(NamedTuple):
-    """One call: the way to the room, an id that is this call's alone, where progress is told."""
+    """One call: the room client, a unique id, and a callback for progress."""
 
     door: RoomClient
     key: str
@@ -44,12 +44,12 @@ Handler = Callable[[ToolCall, Any], Awaitable[Any]]
 
 
 class Tool(NamedTuple):
-    """A tool; who may call it stands in the table of roles."""
+    """A tool; the table of roles says who may call it."""
 
     name: str
     takes: type[args.Arguments]
     run: Handler
-    #: Whether it only looks.
+    #: Whether it changes nothing.
     is_reading: bool = False
 
     @property
@@ -58,18 +58,18 @@ class Tool(NamedTuple):
 
 
 def shown_to(role: Role) -> list[Tool]:
-    """Return the tools of a role; the gateway refuses the others, so they are not even listed."""
+    """Return the tools of a role; the gateway refuses the others, so they are not listed."""
     return [tool for tool in TOOLS if Party(role) in tool.row.parties]
 
 
 async def check_tool(tool: Tool, door: RoomClient) -> None:
-    """Raise Forbidden unless the table of roles lets the caller use a tool; each token may use an agent's."""
+    """Raise Forbidden unless the table of roles lets the caller use a tool."""
     if Party.AGENT not in tool.row.parties:
         check_call(tool.row, Party((await me(door)).role), f"call {tool.name!r}")
 
 
 def read_arguments(tool: Tool, given: dict[str, Any]) -> args.Arguments:
-    """Return the arguments of a call as their type, or raise BadInput saying what is wrong where."""
+    """Return the parsed arguments of a call, or raise BadInput with the wrong field."""
     try:
         return msgspec.convert(given, tool.takes)
     except msgspec.ValidationError as exc:
@@ -100,25 +100,19 @@ async def broadcast(asked: ToolCall, call: args.Broadcast) -> Any:
 
 
 async def read_messages(asked: ToolCall, call: args.ReadMessages) -> Any:
-    """Read the caller's own inbox, which ends with that; who has another way of hearing reads on."""
+    """Read the caller's inbox and confirm its messages; a caller with a pane only reads the history."""
     who = await me(asked.door)
     if not reads_inbox(who):
-        page = await asked.door.get("/history", limit=call.limit, after=call.after, **_heard(call))
+        page = await asked.door.get(
+            "/history", limit=call.limit, after=call.after, types=_SPEECH, wait=call.wait
+        )
         return _page(page)
     inbox = await asked.door.get(f"/inbox/{segment(who.id)}", after=call.after or 0, wait=call.wait)
     items = objects(field(inbox, "items", list))[: call.limit]
     for item in items:
         await asked.door.post("/delivery", {"id": item["id"], "state": "confirmed"})
-    return {"items": [_delivered(item) for item in items]}
-
-
-def _heard(call: args.ReadMessages) -> dict[str, Any]:
-    return {"types": _SPEECH, "wait": call.wait}
-
-
-def _delivered(item: dict[str, Any]) -> dict[str, Any]:
     names = ("id", "seq", "kind", "from", "text", "turn", "urgent")
-    return {name: item[name] for name in names if item.get(name)}
+    return {"items": [{name: item[name] for name in names if item.get(name)} for item in items]}
 
 
 async def query_log(asked: ToolCall, call: args.QueryLog) -> Any:
@@ -201,7 +195,7 @@ async def stop(asked: ToolCall, call: args.Stop) -> Any:
 
 
 async def chatter_collaborate(asked: ToolCall, call: args.ChatterCollaborate) -> Any:
-    """Begin a collaboration; wait for its end, or return its handle when that takes too long."""
+    """Start a collaboration; wait for its end, or return its handle when that takes too long."""
     body = _given(**{name: getattr(call, name) for name in _CHATTER_FIELDS}, id=asked.key)
     begun = await asked.door.post("/collaborations", body)
     if call.wait == 0:
@@ -222,7 +216,7 @@ async def chatter_poll(asked: ToolCall, call: args.ChatterPoll) -> Any:
 
 
 async def _until_ended(asked: ToolCall, handle: str, wait_s: float) -> Any:
-    """Return a collaboration when it has ended or the time is over; tell of each step meanwhile."""
+    """Wait until a collaboration has ended or time is up; report each step meanwhile."""
     deadline = time.monotonic() + wait_s
     told: list[Any] = []
     while True:

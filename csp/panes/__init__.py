@@ -1,4 +1,4 @@
-"""The tmux panes of a room: opened by one command, ended by another.
+"""The tmux panes of a room, opened by `csp up` and ended by `csp down`.
 
 `up` decides who takes part (lineup), starts the gateway in the background (gateway), builds the panes
 (session), waits for the agents (waiting); `down` ends all of it (ending) but what is kept for the next time

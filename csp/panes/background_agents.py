@@ -1,11 +1,11 @@
-"""Start a model behind an API without a pane, for a room that has none."""
+"""Start API models in the background, for a room without panes."""
 
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from csp.errors import Broken, CspError
 from csp.fast_start.child_environment import CONNECTOR, MADE, child_environment
@@ -20,7 +20,7 @@ _TAIL_BYTES: Final = 4096
 
 
 class BackgroundAgent:
-    """One model that runs on when we have ended; `csp down` ends it like those in panes."""
+    """A model that keeps running after this command; `csp down` ends it."""
 
     def __init__(self, state_dir: Path, room: str, gateway: GatewayClient) -> None:
         self._state_dir = state_dir
@@ -36,7 +36,7 @@ class BackgroundAgent:
         show: Callable[[str], None],
         key: str = "",
     ) -> StartOutcome:
-        """Start it; return how it came up, once it is there, has ended, or time is up.
+        """Start it; return the outcome once it has joined, has ended, or time is up.
 
         `key` is the variable that has the key of its provider.
         """
@@ -57,13 +57,16 @@ class BackgroundAgent:
                 if found := self._found(process.pid):
                     return found
                 if process.poll() is not None:
-                    raise Broken(*_last_words(said, name))
+                    said.seek(max(0, said.seek(0, 2) - _TAIL_BYTES))
+                    lines = said.read().decode(errors="replace").splitlines()
+                    told = [line.removeprefix("csp: ") for line in lines if line.startswith("csp: ")]
+                    raise Broken(f"{name} has ended: {(told or lines or ['it said nothing'])[-1]}", "")
                 time.sleep(_POLL_S)
             process.terminate()
             return StartOutcome(name, "offline", f"{name} has not joined after {PATIENCE_S:g} s")
 
     def _found(self, pid: int) -> StartOutcome | None:
-        """Return the model of a process, if it is in the room."""
+        """Return the agent of a process, if it is in the room."""
         runs = [SidecarRecord.load(folder) for folder in agents_dir(self._state_dir, self._room).glob("*/")]
         agent = next((run.agent for run in runs if run is not None and run.pid == pid), None)
         if agent is None:
@@ -75,11 +78,3 @@ class BackgroundAgent:
         states = {item.get("id"): str(item.get("state")) for item in agents if item.get("online")}
         is_here = states.get(agent, "starting") != "starting"
         return StartOutcome(agent, states[agent]) if is_here else None
-
-
-def _last_words(said: BinaryIO, name: str) -> tuple[str, str]:
-    """Return what a model gave up for, with what to do about it."""
-    said.seek(max(0, said.seek(0, 2) - _TAIL_BYTES))
-    lines = said.read().decode(errors="replace").splitlines()
-    told = [line.removeprefix("csp: ") for line in lines if line.startswith("csp: ")]
-    return f"{name} has ended: {(told or lines or ['it said nothing'])[-1]}", ""

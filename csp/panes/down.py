@@ -1,4 +1,4 @@
-"""End a room: its panes, its gateway, what they left behind. Nothing else."""
+"""End a room: its panes, its gateway and their files, and nothing else."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ from csp.sidecar.run_record import SidecarRecord, agents_dir
 
 @dataclass(slots=True)
 class EndReport:
-    """What was ended, what would not end, what was left in peace."""
+    """What was ended, what would not end, and what was left running."""
 
     ended: list[str] = field(default_factory=list)
     stubborn: list[Process] = field(default_factory=list)
@@ -40,7 +40,7 @@ def end_room(
     save_conversations(kept, conversations_of(state_dir, room))
     report.left = [f"{run.agent} runs in a terminal of its own and stays" for run in foreign]
     _end_panes(report, panes, ours, show)
-    # The last words of a CLI may have begun its conversation.
+    # A CLI may have written its conversation only just before its end.
     save_conversations(kept, conversations_of(state_dir, room))
     if running is not None:
         _end_gateway(report, running, show)
@@ -49,7 +49,7 @@ def end_room(
 
 
 def _runs(state_dir: Path, room: str) -> tuple[list[SidecarRecord], list[SidecarRecord]]:
-    """Return the sidecars of our panes, with those that have ended; then those that run elsewhere."""
+    """Return the sidecars of our panes, ended ones included, and those that run elsewhere."""
     runs = [SidecarRecord.load(folder) for folder in sorted(agents_dir(state_dir, room).glob("*/"))]
     key = room_key(state_dir, room)
     known = [run for run in runs if run is not None]
@@ -62,7 +62,7 @@ def _end_panes(
 ) -> None:
     pids = [run.pid for run in runs if run.is_running and _is_relay(run)]
     there = panes is not None and bool(panes.id)
-    # A brain outlives its relay by its last words, which a gateway that has gone cannot hear.
+    # A brain outlives its relay to post its last replies, which needs the gateway.
     brains = {process.pid for run in runs for process in matching(f"brain({run.folder!r})")}
     processes = family([*pids, *brains, *(panes.pids() if panes else [])])
     if panes is not None and there:
@@ -78,8 +78,8 @@ def _end_panes(
 
 
 def _is_relay(run: SidecarRecord) -> bool:
-    """Tell whether the process of a record is still the sidecar; its number may be another's by now."""
-    # A relay has a title of its own, or the words that the sidecar was started with.
+    """Return whether the process of a record is still the sidecar; pids are reused."""
+    # A relay has its own process title, or the command line of the sidecar.
     signs = (f"csp-sidecar-{run.agent}", f" --name {run.name} ")
     return any(
         sign in process.command for sign in signs for process in family([run.pid]) if process.pid == run.pid
@@ -92,7 +92,7 @@ def _end_gateway(report: EndReport, room: RunningRoom, show: Callable[[str], Non
     processes = family(pids)
     if not processes:
         return
-    # The supervisor passes it on; without one it is the gateway itself.
+    # A supervisor forwards the signal; without one this is the gateway itself.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pids[0], signal.SIGTERM)
     report.stubborn += end(processes)
@@ -100,7 +100,7 @@ def _end_gateway(report: EndReport, room: RunningRoom, show: Callable[[str], Non
 
 
 def _remove_files(state_dir: Path, room: str, runs: list[SidecarRecord], *, keep_folder: bool) -> None:
-    """Remove what the room left in the state folder, and the folder itself if nothing else is in it."""
+    """Remove the room's files in the state folder, and the folder itself if it is empty."""
     for run in runs:
         folder = Path(run.folder)
         unwire(folder)
@@ -109,7 +109,7 @@ def _remove_files(state_dir: Path, room: str, runs: list[SidecarRecord], *, keep
     if not keep_folder:
         for folder in sorted(agents_dir(state_dir, room).glob("*/")):
             unwire(folder)
-    # No room's name has a dot in it, so all of these are this room's.
+    # Room names contain no dots, so all of these belong to this room.
     for path in sorted(state_dir.glob(f"{room}.*")):
         if not keep_folder or path not in (agents_dir(state_dir, room), state_dir / f"{room}.json"):
             _remove(path)
@@ -120,7 +120,7 @@ def _remove_files(state_dir: Path, room: str, runs: list[SidecarRecord], *, keep
 
 
 def _forget_terminals(folder: Path) -> None:
-    """Remove the records of terminals that are gone, which killed relays have left."""
+    """Remove the records that killed relays left for closed terminals."""
     for record in folder.glob("tty-*"):
         terminal = record.name.removeprefix("tty").partition(".")[0].replace("-", "/")
         if not os.path.exists(terminal):
@@ -128,7 +128,7 @@ def _forget_terminals(folder: Path) -> None:
 
 
 def purge(history: Path, env: Mapping[str, str]) -> list[Path]:
-    """Remove the history of a room; return the worktrees that stay because work in them is not committed."""
+    """Remove the history of a room; return the worktrees kept for their uncommitted work."""
     if not history.is_dir():
         return []
     kept = remove_worktrees(history, env)
@@ -148,7 +148,7 @@ def _remove(path: Path) -> None:
 
 
 def check_ended(report: EndReport) -> None:
-    """Raise where something would not end."""
+    """Raise if something would not end."""
     left = alive(set(report.stubborn))
     if left:
         names = ", ".join(f"{process.pid} ({process.command[:60]})" for process in sorted(left))

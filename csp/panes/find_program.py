@@ -1,4 +1,4 @@
-"""Find the program of a command: on the PATH, where its CLI installs itself, behind an alias of the shell.
+"""Find the program of a command: on the PATH, where its CLI installs itself, or in a shell alias.
 
 A shell resolves aliases only for what is typed into it, so a program that starts `claude` by name does not
 find one that is only an alias. The shell is asked for its aliases; its answer is data and is never run.
@@ -19,45 +19,45 @@ from typing import Final, NamedTuple
 from csp.clis.profile import GENERIC, profile_for
 from csp.fast_start.child_environment import USER, child_environment
 
-#: How long the start-up files of a shell may take; how much of its answer is read.
+#: How long the start-up files of a shell may take, and how much of its output is read.
 ALIASES_S: Final = 5.0
 _MAX_BYTES: Final = 1_000_000
 #: Shells that list their aliases as `name=value`, quoted the way a shell reads them.
 _SHELLS: Final = frozenset({"ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"})
 _ALIAS: Final = re.compile(r"(?:alias )?(?P<name>[A-Za-z0-9][\w.+-]*)=(?P<value>.+)")
-#: What only a shell could make sense of; an alias with any of it is left alone.
+#: Shell syntax; an alias that uses it is ignored.
 _FOR_A_SHELL: Final = re.compile(r"[;&|<>()`$*?\[\]{}\n]")
 _HOME: Final = re.compile(r"\A(?:~|\$HOME|\$\{HOME\})(?=/)")
 _HOME_VARIABLE: Final = re.compile(r"\$HOME(?=/)|\$\{HOME\}(?=/)")
 
 
 class FoundProgram(NamedTuple):
-    """A command that can be started, with its profile where its new name does not show it."""
+    """A command that can be started, and its profile if the program name does not show it."""
 
     command: tuple[str, ...]
     profile: str = ""
 
 
 def find(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> FoundProgram | None:
-    """Return the command as it can be started from `cwd`; None if its program is nowhere."""
+    """Return the command as it can be started from `cwd`; None if its program is not found."""
     program, *rest = command
     where = str(cwd / program) if "/" in program else program
     if shutil.which(where, path=env.get("PATH")):
         return FoundProgram(tuple(command))
     if "/" in program:
         return None
-    words = _installed(program, env) or _behind_alias(program, env)
-    return FoundProgram((*words, *rest), _lost_profile(program, words[0])) if words else None
-
-
-def _installed(program: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return where a known CLI has installed itself, outside of the PATH."""
-    places = (_at_home(place, env) for place in profile_for(program).installs)
-    return next(((place,) for place in places if _is_program(place)), ())
+    profile = profile_for(program)
+    # A known CLI may be installed outside of the PATH.
+    places = (_at_home(place, env) for place in profile.installs)
+    words = next(((place,) for place in places if _is_program(place)), ()) or _behind_alias(program, env)
+    if not words:
+        return None
+    is_lost = profile.name not in (GENERIC, profile_for(words[0]).name)
+    return FoundProgram((*words, *rest), profile.name if is_lost else "")
 
 
 def _behind_alias(program: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the words that an alias stands for, its program by its absolute path."""
+    """Return the words of an alias, with the absolute path of its program."""
     value = aliases(env).get(program, "")
     words = [_at_home(word, env) for word in _split(value)]
     if not words or _FOR_A_SHELL.search(_HOME_VARIABLE.sub("", value)):
@@ -67,7 +67,7 @@ def _behind_alias(program: str, env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def aliases(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the aliases of the user's interactive shell; none where it does not answer."""
+    """Return the aliases of the user's interactive shell; none if it does not answer."""
     shell = env.get("SHELL", "")
     if not shell.startswith("/") or Path(shell).name not in _SHELLS:
         return {}
@@ -77,13 +77,13 @@ def aliases(env: Mapping[str, str]) -> dict[str, str]:
 @lru_cache(maxsize=4)
 def _aliases(shell: str, env: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
     found = [_ALIAS.fullmatch(line.strip()) for line in _answer(shell, dict(env)).splitlines()]
-    # The value is quoted for a shell: one word that does not come apart is the whole of it.
+    # The value is quoted for a shell, so it has to parse as one word.
     read = [(match["name"], _split(match["value"])) for match in found if match]
     return tuple((name, words[0]) for name, words in read if len(words) == 1)
 
 
 def _answer(shell: str, env: dict[str, str]) -> str:
-    """Return what the shell prints for `alias`; its start-up files may print too, or never end."""
+    """Return the output of `alias`; start-up files may print too, or never end."""
     with tempfile.TemporaryFile() as out:
         try:
             process = subprocess.Popen(
@@ -92,7 +92,7 @@ def _answer(shell: str, env: dict[str, str]) -> str:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.DEVNULL,
-                # Away from our terminal: an interactive shell would take it over.
+                # Detached from our terminal, which an interactive shell would take over.
                 start_new_session=True,
             )
         except OSError:
@@ -115,15 +115,9 @@ def _split(text: str) -> list[str]:
 
 
 def _at_home(place: str, env: Mapping[str, str]) -> str:
-    """Return a path with the user's home in it written out."""
+    """Expand `~` in a path."""
     return _HOME.sub(lambda _: env.get("HOME", ""), place)
 
 
 def _is_program(path: str) -> bool:
     return path.startswith("/") and os.path.isfile(path) and os.access(path, os.X_OK)
-
-
-def _lost_profile(before: str, after: str) -> str:
-    """Return the profile of the name that was asked for, where the path does not have the same one."""
-    name = profile_for(before).name
-    return name if name not in (GENERIC, profile_for(after).name) else ""

@@ -16,13 +16,13 @@ _POLL_S: Final = 0.05
 
 
 def lock_path(state_dir: Path, room: str) -> Path:
-    """Return the file whose lock says that somebody is at work on a room."""
+    """Return the lock file of a room."""
     return state_dir / f"{room}.up.lock"
 
 
 @contextmanager
 def locked(state_dir: Path, room: str, show: Callable[[str], None]) -> Iterator[None]:
-    """Hold the room's lock; `show` is told while somebody else has it."""
+    """Hold the room's lock; call `show` while another process has it."""
     make_private_dir(state_dir)
     path = lock_path(state_dir, room)
     fd = _acquire(path, room, show)
@@ -35,7 +35,7 @@ def locked(state_dir: Path, room: str, show: Callable[[str], None]) -> Iterator[
 def _acquire(path: Path, room: str, show: Callable[[str], None]) -> int:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        # `down` may take the whole folder away.
+        # `down` may remove the whole folder.
         make_private_dir(path.parent)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:

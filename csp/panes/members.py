@@ -1,4 +1,4 @@
-"""Decide who takes part: the agents of csp.toml, else the CLIs that are installed, else the demo."""
+"""Choose the members: the agents of csp.toml, else the installed CLIs, else the demo agents."""
 
 import shlex
 import sys
@@ -18,7 +18,7 @@ from csp.room.identity import ORCHESTRATOR, to_id
 if TYPE_CHECKING:
     from csp.agents.api.providers import Provider
 
-#: How this very program is run again, whatever the caller's directory or PATH.
+#: The command that runs this program again, independent of directory and PATH.
 CSP: Final = (sys.executable, "-P", "-m", "csp.cli")
 DEMO: Final = ("ada", "bob", "cy")
 CONDUCTOR: Final = "conductor"
@@ -27,7 +27,7 @@ DEMO_PROFILE: Final = "demo"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaneMember:
-    """One agent that is to have a pane; an empty profile means the one of its command.
+    """An agent that gets a pane; an empty profile means the one of its command.
 
     `source` is the variable or the file that has set the command of a known CLI.
     """
@@ -40,19 +40,19 @@ class PaneMember:
     role: str = "agent"
     worktree: bool = False
     source: str = ""
-    #: Whose model it is, for one behind an API: its command is the whole of it, there is no CLI.
+    #: The provider of an API model, which has no CLI.
     provider: str = ""
 
     @property
     def shown_command(self) -> str:
-        """The command as a person would type it."""
+        """The command line as a person would type it."""
         is_ours = self.command[: len(CSP)] == CSP
         return shlex.join(("csp", *self.command[len(CSP) :]) if is_ours else self.command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberRequest:
-    """What the command line asks for; `only` is empty for all."""
+    """The options of the command line; an empty `only` means all agents."""
 
     dir: Path
     demo: bool = False
@@ -61,32 +61,36 @@ class MemberRequest:
 
     @property
     def is_special(self) -> bool:
-        """Tell whether somebody chose who takes part."""
+        """Return whether the user chose the members."""
         return self.demo or self.orchestrator or bool(self.only)
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether agents were chosen by nothing but their names."""
+        """Return whether agents were chosen by name only."""
         return bool(self.only) and not self.demo and not self.orchestrator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineup:
-    """Who takes part, the orchestrator first, with what there is to say about it."""
+    """The chosen members, the orchestrator first, and notices about the choice."""
 
     members: tuple[PaneMember, ...]
     notes: tuple[str, ...] = ()
 
 
 def choose(settings: Settings, wish: MemberRequest, env: Mapping[str, str]) -> Lineup:
-    """Return who takes part; raise where a name is unknown or a command that is needed is missing."""
+    """Return the members; raise if a name is unknown or a needed command is missing."""
     if wish.demo:
         return _demo(settings, wish)
-    wanted = _candidates(settings, wish)
+    if settings.agents:
+        known = [_of_spec(spec, settings, wish.dir) for spec in settings.agents]
+    else:
+        known = [member_for(name, (), settings, wish.dir) for name in CLIS]
+    wanted = _only(known, wish)
     found = [(member, startable(member, env)) for member in wanted]
     there = [member for _, member in found if member is not None]
     missing = [member for member, one in found if one is None]
-    # What somebody has chosen is worth more than what could be there.
+    # An explicit choice wins over what happens to be installed.
     missing.sort(key=lambda member: not member.source)
     if missing and (settings.strict_cli_check or wish.only):
         raise _not_installed(missing[0])
@@ -101,7 +105,7 @@ def choose(settings: Settings, wish: MemberRequest, env: Mapping[str, str]) -> L
 def member_for(
     name: str, command: Sequence[str], settings: Settings, dir: Path, profile: str = "", role: str = "agent"
 ) -> PaneMember:
-    """Return one agent; a known CLI needs no command."""
+    """Return one agent; known CLIs need no command."""
     setting = _setting(name, profile, role) if not command else ""
     words = tuple(command) or (settings.value(setting) if setting else ())
     if not words:
@@ -115,7 +119,7 @@ def member_for(
 
 
 def startable(member: PaneMember, env: Mapping[str, str]) -> PaneMember | None:
-    """Return an agent with the command that starts it from its directory; None if that is not installed."""
+    """Return an agent with its resolved command; None if it is not installed."""
     if member.provider:
         return member if packages.is_installed(_provider(member.provider)) else None
     found = find(member.command, member.cwd, env)
@@ -125,7 +129,7 @@ def startable(member: PaneMember, env: Mapping[str, str]) -> PaneMember | None:
 
 
 def need(member: PaneMember, env: Mapping[str, str]) -> PaneMember:
-    """Return an agent that can be started; raise where its command cannot be run."""
+    """Return an agent with its resolved command; raise if it is not installed."""
     found = startable(member, env)
     if found is None:
         raise _not_installed(member)
@@ -133,14 +137,6 @@ def need(member: PaneMember, env: Mapping[str, str]) -> PaneMember:
 
 
 # --- who could ------------------------------------------------------------------------------------
-
-
-def _candidates(settings: Settings, wish: MemberRequest) -> list[PaneMember]:
-    if settings.agents:
-        members = [_of_spec(spec, settings, wish.dir) for spec in settings.agents]
-    else:
-        members = [member_for(name, (), settings, wish.dir) for name in CLIS]
-    return _only(members, wish)
 
 
 def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> PaneMember:
@@ -158,7 +154,7 @@ def _of_spec(spec: AgentSpec, settings: Settings, dir: Path) -> PaneMember:
 
 
 def _of_model(spec: AgentSpec, place: Path) -> PaneMember:
-    """Return the agent of csp.toml that is a model behind an API."""
+    """Return an API model of csp.toml as a member."""
     try:
         provider = _provider(spec.provider)
         member = model_for(spec, place)
@@ -172,7 +168,7 @@ def _of_model(spec: AgentSpec, place: Path) -> PaneMember:
 
 
 def model_for(spec: AgentSpec, place: Path) -> PaneMember:
-    """Return one agent that is a model behind an API."""
+    """Return an API model as a member."""
     agent = to_id(spec.name, JoinRole(spec.role))
     words = ["agent", "--name", spec.name, "--provider", spec.provider, "--model", spec.model]
     words += ["--base-url", spec.base_url] if spec.base_url else []
@@ -185,7 +181,7 @@ def model_for(spec: AgentSpec, place: Path) -> PaneMember:
 
 
 def renamed(member: PaneMember, agent: str) -> PaneMember:
-    """Return an agent under another id; a model has its name in its own command."""
+    """Return an agent under another id; the command of an API model contains its name."""
     command = member.command
     if member.provider:
         at = command.index("--name") + 1
@@ -194,7 +190,7 @@ def renamed(member: PaneMember, agent: str) -> PaneMember:
 
 
 def _check_profile(name: str, profile: str) -> None:
-    """Refuse a profile that there is not, before anything is started for it."""
+    """Raise if a profile is unknown, before anything is started."""
     known = profile_names()
     if profile and profile not in known:
         hint = nearest(profile, known) or f"there are: {', '.join(known)}"
@@ -202,7 +198,7 @@ def _check_profile(name: str, profile: str) -> None:
 
 
 def _setting(name: str, profile: str, role: str) -> str:
-    """Return the setting that has the command of an agent whose own is not given, if there is one."""
+    """Return the setting with the command of an agent, if there is one."""
     if role == ORCHESTRATOR:
         return "orch_cmd"
     cli = profile or to_id(name, JoinRole.AGENT)
@@ -210,7 +206,7 @@ def _setting(name: str, profile: str, role: str) -> str:
 
 
 def _only(members: list[PaneMember], wish: MemberRequest) -> list[PaneMember]:
-    """Return the members that were asked for, in the order of the list they come from."""
+    """Return the requested members, in their given order."""
     if not wish.only:
         return members
     names = {member.name for member in members} | {member.agent for member in members}
@@ -238,7 +234,7 @@ def _demo(settings: Settings, wish: MemberRequest) -> Lineup:
 def _demo_instead(
     settings: Settings, wish: MemberRequest, env: Mapping[str, str], missing: Sequence[PaneMember]
 ) -> Lineup:
-    """Return the demo where no CLI is installed; what was chosen by a setting is not dropped in silence."""
+    """Return the demo agents if no CLI is installed; raise if a setting chose one."""
     lineup = _demo(settings, wish)
     chosen = [member for member in missing if member.source]
     if lineup.members[0].role == ORCHESTRATOR and settings.is_set("orch_cmd"):
@@ -259,7 +255,7 @@ def _demo_member(name: str, persona: str, dir: Path, role: str = "agent") -> Pan
 def _with_orchestrator(
     members: list[PaneMember], settings: Settings, wish: MemberRequest, env: Mapping[str, str]
 ) -> list[PaneMember]:
-    """Return the members with the orchestrator first, if there is to be one."""
+    """Return the members with the orchestrator, if any, first."""
     first = [member for member in members if member.role == "orchestrator"]
     others = [member for member in members if member.role != "orchestrator"]
     if not first and (wish.orchestrator or settings.orchestrator):
@@ -268,7 +264,7 @@ def _with_orchestrator(
 
 
 def _checked(members: list[PaneMember]) -> tuple[PaneMember, ...]:
-    """Return the members, whose ids must differ: the room would rename one of two."""
+    """Return the members; raise if two have one id, because the room would rename one."""
     seen: dict[str, str] = {}
     for member in members:
         if member.agent in seen:
@@ -310,7 +306,7 @@ def _advice(member: PaneMember) -> str:
 
 
 def _provider(name: str) -> "Provider":
-    """Return a provider of models by its name; most rooms have no model behind an API, so it loads late."""
+    """Return a provider of models; loaded late, because most rooms have no API model."""
     from csp.agents.api.providers import provider_named
 
     return provider_named(name)

@@ -1,7 +1,7 @@
-"""Show what each agent does in the border of its pane, the mode in the status line.
+"""Show agent states in the pane borders and the mode in the status line.
 
 One tmux client in control mode is held for as long as somebody wants to show states, so that no process is
-started for a change of them. The same client lays the panes out anew when the window changes its size.
+started for a change of them. The same client updates the layout when the window changes its size.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from csp.fast_start.child_environment import HELPER, child_environment
 from csp.fast_start.process_environment import process_environment
 from csp.terminal.pane_layout import Size, capacity, layout
 
-#: In the environment of our panes; says to `down` that a sidecar sits in one of them.
+#: In the environment of our panes; tells `down` that a sidecar runs in one of them.
 MARK: Final = "CSP_PANES"
 HUMAN: Final = "human"
 
-#: The word says it all; colour only helps to find who calls, who works, who is not there.
+#: The word is complete; colour only helps to find agents that call, work or are away.
 _CALLS: Final = "#{m/r:^needs,#{@csp_state}}"
 _WORKS: Final = "#{m/r:^(busy|YOUR TURN)$,#{@csp_state}}"
 _AWAY: Final = "#{m/r:^(offline|removed|paused|limited|benched)$,#{@csp_state}}"
@@ -26,7 +26,7 @@ _WORD_SHOWN: Final = "[#{@csp_state}]"
 
 
 def _styled(is_so: str, style: str, otherwise: str) -> str:
-    # A style that is reset where none was set makes tmux 3.3 draw the blank behind it as border.
+    # Resetting a style that was not set makes tmux 3.3 draw the next blank as border.
     return f"#{{?{is_so},#[{style}]{_WORD_SHOWN}#[default],{otherwise}}}"
 
 
@@ -36,7 +36,7 @@ _STATE: Final = _styled(
 _BORDER: Final = (
     f" #{{?@csp_role,#{{@csp_agent}} (#{{@csp_role}}),#{{@csp_agent}}}}#{{?@csp_state, {_STATE},}} "
 )
-#: What each window of ours is set to.
+#: The options of our windows.
 WINDOW_OPTIONS: Final = (
     ("remain-on-exit", "on"),
     ("pane-border-status", "top"),
@@ -51,7 +51,7 @@ _SECONDS: Final = f"#{{e|m:{_LEFT_S},60}}"
 _CLOCK: Final = (
     f"#{{?#{{e|>:{_LEFT_S},0}},#{{e|/:{_LEFT_S},60}}:#{{?#{{e|<:{_SECONDS},10}},0,}}{_SECONDS},0:00}}"
 )
-#: The mode with its turn clock, before whatever else stands at the right end of the status line.
+#: The mode and its turn clock, before the rest of the right end of the status line.
 MODE_STATUS: Final = f"#{{?@csp_mode,#{{@csp_mode}}#{{?@csp_until, {_CLOCK},}} | ,}}"
 #: The windows of ours that have no place for the human pane.
 FURTHER: Final = "agents"
@@ -95,7 +95,7 @@ class PaneBorders:
         self._moves = 0
 
     async def start(self) -> None:
-        """Connect to tmux; outside of it do nothing."""
+        """Connect to tmux; do nothing outside of it."""
         if not self._pane or self._process is not None:
             return
         self._process = await self._connect()
@@ -109,7 +109,7 @@ class PaneBorders:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
-                # Ctrl-C in the pane is not meant for it.
+                # Ctrl-C in the pane must not reach it.
                 start_new_session=True,
             )
         except OSError:
@@ -119,7 +119,7 @@ class PaneBorders:
         return process
 
     def set_state(self, agent: str, word: str) -> None:
-        """Show a state, as soon as there is a pane to show it at."""
+        """Show the state of an agent, as soon as it has a pane."""
         self._states[agent] = _WORD.sub("", word)
         if agent in self._panes:
             self._show(agent)
@@ -127,13 +127,13 @@ class PaneBorders:
             self._tell(_LIST)
 
     def set_states(self, words: Mapping[str, str]) -> None:
-        """Show the states of all who are in the room; a CLI that was removed from it may run on."""
+        """Show the states of all agents in the room; a removed one is marked."""
         gone = dict.fromkeys(self._states.keys() - words.keys(), _REMOVED)
         for agent, word in {**words, **gone}.items():
             self.set_state(agent, word)
 
     def set_mode(self, text: str, until: float | None) -> None:
-        """Show the mode in the status line, with the time until its turn is over; no text shows nothing."""
+        """Show the mode in the status line, and the time left for its turn; empty text shows nothing."""
         self._mode = _NO_FORMAT.sub("", text), until if text else None
         self._show_mode()
 
@@ -143,13 +143,13 @@ class PaneBorders:
         self._shown_mode = text, until = self._mode
         self._tell(f"set-option -t {self._pane} @csp_mode '{text}'")
         self._tell(f"set-option -t {self._pane} @csp_until '{'' if until is None else int(until)}'")
-        # tmux itself moves the clock on, and draws no more than that line for it.
+        # tmux updates the clock and redraws only that line.
         self._tell(
             f"set-option {'-u' if until is None else ''} -t {self._pane} status-interval {_every(until)}"
         )
 
     async def close(self) -> None:
-        """Leave tmux; the borders stay as they are, a mode that nobody keeps true does not."""
+        """Disconnect from tmux; the borders stay, the mode is removed because nobody updates it."""
         if self._panes.get(HUMAN, ("", ""))[0] == self._pane:
             self.set_mode("", None)
         process, self._process = self._process, None
@@ -170,13 +170,13 @@ class PaneBorders:
     # --- from tmux -------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        """Take what tmux tells, until it is gone."""
+        """Read notifications of tmux until it ends."""
         stream = self._process.stdout if self._process else None
         while stream is not None:
             try:
                 line = await stream.readline()
             except (ValueError, OSError):
-                continue  # a line that is too long is none of ours
+                continue  # an overlong line is not one of ours
             if not line:
                 await self._come_back()
                 stream = self._process.stdout if self._process else None
@@ -184,7 +184,7 @@ class PaneBorders:
             self._take(line.decode(errors="replace").rstrip("\n"))
 
     async def _come_back(self) -> None:
-        """Connect again: somebody has detached every client of the session, or the session is gone."""
+        """Reconnect: every client of the session was detached, or the session is gone."""
         await asyncio.sleep(_AGAIN_S)
         self._shown.clear()
         self._panes.clear()
@@ -222,7 +222,7 @@ class PaneBorders:
             self._relieve()
 
     def _arrange(self, window: str, size: Size, *, is_zoomed: bool) -> None:
-        """Lay a window out anew if its size is another one; what a person has dragged stays otherwise."""
+        """Update the layout of a window if its size changed; otherwise a person's changes stay."""
         before = self._sizes.get(window)
         if is_zoomed:
             return
@@ -231,7 +231,7 @@ class PaneBorders:
             self._lay_out(window, size)
 
     def _relieve(self) -> None:
-        """Lay out anew what had become too full before anybody looked."""
+        """Update windows that had become too full before we connected."""
         for window, size in self._sizes.items():
             agents, has_human = self._agents_in(window)
             if len(agents) > capacity(size, has_human=has_human):
@@ -250,7 +250,7 @@ class PaneBorders:
         missing = list(self._outside)[: max(0, most - len(agents))] if has_human else []
         for agent in missing:
             self._move_in(agent, window)
-            # Each needs a pane to split that is large enough.
+            # Each needs a pane that is large enough to split.
             self._select_layout(window, size)
         if missing or len(agents) > most:
             self._moves += 1
@@ -260,18 +260,18 @@ class PaneBorders:
     def _select_layout(self, window: str, size: Size) -> None:
         agents, has_human = self._agents_in(window)
         if agents:
-            # Unquoted, its braces would be taken for a block of commands.
+            # Unquoted, its braces would be parsed as a block of commands.
             self._tell(f"select-layout -t {window} '{layout(len(agents), size, has_human=has_human)}'")
 
     def _move_out(self, agent: str) -> None:
-        """Give an agent a window of its own, where there is no place left that it could be used in."""
+        """Move an agent to its own window, because there is no usable place left."""
         pane, _ = self._panes.pop(agent)
         self._tell(f"break-pane -d -n {FURTHER} -s {pane}")
         for name, value in WINDOW_OPTIONS:
             self._tell(f"set-option -w -t {pane} {name} '{value}'")
 
     def _move_in(self, agent: str, window: str) -> None:
-        """Bring an agent back to the human pane, now that there is a place for it."""
+        """Move an agent back to the window of the human pane, which has a place again."""
         pane, _ = self._panes.pop(agent)
         last = [pane for pane, where in self._panes.values() if where == window][-1]
         self._tell(f"join-pane -d -s {pane} -t {last}")
@@ -295,5 +295,5 @@ class PaneBorders:
 
 
 def _every(until: float | None) -> str:
-    """Return how often the status line is drawn: every second where a clock runs, else as it was before."""
+    """Return the redraw interval of the status line: a second while a clock runs, else the old one."""
     return "" if until is None else "1"

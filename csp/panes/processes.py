@@ -1,4 +1,4 @@
-"""Find processes with all they have started, end them for sure."""
+"""Find processes with their descendants and end them reliably."""
 
 import contextlib
 import os
@@ -13,15 +13,15 @@ from typing import Final, NamedTuple
 from csp.fast_start.child_environment import TOOL, child_environment
 from csp.fast_start.process_environment import process_environment
 
-#: How processes that were asked to end are ended: each signal so long after the one before.
+#: The signals for processes that do not end, each with its delay in seconds.
 STEPS: Final = ((6.0, signal.SIGTERM), (3.0, signal.SIGKILL), (3.0, None))
 _POLL_S: Final = 0.1
-#: Where /proc/PID/stat has the start of a process, counted behind its parent.
+#: The field of /proc/PID/stat with the start time, counted after the parent's pid.
 _STARTED: Final = 17
 
 
 class Process(NamedTuple):
-    """One process; its start tells it from a later one of the same number."""
+    """A process; its start time tells it from a later one with the same pid."""
 
     pid: int
     started: str
@@ -44,11 +44,11 @@ def _from_proc() -> Iterator[_Row]:
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
-        # A process may end while it is looked at.
+        # A process may end while it is read.
         with contextlib.suppress(OSError):
             stat = Path(entry.path, "stat").read_text(errors="replace")
             words = Path(entry.path, "cmdline").read_bytes().decode(errors="replace").split("\0")
-            # The name in brackets may have blanks and brackets in it.
+            # The name in brackets may contain blanks and brackets.
             state, parent, *more = stat.rpartition(")")[2].split()
             process = Process(int(entry.name), more[_STARTED], " ".join(words).rstrip())
             yield _Row(process, int(parent), state == "Z")
@@ -67,7 +67,7 @@ def _from_ps() -> Iterator[_Row]:
 
 
 def family(pids: Iterable[int]) -> set[Process]:
-    """Return processes with all their descendants, as far as they live."""
+    """Return the living ones of processes and their descendants."""
     table = _table()
     children: dict[int, list[int]] = {}
     for row in table.values():
@@ -83,19 +83,19 @@ def family(pids: Iterable[int]) -> set[Process]:
 
 
 def is_child(pid: int, parent: int) -> bool:
-    """Tell whether a process is a child of another; that of a parent who has died is somebody else's."""
+    """Return whether a process is a child of another one; orphans have a new parent."""
     row = _table().get(pid)
     return row is not None and row.parent == parent
 
 
 def matching(words: str) -> set[Process]:
-    """Return the processes whose command line has these words in it."""
+    """Return the processes whose command line contains these words."""
     rows = _table().values()
     return {row.process for row in rows if words in row.process.command and not row.is_zombie}
 
 
 def alive(processes: set[Process]) -> set[Process]:
-    """Return those that still live; one that only waits to be buried does not."""
+    """Return the processes that still run; zombies do not."""
     table = _table() if processes else {}
     rows = (table.get(process.pid) for process in processes)
     living = {(row.process.pid, row.process.started) for row in rows if row and not row.is_zombie}
@@ -103,17 +103,12 @@ def alive(processes: set[Process]) -> set[Process]:
 
 
 def end(processes: set[Process]) -> set[Process]:
-    """Wait for processes that were asked to end, then insist; return those that would not."""
+    """Wait for processes to end, then send stronger signals; return those that remain."""
     for patience_s, number in STEPS:
-        processes = _wait(processes, patience_s)
+        deadline = time.monotonic() + patience_s
+        while (processes := alive(processes)) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
         for process in processes if number else ():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process.pid, number or 0)
-    return processes
-
-
-def _wait(processes: set[Process], patience_s: float) -> set[Process]:
-    deadline = time.monotonic() + patience_s
-    while (processes := alive(processes)) and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
     return processes

@@ -1,4 +1,4 @@
-"""Take away the pane of an agent that was removed after it had ended; a CLI that runs keeps its own."""
+"""Close the pane of a removed agent whose CLI has ended; a running CLI keeps its pane."""
 
 import shutil
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from csp.panes.resume_state import lineup_path, load_lineup, save_lineup
 
 
 def close_ended(state_dir: Path, room: str, agent: str, show: Callable[[str], None]) -> bool:
-    """Close the pane of an agent that has ended, so that `up` starts it no more; tell whether it was so."""
+    """Close the pane of an ended agent, so that `up` does not restart it; return whether it was closed."""
     path = lineup_path(state_dir, room)
     if not shutil.which("tmux") or agent not in {member.agent for member in load_lineup(path)}:
         return False

@@ -1,4 +1,4 @@
-"""Keep what the next start has to know: who takes part, which conversation each CLI was in.
+"""State for the next start: the members, and the conversation of each CLI.
 
 The line-up lies in the state folder for as long as the room is up. The conversations lie beside the room's
 journal, so that `down` or a restart of the machine may take everything else away.
@@ -21,9 +21,9 @@ _HEAD_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedConversation:
-    """What an agent was at when it was last seen; without a session there is nothing to go on with.
+    """The last conversation of an agent; without a session it cannot be resumed.
 
-    Its token lets it say good-bye afterwards, if the room has not heard that it has gone.
+    Its token allows leaving the room later, if the room has not noticed its end.
     """
 
     profile: str
@@ -49,17 +49,17 @@ def _read(path: Path) -> Any:
 
 
 def lineup_path(state_dir: Path, room: str) -> Path:
-    """Return where the line-up of a room that is up lies; not as *.json, which are rooms."""
+    """Return the path of the saved members; not *.json, which are rooms."""
     return state_dir / f"{room}.lineup"
 
 
 def save_lineup(path: Path, members: Sequence[PaneMember]) -> None:
-    """Remember who takes part, for a second `up`."""
+    """Save the members for a second `up`."""
     write_private(path, [asdict(member) | {"cwd": str(member.cwd)} for member in members])
 
 
 def load_lineup(path: Path) -> tuple[PaneMember, ...]:
-    """Return who takes part, or nobody."""
+    """Return the saved members, or none."""
     try:
         return tuple(
             PaneMember(**row | {"cwd": Path(row["cwd"]), "command": tuple(row["command"])})
@@ -73,12 +73,12 @@ def load_lineup(path: Path) -> tuple[PaneMember, ...]:
 
 
 def conversations_path(history: Path) -> Path:
-    """Return where the conversations of a room lie, in the room's own folder of history."""
+    """Return the path of the saved conversations, in the room's history folder."""
     return history / "agents.json"
 
 
 def load_conversations(path: Path) -> dict[str, SavedConversation]:
-    """Return the conversations by agent, as far as they can be read."""
+    """Return the readable conversations by agent."""
     rows = _read(path)
     found: dict[str, SavedConversation] = {}
     for agent, row in rows.items() if isinstance(rows, dict) else ():
@@ -90,7 +90,7 @@ def load_conversations(path: Path) -> dict[str, SavedConversation]:
 
 
 def save_conversations(path: Path, new: Mapping[str, SavedConversation]) -> None:
-    """Add conversations to those that are known; a room that was never up has none."""
+    """Add conversations to the saved ones; a room that was never up has none."""
     known = load_conversations(path)
     merged = known | {agent: _merged(known.get(agent), row) for agent, row in new.items()}
     if merged != known and path.parent.is_dir():
@@ -98,7 +98,7 @@ def save_conversations(path: Path, new: Mapping[str, SavedConversation]) -> None
 
 
 def forget_conversation(path: Path, agent: str) -> None:
-    """Do not go on with a conversation any more."""
+    """Remove the saved conversation of an agent."""
     known = load_conversations(path)
     if agent in known:
         known[agent] = replace(known[agent], session="", transcript="")
@@ -113,13 +113,13 @@ def _merged(old: SavedConversation | None, new: SavedConversation) -> SavedConve
 
 
 def conversations_of(state_dir: Path, room: str) -> dict[str, SavedConversation]:
-    """Return the conversation of each sidecar that has left its record, by agent."""
+    """Return the conversations of all sidecars with a record, by agent."""
     runs = [SidecarRecord.load(folder) for folder in sorted(agents_dir(state_dir, room).glob("*/"))]
     return {run.agent: _conversation(run) for run in runs if run is not None}
 
 
 def _conversation(run: SidecarRecord) -> SavedConversation:
-    """Return what can be gone on with: only what the CLI has written something of."""
+    """Return a conversation that can be resumed: one that the CLI has written to disk."""
     paths = [path for path in map(Path, run.transcripts) if path.is_file()] or _unrecorded(run)
     newest = max(paths, key=lambda path: path.stat().st_mtime, default=None)
     profile = profile_name(Path(run.profile))
@@ -135,7 +135,7 @@ def _conversation(run: SidecarRecord) -> SavedConversation:
 
 
 def _unrecorded(run: SidecarRecord) -> list[Path]:
-    """Return the transcript of a run whose brain had no time to note it; none where that is not certain."""
+    """Return the transcript of a run whose brain did not record it; none if ambiguous."""
     hint = Path(run.transcript)
     if not run.transcript or hint.is_file():
         return [hint] if run.transcript else []
@@ -152,7 +152,7 @@ def _head(path: Path) -> bytes:
 
 
 def resumed(member: PaneMember, cwd: Path, known: Mapping[str, SavedConversation]) -> tuple[str, ...]:
-    """Return the command of an agent, going on with its conversation if it had one in this directory."""
+    """Return the command of an agent, resuming its conversation in this directory if it has one."""
     from csp.clis.profile import load_profile, profile_for
 
     before = known.get(member.agent)

@@ -24,17 +24,17 @@ RESTART_S: Final = 10.0
 _POLL_S: Final = 0.05
 _MAX_LOG_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 4096
-#: How the child of a supervisor logs what it ended of.
+#: The log line of a supervised gateway that failed.
 _FAILED: Final = re.compile(r"gateway failed problem=(?P<problem>'.*'|\".*\") hint=(?P<hint>'.*'|\".*\")\Z")
 
 
 def log_path(state_dir: Path, room: str) -> Path:
-    """Return where the gateway of a room logs when it runs in the background."""
+    """Return the log path of a background gateway."""
     return state_dir / f"{room}.gateway.log"
 
 
 def running_room(state_dir: Path, name: str) -> RunningRoom | None:
-    """Return the room of this name, if it runs."""
+    """Return the running room of this name, if any."""
     return next((room for room in running_rooms(state_dir) if room.room == name), None)
 
 
@@ -47,7 +47,7 @@ def start_gateway(
     history: Path | None = None,
     port: str = "",
 ) -> RunningRoom:
-    """Start a supervised gateway that outlives us; return when it answers."""
+    """Start a supervised gateway that outlives this command; return once it answers."""
     path = log_path(settings.state_dir, settings.room)
     argv = [*CSP, "gateway", "--supervise", "--room", settings.room]
     argv += ["--dir", str(dir), "--history", str(history or settings.history_dir)]
@@ -57,7 +57,7 @@ def start_gateway(
         process = subprocess.Popen(
             argv,
             cwd=cwd,
-            # The gateway is nobody's agent, nor does it talk to another one.
+            # The gateway is not an agent and talks to no other gateway.
             env=child_environment(USER, env),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -67,7 +67,7 @@ def start_gateway(
     try:
         return _wait(settings, process, path, before, show)
     except BaseException:
-        # On a loaded machine it may not hear a polite signal in time; nobody else would end it.
+        # On a loaded machine SIGTERM may be handled too late, and nobody else would end it.
         processes = family([process.pid])
         process.terminate()
         end(processes)
@@ -78,7 +78,7 @@ def start_gateway(
 def supervise_again(
     settings: Settings, room: RunningRoom, env: Mapping[str, str], show: Callable[[str], None]
 ) -> RunningRoom:
-    """Start the gateway of a room again, at the same place, with a supervisor as it had one before."""
+    """Restart the gateway of a room at the same address, with a supervisor if it had one."""
     show("waiting for the gateway to end…")
     processes = family([room.pid])
     with contextlib.suppress(ProcessLookupError):
@@ -89,12 +89,12 @@ def supervise_again(
 
 
 def has_lost_supervisor(room: RunningRoom) -> bool:
-    """Tell whether a gateway that was to be started again after its death would not be any more."""
+    """Return whether a gateway has lost the supervisor that would restart it."""
     return room.supervisor is not None and not is_child(room.pid, room.supervisor)
 
 
 def _open_log(path: Path) -> BinaryIO:
-    """Open the log for its user alone; one that has grown long begins anew."""
+    """Open the log, readable by its user only; truncate a long one."""
     try:
         is_long = path.stat().st_size > _MAX_LOG_BYTES
     except FileNotFoundError:
@@ -124,13 +124,13 @@ def _wait(
 
 
 def find_running(settings: Settings, show: Callable[[str], None]) -> RunningRoom | None:
-    """Return the room if it runs, once it answers; a supervisor may just be starting it again."""
+    """Return the running room once it answers; a supervisor may be restarting it."""
     deadline = time.monotonic() + RESTART_S
     while room := running_room(settings.state_dir, settings.room):
         if answers(room):
             return room
         if not family([pid for pid in (room.supervisor, room.pid) if pid]):
-            # A dead process that nobody has buried still has its number.
+            # A zombie still has its pid.
             (settings.state_dir / f"{room.room}.json").unlink(missing_ok=True)
             return None
         if time.monotonic() > deadline:
@@ -142,20 +142,20 @@ def find_running(settings: Settings, show: Callable[[str], None]) -> RunningRoom
 
 
 def answers(room: RunningRoom) -> bool:
-    """Tell whether the gateway of a room answers."""
+    """Return whether the gateway of a room answers."""
     with contextlib.suppress(CspError):
         return bool(GatewayClient(room.url, room.token).get("/health"))
     return False
 
 
 def _last_words(log: Path, before: int) -> tuple[str, str]:
-    """Return what a gateway gave up for, with what to do; it has logged it behind `before`."""
+    """Return the error and the hint that a gateway logged after position `before`."""
     with log.open("rb") as file:
         file.seek(max(before, log.stat().st_size - _TAIL_BYTES))
         lines = file.read().decode(errors="replace").splitlines()
     for line in reversed(lines):
         if line.startswith("csp: "):
-            # What to do stands in it already.
+            # It contains the hint already.
             return line.removeprefix("csp: "), ""
         if found := _FAILED.search(line):
             return _unquoted(found["problem"]), _unquoted(found["hint"]) or f"its log is {log}"
@@ -163,7 +163,7 @@ def _last_words(log: Path, before: int) -> tuple[str, str]:
 
 
 def _unquoted(text: str) -> str:
-    """Return what a log shows in quotes."""
+    """Return the text of a quoted value in a log."""
     try:
         return str(ast.literal_eval(text))
     except (ValueError, SyntaxError):

@@ -28,11 +28,11 @@ OLDEST_TMUX: Final = (3, 2)
 DEFAULT_SIZE: Final = Size(cols=200, rows=49)
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-#: These belong to the terminal or the shell that the command was given in.
+#: These belong to the terminal or the shell of the caller.
 _NOT_PASSED: Final = frozenset(
     {"PWD", "OLDPWD", "SHLVL", "_", "TERM", "TERMCAP", "COLUMNS", "LINES", "TERM_PROGRAM", MARK}
 )
-#: Holds a place until the layout stands, so that each CLI starts in its final size.
+#: A placeholder until the layout is complete, so that each CLI starts in its final size.
 _PLACEHOLDER: Final = "cat"
 #: Short enough for a narrow pane.
 _ENDED: Final = "#{@csp_agent} ended#{?pane_dead_status, (#{pane_dead_status}),}; start it: csp up"
@@ -40,7 +40,7 @@ _ENDED_LINE: Final = re.compile(r"\S* ended(?: \(\d+\))?; start it|Pane is dead"
 #: Beside the name of the session: brackets, a space, a little of what a user has put there.
 _STATUS_LEFT: Final = 20
 _STATUS_RIGHT: Final = 100
-#: Without these tmux does not attach.
+#: tmux does not attach without these.
 _ABILITIES: Final = ("clear", "cup")
 _OTHER_TERMINAL: Final = "set TERM to one such as xterm-256color, or stay out of it with --detach"
 _BUSY_SERVER: Final = ("server exited", "lost server")
@@ -62,7 +62,7 @@ class AgentPane:
 
 
 def check_tmux(env: Mapping[str, str]) -> str:
-    """Return the version of tmux; raise where there is none, or one that is too old."""
+    """Return the version of tmux; raise if it is missing or too old."""
     path = shutil.which("tmux", path=env.get("PATH"))
     if path is None:
         hint = "install it: apt install tmux, dnf install tmux or brew install tmux"
@@ -76,7 +76,7 @@ def check_tmux(env: Mapping[str, str]) -> str:
 
 
 def check_terminal(env: Mapping[str, str]) -> None:
-    """Raise where tmux could not draw on this terminal; inside tmux another one is drawn on already."""
+    """Raise if tmux cannot draw on this terminal; inside tmux there is nothing to check."""
     import curses
 
     if env.get("TMUX"):
@@ -97,7 +97,7 @@ def session_name(room: str) -> str:
 
 
 def room_key(state_dir: Path, room: str) -> str:
-    """Return what tells our session from another one of the same name."""
+    """Return the mark that tells our session from another one of the same name."""
     return f"{room}@{hashlib.sha256(os.fsencode(state_dir)).hexdigest()[:12]}"
 
 
@@ -145,26 +145,26 @@ class TmuxSession:
         self._name_pane(seat.pane, HUMAN, "")
 
     def _source(self, lines: Sequence[Sequence[str]]) -> None:
-        """Give tmux commands by its standard input: arguments could be read by every user."""
+        """Send commands to tmux over standard input: other users could read arguments."""
         script = "".join(" ".join(map(_quoted, words)) + "\n" for words in lines)
         for _ in range(_TRIES):
             done = subprocess.run(
                 ["tmux", "start-server", ";", "source-file", "-"],
-                # A server keeps the environment of who started it, for the panes of all its sessions.
+                # A server passes the environment it was started with to all its panes.
                 env=child_environment(USER, process_environment()),
                 input=script.encode("utf-8", "surrogateescape"),
                 capture_output=True,
                 check=False,
             )
             problem = (done.stderr + done.stdout).decode(errors="replace").strip()
-            # A server that is just ending takes a new client with it.
+            # A server that is just ending fails a new client.
             if not any(words in problem for words in _BUSY_SERVER):
                 break
         if done.returncode or problem:
             raise Broken(f"tmux failed: {problem or done.returncode}")
 
     def _dress_status(self) -> None:
-        """Give the session's name its place in the status line, the mode one before what stands there."""
+        """Make room for the session's name and for the mode in the status line."""
         own = "\n".join(self._try("show-options", "-gv", "status-right").stdout)
         for name, value in (
             ("status-left-length", str(len(self.name) + _STATUS_LEFT)),
@@ -182,13 +182,13 @@ class TmuxSession:
             self._try("set-hook", "-w", "-t", window, "window-resized", _keep_height(human))
 
     def place(self, agent: str, role: str) -> str:
-        """Make room for one agent; return its pane, which waits to be given its command."""
+        """Create the pane of an agent; it waits for its command."""
         pane = self._split() or self._new_window(agent)
         self._name_pane(pane, agent, "" if role == "agent" else role)
         return pane
 
     def place_human(self) -> str:
-        """Make room for the human pane in a session whose own was closed; return its pane."""
+        """Create the human pane again, after it was closed."""
         first = self._rows()[0]
         words = ("split-window", "-d", "-b", "-f", "-P", "-F", "#{pane_id}", "-t", first.pane)
         pane = self._do(*words, _PLACEHOLDER)[0]
@@ -198,7 +198,7 @@ class TmuxSession:
         return pane
 
     def _split(self) -> str:
-        """Return a new pane in the first window that has room for it; nothing if none has."""
+        """Return a new pane in the first window with room for it; an empty string if there is none."""
         windows: dict[str, list[AgentPane]] = {}
         for seat in self._rows():
             windows.setdefault(seat.window, []).append(seat)
@@ -233,7 +233,7 @@ class TmuxSession:
         )
 
     def run(self, pane: str, argv: Sequence[str], dir: Path, env: Mapping[str, str] = _NOTHING) -> None:
-        """Run a command in a pane, without a shell between; what ran there is ended.
+        """Run a command in a pane without a shell; the old process is ended.
 
         `env` is what it gets beside the session's own environment.
         """
@@ -245,7 +245,7 @@ class TmuxSession:
             self._do(*words, "--", *argv)
 
     def close(self, seat: AgentPane) -> None:
-        """Take a pane away; the others of its window share its place."""
+        """Close a pane; the others of its window share its space."""
         self._do("kill-pane", "-t", seat.pane)
         if any(other.window == seat.window for other in self._rows()):
             self.arrange(seat.window)
@@ -256,7 +256,7 @@ class TmuxSession:
             self._do("set-option", "-p", "-t", pane, "@csp_role", role)
 
     def set_state(self, pane: str, word: str) -> None:
-        """Show what an agent does in the border of its pane, where no more than its start is shown yet.
+        """Show a state in the border of a pane, unless the human pane has already shown a newer one.
 
         The human pane keeps it true. What we know is older: it would stay until the next change.
         """
@@ -287,7 +287,7 @@ class TmuxSession:
         return Size(cols=int(cols), rows=int(rows))
 
     def last_line(self, pane: str) -> str:
-        """Return the last line of a pane that says something, tmux's own word of its end left out."""
+        """Return the last non-empty line of a pane, without tmux's own message."""
         lines = [
             line.strip() for line in self._try("capture-pane", "-p", "-J", "-S", "-100", "-t", pane).stdout
         ]
@@ -314,7 +314,7 @@ class TmuxSession:
             _remove_dead(sockets[0])
 
     def _send_people_back(self) -> None:
-        """Bring those who came from another session back there; tmux would throw them out."""
+        """Switch clients back to their previous session; tmux would detach them."""
         form = "#{client_name} #{client_last_session}"
         for line in self._try("list-clients", "-t", self.id, "-F", form).stdout:
             client, _, session = line.partition(" ")
@@ -322,7 +322,7 @@ class TmuxSession:
                 self._try("switch-client", "-c", client, "-t", f"={session}")
 
     def attach_argv(self, env: Mapping[str, str]) -> list[str]:
-        """Return the command that brings a person there."""
+        """Return the command that attaches to the session."""
         self._try("select-window", "-t", f"{self.id}:^")
         return ["tmux", "switch-client" if env.get("TMUX") else "attach-session", "-t", self.id]
 
@@ -337,7 +337,7 @@ class TmuxSession:
 
 
 def passed_on(env: Mapping[str, str]) -> dict[str, str]:
-    """Return what of the caller's environment the panes get."""
+    """Return the part of the caller's environment that the panes get."""
     return {
         name: value
         for name, value in child_environment(USER, env).items()
@@ -354,12 +354,12 @@ def _keep_height(human: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text that tmux will not take for a format."""
+    """Escape text so that tmux does not read it as a format."""
     return text.replace("#", "##")
 
 
 def _quoted(word: str) -> str:
-    """Return a word as tmux's own language has it, whatever is in it."""
+    """Quote a word for tmux's command language."""
     return '"' + "".join(_ESCAPED.get(char) or _octal(char) for char in word) + '"'
 
 

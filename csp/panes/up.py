@@ -1,4 +1,4 @@
-"""Open a room: its gateway, its panes, its agents; or join the one that is open already."""
+"""Open a room with its gateway, panes and agents, or join an open one."""
 
 import contextlib
 import os
@@ -48,7 +48,7 @@ _STATUS_LINE: Final = 1
 def plan(
     settings: Settings, wish: MemberRequest, env: Mapping[str, str], terminal: tuple[int, int] | None
 ) -> dict[str, Any]:
-    """Return what `up` would do, as data; raise what it would raise."""
+    """Return what `up` would do, as data; raise the same errors."""
     _check_history(settings)
     TmuxSession(settings.room, settings.state_dir)
     lineup = choose(settings, wish, env)
@@ -113,14 +113,14 @@ class OpenRoom:
         self._resumed: set[str] = set()
 
     def open(self, terminal: tuple[int, int] | None) -> list[StartOutcome]:
-        """Start what is missing; return how each agent came up."""
+        """Start what is missing; return the outcome of each agent."""
         _check_history(self._settings)
         self._room = find_running(self._settings, self._show)
-        self._mend_supervision()
+        self._restore_supervisor()
         everybody = self._members()
         members = self._wanted(everybody)
         places = [self._place(member) for member in members]
-        self._say_what_is_found()
+        self._report_found()
         if self._room is None:
             self._room = start_gateway(self._settings, self._wish.dir, self._cwd, self._env, self._show)
         save_lineup(lineup_path(self._settings.state_dir, self._settings.room), everybody)
@@ -130,25 +130,25 @@ class OpenRoom:
             self.panes.open(size or _window_size(terminal), self._wish.dir, self._env)
         self._seat(places)
         outcomes = self._wait(members)
-        if self._start_anew(places, outcomes):
+        if self._restart_failed(places, outcomes):
             outcomes = self._wait(members)
         self._save()
         return outcomes
 
-    def _mend_supervision(self) -> None:
-        """Start a gateway whose supervisor was killed again with one: its death would be the end."""
+    def _restore_supervisor(self) -> None:
+        """Restart a gateway whose supervisor was killed: nobody would restart it after a crash."""
         room = self._room
         if room is not None and has_lost_supervisor(room) and room.dir.is_dir():
             self._tell(f"the supervisor of room {room.room} is gone; its gateway is started again with one")
             self._room = supervise_again(self._settings, room, self._env, self._show)
 
     def summary(self) -> dict[str, Any]:
-        """Return where the room is."""
+        """Return the address of the room."""
         assert self._room is not None
         return {"room": self._room.room, "url": self._room.url, "session": self.panes.name}
 
     def _members(self) -> tuple[PaneMember, ...]:
-        """Return who takes part: those who did when the room was opened, with whom was asked for now."""
+        """Return the members: those of the open room, and those that were asked for now."""
         path = lineup_path(self._settings.state_dir, self._settings.room)
         before = load_lineup(path) if self._room or self.panes.id else ()
         if before and (not self._wish.is_special or self._names_only(before)):
@@ -160,25 +160,25 @@ class OpenRoom:
         return (*lineup.members, *(member for member in before if member.agent not in new))
 
     def _names_only(self, members: Sequence[PaneMember]) -> bool:
-        """Tell whether agents were named, all of them among these."""
+        """Return whether agents were named and all of them are among these."""
         known = {name for member in members for name in (member.agent, member.name)}
         return self._wish.is_plain and set(self._wish.only) <= known
 
     def _wanted(self, members: tuple[PaneMember, ...]) -> tuple[PaneMember, ...]:
-        """Return whom to start: all, or in a room that is open already those who were named."""
+        """Return the members to start: all, or in an open room those that were named."""
         if not (self._room or self.panes.id) or not self._names_only(members):
             return members
         return tuple(member for member in members if {member.agent, member.name} & set(self._wish.only))
 
     def _place(self, member: PaneMember) -> PaneMember:
-        """Return the agent with the directory that it is to work in."""
+        """Return the agent with its working directory."""
         if not member.worktree:
             return member
         history = self._room.history if self._room else self._settings.history_dir / self._settings.room
         cwd = ensure_worktree(member.cwd, history, self._settings.room, member.agent, self._env)
         return replace(member, cwd=cwd)
 
-    def _say_what_is_found(self) -> None:
+    def _report_found(self) -> None:
         room = self._room
         if room is None and self.panes.id:
             self._tell(f"the gateway of room {self._settings.room} is gone; it is started again")
@@ -188,7 +188,7 @@ class OpenRoom:
             self._tell(f"room {room.room} is running in {room.dir}; joining it")
 
     def _seat(self, members: Sequence[PaneMember]) -> None:
-        """Give each agent without a living pane one, in its final size, then start it there."""
+        """Give each agent without a running pane a new one in its final size, then start it."""
         known = self._save()
         seats = self.panes.seats()
         removed = self._removed()
@@ -221,12 +221,12 @@ class OpenRoom:
         found = objects(GatewayClient(room.url, room.token).get("/agents"))
         folder = agents_dir(self._settings.state_dir, room.room)
         runs = [SidecarRecord.load(path) for path in sorted(folder.glob("*/"))]
-        # A sidecar that has only just started has not joined yet.
+        # A sidecar that was just started has not joined yet.
         ready = {run.agent for run in runs if run is not None and run.journal}
         return ready - {str(item.get("id")) for item in found}
 
     def _save(self) -> dict[str, SavedConversation]:
-        """Keep what is known of the agents where it outlives the room; return all of it."""
+        """Save the conversations of the agents in the history folder; return all of them."""
         path = self._conversations
         save_conversations(path, conversations_of(self._settings.state_dir, self._settings.room))
         return load_conversations(path)
@@ -237,7 +237,7 @@ class OpenRoom:
         return conversations_path(self._room.history)
 
     def _free_ids(self, agents: Sequence[str], known: Mapping[str, SavedConversation]) -> None:
-        """Say good-bye for agents that went without it, or the room would take the new ones for others."""
+        """Leave the room for agents that ended without it; otherwise the new ones would get other names."""
         room = self._room
         assert room is not None
         found = objects(GatewayClient(room.url, room.token).get("/agents"))
@@ -249,8 +249,8 @@ class OpenRoom:
                 with contextlib.suppress(CspError):
                     GatewayClient(room.url, known[str(agent)].token).post("/state", {"state": "offline"})
 
-    def _start_anew(self, members: Sequence[PaneMember], outcomes: Sequence[StartOutcome]) -> bool:
-        """Start the CLIs again that ended over their old conversation; tell whether there were any."""
+    def _restart_failed(self, members: Sequence[PaneMember], outcomes: Sequence[StartOutcome]) -> bool:
+        """Restart the CLIs that failed to resume; return whether there were any."""
         seats = self.panes.seats()
         lost = {outcome.agent for outcome in outcomes if outcome.problem} & self._resumed
         found = [member for member in members if member.agent in lost and seats[member.agent].is_dead]
@@ -268,18 +268,15 @@ class OpenRoom:
             [member.agent for member in members], self._show
         )
         seats = self.panes.seats()
-        session = self._session()
+        session = SessionStatus()
+        # The gateway may just have gone away again.
+        with contextlib.suppress(CspError):
+            session = session_of(_gateway(self._settings, self._settings.room).get("/mode"))
         for outcome in outcomes:
             if outcome.agent in seats:
                 word = session.word_for(outcome.agent, outcome.state)
                 self.panes.set_state(seats[outcome.agent].pane, word)
         return outcomes
-
-    def _session(self) -> SessionStatus:
-        """Return the mode that runs, none if the gateway has just gone again."""
-        with contextlib.suppress(CspError):
-            return session_of(_gateway(self._settings, self._settings.room).get("/mode"))
-        return SessionStatus()
 
 
 class AddAgents:
@@ -293,11 +290,11 @@ class AddAgents:
         running = running_room(settings.state_dir, address.room)
         if not self.panes.id or running is None:
             raise Refused(f"room {address.room!r} has no panes", "open them with: csp up")
-        #: Where the room is at home.
+        #: The directory of the room.
         self.dir = running.dir
 
     def add(self, member: PaneMember, env: Mapping[str, str] | None = None) -> StartOutcome:
-        """Give an agent a pane; one whose id is taken gets the next free one.
+        """Add a pane for an agent; if its id is taken, it gets the next free one.
 
         `env` is what it gets beside the environment that the room was opened with.
         """
@@ -337,7 +334,7 @@ def _waiting(settings: Settings, room: str, panes: TmuxSession) -> ReadyWait:
 
 
 def _gateway(settings: Settings, room: str) -> GatewayClient:
-    """Return the gateway of a room as it is now; it may have moved."""
+    """Return a client of the room's gateway at its current address."""
     found = running_room(settings.state_dir, room)
     if found is None:
         raise Broken(f"the gateway of room {room!r} has ended", "see: csp logs gateway")
@@ -345,7 +342,7 @@ def _gateway(settings: Settings, room: str) -> GatewayClient:
 
 
 def _check_history(settings: Settings) -> None:
-    """Refuse a folder of history that cannot be written."""
+    """Raise if the history folder cannot be written."""
     for path in (settings.history_dir, settings.history_dir / settings.room):
         place = next(folder for folder in (path, *path.parents) if folder.exists())
         if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):

@@ -18,7 +18,7 @@ _STARTING: Final = "starting"
 
 
 class StartOutcome(NamedTuple):
-    """How an agent came up; `problem` is empty for one that is there."""
+    """The outcome of starting an agent; `problem` is empty if it has joined."""
 
     agent: str
     state: str
@@ -26,19 +26,19 @@ class StartOutcome(NamedTuple):
 
 
 class ReadyWait:
-    """One wait for agents whose panes have just been started; `folder` is that of the sidecars."""
+    """Waits for agents whose panes were just started; `folder` is that of the sidecars."""
 
     def __init__(self, gateway: Callable[[], GatewayClient], panes: TmuxSession, folder: Path) -> None:
         self._gateway = gateway
         self._panes = panes
         self._folder = folder
-        #: Whose brain has spoken. Before that the room may show the state of a sidecar that is no more.
+        #: Agents whose brains have answered. Before that the room may show the state of an earlier sidecar.
         self._here: set[str] = set()
 
     def run(
         self, agents: Sequence[str], show: Callable[[str], None], patience_s: float = PATIENCE_S
     ) -> list[StartOutcome]:
-        """Return how each agent came up, once all are there, ended, or time is up."""
+        """Return the outcome of each agent, once all have joined or ended, or time is up."""
         deadline = time.monotonic() + patience_s
         look_at = 0.0
         seats: dict[str, AgentPane] = {}
@@ -65,7 +65,7 @@ class ReadyWait:
         return {field(item, "id", str): field(item, "state", str) for item in online}
 
     def _is_settled(self, seat: AgentPane | None, state: str | None) -> bool:
-        """Tell whether an agent needs no more waiting."""
+        """Return whether an agent needs no more waiting."""
         if seat is None or seat.is_dead:
             return True
         if state is None:
@@ -78,7 +78,7 @@ class ReadyWait:
         return False
 
     def _shows_itself(self, agent: str) -> bool:
-        """Tell whether the brain of an agent answers; it has told its state before it can."""
+        """Return whether the brain of an agent answers; it has reported its state before that."""
         try:
             self._gateway().get(f"/agents/{segment(agent)}/screen")
         except CspError:

@@ -14,12 +14,12 @@ _COMMIT: Final = "make a first one: git commit --allow-empty -m start"
 
 
 def worktree_path(history: Path, agent: str) -> Path:
-    """Return where the worktree of an agent lies, in the room's own folder of history."""
+    """Return the path of an agent's worktree, in the room's history folder."""
     return history / _FOLDER / agent
 
 
 def check_worktree(dir: Path, agent: str, env: Mapping[str, str]) -> str:
-    """Return where in its repository a directory lies; raise where no worktree of it can be made."""
+    """Return the path of a directory inside its repository; raise if no worktree can be made."""
     inside = _git(dir, env, "rev-parse", "--show-prefix")
     if inside is None:
         raise BadInput(
@@ -31,7 +31,7 @@ def check_worktree(dir: Path, agent: str, env: Mapping[str, str]) -> str:
 
 
 def ensure_worktree(dir: Path, history: Path, room: str, agent: str, env: Mapping[str, str]) -> Path:
-    """Return the agent's own copy of `dir`, made at the first time, used again as it is afterwards."""
+    """Return the agent's copy of `dir`; created once, then reused."""
     inside = check_worktree(dir, agent, env)
     path = worktree_path(history, agent)
     if _git(path, env, "rev-parse", "--is-inside-work-tree") is None or not (path / ".git").exists():
@@ -43,7 +43,7 @@ def ensure_worktree(dir: Path, history: Path, room: str, agent: str, env: Mappin
 def _add(dir: Path, path: Path, branch: str, env: Mapping[str, str]) -> None:
     is_known = _git(dir, env, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}") is not None
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # A worktree whose folder was removed by hand is still registered; -f takes its place.
+    # A worktree whose folder was removed by hand is still registered; -f replaces it.
     words = ["worktree", "add", "-f", *([] if is_known else ["-b", branch]), str(path)]
     done = _run(dir, env, *words, *([branch] if is_known else []))
     if done.returncode:
@@ -53,7 +53,7 @@ def _add(dir: Path, path: Path, branch: str, env: Mapping[str, str]) -> None:
 
 
 def remove_worktrees(history: Path, env: Mapping[str, str]) -> list[Path]:
-    """Remove the worktrees of a room but those with work in them that is not committed; return these."""
+    """Remove the worktrees of a room; keep and return those with uncommitted work."""
     kept = []
     for path in sorted((history / _FOLDER).glob("*/")):
         done = _run(path, env, "worktree", "remove", str(path))
@@ -71,6 +71,6 @@ def _run(dir: Path, env: Mapping[str, str], *words: str) -> "subprocess.Complete
     try:
         return run_git(dir, words, env)
     except FileNotFoundError as exc:
-        raise Broken("git was not found, which worktree = true needs", "install git") from exc
+        raise Broken("git was not found, but worktree = true needs it", "install git") from exc
     except subprocess.TimeoutExpired as exc:
         raise Broken(f"git {words[0]} did not end within {exc.timeout:g} s") from exc

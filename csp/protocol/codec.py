@@ -1,4 +1,4 @@
-"""Parse what comes in at the border, encode what goes out."""
+"""Parse requests at the border and encode answers."""
 
 import re
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from csp.protocol.enums import MAX_TEXT_BYTES
 
 T = TypeVar("T")
 _OVER: Final = f"`str` of length <= {MAX_TEXT_BYTES}"
-#: So many values a request may hold: all that the wire knows has fewer, and each of them takes a microsecond
-#: or two of the whole room before anybody sees that they are too many.
+#: The most values in a request: every known body has fewer, and parsing each takes a microsecond or two
+#: from the whole room.
 MAX_VALUES: Final = 20_000
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _decoders: dict[object, msgspec.json.Decoder[object]] = {}
@@ -37,14 +37,14 @@ def parse(kind: type[T], data: bytes) -> T:
 
 
 def parse_request(kind: type[T], data: bytes) -> T:
-    """Turn what somebody asks for into `kind`, as `parse` does; refuse a flood of values unread."""
+    """Parse a request like `parse`; refuse one with too many values unread."""
     if data.count(b",") >= MAX_VALUES and _STRING.sub(b"", data).count(b",") >= MAX_VALUES:
         raise BadInput(f"json has more than {MAX_VALUES} values", "send several smaller requests")
     return parse(kind, data)
 
 
 def _refusal(problem: str) -> BadInput:
-    """Return what a failed check means; msgspec tells a text over the limit in words alone."""
+    """Return the error for a failed check; msgspec reports a length only in its message."""
     _, is_long, place = problem.partition(_OVER)
     if is_long:
         return _too_large(place.rpartition("$.")[2].rstrip("`") or "text")
@@ -56,7 +56,7 @@ def _too_large(what: str) -> TooLarge:
 
 
 def parse_query(kind: type[T], query: Mapping[str, str]) -> T:
-    """Turn a query string into `kind`; the values are words, so numbers are read from text."""
+    """Turn a query string into `kind`; numbers are read from text."""
     try:
         return msgspec.convert(dict(query), kind, strict=False)
     except msgspec.ValidationError as exc:
@@ -64,7 +64,7 @@ def parse_query(kind: type[T], query: Mapping[str, str]) -> T:
 
 
 def check_text(text: str) -> None:
-    """Refuse a text over the limit; the limit counts bytes, the schema could only count characters."""
+    """Raise if a text is too long; the limit counts bytes, a schema could only count characters."""
     if len(text) > MAX_TEXT_BYTES // 4 and len(text.encode()) > MAX_TEXT_BYTES:
         raise _too_large("text")
 

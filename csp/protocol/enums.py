@@ -1,4 +1,4 @@
-"""The words of the wire: ids, closed sets, limits, the value that travels."""
+"""Ids, closed sets of values and limits of the wire."""
 
 from enum import StrEnum
 from typing import Annotated, Final, NewType
@@ -14,23 +14,23 @@ TurnId = NewType("TurnId", str)
 HUMAN: Final = AgentId("human")
 SYSTEM: Final = AgentId("system")
 ALL: Final = AgentId("all")
-#: Who passes a handoff's task on.
+#: The sender of a handoff's task.
 ROUTER: Final = AgentId("router")
 
 MAX_TEXT_BYTES: Final = 256 * 1024
-#: What an answer without any text says in its place.
+#: The text of an empty reply.
 NO_TEXT: Final = "(no text)"
 # JSON may escape one byte of text as six, so the raw body is allowed more than the text in it.
 MAX_BODY_BYTES: Final = 6 * MAX_TEXT_BYTES + 16 * 1024
 DEFAULT_THREAD: Final = "default"
 
 Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:@+=-]{1,128}\Z", examples=["m-1"])]
-#: An id that a client chooses; those of the form m-1 are the room's.
+#: An id chosen by a client; ids of the form m-1 are the room's.
 OwnId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:@+=-]{1,128}\Z", examples=["question-1"])]
 Name = Annotated[str, Meta(min_length=1, max_length=128, examples=["claude"])]
 Thread = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z", examples=["default"])]
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_BYTES, examples=["hello"])]
-#: What a turn that broke off had written; it may be nothing.
+#: The text of a failed turn, which may be empty.
 MaybeText = Annotated[str, Meta(max_length=MAX_TEXT_BYTES, examples=["done"])]
 Note = Annotated[str, Meta(max_length=2000)]
 Word = Annotated[str, Meta(max_length=256)]
@@ -48,7 +48,7 @@ class ParticipantKind(StrEnum):
 
 
 class Role(StrEnum):
-    """What a token may do; `agent` and `orchestrator` are also roles of participants."""
+    """The role of a token; `agent` and `orchestrator` are also roles of participants."""
 
     NONE = "none"
     AGENT = "agent"
@@ -73,7 +73,7 @@ class DeliveryState(StrEnum):
 
 
 class ReportedState(StrEnum):
-    """The delivery states a participant may report; the others are the room's to decide."""
+    """The delivery states a participant may report; the room sets the others."""
 
     HELD = "held"
     TYPED = "typed"
@@ -108,7 +108,7 @@ class AgentState(StrEnum):
 
 
 class ReportedAgentState(StrEnum):
-    """The states a participant may say of itself; `offline` means it is leaving on purpose."""
+    """The states a participant may report; `offline` means that it leaves on purpose."""
 
     STARTING = "starting"
     IDLE = "idle"
@@ -120,7 +120,7 @@ class ReportedAgentState(StrEnum):
 
 
 class NoticeKind(StrEnum):
-    """What a participant may tell the people of the room about itself."""
+    """Facts about an agent that people should know."""
 
     UNTESTED_VERSION = "untested_version"
     DISK_FULL = "disk_full"
@@ -129,7 +129,7 @@ class NoticeKind(StrEnum):
 
 
 class Ending(StrEnum):
-    """How the turn ended that an answer came from."""
+    """How the turn of a reply ended."""
 
     DONE = "done"
     INTERRUPTED = "interrupted"

@@ -46,7 +46,7 @@ _CRC_TAIL_BYTES: Final = len(_CRC_MARK) + 8 + 2
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"):
-    """What every event has; `seq` counts the room's events without a gap."""
+    """The common fields of all events; `seq` counts the room's events without gaps."""
 
     seq: int
     ts: float
@@ -67,26 +67,26 @@ class MessageEvent(Event, frozen=True, omit_defaults=True):
     held: str = ""
     expires: float | None = None
     turn: str | None = None
-    #: The same for what an agent was asked and what it answered.
+    #: The same for a turn and its reply.
     call_id: str | None = None
     handoff: Handoff | None = None
     final: bool = False
     usage: Usage | None = None
     ending: Ending = Ending.DONE
-    #: Of what is said in a session; `sealed` is the phase until whose end no other agent may read it.
+    #: Of a message in a session; no other agent may read it before the end of phase `sealed`.
     session_id: SessionId | None = None
     round: int | None = None
     max_rounds: int | None = None
     sealed: int = 0
-    #: Recipients who get it with their next turn.
+    #: Recipients that get it with their next turn.
     waits: tuple[AgentId, ...] = ()
-    #: Nobody had asked for it; it came when its turn was over; it broke the rules of the envelope.
+    #: Whether it was unasked, came after its turn, or broke the rules of the envelope.
     out_of_turn: bool = False
     late: bool = False
     malformed: bool = False
-    #: Its place on the board of its session, if it is put there.
+    #: Its position on the board of its session, if it is on it.
     idx: int | None = None
-    #: How an agent sent it in the midst of its work: `tool` or `words`. The message that has said the same.
+    #: How an agent sent it during its turn: `tool` or `words`; and the earlier message with the same text.
     via: str = ""
     repeats: MessageId | None = None
     #: Other sealed phases that its sender is in: the phase of each of their sessions.
@@ -98,7 +98,7 @@ class HumanMessage(MessageEvent, frozen=True, omit_defaults=True, tag="human_mes
 
 
 class AgentCall(MessageEvent, frozen=True, omit_defaults=True, tag="agent_call"):
-    """An agent spoke to another participant on its own."""
+    """An agent sent a message to another participant."""
 
 
 class AgentResponse(MessageEvent, frozen=True, omit_defaults=True, tag="agent_response"):
@@ -106,7 +106,7 @@ class AgentResponse(MessageEvent, frozen=True, omit_defaults=True, tag="agent_re
 
 
 class Activity(MessageEvent, frozen=True, omit_defaults=True, tag="activity"):
-    """An agent wrote something in the midst of its work, which is no answer."""
+    """An agent wrote something during its turn that is not the reply."""
 
 
 class KeptPrivate(MessageEvent, frozen=True, omit_defaults=True, tag="kept"):
@@ -124,9 +124,9 @@ class TurnSignal(MessageEvent, frozen=True, omit_defaults=True, tag="turn_signal
 
     current_agent: AgentId = field(name="currentAgent", default=AgentId(""))
     waiting_for: tuple[AgentId, ...] = field(name="waitingFor", default=())
-    #: A second chance to answer in the form that was asked for.
+    #: Whether it asks again for a reply in the right format.
     is_repair: bool = False
-    #: What the call may cost, as far as one can tell; at the very most, with the output that this allows.
+    #: The estimated cost of the call; its maximum, with the output limit that this implies.
     foreseen_usd: float = 0.0
     allowed_usd: float = 0.0
     max_output: int | None = None
@@ -141,10 +141,9 @@ class LogRequested(Event, frozen=True, omit_defaults=True, tag="query"):
 
 
 class NoticePosted(Event, frozen=True, omit_defaults=True, tag="system"):
-    """The room told its people something.
+    """The room posted a notice for people.
 
-    `silent` is who has left its wake-ups unanswered, `repeats` the message that was not sent again, if it is
-    that.
+    `silent` is an orchestrator that ignored its wake-ups, `repeats` a message that was not sent twice.
     """
 
     session_id: SessionId | None = None
@@ -153,7 +152,7 @@ class NoticePosted(Event, frozen=True, omit_defaults=True, tag="system"):
 
 
 class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
-    """A session began, moved on, was held up, ended."""
+    """A session started, changed its phase, paused, resumed or ended."""
 
     session_id: SessionId
     change: Change
@@ -167,9 +166,9 @@ class ModeChanged(Event, frozen=True, omit_defaults=True, tag="mode"):
 
 
 class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
-    """The turn of `agent` came to another state; `warned` that it will soon be over.
+    """The turn of `agent` changed its state; `warned`: it will time out soon.
 
-    With a `handoff` it stays as it is: that is who goes on after its reply, unless the reply says otherwise.
+    With a `handoff` the state stays: it names the next agent, unless the reply names another.
     """
 
     session_id: SessionId
@@ -183,7 +182,7 @@ class TurnMoved(Event, frozen=True, omit_defaults=True, tag="turn"):
 
 
 class UsageSeen(Event, frozen=True, omit_defaults=True, tag="usage"):
-    """What a turn has used so far, all of it; its reply will say what it used in the end."""
+    """The total usage of a turn so far; its reply reports the final usage."""
 
     session_id: SessionId
     turn: TurnId
@@ -201,7 +200,7 @@ class Voted(Event, frozen=True, omit_defaults=True, tag="vote"):
 
 
 class NoteAdded(Event, frozen=True, omit_defaults=True, tag="note"):
-    """Somebody wrote on a board, that of the room where there is no session; `key` is the writer's own id."""
+    """A note was added to the board of a session, or of the room; `key` is the writer's id for it."""
 
     idx: int
     session_id: SessionId | None = None
@@ -210,36 +209,35 @@ class NoteAdded(Event, frozen=True, omit_defaults=True, tag="note"):
     stands_for: tuple[MessageId, ...] = ()
     source: Source | None = None
     key: str = ""
-    #: The sealed phases that its writer was in, until whose end no other agent may read it.
+    #: The sealed phases of its writer: no other agent may read it before they end.
     seals: dict[SessionId, int] = field(default_factory=dict)
 
 
 class BoardChanged(Event, frozen=True, omit_defaults=True, tag="board"):
-    """A summary of a board was asked of `by`, or came to nothing; its notes are kept by a provider; it was
-    full; or the notes that a summary stands for were taken off it."""
+    """A board got a provider, is full, was compacted, or a summary was requested from `by` or failed."""
 
     change: BoardChange
     session_id: SessionId | None = None
-    #: The message that asks for a summary, the notes that it will stand for.
+    #: The message that asks for a summary, and the notes that it will cover.
     message: MessageId | None = None
     by: AgentId | None = None
     stands_for: tuple[MessageId, ...] = ()
     provider: Provider | None = None
     store: str = ""
-    #: Up to which event the notes were taken off the board, how many bytes of text that were.
+    #: Up to which event notes were removed from the board, and their bytes of text.
     upto: int = 0
     freed: int = 0
 
 
 class RunEvent(Event, frozen=True, omit_defaults=True):
-    """Something of the run of a builder with its reviewer."""
+    """An event of a review run."""
 
     session_id: SessionId
     run: str
 
 
 class RunStarted(RunEvent, frozen=True, omit_defaults=True, tag="run.started"):
-    """A run began; `text` is its goal."""
+    """A run started; `text` is its goal."""
 
     builder: AgentId
     reviewer: AgentId
@@ -248,13 +246,13 @@ class RunStarted(RunEvent, frozen=True, omit_defaults=True, tag="run.started"):
 
 
 class RunPrepared(RunEvent, frozen=True, omit_defaults=True, tag="run.prepared"):
-    """The place to work in was made."""
+    """The working directory of a run was prepared."""
 
     context: RunContext
 
 
 class RunSaid(RunEvent, frozen=True, omit_defaults=True, tag="run.message"):
-    """A message was taken; `key` tells one that comes again, `origin` how it came."""
+    """A message of a run was accepted; `key` identifies repetitions, `origin` is its channel."""
 
     role: RunRole
     body: AnyMessage
@@ -263,7 +261,7 @@ class RunSaid(RunEvent, frozen=True, omit_defaults=True, tag="run.message"):
 
 
 class RunMoved(RunEvent, frozen=True, omit_defaults=True, tag="run.phase"):
-    """A run came to another phase; after a halt it goes on in `back`."""
+    """A run changed its phase; after a halt it resumes in `back`."""
 
     phase: RunPhase
     why: str = ""
@@ -273,13 +271,13 @@ class RunMoved(RunEvent, frozen=True, omit_defaults=True, tag="run.phase"):
 
 
 class RunReminded(RunEvent, frozen=True, omit_defaults=True, tag="run.waiting"):
-    """A run has waited for somebody for long; so many reminders of it are past."""
+    """A run has been waiting for long; this is reminder `number`."""
 
     number: int
 
 
 class RunChecked(RunEvent, frozen=True, omit_defaults=True, tag="run.checked"):
-    """CSP took the diff of the last step, ran the tests; `cycle` is where that step stands."""
+    """CSP made the diff of the last step and ran the tests; `cycle` is its cycle."""
 
     cycle: int
     update: ExecutionUpdate
@@ -293,7 +291,7 @@ class RunEdited(RunEvent, frozen=True, omit_defaults=True, tag="run.plan"):
 
 
 class RunJudged(RunEvent, frozen=True, omit_defaults=True, tag="run.finding"):
-    """A person said whether a finding was right."""
+    """A person judged a finding."""
 
     finding: str
     verdict: Verdict
@@ -313,14 +311,14 @@ class RunEnded(RunEvent, frozen=True, omit_defaults=True, tag="run.ended"):
 
 
 class RunDelivered(RunEvent, frozen=True, omit_defaults=True, tag="run.delivered"):
-    """What was accepted was put on a branch, or why it was not."""
+    """Accepted work was put on a branch, or could not be."""
 
     branch: str = ""
     note: str = ""
 
 
 class DeliveryMoved(Event, frozen=True, omit_defaults=True, tag="delivery"):
-    """A message moved on its way to `agent`."""
+    """The delivery of a message to `agent` changed its state."""
 
     message: MessageId
     agent: AgentId
@@ -329,14 +327,14 @@ class DeliveryMoved(Event, frozen=True, omit_defaults=True, tag="delivery"):
 
 
 class Joined(Event, frozen=True, omit_defaults=True, tag="joined"):
-    """A participant came, or came back; a new `epoch` ends all tokens of the id before it."""
+    """A participant joined or rejoined; a new `epoch` revokes all earlier tokens of the id."""
 
     name: str
     kind: ParticipantKind
     role: JoinRole
     epoch: int
     capabilities: Capabilities | None = None
-    #: The start of a sidecar that joined; empty for everybody else.
+    #: The id of a sidecar's start; empty for other participants.
     launch: str = ""
 
 
@@ -346,7 +344,7 @@ class Left(Event, frozen=True, omit_defaults=True, tag="left"):
 
 
 class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
-    """What a participant does, or what a person allowed it to do, changed."""
+    """The state of a participant, or what a person allows it, changed."""
 
     state: AgentState | None = None
     detail: str = ""
@@ -354,24 +352,24 @@ class StateChanged(Event, frozen=True, omit_defaults=True, tag="state"):
     paused: bool | None = None
     share: bool | None = None
     dialog: Dialog | None = None
-    #: The sealed phases that the participant was in when it gave the detail.
+    #: The sealed phases of the participant when it reported the detail.
     seals: dict[SessionId, int] = field(default_factory=dict)
 
 
 class ControlSent(Event, frozen=True, omit_defaults=True, tag="control"):
-    """A person pressed a button for `target`."""
+    """A person sent a control to `target`."""
 
     control: ControlVerb
     expires: float
     choice: int | None = None
-    #: Press it only while the CLI is at work on this turn.
+    #: Carry it out only while the CLI works on this turn.
     turn: TurnId | None = None
 
 
 class LateReply(Event, frozen=True, omit_defaults=True, tag="late"):
-    """An answer to a turn that was not open; kept, shown to nobody, and it moved nothing.
+    """A reply to a turn that was not open; recorded, but not shown and without effect.
 
-    It may have been paid for all the same.
+    Its cost still counts.
     """
 
     turn: str
@@ -380,26 +378,26 @@ class LateReply(Event, frozen=True, omit_defaults=True, tag="late"):
 
 
 class CallRecorded(Event, frozen=True, omit_defaults=True, tag="call"):
-    """A call with an id of the caller's own was carried out; `answer` names what came of it."""
+    """A call with an idempotency id was carried out; `answer` identifies its result."""
 
     key: str
     answer: str = ""
 
 
 class Redacted(Event, frozen=True, omit_defaults=True, tag="redacted"):
-    """The text of `message` was taken out of the journal."""
+    """The text of `message` was removed from the journal."""
 
     message: MessageId
 
 
 class Pruned(Event, frozen=True, omit_defaults=True, tag="pruned"):
-    """Everything before `before` was taken out of the journal."""
+    """Everything before `before` was removed from the journal."""
 
     before: int
 
 
 class PrunedBase(Event, frozen=True, omit_defaults=True, tag="base"):
-    """The first line of a pruned journal: the room as it stood after `seq`."""
+    """The first line of a pruned journal: the state of the room after `seq`."""
 
     state: msgspec.Raw
 
@@ -455,7 +453,7 @@ KnownEvent = (
 )
 AnyEvent = KnownEvent | Unknown
 
-#: What /history shows when nobody asks for certain types.
+#: The types that /history shows by default.
 HISTORY_TYPES: Final = frozenset({"human_message", "agent_call", "agent_response", "system", "vote"})
 TypeName = Annotated[str, Meta(pattern=r"^[a-z_.]{1,32}\Z")]
 
@@ -478,7 +476,7 @@ def encode_event(event: KnownEvent) -> bytes:
 
 
 def is_intact(line: bytes) -> bool:
-    """Tell whether a line (without its newline) carries the checksum of its own bytes."""
+    """Return whether the checksum of a line (without its newline) is right."""
     cut = len(line) - _CRC_TAIL_BYTES
     if cut < 0 or line[cut : cut + len(_CRC_MARK)] != _CRC_MARK or line[-2:] != b'"}':
         return False
@@ -486,7 +484,7 @@ def is_intact(line: bytes) -> bool:
 
 
 def decode_event(line: bytes) -> AnyEvent:
-    """Read one line back; raise BadInput where its checksum or its shape is wrong."""
+    """Decode one line; raise BadInput if its checksum or its shape is wrong."""
     if not is_intact(line):
         raise BadInput("journal line does not match its checksum")
     try:

@@ -1,4 +1,4 @@
-"""The whiteboard on the wire: a note, the ways to write one, the ways to find one."""
+"""Whiteboard types: notes, and requests to write and find them."""
 
 import re
 from enum import StrEnum
@@ -25,7 +25,7 @@ class NoteKind(StrEnum):
 
 
 class FoundBy(StrEnum):
-    """What made a note a hit: an identifier in it, its words, what it means."""
+    """Why a note is a hit: an identifier in it, its words, or its meaning."""
 
     EXACT = "exact"
     WORDS = "words"
@@ -46,7 +46,7 @@ class BoardChange(StrEnum):
 
 
 class Source(Struct, frozen=True):
-    """The event that a note was taken from."""
+    """The event that a note was made from."""
 
     seq: int
     type: str
@@ -54,7 +54,7 @@ class Source(Struct, frozen=True):
 
 
 class NoteView(Struct, frozen=True):
-    """One note; `idx` counts the notes of its session, `stands_for` are those that a summary is of."""
+    """One note; `idx` counts the notes of its session, `stands_for` are the notes of a summary."""
 
     id: MessageId
     idx: int
@@ -76,7 +76,7 @@ class HitView(Struct, frozen=True):
 
 
 class BoardBody(Struct, frozen=True):
-    """What to write on the board of a session, or on the room's; the same id again writes nothing."""
+    """A new note for the board of a session or of the room; the same id again writes nothing."""
 
     text: Text
     session: BoardName | None = None
@@ -85,7 +85,7 @@ class BoardBody(Struct, frozen=True):
 
 
 class SummariseBody(Struct, frozen=True):
-    """Which board to sum up, who should write it."""
+    """The board to summarise and the agent that should do it."""
 
     by: Name
     session: BoardName | None = None
@@ -102,7 +102,7 @@ class BoardParams(Struct, frozen=True):
 
 
 class SearchParams(Struct, frozen=True):
-    """What to look for; `since` and `until` are times, `rerank` compares more notes word by word."""
+    """A search; `since` and `until` are times, `rerank` compares more notes word by word."""
 
     q: Annotated[str, Meta(min_length=1, max_length=1000, examples=["parser"])]
     session: BoardName | None = None
@@ -125,14 +125,14 @@ class NotedView(Struct, frozen=True):
 
 
 class BoardView(Struct, frozen=True, omit_defaults=False):
-    """A page of notes, oldest first; `next` is the seq to go on from."""
+    """A page of notes, oldest first; `next` is the seq of the next page."""
 
     items: tuple[NoteView, ...]
     next: int | None
 
 
 class BoardHitsView(Struct, frozen=True, omit_defaults=False):
-    """The best notes first, with whose index answered."""
+    """The hits, best first, and the provider that searched."""
 
     items: tuple[HitView, ...]
     provider: Provider
@@ -140,7 +140,7 @@ class BoardHitsView(Struct, frozen=True, omit_defaults=False):
 
 
 class SummaryAskedView(Struct, frozen=True):
-    """The message by which a summary was asked for, with the notes that it will stand for."""
+    """The message that requests a summary, and the notes that it will cover."""
 
     success: bool
     id: MessageId
@@ -159,5 +159,5 @@ class ExportView(Struct, frozen=True):
 
 
 def is_note_id(text: str) -> bool:
-    """Tell whether a text has the form of a note's id."""
+    """Return whether a text has the form of a note's id."""
     return _NOTE_ID.fullmatch(text) is not None

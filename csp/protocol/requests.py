@@ -1,4 +1,4 @@
-"""What a peer sends."""
+"""Bodies and queries of requests."""
 
 from typing import Annotated
 
@@ -30,12 +30,12 @@ class RegisterBody(Struct, frozen=True):
     capabilities: Capabilities | None = None
     kind: ParticipantKind = ParticipantKind.CLI
     role: JoinRole = JoinRole.AGENT
-    #: Names one start of a sidecar: whoever registers with the same one again gets the same id.
+    #: The id of one start of a sidecar: registering with it again returns the same agent.
     launch: Annotated[str, Meta(max_length=64)] = ""
 
 
 class StartBody(Struct, frozen=True):
-    """A model behind an API that is to take part, in the words of `csp add`."""
+    """An API model to start as an agent, with the options of `csp add`."""
 
     name: Name
     provider: Annotated[str, Meta(min_length=1, max_length=64, examples=["anthropic"])]
@@ -73,7 +73,7 @@ Tokens = Annotated[int, Meta(ge=0, le=2**53)]
 
 
 class Usage(Struct, frozen=True):
-    """Tokens and money of one reply, as the provider or the CLI's transcript counted them.
+    """Tokens and cost of one reply, as reported by the provider or the CLI's transcript.
 
     `input` is all of it, with what was read from a cache or written to one; `output` includes reasoning.
     `estimated`: nobody had counted, so it is a guess by the length of the texts. `unpriced`: the model is
@@ -98,17 +98,17 @@ class Usage(Struct, frozen=True):
 
     @property
     def cached(self) -> int:
-        """The input that was read from a cache."""
+        """The cached part of the input."""
         return min(self.cache_read, self.input)
 
     @property
     def new(self) -> int:
-        """What limits count: the input that was not read from a cache, and the output."""
+        """The tokens that limits count: uncached input plus output."""
         return self.tokens - self.cached
 
 
 class OutputBody(Struct, frozen=True):
-    """What a participant wrote.
+    """Output of a participant.
 
     `activity` is text from the midst of a turn, not its answer; `local` answers what a person typed in the
     pane, so it is posted only if that is shared; only a turn that broke off may have no content, and may
@@ -137,14 +137,14 @@ class DeliveryBody(Struct, frozen=True):
 
 
 class Choice(Struct, frozen=True):
-    """One answer that a dialog offers."""
+    """An option of a dialog."""
 
     number: Annotated[int, Meta(ge=1, le=99)]
     label: Annotated[str, Meta(max_length=500)]
 
 
 class Dialog(Struct, frozen=True):
-    """What an agent asks of a person: which tool it wants to use, with what, the answers it takes."""
+    """A question of an agent to a person: the tool it wants to use, its input and the options."""
 
     tool: Annotated[str, Meta(max_length=500)] = ""
     arguments: Annotated[str, Meta(max_length=8000)] = ""
@@ -153,7 +153,7 @@ class Dialog(Struct, frozen=True):
 
 
 class AgentNotice(Struct, frozen=True):
-    """What people have to know of an agent; `detail` is a version, a folder, a file or a name."""
+    """A fact about an agent for people; `detail` is a version, a folder, a file or a name."""
 
     kind: NoticeKind
     detail: Note = ""
@@ -169,7 +169,7 @@ class StateBody(Struct, frozen=True):
 
 
 class WorkingBody(Struct, frozen=True):
-    """A sign of work on a turn; `usage` is all that `turn` has used so far, not what was added since."""
+    """A sign of work on a turn; `usage` is the total usage of `turn` so far."""
 
     note: Note = ""
     turn: Id | None = None
@@ -177,7 +177,7 @@ class WorkingBody(Struct, frozen=True):
 
 
 class VoteBody(Struct, frozen=True):
-    """A vote in the ballot that waits for it; which one is meant need be said only where there are more."""
+    """A vote in an open ballot; `session` is needed only if there are several."""
 
     label: Annotated[str, Meta(pattern=r"^[A-Za-z]{1,2}\Z", examples=["A"])]
     reason: Note = ""
@@ -185,7 +185,7 @@ class VoteBody(Struct, frozen=True):
 
 
 class HandoffBody(Handoff, frozen=True):
-    """To whom an open turn hands over; it takes effect with the reply."""
+    """The next agent after an open turn; takes effect with the reply."""
 
     session: Id | None = None
 
@@ -194,7 +194,7 @@ Rounds = Annotated[int, Meta(ge=1, le=1000)]
 
 
 class ModeBody(Struct, frozen=True):
-    """Which mode, about what, for whom; `agents` left out means all who are online."""
+    """The mode to set, its topic and its agents; without `agents` all online ones."""
 
     mode: Annotated[str, Meta(max_length=64, examples=["freeform"])]
     topic: Text | None = None
@@ -212,7 +212,7 @@ class ModeBody(Struct, frozen=True):
 
 
 class CollaborateBody(Struct, frozen=True):
-    """On what, by whom, within which limits; `session_id` names one that goes on, or a new one.
+    """A collaboration to start, or with a known `session_id` to continue.
 
     What is left out is as it was, of a new one as it is by default: round_robin, 10 steps, one at a time,
     300 seconds a step. `thread` is where the result is told.
@@ -233,7 +233,7 @@ class CollaborateBody(Struct, frozen=True):
 
 
 class SessionActionBody(Struct, frozen=True):
-    """Whom to skip or kick; by how much to extend, which without a number gives the open turns more time."""
+    """The agent to skip or kick, or the number to extend by; without it open turns get more time."""
 
     agent: Name | None = None
     rounds: Rounds | None = None
@@ -247,7 +247,7 @@ class TurnBody(Struct, frozen=True):
 
 
 class StopBody(Struct, frozen=True):
-    """Which thread to stop; `all` of them at once."""
+    """The thread to stop, or `all` of them."""
 
     thread: Thread | None = None
     all: bool = False
@@ -260,7 +260,7 @@ class ControlBody(Struct, frozen=True):
 
 
 class MessageActionBody(Struct, frozen=True):
-    """What is done with a message; a resent one gets the id."""
+    """An action on a message; a resent one gets the id."""
 
     id: OwnId | None = None
 
@@ -270,13 +270,13 @@ class PruneBody(Struct, frozen=True):
 
 
 class EnterBody(Struct, frozen=True):
-    """The code of a link, as it stands behind `#link=`."""
+    """The code of a link, after `#link=`."""
 
     code: Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class LeaveBody(Struct, frozen=True):
-    """Whether every page is meant, not only the one that asks."""
+    """Which pages to log out: all, or only the caller."""
 
     all: bool = False
 
@@ -288,7 +288,7 @@ class ControlDoneBody(Struct, frozen=True):
 
 
 class NoBody(Struct, frozen=True):
-    """Nothing needs to be said; whatever is sent is not looked at."""
+    """An empty body; its content is ignored."""
 
 
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
@@ -296,7 +296,7 @@ WaitS = Annotated[float, Meta(ge=0, le=60)]
 
 
 class NoQuery(Struct, frozen=True):
-    """No parameter."""
+    """No parameters."""
 
 
 class HistoryParams(Struct, frozen=True):
@@ -328,7 +328,7 @@ class ThreadParams(Struct, frozen=True):
 
 
 class CollaborationParams(Struct, frozen=True):
-    """How long to wait for the end, or for a line of progress after so many that are known."""
+    """How long to wait for the end, or for more lines of progress than the caller knows."""
 
     wait: WaitS = 0
     after: Seq | None = None
@@ -339,7 +339,7 @@ class WatchParams(Struct, frozen=True):
 
 
 class WatchBody(Struct, frozen=True):
-    """Whose screen to watch, or if nobody's is named, after which event to go on with all of them."""
+    """The agent whose screen to watch; without one, the seq after which to send all events."""
 
     after: Seq | None = None
     screen: Name | None = None

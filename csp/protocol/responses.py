@@ -1,4 +1,4 @@
-"""What the gateway answers."""
+"""Answers of the gateway."""
 
 from enum import StrEnum
 from typing import Any
@@ -40,7 +40,7 @@ class RegisteredView(Struct, frozen=True):
 
 
 class LinkView(Struct, frozen=True, omit_defaults=False):
-    """A link for one page; `hosts` are the addresses of a gateway that other machines can reach."""
+    """A login link for one page; `hosts` are the addresses of a gateway that other machines reach."""
 
     success: bool
     code: str
@@ -57,7 +57,7 @@ class EnteredView(Struct, frozen=True):
 
 
 class MeView(Struct, frozen=True, omit_defaults=False):
-    """Whose token it is; who has the room's speaks for its people."""
+    """The owner of the token; the room's token acts for its people."""
 
     id: str
     role: Role
@@ -155,7 +155,7 @@ class AgentView(Struct, frozen=True, omit_defaults=False):
 
 
 class Deliver(Struct, frozen=True):
-    """One thing for one participant to act on, sent until its delivery has ended.
+    """A delivery for one participant, sent until it has ended.
 
     Of a turn, `handoffTo` names whom its reply may hand over to, `repair` says that it asks once more for a
     reply that could not be read, `maxOutput` how many tokens that may take: more would cost too much.
@@ -186,7 +186,7 @@ class DeliverFrame(Struct, frozen=True):
 
 
 class WaitingView(Struct, frozen=True):
-    """A message that somebody has not finished with, and why."""
+    """A message with open deliveries, and the reasons."""
 
     id: str
     seq: int
@@ -263,7 +263,7 @@ class ModeView(Struct, frozen=True, omit_defaults=False):
 
 
 class TurnView(Struct, frozen=True):
-    """Whose turn it is now, or that the mode is complete."""
+    """The current turn, or that the mode is complete."""
 
     success: bool | None = None
     current_turn: str | None = field(name="currentTurn", default=None)
@@ -272,7 +272,7 @@ class TurnView(Struct, frozen=True):
 
 
 class SpentView(Struct, frozen=True, omit_defaults=False):
-    """What one agent has used of one model.
+    """The usage of one model by one agent.
 
     `cost_usd` is null where no price is known; `unpriced` counts the replies without one, `estimated` those
     whose tokens nobody had counted. `cached` is the part of `input` that was read from a cache; `new` is the
@@ -292,7 +292,7 @@ class SpentView(Struct, frozen=True, omit_defaults=False):
 
 
 class UsageView(Struct, frozen=True, omit_defaults=False):
-    """What all replies up to event `seq` took, in sessions or not; `prices` names the list of prices."""
+    """The usage of all replies up to event `seq`; `prices` names the price list."""
 
     items: tuple[SpentView, ...]
     prices: str | None
@@ -300,7 +300,7 @@ class UsageView(Struct, frozen=True, omit_defaults=False):
 
 
 class SessionView(Struct, frozen=True, omit_defaults=False):
-    """A session in short; `tokens` are all of them, those `cached` too; limits count those that are `new`."""
+    """A session in short; `tokens` includes `cached` ones; limits count only `new` ones."""
 
     id: str
     thread: str
@@ -351,7 +351,7 @@ class CollaborationStartedView(Struct, frozen=True):
 
 
 class CollaborationView(Struct, frozen=True, omit_defaults=False):
-    """How far a collaboration has come.
+    """The progress of a collaboration.
 
     `speakers` have answered, `waiting` are asked right now, the last turn of those in `failed` failed.
     `progress` has a line for each step that is over, without those that the caller knows; `lines` counts all.
@@ -389,7 +389,7 @@ class ModeSetView(Struct, frozen=True):
 
 
 class JournalHealth(Struct, frozen=True, omit_defaults=False):
-    """What the reading of the whole journal after a start has found so far."""
+    """The result so far of checking the whole journal after a start."""
 
     writable: bool
     scrub: str
@@ -398,7 +398,7 @@ class JournalHealth(Struct, frozen=True, omit_defaults=False):
 
 
 class BoardsHealth(Struct, frozen=True, omit_defaults=False):
-    """How large the whiteboards are: all of them, the largest, how large one may be (0 for any size)."""
+    """The sizes of the whiteboards: total, largest, and the limit of one (0 for none)."""
 
     count: int
     notes: int

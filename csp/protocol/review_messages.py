@@ -1,4 +1,4 @@
-"""The messages of a builder with its reviewer, as they stand on disk, in the journal, on the wire.
+"""Messages of builder and reviewer, on disk, in the journal and on the wire.
 
 Outside, a message is an object with the type beside its body. Inside, the body is one of eight types that
 know their own name, so that nobody has to look at a type twice.
@@ -17,17 +17,17 @@ from csp.protocol.enums import AgentId, Name, Note, OwnId, Struct, Text, Thread,
 from csp.protocol.session_parts import EndReason
 
 SCHEMA_VERSION: Final = "0.1"
-#: Who takes part by files alone has no name of its own in the room.
+#: The participant of a role that is played by files only.
 MAILBOX: Final = AgentId("mailbox")
 MAX_REVISIONS: Final = 3
 MAX_ITEMS: Final = 50
-#: Names of metrics that begin so are CSP's own.
+#: The prefix of metrics that CSP measures itself.
 OWN_METRICS: Final = "csp."
 
 RunId = Annotated[
     str, Meta(pattern=r"^(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}\Z", examples=["2025-10-06-refactor"])
 ]
-#: Narrower than the type: what git takes for no name of a branch cannot be one of a run.
+#: Narrower than the type: a run id has to be a valid git branch name.
 _RUN_ID: Final = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}(?<!\.)(?<!\.lock)")
 Line = Annotated[str, Meta(min_length=1, max_length=2000)]
 Lines = Annotated[tuple[Line, ...], Meta(max_length=MAX_ITEMS)]
@@ -37,7 +37,7 @@ Confidence = Annotated[float, Meta(ge=0, le=1)]
 
 
 def is_run_id(text: str) -> bool:
-    """Tell whether a name may be the name of a run, which is also the name of a folder."""
+    """Return whether a name is a valid run id, which is also the name of a folder."""
     return _RUN_ID.fullmatch(text) is not None
 
 
@@ -58,17 +58,17 @@ class MessageType(StrEnum):
 
 
 class RunPhase(StrEnum):
-    SETUP = "setup"  # CSP makes the place to work in
+    SETUP = "setup"  # CSP prepares the working directory
     START = "start"
     PLAN = "plan"
     FEEDBACK = "feedback"
-    APPROVAL = "approval"  # a person looks at the plan
+    APPROVAL = "approval"  # a person approves the plan
     EXECUTION = "execution"
-    CHECKS = "checks"  # CSP takes the diff, runs the tests
+    CHECKS = "checks"  # CSP makes the diff and runs the tests
     WATCH = "watch"
     DECISION = "decision"
     ESCALATED = "escalated"  # a person decides
-    HALTED = "halted"  # a person says whether it goes on
+    HALTED = "halted"  # a person resumes or aborts it
     CLOSING = "closing"
     ENDED = "ended"
 
@@ -97,7 +97,7 @@ class Decision(StrEnum):
 
 
 class Telemetry(StrEnum):
-    """What a reviewer wants to be shown after every step, not only at the end."""
+    """What a reviewer sees after every step, not only at the end."""
 
     STEPS = "steps"
     DIFFS = "diffs"
@@ -105,7 +105,7 @@ class Telemetry(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a person says of a finding afterwards."""
+    """A person's later judgement of a finding."""
 
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
@@ -130,11 +130,11 @@ class RunAction(StrEnum):
 
 
 class Body(Struct, frozen=True, tag_field="message_type"):
-    """What a message says; the tag is its type."""
+    """The body of a message; the tag is its type."""
 
 
 class RunContext(Struct, frozen=True):
-    """Where a run works: a worktree of its own, cut from `base`; without a repository nothing but a place."""
+    """The working directory of a run: a worktree made from `base`, or a plain directory."""
 
     dir: str = ""
     worktree: str = ""
@@ -173,7 +173,7 @@ class PlanProposed(Body, frozen=True, tag=MessageType.PLAN_PROPOSED.value):
 
     @property
     def plan(self) -> Plan:
-        """What is to be done."""
+        """The plan of a run."""
         return Plan(
             steps=self.steps,
             summary=self.summary,
@@ -191,9 +191,9 @@ class PlanFeedback(Body, frozen=True, tag=MessageType.PLAN_FEEDBACK.value):
 
 
 class TestResult(Struct, frozen=True):
-    """What a test command came to; `code` is None where it did not end by itself.
+    """The result of a test command; `code` is None if it was killed.
 
-    `claimed`: the builder says so, CSP did not run it.
+    `claimed`: reported by the builder, not run by CSP.
     """
 
     __test__ = False
@@ -207,7 +207,7 @@ class TestResult(Struct, frozen=True):
 
 
 class DiffFigures(Struct, frozen=True):
-    """What git says of a diff; `patch` may be cut, `bytes` of it are the whole, `sha256` is theirs."""
+    """Figures of a diff; `bytes` and `sha256` are of the whole patch, of which the journal has a part."""
 
     base: Word
     commit: Word
@@ -219,13 +219,13 @@ class DiffFigures(Struct, frozen=True):
 
 
 class ExecutionUpdate(Body, frozen=True, tag=MessageType.EXECUTION_UPDATE.value):
-    """A step; the diff and the tests are CSP's own, once it has looked: `figures` says so."""
+    """A step of the builder; once `figures` is set, the diff and the tests are CSP's own."""
 
     step: Line
     diff: Long = ""
     tests: TestResult | None = None
     final: bool = False
-    # CSP adds its own to those of the builder, who may give MAX_ITEMS.
+    # CSP adds its own to the builder's, which are at most MAX_ITEMS.
     metrics: Annotated[dict[Word, float | str], Meta(max_length=2 * MAX_ITEMS)] = msgspec.field(
         default_factory=dict
     )
@@ -238,7 +238,7 @@ class ExecutionAlert(Body, frozen=True, tag=MessageType.EXECUTION_ALERT.value):
 
 
 class Finding(Struct, frozen=True):
-    """`id` is the room's to give; `resolved` in the cycle of that number, 0 while it is open."""
+    """A finding; the room sets `id`; `resolved` is the cycle that resolved it, 0 while open."""
 
     severity: Severity
     text: Line
@@ -253,12 +253,12 @@ class Finding(Struct, frozen=True):
 
     @property
     def is_weighty(self) -> bool:
-        """Whether it is reason enough for a revision."""
+        """Whether it justifies a revision."""
         return self.severity is not Severity.MINOR
 
 
 class Defect(Struct, frozen=True):
-    """What was wrong with work that was accepted; its reviewer has missed it."""
+    """A defect of accepted work that its reviewer missed."""
 
     id: str
     severity: Severity
@@ -291,12 +291,12 @@ AnyMessage = (
 
 
 def type_of_body(body: AnyMessage) -> MessageType:
-    """Return which of the eight a body is."""
+    """Return the message type of a body."""
     return MessageType(str(body.__struct_config__.tag))
 
 
 class RunMessageBody(Struct, frozen=True):
-    """A message, as the seed has it."""
+    """A message with its envelope."""
 
     schema_version: Annotated[str, Meta(pattern=r"^0\.1\Z", examples=[SCHEMA_VERSION])]
     timestamp: Annotated[str, Meta(min_length=1, max_length=64, examples=["2025-10-06T13:00:00Z"])]
@@ -307,7 +307,7 @@ class RunMessageBody(Struct, frozen=True):
 
 
 def read_body(message_type: MessageType, fields: dict[str, Any]) -> AnyMessage:
-    """Return a body as its type; raise BadInput naming what is wrong in it."""
+    """Decode a body, or raise BadInput with the wrong field."""
     try:
         body: AnyMessage = msgspec.convert(fields | {"message_type": message_type.value}, AnyMessage)
     except msgspec.ValidationError as exc:
@@ -316,7 +316,7 @@ def read_body(message_type: MessageType, fields: dict[str, Any]) -> AnyMessage:
 
 
 def write_message(run_id: str, role: RunRole, ts: float, body: AnyMessage) -> RunMessageBody:
-    """Return a message as others read it."""
+    """Return a message in its external form."""
     fields = msgspec.to_builtins(body)
     message_type = MessageType(fields.pop("message_type"))
     return RunMessageBody(
@@ -333,19 +333,19 @@ def write_message(run_id: str, role: RunRole, ts: float, body: AnyMessage) -> Ru
 
 
 class RunTerms(Struct, frozen=True):
-    """On which terms a run was started."""
+    """The terms of a run."""
 
     run_id: RunId | None = None
     test: Note = ""
     test_timeout_s: Annotated[float, Meta(gt=0, le=7200)] = 600.0
     on_accept: OnAccept = OnAccept.BRANCH
-    #: Whether a person looks at every plan, whatever its risk.
+    #: Whether a person approves every plan, whatever its risk.
     approve: bool = False
     dir: Annotated[str, Meta(max_length=4096)] = ""
 
 
 class RunBody(Struct, frozen=True):
-    """Who shall build what, who reviews it; `mailbox` is whoever writes files."""
+    """A run to start: goal, builder and reviewer; `mailbox` is a role played by files."""
 
     goal: Text
     builder: Name
@@ -362,7 +362,7 @@ class RunBody(Struct, frozen=True):
 
 
 class RunActionBody(Struct, frozen=True):
-    """What a person does about a run; which fields count depends on the action."""
+    """An action of a person on a run; the action decides which fields count."""
 
     plan: Plan | None = None
     decision: Decision | None = None
@@ -376,7 +376,7 @@ class RunActionBody(Struct, frozen=True):
 
 
 class FinalDecision(Struct, frozen=True):
-    """How a run ended, with the last word of its reviewer."""
+    """How a run ended, with the reviewer's last verdict."""
 
     schema_version: Word
     run_id: RunId
@@ -404,7 +404,7 @@ class RunSummary(Struct, frozen=True):
     revisions: int
     max_revisions: int
     started_at: float
-    #: When it came to its phase.
+    #: When its phase began.
     since: float = 0.0
     why: str = ""
     ended_at: float | None = None
@@ -413,7 +413,7 @@ class RunSummary(Struct, frozen=True):
 
 
 class RunDetail(Struct, frozen=True):
-    """All that is known of a run."""
+    """A run with all its details."""
 
     run: RunSummary
     expects: tuple[MessageType, ...] = ()
@@ -431,7 +431,7 @@ class RunDetail(Struct, frozen=True):
 
 
 class ReviewerStats(Struct, frozen=True):
-    """What a reviewer has brought about, over the runs that are remembered."""
+    """Statistics of a reviewer over the remembered runs."""
 
     reviewer: str
     runs: int
@@ -444,9 +444,9 @@ class ReviewerStats(Struct, frozen=True):
     findings: dict[str, int]
     confirmed: int
     rejected: int
-    #: Of the findings that a person has judged, the part that was right; None where there is none.
+    #: The share of judged findings that were right; None if none was judged.
     precision: float | None = None
-    #: Defects of accepted runs that it missed; of all it should have found, the part that it missed.
+    #: The number of missed defects, and their share of all defects.
     missed: int = 0
     accepted_with_defects: int = 0
     miss_rate: float | None = None
@@ -463,7 +463,7 @@ class RunStartedView(Struct, frozen=True):
 
 
 class RunSaidView(Struct, frozen=True):
-    """`repeated`: the same message was taken before, so nothing has happened."""
+    """`repeated`: the same message was accepted before, so nothing happened."""
 
     success: bool
     run: RunSummary

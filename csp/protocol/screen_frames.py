@@ -1,4 +1,4 @@
-"""What a terminal shows, on its way to those who watch it."""
+"""Screens of terminals, sent to watchers."""
 
 from typing import Annotated, Final
 
@@ -12,7 +12,7 @@ _Cells = Annotated[int, Meta(ge=0, le=10_000)]
 
 
 class StyleView(Struct, frozen=True):
-    """How text is drawn; a colour is a palette index ("246"), an RGB value ("#afafaf"), or left out."""
+    """The style of text; a colour is a palette index ("246"), an RGB value ("#afafaf"), or omitted."""
 
     fg: Annotated[str, Meta(max_length=16)] | None = None
     bg: Annotated[str, Meta(max_length=16)] | None = None
@@ -34,7 +34,7 @@ class RunView(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ScreenView(Struct, frozen=True):
-    """One moment of a terminal; `cursor` is its row, its column, left out while it is hidden."""
+    """A screen; `cursor` is its row and column, omitted while it is hidden."""
 
     rows: Annotated[tuple[tuple[RunView, ...], ...], Meta(max_length=1000)]
     cols: _Cells
@@ -44,14 +44,14 @@ class ScreenView(Struct, frozen=True):
 
 
 class LiveBody(Struct, frozen=True):
-    """What matters only now: the screen, or a piece of text as it is being written."""
+    """A live frame: a screen, or text that is being written."""
 
     screen: ScreenView | None = None
     text: Text | None = None
 
 
 class LiveView(Struct, frozen=True):
-    """What a live frame holds.
+    """The content of a live frame.
 
     To an agent: whether anybody watches its screen; with each `true` it shows all of it at once, then goes on
     with what changes. To those who watch: whose screen or text it is.

@@ -1,4 +1,4 @@
-"""What a session is made of, as it stands in the journal."""
+"""The parts of a session in the journal."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -52,7 +52,7 @@ class PhaseKind(StrEnum):
     GATHER = "gather"  # all at once
     BALLOT = "ballot"  # all at once, with votes
     SOLO = "solo"  # one agent, once
-    REVIEW = "review"  # whoever the run of the session needs next
+    REVIEW = "review"  # the agent that the run of the session needs next
 
 
 class Change(StrEnum):
@@ -71,7 +71,7 @@ class Change(StrEnum):
 
 
 class Limits(Struct, frozen=True):
-    """What ends a session in an emergency; what is left out does not."""
+    """The limits of a session; an omitted one does not apply."""
 
     turns: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
     tokens: Annotated[int, Meta(ge=1, le=2**53)] | None = None
@@ -80,7 +80,7 @@ class Limits(Struct, frozen=True):
 
 
 class Price(Struct, frozen=True):
-    """What a million tokens of a model cost, in US dollars; `cached` is input that is read from a cache."""
+    """The price of a million tokens in US dollars; `cached` is cached input."""
 
     input: float
     output: float
@@ -88,25 +88,25 @@ class Price(Struct, frozen=True):
 
 
 class Collaboration(Struct, frozen=True):
-    """What a session is run by that works for somebody in another thread."""
+    """The terms of a collaboration."""
 
-    #: Where the result is told, once.
+    #: The thread that gets the result.
     thread: str = DEFAULT_THREAD
-    #: How many are asked at once, at most.
+    #: How many agents work at once, at most.
     parallel: int = 1
     #: How long a step may take.
     step_s: float = 300.0
-    #: Notes after which the board of the session is summed up.
+    #: The number of notes after which the board of the session is summarised.
     summarise_at: int = 50
 
 
 class Setup(Struct, frozen=True):
-    """What a session was started with; `agents` is its turn order."""
+    """The setup of a session; `agents` is its turn order."""
 
     mode: Mode
     agents: tuple[AgentId, ...]
     topic: str = ""
-    #: In the unit of the mode: cycles, turns or steps; None where nothing but the limits ends it.
+    #: In the unit of the mode: cycles, turns or steps; None if only the limits end it.
     rounds: int | None = None
     lead: AgentId | None = None
     synth: AgentId | None = None
@@ -114,13 +114,13 @@ class Setup(Struct, frozen=True):
     respect_final: bool = False
     soft_turns: bool = False
     limits: Limits = Limits()
-    #: Of those whose price is known.
+    #: The known prices of the agents' models.
     prices: dict[AgentId, Price] = field(default_factory=dict)
     collaboration: Collaboration | None = None
 
 
 class Candidate(Struct, frozen=True):
-    """Whose proposal stands behind a label of a ballot."""
+    """The author of a labelled proposal in a ballot."""
 
     label: str
     agent: AgentId
@@ -129,7 +129,7 @@ class Candidate(Struct, frozen=True):
 class Stage(Struct, frozen=True):
     """One phase of a session: the `cycle`-th run of a row of its mode.
 
-    `number` counts the phases of the session; what is sealed is so until the number moves on.
+    `number` counts the phases of the session; sealed messages are sealed until it increases.
     """
 
     number: int
@@ -140,6 +140,6 @@ class Stage(Struct, frozen=True):
     round: int = 1
     is_sealed: bool = False
     is_again: bool = False
-    #: Nobody has a turn: it waits for a person, for a file, for CSP itself.
+    #: Whether it waits for a person, a file or CSP, so that no agent has a turn.
     is_waiting: bool = False
     candidates: tuple[Candidate, ...] = ()

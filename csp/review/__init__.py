@@ -1,1 +1,1 @@
-"""What a run of builder with reviewer needs on disk: git, tests, folders, the mailbox."""
+"""The disk side of review runs: git, tests, run folders and the mailbox."""

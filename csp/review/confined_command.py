@@ -26,7 +26,7 @@ _ASK_AGAIN_S = 0.02
 
 
 def run(life: int, command: str) -> int:
-    """Return the status of the command, None of whose processes is left."""
+    """Run the command and return its status once all its processes are gone."""
     _adopt()
     heard, news = os.pipe()
     os.set_blocking(news, False)
@@ -59,7 +59,7 @@ def _become(command: str) -> int:
 
 
 def limits() -> dict[int, int]:
-    """Return what a command may use before it is stopped: per process, but for the number of these."""
+    """Return the limits of a command: per process, except for the number of processes."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         resource.RLIMIT_CORE: 0,
@@ -71,7 +71,7 @@ def limits() -> dict[int, int]:
 
 
 def _limit(which: int, most: int) -> None:
-    """Lower a limit, never raise one; a command that needs more can say so: ulimit -S."""
+    """Lower a limit, never raise one; a command that needs more can use ulimit -S."""
     soft, hard = resource.getrlimit(which)
     if soft == resource.RLIM_INFINITY or soft > most:
         with contextlib.suppress(OSError, ValueError):
@@ -79,13 +79,13 @@ def _limit(which: int, most: int) -> None:
 
 
 def _be_the_first_to_go() -> None:
-    """Have the system end the command, not the room, when memory runs out."""
+    """Let the system kill the command first when memory runs out."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
 
 
 def _tasks() -> int:
-    """Return how many tasks this user has: the limit counts them all."""
+    """Return the number of tasks of this user: the limit counts them all."""
     mine, count = os.getuid(), 0
     with contextlib.suppress(OSError):
         for entry in os.scandir("/proc"):
@@ -96,7 +96,7 @@ def _tasks() -> int:
 
 
 def _adopt() -> None:
-    """Become the parent of what the command leaves behind; only Linux has this."""
+    """Become the parent of orphaned processes of the command; Linux only."""
     if sys.platform == "linux":
         import ctypes
 
@@ -104,7 +104,7 @@ def _adopt() -> None:
 
 
 def _reaped(wanted: int) -> "int | None":
-    """Bury every child that is dead; return the status of the one that is wanted."""
+    """Reap all dead children; return the status of the wanted one."""
     status = None
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -116,11 +116,11 @@ def _reaped(wanted: int) -> "int | None":
 
 
 def _end_family(shell: int) -> None:
-    """Kill what is left of the command, until there is nothing."""
+    """Kill the remaining processes of the command until there are none."""
     with contextlib.suppress(OSError):
         os.killpg(shell, signal.SIGKILL)
     while True:
-        # What is stopped starts nothing more, so that the number of those to be killed stands.
+        # A stopped process starts no others, so the set to be killed is final.
         seen: set[int] = set()
         for _ in range(_STOP_PASSES):
             new = _descendants() - seen
@@ -150,7 +150,7 @@ def _send(pids: "set[int]", number: int) -> None:
 
 
 def _descendants() -> "set[int]":
-    """Return the living processes below this one; none where there is no /proc."""
+    """Return the living descendants of this process; none without /proc."""
     parents: dict[int, int] = {}
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc"):
@@ -168,7 +168,7 @@ def _descendants() -> "set[int]":
 
 
 def _end_as(status: int) -> int:
-    """End the way the command has ended."""
+    """Exit the way the command has exited."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None

@@ -1,8 +1,8 @@
 """The mailbox of a room: messages of runs as files, one folder for each role.
 
-Whoever writes into `mailbox/<role>/` speaks as that role: the folder is the identity. A file is taken when it
-is whole JSON; it is moved to `handled/` or, with the reason beside it, to `refused/`. What the other role
-says lies in `inbox/`, in the order of its number.
+A writer in `mailbox/<role>/` acts as that role: the folder is the identity. A file is read when it is
+complete JSON; it is moved to `handled/` or, with the reason beside it, to `refused/`. Messages of the other
+role are in `inbox/`, in the order of their numbers.
 """
 
 import asyncio
@@ -35,20 +35,20 @@ from csp.protocol.review_messages import (
 )
 
 MAX_FILE_BYTES: Final = 1024 * 1024
-#: For so long a file that is not whole may still be being written.
+#: How long an incomplete file may still be being written.
 GRACE_S: Final = 1.0
 POLL_S: Final = 1.0
 _FOLDERS: Final = ("inbox", "handled", "refused")
-#: A file system takes 255 bytes; what is put before and behind a name has to fit in, too.
+#: A file name has at most 255 bytes, including our prefix and suffix.
 _MAX_NAME_BYTES: Final = 150
 _HINT: Final = "a message is an object with schema_version, timestamp, sender, run_id, message_type, body"
 
-#: Which file it was, in which state: its inode, the time of its last change, its size.
+#: Identifies a file and its content: inode, modification time and size.
 Mark = tuple[int, int, int]
 
 
 class MailboxMessage(NamedTuple):
-    """A file that holds a message; `key` is the same for the same words in the same folder."""
+    """A mailbox file with a message; `key` is the same for the same content in the same folder."""
 
     path: Path
     mark: Mark
@@ -60,7 +60,7 @@ class MailboxMessage(NamedTuple):
 
 
 class InvalidMailboxFile(NamedTuple):
-    """A file that holds none."""
+    """A mailbox file that is not a valid message."""
 
     path: Path
     mark: Mark
@@ -69,24 +69,24 @@ class InvalidMailboxFile(NamedTuple):
 
 
 class Mailbox:
-    """The files below `root`; nothing here knows of the gateway."""
+    """The mailbox below `root`; independent of the gateway."""
 
     def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.root = root
         self._clock = clock
-        #: Files that are not whole, with the time at which they were seen first.
+        #: Incomplete files, with the time when they were first seen.
         self._halves: dict[tuple[Path, Mark], float] = {}
-        #: Files that could not be put away; they are not read again and again.
+        #: Files that could not be archived; they are not read again and again.
         self._stuck: set[tuple[Path, Mark]] = set()
 
     def make(self) -> None:
-        """Make the folders that are not there."""
+        """Create missing folders."""
         for role in RunRole:
             for name in _FOLDERS:
                 (self.root / role / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def letters(self) -> Iterator[MailboxMessage | InvalidMailboxFile]:
-        """Yield what lies in the folders of the roles, oldest name first; what is being written is left."""
+        """Yield the files in the folders of the roles, oldest name first; skip incomplete ones."""
         before, self._halves = self._halves, {}
         for role in RunRole:
             for path in _files(self.root / role):
@@ -117,24 +117,24 @@ class Mailbox:
         key = hashlib.sha256(role.encode() + b"\0" + encode(message)).hexdigest()[:32]
         return MailboxMessage(path, mark, role, key, message.run_id, message.sender, body)
 
-    # --- putting away ------------------------------------------------------------------------------
+    # --- archiving ---------------------------------------------------------------------------------
 
     def is_copy(self, letter: MailboxMessage) -> bool:
-        """Tell whether a file with the same words was put away before."""
+        """Return whether a file with the same content was archived before."""
         return any((letter.path.parent / "handled").glob(f"{letter.key[:8]}-*"))
 
     def handled(self, letter: MailboxMessage) -> None:
-        """Put a file away that was taken."""
+        """Archive an accepted file."""
         self._put_away(letter, "handled", f"{letter.key[:8]}-{_short(letter.path.name)}")
 
     def refused(self, letter: MailboxMessage | InvalidMailboxFile, why: str) -> None:
-        """Put a file away that was not, with the reason beside it."""
+        """Archive a refused file, with the reason beside it."""
         name = f"{time.time_ns()}-{_short(letter.path.name)}"
         if self._put_away(letter, "refused", name):
             replace_file(letter.path.parent / "refused" / f"{name}.reason.txt", f"{why}\n".encode())
 
     def _put_away(self, letter: MailboxMessage | InvalidMailboxFile, folder: str, name: str) -> bool:
-        """Move the file that was read; one that has taken its place meanwhile is left where it is."""
+        """Move the file that was read; a newer one with its name stays where it is."""
         target = letter.path.parent / folder / name
         try:
             self.make()
@@ -149,13 +149,13 @@ class Mailbox:
             return False
         return True
 
-    # --- what the roles are told -------------------------------------------------------------------
+    # --- messages to the roles ---------------------------------------------------------------------
 
     def post(self, seq: int, run_id: str, sender: RunRole, ts: float, body: AnyMessage) -> None:
         """Put a message into the inbox of the other role; the first one into both.
 
-        Nobody but the room says the first one, so the builder learns of it here. What comes again after a
-        crash has the same name with the same bytes.
+        Only the room sends the first one, so the builder gets it here. A message that is posted again after
+        a crash has the same name and the same bytes.
         """
         message = write_message(run_id, sender, ts, body)
         data = encode(message) + b"\n"
@@ -168,8 +168,8 @@ class Mailbox:
     # --- news --------------------------------------------------------------------------------------
 
     async def news(self) -> AsyncGenerator[None]:
-        """Yield when something may lie there: the kernel says so, and every second anyway."""
-        # Loaded in a thread, since that takes a while.
+        """Yield when there may be new files: when the kernel reports it, and every second."""
+        # Loaded in a thread, because it takes a while.
         with contextlib.suppress(ImportError):
             await asyncio.to_thread(importlib.import_module, "asyncinotify")
         watcher = _watcher([self.root / role for role in RunRole])
@@ -197,7 +197,7 @@ def _watcher(folders: list[Path]):  # type: ignore[no-untyped-def]  # asyncinoti
 
 
 def shown(path: Path) -> str:
-    """Return the name of a file for people: a name may hold any byte, and many of them."""
+    """Return a printable, short name of a file: names may contain any bytes."""
     name = os.fsencode(path.name).decode(errors="replace")
     readable = "".join(one if one.isprintable() else "?" for one in name)
     return readable if len(readable) <= 80 else f"{readable[:77]}..."
@@ -215,13 +215,13 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _content(path: Path) -> tuple[Mark, bytes]:
-    # A link could lead anywhere, a pipe would keep us waiting.
+    # A link could lead anywhere, and a pipe would block.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        # Before the words: what is written meanwhile makes another mark.
+        # Before reading: a write in between changes the mark.
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
-            raise BadInput("it is no plain file")
+            raise BadInput("it is not a regular file")
         with open(fd, "rb", closefd=False) as file:
             data = file.read(MAX_FILE_BYTES + 1)
     finally:
@@ -248,7 +248,7 @@ def _message(data: bytes, room: Path) -> tuple[RunMessageBody, AnyMessage]:
     except BadInput as exc:
         raise BadInput(exc.message, _HINT) from exc
     if not is_run_id(message.run_id):
-        raise BadInput(f"run_id {message.run_id[:80]!r} is none")
+        raise BadInput(f"run_id {message.run_id[:80]!r} is not a valid run id")
     fields = message.body
     if message.message_type is MessageType.PLAN_PROPOSED and "steps" not in fields and "plan_path" in fields:
         fields = _plan_in_file(room, str(fields["plan_path"])) | fields
@@ -256,7 +256,7 @@ def _message(data: bytes, room: Path) -> tuple[RunMessageBody, AnyMessage]:
 
 
 def _plan_in_file(room: Path, name: str) -> dict[str, Any]:
-    """Return the plan that a message only points to; the file lies beside the runs or in the mailbox."""
+    """Return the plan in a file that a message names, in runs/ or in the mailbox."""
     places = [os.path.realpath(room / folder) for folder in ("runs", "mailbox")]
     try:
         path = os.path.realpath(room / name)
@@ -287,7 +287,7 @@ def _holds(path: Path, data: bytes) -> bool:
 
 
 def _short(name: str) -> str:
-    """Return a name that leaves room for what is put around it."""
+    """Shorten a name so that our prefix and suffix fit."""
     data = os.fsencode(name)
     if len(data) <= _MAX_NAME_BYTES:
         return name
@@ -295,10 +295,10 @@ def _short(name: str) -> str:
 
 
 def _give_back(moved: Path, path: Path) -> None:
-    """Put a file back that nobody has read, beside one that has come meanwhile."""
+    """Put an unread file back, next to one that has come in the meantime."""
     for place in (path, path.with_name(f"{_short(path.stem)}-{time.time_ns()}.json")):
         with contextlib.suppress(FileExistsError):
-            # A link, because a rename would put it over a newer one.
+            # A link, because a rename would overwrite a newer one.
             os.link(moved, place)
             moved.unlink()
             return

@@ -1,4 +1,4 @@
-"""The folder of a run: files that are made of its events, made again where they lag behind."""
+"""The folder of a run: files that are generated from its events."""
 
 import contextlib
 import hashlib
@@ -35,13 +35,13 @@ LOGS: Final = {RunRole.BUILDER: "builder-log.jsonl", RunRole.REVIEWER: "reviewer
 
 
 class _State(msgspec.Struct):
-    """What is read again of the file of the state."""
+    """The part of the state file that is read back."""
 
     plan: Plan | None = None
 
 
 class _Seen(msgspec.Struct):
-    """How far a folder is."""
+    """The progress of a folder."""
 
     seq: int
 
@@ -65,13 +65,13 @@ class RunFolders:
             return []
 
     def seen(self, run_id: str) -> int:
-        """Return the last event that a folder knows of, 0 for none."""
+        """Return the last event that a folder contains, 0 for none."""
         with contextlib.suppress(OSError, ValueError, RecursionError):
             return msgspec.json.decode(read_plain(self.path(run_id) / STATE), type=_Seen).seq
         return 0
 
     def write(self, run: ReviewRun, events: Sequence[KnownEvent]) -> str:
-        """Bring the folder up to date; `events` are all of the run's. Return what a person has to know."""
+        """Update the folder from all events of the run; return a notice for people, if any."""
         folder = self.path(run.id)
         for name in ("diffs", "decisions"):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -80,13 +80,13 @@ class RunFolders:
         note = self._write_plan(folder, run)
         self._write_patches(folder, run, events)
         self._write_decisions(folder, run, events)
-        # Last, because it says that all the others are there.
+        # Last, because it says that all other files are complete.
         detail = msgspec.to_builtins(run_detail(run, str(folder)))
         _put(folder / STATE, _pretty({"seq": run.seq, **detail}))
         return note
 
     def _write_plan(self, folder: Path, run: ReviewRun) -> str:
-        """Write the plan; what a person has made of it is kept, if too late then under another name."""
+        """Write the plan; a person's late change is kept under another name."""
         if run.plan is None:
             return ""
         path, own = folder / PLAN, _pretty(msgspec.to_builtins(run.plan))
@@ -103,7 +103,7 @@ class RunFolders:
         return f"{what}. To change a plan, halt the run before execution or start it with --approve"
 
     def _plan_before(self, folder: Path) -> bytes:
-        """Return the plan as the folder knows it, which is how it was written last."""
+        """Return the plan as it was last written to the folder."""
         with contextlib.suppress(OSError, BadInput):
             state = parse(_State, read_plain(folder / STATE))
             return _pretty(msgspec.to_builtins(state.plan)) if state.plan else b""
@@ -144,7 +144,7 @@ class RunFolders:
                 _put(folder / "summary.md", f"{event.text}\n".encode())
 
     def edited_plan(self, run_id: str) -> Plan | None:
-        """Return the plan as it stands in the file, which a person may have changed; None without a file."""
+        """Return the plan in the file, which a person may have changed; None without a file."""
         path = self.path(run_id) / PLAN
         try:
             data = read_plain(path, MAX_PLAN_BYTES + 1)
@@ -155,11 +155,11 @@ class RunFolders:
         try:
             return parse_request(Plan, data)
         except BadInput as exc:
-            raise BadInput(f"{path}: {exc.message}", "mend the file, or give the plan with --plan") from exc
+            raise BadInput(f"{path}: {exc.message}", "fix the file, or give the plan with --plan") from exc
 
 
 def _log(events: Iterable[KnownEvent], role: RunRole) -> Iterable[bytes]:
-    """Yield the messages of a role as lines; a step has the diff and the tests that CSP has added."""
+    """Yield the messages of a role as lines; updates include the diff and the tests of CSP."""
     listed = list(events)
     for at, event in enumerate(listed):
         if isinstance(event, RunSaid) and event.role is role:
@@ -170,7 +170,7 @@ def _log(events: Iterable[KnownEvent], role: RunRole) -> Iterable[bytes]:
 
 
 def checked_body(later: Iterable[KnownEvent], body: ExecutionUpdate) -> ExecutionUpdate:
-    """Return a step as CSP has checked it, if it has: that comes before the next message of the builder."""
+    """Return an update as CSP has checked it, if it has: before the builder's next message."""
     for event in later:
         if isinstance(event, RunChecked):
             return event.update
@@ -180,7 +180,7 @@ def checked_body(later: Iterable[KnownEvent], body: ExecutionUpdate) -> Executio
 
 
 def _is_edited(path: Path, written: tuple[bytes, ...], plan: Plan) -> bool:
-    """Tell whether a file is neither what was written there nor the same plan in other words."""
+    """Return whether a person changed the plan in a file."""
     try:
         data = read_plain(path)
     except OSError:
@@ -195,7 +195,7 @@ def _pretty(value: object) -> bytes:
 
 
 def _put(path: Path, data: bytes) -> None:
-    """Write a file unless it is so already."""
+    """Write a file unless it has this content already."""
     with contextlib.suppress(OSError):
         if read_plain(path) == data:
             return

@@ -1,4 +1,4 @@
-"""Take from git what a run needs: a worktree of its own, the diff of each step, a branch at the end.
+"""Git operations of a run: its worktree, the diff of each step, a branch at the end.
 
 Nothing here is forced, nothing touches the tree of the user: the worktree is detached, the diff is taken
 through an index of our own, what was seen is kept under refs/csp/runs.
@@ -21,11 +21,11 @@ from csp.errors import Broken
 from csp.protocol.review_messages import DiffFigures, RunContext
 from csp.review.safe_git import own_filters, run_git
 
-#: How much of a patch stands in the journal; the file has all of it.
+#: How much of a patch is in the journal; the file has all of it.
 MAX_PATCH_CHARS: Final = 48_000
 _NAMES: Final = 20
 _AUTHOR: Final = ("-c", "user.name=csp", "-c", "user.email=csp@localhost", "-c", "commit.gpgsign=false")
-#: Said in full, because the settings of a user may change each of them so that a patch applies no more.
+#: All explicit, because a user's settings could change any of them and make a patch unusable.
 _PLAIN: Final = (
     *("--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
     *("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--submodule=short", "--ignore-submodules=none"),
@@ -35,9 +35,9 @@ _MAX_LINK_BYTES: Final = 8192
 
 
 class WorktreeState(NamedTuple):
-    """What stands in a worktree: figures, the patch as far as the journal takes it, all of its bytes.
+    """The state of a worktree: figures, the patch cut for the journal, and its full bytes.
 
-    `note` says what of the work is not in the patch.
+    `note` names the work that is not in the patch.
     """
 
     figures: DiffFigures
@@ -47,13 +47,13 @@ class WorktreeState(NamedTuple):
 
 
 class Git:
-    """Runs git in the places of runs."""
+    """Runs git in the directories of runs."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
 
     def prepare(self, dir: Path, place: Path) -> RunContext:
-        """Return where a run works: in a worktree at `place` if `dir` lies in a repository, else in `dir`."""
+        """Return the directory of a run: a worktree at `place` if `dir` is in a repository, else `dir`."""
         if not dir.is_absolute() or not dir.is_dir():
             return RunContext(note=f"there is no directory {str(dir)!r}, so no diff is taken")
         top = self._ask(dir, "rev-parse", "--show-toplevel")
@@ -70,7 +70,7 @@ class Git:
             self._must(dir, "worktree", "prune")
             self._must(dir, "worktree", "add", "--detach", str(place), base)
         notes = []
-        # A submodule is a repository with settings of its own.
+        # A submodule is a repository with its own settings.
         if self._ask(dir, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"):
             notes.append("what is not committed in the repository is not part of the run")
         if (place / ".gitmodules").exists():
@@ -81,9 +81,9 @@ class Git:
         return RunContext(dir=str(dir), worktree=str(place), repository=top, base=base, note=note)
 
     def look(self, context: RunContext, ref: str, message: str) -> WorktreeState:
-        """Take the diff of the worktree against its base, with new or binary files; keep it as a commit.
+        """Make the diff of the worktree against its base, with new and binary files; keep it as a commit.
 
-        What git ignores is left out; what only its index would hide is not.
+        Ignored files are left out; files hidden by index flags are not.
         """
         tree, home = Path(context.worktree), Path(context.repository)
         own = self._own_folder(home, tree)
@@ -102,9 +102,9 @@ class Git:
         return WorktreeState(figures, _shown(patch), patch, self._left_out(home, context.base, commit))
 
     def _own_folder(self, home: Path, tree: Path) -> Path:
-        """Return where the repository at `home` keeps what belongs to the worktree at `tree`.
+        """Return the git directory of the worktree at `tree`, as the repository at `home` knows it.
 
-        Raise Broken where the worktree is gone, or its `.git` names another place than the repository does.
+        Raise Broken if the worktree is gone, or if its `.git` file names another place.
         """
         common = self._ask(home, "rev-parse", "--git-common-dir")
         link = Path(os.path.realpath(tree)) / ".git"
@@ -116,7 +116,7 @@ class Git:
         raise Broken(f"there is no worktree at {str(tree)!r} any more")
 
     def _add_all(self, tree: Path, more: Mapping[str, str]) -> None:
-        """Stage everything that is new, changed or gone; of a nested repository only its commit.
+        """Stage all new, changed and removed files; of a nested repository only its commit.
 
         `git add` would ask a git inside of those that are known already whether they are clean.
         """
@@ -129,7 +129,7 @@ class Git:
         self._raw(tree, *update, more=more, given=inner)
 
     def _unhide(self, tree: Path, more: Mapping[str, str]) -> None:
-        """Have git look at every file, also at those that it was told to take for unchanged."""
+        """Make git check every file, also those marked as unchanged."""
         is_sparse = self._ask(tree, "config", "--bool", "core.sparseCheckout") == "true"
         for line in self._raw(tree, "ls-files", "-v", "-z", more=more).split(b"\0"):
             state, _, name = line.partition(b" ")
@@ -140,7 +140,7 @@ class Git:
                 self._must(tree, "update-index", "--no-skip-worktree", "--", path, more=more)
 
     def _left_out(self, tree: Path, base: str, commit: str) -> str:
-        """Say which folders are repositories of their own, whose files no patch of this one has."""
+        """Return a note about nested repositories, whose files are not in the patch."""
         raw = self._raw(tree, "diff-tree", "-r", "-z", base, commit).split(b"\0")
         changes = zip(raw[::2], raw[1::2], strict=False)
         inner = [name for change, name in changes if change.split()[1:2] == [_GITLINK.encode()]]
@@ -148,13 +148,13 @@ class Git:
         return f"of {names}, a git repository of its own, only the commit is in the diff" if inner else ""
 
     def patch(self, dir: Path, base: str, commit: str) -> bytes:
-        """Return the patch from `base` to `commit`, which `git apply` takes."""
+        """Return the patch from `base` to `commit`, for `git apply`."""
         return self._raw(dir, "diff", *_PLAIN, base, commit)
 
     def branch(self, context: RunContext, name: str, commit: str) -> str:
-        """Put a branch on `commit` without ever moving one that is there; return its name."""
+        """Create a branch at `commit`, never moving an existing one; return its name."""
         place = Path(context.repository)
-        # A branch that is called as the folder of another leaves no room for it.
+        # A branch named like the folder of another one makes that one impossible.
         wishes = [f"{one}-{number}" for one in (name, name.replace("/", "-")) for number in range(1, _NAMES)]
         why = f"{len(wishes)} branches are called {name!r} already"
         for wish in wishes:
@@ -195,7 +195,9 @@ class Git:
     ) -> bytes:
         done = self._run(dir, *words, more=more, given=given)
         if done.returncode:
-            raise _failed(words, dir, done.stderr)
+            said = " ".join(done.stderr.decode(errors="replace").split())
+            verb = next(word for word in words if not word.startswith("-") and "=" not in word)
+            raise Broken(f"git {verb} failed in {str(dir)!r}: {said}")
         return done.stdout
 
     def _must(self, dir: Path, *words: str, more: Mapping[str, str] | None = None) -> str:
@@ -215,7 +217,7 @@ class Git:
 
 
 def _named_in(file: Path, before: str) -> str:
-    """Return the real path that a small file of one line names behind `before`; "" for any other file."""
+    """Return the real path after `before` in a one-line file; "" for any other file."""
     try:
         fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(fd, "rb") as opened:
@@ -225,14 +227,8 @@ def _named_in(file: Path, before: str) -> str:
     name = text.removeprefix(before)
     if not text.startswith(before) or not os.path.isabs(name):
         return ""
-    # The link itself is what is named, wherever it leads.
+    # The link itself is named, wherever it leads.
     return os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
-
-
-def _failed(words: tuple[str, ...], dir: Path, stderr: bytes) -> Broken:
-    said = " ".join(stderr.decode(errors="replace").split())
-    verb = next(word for word in words if not word.startswith("-") and "=" not in word)
-    return Broken(f"git {verb} failed in {str(dir)!r}: {said}")
 
 
 def _shown(patch: bytes) -> str:

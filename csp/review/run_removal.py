@@ -1,4 +1,4 @@
-"""Take the files of old runs away, when their past is taken out of the journal."""
+"""Remove the files of old runs when their events are removed from the journal."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from csp.review.run_folders import RunFolders
 
 
 def forget_runs(folders: RunFolders, mailbox: Mailbox, before: int, keep: Iterable[str]) -> list[str]:
-    """Remove folders and mail of the runs whose last event is older than `before`, but of those to `keep`."""
+    """Remove folders and mail of runs whose last event is older than `before`, except `keep`."""
     kept = set(keep)
     old = [name for name in folders.names() if name not in kept and folders.seen(name) < before]
     for path in _mail_of(mailbox, old):
@@ -24,7 +24,7 @@ def forget_runs(folders: RunFolders, mailbox: Mailbox, before: int, keep: Iterab
 
 
 def _mail_of(mailbox: Mailbox, runs: list[str]) -> Iterator[Path]:
-    """Yield the files of the mailbox that name one of the runs, with the reasons beside them."""
+    """Yield the mailbox files that name one of the runs, with their reason files."""
     marks = [f'"{run}"'.encode() for run in runs]
     for role in RunRole:
         for folder in ("inbox", "handled", "refused"):

@@ -1,4 +1,4 @@
-"""Run git so that no command which a repository names is run.
+"""Run git without running commands that a repository names.
 
 A repository may name programs in its own settings: filters, hooks, a file monitor, a way to fetch what is
 missing. A clone brings none of them along, but an unpacked archive does, and a program in a worktree can
@@ -24,13 +24,13 @@ _QUIET: Final = {
     "LC_ALL": "C",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
-    # A part of a repository that is not there would be fetched in a way that its settings name.
+    # Missing parts of a repository would be fetched by a command in its settings.
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",
 }
-#: Where the settings of a repository come from, as opposed to those of its user or of the system.
+#: The scopes of a repository's own settings, not of its user or the system.
 _REPOSITORYS: Final = ("local", "worktree")
-#: Settings that name a command, with what takes its place.
+#: Settings that name a command, with their replacements.
 _COMMANDS: Final = (
     (re.compile(r"filter\..+\.(clean|smudge|process)", re.DOTALL), ""),
     (re.compile(r"filter\..+\.required", re.DOTALL), "false"),
@@ -39,7 +39,7 @@ _COMMANDS: Final = (
     (re.compile(r"core\.(sshcommand|gitproxy|alternaterefscommand|askpass|editor|pager)"), ""),
 )
 _FILTER: Final = re.compile(r"filter\.(.+)\.(?:clean|smudge|process)", re.DOTALL)
-#: These look at nothing but the repository's own records, so they run no filter.
+#: These read only the repository's own records, so they run no filter.
 _READERS: Final = frozenset({"rev-parse", "config"})
 
 
@@ -51,7 +51,7 @@ def run_git(
     more: Mapping[str, str] | None = None,
     given: bytes = b"",
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run git in `dir` with no more of `env` than it needs; `more` are variables of git's own."""
+    """Run git in `dir` with the necessary part of `env`; `more` are variables for git."""
     own = {**_QUIET, **(more or {})}
     if words[0] not in _READERS:
         own |= _overrides(_named_commands(dir, env, own))
@@ -59,13 +59,13 @@ def run_git(
 
 
 def own_filters(dir: Path, env: Mapping[str, str]) -> list[str]:
-    """Return the names of the filters that a repository itself names, which are not run."""
+    """Return the filters that a repository names, which are not run."""
     found = [_FILTER.fullmatch(name) for name in _named_commands(dir, env, _QUIET)]
     return sorted({match[1] for match in found if match})
 
 
 def _named_commands(dir: Path, env: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a repository that name a command, with what takes their place."""
+    """Return the settings of a repository that name a command, with their replacements."""
     done = _run(dir, ("config", "--list", "--show-scope", "--name-only", "-z"), env, own, b"")
     words = os.fsdecode(done.stdout).split("\0")
     names = [name for scope, name in zip(words[::2], words[1::2], strict=False) if scope in _REPOSITORYS]
@@ -73,7 +73,7 @@ def _named_commands(dir: Path, env: Mapping[str, str], own: Mapping[str, str]) -
 
 
 def _overrides(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that set these over everything else; an argument could not have a = in a name."""
+    """Return variables that override these settings; an argument could not have a = in a name."""
     found = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (name, value) in enumerate(settings.items()):
         found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}

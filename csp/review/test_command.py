@@ -1,4 +1,4 @@
-"""Run the test command of a run, for so long, with so much of its output kept."""
+"""Run the test command of a run, with a time limit and limited output."""
 
 import asyncio
 import contextlib
@@ -14,31 +14,31 @@ from csp.fast_start.child_environment import USER, child_environment, without_gi
 from csp.protocol.review_messages import TestResult
 
 MAX_OUTPUT_CHARS: Final = 16_000
-#: For so long what was written before the end is still read, should somebody keep the pipe open.
+#: How long output is still read after the end, if a process keeps the pipe open.
 DRAIN_S: Final = 1.0
-#: For so long the end of all that a command has started is waited for.
+#: How long to wait for all processes of a command to end.
 END_S: Final = 30.0
 _CHUNK: Final = 65_536
-#: Runs the command with limits, and ends what it leaves behind.
+#: Runs the command with limits and ends its remaining processes.
 _CONFINED: Final = Path(__file__).with_name("confined_command.py")
-#: Whatever a command has started carries it, also what has left its process group.
+#: In the environment of all processes of a command, also of those that left its group.
 _MARK: Final = "CSP_TEST_PLACE"
 _LOOKS: Final = 100
 _PAUSE_S: Final = 0.02
-#: Bytecode that the tests leave behind would be in the next diff.
+#: Bytecode of the tests would be in the next diff.
 _CLEAN: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 async def run_tests(
     command: str, dir: Path, timeout_s: float, env: Mapping[str, str], secrets: Collection[str] = ()
 ) -> TestResult:
-    """Return what `command` came to in `dir`; whatever it has started ends with it.
+    """Run `command` in `dir` and return its result; all its processes end with it.
 
-    It has the user's environment but for what is ours; `secrets` are values that it must not have either.
+    It gets the user's environment without our variables and without values that contain `secrets`.
     """
     began = time.monotonic()
     mark = f"{_MARK}={os.path.realpath(dir)}"
-    # A gateway that was killed has left its tests running.
+    # A killed gateway has left its tests running.
     await asyncio.to_thread(_end_strays, mark)
     name, _, place = mark.partition("=")
     own = child_environment(USER, {**_CLEAN, **without_git(env)}, {name: place}, secrets=secrets)
@@ -93,7 +93,7 @@ async def _start(
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Wait until all that the command has started is gone; it was told to end."""
+    """Wait until all processes of the command are gone."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(END_S):
             await process.wait()
@@ -103,9 +103,9 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _end_strays(mark: str) -> None:
-    """Kill every process of ours that carries the mark; where there is no /proc, none is found.
+    """Kill every process that carries the mark; without /proc none is found.
 
-    One that is killed may have started another while we looked, so it is looked again until there is none.
+    A killed process may have started another one meanwhile, so this repeats until there is none.
     """
     for _ in range(_LOOKS):
         found = _carriers(os.fsencode(mark))
@@ -127,7 +127,7 @@ def _carriers(mark: bytes) -> list[int]:
 
 
 async def _read(pipe: int, output: bytearray) -> None:
-    # A pipe of our own: asyncio takes a process for alive while somebody else holds one of its pipes.
+    # Our own pipe: asyncio waits for a process while another one holds one of its pipes.
     loop, stream = asyncio.get_running_loop(), asyncio.StreamReader()
     transport, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(pipe, "rb", buffering=0)
@@ -135,7 +135,7 @@ async def _read(pipe: int, output: bytearray) -> None:
     try:
         while chunk := await stream.read(_CHUNK):
             output += chunk
-            # Of a flood only the end is of use, which is where the failures are summed up.
+            # Of a lot of output only the end is useful: it summarises the failures.
             del output[: -4 * MAX_OUTPUT_CHARS]
     finally:
         transport.close()

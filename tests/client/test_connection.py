@@ -389,4 +389,4 @@ def test_statuses_are_raised_as_what_they_are() -> None:
         error = read_error(status, b'{"error": "what", "hint": "why"}', "http://x")
 
         assert (type(error), error.message, error.hint) == (kind, "what", "why")
-    assert "not as a gateway does" in read_error(404, b"<html>", "http://x").message
+    assert "but is not a gateway" in read_error(404, b"<html>", "http://x").message

@@ -42,14 +42,14 @@ def test_a_reader_begins_where_the_room_is_or_goes_on_where_it_was(
 def test_a_room_that_has_gone_back_may_give_out_its_ids_again() -> None:
     inbox = Inbox(0, ALICE)
     for seq in (4, 8, 9):
-        inbox.take_deliver(deliver(seq), 1)
-        inbox.take_event(notice(seq), 1)
+        inbox.add_delivery(deliver(seq), 1)
+        inbox.add_event(notice(seq), 1)
     inbox.end(deliver(4).id)
     inbox.end(deliver(8).id)
     inbox.find_place(6)
     before = inbox.taken
     for seq in (4, 8, 9):
-        inbox.take_deliver(deliver(seq), 1)
+        inbox.add_delivery(deliver(seq), 1)
 
     # Of the three only the first is from before the place that the room has gone back to.
     assert inbox.taken == before + 2
@@ -67,9 +67,9 @@ def test_a_place_is_only_skipped_forward() -> None:
 
 async def test_only_events_move_what_was_handed_out() -> None:
     inbox = Inbox(0, ALICE)
-    inbox.take_event(notice(4), 1)
-    inbox.take_deliver(deliver(9), 1)
-    inbox.take_live(live(None), 1)
+    inbox.add_event(notice(4), 1)
+    inbox.add_delivery(deliver(9), 1)
+    inbox.add_live(live(None), 1)
     handed = []
     for _ in range(3):
         await inbox.get()
@@ -93,8 +93,8 @@ def test_a_delivery_ends_with_the_last_word_about_its_own_recipient(
     agent: AgentId, state: DeliveryState, is_ended: bool
 ) -> None:
     inbox = Inbox(0, ALICE)
-    inbox.take_deliver(deliver(1), 1)
-    inbox.take_event(delivered(2, agent, state), 1)
+    inbox.add_delivery(deliver(1), 1)
+    inbox.add_event(delivered(2, agent, state), 1)
 
     assert ("m-1" in inbox._ended, "m-1" in inbox._open) == (is_ended, not is_ended)
 
@@ -102,7 +102,7 @@ def test_a_delivery_ends_with_the_last_word_about_its_own_recipient(
 def test_the_end_of_a_delivery_that_never_came_is_not_remembered() -> None:
     inbox = Inbox(0, ALICE)
     inbox.end("m-1")
-    inbox.take_deliver(deliver(1), 1)
+    inbox.add_delivery(deliver(1), 1)
 
     assert inbox.taken == 1
 
@@ -117,7 +117,7 @@ def test_a_full_inbox_drops_what_matters_only_now_but_for_whether_anybody_watche
     inbox = Inbox(0, ALICE)
     taken = []
     for item in (live(None), live(None), live(True), live(False)):
-        inbox.take_live(item, 1)
+        inbox.add_live(item, 1)
         taken.append(inbox.taken)
 
     assert taken == [1, 1, 2, 3]
@@ -129,7 +129,7 @@ async def test_an_inbox_has_room_again_when_half_of_its_bytes_are_taken_out(
     monkeypatch.setattr(inbox_module, "MAX_BYTES", 100)
     inbox = Inbox(0, ALICE)
     for seq, size in ((1, 10), (2, 50), (3, 50)):
-        inbox.take_event(notice(seq), size)
+        inbox.add_event(notice(seq), size)
     waiting = asyncio.ensure_future(inbox.drained())
     seen = []
     for _ in range(2):
@@ -147,7 +147,7 @@ async def test_an_inbox_has_room_again_when_half_of_its_bytes_are_taken_out(
 @pytest.mark.parametrize("errors", [[None], [Unauthenticated("dead"), Refused("closed")]])
 async def test_what_is_here_is_handed_out_before_the_end(errors: list[CspError | None]) -> None:
     inbox = Inbox(0, ALICE)
-    inbox.take_event(notice(1), 1)
+    inbox.add_event(notice(1), 1)
     await inbox.get()
     waiting = asyncio.ensure_future(inbox.get())
     await asyncio.sleep(0)

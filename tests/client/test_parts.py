@@ -47,10 +47,10 @@ def test_waits_grow_up_to_a_limit_and_differ() -> None:
 def test_a_full_inbox_still_takes_deliveries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbox_module, "MAX_ITEMS", 2)
     inbox = Inbox(0, ALICE)
-    inbox.take_event(notice(1), 1)
-    inbox.take_event(notice(2), 1)
+    inbox.add_event(notice(1), 1)
+    inbox.add_event(notice(2), 1)
     assert inbox.is_full
-    inbox.take_deliver(deliver(3), 1)
+    inbox.add_delivery(deliver(3), 1)
 
     assert inbox.taken == 3
 
@@ -58,7 +58,7 @@ def test_a_full_inbox_still_takes_deliveries(monkeypatch: pytest.MonkeyPatch) ->
 def test_an_inbox_is_full_of_few_large_items(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbox_module, "MAX_BYTES", 100)
     inbox = Inbox(0, ALICE)
-    inbox.take_event(notice(1), 100)
+    inbox.add_event(notice(1), 100)
 
     assert inbox.is_full
 
@@ -67,7 +67,7 @@ async def test_an_inbox_has_room_again_when_half_is_taken_out(monkeypatch: pytes
     monkeypatch.setattr(inbox_module, "MAX_ITEMS", 4)
     inbox = Inbox(0, ALICE)
     for seq in range(1, 5):
-        inbox.take_event(notice(seq), 1)
+        inbox.add_event(notice(seq), 1)
     waiting = asyncio.create_task(inbox.drained())
     await inbox.get()
     await asyncio.sleep(0)
@@ -82,11 +82,11 @@ def test_deliveries_that_ended_are_forgotten_in_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(inbox_module, "ENDED_KEPT", 10)
     inbox = Inbox(0, ALICE)
     for number in range(100):
-        inbox.take_deliver(deliver(number), 1)
+        inbox.add_delivery(deliver(number), 1)
         inbox.end(f"m-{number}")
-        inbox.take_deliver(deliver(number), 1)
+        inbox.add_delivery(deliver(number), 1)
     assert inbox.taken == 100
-    inbox.take_deliver(deliver(0), 1)
+    inbox.add_delivery(deliver(0), 1)
 
     assert inbox.taken == 101
 
@@ -94,12 +94,10 @@ def test_deliveries_that_ended_are_forgotten_in_time(monkeypatch: pytest.MonkeyP
 def test_a_delivery_the_room_has_ended_is_forgotten_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbox_module, "ENDED_KEPT", 0)
     inbox = Inbox(0, ALICE)
-    inbox.take_deliver(deliver(1), 1)
+    inbox.add_delivery(deliver(1), 1)
     fields = (MessageId("m-1"), ALICE, DeliveryState.WITHDRAWN)
-    inbox.take_event(
-        DeliveryMoved(2, 1.0, MessageId("e-2"), ALICE, HUMAN, "default", "withdrawn", *fields), 1
-    )
-    inbox.take_deliver(deliver(1), 1)
+    inbox.add_event(DeliveryMoved(2, 1.0, MessageId("e-2"), ALICE, HUMAN, "default", "withdrawn", *fields), 1)
+    inbox.add_delivery(deliver(1), 1)
 
     assert inbox.taken == 3
 

@@ -375,7 +375,7 @@ def test_an_http_answer_is_the_gateways_or_a_proxys() -> None:
         read_answer(CallAnswer, 404, said, "u")
     with pytest.raises(BadInput):
         read_answer(CallAnswer, 400, said, "u")
-    with pytest.raises(Unreachable, match="u answered 200, but not as a gateway does"):
+    with pytest.raises(Unreachable, match="u answered 200, but is not a gateway"):
         read_answer(CallAnswer, 200, b"<html>", "u")
     assert isinstance(read_error(502, b"<html>", "u"), Unreachable)
     assert isinstance(read_error(429, said, "u"), TooMany)

@@ -150,7 +150,7 @@ async def test_an_agent_over_its_rate_is_told_when_to_come_back() -> None:
     crowd = Crowd()
     for _ in range(int(BURST)):
         crowd.throttle.check_rate(A)
-    with pytest.raises(TooMany, match=f"a does more than {OPERATIONS_PER_S:g} operations") as caught:
+    with pytest.raises(TooMany, match=f"a exceeds {OPERATIONS_PER_S:g} operations per second") as caught:
         crowd.throttle.check_rate(A)
     early = crowd.throttle.refusal(A)
     crowd.throttle.check_rate(B)

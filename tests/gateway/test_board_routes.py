@@ -420,7 +420,7 @@ class Asked:
         self.pages = list(pages)
         self.all: list[Any] = []
         self.board = self
-        self.remote = SimpleNamespace(search=self.search_there)
+        self.remote_boards = SimpleNamespace(search=self.search_there)
         self.writer = SimpleNamespace(settle=self.settle)
 
     async def settle(self) -> None:

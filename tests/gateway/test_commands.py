@@ -273,7 +273,7 @@ async def test_a_run_cannot_take_the_folder_of_another(room: ServedRoom) -> None
     body = {"goal": "g", "builder": "mailbox", "reviewer": "mailbox", "run_id": "run-7"}
     answer = await room.call("POST", "/runs", body)
 
-    assert (answer.status, "folder of a run 'run-7'" in answer.data["error"]) == (409, True)
+    assert (answer.status, "folder of run 'run-7'" in answer.data["error"]) == (409, True)
 
 
 async def test_a_message_of_a_run_must_name_the_run_of_its_path(room: ServedRoom) -> None:

@@ -40,4 +40,4 @@ def test_a_snapshot_of_nonsense_is_passed_over(tmp_path: Path, caplog: pytest.Lo
     journal.close()
 
     assert (room.seq, lacked) == (3, 3)
-    assert "snapshot passed over" in caplog.messages
+    assert "snapshot skipped" in caplog.messages

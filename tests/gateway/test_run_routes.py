@@ -41,7 +41,7 @@ def gateway_of(tmp_path: Path, *, live_in: str = "", phase: str = "approval") ->
     known = {"run-1": SimpleNamespace(id="run-1", phase=phase)}
     room = SimpleNamespace(sessions=SimpleNamespace(live_in=live.get), runs=SimpleNamespace(by_id=known))
     folders = SimpleNamespace(path=lambda name: tmp_path / name, edited_plan=lambda name: EDITED)
-    return Recorder(writer=SimpleNamespace(room=room), hands=SimpleNamespace(folders=folders))
+    return Recorder(writer=SimpleNamespace(room=room), run_worker=SimpleNamespace(folders=folders))
 
 
 BODY: dict[str, Any] = {"goal": "mend it", "builder": "codex", "reviewer": "claude"}
@@ -78,7 +78,7 @@ async def test_only_people_say_what_is_run_here_and_where(tmp_path: Path, more: 
 async def test_a_run_whose_files_are_still_there_is_not_begun_again(tmp_path: Path) -> None:
     (tmp_path / "run-2").mkdir()
     gateway = gateway_of(tmp_path)
-    with pytest.raises(Refused, match="a folder of a run 'run-2' already"):
+    with pytest.raises(Refused, match="a folder of run 'run-2' already exists"):
         await run_routes.start_run(gateway, Call(ROOM, {}, None, RunBody(**BODY, run_id="run-2")))  # type: ignore[arg-type]  # it is enough
 
 

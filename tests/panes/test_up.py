@@ -271,7 +271,7 @@ def test_what_is_found_is_said(
     panes = FakePanes()
     panes.id = "$1" if has_panes else ""
     made, told = open_with(monkeypatch, settings, panes, running(tmp_path) if has_room else None)
-    made._say_what_is_found()
+    made._report_found()
 
     assert told == said
 
@@ -335,11 +335,11 @@ def test_a_cli_that_ends_over_its_old_conversation_starts_anew(
     members = [member(name) for name in ("ann", "ben", "cid")]
     outcomes = [StartOutcome(name, "offline", "it has ended") for name in ("ann", "ben", "cid")]
 
-    assert made._start_anew(members, outcomes)
+    assert made._restart_failed(members, outcomes)
     assert told == ["ann could not go on with its conversation; it starts a new one"]
     assert [pane for pane, _, _ in panes.ran] == ["%ann"]
     assert load_conversations(path)["ann"].session == ""
-    assert not made._start_anew(members, [StartOutcome("ann", "idle")])
+    assert not made._restart_failed(members, [StartOutcome("ann", "idle")])
 
 
 def test_a_conversation_that_is_gone_on_with_is_noted(
@@ -406,7 +406,7 @@ class Opened:
         monkeypatch.setattr(up, "TmuxSession", lambda *_: self.panes)
         monkeypatch.setattr(OpenRoom, "_seat", lambda _, members: self.done.append([*members]))
         monkeypatch.setattr(OpenRoom, "_wait", lambda _, members: self.outcomes.pop(0))
-        monkeypatch.setattr(OpenRoom, "_start_anew", lambda _, members, outcomes: bool(self.outcomes))
+        monkeypatch.setattr(OpenRoom, "_restart_failed", lambda _, members, outcomes: bool(self.outcomes))
         monkeypatch.setattr(OpenRoom, "_save", lambda _: self.done.append("saved"))
         settings = replace(
             settings, agents=tuple(AgentSpec(name=name, command=("cat",)) for name in ("ann", "ben"))

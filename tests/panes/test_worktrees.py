@@ -104,7 +104,7 @@ def test_a_worktree_that_cannot_be_made_is_one_clear_error(tmp_path: Path, repo:
 
 
 def test_without_git_it_says_what_needs_it(tmp_path: Path, repo: Path) -> None:
-    with pytest.raises(Broken, match="git was not found, which worktree = true needs"):
+    with pytest.raises(Broken, match="git was not found, but worktree = true needs it"):
         ensure_worktree(repo, tmp_path / "history", "default", "ann", {"PATH": "/nowhere"})
 
 

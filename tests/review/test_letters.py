@@ -270,7 +270,7 @@ def test_plan_may_lie_in_a_file_as_the_seed_has_it(mailbox: Mailbox) -> None:
         ("runs/link.json", "leads elsewhere"),
         ("runs/missing.json", "cannot be read"),
         ("runs/a\0b", "cannot be read"),
-        ("runs", "no plain file"),
+        ("runs", "not a regular file"),
         ("runs/half.json", "not json"),
     ],
 )

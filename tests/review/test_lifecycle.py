@@ -190,7 +190,7 @@ def test_token_decides_who_speaks(room: LiveRoom) -> None:
     path = f"/runs/{run.id}/message"
     run.until("start")
     for caller, problem in (
-        (room.gateway, "plays no role"),
+        (room.gateway, "has no role"),
         (run.by("claude"), "claude is the builder"),
         (
             GatewayClient(room.url, room.gateway.post("/register", {"agentId": "gemini"})["token"]),
@@ -230,7 +230,7 @@ def test_two_runs_go_on_at_once(room: LiveRoom) -> None:
     assert (first.phase, second.detail["run"]["thread"] != "default") == ("start", True)
     for problem, terms in (
         ("claude is in session", {}),
-        ("goes on in thread default", {"builder": "mailbox", "reviewer": "mailbox", "thread": "default"}),
+        ("is running in thread default", {"builder": "mailbox", "reviewer": "mailbox", "thread": "default"}),
     ):
         with pytest.raises(CspError, match=problem):
             Run(room, **terms)

@@ -133,7 +133,7 @@ def test_every_bad_file_is_a_clear_notice_and_changes_nothing(room: LiveRoom) ->
     run.drop("reviewer", "good.json", good)
     run.until("plan")
     run.drop("reviewer", "again.json", good)
-    assert "give it another timestamp" in wait_until_sync(lambda: said_of(run, "again.json"), what="again")[0]
+    assert "change its timestamp" in wait_until_sync(lambda: said_of(run, "again.json"), what="again")[0]
     assert run.phase == "plan"
     run.act("abort", rationale="done")
 
