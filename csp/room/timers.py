@@ -83,7 +83,7 @@ def _timeout_s(room: Room, turn: Turn, rules: RoomRules) -> float:
 def tick(draft: RoomDraft) -> None:
     """Let everything happen whose time has come."""
     send.tick(draft)
-    for session in list(draft.room.sessions.live()):
+    for session in list(draft.sessions.live()):
         session_draft = SessionDraft(draft, session.id)
         advance(session_draft)
         while due := _due(session_draft):

@@ -22,7 +22,7 @@ def set_mode(draft: RoomDraft, command: SetMode) -> None:
     """Begin a session; what ran in its thread makes way for it."""
     mode = known_mode(command.mode)
     thread = command.thread or f"s-{draft.next_seq}"
-    before = draft.room.sessions.live_in(thread)
+    before = draft.sessions.live_in(thread)
     if mode is Mode.FREEFORM:
         _to_freeform(draft, before, command.sender)
         return
@@ -52,9 +52,7 @@ def set_mode(draft: RoomDraft, command: SetMode) -> None:
 
 def check_unsealed(draft: RoomDraft, sender: AgentId, before: Session | None = None) -> None:
     """Refuse to put the words of one who is in a sealed phase into the prompts of others."""
-    seals = [
-        session for session in draft.room.sessions.seals_of(sender) if before is None or session != before.id
-    ]
+    seals = [session for session in draft.sessions.seals_of(sender) if before is None or session != before.id]
     if seals:
         raise Refused(f"{sender} is in a sealed phase of {seals[0]}", "wait for its end, or stop it first")
 
@@ -208,7 +206,7 @@ def check_free(draft: RoomDraft, setup: Setup, before: Session | None) -> None:
     for agent in (*setup.agents, *([setup.synth] if setup.synth else [])):
         if agent == MAILBOX or draft.room.participants[agent].kind is ParticipantKind.API:
             continue
-        others = [session for session in draft.room.sessions.live_with(agent) if session is not before]
+        others = [session for session in draft.sessions.live_with(agent) if session is not before]
         if others:
             hint = f"end that one first with: csp stop, or choose others than {agent}"
             raise Refused(f"{agent} is in session {others[0].id} ({others[0].setup.mode})", hint)

@@ -23,7 +23,7 @@ from csp.room.sessions.turns import cancel, keep_open
 
 def stop(draft: RoomDraft, command: Stop) -> None:
     """End the session of a thread, or all, before anything else; without one there is nothing to do."""
-    for session in list(draft.room.sessions.live()):
+    for session in list(draft.sessions.live()):
         if command.thread is None or command.thread in threads_of(session):
             end(SessionDraft(draft, session.id), EndReason.STOPPED_BY_USER, by=command.sender)
 
@@ -36,7 +36,7 @@ def threads_of(session: Session) -> tuple[str, ...]:
 
 def next_turn(draft: RoomDraft, command: NextTurn) -> None:
     """Take the current turn for done."""
-    session = draft.room.sessions.live_in(command.thread)
+    session = draft.sessions.live_in(command.thread)
     if session is None:
         raise BadInput("Not in structured mode", "set a mode first")
     session_draft = SessionDraft(draft, session.id)
@@ -50,8 +50,8 @@ def keep_turn(draft: RoomDraft, command: ExtendTurn) -> None:
     What a turn has used so far may pass a limit, which ends it.
     """
     # Nobody can tell which of its turns the note is about.
-    note = "" if draft.room.sessions.seals_of(command.agent) else command.note
-    for session in list(draft.room.sessions.live()):
+    note = "" if draft.sessions.seals_of(command.agent) else command.note
+    for session in list(draft.sessions.live()):
         session_draft = SessionDraft(draft, session.id)
         if command.usage is not None and command.turn is not None:
             _note_usage(session_draft, command.agent, TurnId(command.turn), command.usage)
@@ -75,9 +75,9 @@ def _note_usage(draft: SessionDraft, agent: AgentId, turn: TurnId, usage: Usage)
 
 def steer(draft: RoomDraft, command: Steer) -> None:
     """Act on one session."""
-    session = draft.room.sessions.get(command.session)
+    session = draft.sessions.get(command.session)
     if session is None:
-        known = [str(one.id) for one in draft.room.sessions.live()]
+        known = [str(one.id) for one in draft.sessions.live()]
         hint = nearest(command.session, known) if known else "no session is running"
         raise NotFound(f"unknown session {command.session!r}", hint)
     if session.is_over:

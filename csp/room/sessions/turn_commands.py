@@ -46,6 +46,6 @@ def _turns(draft: RoomDraft, command: CastVote | HandOffTurn) -> list[tuple[Sess
     """Return the open turns of an agent, of one session alone if that is named."""
     return [
         (SessionDraft(draft, session.id), session.turns[command.agent])
-        for session in draft.room.sessions.live_with(command.agent)
+        for session in draft.sessions.live_with(command.agent)
         if command.session in (None, session.id) and command.agent in session.turns
     ]

@@ -43,8 +43,12 @@ def prompt_values(
     round: int,
     size: WindowSize = DEFAULT_WINDOW,
     sessions: Sessions = NO_SESSIONS,
+    items: Sequence[WindowItem] | None = None,
 ) -> dict[str, str]:
-    """Return what the placeholders of a turn's template stand for; `sessions` are all of the room."""
+    """Return what the placeholders of a turn's template stand for; `sessions` are all of the room.
+
+    `items` is the window, where it is known.
+    """
     setup = session.setup
     others = [other for other in session.agents if other != agent]
     return {
@@ -54,7 +58,7 @@ def prompt_values(
         "mode": setup.mode,
         "phase": session.stage.name,
         "label": round_label(session, round),
-        "window": visible_items(window(session, agent, size, sessions), size),
+        "window": visible_items(window(session, agent, size, sessions) if items is None else items, size),
         "board": "",
         "positions": positions(session, agent),
         "proposals": proposals(session),
