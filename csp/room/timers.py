@@ -5,13 +5,13 @@ from typing import Final, NamedTuple
 
 from csp.protocol.enums import HUMAN, DeliveryState, HeldReason, Mode, ParticipantKind
 from csp.protocol.session_parts import TurnState
+from csp.room import orchestrator
 from csp.room.messages import inbox, send
 from csp.room.messages.inbox import delivery_view
-from csp.room.orchestrator import wake
 from csp.room.room_draft import RoomDraft
 from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
-from csp.room.runs import run_waits
+from csp.room.runs import run_views
 from csp.room.sessions.limits import minutes_over_at
 from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_engine import advance
@@ -24,7 +24,7 @@ _IN_THE_WAY: Final = frozenset({HeldReason.DRAFT, HeldReason.DIALOG})
 
 def next_deadline(room: Room, rules: RoomRules) -> float | None:
     """Return when a tick will next have something to do."""
-    others = (inbox.next_deadline(room), wake.next_deadline(room, rules))
+    others = (inbox.next_deadline(room), orchestrator.next_deadline(room, rules))
     times = [time for session in room.sessions.live() for time in deadlines(room, session, rules)]
     return min([*times, *(time for time in others if time is not None)], default=None)
 
@@ -37,7 +37,7 @@ def deadlines(room: Room, session: Session, rules: RoomRules) -> Iterator[float]
         if over_at is not None:
             yield over_at
         run = room.runs.of_session(session.id) if session.setup.mode is Mode.REVIEW else None
-        remind_at = run_waits.remind_at(run) if run else None
+        remind_at = run_views.remind_at(run) if run else None
         if remind_at is not None:
             yield remind_at
 
@@ -91,8 +91,8 @@ def tick(draft: RoomDraft) -> None:
                 _ring(session_draft, turn)
             advance(session_draft)
         if session_draft.session.is_running:
-            run_waits.remind(session_draft)
-    wake.tick(draft)
+            run_views.remind(session_draft)
+    orchestrator.tick(draft)
 
 
 def _due(draft: SessionDraft) -> list[Turn]:

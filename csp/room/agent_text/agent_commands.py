@@ -56,7 +56,7 @@ from csp.room.messages.send import (
     route,
 )
 from csp.room.messages.tool_dedupe import Channel, SentMessage, find_duplicate
-from csp.room.orchestrator.digest import DEFAULT_COUNT, MAX_ANSWER, mode_text
+from csp.room.orchestrator import DEFAULT_COUNT, MAX_ANSWER, mode_text
 from csp.room.room_draft import RoomDraft
 from csp.room.room_state import Message, Room
 from csp.room.sessions.session_start import set_mode

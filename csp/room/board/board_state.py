@@ -25,8 +25,8 @@ from csp.protocol.notes import (
 from csp.protocol.responses import BoardsHealth
 from csp.room.layered_dict import layered
 from csp.room.secrets import redact
+from csp.room.sessions.cost_estimate import CHARS_PER_TOKEN, cut, tokens_in
 from csp.room.sessions.session_state import WindowItem
-from csp.room.sessions.token_estimate import CHARS_PER_TOKEN, cut, tokens_in
 from csp.room.sessions.turn_prompt import render
 
 #: How many ids that writers chose are remembered, to tell a note that comes again.

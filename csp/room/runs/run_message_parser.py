@@ -23,7 +23,7 @@ import msgspec
 from csp.errors import BadInput
 from csp.protocol.review_messages import SCHEMA_VERSION, AnyMessage, MessageType, RunRole, read_body
 from csp.room.agent_text.code_lines import fenced_objects, first_lines, read_lines
-from csp.room.sessions.token_estimate import cut
+from csp.room.sessions.cost_estimate import cut
 
 MAX_LINE: Final = 1900
 MAX_LINES: Final = 50

@@ -14,7 +14,7 @@ from csp.protocol.review_messages import (
 )
 from csp.protocol.session_parts import EndReason
 from csp.room.runs.run_state import ReviewRun
-from csp.room.sessions.token_estimate import cut
+from csp.room.sessions.cost_estimate import cut
 
 #: How much of a diff, of the output of tests a prompt holds; the files hold all of it.
 MAX_DIFF: Final = 24_000

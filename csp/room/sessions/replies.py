@@ -28,8 +28,8 @@ from csp.room.runs.run_protocol import LEGAL, check_message, give_up, handle_mes
 from csp.room.sessions.modes import NextSpeaker as Speaking
 from csp.room.sessions.modes import row_of
 from csp.room.sessions.session_draft import SessionDraft
+from csp.room.sessions.session_end import remind
 from csp.room.sessions.session_engine import advance
-from csp.room.sessions.session_notices import remind
 from csp.room.sessions.session_state import BallotVote, Turn
 from csp.room.sessions.steering import keep_turn, stop
 from csp.room.sessions.turn_prompt import max_rounds

@@ -9,9 +9,8 @@ from csp.room.runs import run_protocol
 from csp.room.sessions.limits import limit_hit, limit_text
 from csp.room.sessions.modes import EMERGENCIES, NextSpeaker, repetitions, respects_final, row_of
 from csp.room.sessions.session_draft import SessionDraft
-from csp.room.sessions.session_end import end, release_held
+from csp.room.sessions.session_end import end, release_held, tally_text
 from csp.room.sessions.session_state import FAILED, Session
-from csp.room.sessions.session_summary import tally_text
 from csp.room.sessions.turn_prompt import agrees
 from csp.room.sessions.turns import ask, cancel
 from csp.room.sessions.votes import candidates, tally_of

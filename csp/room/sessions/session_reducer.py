@@ -43,6 +43,7 @@ from csp.protocol.events import (
 )
 from csp.protocol.requests import Usage
 from csp.protocol.session_parts import Change, PhaseKind, Setup, Stage, Status, TurnState
+from csp.room.sessions.cost_estimate import cut, tokens_in
 from csp.room.sessions.session_state import (
     FAILED,
     OPEN,
@@ -57,7 +58,6 @@ from csp.room.sessions.session_state import (
     WindowItem,
 )
 from csp.room.sessions.spending import RunningUsage, priced, spend, without
-from csp.room.sessions.token_estimate import cut, tokens_in
 
 #: How much of a long session is remembered: of all that was said, of what each agent said, of who spoke,
 #: of how it went.

@@ -6,9 +6,8 @@ from csp.protocol.session_parts import Collaboration, TurnState
 from csp.room.room_rules import RoomRules
 from csp.room.room_state import Room
 from csp.room.sessions.modes import RELAY_NAME
-from csp.room.sessions.session_end import BY_HAND
+from csp.room.sessions.session_end import BY_HAND, outcome
 from csp.room.sessions.session_state import Session, TurnRecord
-from csp.room.sessions.session_summary import outcome
 from csp.room.sessions.spending import Ledger
 from csp.room.sessions.turn_prompt import proposal_of
 from csp.room.timers import ends

@@ -9,10 +9,10 @@ from csp.protocol.review_messages import RunRole
 from csp.protocol.session_parts import PhaseKind
 from csp.room.agent_text.code_lines import read_lines
 from csp.room.room_rules import DEFAULT_WINDOW, WindowSize
+from csp.room.sessions.cost_estimate import CHARS_PER_TOKEN, cut, tokens_in
 from csp.room.sessions.modes import row_of
 from csp.room.sessions.session_registry import Sessions
 from csp.room.sessions.session_state import Session, TurnOutput, WindowItem
-from csp.room.sessions.token_estimate import CHARS_PER_TOKEN, cut, tokens_in
 from csp.room.visibility import NO_SESSIONS, can_see_item
 
 #: What the positions or proposals of all others may take together.

@@ -20,8 +20,8 @@ from csp.room.runs.run_prompts import run_values
 from csp.room.sessions.cost_estimate import CostEstimate, OverBudget, estimate_cost
 from csp.room.sessions.modes import NextSpeaker, row_of
 from csp.room.sessions.session_draft import SessionDraft
+from csp.room.sessions.session_end import tally_text
 from csp.room.sessions.session_state import STRIKES, BallotVote, Turn, WindowItem
-from csp.room.sessions.session_summary import tally_text
 from csp.room.sessions.turn_prompt import max_rounds, prompt, prompt_values, render, visible_items, window
 
 #: What an agent is in when it can do nothing by itself.

@@ -36,7 +36,7 @@ from csp.protocol.review_messages import (
 from csp.protocol.session_parts import EndReason, Limits, TurnState
 from csp.room.commands import PostReply, Remove, SayInRun, SetMode, Stop
 from csp.room.runs.run_protocol import ASKS, LEGAL, MAX_STEPS, TURN_OF
-from csp.room.runs.run_waits import REMIND_S
+from csp.room.runs.run_views import REMIND_S
 from tests.room.live import CLAUDE, CODEX, GEMINI
 from tests.room.playing import BOSS, Play
 from tests.room.reviewing import PLAN, Reviewing
