@@ -86,18 +86,17 @@ def tick(draft: RoomDraft) -> None:
     for session in list(draft.sessions.live()):
         session_draft = SessionDraft(draft, session.id)
         advance(session_draft)
-        while due := _due(session_draft):
+        while due := [
+            turn
+            for turn in session_draft.session.turns.values()
+            if session_draft.session.is_running and clock_of(draft.room, turn, draft.rules).at <= draft.clock
+        ]:
             for turn in due:
                 _ring(session_draft, turn)
             advance(session_draft)
         if session_draft.session.is_running:
             run_views.remind(session_draft)
     orchestrator.tick(draft)
-
-
-def _due(draft: SessionDraft) -> list[Turn]:
-    turns = draft.session.turns.values() if draft.session.is_running else ()
-    return [turn for turn in turns if clock_of(draft.room, turn, draft.rules).at <= draft.clock]
 
 
 def _ring(draft: SessionDraft, turn: Turn) -> None:
@@ -110,7 +109,9 @@ def _ring(draft: SessionDraft, turn: Turn) -> None:
             draft.move(turn, turn.state, "running late", warned=True)
             draft.notice(f"{turn.agent} has been at its turn for {draft.rules.warn_s:g} s.")
         case _:
-            _time_out(draft, turn)
+            timeout_s = _timeout_s(draft.room, turn, draft.rules)
+            fail(draft, turn, TurnState.TIMED_OUT, f"no reply in {timeout_s:g} s")
+            draft.wake(f"{turn.agent} timed out")
 
 
 def _ring_undelivered(draft: SessionDraft, turn: Turn) -> None:
@@ -124,8 +125,3 @@ def _ring_undelivered(draft: SessionDraft, turn: Turn) -> None:
         return
     fail(draft, turn, TurnState.FAILED, f"undelivered: {reason}")
     draft.wake(f"{turn.agent} could not be asked")
-
-
-def _time_out(draft: SessionDraft, turn: Turn) -> None:
-    fail(draft, turn, TurnState.TIMED_OUT, f"no reply in {_timeout_s(draft.room, turn, draft.rules):g} s")
-    draft.wake(f"{turn.agent} timed out")

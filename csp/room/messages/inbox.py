@@ -74,8 +74,7 @@ def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
     # What a reply to the turn may do, as long as the turn is open.
     session = room.sessions.get(message.session) if is_turn else None
     turn = session.turns.get(agent) if session else None
-    if turn is not None and turn.id != message.turn:
-        turn = None
+    is_open = turn is not None and turn.id == message.turn
     return Deliver(
         id=message.id,
         seq=message.seq,
@@ -92,9 +91,9 @@ def to_deliver(room: Room, message: Message, agent: AgentId) -> Deliver:
         turn_signal=signal,
         current_turn=current,
         ending=message.ending,
-        handoff_to=handoffs(session, agent) if session and turn else (),
-        is_repair=turn is not None and turn.is_repair,
-        max_output=turn.max_output if turn else None,
+        handoff_to=handoffs(session, agent) if session and is_open else (),
+        is_repair=turn.is_repair if turn and is_open else False,
+        max_output=turn.max_output if turn and is_open else None,
     )
 
 

@@ -179,7 +179,11 @@ def _more(draft: SessionDraft, command: Collaborate) -> Setup:
     """Return what a collaboration goes on with."""
     session, setup = draft.session, draft.session.setup
     mode = _style(command.mode or setup.mode)
-    named = agents_of(draft.room, command) if command.agents is not None else _still_here(draft)
+    named = (
+        agents_of(draft.room, command)
+        if command.agents is not None
+        else tuple(agent for agent in session.agents if agent in draft.room.participants)
+    )
     if len(named) < MODES[mode].fewest:
         raise BadInput(f"{mode} takes at least {MODES[mode].fewest} agents, got {len(named)}", "name models")
     lead = lead_of(draft.room, MODES[mode], named, command)
@@ -196,7 +200,3 @@ def _more(draft: SessionDraft, command: Collaborate) -> Setup:
         prices={**setup.prices, **command.prices},
         collaboration=_terms(command, draft.terms),
     )
-
-
-def _still_here(draft: SessionDraft) -> tuple[AgentId, ...]:
-    return tuple(agent for agent in draft.session.agents if agent in draft.room.participants)

@@ -15,7 +15,6 @@ from csp.room.sessions.modes import respects_final, row_of
 from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_registry import Sessions
 from csp.room.sessions.session_state import BallotVote, Session
-from csp.room.sessions.spending import Spent
 from csp.room.sessions.turn_prompt import last_outputs
 from csp.room.sessions.votes import tally_of
 
@@ -122,8 +121,8 @@ def remind(draft: SessionDraft, agent: AgentId) -> None:
         draft.notice(f"{agent} said the same as before.")
         draft.wake(f"it stalls: {agent} said the same as before")
     warn_of_limits(draft)
-    due = _reminders_due(draft, session)
-    if due > session.reminders:
+    due = max(session.replies // draft.rules.soft_turns, session.used.new // draft.rules.soft_tokens)
+    if session.setup.mode is Mode.AUTOPILOT and due > session.reminders:
         draft.change(Change.REMINDED, "reminded", rounds=due)
         draft.notice(_RUNNING)
 
@@ -134,12 +133,6 @@ def warn_of_limits(draft: SessionDraft) -> None:
         if reason not in draft.session.warned:
             draft.change(Change.WARNED, "warned", reason=reason)
             draft.notice(near_text(draft.session, reason))
-
-
-def _reminders_due(draft: SessionDraft, session: Session) -> int:
-    if session.setup.mode is not Mode.AUTOPILOT:
-        return 0
-    return max(session.replies // draft.rules.soft_turns, session.used.new // draft.rules.soft_tokens)
 
 
 # --- what it came to ---------------------------------------------------------------------------------
@@ -189,25 +182,21 @@ def summary(session: Session, reason: EndReason, now: float) -> str:
         f"{used.new:,} new tokens ({used.output:,} output), {used.cached:,} cached, {seconds:.0f} s."
     )
     cost = [f"Cost: {used.cost_usd:.4f} USD ({_costs(session)})."] if used.cost_usd else []
+    outputs = last_outputs(session, is_over=True)
+    said = [f"- {agent}: {_short(output.text)}" for agent, output in outputs]
     votes = [tally_text(session)] if session.counted or session.stage.candidates else []
     synthesis = [f"Synthesis: {_short(session.synthesis)}"] if session.synthesis else []
-    return "\n".join([head, *cost, *_said(session), *votes, *synthesis])
+    return "\n".join([head, *cost, *said, *votes, *synthesis])
 
 
 def _costs(session: Session) -> str:
     """Say what each agent has cost, with its model where that is known."""
     return ", ".join(
-        f"{row.agent} {_price(row)}" + (f" with {row.model}" if row.model else "")
+        f"{row.agent} "
+        + ("at an unknown price" if row.known_cost is None else f"{row.cost_usd:.4f}")
+        + (f" with {row.model}" if row.model else "")
         for row in session.spent_so_far
     )
-
-
-def _price(row: Spent) -> str:
-    return "at an unknown price" if row.known_cost is None else f"{row.cost_usd:.4f}"
-
-
-def _said(session: Session) -> list[str]:
-    return [f"- {agent}: {_short(output.text)}" for agent, output in last_outputs(session, is_over=True)]
 
 
 def _short(text: str) -> str:

@@ -10,7 +10,7 @@ from csp.room.identity import nearest
 from csp.room.messages.send import is_person
 from csp.room.room_draft import RoomDraft
 from csp.room.room_rules import RoomRules
-from csp.room.room_state import Participant, Room
+from csp.room.room_state import Room
 from csp.room.sessions.modes import MODES, ModeRow, NextSpeaker
 from csp.room.sessions.session_draft import SessionDraft
 from csp.room.sessions.session_end import end
@@ -137,7 +137,11 @@ def _setup(room: Room, command: SetMode, mode: Mode, rules: RoomRules) -> Setup:
 def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]:
     """Return who was named, or all agents that are here in the order of their coming."""
     if command.agents is None:
-        return tuple(one.id for one in room.participants.values() if one.online and _is_asked(one))
+        return tuple(
+            one.id
+            for one in room.participants.values()
+            if one.online and one.kind is not ParticipantKind.HUMAN and one.role is not JoinRole.ORCHESTRATOR
+        )
     named = tuple(AgentId(name.strip().lower()) for name in command.agents)
     if not named:
         raise BadInput("agents is empty", "name at least one agent, or leave agents out to take all")
@@ -152,10 +156,6 @@ def agents_of(room: Room, command: SetMode | Collaborate) -> tuple[AgentId, ...]
     if len(set(named) - {MAILBOX}) < len([name for name in named if name != MAILBOX]):
         raise BadInput("an agent is named twice", "name each agent once")
     return named
-
-
-def _is_asked(participant: Participant) -> bool:
-    return participant.kind is not ParticipantKind.HUMAN and participant.role is not JoinRole.ORCHESTRATOR
 
 
 def lead_of(

@@ -32,7 +32,11 @@ def mode_view(room: Room, session: Session | None, rules: RoomRules) -> ModeView
         ),
         round_outputs=_outputs(session),
         proposals=_proposals(session),
-        votes=_votes(session),
+        votes={
+            agent: {"label": vote.label, "reason": vote.reason}
+            for agent, vote in session.votes.items()
+            if not (session.stage.candidates and session.seal)
+        },
         current_turn=current,
         waiting_for=session.waiting_for,
         turn=session.turns[current].id if current else None,
@@ -71,12 +75,6 @@ def _proposals(session: Session) -> dict[str, dict[str, str]]:
         one.label: {"agent": "" if is_open else one.agent, "text": proposal_of(session, one.agent)}
         for one in named
     }
-
-
-def _votes(session: Session) -> dict[str, dict[str, str]]:
-    if session.stage.candidates and session.seal:
-        return {}
-    return {agent: {"label": vote.label, "reason": vote.reason} for agent, vote in session.votes.items()}
 
 
 def turn_view(session: Session | None) -> TurnView:
